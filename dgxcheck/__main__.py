@@ -1,0 +1,42 @@
+"""The installed command: start the NVML worker, then import the rest, run, and leave without waiting for anything."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from dgxcheck.workers.process import stdio_is_open
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dgxcheck.workers.nvml import NvmlStage
+
+# What each command asks NVML: names of groups in workers/nvml_plan.py
+_PLANS = {"topo": "TOPOLOGY", "list": "IDENTITY", "record": "EVERYTHING"}
+
+
+def run() -> None:
+    """Entry point of the console script."""
+    stdio_is_open()
+    stage = _early(sys.argv[1:])
+    from dgxcheck.cli import main
+
+    code = main(sys.argv[1:], stage)
+    # interpreter shutdown could wait for what a sick driver holds
+    os._exit(code)
+
+
+def _early(argv: list[str]) -> NvmlStage | None:
+    """Start asking NVML before click is imported, where the command line is plainly a live one."""
+    plan = _PLANS.get(argv[0]) if argv else None
+    if plan is None or any(word.startswith("--from") or word in ("-h", "--help") for word in argv):
+        return None
+    from dgxcheck.workers import nvml_plan
+    from dgxcheck.workers.nvml import NvmlStage
+
+    groups: tuple[str, ...] = getattr(nvml_plan, plan)
+    return NvmlStage((*groups, "p2p") if "-p2p" in argv or "--p2pstatus" in argv else groups)
+
+
+if __name__ == "__main__":
+    run()

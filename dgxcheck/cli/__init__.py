@@ -1,0 +1,98 @@
+"""The command line: one file per command, each imported when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from dgxcheck import __version__
+from dgxcheck.cli.live import Live
+from dgxcheck.reading import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dgxcheck.workers.nvml import NvmlStage
+
+INCOMPLETE = 3
+"""Exit code: printed, but not everything asked was answered; or it could not run."""
+
+COMMANDS = {
+    "topo": "How the box is wired: the matrix of GPUs and NICs, and the path behind each label.",
+    "list": "Every GPU: index, bus id, name, UUID, serial, slot, VBIOS.",
+    "record": "Write all that this machine says into one file, to be read with --from.",
+    "recordings": "The recordings that ship with dgxcheck.",
+    "schema": "The JSON Schema of an output or file format.",
+}
+
+
+class Commands(click.Group):
+    """Knows its commands by name and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"dgxcheck.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx) from error
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
+def dgxcheck() -> None:
+    """How an NVIDIA multi-GPU box is wired, and how it differs from its reference machine."""
+
+
+def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> int:
+    """Run one command line; its exit code. ``stage`` is NVML asked early, ``root`` where the machine's files are."""
+    live = Live(root, stage)
+    try:
+        code = dgxcheck.main(args=argv, prog_name="dgxcheck", standalone_mode=False, obj=live)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        return _refuse(error.format_message())
+    except BadInput as error:
+        return _refuse(str(error))
+    except (click.Abort, KeyboardInterrupt):
+        return _refuse("interrupted")
+    except BrokenPipeError:
+        # the reader has gone (head); what is still buffered has nowhere to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return INCOMPLETE
+    finally:
+        live.close()
+
+
+def _refuse(message: str) -> int:
+    line = " ".join(message.split())
+    print(f"dgxcheck: {_visible(line)}", file=sys.stderr)
+    return INCOMPLETE
+
+
+def _visible(text: str) -> str:
+    from dgxcheck.output.plain import visible
+
+    return visible(text)

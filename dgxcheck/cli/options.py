@@ -1,0 +1,90 @@
+"""Options that every command has, and how a result leaves the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from dgxcheck.reading import BadInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+DEADLINE = 60.0
+
+
+def reading(command: F) -> F:
+    """``--from`` and ``--deadline``: which machine is asked, and how long its driver may take."""
+    command = click.option(
+        "--deadline",
+        type=click.FloatRange(min=1, max=3600),
+        default=DEADLINE,
+        show_default=True,
+        metavar="SECONDS",
+        help="Most time for everything that asks a driver; what has not answered by then is reported missing.",
+    )(command)
+    return click.option(
+        "--from",
+        "spec",
+        metavar="SOURCE",
+        help="A recording that ships, a recording file, or a directory with sys/ inside, instead of this machine.",
+    )(command)
+
+
+def writing(command: F) -> F:
+    """``-o`` and ``--color``: where the result goes."""
+    command = click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Colour the text; auto does on a terminal, unless NO_COLOR is set.",
+    )(command)
+    help_text = "Write the result to FILE, not to stdout."
+    return click.option("-o", "--output", metavar="FILE", help=help_text)(command)
+
+
+def emit(text: str, output: str | None, color: str) -> None:
+    """The result, to a file (whole or not at all) or to stdout, coloured where that is wanted."""
+    if output is not None:
+        from dgxcheck.source.save import replace_file
+
+        try:
+            replace_file(output, text, 0o666)
+        except OSError as error:
+            raise BadInput(f"{output}: cannot be written: {error.strerror}") from None
+    elif coloured(color):
+        from dgxcheck.output.terminal import paint
+
+        paint(text, force=color == "always")
+    else:
+        sys.stdout.write(text)
+
+
+def coloured(color: str) -> bool:
+    """NO_COLOR, FORCE_COLOR and TERM=dumb are heeded as https://no-color.org and the terminals' custom have it."""
+    if color != "auto":
+        return color == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE", "0") != "0":
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def width() -> int | None:
+    """Columns of the terminal on stdout; None where stdout is none, so that nothing is dropped."""
+    return terminal_columns() if sys.stdout.isatty() else None
+
+
+def terminal_columns() -> int:
+    """``COLUMNS``, else what the terminal says, else 80."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except OSError:
+        return 80

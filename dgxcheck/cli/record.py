@@ -1,0 +1,88 @@
+"""``dgxcheck record``: all that a machine says, in one file."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import click
+
+from dgxcheck import __version__
+from dgxcheck.cli.live import Live
+from dgxcheck.cli.options import reading
+from dgxcheck.reading import BadInput, Gap, Json, Missing
+from dgxcheck.source.loader import SCHEMA
+from dgxcheck.source.protocol import Source
+from dgxcheck.source.pseudonyms import hidden, site_key
+from dgxcheck.source.recorded import RecordedSource
+from dgxcheck.source.save import replace_file, written
+from dgxcheck.source.tape import RecordingSource
+from dgxcheck.survey import ALL, COUNTERS, survey
+from dgxcheck.workers.nvml_plan import EVERYTHING
+
+
+@click.command("record")
+@click.argument("file", metavar="FILE")
+@click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS",
+              help="Read the counters again after this time, so that growth can be judged.")  # fmt: skip
+@click.option("--keep-identity", is_flag=True,
+              help="Keep serial numbers, UUIDs, addresses and names; then only you may read the file.")  # fmt: skip
+@reading
+@click.pass_context
+def command(
+    ctx: click.Context, file: str, window: float | None, keep_identity: bool, spec: str | None, deadline: float
+) -> int:
+    """Write all that this machine says into FILE, to be read anywhere with --from FILE.
+
+    Nothing is changed on the machine and no load is put on it. Serial numbers, UUIDs, GUIDs, addresses and names are
+    replaced by pseudonyms. Exit code 3: written, but a part of the machine did not answer in time.
+    """
+    live: Live = ctx.obj
+    if os.path.isdir(file):
+        raise BadInput(f"{file}: is a directory; name the file to write")
+    source = live.source(spec, EVERYTHING, deadline)
+    tape = RecordingSource(source)
+    recorded_at = source.origin.recorded_at or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    survey(tape, ALL)
+    _names(tape)
+    if window is not None or isinstance(source, RecordedSource):
+        _later(tape, window or 0.0)
+    silent = [key for key, fact in tape.facts.items() if isinstance(fact, dict) and fact.get("missing") == "timeout"]
+    lines, later = tape.lines(), tape.later_lines()
+    if not keep_identity:
+        lines, later = hidden(lines, later, site_key())
+    head: dict[str, Json] = {
+        "schema": SCHEMA,
+        "recorded_at": recorded_at,
+        "tool_version": __version__,
+        "identities": "kept" if keep_identity else "pseudonyms",
+        "provenance": source.provenance if isinstance(source, RecordedSource) else {"kind": "recorded"},
+    }
+    try:
+        replace_file(file, written(head, lines, later), 0o600 if keep_identity else 0o644)
+    except OSError as error:
+        raise BadInput(f"{file}: cannot be written: {error.strerror}") from None
+    click.echo(f"{file}: {len(tape.facts)} facts recorded", err=True)
+    if silent:
+        click.echo(f"{len(silent)} questions were not answered in time, the first of them {silent[0]}", err=True)
+    return 3 if silent else 0
+
+
+def _names(tape: RecordingSource) -> None:
+    """Names of the ids that were heard, so that the tree reads well where no pci.ids is."""
+    devices = {path: value for path, value in tape.facts.items() if path.startswith("text /sys/bus/pci/devices/")}
+    for key, device in devices.items():
+        vendor = devices.get(f"{key.rpartition('/')[0]}/vendor")
+        if key.endswith("/device") and isinstance(device, str) and isinstance(vendor, str):
+            tape.name("pci", f"{vendor.strip()[2:]}:{device.strip()[2:]}")
+
+
+def _later(tape: RecordingSource, window: float) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"reading the counters again in {window:g} s ...", err=True)
+    later: Source | Missing = tape.later(window)
+    if isinstance(later, Missing) and later.gap is not Gap.UNRECORDED:
+        raise BadInput(f"the counters could not be read again: {later}")
+    if not isinstance(later, Missing):
+        survey(later, COUNTERS)

@@ -1,0 +1,44 @@
+"""Which device a user means: an index, a name, a bus id in any spelling, a UUID."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.reading import BadInput
+from dgxcheck.topology.model import Device, Topology
+
+
+def gpus(topology: Topology, ids: str) -> list[Device]:
+    """The GPUs of a comma-separated list."""
+    return [_one(topology.gpus, word.strip(), "GPU") for word in ids.split(",")]
+
+
+def device(topology: Topology, word: str) -> Device:
+    """One GPU or NIC."""
+    return _one(topology.devices, word.strip(), "device")
+
+
+def _one(devices: Sequence[Device], word: str, kind: str) -> Device:
+    wanted = _bdf(word)
+    for found in devices:
+        if word.lower() == found.name.lower() or (word.isdecimal() and found.name == f"GPU{int(word)}"):
+            return found
+        if isinstance(found.uuid, str) and word.lower() == found.uuid.lower():
+            return found
+        if wanted is not None and found.bdf is not None and _bdf(found.bdf) == wanted:
+            return found
+    known = ", ".join(f"{found.name} ({found.bdf})" if found.bdf else found.name for found in devices)
+    raise BadInput(f"no {kind} {word!r} here; give an index, a bus id or a UUID of {known or 'none, there is none'}")
+
+
+def _bdf(word: str) -> tuple[int, int, int, int] | None:
+    """Domain, bus, device, function; domain and function may be left out: ``6:0``, ``00000000:06:00.0``."""
+    address, _, function = word.partition(".")
+    parts = address.split(":")
+    if len(parts) not in (2, 3):
+        return None
+    try:
+        domain, bus, slot = (int(part, 16) for part in (["0", *parts] if len(parts) == 2 else parts))
+        return domain, bus, slot, int(function or "0", 16)
+    except ValueError:
+        return None

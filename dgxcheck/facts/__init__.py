@@ -1,0 +1,1 @@
+"""Frozen facts about a machine, one file per subject."""

@@ -1,0 +1,34 @@
+"""Error counters and capabilities of NVLinks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dgxcheck.reading import Missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvLinkErrors:
+    """``nvmlDeviceGetNvLinkErrorCounter`` of one link position, since the driver was loaded."""
+
+    bdf: str
+    link: int
+    replay: int | Missing
+    recovery: int | Missing
+    crc_flit: int | Missing
+    crc_data: int | Missing
+    ecc_data: int | Missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvLinkCapability:
+    """``nvmlDeviceGetNvLinkCapability`` of one link position."""
+
+    bdf: str
+    link: int
+    p2p: bool | Missing
+    sysmem_access: bool | Missing
+    p2p_atomics: bool | Missing
+    sysmem_atomics: bool | Missing
+    sli_bridge: bool | Missing
+    valid: bool | Missing

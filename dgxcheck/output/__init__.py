@@ -1,0 +1,1 @@
+"""Renderers: facts in, text out; none of them asks a machine anything."""

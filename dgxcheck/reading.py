@@ -1,0 +1,66 @@
+"""A fact, or the reason why there is none."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from enum import Enum
+from typing import Union
+
+Json = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
+
+
+class Gap(str, Enum):
+    """Why a question has no answer."""
+
+    ABSENT = "absent"  # no such file or device
+    UNSUPPORTED = "unsupported"  # the driver says this board cannot tell
+    DENIED = "denied"  # needs more rights
+    GARBLED = "garbled"  # read, but makes no sense
+    LOST = "lost"  # the device stopped answering
+    TIMEOUT = "timeout"  # no answer within the deadline
+    UNRECORDED = "unrecorded"  # the recording never heard the question
+    UNASKED = "unasked"  # this command does not need it
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """No value: the kind of gap, the question (path or NVML call), and what was said instead.
+
+    It has no truth value and no number on purpose: an unreadable error counter must not look like zero errors.
+    """
+
+    gap: Gap
+    where: str
+    detail: str = ""
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"a missing fact has no truth value: {self}")
+
+    def __str__(self) -> str:
+        return f"{self.gap.value}: {self.detail}" if self.detail else self.gap.value
+
+
+_GAPS = {
+    errno.ENOENT: Gap.ABSENT,
+    errno.ENOTDIR: Gap.ABSENT,
+    errno.EACCES: Gap.DENIED,
+    errno.EPERM: Gap.DENIED,
+    errno.EINVAL: Gap.UNSUPPORTED,
+    errno.EOPNOTSUPP: Gap.UNSUPPORTED,
+    errno.EIO: Gap.LOST,
+    errno.ENODEV: Gap.LOST,
+    errno.ENXIO: Gap.LOST,
+    errno.EREMOTEIO: Gap.LOST,
+    errno.ETIMEDOUT: Gap.TIMEOUT,
+}
+
+
+def missing(where: str, error: OSError) -> Missing:
+    """The gap that an errno of the kernel stands for; an errno without a meaning here is ``garbled``."""
+    gap = _GAPS.get(error.errno or 0, Gap.GARBLED)
+    return Missing(gap, where, "" if gap is Gap.ABSENT else error.strerror or str(error))
+
+
+class BadInput(Exception):
+    """What the user gave cannot be used; the message is one clear line: what, where, what to do."""

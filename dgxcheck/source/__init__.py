@@ -1,0 +1,1 @@
+"""The machine at one time: live, a directory, or a recording."""

@@ -1,0 +1,123 @@
+"""A machine's files below a directory: a container's /host, an unpacked hwloc or sosreport tree."""
+
+from __future__ import annotations
+
+import os
+
+from dgxcheck.reading import BadInput, Gap, Missing, missing
+from dgxcheck.rootfs import decode, list_names, read_bytes
+from dgxcheck.source.keys import nvml_key, split_path
+from dgxcheck.source.pci_ids import PLACES, PciIds
+from dgxcheck.source.protocol import Json, Origin, Source
+
+MAX_LINKS = 40  # as the kernel's own limit for one path
+
+
+class _Outside(OSError):
+    """A symbolic link leads out of the tree."""
+
+
+class DirectorySource:
+    """Answers from the files of a tree; symbolic links are followed within it only."""
+
+    at_s = 0.0
+
+    def __init__(self, root: str) -> None:
+        if not os.path.isdir(os.path.join(root, "sys")):
+            raise BadInput(f"{root}: no sys/ directory inside; give the root of a recorded tree, such as a /host mount")
+        self._root = os.path.realpath(root)
+        self._real: dict[str, str] = {"/": ""}
+        own_table = any(os.path.isfile(self._root + place) for place in PLACES)
+        self._ids = PciIds(self._root if own_table else "")
+        self.origin = Origin("directory", root)
+
+    def text(self, path: str) -> str | Missing:
+        raw = self.data(path)
+        return raw if isinstance(raw, Missing) else decode(raw)
+
+    def data(self, path: str) -> bytes | Missing:
+        try:
+            return read_bytes(self._root + self._follow(path))
+        except OSError as error:
+            return self._gap(path, error)
+
+    def link(self, path: str) -> str | Missing:
+        head, tail = split_path(path)
+        try:
+            return decode(os.fsencode(os.readlink(f"{self._root}{self._follow(head)}/{tail}")))
+        except OSError as error:
+            # EINVAL: there is a file of this name, but it is no link
+            return Missing(Gap.ABSENT, path, "not a link") if error.errno == 22 else self._gap(path, error)
+
+    def names(self, path: str) -> tuple[str, ...] | Missing:
+        try:
+            return list_names(self._root + self._follow(path))
+        except OSError as error:
+            return self._gap(path, error)
+
+    def opens(self, path: str) -> bool | Missing:
+        return Missing(Gap.UNRECORDED, path, "a directory does not tell what can be opened")
+
+    def nvml(self, function: str, subject: str = "", *args: int) -> Json | Missing:
+        return Missing(Gap.UNRECORDED, nvml_key(function, subject, args)[5:], "a directory holds no NVML answers")
+
+    def name(self, table: str, key: str) -> str | Missing:
+        return self._ids.name(key) if table == "pci" else Missing(Gap.ABSENT, f"{table} {key}")
+
+    def later(self, seconds: float) -> Source | Missing:
+        return Missing(Gap.UNRECORDED, "later", "a directory holds one moment only")
+
+    def _gap(self, path: str, error: OSError) -> Missing:
+        if isinstance(error, _Outside):
+            return Missing(Gap.DENIED, path, str(error))
+        gap = missing(path, error)
+        if gap.gap is not Gap.ABSENT or self._covers(path):
+            return gap
+        return Missing(Gap.UNRECORDED, path, f"the tree holds no {_subject_directory(path)}")
+
+    def _covers(self, path: str) -> bool:
+        """Absent is only what the tree could have held: its class or module directory is there."""
+        directory = _subject_directory(path)
+        try:
+            return directory != path and os.path.isdir(self._root + self._follow(directory))
+        except OSError:
+            return False
+
+    def _follow(self, path: str) -> str:
+        """The path with every link in it followed, relative to the tree's root."""
+        if (known := self._real.get(path)) is not None:
+            return known
+        head, tail = split_path(path)
+        real = self._step(self._follow(head), tail, path)
+        self._real[path] = real
+        return real
+
+    def _step(self, real: str, tail: str, path: str) -> str:
+        queue = [tail]
+        links = 0
+        while queue:
+            part = queue.pop(0)
+            if part in ("", "."):
+                continue
+            if part == "..":
+                if not real:
+                    raise _Outside(f"{path} leads out of the tree")
+                real = real.rpartition("/")[0]
+                continue
+            try:
+                target = os.readlink(f"{self._root}{real}/{part}")
+            except OSError:
+                real = f"{real}/{part}"
+                continue
+            links += 1
+            if target.startswith("/") or links > MAX_LINKS:
+                raise _Outside(f"{path} leads out of the tree, to {target}")
+            queue = target.split("/") + queue
+        return real
+
+
+def _subject_directory(path: str) -> str:
+    """``/sys/class/infiniband`` of a path in it, ``/sys/module``, ``/sys/bus/pci/devices``, ``/proc/driver``, ..."""
+    parts = path.split("/")
+    depth = {"class": 4, "bus": 5, "devices": 4, "kernel": 4}.get(parts[2] if len(parts) > 2 else "", 3)
+    return "/".join(parts[: depth if path.startswith("/sys/") else 2])

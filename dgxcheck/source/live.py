@@ -1,0 +1,110 @@
+"""This machine, now: files read here, whatever a driver stands behind asked in a worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+
+from dgxcheck.reading import Gap, Missing, missing
+from dgxcheck.rootfs import decode, list_names, read_bytes
+from dgxcheck.source.keys import from_json, nvml_key
+from dgxcheck.source.pci_ids import PciIds
+from dgxcheck.source.protocol import Json, Origin, Source
+from dgxcheck.workers.files import FilesStage
+from dgxcheck.workers.files_plan import driver_backed
+from dgxcheck.workers.nvml import INIT, NvmlStage
+from dgxcheck.workers.nvml_plan import COUNTERS, EVERYTHING
+
+
+class LiveSource:
+    """Answers of the running system. ``nvml_stage`` may have been started before, to save its start-up time."""
+
+    def __init__(
+        self,
+        root: str = "/",
+        groups: Sequence[str] = EVERYTHING,
+        deadline: float = 60.0,
+        nvml_stage: NvmlStage | None = None,
+        at_s: float = 0.0,
+    ) -> None:
+        self.origin = Origin("live")
+        self.at_s = at_s
+        self._started = time.monotonic()
+        self._root = "" if root == "/" else root
+        self._deadline = deadline
+        self._nvml = nvml_stage or NvmlStage(groups, deadline)
+        self._nvml.deadline = deadline
+        self._files = FilesStage(self._root, deadline)
+        self._ids = PciIds(self._root)
+        self._texts: dict[str, str | Missing] = {}
+
+    def text(self, path: str) -> str | Missing:
+        if path not in self._texts:
+            self._texts[path] = self._read_text(path)
+        return self._texts[path]
+
+    def data(self, path: str) -> bytes | Missing:
+        if not driver_backed(path):
+            try:
+                return read_bytes(self._root + path)
+            except OSError as error:
+                return missing(path, error)
+        answer = self._files.ask(f"data {path}")
+        return bytes.fromhex(answer) if isinstance(answer, str) else _gap(answer, path)
+
+    def link(self, path: str) -> str | Missing:
+        try:
+            return decode(os.fsencode(os.readlink(self._root + path)))
+        except OSError as error:
+            # EINVAL: there is a file of this name, but it is no link
+            return Missing(Gap.ABSENT, path, "not a link") if error.errno == 22 else missing(path, error)
+
+    def names(self, path: str) -> tuple[str, ...] | Missing:
+        try:
+            return list_names(self._root + path)
+        except OSError as error:
+            return missing(path, error)
+
+    def opens(self, path: str) -> bool | Missing:
+        answer = self._files.ask(f"opens {path}")
+        return answer if isinstance(answer, bool) else _gap(answer, path)
+
+    def nvml(self, function: str, subject: str = "", *args: int) -> Json | Missing:
+        self._nvml.finish()
+        key = nvml_key(function, subject, args)
+        if (text := self._nvml.answers.get(key)) is not None:
+            return from_json(json.loads(text), key[5:])
+        first = from_json(json.loads(self._nvml.answers.get(INIT, "true")), key[5:])
+        return first if isinstance(first, Missing) else self._nvml.missing(key, subject)
+
+    def name(self, table: str, key: str) -> str | Missing:
+        return self._ids.name(key) if table == "pci" else Missing(Gap.ABSENT, f"{table} {key}")
+
+    def later(self, seconds: float) -> Source | Missing:
+        """Waits until ``seconds`` after the first answers, then asks the counters of this machine again."""
+        self._nvml.finish()
+        time.sleep(max(0.0, seconds - (time.monotonic() - self._started)))
+        elapsed = round(time.monotonic() - self._started, 3)
+        self.close()
+        return LiveSource(self._root or "/", COUNTERS, self._deadline, at_s=self.at_s + elapsed)
+
+    def close(self) -> None:
+        """End the workers; nothing more is asked."""
+        self._nvml.stop()
+        self._files.stop()
+
+    def _read_text(self, path: str) -> str | Missing:
+        if driver_backed(path):
+            answer = self._files.ask(f"text {path}")
+            return answer if isinstance(answer, str) else _gap(answer, path)
+        try:
+            return decode(read_bytes(self._root + path))
+        except OSError as error:
+            return missing(path, error)
+
+
+def _gap(answer: Json, path: str) -> Missing:
+    gap = from_json(answer, path)
+    return gap if isinstance(gap, Missing) else Missing(Gap.GARBLED, path, "the worker gave no answer of this kind")

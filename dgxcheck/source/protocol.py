@@ -1,0 +1,57 @@
+"""The questions that can be asked of a machine, whether it is live, a directory or a recording."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from dgxcheck.reading import Json as Json
+from dgxcheck.reading import Missing
+
+
+class Origin(NamedTuple):
+    """Where answers come from; ``provenance`` is ``recorded``, ``reconstructed`` or ``overlay`` for a recording."""
+
+    kind: str
+    """live, directory or recording"""
+    name: str = ""
+    recorded_at: str = ""
+    provenance: str = ""
+
+
+class Source(Protocol):
+    """Raw answers of one machine. Paths are absolute, under the source's root; each answer is a value or a gap."""
+
+    @property
+    def origin(self) -> Origin: ...
+
+    @property
+    def at_s(self) -> float:
+        """Seconds since the first answers of this machine: 0 but for what ``later`` gives."""
+
+    def text(self, path: str) -> str | Missing:
+        """A small text file as it reads, decoded as UTF-8 with U+FFFD for what is not."""
+
+    def data(self, path: str) -> bytes | Missing:
+        """A small binary file (``config``): as many bytes as this user may read."""
+
+    def link(self, path: str) -> str | Missing:
+        """The target of a symbolic link, unresolved."""
+
+    def names(self, path: str) -> tuple[str, ...] | Missing:
+        """The entries of a directory, sorted."""
+
+    def opens(self, path: str) -> bool | Missing:
+        """Can this device node be opened from here?"""
+
+    def nvml(self, function: str, subject: str = "", *args: int) -> Json | Missing:
+        """The answer of an NVML function (C name without ``_vN``).
+
+        ``subject`` is a bdf, two bdfs joined by a blank for a pair, or empty. Numbers and text are as NVML gives them,
+        a struct is an object with NVML's field names, several outputs are a list.
+        """
+
+    def name(self, table: str, key: str) -> str | Missing:
+        """The name of an id in a system table: ``name("pci", "10de:1db1")`` from pci.ids."""
+
+    def later(self, seconds: float) -> Source | Missing:
+        """The same machine at least ``seconds`` afterwards; only counters are worth asking again."""

@@ -1,0 +1,103 @@
+"""A recorded machine: answers come from one file's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from dgxcheck.reading import Gap, Missing
+from dgxcheck.source.keys import Lines, from_json, nvml_key, split_path
+from dgxcheck.source.protocol import Json, Origin, Source
+from dgxcheck.source.rows import from_rows
+
+T = TypeVar("T", str, bool)
+Later = Sequence[tuple[float, Lines]]
+
+
+class RecordedSource:
+    """Answers as the lines hold them; what they never heard is ``unrecorded``."""
+
+    def __init__(
+        self, lines: Lines, origin: Origin, later: Later = (), at_s: float = 0.0, provenance: Json = None
+    ) -> None:
+        self._lines = lines
+        self._later = later
+        self.origin = origin
+        self.provenance = provenance
+        """The file's own member, with the sources of each group of facts."""
+        self.at_s = at_s
+
+    def text(self, path: str) -> str | Missing:
+        return self._leaf("text", path, str)
+
+    def link(self, path: str) -> str | Missing:
+        return self._leaf("link", path, str)
+
+    def opens(self, path: str) -> bool | Missing:
+        return self._leaf("opens", path, bool)
+
+    def data(self, path: str) -> bytes | Missing:
+        value = self._find("data", path)
+        if isinstance(value, Missing):
+            return value
+        raw = from_rows(value)
+        return Missing(Gap.GARBLED, path, "no rows of bytes in the recording") if raw is None else raw
+
+    def names(self, path: str) -> tuple[str, ...] | Missing:
+        line = self._lines.get(path)
+        if line is None or "names" not in line:
+            return Missing(Gap.UNRECORDED, path)
+        names = from_json(line["names"], path)
+        if isinstance(names, list):
+            texts = tuple(name for name in names if isinstance(name, str))
+            if len(texts) == len(names):
+                return texts
+        return names if isinstance(names, Missing) else Missing(Gap.GARBLED, path, "no list of names in the recording")
+
+    def nvml(self, function: str, subject: str = "", *args: int) -> Json | Missing:
+        line = self._lines.get(f"nvml {function} {subject}" if subject else f"nvml {function}")
+        entry = " ".join(map(str, args))
+        if line is None or entry not in line:
+            return Missing(Gap.UNRECORDED, nvml_key(function, subject, args)[5:])
+        value = line[entry]
+        return from_json(value, nvml_key(function, subject, args)[5:]) if isinstance(value, dict) else value
+
+    def name(self, table: str, key: str) -> str | Missing:
+        where = f"{table} {key}"
+        value = from_json(self._lines.get(f"name {table}", {}).get(key), where)
+        return value if isinstance(value, str | Missing) else Missing(Gap.UNRECORDED, where)
+
+    def later(self, seconds: float) -> Source | Missing:
+        """The first recorded moment at or after ``seconds``, else the last one there is."""
+        if not self._later:
+            return Missing(Gap.UNRECORDED, "later", "the recording holds one moment only")
+        at_s, changed = next(((at, lines) for at, lines in self._later if at >= seconds), self._later[-1])
+        rest = tuple((at - at_s, lines) for at, lines in self._later if at > at_s)
+        return RecordedSource(merged(self._lines, changed), self.origin, rest, self.at_s + at_s)
+
+    def _leaf(self, kind: str, path: str, form: type[T]) -> T | Missing:
+        value = self._find(kind, path)
+        if isinstance(value, form):
+            return value
+        return value if isinstance(value, Missing) else Missing(Gap.GARBLED, path, f"no {kind} in the recording")
+
+    def _find(self, kind: str, path: str) -> Json | Missing:
+        head, tail = split_path(path)
+        line = self._lines.get(head)
+        group = line.get(kind) if line is not None else None
+        if not isinstance(group, dict) or tail not in group:
+            return Missing(Gap.UNRECORDED, path)
+        return from_json(group[tail], path)
+
+
+def merged(base: Lines, changed: Lines) -> Lines:
+    """Lines with the changed facts in place of the old ones; neither argument is altered."""
+    lines = dict(base)
+    for line, group in changed.items():
+        new = dict(lines.get(line, {}))
+        for kind, facts in group.items():
+            old = new.get(kind)
+            nested = line.startswith("/") and kind != "names" and isinstance(old, dict) and isinstance(facts, dict)
+            new[kind] = old | facts if nested and isinstance(old, dict) and isinstance(facts, dict) else facts
+        lines[line] = new
+    return lines

@@ -1,0 +1,153 @@
+"""From facts to the wiring of a box: which devices there are and what joins each pair of them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from dgxcheck.facts.gpu import Gpu, Nvml
+from dgxcheck.facts.infiniband import IbDevice
+from dgxcheck.facts.numa import NumaNode
+from dgxcheck.facts.nvlink import GpuPair, NvLink
+from dgxcheck.facts.pci import PciFunction
+from dgxcheck.reading import Gap, Missing
+from dgxcheck.topology import notes
+from dgxcheck.topology.classes import numa_node, pci_class
+from dgxcheck.topology.model import Device, Link, PciClass, Topology
+from dgxcheck.topology.nvlinks import Count, End, between, end, silent
+
+NVIDIA = 0x10DE
+DISPLAY = 0x03
+"""PCI base class of GPUs: 0x0300 with a display output (DGX Station), 0x0302 without."""
+NO_NVLINKS = Count(0)
+NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex", "NVML does not list this GPU")
+
+
+def build(
+    functions: tuple[PciFunction, ...] | Missing,
+    ib: tuple[IbDevice, ...] | Missing,
+    nvml: Nvml | Missing,
+    nvlinks: tuple[NvLink, ...] | Missing,
+    pairs: tuple[GpuPair, ...] | Missing,
+    numa: tuple[NumaNode, ...] | Missing,
+) -> Topology:
+    """The topology of a box; whatever could not be read leaves its device in place, with the reason in its cells.
+
+    NICs keep the order of ``ib``, which is that of their numbers.
+    """
+    by_bdf = {} if isinstance(functions, Missing) else {function.bdf: function for function in functions}
+    gone = functions if isinstance(functions, Missing) else Missing(Gap.ABSENT, "/sys/bus/pci/devices")
+    gpus: list[Device] = []
+    ends: dict[str, End] = {}
+    rows = _gpu_rows(by_bdf, nvml)
+    bdfs = {bdf for _, bdf, _ in rows}
+    unlisted = nvml if isinstance(nvml, Missing) else NOT_LISTED
+    for name, bdf, gpu in rows:
+        if isinstance(nvlinks, Missing):
+            ends[name] = silent(nvlinks)
+        elif gpu is None:
+            ends[name] = silent(unlisted)
+        else:
+            ends[name] = end((link for link in nvlinks if link.bdf == bdf), bdfs, by_bdf)
+        gpus.append(_gpu(name, bdf, gpu or unlisted, ends[name], by_bdf.get(bdf) or gone, numa))
+    nics = () if isinstance(ib, Missing) else tuple(_nic(device, by_bdf, numa, gone) for device in ib)
+    counts = {
+        (a, b): between((a, bdf_a, ends[a]), (b, bdf_b, ends[b]))
+        for (a, bdf_a, _), (b, bdf_b, _) in combinations(rows, 2)
+    }
+    devices = (*gpus, *nics)
+    links = tuple(
+        _link(a, b, counts.get((a.name, b.name), NO_NVLINKS), numa) for a, b in combinations(devices, 2)
+    )
+    said = (
+        *notes.sources(functions, ib, nvml, nvlinks, gpus),
+        *notes.nvlink_ends(gpus, ends, counts.values(), nvlinks),
+        *notes.ancestors(gpus, links, pairs),
+        *notes.virtual(gpus, by_bdf),
+    )
+    return Topology(devices=devices, links=links, notes=said, functions=by_bdf)
+
+
+def bus_order(bdf: str) -> tuple[int, str]:
+    """Sort key of a bdf: a domain of five digits (VMD, Hyper-V) comes after those of four."""
+    return len(bdf), bdf
+
+
+def is_gpu(function: PciFunction) -> bool:
+    """An NVIDIA display or 3D controller; its audio and USB functions are none."""
+    code = function.class_code
+    return function.vendor == NVIDIA and isinstance(code, int) and code >> 16 == DISPLAY
+
+
+def _gpu_rows(by_bdf: dict[str, PciFunction], nvml: Nvml | Missing) -> list[tuple[str, str, Gpu | None]]:
+    on_bus = sorted((bdf for bdf, function in by_bdf.items() if is_gpu(function)), key=bus_order)
+    if isinstance(nvml, Missing):
+        return [(f"GPU{number}", bdf, None) for number, bdf in enumerate(on_bus)]
+    listed = {gpu.bdf for gpu in nvml.gpus}
+    return [(f"GPU{gpu.index}", gpu.bdf, gpu) for gpu in sorted(nvml.gpus, key=lambda gpu: gpu.index)] + [
+        (f"GPU@{bdf}", bdf, None) for bdf in on_bus if bdf not in listed
+    ]
+
+
+def _gpu(
+    name: str,
+    bdf: str,
+    gpu: Gpu | Missing,
+    links: End,
+    function: PciFunction | Missing,
+    numa: tuple[NumaNode, ...] | Missing,
+) -> Device:
+    return Device(
+        name=name,
+        kind="gpu",
+        bdf=bdf,
+        index=None if isinstance(gpu, Missing) else gpu.index,
+        uuid=gpu if isinstance(gpu, Missing) else gpu.uuid,
+        numa_node=function if isinstance(function, Missing) else numa_node(function, numa),
+        cpu_affinity=function if isinstance(function, Missing) else function.local_cpulist,
+        gpu_numa_id=gpu if isinstance(gpu, Missing) else gpu.gpu_numa_id,
+        is_vf=None,
+        nvlink_positions=links.positions if links.gap is None else links.gap,
+        path=function if isinstance(function, Missing) else function.path,
+        function=None if isinstance(function, Missing) else function,
+    )
+
+
+def _nic(
+    device: IbDevice, by_bdf: dict[str, PciFunction], numa: tuple[NumaNode, ...] | Missing, gone: Missing
+) -> Device:
+    function = device.bdf if isinstance(device.bdf, Missing) else by_bdf.get(device.bdf) or gone
+    return Device(
+        name=device.name,
+        kind="nic",
+        bdf=None if isinstance(device.bdf, Missing) else device.bdf,
+        index=None,
+        uuid=None,
+        numa_node=function if isinstance(function, Missing) else numa_node(function, numa),
+        cpu_affinity=function if isinstance(function, Missing) else function.local_cpulist,
+        gpu_numa_id=None,
+        is_vf=device.is_vf,
+        nvlink_positions=None,
+        path=function if isinstance(function, Missing) else function.path,
+        function=None if isinstance(function, Missing) else function,
+    )
+
+
+def _link(a: Device, b: Device, count: Count, numa: tuple[NumaNode, ...] | Missing) -> Link:
+    pci, reason = _pci(a, b, numa)
+    return Link(
+        a=a.name,
+        b=b.name,
+        pci=pci,
+        pci_reason=reason,
+        nvlinks=count.links,
+        nvlink_reason=count.reason,
+        nvlink_generation=count.generation,
+        switched=count.switched,
+    )
+
+
+def _pci(a: Device, b: Device, numa: tuple[NumaNode, ...] | Missing) -> tuple[PciClass | None, str]:
+    if a.function is not None and b.function is not None:
+        return pci_class(a.function, b.function, numa)
+    without = a if a.function is None else b
+    return None, f"{without.name} has no PCI function here ({without.path})"

@@ -1,0 +1,124 @@
+"""NVLinks between pairs of GPUs, from both of their ends and through NVSwitches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.facts.pci import PciFunction
+from dgxcheck.reading import Gap, Missing
+
+NVIDIA = 0x10DE
+OTHER_BRIDGE = 0x0680
+"""PCI base class and subclass of an NVSwitch."""
+SWITCH = 2
+"""``NVML_NVLINK_DEVICE_TYPE_SWITCH``"""
+UNNAMED = "unnamed NVSwitch"
+
+
+class End(NamedTuple):
+    """The NVLinks of one GPU as this GPU sees them; counts are of links that are up, by the peer's bdf."""
+
+    gap: Missing | None
+    """Why the counts are incomplete; None where every link answered."""
+    positions: int
+    gpus: Counter[str]
+    switches: Counter[str]
+    elsewhere: Counter[str]
+    """Peers that are neither a GPU nor a switch of this list: a hidden GPU, a CPU."""
+    generations: dict[str, int]
+    """Lowest generation of the links to a peer."""
+
+
+class Count(NamedTuple):
+    """NVLinks up between two GPUs, None with a reason where nobody can tell."""
+
+    links: int | None
+    reason: str = ""
+    generation: int | None = None
+    switched: bool = False
+    note: str = ""
+
+
+def silent(gap: Missing) -> End:
+    """The end of a GPU whose NVLinks could not be asked for."""
+    return End(gap, 0, Counter(), Counter(), Counter(), {})
+
+
+def end(links: Iterable[NvLink], gpus: Collection[str], functions: Mapping[str, PciFunction]) -> End:
+    """What one GPU says of its links; a position that the driver does not support is none at all."""
+    gap: Missing | None = None
+    positions = 0
+    found: dict[str, Counter[str]] = {"gpu": Counter(), "switch": Counter(), "elsewhere": Counter()}
+    generations: dict[str, int] = {}
+    for link in links:
+        if isinstance(link.up, Missing):
+            if link.up.gap is not Gap.UNSUPPORTED:
+                gap = Missing(link.up.gap, link.up.where, f"link {link.link}: {link.up}") if gap is None else gap
+            continue
+        positions += 1
+        if not link.up:
+            continue
+        peer = _peer(link, gpus, functions)
+        if isinstance(peer, Missing):
+            gap = Missing(peer.gap, peer.where, f"peer of link {link.link}: {peer}") if gap is None else gap
+            continue
+        kind, bdf = peer
+        found[kind][bdf] += 1
+        if isinstance(link.generation, int):
+            generations[bdf] = min(link.generation, generations.get(bdf, link.generation))
+    return End(gap, positions, found["gpu"], found["switch"], found["elsewhere"], generations)
+
+
+def _peer(link: NvLink, gpus: Collection[str], functions: Mapping[str, PciFunction]) -> tuple[str, str] | Missing:
+    """Kind and bdf of what is behind a link that is up.
+
+    Below R470 the kind comes from the peer's PCI class alone. Some drivers, and those of virtual machines, do not name
+    the switch.
+    """
+    bdf, kind = link.remote_bdf, link.remote_type
+    if isinstance(bdf, Missing):
+        return ("switch", UNNAMED) if kind == SWITCH else bdf
+    if bdf in gpus:
+        return "gpu", bdf
+    return "switch" if kind == SWITCH or _is_nvswitch(functions.get(bdf)) else "elsewhere", bdf
+
+
+def _is_nvswitch(function: PciFunction | None) -> bool:
+    if function is None or isinstance(function.class_code, Missing):
+        return False
+    return function.vendor == NVIDIA and function.class_code >> 8 == OTHER_BRIDGE
+
+
+def between(a: tuple[str, str, End], b: tuple[str, str, End]) -> Count:
+    """Links up between two GPUs, each given as name, bdf and end; the lower count where both answer and disagree."""
+    (name_a, bdf_a, end_a), (name_b, bdf_b, end_b) = a, b
+    gaps = [(name, view.gap) for name, view in ((name_a, end_a), (name_b, end_b)) if view.gap is not None]
+    switched = bool(end_a.switches or end_b.switches)
+    if len(gaps) == 2 or (gaps and switched):
+        name, gap = gaps[0]
+        return Count(None, f"NVLinks of {name} not known ({gap})")
+    seen = [view.gpus[peer] for peer, view in ((bdf_b, end_a), (bdf_a, end_b)) if view.gap is None]
+    note = ""
+    if len(set(seen)) > 1:
+        note = (
+            f"{name_a} sees {_links(seen[0])} up to {name_b}, {name_b} sees {_links(seen[1])} up to {name_a}: "
+            "the lower number counts."
+        )
+    links = min(seen) + _through_switches(end_a.switches, end_b.switches)
+    peers = {bdf_a, bdf_b, *end_a.switches, *end_b.switches}
+    generations = [n for view in (end_a, end_b) for peer, n in view.generations.items() if peer in peers]
+    return Count(links, "", min(generations, default=None) if links else None, switched, note)
+
+
+def _through_switches(a: Counter[str], b: Counter[str]) -> int:
+    """Links that both have to the same switches; all of them where a driver does not name its switches."""
+    if UNNAMED in a or UNNAMED in b:
+        return min(a.total(), b.total())
+    return sum(min(links, b[switch]) for switch, links in a.items())
+
+
+def _links(count: int) -> str:
+    return f"{count} link" if count == 1 else f"{count} links"

@@ -1,0 +1,160 @@
+"""PCIe paths: the physical links between a device and its root bus, and between two devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dgxcheck.facts.pci import PciFunction
+from dgxcheck.reading import Gap, Missing
+from dgxcheck.topology.classes import shared_bridges
+from dgxcheck.topology.model import Device, Link, Topology
+from dgxcheck.topology.rates import pcie_gbs
+
+BROADCOM = 0x1000
+PEX = range(0xC010, 0xC100)
+"""PEX88xxx and PEX89xxx: one chip shows itself as two or three levels of bridges."""
+PEX_SLOWEST = 4
+"""The first generation of these chips; a port that claims a lower maximum is a synthetic one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """One physical link: the port on the side of the root, and the device at its other end."""
+
+    port: str
+    device: str
+    gen: int | Missing
+    width: int | Missing
+    max_gen: int | Missing
+    """The lower of both ends' maxima, likewise ``max_width``."""
+    max_width: int | Missing
+    unjudged: str
+    """Why this is no link to judge; empty for a real one."""
+
+    @property
+    def narrow(self) -> bool | Missing:
+        """Does it run on fewer lanes than both ends have? An idle GPU does not."""
+        return self._below(self.width, self.max_width)
+
+    @property
+    def slow(self) -> bool | Missing:
+        """Does it run at a lower generation than both ends can? Means something under load only."""
+        return self._below(self.gen, self.max_gen)
+
+    @property
+    def gbs(self) -> float | Missing:
+        """GB/s per direction as the link is trained now."""
+        return pcie_gbs(self.gen, self.width)
+
+    @property
+    def max_gbs(self) -> float | Missing:
+        """GB/s per direction at the lower of both ends' maxima."""
+        return pcie_gbs(self.max_gen, self.max_width)
+
+    def __str__(self) -> str:
+        return f"{self.port} - {self.device}"
+
+    def _below(self, now: int | Missing, most: int | Missing) -> bool | Missing:
+        if self.unjudged:
+            return Missing(Gap.UNSUPPORTED, str(self), self.unjudged)
+        if isinstance(now, Missing):
+            return now
+        return most if isinstance(most, Missing) else now < most
+
+
+def hops_above(path: tuple[str, ...], functions: Mapping[str, PciFunction]) -> tuple[Hop, ...]:
+    """The links between a device and its root bus, from the top down; none for a device on the root bus itself.
+
+    Root port, then upstream and downstream ports of switches by turns, then the device: every second step is a link.
+    Below a bridge to conventional PCI a last odd function is left over, and has no link.
+    """
+    chain = path[1:]
+    return tuple(_hop(port, device, functions) for port, device in zip(chain[::2], chain[1::2], strict=False))
+
+
+def hops_between(a: Device, b: Device, functions: Mapping[str, PciFunction]) -> tuple[Hop, ...] | Missing:
+    """The links that traffic from ``a`` to ``b`` crosses, in that order: up to the nearest common bridge, then down."""
+    if isinstance(a.path, Missing):
+        return a.path
+    if isinstance(b.path, Missing):
+        return b.path
+    shared: set[str] = set()
+    if a.path[:1] == b.path[:1]:
+        shared = set(a.path[1 : 1 + shared_bridges(a.path, b.path)])
+    up, down = (
+        [hop for hop in hops_above(path, functions) if hop.device not in shared] for path in (a.path, b.path)
+    )
+    return (*reversed(up), *down)
+
+
+def sharers(hop: Hop, topology: Topology) -> tuple[str, ...]:
+    """Names of the devices whose traffic to the root bus crosses this link; their flows share its bandwidth."""
+    return tuple(
+        device.name
+        for device in topology.devices
+        if not isinstance(device.path, Missing) and hop.port in device.path and hop.device in device.path
+    )
+
+
+def meeting_point(a: Device, b: Device, link: Link, functions: Mapping[str, PciFunction]) -> str | Missing:
+    """What joins the PCI paths of two devices, in words."""
+    if isinstance(a.path, Missing):
+        return a.path
+    if isinstance(b.path, Missing):
+        return b.path
+    if link.pci in ("PIX", "PXB"):
+        shared = shared_bridges(a.path, b.path)
+        if not shared:
+            return f"both are functions of {a.bdf}"
+        bridge = a.path[shared]
+        kind = "switch" if shared % 2 == 0 else "port"  # root port, upstream port, downstream port, upstream port ...
+        return f"PCIe {kind} {bridge}{_ids(functions.get(bridge))}"
+    if link.pci == "PHB":
+        return f"host bridge {a.path[0]}"
+    if link.pci == "NODE":
+        return f"host bridges {a.path[0]} and {b.path[0]} of NUMA node {a.numa_node}"
+    if link.pci == "SOC":
+        return f"socket interconnect between NUMA nodes {a.numa_node} ({a.path[0]}) and {b.numa_node} ({b.path[0]})"
+    return Missing(Gap.ABSENT, f"{a.name} {b.name}", link.pci_reason)
+
+
+def _ids(function: PciFunction | None) -> str:
+    if function is None or isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
+        return ""
+    return f" ({function.vendor:04x}:{function.device:04x})"
+
+
+def _hop(port: str, device: str, functions: Mapping[str, PciFunction]) -> Hop:
+    upper, lower = functions.get(port), functions.get(device)
+    if upper is None or lower is None:
+        gone = Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{port if upper is None else device}")
+        return Hop(port=port, device=device, gen=gone, width=gone, max_gen=gone, max_width=gone, unjudged="")
+    return Hop(
+        port=port,
+        device=device,
+        gen=upper.link_gen if isinstance(lower.link_gen, Missing) else lower.link_gen,
+        width=upper.link_width if isinstance(lower.link_width, Missing) else lower.link_width,
+        max_gen=_lower(upper.max_link_gen, lower.max_link_gen),
+        max_width=_lower(upper.max_link_width, lower.max_link_width),
+        unjudged=_unjudged(upper, lower),
+    )
+
+
+def _lower(upper: int | Missing, lower: int | Missing) -> int | Missing:
+    if isinstance(lower, Missing):
+        return lower
+    return upper if isinstance(upper, Missing) else min(upper, lower)
+
+
+def _unjudged(upper: PciFunction, lower: PciFunction) -> str:
+    """Ports inside one Broadcom chip are no link, and its synthetic ports report nonsense (5 GT/s above 32 GT/s).
+
+    Two such chips in a row look the same from here: ``/sys/kernel/pci_switch_link`` alone could tell.
+    """
+    ends = [end for end in (upper, lower) if end.vendor == BROADCOM and end.device in PEX]
+    if len(ends) == 2 and upper.device == lower.device:
+        return "ports inside one switch"
+    if any(isinstance(end.max_link_gen, int) and end.max_link_gen < PEX_SLOWEST for end in ends):
+        return "a synthetic port of the switch"
+    return ""

@@ -1,0 +1,185 @@
+"""The NVLink graphs of reference machines, and how the graph of a box differs from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dgxcheck.reading import Missing
+from dgxcheck.topology.graph import Graph
+from dgxcheck.topology.relabel import Rows, fewest_differences
+
+FEWEST_GPUS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """One graph; machines whose graphs are equal stand together."""
+
+    name: str
+    machines: str
+    gpus: int
+    generation: int
+    pairs: dict[tuple[int, int], int]
+    source: str
+
+    def rows(self) -> Rows:
+        """The symmetric matrix of counts."""
+        rows = [[0] * self.gpus for _ in range(self.gpus)]
+        for (a, b), links in self.pairs.items():
+            rows[a][b] = rows[b][a] = links
+        return rows
+
+
+class Difference(NamedTuple):
+    """A pair of GPUs, in the box's own names, that has other than the expected number of links."""
+
+    a: str
+    b: str
+    has: int
+    expected: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The reference that a box comes nearest to."""
+
+    reference: Reference
+    differences: tuple[Difference, ...]
+    missing_gpus: int
+    """GPUs that the reference has beyond those of the box; their pairs are no differences."""
+    labels: tuple[int, ...]
+    """The reference's number of each GPU of the box."""
+
+
+def _all_pairs(gpus: int, links: int) -> dict[tuple[int, int], int]:
+    return {(a, b): links for a in range(gpus) for b in range(a + 1, gpus)}
+
+
+FACE = tuple(_all_pairs(4, 1))
+CUBE_MESH = (*FACE, *((a + 4, b + 4) for a, b in FACE), *((a, a + 4) for a in range(4)))
+"""The edges of a cube and the diagonals of two opposite faces."""
+DOUBLED = {(0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7)}
+
+ALL = (
+    Reference(
+        name="dgx-1-p100",
+        machines="DGX-1 with P100",
+        gpus=8,
+        generation=1,
+        pairs=dict.fromkeys(CUBE_MESH, 1),
+        source="NVIDIA DGX-1 System Architecture white paper (2017); recorded topo -m of a DGX-1 (RSE-Sheffield)",
+    ),
+    Reference(
+        name="dgx-1-v100",
+        machines="DGX-1 with V100, HGX-1 and other cube-mesh boards with 8 V100-SXM2",
+        gpus=8,
+        generation=2,
+        pairs={pair: 2 if pair in DOUBLED else 1 for pair in CUBE_MESH},
+        source="NVIDIA DGX-1 With Tesla V100 white paper (2017); recorded topo -m of a DGX-1 (rapidsai/ucx-py)",
+    ),
+    Reference(
+        name="dgx-station-v100",
+        machines="DGX Station with V100",
+        gpus=4,
+        generation=2,
+        pairs={**_all_pairs(4, 1), (0, 3): 2, (1, 2): 2},
+        source="NVIDIA DGX Station white paper WP-V01: 4 links per GPU, fully connected, hence two disjoint pairs "
+        "doubled; which ones is not published, so any perfect matching is accepted",
+    ),
+    Reference(
+        name="dgx-2",
+        machines="DGX-2, HGX-2",
+        gpus=16,
+        generation=2,
+        pairs=_all_pairs(16, 6),
+        source="recorded topo -m of a DGX-2 (NVIDIA/nccl-tests issue 78); 12 NVSwitches",
+    ),
+    Reference(
+        name="dgx-a100",
+        machines="DGX A100, HGX A100 8-GPU",
+        gpus=8,
+        generation=3,
+        pairs=_all_pairs(8, 12),
+        source="NCCL topology of a DGX A100 (NVIDIA/nccl issue 1505); 6 NVSwitches",
+    ),
+    Reference(
+        name="dgx-h100",
+        machines="DGX H100, HGX H100 8-GPU",
+        gpus=8,
+        generation=4,
+        pairs=_all_pairs(8, 18),
+        source="recorded topo -m of a DGX H100 (vllm issue 6732); 4 NVSwitches (oracle-quickstart/oci-hpc)",
+    ),
+)
+
+
+def matches(graph: Graph, generation: int | Missing) -> tuple[Reference, ...]:
+    """References whose graph this is, up to relabelling."""
+    return tuple(
+        found.reference
+        for found in _compared(graph, generation, 0)
+        if not found.missing_gpus and not found.differences
+    )
+
+
+def nearest(graph: Graph, generation: int | Missing) -> Nearest | None:
+    """The reference with the fewest differing pairs, or None where none is near enough to speak of faults.
+
+    Near enough: differing pairs and missing GPUs together are no more than the peers of one GPU (a GPU without any
+    link is the largest single fault), there are three GPUs and half of the reference's, and where some are missing
+    the links join the others. Extra links are no fault that hardware can have, so a reference that explains the box
+    without them goes first, then one with all its GPUs there.
+    """
+    found = _compared(graph, generation, None)
+    return min(
+        (it for it in found if not it.missing_gpus or _is_joined(graph.rows())),
+        key=lambda it: (
+            any(difference.has > difference.expected for difference in it.differences),
+            it.missing_gpus,
+            len(it.differences),
+        ),
+        default=None,
+    )
+
+
+def _compared(graph: Graph, generation: int | Missing, limit: int | None) -> Iterator[Nearest]:
+    box = graph.rows()
+    gpus = len(box)
+    for reference in ALL:
+        if isinstance(generation, int) and generation != reference.generation:
+            continue
+        if not max(FEWEST_GPUS, reference.gpus / 2) <= gpus <= reference.gpus:
+            continue
+        rows = reference.rows()
+        peers = max(sum(links > 0 for links in row) for row in rows)
+        most = min(gpus - 1, peers - (reference.gpus - gpus)) if limit is None else limit
+        labels = _labels(box, rows, most)
+        if labels is None:
+            continue
+        pairs = [(i, j, box[i][j], rows[labels[i]][labels[j]]) for i in range(gpus) for j in range(i + 1, gpus)]
+        differences = tuple(
+            Difference(graph.names[i], graph.names[j], has, due) for i, j, has, due in pairs if has != due
+        )
+        if len(differences) <= most:
+            yield Nearest(
+                reference=reference, differences=differences, missing_gpus=reference.gpus - gpus, labels=labels
+            )
+
+
+def _labels(box: Rows, rows: Rows, most: int) -> tuple[int, ...] | None:
+    """Where all pairs of a reference are alike no labelling beats the box's own."""
+    if len({links for i, row in enumerate(rows) for j, links in enumerate(row) if i != j}) == 1:
+        return tuple(range(len(box)))
+    return fewest_differences(box, rows, most)
+
+
+def _is_joined(rows: Rows) -> bool:
+    reached, waiting = {0}, [0]
+    while waiting:
+        row = rows[waiting.pop()]
+        more = [gpu for gpu, links in enumerate(row) if links and gpu not in reached]
+        reached.update(more)
+        waiting += more
+    return len(reached) == len(rows)

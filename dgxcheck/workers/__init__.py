@@ -1,0 +1,1 @@
+"""Child processes for everything that runs driver code; a sick driver cannot hang the tool."""

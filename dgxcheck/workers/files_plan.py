@@ -1,0 +1,41 @@
+"""Files behind which a driver stands: they are read in a worker, whole directories of counters at a time."""
+
+from __future__ import annotations
+
+_PORT = "/sys/class/infiniband/*/ports/*"
+PORTS = tuple(
+    f"text {_PORT}/{name}"
+    for name in ("state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "counters/*", "hw_counters/*")
+)
+"""Asked together as soon as one of them is wanted; ``*`` stands for one path component."""
+
+
+def driver_backed(path: str) -> bool:
+    """Does reading this file run driver code that can hang?
+
+    Port attributes query the HCA's firmware, ``speed`` asks the Ethernet driver, ``/proc/driver`` and device nodes are
+    the GPU driver's own, and ``config`` beyond what the kernel caches goes out on the bus.
+    """
+    return (
+        (path.startswith("/sys/class/infiniband/") and "/ports/" in path)
+        or (path.startswith("/sys/class/net/") and path.endswith("/speed"))
+        or path.startswith(("/proc/driver/", "/dev/"))
+        or (path.startswith("/sys/bus/pci/devices/") and path.endswith("/config"))
+    )
+
+
+def together(question: str) -> tuple[str, ...]:
+    """The questions that are put along with this one, itself among them."""
+    return PORTS if question.startswith("text /sys/class/infiniband/") else (question,)
+
+
+def device_of(question: str) -> str:
+    """The directory of the device behind a file: where one file hung, its neighbours are not asked.
+
+    ``text /sys/class/infiniband/mlx5_1/ports/1/rate`` -> ``/sys/class/infiniband/mlx5_1``.
+    """
+    path = question.partition(" ")[2]
+    parts = path.split("/")
+    if path.startswith("/sys/class/"):
+        return "/".join(parts[:5])
+    return "/".join(parts[:6]) if path.startswith("/sys/bus/") else path

@@ -1,0 +1,23 @@
+"""The NVML worker: asks what its plan says and streams each question before and each answer after it.
+
+The plan is one line of JSON on stdin: ``groups`` of ``nvml_plan``; ``units`` (``system``, GPU indexes, ``pairs``; null
+for all); ``known`` answers by key, which are used but not asked again; ``avoid``, GPU indexes to leave out of pairs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    try:
+        from dgxcheck.workers.nvml_walk import walk
+    except ImportError as error:
+        gap = {"missing": "absent", "detail": f"the Python package nvidia-ml-py does not load: {error}"}
+        os.write(1, f"nvml nvmlInit\t{json.dumps(gap)}\ndone\n".encode())
+    else:
+        walk(json.loads(sys.stdin.readline()))
+    # no nvmlShutdown, no interpreter shutdown: the kernel closes the driver's nodes, and neither can hang us here
+    os._exit(0)

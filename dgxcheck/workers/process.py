@@ -1,0 +1,71 @@
+"""Start and stop a worker: a Python child in its own process group that holds nothing of the caller's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+# Paths come as an argument, and -I -S leave out the caller's directory, .pth hooks and PYTHON* settings
+_BOOT = """\
+import os, sys
+for name in os.listdir("/proc/self/fd"):
+    try:
+        int(name) > 2 and os.close(int(name))
+    except OSError:
+        pass
+sys.path[:] = sys.argv.pop(1).split(os.pathsep)
+import importlib
+importlib.import_module(sys.argv[1]).main()
+"""
+
+
+def start(module: str) -> tuple[int, int, int]:
+    """Start ``module``'s ``main``; its pid, the write end of its stdin, the read end of its stdout."""
+    plan_read, plan_write = os.pipe()
+    said_read, said_write = os.pipe()
+    actions = [
+        (os.POSIX_SPAWN_DUP2, plan_read, 0),
+        (os.POSIX_SPAWN_DUP2, said_write, 1),
+        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+    ]
+    argv = [sys.executable, "-I", "-S", "-c", _BOOT, os.pathsep.join(_search_path()), module]
+    try:
+        pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0, setsigmask=())
+    finally:
+        os.close(plan_read)
+        os.close(said_write)
+    os.set_blocking(said_read, False)
+    return pid, plan_write, said_read
+
+
+def _search_path() -> list[str]:
+    """Where this interpreter finds modules, but for the caller's current directory."""
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return [package, *(path for path in sys.path if path)]
+
+
+def kill(pid: int) -> None:
+    """SIGKILL to the worker's group; a worker that is gone already is fine."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def exit_text(status: int) -> str:
+    """How a waited-for child ended: ``exit 1`` or ``SIGSEGV``."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"exit {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def stdio_is_open() -> None:
+    """Fill closed standard descriptors, so that no pipe of ours lands on 0, 1 or 2 (cron, a broken shell)."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(fd, True)
+    os.close(fd)

@@ -1,0 +1,38 @@
+"""Probes by name, in the order they run: a module each, with one function ``probe(source) -> facts``.
+
+Names, not modules: a command imports only the probes that it needs.
+"""
+
+WIRING = ("pci", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs")
+"""What the topology engine is built from."""
+
+COUNTERS = ("aer", "ib_ports", "gpu_ecc", "gpu_counters", "nvlink_errors", "host")
+"""What is worth asking again after a while."""
+
+ALL = (
+    *WIRING,
+    "slots",
+    "bars",
+    "aer",
+    "config_space",
+    "iommu",
+    "ib_ports",
+    "modules",
+    "host",
+    "network",
+    "storage",
+    "gpu_board",
+    "gpu_pcie",
+    "gpu_memory",
+    "gpu_ecc",
+    "gpu_counters",
+    "gpu_clocks",
+    "gpu_power",
+    "gpu_thermal",
+    "gpu_modes",
+    "gpu_processes",
+    "gpu_affinity",
+    "nvlink_capability",
+    "nvlink_errors",
+    "p2p",
+)

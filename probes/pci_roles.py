@@ -1,0 +1,74 @@
+"""Which PCI functions are NVIDIA GPUs, NVSwitches and HCAs, and which bridges lead to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dgxcheck.reading import Missing
+from dgxcheck.source.protocol import Source
+from probes.asking import ask
+from probes.pci_tree import DEVICES, NVIDIA, Path, class_codes, function_behind, path_of, with_bridges
+from probes.plain_text import hexadecimal
+
+INFINIBAND = "/sys/class/infiniband"
+_DISPLAY = 0x03  # a GPU is 0x030200, or 0x030000 where it has display outputs (DGX Station)
+_OTHER_BRIDGE = 0x0680
+_INFINIBAND_CONTROLLER = 0x0207
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """bdfs by role; the paths hold these functions and every bridge above them."""
+
+    gpus: tuple[str, ...]
+    nvswitches: tuple[str, ...]
+    hcas: tuple[str, ...]
+    paths: dict[str, Path | Missing]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """GPUs, NVSwitches and HCAs."""
+        return self.gpus + self.nvswitches + self.hcas
+
+    @property
+    def bridges(self) -> tuple[str, ...]:
+        """Every bridge on a path, by bdf."""
+        ends = set(self.devices)
+        return tuple(sorted(bdf for bdf in self.paths if bdf not in ends))
+
+
+def roles(source: Source) -> Roles | Missing:
+    """Sorts ``/sys/bus/pci/devices``; RoCE HCAs are known by their ``/sys/class/infiniband`` device."""
+    codes = class_codes(source)
+    if isinstance(codes, Missing):
+        return codes
+    behind = _behind_infiniband(source)
+    gpus: list[str] = []
+    nvswitches: list[str] = []
+    hcas: list[str] = []
+    for bdf, code in codes.items():
+        if bdf in behind:
+            hcas.append(bdf)
+        elif isinstance(code, Missing):
+            continue
+        elif code >> 16 == _DISPLAY and _is_nvidia(source, bdf):
+            gpus.append(bdf)
+        elif code >> 8 == _OTHER_BRIDGE and _is_nvidia(source, bdf):
+            nvswitches.append(bdf)
+        elif code >> 8 == _INFINIBAND_CONTROLLER:
+            hcas.append(bdf)
+    ends = {bdf: path_of(source, bdf) for bdf in (*gpus, *nvswitches, *hcas)}
+    return Roles(gpus=tuple(gpus), nvswitches=tuple(nvswitches), hcas=tuple(hcas), paths=with_bridges(ends))
+
+
+def _is_nvidia(source: Source, bdf: str) -> bool:
+    vendor = ask(source, f"{DEVICES}/{bdf}/vendor", hexadecimal)
+    return not isinstance(vendor, Missing) and vendor == NVIDIA
+
+
+def _behind_infiniband(source: Source) -> set[str]:
+    names = source.names(INFINIBAND)
+    if isinstance(names, Missing):
+        return set()
+    found = (function_behind(source, f"{INFINIBAND}/{name}/device") for name in names)
+    return {bdf for bdf in found if not isinstance(bdf, Missing)}

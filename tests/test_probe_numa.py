@@ -1,0 +1,43 @@
+"""NUMA nodes in order of their number."""
+
+from __future__ import annotations
+
+from fake_source import FakeSource
+
+from dgxcheck.facts.numa import NumaNode
+from dgxcheck.reading import Gap, Missing
+from probes import numa
+
+NODES = "/sys/devices/system/node"
+
+
+def test_nodes() -> None:
+    files: dict[str, str | bytes | Missing] = {
+        f"{NODES}/node10/cpulist": "\n",
+        f"{NODES}/node2/cpulist": "20-39,60-79\n",
+        f"{NODES}/node2/meminfo": "Node 2 MemTotal:       264176640 kB\nNode 2 MemFree: 1 kB\n",
+        f"{NODES}/node2/distance": "10 21\n",
+        f"{NODES}/has_cpu": "2\n",
+        f"{NODES}/nodes": "?",
+    }
+    got = numa.probe(FakeSource(files))
+    assert not isinstance(got, Missing)
+    assert got[0] == NumaNode(node=2, cpulist="20-39,60-79", memory_kb=264176640, distances=(10, 21))
+    assert (got[1].node, got[1].cpulist) == (10, "")
+    assert isinstance(got[1].memory_kb, Missing)
+
+
+def test_garbled_files_hide_nothing() -> None:
+    files: dict[str, str | bytes | Missing] = {
+        f"{NODES}/node0/cpulist": "all of them",
+        f"{NODES}/node0/meminfo": "MemTotal: lots",
+        f"{NODES}/node0/distance": "near far",
+    }
+    got = numa.probe(FakeSource(files))
+    assert not isinstance(got, Missing)
+    gaps = [got[0].cpulist, got[0].memory_kb, got[0].distances]
+    assert [gap.gap for gap in gaps if isinstance(gap, Missing)] == [Gap.GARBLED] * 3
+
+
+def test_a_kernel_without_numa() -> None:
+    assert isinstance(numa.probe(FakeSource({})), Missing)

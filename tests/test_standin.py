@@ -1,0 +1,468 @@
+"""The stand-in for NVML, asked through the real binding in a child process."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from standin import nvml
+from standin.binding import asked, child, told_by_worker
+from standin.boxes import LOST, A, B, Facts, box, full_box
+
+from dgxcheck.source.protocol import Json
+from dgxcheck.workers.nvml_plan import GROUPS
+
+pytestmark = pytest.mark.skipif(nvml.compiler() is None, reason="no gcc to compile the stand-in with")
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return nvml.build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture(scope="session")
+def old_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return nvml.build(tmp_path_factory.mktemp("nvml-384"), without=nvml.newer_than(384))
+
+
+def test_text_and_numbers(library: Path) -> None:
+    facts = box(
+        Name={"": "Tesla V100-SXM2-16GB"},
+        InforomVersion={"1": "5.0"},
+        MinorNumber={"": 7},
+        PowerUsage={"": 43210},
+        NumaNodeId={"": -1},
+        ClockInfo={"0": 135, "2": 877},
+        EccMode={"": [1, 0]},
+        CudaComputeCapability={"": [7, 0]},
+        RemappedRows={"": [1, 2, 0, 1]},
+        TotalEccErrors={"1 0": 2**63 + 5},
+        MemoryErrorCounter={"0 1 7": 9},
+        NvLinkCapability={"3 2": 1},
+        DisplayMode={"": False},
+        PcieReplayCounter={"": 2**32 - 1},
+    )
+    facts["nvml nvmlSystemGetDriverVersion"] = {"": "550.127.05"}
+    facts["nvml nvmlSystemGetProcessName"] = {"4711": "/usr/bin/python3 -u"}
+    facts["nvml nvmlSystemGetCudaDriverVersion"] = {"": 12040}
+    assert asked(
+        library,
+        facts,
+        "nvmlDeviceGetCount()",
+        "nvmlDeviceGetName(gpu(0))",
+        "nvmlDeviceGetInforomVersion(gpu(0), 1)",
+        "nvmlDeviceGetMinorNumber(gpu(0))",
+        "nvmlDeviceGetPowerUsage(gpu(0))",
+        "nvmlDeviceGetNumaNodeId(gpu(0))",
+        "nvmlDeviceGetClockInfo(gpu(0), 2)",
+        "nvmlDeviceGetEccMode(gpu(0))",
+        "nvmlDeviceGetCudaComputeCapability(gpu(0))",
+        "nvmlDeviceGetRemappedRows(gpu(0))",
+        "nvmlDeviceGetTotalEccErrors(gpu(0), 1, 0)",
+        "nvmlDeviceGetMemoryErrorCounter(gpu(0), 0, 1, 7)",
+        "nvmlDeviceGetNvLinkCapability(gpu(0), 3, 2)",
+        "nvmlDeviceGetDisplayMode(gpu(0))",
+        "nvmlDeviceGetPcieReplayCounter(gpu(0))",
+        "nvmlSystemGetDriverVersion()",
+        "nvmlSystemGetProcessName(4711)",
+        "nvmlSystemGetCudaDriverVersion()",
+    ) == [
+        *(2, "Tesla V100-SXM2-16GB", "5.0", 7, 43210, -1, 877, [1, 0], [7, 0], [1, 2, 0, 1]),
+        *(2**63 + 5, 9, 1, 0, 2**32 - 1, "550.127.05", "/usr/bin/python3 -u", 12040),
+    ]
+
+
+def test_any_text_survives_the_table(library: Path) -> None:
+    texts = ["", "-", "!15", "a\tb", "two\nlines", "100% %41", "Größe", " x ", "\x01\x1b["]
+    facts = box() | {"nvml nvmlSystemGetProcessName": {str(pid): text for pid, text in enumerate(texts)}}
+    assert asked(library, facts, *(f"nvmlSystemGetProcessName({pid})" for pid in range(len(texts)))) == texts
+
+
+def test_bytes_that_are_not_utf8_reach_the_binding(library: Path) -> None:
+    name = "n._nvmlGetFunctionPointer('nvmlDeviceGetName')(gpu(0), buffer := ctypes.create_string_buffer(96), 96)"
+    answers = asked(library, box(Name={"": "a\udcff"}), name, "list(buffer.value)")
+    assert answers == [0, [97, 255]]
+
+
+def test_text_longer_than_the_buffer_is_insufficient_size(library: Path) -> None:
+    assert asked(library, box(Serial={"": "9" * 30}), "nvmlDeviceGetSerial(gpu(0))") == [{"error": 7}]
+
+
+def test_structs_have_the_layout_of_the_binding(library: Path) -> None:
+    facts = box(
+        MemoryInfo={"": {"total": 17179869184, "reserved": 250000000, "free": 16000000000, "used": 1}},
+        BAR1MemoryInfo={"": {"bar1Total": 17179869184, "bar1Free": 3, "bar1Used": 2}},
+        UtilizationRates={"": {"gpu": 99, "memory": 12}},
+        ViolationStatus={"3": {"referenceTime": 10**12, "violationTime": 10**9}},
+        RowRemapperHistogram={"": {"max": 640, "high": 4, "partial": 3, "low": 2, "none": 1}},
+        Temperature={"0": 41},
+        MarginTemperature={"": -3},
+        CpuAffinity={"": [2**64 - 1, 5]},
+        MemoryAffinity={"0": [2]},
+        SupportedMemoryClocks={"": [877, 810]},
+        SupportedGraphicsClocks={"877": [1530, 1522], "810": []},
+    )
+    assert asked(
+        library,
+        facts,
+        "nvmlDeviceGetMemoryInfo(gpu(0), version=nvmlMemory_v2)",
+        "nvmlDeviceGetMemoryInfo(gpu(0))",
+        "nvmlDeviceGetBAR1MemoryInfo(gpu(0))",
+        "nvmlDeviceGetUtilizationRates(gpu(0))",
+        "nvmlDeviceGetViolationStatus(gpu(0), 3)",
+        "nvmlDeviceGetRowRemapperHistogram(gpu(0))",
+        "[nvmlDeviceGetTemperatureV(gpu(0), 0), nvmlDeviceGetTemperature(gpu(0), 0)]",
+        "nvmlDeviceGetMarginTemperature(gpu(0))",
+        "nvmlDeviceGetCpuAffinity(gpu(0), 3)",
+        "nvmlDeviceGetCpuAffinity(gpu(0), 1)",
+        "nvmlDeviceGetMemoryAffinity(gpu(0), 2, 0)",
+        "nvmlDeviceGetSupportedMemoryClocks(gpu(0))",
+        "[nvmlDeviceGetSupportedGraphicsClocks(gpu(0), mhz) for mhz in (877, 810)]",
+        "nvmlDeviceGetMemoryInfo(gpu(0), version=0x03000028)",
+    ) == [
+        {"version": 0x02000028, "total": 17179869184, "reserved": 250000000, "free": 16000000000, "used": 1},
+        {"total": 17179869184, "free": 16000000000, "used": 1},
+        {"bar1Total": 17179869184, "bar1Free": 3, "bar1Used": 2},
+        {"gpu": 99, "memory": 12},
+        {"referenceTime": 10**12, "violationTime": 10**9},
+        {"max": 640, "high": 4, "partial": 3, "low": 2, "none": 1},
+        [41, 41],
+        -3,
+        [2**64 - 1, 5, 0],
+        [2**64 - 1],
+        [2, 0],
+        [877, 810],
+        [[1530, 1522], []],
+        {"error": 25},
+    ]
+
+
+def test_bus_ids_are_spelt_as_nvml_spells_them(library: Path) -> None:
+    peer: dict[str, Json] = {"busId": B, "domain": 1, "bus": 10, "device": 0, "pciDeviceId": 0x1DB110DE}
+    facts = box(
+        PciInfo={"": {"busId": A, "pciDeviceId": 0x1DB110DE, "pciSubSystemId": 0x121210DE}},
+        NvLinkState={"0": 1, "1": 1},
+        NvLinkRemotePciInfo={"0": {**peer, "pciSubSystemId": 7}},
+    )
+    first, other, remote, no_remote, by_id, lower, unknown, old, old_remote = asked(
+        library,
+        facts,
+        "nvmlDeviceGetPciInfo(gpu(0))",
+        "nvmlDeviceGetPciInfo(gpu(1))",
+        "nvmlDeviceGetNvLinkRemotePciInfo(gpu(0), 0)",
+        "nvmlDeviceGetNvLinkRemotePciInfo(gpu(0), 1)",
+        "nvmlDeviceGetPciInfo(nvmlDeviceGetHandleByPciBusId('00000001:0A:00.0')).busId",
+        "nvmlDeviceGetPciInfo(nvmlDeviceGetHandleByPciBusId('0000:06:00.0')).busId",
+        "nvmlDeviceGetHandleByPciBusId('0000:07:00.0')",
+        "old_pci('nvmlDeviceGetPciInfo_v2', 1)",
+        "old_pci('nvmlDeviceGetNvLinkRemotePciInfo', 0, 0)",
+    )
+    assert first == {
+        "busIdLegacy": "0000:06:00.0",
+        "domain": 0,
+        "bus": 6,
+        "device": 0,
+        "pciDeviceId": 0x1DB110DE,
+        "pciSubSystemId": 0x121210DE,
+        "busId": "00000000:06:00.0",
+    }
+    assert isinstance(other, dict)
+    assert (other["busId"], other["busIdLegacy"]) == ("00000001:0A:00.0", "0001:0A:00.0")
+    assert isinstance(remote, dict)
+    assert (remote["busId"], remote["bus"], remote["pciSubSystemId"]) == ("00000001:0A:00.0", 10, 7)
+    assert no_remote == {"error": 3}
+    assert (by_id, lower, unknown) == ("00000001:0A:00.0", "00000000:06:00.0", {"error": 6})
+    assert isinstance(old, dict)
+    assert (old["busId"], old["domain"], old["reserved3"]) == ("0001:0A:00.0", 1, 0)
+    assert isinstance(old_remote, dict)
+    assert old_remote["busId"] == "0001:0A:00.0"
+
+
+def test_links_and_pairs(library: Path) -> None:
+    facts = box(NvLinkState={"0": 1, "1": 0, "2": {"missing": "unsupported"}}, NvLinkErrorCounter={"0 2": 17})
+    facts[f"nvml nvmlDeviceGetTopologyCommonAncestor {A} {B}"] = {"": 30}
+    facts[f"nvml nvmlDeviceGetP2PStatus {B} {A}"] = {"2": 5}
+    assert asked(
+        library,
+        facts,
+        "nvmlDeviceGetNvLinkState(gpu(0), 0)",
+        "nvmlDeviceGetNvLinkState(gpu(0), 1)",
+        "nvmlDeviceGetNvLinkState(gpu(0), 2)",
+        "nvmlDeviceGetNvLinkState(gpu(0), 6)",
+        "nvmlDeviceGetNvLinkErrorCounter(gpu(0), 0, 2)",
+        "nvmlDeviceGetNvLinkErrorCounter(gpu(0), 1, 2)",
+        "nvmlDeviceGetTopologyCommonAncestor(gpu(0), gpu(1))",
+        "nvmlDeviceGetTopologyCommonAncestor(gpu(1), gpu(0))",
+        "nvmlDeviceGetP2PStatus(gpu(1), gpu(0), 2)",
+        "nvmlDeviceGetP2PStatus(gpu(0), gpu(1), 2)",
+    ) == [1, 0, {"error": 3}, {"error": 2}, 17, {"error": 3}, 30, 30, 5, {"error": 3}]
+
+
+def test_field_values_carry_their_own_type_and_error(library: Path) -> None:
+    fields: dict[str, Json] = {"82": 44, "193": -5, "7": 2**40, "8": -(2**40), "9": 0.5, "230": LOST}
+    values = asked(library, box(FieldValues=fields), "nvmlDeviceGetFieldValues(gpu(0), [82, 193, 7, 8, 9, 230, 99])")[0]
+    assert isinstance(values, list)
+    told = [(v["fieldId"], v["nvmlReturn"], v["valueType"]) for v in values if isinstance(v, dict)]
+    assert told == [(82, 0, 1), (193, 0, 5), (7, 0, 3), (8, 0, 4), (9, 0, 0), (230, 15, 0), (99, 3, 0)]
+    assert [v["value"] for v in values[:4] if isinstance(v, dict)] == [44, -5, 2**40, -(2**40)]
+    real = "nvmlDeviceGetFieldValues(gpu(0), [9])[0].value.dVal"
+    assert asked(library, box(FieldValues=fields), real) == [0.5]
+
+
+def test_retired_pages_with_and_without_timestamps(library: Path) -> None:
+    timed: list[Json] = [{"address": 2**40, "timestamp": 1500000000}, {"address": 4096, "timestamp": 0}]
+    bare: list[Json] = [{"address": 77}]
+    both = ("nvmlDeviceGetRetiredPages_v2(gpu(0), {})", "nvmlDeviceGetRetiredPages(gpu(0), {})")
+    calls = [call.format(cause) for cause in range(3) for call in both]
+    assert asked(library, box(RetiredPages={"0": timed, "1": bare, "2": []}), *calls) == [
+        *(timed, [2**40, 4096]),
+        *({"error": 13}, [77]),
+        *([], []),
+    ]
+
+
+def test_processes(library: Path) -> None:
+    running: list[Json] = [{"pid": 4711, "usedGpuMemory": 2**34}, {"pid": 1, "usedGpuMemory": None}]
+    facts = box(ComputeRunningProcesses={"": running}, GraphicsRunningProcesses={"": []})
+    no_mig = {"gpuInstanceId": 2**32 - 1, "computeInstanceId": 2**32 - 1}
+    full = [item | no_mig for item in running if isinstance(item, dict)]
+    assert asked(
+        library,
+        facts,
+        "nvmlDeviceGetComputeRunningProcesses(gpu(0))",
+        "nvmlDeviceGetComputeRunningProcesses_v2(gpu(0))",
+        "nvmlDeviceGetGraphicsRunningProcesses(gpu(0))",
+        "nvmlDeviceGetGraphicsRunningProcesses(gpu(1))",
+    ) == [full, full, [], {"error": 3}]
+
+
+def test_fabric_in_each_of_its_structs(library: Path) -> None:
+    uuid = "00112233-4455-6677-8899-aabbccddeeff"
+    state: dict[str, Json] = {"state": 3, "status": 0, "cliqueId": 1}
+    facts = box(GpuFabricInfo={"": {**state, "clusterUuid": uuid, "healthMask": 42, "healthSummary": 2}})
+    first, second, third, wrong = asked(
+        library,
+        facts,
+        "filled(nvmlDeviceGetGpuFabricInfo, 0, n.c_nvmlGpuFabricInfo_t())",
+        "filled(nvmlDeviceGetGpuFabricInfoV, 0, n.c_nvmlGpuFabricInfo_v2_t())",
+        "filled(nvmlDeviceGetGpuFabricInfoV, 0, n.c_nvmlGpuFabricInfo_v3_t())",
+        "filled(nvmlDeviceGetGpuFabricInfoV, 0, n.c_nvmlGpuFabricInfo_t())",
+    )
+    common = {**state, "clusterUuid": list(bytes.fromhex(uuid.replace("-", "")))}
+    assert first == common
+    assert second == {**common, "version": 0x02000024, "healthMask": 42}
+    assert third == {**common, "version": 0x03000028, "healthMask": 42, "healthSummary": 2}
+    assert wrong == {"error": 25}
+
+
+def test_a_gap_becomes_its_error(library: Path) -> None:
+    gaps: list[tuple[Json, int]] = [
+        ({"missing": "unsupported"}, 3),
+        ({"missing": "denied"}, 4),
+        ({"missing": "lost"}, 15),
+        ({"missing": "timeout"}, 10),
+        ({"missing": "absent"}, 6),
+        ({"missing": "garbled"}, 999),
+        ({"missing": "unrecorded"}, 3),
+        ({"missing": "lost", "detail": "NVML 16: GPU requires restart"}, 16),
+        ({"missing": "garbled", "detail": "NVML 14: Corrupted infoROM"}, 14),
+        ({"missing": "timeout", "detail": "died: SIGSEGV"}, 10),
+        ("no number", 999),
+        (None, 999),
+    ]
+    facts = box(ClockInfo={str(n): gap for n, (gap, _) in enumerate(gaps)})
+    answers = asked(library, facts, *(f"nvmlDeviceGetClockInfo(gpu(0), {n})" for n in range(len(gaps))))
+    assert answers == [{"error": code} for _, code in gaps]
+
+
+def test_a_lost_gpu_has_no_handle(library: Path) -> None:
+    facts = box() | {"nvml nvmlDeviceGetHandleByIndex": {"0": LOST, "1": B}}
+    answers = asked(library, facts, "gpu(0)", "nvmlDeviceGetPciInfo(gpu(1)).bus", "gpu(2)", "gpu(64)")
+    assert answers == [{"error": 15}, 10, {"error": 2}, {"error": 2}]
+
+
+def test_init_fails_as_recorded(library: Path, tmp_path: Path) -> None:
+    gap: Json = {"missing": "absent", "detail": "NVML 9: Driver Not Loaded"}
+    nvml.write_answers({"nvml nvmlInit": {"": gap}}, tmp_path / "t")
+    ran = child(nvml.environment(library, tmp_path / "t"), "nvmlInit()", "nvmlDeviceGetCount()")
+    assert [json.loads(line) for line in ran.stdout.splitlines()] == [{"error": 9}, {"error": 1}]
+
+
+def test_init_without_a_table_is_a_driver_that_is_not_loaded(library: Path, tmp_path: Path) -> None:
+    ran = child(nvml.environment(library, tmp_path / "none"), "nvmlInit()")
+    assert json.loads(ran.stdout) == {"error": 9}
+    assert "NVML_STANDIN=" in ran.stderr
+
+
+def test_shutdown_counts_its_users(library: Path) -> None:
+    down = "nvmlShutdown()"
+    assert asked(library, box(), "nvmlInit()", down, "nvmlDeviceGetCount()", down, "nvmlDeviceGetCount()", down) == [
+        *(None, None, 2, None, {"error": 1}, {"error": 1}),
+    ]
+
+
+def test_every_function_of_the_plan_is_served(library: Path) -> None:
+    special = {
+        "nvmlDeviceGetGpuFabricInfo": "filled(nvmlDeviceGetGpuFabricInfoV, 0, n.c_nvmlGpuFabricInfo_v2_t())",
+        "nvmlDeviceGetFieldValues": "nvmlDeviceGetFieldValues(gpu(0), [1])[0].nvmlReturn",
+        "nvmlDeviceGetCpuAffinity": "nvmlDeviceGetCpuAffinity(gpu(0), 2)",
+        "nvmlDeviceGetMemoryAffinity": "nvmlDeviceGetMemoryAffinity(gpu(0), 2, 0)",
+    }
+    front = {"system": "", "process": "4711", "pair": "gpu(0), gpu(1)", "ordered pair": "gpu(0), gpu(1)"}
+    more = {"position": (0,), "link": (0,), "link up": (0,), "memory clock": (877,)}
+    calls: dict[str, str] = {}
+    for call in (call for group in GROUPS.values() for call in group if call.function != "nvmlDeviceGetPciInfo"):
+        args = [str(arg) for arg in more.get(call.scope, ()) + call.args]
+        given = ", ".join(filter(None, [front.get(call.scope, "gpu(0)"), *args]))
+        calls[call.function] = special.get(call.function, f"{call.function}({given})")
+    answers = dict(zip(calls, asked(library, box(), *calls.values()), strict=True))
+    expected: dict[str, Json] = {name: {"error": 2 if "NvLink" in name else 3} for name in calls}
+    assert answers == expected | {"nvmlDeviceGetFieldValues": 3}
+
+
+@pytest.mark.parametrize("fault", ["error 15 nvmlDeviceGetPowerUsage 1", "error 15 * 1", " error 15  * 3,1 ;"])
+def test_an_error_fault_hits_the_gpus_named(library: Path, fault: str) -> None:
+    facts = box(PowerUsage={"": 43210}) | {f"nvml nvmlDeviceGetPowerUsage {B}": {"": 50000}}
+    calls = ("nvmlDeviceGetPowerUsage(gpu(0))", "nvmlDeviceGetPowerUsage(gpu(1))", "nvmlDeviceGetCount()")
+    assert asked(library, facts, *calls, faults=[fault]) == [43210, {"error": 15}, 2]
+
+
+def test_a_fault_of_any_call_takes_pairs_but_not_handles(library: Path) -> None:
+    facts = box(Name={"": "x"}) | {f"nvml nvmlDeviceGetP2PStatus {A} {B}": {"0": 0}}
+    calls = ("nvmlDeviceGetP2PStatus(gpu(0), gpu(1), 0)", "nvmlDeviceGetName(gpu(0))")
+    assert asked(library, facts, *calls, faults=["error 4 * 1"]) == [{"error": 4}, "x"]
+    assert asked(library, facts, *calls, faults=["error 15 nvmlDeviceGetHandleByIndex 1"]) == [{"error": 15}, "x"]
+
+
+def test_a_fault_of_a_function_takes_its_newer_symbols(library: Path) -> None:
+    calls = ("nvmlDeviceGetTemperatureV(gpu(0), 0)", "nvmlDeviceGetTemperature(gpu(0), 0)")
+    facts = box(Temperature={"0": 41})
+    assert asked(library, facts, *calls, faults=["error 4 nvmlDeviceGetTemperature"]) == [{"error": 4}, {"error": 4}]
+    assert asked(library, facts, *calls, faults=["error 4 nvmlDeviceGetTemperatureV"]) == [{"error": 4}, 41]
+
+
+def test_a_missing_symbol_leaves_the_older_one(library: Path) -> None:
+    calls = ("nvmlDeviceGetCurrentClocksEventReasons(gpu(0))", "nvmlDeviceGetCurrentClocksThrottleReasons(gpu(0))")
+    faults = ["missing nvmlDeviceGetCurrentClocksEventReasons", "missing nvmlDeviceGetMemoryInfo_v2"]
+    memory: Json = {"total": 3, "reserved": 0, "free": 2, "used": 1}
+    facts = box(CurrentClocksEventReasons={"": 8}, MemoryInfo={"": memory})
+    memories = ("nvmlDeviceGetMemoryInfo(gpu(0), version=nvmlMemory_v2)", "nvmlDeviceGetMemoryInfo(gpu(0)).total")
+    assert asked(library, facts, *calls, *memories, faults=faults) == [{"error": 13}, 8, {"error": 13}, 3]
+
+
+def test_a_crash_kills_the_child(library: Path, tmp_path: Path) -> None:
+    nvml.write_answers(box(Name={"": "x"}), tmp_path / "t")
+    environment = nvml.environment(library, tmp_path / "t", faults=["crash nvmlDeviceGetName 0"])
+    ran = child(environment, "nvmlInit()", "nvmlDeviceGetCount()", "nvmlDeviceGetName(gpu(0))")
+    assert ran.returncode == -signal.SIGSEGV
+    assert ran.stdout.splitlines() == ["null", "2"]
+
+
+def test_a_hang_hangs_and_the_log_says_where(library: Path, tmp_path: Path) -> None:
+    nvml.write_answers(box(), tmp_path / "t")
+    faults = ["hang nvmlDeviceGetTemperature 1"]
+    environment = nvml.environment(library, tmp_path / "t", faults=faults, calls=tmp_path / "calls")
+    with pytest.raises(subprocess.TimeoutExpired):
+        child(environment, "nvmlInit()", "nvmlDeviceGetTemperatureV(gpu(1), 0)", seconds=1.0)
+    assert nvml.read_calls(tmp_path / "calls") == (
+        ("nvmlInit", "nvmlInitWithFlags"),
+        ("nvmlDeviceGetHandleByIndex 1", "nvmlDeviceGetHandleByIndex_v2"),
+        (f"nvmlDeviceGetTemperature {B} 0", "nvmlDeviceGetTemperatureV"),
+    )
+
+
+def test_slow_is_late_but_right(library: Path) -> None:
+    before = time.monotonic()
+    assert asked(library, box(), "nvmlDeviceGetCount()", faults=["slow 0.4 nvmlInit"]) == [2]
+    assert time.monotonic() - before >= 0.4
+
+
+def test_library_and_kernel_module_that_do_not_match(library: Path, tmp_path: Path) -> None:
+    nvml.write_answers(box(), tmp_path / "t")
+    ran = child(nvml.environment(library, tmp_path / "t", faults=["error 18 nvmlInit"]), "nvmlInit()")
+    assert json.loads(ran.stdout) == {"error": 18}
+
+
+@pytest.mark.parametrize("fault", ["hangs nvmlInit", "hang", "error nvmlInit", "slow x nvmlInit"])
+def test_a_misspelt_fault_is_noticed(library: Path, tmp_path: Path, fault: str) -> None:
+    nvml.write_answers(box(), tmp_path / "t")
+    ran = child(nvml.environment(library, tmp_path / "t", faults=[fault]), "nvmlInit()")
+    assert json.loads(ran.stdout) == {"error": 999}
+    assert "bad fault" in ran.stderr
+
+
+def test_a_driver_of_2017_has_only_the_symbols_of_its_time(old_library: Path, tmp_path: Path) -> None:
+    memory: Json = {"total": 3, "reserved": 1, "free": 2, "used": 1}
+    nvml.write_answers(box(MemoryInfo={"": memory}, CurrentClocksEventReasons={"": 8}), tmp_path / "t")
+    ran = child(
+        nvml.environment(old_library, tmp_path / "t"),
+        "nvmlInit()",
+        "old('nvmlInit_v2')",
+        "nvmlDeviceGetPciInfo(gpu(1))",
+        "old_pci('nvmlDeviceGetPciInfo_v2', 1).busId",
+        "nvmlDeviceGetMemoryInfo(gpu(0), version=nvmlMemory_v2)",
+        "nvmlDeviceGetMemoryInfo(gpu(0)).free",
+        "nvmlDeviceGetCurrentClocksEventReasons(gpu(0))",
+        "nvmlDeviceGetCurrentClocksThrottleReasons(gpu(0))",
+        "nvmlDeviceGetComputeRunningProcesses(gpu(0))",
+        "hasattr(n.nvmlLib, 'nvmlInitWithFlags')",
+    )
+    gone = {"error": 13}
+    answers = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert answers == [gone, None, gone, "0001:0A:00.0", gone, 2, gone, 8, gone, False]
+
+
+def test_a_symbol_that_never_was_cannot_be_left_out(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nvmlDeviceGetNonsense"):
+        nvml.build(tmp_path, without=["nvmlDeviceGetNonsense"])
+
+
+def test_a_thousand_questions_are_found_again(library: Path) -> None:
+    facts = box(TotalEccErrors={f"{a} {b}": 100 * a + b for a in range(40) for b in range(40)})
+    sums = "sum(nvmlDeviceGetTotalEccErrors(gpu(0), a, b) for a in range(40) for b in range(40))"
+    assert asked(library, facts, sums) == [sum(100 * a + b for a in range(40) for b in range(40))]
+
+
+def by_question(facts: Facts) -> dict[str, Json]:
+    nvml_lines = {key: line for key, line in facts.items() if key.startswith("nvml ")}
+    return {f"{key} {args}".rstrip(): fact for key, line in nvml_lines.items() for args, fact in line.items()}
+
+
+def test_the_worker_gets_back_what_a_recording_holds(library: Path, tmp_path: Path) -> None:
+    facts = full_box()
+    nvml.write_answers(facts, tmp_path / "t")
+    assert told_by_worker(nvml.environment(library, tmp_path / "t"), tuple(GROUPS)) == by_question(facts)
+
+
+def test_the_worker_on_a_driver_of_2017_loses_only_what_came_later(old_library: Path, tmp_path: Path) -> None:
+    facts = full_box()
+    nvml.write_answers(facts, tmp_path / "t")
+    held = by_question(facts)
+    told = told_by_worker(nvml.environment(old_library, tmp_path / "t"), tuple(GROUPS))
+    assert told.keys() == held.keys()
+    changed = {key.split(" ")[1].removeprefix("nvmlDeviceGet") for key in held if told[key] != held[key]}
+    shorter = {"PciInfo", "NvLinkRemotePciInfo", "MemoryInfo", "RetiredPages"}
+    later = {"NumaNodeId", "NvLinkRemoteDeviceType", "Architecture", "GpuMaxPcieLinkGeneration", "MigMode"}
+    later |= {"RowRemapperHistogram", "RemappedRows", "MarginTemperature", "GpuFabricInfo", "MemoryAffinity"}
+    assert changed == shorter | later
+    assert told[f"nvml nvmlDeviceGetRetiredPages {A} 0"] == [{"address": 2**40}, {"address": 2**41}]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), JSON, max_size=5))
+def test_the_table_is_sorted_and_one_line_per_answer(line: dict[str, Json]) -> None:
+    table = nvml.answer_table({"nvml nvmlDeviceGetName 0000:06:00.0": line, "/sys": {"text": "no NVML fact"}})
+    questions = [row.split(b"\t")[0] for row in table.split(b"\n")[:-1]]
+    assert questions == sorted(questions)
+    assert len(questions) == len({args.rstrip() for args in line})
