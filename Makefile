@@ -17,7 +17,7 @@ test: $(VENV)/.developed  ## install the dev group, then check style, types, imp
 	$(BIN)/pytest -n auto
 
 golden: $(VENV)/.developed  ## accept what the golden tests print now
-	$(BIN)/pytest -n auto --update-golden tests/test_golden.py
+	DGXCHECK_UPDATE_GOLDEN=1 $(BIN)/pytest -n auto tests/test_golden.py
 
 clean:  ## forget the virtual environment
 	rm -rf $(VENV)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -57,6 +57,7 @@ class Snapshot:
     gpu: Nvml | Missing = _UNASKED
     nvlink: tuple[NvLink, ...] | Missing = _UNASKED
     gpu_pairs: tuple[GpuPair, ...] | Missing = _UNASKED
+    pci_names: Mapping[str, str | Missing] | Missing = _UNASKED
     slots: tuple[Slot, ...] | Missing = _UNASKED
     bars: tuple[PciBars, ...] | Missing = _UNASKED
     aer: tuple[AerDevice, ...] | Missing = _UNASKED

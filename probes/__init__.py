@@ -11,6 +11,7 @@ COUNTERS = ("aer", "ib_ports", "gpu_ecc", "gpu_counters", "nvlink_errors", "host
 
 ALL = (
     *WIRING,
+    "pci_names",
     "slots",
     "bars",
     "aer",

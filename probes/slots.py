@@ -5,6 +5,8 @@ from __future__ import annotations
 from dgxcheck.facts.slots import Slot
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Source
+from probes.pci_tree import is_bdf
+from probes.plain_text import natural
 
 SLOTS = "/sys/bus/pci/slots"
 
@@ -14,16 +16,13 @@ def probe(source: Source) -> tuple[Slot, ...] | Missing:
     names = source.names(SLOTS)
     if isinstance(names, Missing):
         return names
-    return tuple(Slot(name=name, address=_address(source, f"{SLOTS}/{name}/address")) for name in names)
+    found = sorted(names, key=natural)
+    return tuple(Slot(name=name, address=_address(source, f"{SLOTS}/{name}/address")) for name in found)
 
 
 def _address(source: Source, where: str) -> str | Missing:
     text = source.text(where)
     if isinstance(text, Missing):
         return text
-    domain, _, rest = text.strip().partition(":")
-    bus, _, device = rest.partition(":")
-    try:
-        return f"{int(domain, 16):04x}:{int(bus, 16):02x}:{int(device, 16):02x}"
-    except ValueError:
-        return Missing(Gap.GARBLED, where, text[:80])
+    address = text.strip().lower()
+    return address if is_bdf(f"{address}.0") else Missing(Gap.GARBLED, where, text[:80])

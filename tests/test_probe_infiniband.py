@@ -36,8 +36,18 @@ def test_devices_in_natural_order_with_their_functions() -> None:
     assert (second.bdf, second.is_vf) == ("0000:05:00.2", True)
     assert isinstance(second.node_guid, Missing)
     assert isinstance(third.bdf, Missing)
-    assert third.bdf.detail == "not a PCI function: mic0"
+    assert third.bdf.detail == "not a PCI function: ../../../mic0"
     assert isinstance(third.is_vf, Missing)
+
+
+def test_a_device_link_without_a_name_leaves_it_to_the_entry_itself() -> None:
+    links: dict[str, str | Missing] = {
+        f"{IB}/mlx5_0": "../../devices/pci0000:00/0000:00:02.0/0000:05:00.0/infiniband/mlx5_0",
+        f"{IB}/mlx5_0/device": "../..",
+    }
+    got = infiniband.probe(FakeSource({}, links))
+    assert not isinstance(got, Missing)
+    assert got[0].bdf == "0000:05:00.0"
 
 
 def test_one_port() -> None:

@@ -247,9 +247,7 @@ def chain(bus: str, most: int) -> st.SearchStrategy[list[str]]:
 
 @given(chain("01", 4), chain("02", 5), chain("03", 5))
 def test_the_way_back_is_the_way_there(above: list[str], left: list[str], right: list[str]) -> None:
-    ends = [
-        gpu_at("pci0000:00", *above, *path, bdf) for path, bdf in ((left, "0000:aa:00.0"), (right, "0000:bb:00.0"))
-    ]
+    ends = [gpu_at("pci0000:00", *above, *path, bdf) for path, bdf in ((left, "0000:aa:00.0"), (right, "0000:bb:00.0"))]
     topology = Box(functions=tree(ends)).topology()
     there, back = hops(topology, "GPU0", "GPU1"), hops(topology, "GPU1", "GPU0")
     assert there == back[::-1]

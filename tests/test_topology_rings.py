@@ -63,6 +63,13 @@ def test_counts(gpus: int, pairs: dict[tuple[int, int], int], count: int, gbs: f
     assert found == search(box)
 
 
+def test_bandwidth_of_the_white_papers() -> None:
+    """Above 60 GB/s are measured on P100, above 130 on V100; nobody has measured more than the rings allow."""
+    assert collective_gbs(search(graph(8, P100)), 1) == 80.0
+    assert collective_gbs(search(graph(8, V100)), 2) == 150.0
+    assert collective_gbs(search(graph(8, V100)), Missing(Gap.ABSENT, "version")) == Missing(Gap.ABSENT, "version")
+
+
 def test_v100_is_fast() -> None:
     start = time.perf_counter()
     assert search(graph(8, V100)).count == 3
@@ -99,8 +106,11 @@ def test_beyond_ten_gpus_nothing_is_claimed() -> None:
 def test_a_hopeless_search_is_given_up() -> None:
     """Two complete halves joined by one GPU pair: no ring, and many paths to try."""
     halves = {pair: 1 for pair in combinations(range(10), 2) if (pair[0] < 5) == (pair[1] < 5)}
-    found = search(graph(10, {**halves, (0, 5): 1}))
-    assert found.count == 0 or isinstance(found.count, Missing)
+    box = graph(10, {**halves, (0, 5): 1})
+    assert search(box).count == 0
+    found = search(box, most_steps=20)
+    assert isinstance(found.count, Missing)
+    assert (found.how, found.detail) == ("not searched", "the search was given up: too many rings to try")
 
 
 def test_the_graph_of_a_topology() -> None:
@@ -152,7 +162,5 @@ def test_no_search_finds_more_rings(gpus: int, links: list[int]) -> None:
 @given(order=st.permutations(range(8)), drop=st.sampled_from([*V100]))
 def test_renumbering_keeps_the_count(order: list[int], drop: tuple[int, int]) -> None:
     pairs = {**V100, drop: V100[drop] - 1}
-    renamed = {
-        (min(order[a], order[b]), max(order[a], order[b])): links for (a, b), links in pairs.items() if links
-    }
+    renamed = {(min(order[a], order[b]), max(order[a], order[b])): links for (a, b), links in pairs.items() if links}
     assert search(graph(8, renamed)).count == search(graph(8, {k: v for k, v in pairs.items() if v})).count == 2

@@ -45,7 +45,6 @@ def command(
     tape = RecordingSource(source)
     recorded_at = source.origin.recorded_at or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     survey(tape, ALL)
-    _names(tape)
     if window is not None or isinstance(source, RecordedSource):
         _later(tape, window or 0.0)
     silent = [key for key, fact in tape.facts.items() if isinstance(fact, dict) and fact.get("missing") == "timeout"]
@@ -54,6 +53,7 @@ def command(
         lines, later = hidden(lines, later, site_key())
     head: dict[str, Json] = {
         "schema": SCHEMA,
+        "machine": _machine(tape),
         "recorded_at": recorded_at,
         "tool_version": __version__,
         "identities": "kept" if keep_identity else "pseudonyms",
@@ -69,13 +69,10 @@ def command(
     return 3 if silent else 0
 
 
-def _names(tape: RecordingSource) -> None:
-    """Names of the ids that were heard, so that the tree reads well where no pci.ids is."""
-    devices = {path: value for path, value in tape.facts.items() if path.startswith("text /sys/bus/pci/devices/")}
-    for key, device in devices.items():
-        vendor = devices.get(f"{key.rpartition('/')[0]}/vendor")
-        if key.endswith("/device") and isinstance(device, str) and isinstance(vendor, str):
-            tape.name("pci", f"{vendor.strip()[2:]}:{device.strip()[2:]}")
+def _machine(tape: RecordingSource) -> str:
+    """What ``dgxcheck recordings`` says of the box: the product that its firmware names."""
+    product = tape.facts.get("text /sys/class/dmi/id/product_name")
+    return product.strip() if isinstance(product, str) else ""
 
 
 def _later(tape: RecordingSource, window: float) -> None:

@@ -15,6 +15,8 @@ from dgxcheck.topology.build import build
 from dgxcheck.workers.nvml_plan import TOPOLOGY
 
 F = TypeVar("F", bound=Callable[..., Any])
+_BESIDES = {"p2p": ("p2p",), "tree": ("pci_names",)}
+"""Probes that a question needs beside those of the wiring."""
 _AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
 _ABOUT_GPUS = ("level", "gpu_path", "numa_cpu", "numa_memory", "gpu_numa")
 _SPELT = {
@@ -59,9 +61,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     """
     kind = _asked(given)
     live: Live = ctx.obj
-    p2p = kind == "p2p"
-    source = live.source(given["spec"], (*TOPOLOGY, "p2p") if p2p else TOPOLOGY, given["deadline"])
-    box = survey(source, (*WIRING, "p2p") if p2p else WIRING)
+    groups = (*TOPOLOGY, "p2p") if kind == "p2p" else TOPOLOGY
+    source = live.source(given["spec"], groups, given["deadline"])
+    box = survey(source, (*WIRING, *_BESIDES.get(kind, ())))
     topology = build(box.pci, box.infiniband, box.gpu, box.nvlink, box.gpu_pairs, box.numa)
     asked = Asked(
         topology, box, source, given[kind], given["ids"], given["form"], given["labels"],
@@ -74,7 +76,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
 def _asked(given: dict[str, Any]) -> str:
     """Which one of the questions was put; a usage error where they contradict each other."""
-    kinds = [kind for kind in _SPELT if given[kind] not in (None, False)]
+    kinds = [kind for kind in _SPELT if given[kind] is not None and given[kind] is not False]
     if len(kinds) > 1:
         raise click.UsageError(f"{' and '.join(_SPELT[kind] for kind in kinds)} contradict each other; ask for one")
     kind = kinds[0] if kinds else "matrix"

@@ -165,12 +165,8 @@ def _own_memory(asked: Asked, gpu: Device) -> object:
 def _tree(asked: Asked) -> Known:
     from dgxcheck.output import topo_tree
 
-    names: dict[str, str] = {}
-    for function in asked.topology.functions.values() if asked.form == "text" else ():
-        if isinstance(function.vendor, int) and isinstance(function.device, int):
-            ids = f"{function.vendor:04x}:{function.device:04x}"
-            if ids not in names and isinstance(name := asked.source.name("pci", ids), str):
-                names[ids] = name
+    found = asked.box.pci_names
+    names = {} if isinstance(found, Missing) else {ids: name for ids, name in found.items() if isinstance(name, str)}
     known = not isinstance(asked.box.pci, Missing)
     return asked.either(
         lambda: topo_tree.tree(asked.topology, names), lambda: topo_tree.as_json(asked.topology)

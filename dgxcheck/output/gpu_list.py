@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dgxcheck import __version__
 from dgxcheck.output.plain import columns, lines, shown, visible
 from dgxcheck.output.topo_json import either, source
-from dgxcheck.reading import Json, Missing
+from dgxcheck.reading import Gap, Json, Missing
 from dgxcheck.source.protocol import Origin
 
 SCHEMA = "dgxcheck/list/1"
@@ -29,11 +29,16 @@ class Row:
 
 
 def text(rows: Sequence[Row], notes: Sequence[str]) -> str:
-    """Aligned columns; ``?`` for what is not known, with the reasons below."""
+    """Aligned columns; ``-`` for what the board or chassis does not have, ``?`` for what is not known."""
     head = ("GPU", "Bus id", "Name", "UUID", "Serial", "Slot", "VBIOS")
-    table = [head, *(("?" if row.index is None else str(row.index), *map(shown, _cells(row))) for row in rows)]
+    table = [head, *(("?" if row.index is None else str(row.index), *map(_cell, _cells(row))) for row in rows)]
     found = columns(table) if rows else ["No NVIDIA GPU is known on this machine."]
     return lines([*found, *([""] if rows and notes else []), *map(visible, notes)])
+
+
+def _cell(value: object) -> str:
+    nothing = isinstance(value, Missing) and value.gap in (Gap.ABSENT, Gap.UNSUPPORTED)
+    return "-" if nothing else shown(value)
 
 
 def _cells(row: Row) -> tuple[object, ...]:

@@ -39,6 +39,8 @@ class LiveSource:
         self._files = FilesStage(self._root, deadline)
         self._ids = PciIds(self._root)
         self._texts: dict[str, str | Missing] = {}
+        self._links: dict[str, str | Missing] = {}
+        self._names: dict[str, tuple[str, ...] | Missing] = {}
 
     def text(self, path: str) -> str | Missing:
         if path not in self._texts:
@@ -55,17 +57,17 @@ class LiveSource:
         return bytes.fromhex(answer) if isinstance(answer, str) else _gap(answer, path)
 
     def link(self, path: str) -> str | Missing:
-        try:
-            return decode(os.fsencode(os.readlink(self._root + path)))
-        except OSError as error:
-            # EINVAL: there is a file of this name, but it is no link
-            return Missing(Gap.ABSENT, path, "not a link") if error.errno == 22 else missing(path, error)
+        if path not in self._links:
+            self._links[path] = self._read_link(path)
+        return self._links[path]
 
     def names(self, path: str) -> tuple[str, ...] | Missing:
-        try:
-            return list_names(self._root + path)
-        except OSError as error:
-            return missing(path, error)
+        if path not in self._names:
+            try:
+                self._names[path] = list_names(self._root + path)
+            except OSError as error:
+                self._names[path] = missing(path, error)
+        return self._names[path]
 
     def opens(self, path: str) -> bool | Missing:
         answer = self._files.ask(f"opens {path}")
@@ -103,6 +105,13 @@ class LiveSource:
             return decode(read_bytes(self._root + path))
         except OSError as error:
             return missing(path, error)
+
+    def _read_link(self, path: str) -> str | Missing:
+        try:
+            return decode(os.fsencode(os.readlink(self._root + path)))
+        except OSError as error:
+            # EINVAL: there is a file of this name, but it is no link
+            return Missing(Gap.ABSENT, path, "not a link") if error.errno == 22 else missing(path, error)
 
 
 def _gap(answer: Json, path: str) -> Missing:

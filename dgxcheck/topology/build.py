@@ -13,9 +13,8 @@ from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology import notes
 from dgxcheck.topology.classes import numa_node, pci_class
 from dgxcheck.topology.model import Device, Link, PciClass, Topology
-from dgxcheck.topology.nvlinks import Count, End, between, end, silent
+from dgxcheck.topology.nvlinks import NVIDIA, Count, End, between, end, silent
 
-NVIDIA = 0x10DE
 DISPLAY = 0x03
 """PCI base class of GPUs: 0x0300 with a display output (DGX Station), 0x0302 without."""
 NO_NVLINKS = Count(0)
@@ -55,9 +54,7 @@ def build(
         for (a, bdf_a, _), (b, bdf_b, _) in combinations(rows, 2)
     }
     devices = (*gpus, *nics)
-    links = tuple(
-        _link(a, b, counts.get((a.name, b.name), NO_NVLINKS), numa) for a, b in combinations(devices, 2)
-    )
+    links = tuple(_link(a, b, counts.get((a.name, b.name), NO_NVLINKS), numa) for a, b in combinations(devices, 2))
     said = (
         *notes.sources(functions, ib, nvml, nvlinks, gpus),
         *notes.nvlink_ends(gpus, ends, counts.values(), nvlinks),

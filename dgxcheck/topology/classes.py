@@ -29,9 +29,7 @@ def shared_bridges(a: tuple[str, ...], b: tuple[str, ...]) -> int:
     return count
 
 
-def pci_class(
-    a: PciFunction, b: PciFunction, numa: tuple[NumaNode, ...] | Missing
-) -> tuple[PciClass | None, str]:
+def pci_class(a: PciFunction, b: PciFunction, numa: tuple[NumaNode, ...] | Missing) -> tuple[PciClass | None, str]:
     """The class that nvidia-smi prints for the pair, or None and the reason why it cannot be told.
 
     A switch (upstream port and downstream ports) counts as one bridge, so one further bridge level on either side of

@@ -82,9 +82,7 @@ def hops_between(a: Device, b: Device, functions: Mapping[str, PciFunction]) -> 
     shared: set[str] = set()
     if a.path[:1] == b.path[:1]:
         shared = set(a.path[1 : 1 + shared_bridges(a.path, b.path)])
-    up, down = (
-        [hop for hop in hops_above(path, functions) if hop.device not in shared] for path in (a.path, b.path)
-    )
+    up, down = ([hop for hop in hops_above(path, functions) if hop.device not in shared] for path in (a.path, b.path))
     return (*reversed(up), *down)
 
 

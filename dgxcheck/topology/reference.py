@@ -118,9 +118,7 @@ ALL = (
 def matches(graph: Graph, generation: int | Missing) -> tuple[Reference, ...]:
     """References whose graph this is, up to relabelling."""
     return tuple(
-        found.reference
-        for found in _compared(graph, generation, 0)
-        if not found.missing_gpus and not found.differences
+        found.reference for found in _compared(graph, generation, 0) if not found.missing_gpus and not found.differences
     )
 
 

@@ -32,7 +32,7 @@ class Rings:
     detail: str
 
 
-def search(graph: Graph) -> Rings:
+def search(graph: Graph, most_steps: int = MOST_STEPS) -> Rings:
     """The maximal set of rings; deterministic, the first in the order of the GPUs among equals."""
     gpus = len(graph.names)
     if graph.switched:
@@ -44,7 +44,7 @@ def search(graph: Graph) -> Rings:
         return _not_searched(f"not searched beyond {MOST_GPUS} GPUs")
     rows = graph.rows()
     most = min(sum(row) for row in rows) // 2
-    budget = [MOST_STEPS]
+    budget = [most_steps]
     for wanted in range(most, 0, -1):
         found = _pack(rows, wanted, (), budget)
         if found is not None:

@@ -1,0 +1,97 @@
+"""Whole outputs of every shipped recording against golden files, and against what real boxes of the kind print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from golden_text import FOLDER, agrees
+
+from dgxcheck.cli import main
+from dgxcheck.source.library import shipped
+
+BOXES = [name for name, _ in shipped()]
+COMMANDS = {
+    "topo-m": ["topo", "-m"],
+    "topo-mp": ["topo", "-mp"],
+    "topo-m-sys": ["topo", "-m", "--labels", "sys"],
+    "topo-nvidia-smi": ["topo", "-m", "--format", "nvidia-smi"],
+    "topo-json": ["topo", "--format", "json"],
+    "topo-tree": ["topo", "--tree"],
+    "topo-rings": ["topo", "--rings"],
+    "topo-p2p-r": ["topo", "-p2p", "r"],
+    "topo-path": ["topo", "--path", "GPU0", "GPU3"],
+    "topo-nearest": ["topo", "-n", "3", "-i", "0"],
+    "list": ["list"],
+    "list-json": ["list", "--format", "json"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("box", BOXES)
+def test_output_is_golden(box: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main([*COMMANDS[command], "--from", box])
+    printed = capsys.readouterr()
+    agrees(f"{box}.{command}", f"{printed.out}{printed.err}exit code {code}\n")
+
+
+def test_recordings_is_golden(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recordings"]) == 0
+    agrees("recordings", capsys.readouterr().out)
+
+
+def test_no_golden_file_is_left_over() -> None:
+    wanted = {f"{box}.{command}.txt" for box in BOXES for command in COMMANDS} | {"recordings.txt"}
+    assert {path.name for path in FOLDER.glob("*.txt")} == wanted
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_matrix_is_symmetric_and_complete(box: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topo", "--format", "json", "--from", box]) == 0
+    document = json.loads(capsys.readouterr().out)
+    names = [device["name"] for device in document["devices"]]
+    assert len(document["links"]) == len(names) * (len(names) - 1) // 2
+    assert all(link["label"] != "?" for link in document["links"])
+
+
+RECORDED = Path(__file__).parents[2] / "shared" / "recordings" / "topo"
+A100 = {f"NIC{n}": f"mlx5_{m}" for n, m in enumerate((0, 1, 2, 3, 6, 7, 8, 9, 10, 11))}
+REAL = {
+    "dgx-1-v100": ("dgx1-v100-ucxpy.txt", {}, True),
+    "dgx-1-p100": ("dgx1-p100-sheffield.txt", {}, False),  # taken inside a job: its affinity is the job's
+    "k80-x8": ("k80-8x-seed-ivb122.txt", {}, True),
+    "dgx-a100": ("dgx-a100-10nic-legend.txt", A100, True),  # that unit lacks the card of mlx5_4 and mlx5_5
+}
+
+
+@pytest.mark.parametrize("box", REAL)
+def test_matrix_is_what_such_boxes_print(box: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file, renamed, with_affinity = REAL[box]
+    if not RECORDED.is_dir():
+        pytest.skip("the recordings of other people's machines are not beside this checkout")
+    assert main(["topo", "--format", "json", "--from", box]) == 0
+    document = json.loads(capsys.readouterr().out)
+    ours = {(link["a"], link["b"]): link["label"] for link in document["links"]}
+    ours |= {(b, a): label for (a, b), label in ours.items()}
+    affinity = {device["name"]: device["cpu_affinity"] for device in document["devices"]}
+    rows = _rows((RECORDED / file).read_text(), renamed)
+    for row, labels, rest in rows:
+        for column, label in labels.items():
+            assert row == column or ours[row, column] == label.replace("SYS", "SOC"), (row, column)
+        if with_affinity and row.startswith("GPU"):
+            assert affinity[row] == rest
+    left_out = {"mlx5_4", "mlx5_5"} if renamed else set()
+    assert {row for row, _, _ in rows} == set(affinity) - left_out
+
+
+def _rows(text: str, renamed: dict[str, str]) -> list[tuple[str, dict[str, str], str]]:
+    """Row name, label per column name, CPU affinity; columns come in the order of the rows."""
+    lines = [line.split() for line in text.splitlines()]
+    rows = [words for words in lines if words and words[0].startswith(("GPU", "mlx5_", "NIC")) and "X" in words]
+    rows = [words for words in rows if words[0][-1] != ":"]
+    names = [renamed.get(words[0], words[0]) for words in rows]
+    return [
+        (name, dict(zip(names, words[1:], strict=False)), words[len(rows) + 1] if len(words) > len(rows) + 1 else "")
+        for name, words in zip(names, rows, strict=True)
+    ]
