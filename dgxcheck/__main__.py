@@ -35,7 +35,8 @@ def _early(argv: list[str]) -> NvmlStage | None:
     from dgxcheck.workers.nvml import NvmlStage
 
     groups: tuple[str, ...] = getattr(nvml_plan, plan)
-    return NvmlStage((*groups, "p2p") if "-p2p" in argv or "--p2pstatus" in argv else groups)
+    p2p = any(word.partition("=")[0] in ("-p2p", "--p2pstatus") for word in argv)
+    return NvmlStage((*groups, "p2p") if p2p else groups)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -10,11 +11,11 @@ LIMIT = 8 << 20
 
 
 def read_bytes(path: str, limit: int = LIMIT) -> bytes:
-    """A whole regular file; OSError as the kernel gives it, EFBIG beyond ``limit``, EINVAL for what is no file."""
+    """A whole regular file; OSError as the kernel gives it, EFBIG beyond ``limit``, EISDIR for what is no file."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(22, "not a regular file", path)
+            raise OSError(errno.EISDIR, "not a regular file", path)
         # sysfs hands over an attribute in one read; procfs gives pages
         parts = [part := os.read(fd, 65536)]
         size = len(part)
@@ -22,7 +23,7 @@ def read_bytes(path: str, limit: int = LIMIT) -> bytes:
             parts.append(part := os.read(fd, 65536))
             size += len(part)
             if size > limit:
-                raise OSError(27, f"larger than {limit >> 20} MiB", path)
+                raise OSError(errno.EFBIG, f"larger than {limit >> 10} KiB", path)
     finally:
         os.close(fd)
     return b"".join(parts)

@@ -59,12 +59,11 @@ def _container(source: Source) -> str | Missing | None:
     kind = ask(source, "/run/systemd/container", line)
     if not isinstance(kind, Missing):
         return kind
-    names = source.names("/")
-    if isinstance(names, Missing):
-        return names
-    if ".dockerenv" in names:
+    mark = source.text("/.dockerenv")
+    if not isinstance(mark, Missing):
         return "docker"
-    return None if kind.gap is Gap.ABSENT else kind
+    gaps = [gap for gap in (kind, mark) if gap.gap is not Gap.ABSENT]
+    return gaps[0] if gaps else None
 
 
 def _dmi(source: Source) -> Dmi:

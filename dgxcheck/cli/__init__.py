@@ -32,7 +32,7 @@ class Commands(click.Group):
     """Knows its commands by name and imports one when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS]  # not list(..): the module of that name stands here once it is imported
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -42,7 +42,7 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([*COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -57,10 +57,15 @@ class Commands(click.Group):
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx) from error
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
-def dgxcheck() -> None:
+@click.pass_context
+def dgxcheck(ctx: click.Context) -> None:
     """How an NVIDIA multi-GPU box is wired, and how it differs from its reference machine."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> int:

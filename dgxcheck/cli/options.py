@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dgxcheck.reading import BadInput
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 F = TypeVar("F", bound=Callable[..., Any])
 DEADLINE = 60.0
+
+
+def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    """A time that is a number: ``nan`` is neither below nor above any limit."""
+    if value is not None and value != value:
+        raise click.BadParameter("nan is no time")
+    return value
 
 
 def reading(command: F) -> F:
@@ -23,12 +34,14 @@ def reading(command: F) -> F:
         default=DEADLINE,
         show_default=True,
         metavar="SECONDS",
+        callback=seconds,
         help="Most time for everything that asks a driver; what has not answered by then is reported missing.",
     )(command)
     return click.option(
         "--from",
         "spec",
         metavar="SOURCE",
+        shell_complete=_sources,
         help="A recording that ships, a recording file, or a directory with sys/ inside, instead of this machine.",
     )(command)
 
@@ -43,7 +56,17 @@ def writing(command: F) -> F:
         help="Colour the text; auto does on a terminal, unless NO_COLOR is set.",
     )(command)
     help_text = "Write the result to FILE, not to stdout."
-    return click.option("-o", "--output", metavar="FILE", help=help_text)(command)
+    return click.option("-o", "--output", type=click.Path(), metavar="FILE", help=help_text)(command)
+
+
+def _sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Shipped recordings by name, then files."""
+    from click.shell_completion import CompletionItem
+
+    from dgxcheck.source.library import shipped
+
+    names = [CompletionItem(name) for name, _ in shipped() if name.startswith(incomplete)]
+    return [*names, CompletionItem(incomplete, type="file")]
 
 
 def emit(text: str, output: str | None, color: str) -> None:
@@ -55,12 +78,21 @@ def emit(text: str, output: str | None, color: str) -> None:
             replace_file(output, text, 0o666)
         except OSError as error:
             raise BadInput(f"{output}: cannot be written: {error.strerror}") from None
-    elif coloured(color):
-        from dgxcheck.output.terminal import paint
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for the lines of a tree
+    try:
+        if coloured(color):
+            from dgxcheck.output.terminal import paint
 
-        paint(text, force=color == "always")
-    else:
-        sys.stdout.write(text)
+            paint(text, force=color == "always")
+        else:
+            sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise BadInput(f"stdout: cannot be written: {error.strerror}") from None
 
 
 def coloured(color: str) -> bool:
@@ -69,7 +101,7 @@ def coloured(color: str) -> bool:
         return color == "always"
     if os.environ.get("NO_COLOR"):
         return False
-    if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE", "0") != "0":
+    if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE", "") not in ("", "0"):
         return True
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
@@ -82,7 +114,7 @@ def width() -> int | None:
 def terminal_columns() -> int:
     """``COLUMNS``, else what the terminal says, else 80."""
     columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns) > 0:
+    if columns.isdecimal() and len(columns) < 6 and int(columns) > 0:
         return int(columns)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80

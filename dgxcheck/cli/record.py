@@ -10,7 +10,8 @@ import click
 
 from dgxcheck import __version__
 from dgxcheck.cli.live import Live
-from dgxcheck.cli.options import reading
+from dgxcheck.cli.options import reading, seconds
+from dgxcheck.output.plain import visible
 from dgxcheck.reading import BadInput, Gap, Json, Missing
 from dgxcheck.source.loader import SCHEMA
 from dgxcheck.source.protocol import Source
@@ -23,8 +24,8 @@ from dgxcheck.workers.nvml_plan import EVERYTHING
 
 
 @click.command("record")
-@click.argument("file", metavar="FILE")
-@click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS",
+@click.argument("file", type=click.Path(), metavar="FILE")
+@click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS", callback=seconds,
               help="Read the counters again after this time, so that growth can be judged.")  # fmt: skip
 @click.option("--keep-identity", is_flag=True,
               help="Keep serial numbers, UUIDs, addresses and names; then only you may read the file.")  # fmt: skip
@@ -46,7 +47,7 @@ def command(
     recorded_at = source.origin.recorded_at or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     survey(tape, ALL)
     if window is not None or isinstance(source, RecordedSource):
-        _later(tape, window or 0.0)
+        _later(tape, window)
     silent = [key for key, fact in tape.facts.items() if isinstance(fact, dict) and fact.get("missing") == "timeout"]
     lines, later = tape.lines(), tape.later_lines()
     if not keep_identity:
@@ -63,9 +64,10 @@ def command(
         replace_file(file, written(head, lines, later), 0o600 if keep_identity else 0o644)
     except OSError as error:
         raise BadInput(f"{file}: cannot be written: {error.strerror}") from None
-    click.echo(f"{file}: {len(tape.facts)} facts recorded", err=True)
+    click.echo(f"{visible(file)}: {len(tape.facts)} facts recorded", err=True)
     if silent:
-        click.echo(f"{len(silent)} questions were not answered in time, the first of them {silent[0]}", err=True)
+        first = visible(silent[0])
+        click.echo(f"{len(silent)} questions were not answered in time, the first of them {first}", err=True)
     return 3 if silent else 0
 
 
@@ -75,7 +77,14 @@ def _machine(tape: RecordingSource) -> str:
     return product.strip() if isinstance(product, str) else ""
 
 
-def _later(tape: RecordingSource, window: float) -> None:
+def _later(tape: RecordingSource, window: float | None) -> None:
+    """The counters once more after ``window`` seconds; of a recording without one, at every moment that it holds."""
+    if window is None:
+        moment: Source | Missing = tape.later(0.0)
+        while not isinstance(moment, Missing):
+            survey(moment, COUNTERS)
+            moment = moment.later(0.0)
+        return
     if sys.stderr.isatty():
         click.echo(f"reading the counters again in {window:g} s ...", err=True)
     later: Source | Missing = tape.later(window)

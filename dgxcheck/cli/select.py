@@ -20,8 +20,9 @@ def device(topology: Topology, word: str) -> Device:
 
 def _one(devices: Sequence[Device], word: str, kind: str) -> Device:
     wanted = _bdf(word)
+    index = f"GPU{int(word)}" if word.isdecimal() and len(word) < 10 else None
     for found in devices:
-        if word.lower() == found.name.lower() or (word.isdecimal() and found.name == f"GPU{int(word)}"):
+        if word.lower() == found.name.lower() or found.name == index:
             return found
         if isinstance(found.uuid, str) and word.lower() == found.uuid.lower():
             return found

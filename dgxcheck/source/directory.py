@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 
 from dgxcheck.reading import BadInput, Gap, Missing, missing
-from dgxcheck.rootfs import decode, list_names, read_bytes
+from dgxcheck.rootfs import LIMIT, decode, list_names, read_bytes
 from dgxcheck.source.keys import nvml_key, split_path
 from dgxcheck.source.pci_ids import PLACES, PciIds
 from dgxcheck.source.protocol import Json, Origin, Source
+from dgxcheck.source.rows import MOST
 
 MAX_LINKS = 40  # as the kernel's own limit for one path
 
@@ -27,27 +30,28 @@ class DirectorySource:
             raise BadInput(f"{root}: no sys/ directory inside; give the root of a recorded tree, such as a /host mount")
         self._root = os.path.realpath(root)
         self._real: dict[str, str] = {"/": ""}
-        own_table = any(os.path.isfile(self._root + place) for place in PLACES)
-        self._ids = PciIds(self._root if own_table else "")
+        self._ids = PciIds(read=self._bytes) if any(map(self._is_file, PLACES)) else PciIds()
         self.origin = Origin("directory", root)
 
     def text(self, path: str) -> str | Missing:
-        raw = self.data(path)
-        return raw if isinstance(raw, Missing) else decode(raw)
+        try:
+            return decode(self._bytes(path))
+        except OSError as error:
+            return self._gap(path, error)
 
     def data(self, path: str) -> bytes | Missing:
         try:
-            return read_bytes(self._root + self._follow(path))
+            return self._bytes(path, MOST)
         except OSError as error:
             return self._gap(path, error)
 
     def link(self, path: str) -> str | Missing:
         head, tail = split_path(path)
         try:
-            return decode(os.fsencode(os.readlink(f"{self._root}{self._follow(head)}/{tail}")))
+            return decode(os.fsencode(os.readlink(f"{self._root}{self._follow(head)}/{_possible(tail)}")))
         except OSError as error:
             # EINVAL: there is a file of this name, but it is no link
-            return Missing(Gap.ABSENT, path, "not a link") if error.errno == 22 else self._gap(path, error)
+            return Missing(Gap.ABSENT, path, "not a link") if error.errno == errno.EINVAL else self._gap(path, error)
 
     def names(self, path: str) -> tuple[str, ...] | Missing:
         try:
@@ -66,6 +70,19 @@ class DirectorySource:
 
     def later(self, seconds: float) -> Source | Missing:
         return Missing(Gap.UNRECORDED, "later", "a directory holds one moment only")
+
+    def _bytes(self, path: str, limit: int = LIMIT) -> bytes:
+        real = self._root + self._follow(path)
+        # asked before opening: to open a device node can start a tape or a watchdog
+        if not stat.S_ISREG(os.lstat(real).st_mode):
+            raise OSError(errno.EISDIR, "not a regular file", path)
+        return read_bytes(real, limit)
+
+    def _is_file(self, path: str) -> bool:
+        try:
+            return os.path.isfile(self._root + self._follow(path))
+        except OSError:
+            return False
 
     def _gap(self, path: str, error: OSError) -> Missing:
         if isinstance(error, _Outside):
@@ -88,7 +105,7 @@ class DirectorySource:
         if (known := self._real.get(path)) is not None:
             return known
         head, tail = split_path(path)
-        real = self._step(self._follow(head), tail, path)
+        real = self._step(self._follow(head), _possible(tail), path)
         self._real[path] = real
         return real
 
@@ -110,10 +127,23 @@ class DirectorySource:
                 real = f"{real}/{part}"
                 continue
             links += 1
-            if target.startswith("/") or links > MAX_LINKS:
-                raise _Outside(f"{path} leads out of the tree, to {target}")
+            if links > MAX_LINKS:
+                raise OSError(errno.ELOOP, "too many levels of symbolic links", path)
+            if target.startswith("/"):
+                raise _Outside(f"{path} leads out of the tree, to {decode(os.fsencode(target))}")
             queue = target.split("/") + queue
         return real
+
+
+def _possible(name: str) -> str:
+    """A name that a file can have; ENOENT for others, as for those that no file has."""
+    try:
+        known = b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        known = False
+    if not known:
+        raise OSError(errno.ENOENT, "no such file", name)
+    return name
 
 
 def _subject_directory(path: str) -> str:

@@ -75,7 +75,8 @@ def _unknown(spec: str) -> str:
     from difflib import get_close_matches
 
     names = [name for name, _ in shipped()]
-    near = get_close_matches(spec, names, n=3, cutoff=0.4)
+    wanted = os.path.basename(spec)[:80].removesuffix(".gz").removesuffix(".json").lower()
+    near = get_close_matches(wanted, names, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}?" if near else "'dgxcheck recordings' lists those that ship"
     return f"{spec}: no such recording, file or directory; {hint}"
 

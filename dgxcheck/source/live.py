@@ -39,6 +39,7 @@ class LiveSource:
         self._files = FilesStage(self._root, deadline)
         self._ids = PciIds(self._root)
         self._texts: dict[str, str | Missing] = {}
+        self._next: LiveSource | None = None
         self._links: dict[str, str | Missing] = {}
         self._names: dict[str, tuple[str, ...] | Missing] = {}
 
@@ -74,7 +75,7 @@ class LiveSource:
         return answer if isinstance(answer, bool) else _gap(answer, path)
 
     def nvml(self, function: str, subject: str = "", *args: int) -> Json | Missing:
-        self._nvml.finish()
+        self._heard_nvml()
         key = nvml_key(function, subject, args)
         if (text := self._nvml.answers.get(key)) is not None:
             return from_json(json.loads(text), key[5:])
@@ -86,16 +87,25 @@ class LiveSource:
 
     def later(self, seconds: float) -> Source | Missing:
         """Waits until ``seconds`` after the first answers, then asks the counters of this machine again."""
-        self._nvml.finish()
+        self._heard_nvml()
         time.sleep(max(0.0, seconds - (time.monotonic() - self._started)))
         elapsed = round(time.monotonic() - self._started, 3)
         self.close()
-        return LiveSource(self._root or "/", COUNTERS, self._deadline, at_s=self.at_s + elapsed)
+        self._next = LiveSource(self._root or "/", COUNTERS, self._deadline, at_s=self.at_s + elapsed)
+        return self._next
 
     def close(self) -> None:
-        """End the workers; nothing more is asked."""
+        """End the workers, those of later moments too; nothing more is asked."""
         self._nvml.stop()
         self._files.stop()
+        if self._next is not None:
+            self._next.close()
+
+    def _heard_nvml(self) -> None:
+        """Wait for NVML; what is waited for it is not there any more for files."""
+        before = time.monotonic()
+        self._nvml.finish()
+        self._files.spent += time.monotonic() - before
 
     def _read_text(self, path: str) -> str | Missing:
         if driver_backed(path):

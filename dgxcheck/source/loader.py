@@ -51,7 +51,8 @@ def load(path: str) -> dict[str, Json]:
         raise BadInput(f"{path}: not a recording: it holds no object with a schema")
     schema = document.get("schema")
     if schema not in (SCHEMA, OVERLAY):
-        raise BadInput(f"{path}: schema {schema!r} is not known here; this version reads {SCHEMA} and {OVERLAY}")
+        named = repr(schema)[:80] if isinstance(schema, str | int) else "of another form"
+        raise BadInput(f"{path}: schema {named} is not known here; this version reads {SCHEMA} and {OVERLAY}")
     return document
 
 
@@ -83,16 +84,17 @@ def _lines(facts: Json, path: str) -> Lines:
 
 def _read(path: str) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
-    with os.fdopen(fd, "rb") as file:
-        status = os.fstat(fd)
+        status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path}: neither a file nor a directory")
+            raise BadInput(f"{path}: not a regular file; save it as one first")
         if status.st_size > MOST_BYTES:
             raise BadInput(f"{path}: {status.st_size >> 20} MiB; a recording has at most {MOST_BYTES >> 20} MiB")
-        raw = file.read(MOST_BYTES + 1)
+        with open(path, "rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+    if len(raw) > MOST_BYTES:
+        raise BadInput(f"{path}: grew beyond {MOST_BYTES >> 20} MiB while it was read")
     if raw[:2] == b"\x1f\x8b":
         raw = _unzipped(raw, path)
     if not raw.strip():

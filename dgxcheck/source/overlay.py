@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from dgxcheck.reading import BadInput, Missing
 from dgxcheck.source.keys import FILE_KINDS, Lines, find, insert
@@ -30,18 +30,21 @@ def applied(document: dict[str, Json], path: str, base: Base) -> Recording:
         if not isinstance(find(lines, key), Missing):
             raise BadInput(f"{path}: {key!r} is in {name} already; a changed fact stands under 'facts'")
         _put(lines, key, fact, path)
-    dropped = document.get("drop", [])
-    for subject in dropped if isinstance(dropped, list) else [dropped]:
-        if not isinstance(subject, str) or not _drop(lines, subject):
+    dropped = _subjects(document, path)
+    for subject in dropped:
+        if not _drop(lines, subject):
             raise BadInput(f"{path}: {subject!r} under 'drop' is no subject of {name}")
     later = recording({"facts": {}, "later": document["later"]}, path).later if "later" in document else below.later
     head = below.head | {"base": name, "fault": document.get("fault"), "provenance": {"kind": "overlay"}}
-    return Recording(lines, _growing(lines, later), head)
+    return Recording(lines, [(at, _without(changed, dropped)) for at, changed in later], head)
 
 
-def _growing(lines: Lines, later: Iterable[tuple[float, Lines]]) -> list[tuple[float, Lines]]:
-    """Later moments without the lines of what the overlay dropped."""
-    return [(at, {line: group for line, group in changed.items() if line in lines}) for at, changed in later]
+def _without(changed: Lines, dropped: Sequence[str]) -> Lines:
+    """A later moment without what the overlay drops."""
+    lines = {line: _copy(group) for line, group in changed.items()}
+    for subject in dropped:
+        _drop(lines, subject)
+    return lines
 
 
 def _copy(group: dict[str, Json]) -> dict[str, Json]:
@@ -53,6 +56,14 @@ def _members(document: dict[str, Json], member: str, path: str) -> dict[str, Jso
     if not isinstance(facts, dict):
         raise BadInput(f"{path}: {member!r} is no object of keys and facts")
     return facts
+
+
+def _subjects(document: dict[str, Json], path: str) -> list[str]:
+    dropped = document.get("drop", [])
+    subjects = [subject for subject in dropped if isinstance(subject, str)] if isinstance(dropped, list) else []
+    if not isinstance(dropped, list) or len(subjects) != len(dropped) or not all(subjects):
+        raise BadInput(f"{path}: 'drop' is no list of subjects (bus ids or paths)")
+    return subjects
 
 
 def _put(lines: Lines, key: str, fact: Json, path: str) -> None:
@@ -96,7 +107,8 @@ def _renumbered(lines: Lines, subject: str) -> bool:
     handles = lines.get("nvml nvmlDeviceGetHandleByIndex")
     if handles is None or subject not in handles.values():
         return False
-    kept = [bdf for _, bdf in sorted(handles.items(), key=lambda item: int(item[0])) if bdf != subject]
+    order = sorted(handles, key=lambda index: (len(index), index))  # decimal numbers, whatever else is in there
+    kept = [handles[index] for index in order if handles[index] != subject]
     lines["nvml nvmlDeviceGetHandleByIndex"] = {str(index): bdf for index, bdf in enumerate(kept)}
     lines["nvml nvmlDeviceGetCount"] = {"": len(kept)}
     return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.rootfs import decode, read_bytes
 
@@ -9,10 +11,11 @@ PLACES = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/var/lib/pciu
 
 
 class PciIds:
-    """One pci.ids, read when the first name is asked for."""
+    """One pci.ids, read with ``read`` when the first name is asked for."""
 
-    def __init__(self, root: str = "") -> None:
+    def __init__(self, root: str = "", read: Callable[[str], bytes] = read_bytes) -> None:
         self._root = root
+        self._bytes = read
         self._table: bytes | None = None
 
     def name(self, key: str) -> str | Missing:
@@ -32,7 +35,7 @@ class PciIds:
     def _read(self) -> bytes:
         for place in PLACES:
             try:
-                return b"\n" + read_bytes(self._root + place)
+                return b"\n" + self._bytes(self._root + place)
             except OSError:
                 continue
         return b""

@@ -24,16 +24,28 @@ _WHOLE = re.compile(
 _HOST = "text /proc/sys/kernel/hostname"
 _PROCESS = "nvml nvmlSystemGetProcessName "
 _FABRIC = "nvml nvmlDeviceGetGpuFabricInfo "
-_WITHIN = re.compile(
-    r"text /sys/class/infiniband/[^/]+/node_desc|text /proc/(cmdline|version)|text /etc/(dgx-release|os-release)"
+_ADDRESS = re.compile(r"text /sys/class/net/[^/]+/address")
+_WITHIN = re.compile(r"text (/sys/class/infiniband/[^/]+/node_desc|/proc/cmdline|/etc/(dgx-release|os-release))")
+_BUILDER = "text /proc/version"  # Linux version 5.4.0 (user@host) ..: a host name counts there only after the @
+_HEX = "[0-9a-fA-F]"
+_MAC = rf"{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5}}"
+_IN_TEXT = "|".join(
+    (
+        r'(?P<serial>^\w*SERIAL\w*="?)(?P<number>[^"\n]+)',
+        rf"\b{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}\b",  # UUID
+        rf"\b(?:0x)?(?:{_HEX}{{32}}|{_HEX}{{16}})\b",  # machine id, GUID, WWN
+        rf"(?<![\w:]){_HEX}{{1,4}}(?::{_HEX}{{1,4}}){{7}}(?![\w:])",  # IPv6, EUI-64
+        rf"(?<![\w:]){_HEX}{{4}}(?::{_HEX}{{4}}){{3}}(?![\w:])",  # GUID as sysfs writes it
+        rf"(?<![\w:.])(?:{_HEX}{{1,4}}:)+(?::{_HEX}{{1,4}})+(?![\w:])",  # IPv6 with its zeros left out
+        # BOOTIF=01-0c-42-..: PXE puts the hardware type before the address
+        rf"\b(?P<type>01[:-])(?P<mac>{_MAC})(?![:-]?\w)|(?<!\b{_HEX}{{2}}[:-])\b{_MAC}(?![:-]?\w)",
+        r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.)",
+        r"(?<![0-9A-Za-z])(?P<name>(?:en|wl|ww)x)(?P<address>[0-9a-f]{12})(?![0-9A-Za-z])",
+    )
 )
-_SERIAL_LINE = re.compile(r'(?m)^(\w*SERIAL\w*=)("?)([^"\n]+)(\2)$')
-_UUID = re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
-_MAC = re.compile(r"\b[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}\b")
-_GUID = re.compile(r"\b(?:0x)?[0-9a-fA-F]{16}\b|\b[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}\b")
-_IPV4 = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.)")
-_MAC_IN_NAME = re.compile(r"\b(en|wl|ww)x[0-9a-f]{12}\b")
-_PREFIX = re.compile(r"(?:GPU-|MIG-|0x)?")
+_MAC_IN_NAME = re.compile(r"(?<![0-9A-Za-z])((?:en|wl|ww)x)([0-9a-f]{12})(?![0-9A-Za-z])")
+_PREFIX = re.compile(r"(?:MIG-)?(?:GPU-)?(?:0x)?")
+_QPN_AND_PREFIX = len("80:00:00:48:fe:80:00:00:00:00:00:00:")  # of an IPoIB address; the port's GUID follows
 
 
 def site_key(root: str = "/") -> bytes:
@@ -66,59 +78,73 @@ class _Replacer:
     def __init__(self, key: bytes, host: str) -> None:
         self._key = key
         self._host = host
-        self._in_host = re.compile(rf"\b{re.escape(host.partition('.')[0])}(?:\.[\w.-]+)?\b") if len(host) > 2 else None
+        short = host.partition(".")[0]
+        telling = len(short) > 1 and not short.isdecimal()
+        named = rf"(?i:\b{re.escape(short)}(?:\.[\w.-]+)?)\b" if telling else "(?!)"
+        self._plain = re.compile(_IN_TEXT, re.MULTILINE)
+        self._with_host = re.compile(f"(?P<host>{named})|{_IN_TEXT}", re.MULTILINE)
+        self._builder = re.compile(f"(?<=@){named}")
 
     def lines(self, lines: Lines) -> Lines:
         new: Lines = {}
         for key, fact in sorted(flatten(lines).items()):
-            insert(new, _MAC_IN_NAME.sub(self._match, key), self._fact(key, fact))
+            insert(new, self._names(key), self._fact(key, fact))
         return new
 
     def _fact(self, key: str, fact: Json) -> Json:
         if isinstance(fact, str):
             return self._text(key, fact)
         if isinstance(fact, list) and key.startswith("names /sys/class/net"):
-            return [_MAC_IN_NAME.sub(self._match, name) if isinstance(name, str) else name for name in fact]
+            names = [self._names(name) for name in fact if isinstance(name, str)]
+            return [*sorted(names)] if len(names) == len(fact) else fact
+        if isinstance(fact, dict) and "missing" in fact and isinstance(fact.get("detail"), str):
+            return fact | {"detail": self._plain.sub(self._match, str(fact["detail"]))}
         if isinstance(fact, dict) and key.startswith(_FABRIC) and isinstance(fact.get("clusterUuid"), str):
             return fact | {"clusterUuid": self.identity(str(fact["clusterUuid"]))}
         return fact
 
     def _text(self, key: str, text: str) -> str:
+        if _ADDRESS.fullmatch(key) and len(text.strip()) == 59:
+            return text[:_QPN_AND_PREFIX] + self.identity(text[_QPN_AND_PREFIX:])
         if _WHOLE.fullmatch(key):
             return self.identity(text)
         if key == _HOST:
-            return f"host-{self._digest(text.strip())[:8]}{text[len(text.rstrip()) :]}"
+            return f"{self._host_name(text.strip())}{text[len(text.rstrip()) :]}"
         if key.startswith(_PROCESS):
             return f"process-{self._digest(text)[:8]}"
-        if key.startswith("link ") or _WITHIN.fullmatch(key):
-            return self._free(text)
-        return text
+        if key == _BUILDER:
+            return self._builder.sub(self._host_name(self._host), text)
+        if key.startswith("link "):
+            return self._plain.sub(self._match, text)
+        return self._with_host.sub(self._match, text) if _WITHIN.fullmatch(key) else text
 
-    def _free(self, text: str) -> str:
-        text = _SERIAL_LINE.sub(lambda m: f"{m[1]}{m[2]}{self.identity(m[3])}{m[4]}", text)
-        for pattern in (_UUID, _MAC, _GUID, _IPV4, _MAC_IN_NAME):
-            text = pattern.sub(self._match, text)
-        if self._in_host is not None:
-            text = self._in_host.sub(f"host-{self._digest(self._host)[:8]}", text)
-        return text
+    def _names(self, text: str) -> str:
+        return _MAC_IN_NAME.sub(lambda match: match[1] + self.identity(match[2]), text)
 
     def _match(self, match: re.Match[str]) -> str:
-        text = match[0]
-        if _MAC_IN_NAME.fullmatch(text):
-            return text[:3] + self.identity(text[3:])
-        return self.identity(text)
+        parts = match.groupdict()
+        if parts.get("host"):
+            return self._host_name(self._host)
+        for before, after in (("serial", "number"), ("type", "mac"), ("name", "address")):
+            if parts[before]:
+                return f"{parts[before]}{self.identity(parts[after])}"
+        return self.identity(match[0])
 
     def identity(self, text: str) -> str:
         """Digits for digits, letters for letters (a to f where all are hexadecimal), all else as it stands."""
         prefix = _PREFIX.match(text)
         start = prefix.end() if prefix else 0
-        plain = re.sub(r"[^0-9A-Za-z]", "", text[start:]).lower()
+        plain = "".join(filter(str.isalnum, text[start:]))
         if not plain.strip("0"):
             return text
-        hexadecimal = re.fullmatch("[0-9a-f]*[a-f][0-9a-f]*", plain) is not None or len(plain) in (12, 16, 32)
-        stream = iter(self._stream(plain, len(plain)))
+        numeral = plain.isdigit() and len(plain) not in (12, 16, 32)  # those are a MAC, a GUID and a UUID
+        hexadecimal = re.fullmatch(f"{_HEX}+", plain) is not None and not numeral
+        stream = iter(self._stream(plain.lower(), len(plain)))
         return text[:start] + "".join(_like(char, next(stream), hexadecimal) if char.isalnum() else char
                                       for char in text[start:])  # fmt: skip
+
+    def _host_name(self, host: str) -> str:
+        return f"host-{self._digest(host)[:8]}"
 
     def _digest(self, text: str) -> str:
         return hmac.new(self._key, text.lower().encode(), hashlib.sha256).hexdigest()

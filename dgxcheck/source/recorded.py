@@ -11,6 +11,7 @@ from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.rows import from_rows
 
 T = TypeVar("T", str, bool)
+DEEPEST = 8  # an NVML struct in a list has 2 levels
 Later = Sequence[tuple[float, Lines]]
 
 
@@ -18,9 +19,17 @@ class RecordedSource:
     """Answers as the lines hold them; what they never heard is ``unrecorded``."""
 
     def __init__(
-        self, lines: Lines, origin: Origin, later: Later = (), at_s: float = 0.0, provenance: Json = None
+        self,
+        lines: Lines,
+        origin: Origin,
+        later: Later = (),
+        at_s: float = 0.0,
+        provenance: Json = None,
+        first: Lines | None = None,
     ) -> None:
         self._lines = lines
+        self._first = lines if first is None else first
+        """What every later moment was compared with when it was written."""
         self._later = later
         self.origin = origin
         self.provenance = provenance
@@ -60,7 +69,12 @@ class RecordedSource:
         if line is None or entry not in line:
             return Missing(Gap.UNRECORDED, nvml_key(function, subject, args)[5:])
         value = line[entry]
-        return from_json(value, nvml_key(function, subject, args)[5:]) if isinstance(value, dict) else value
+        if isinstance(value, str | int | float) or value is None:
+            return value
+        where = nvml_key(function, subject, args)[5:]
+        if not _within(value, DEEPEST):
+            return Missing(Gap.GARBLED, where, "nested deeper than any answer of NVML")
+        return from_json(value, where)
 
     def name(self, table: str, key: str) -> str | Missing:
         where = f"{table} {key}"
@@ -71,9 +85,9 @@ class RecordedSource:
         """The first recorded moment at or after ``seconds``, else the last one there is."""
         if not self._later:
             return Missing(Gap.UNRECORDED, "later", "the recording holds one moment only")
-        at_s, changed = next(((at, lines) for at, lines in self._later if at >= seconds), self._later[-1])
-        rest = tuple((at - at_s, lines) for at, lines in self._later if at > at_s)
-        return RecordedSource(merged(self._lines, changed), self.origin, rest, self.at_s + at_s)
+        at_s, changed = next(((at, lines) for at, lines in self._later if at - self.at_s >= seconds), self._later[-1])
+        rest = tuple(moment for moment in self._later if moment[0] > at_s)
+        return RecordedSource(merged(self._first, changed), self.origin, rest, at_s, self.provenance, self._first)
 
     def _leaf(self, kind: str, path: str, form: type[T]) -> T | Missing:
         value = self._find(kind, path)
@@ -88,6 +102,12 @@ class RecordedSource:
         if not isinstance(group, dict) or tail not in group:
             return Missing(Gap.UNRECORDED, path)
         return from_json(group[tail], path)
+
+
+def _within(value: Json, depth: int) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return not isinstance(value, list) or (depth > 0 and all(_within(each, depth - 1) for each in value))
 
 
 def merged(base: Lines, changed: Lines) -> Lines:

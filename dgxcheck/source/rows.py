@@ -5,6 +5,7 @@ from __future__ import annotations
 from dgxcheck.source.protocol import Json
 
 MOST = 1 << 16
+"""Bytes of one binary fact; a configuration space has 4096."""
 
 
 def to_rows(data: bytes) -> dict[str, Json]:

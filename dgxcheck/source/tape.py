@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeVar
 
 from dgxcheck.reading import Missing
@@ -66,11 +67,16 @@ class RecordingSource:
         return _lines(self.facts)
 
     def later_lines(self) -> list[tuple[float, Lines]]:
-        """Per later moment: seconds since the first answers, and the facts that had changed."""
+        """Per later moment: seconds since the first answers, and the facts that are not the first ones."""
         return [
-            (moment.at_s, _lines({k: v for k, v in moment.facts.items() if self.facts.get(k, v) != v}))
-            for moment in self.moments
+            (moment.at_s, _lines({k: v for k, v in moment.facts.items() if k not in self.facts or self.facts[k] != v}))
+            for moment in self._all_moments()
         ]
+
+    def _all_moments(self) -> Iterator[RecordingSource]:
+        for moment in self.moments:
+            yield moment
+            yield from moment._all_moments()
 
     def _keep(self, key: str, fact: T) -> T:
         self.facts[key] = to_json(fact)

@@ -10,7 +10,7 @@ from dgxcheck.workers import left_behind
 from dgxcheck.workers.files_plan import device_of, together
 from dgxcheck.workers.nvml import silence_limit
 from dgxcheck.workers.process import kill
-from dgxcheck.workers.stream import Killer, Worker, next_event
+from dgxcheck.workers.stream import Killer, Worker, bury, next_event
 
 MODULE = "dgxcheck.workers.files_child"
 MOST_TROUBLES = 8
@@ -22,77 +22,85 @@ class FilesStage:
     def __init__(self, root: str, deadline: float = 60.0, killer: Killer = kill) -> None:
         self._root = "" if root == "/" else root
         self._killer = killer
-        self._spent = 0.0
         self.deadline = deadline
+        self.spent = 0.0
+        """Seconds waited for drivers so far; the deadline is for all of them together."""
         self._worker: Worker | None = None
+        self._stopped: list[Worker] = []
         self._answers: dict[str, str] = {}
-        self._asked: set[str] = set()
+        self._done: set[str] = set()
+        """Questions that a worker went through to the end."""
         self._hung: dict[str, str] = {}
         """Device directories that hung or killed a worker, and what to say of them."""
+        self._refusal: str | None = None
+        """Why no worker is started any more."""
 
     def ask(self, question: str) -> Json:
         """The JSON value of ``text PATH``, ``data PATH`` (hexadecimal) or ``opens PATH``; a gap as an object."""
         if question not in self._answers:
-            questions = [each for each in together(question) if each not in self._asked]
-            self._asked.update(questions)
-            self._request(questions or [question])
-        if question not in self._answers:
-            self._answers[question] = self._unanswered(question)
+            before = time.monotonic()
+            why = self._request([each for each in together(question) if each not in self._done])
+            self.spent += time.monotonic() - before
+            # a pattern was answered, and this file is not among what it stands for
+            absent = json.dumps({"missing": Gap.ABSENT.value})
+            reason = self._hung.get(device_of(question), why)
+            self._answers.setdefault(question, absent if reason is None else _gap(reason))
         value: Json = json.loads(self._answers[question])
         return value
 
     def stop(self) -> None:
         """End the worker; nothing more is wanted."""
         if self._worker is not None:
-            self._worker.ended = self._worker.ended or "done"
-            self._worker.stop()
-            self._worker = None
+            self._end(self._worker, hung=False)
+        bury(self._stopped)
+        self._stopped.clear()
 
-    def _request(self, questions: list[str]) -> None:
-        started = time.monotonic()
-        stuck = left_behind.stuck(MODULE)
-        while stuck is None and len(self._hung) < MOST_TROUBLES and self._left(started) > 0:
+    def _request(self, questions: list[str]) -> str | None:
+        """Have the questions answered; why not all of them are, or None."""
+        ends = time.monotonic() + self.deadline - self.spent
+        while questions:
+            if self._worker is None and self._refusal is None:
+                self._refusal = left_behind.stuck(MODULE) if not self._stopped else self._too_many()
+            if self._refusal is not None:
+                return self._refusal
+            if time.monotonic() >= ends:
+                return f"not asked within the deadline of {self.deadline:g} s"
             line = json.dumps({"root": self._root, "ask": questions, "avoid": list(self._hung)})
             if self._worker is None:
                 self._worker = Worker(MODULE, line, self._killer)
             else:
-                self._worker.ended = None
-                self._worker.heard = time.monotonic()
                 self._worker.tell(line)
-            if self._answered(self._worker, started + self._left(started)):
-                break
-        if stuck is not None:
-            for question in questions:
-                self._hung.setdefault(device_of(question), stuck)
-        self._spent += time.monotonic() - started
+            if self._answered(self._worker, ends):
+                self._done.update(questions)
+                return None
+        return None
 
     def _answered(self, worker: Worker, ends: float) -> bool:
         limit = silence_limit(self.deadline)
-        event = next_event([worker], lambda _: limit, ends)
+        in_time = next_event([worker], lambda _: limit, ends) is not None
         self._answers.update(worker.answers)
+        worker.answers.clear()
         if worker.ended == "done":
             return True
-        trouble = f"died: {worker.ended}" if worker.ended else f"no answer for {limit:.3g} s"
-        if event is None:
+        trouble = worker.ended or f"no answer for {limit:.3g} s"
+        if not in_time:
             trouble = f"not answered within the deadline of {self.deadline:g} s"
-        if worker.pending is not None:
-            self._answers[worker.pending] = _gap(trouble)
-            self._hung[device_of(worker.pending)] = f"given up after {worker.pending}: {trouble}"
-        worker.stop()
+        asked = worker.pending
+        if asked is not None:
+            self._answers[asked] = _gap(trouble)
+            self._hung[device_of(asked)] = f"given up after {asked}: {trouble}"
+        elif len(self._stopped) > 0:
+            self._refusal = trouble
+        self._end(worker, hung=worker.ended is None)
+        return False
+
+    def _too_many(self) -> str | None:
+        return "too many driver-backed files hung before this one" if len(self._hung) >= MOST_TROUBLES else None
+
+    def _end(self, worker: Worker, hung: bool) -> None:
+        worker.stop(hung)
+        self._stopped.append(worker)
         self._worker = None
-        return event is None or worker.pending is None
-
-    def _left(self, started: float) -> float:
-        return self.deadline - self._spent - (time.monotonic() - started)
-
-    def _unanswered(self, question: str) -> str:
-        device = device_of(question)
-        if device in self._hung:
-            return _gap(self._hung[device])
-        if len(self._hung) >= MOST_TROUBLES or self._spent >= self.deadline:
-            return _gap("too many driver-backed files hung before this one")
-        # a pattern was answered, and this file is not among what it stands for
-        return json.dumps({"missing": Gap.ABSENT.value})
 
 
 def _gap(detail: str) -> str:

@@ -21,7 +21,7 @@ def main() -> None:
         for question in request["ask"]:
             kind, _, pattern = question.partition(" ")
             for path in matches(request["root"], pattern):
-                if not any(path.startswith(f"{directory}/") for directory in request["avoid"]):
+                if not any(f"{path}/".startswith(f"{directory}/") for directory in request["avoid"]):
                     _answer(request["root"], kind, path)
         os.write(1, b"done\n")
     os._exit(0)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 _PORT = "/sys/class/infiniband/*/ports/*"
-PORTS = tuple(
-    f"text {_PORT}/{name}"
-    for name in ("state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "counters/*", "hw_counters/*")
-)
+_OF_A_PORT = ("state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "counters/*", "hw_counters/*")
+PORTS = tuple(f"text {_PORT}/{name}" for name in _OF_A_PORT)
 """Asked together as soon as one of them is wanted; ``*`` stands for one path component."""
 
 
@@ -25,8 +23,13 @@ def driver_backed(path: str) -> bool:
 
 
 def together(question: str) -> tuple[str, ...]:
-    """The questions that are put along with this one, itself among them."""
-    return PORTS if question.startswith("text /sys/class/infiniband/") else (question,)
+    """The questions that are put along with this one, itself among them as one of their patterns or as it is."""
+    if not question.startswith("text /sys/class/infiniband/"):
+        return (question,)
+    _, _, of_port = question.partition("/ports/")
+    name = of_port.partition("/")[2]
+    head, slash, _ = name.partition("/")
+    return PORTS if (f"{head}/*" if slash else name) in _OF_A_PORT else (*PORTS, question)
 
 
 def device_of(question: str) -> str:

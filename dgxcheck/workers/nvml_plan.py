@@ -25,6 +25,7 @@ def _each(function: str, *ranges: range | tuple[int, ...], scope: str = "gpu") -
     return tuple(Call(function, args, scope) for args in product(*ranges))
 
 
+MOST_GPUS = 256  # far above what a driver takes; a garbled count must not become that many questions
 NVLINK_MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS of R610; older drivers answer InvalidArgument beyond their own
 CLOCKS = range(4)  # graphics, SM, memory, video
 ECC_TYPES = range(2)  # corrected, uncorrected

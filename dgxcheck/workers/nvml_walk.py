@@ -8,9 +8,9 @@ from collections.abc import Callable
 from itertools import combinations, permutations, product
 from typing import Any
 
-from dgxcheck.reading import Missing
+from dgxcheck.reading import Gap, Missing
 from dgxcheck.workers import nvml_calls as calls
-from dgxcheck.workers.nvml_plan import GROUPS, NVLINK_MAX_LINKS, Call
+from dgxcheck.workers.nvml_plan import GROUPS, MOST_GPUS, NVLINK_MAX_LINKS, Call
 
 Gpu = tuple[str, Any]
 """bdf and handle"""
@@ -73,7 +73,7 @@ def _walk(teller: Teller, plan: dict[str, Any]) -> None:
     if is_gap(teller.ask("nvml nvmlInit", calls.init)):
         return
     count = teller.ask("nvml nvmlDeviceGetCount", lambda: calls.call("nvmlDeviceGetCount", (), ()))
-    indexes = range(count) if isinstance(count, int) else range(0)
+    indexes = range(min(count, MOST_GPUS)) if isinstance(count, int) else range(0)
     units = plan["units"] if plan["units"] is not None else ["system", *indexes, "pairs"]
     needed = [i for i in indexes if i in units or ("pairs" in units and i not in plan["avoid"])]
     gpus = {index: gpu for index in needed if (gpu := teller.gpu(index))}
@@ -110,7 +110,7 @@ def _ask_gpu(teller: Teller, call: Call, bdf: str, handle: Any) -> None:
     elif scope == "position":
         for link in range(NVLINK_MAX_LINKS):
             state = _ask(teller, function, bdf, (handle,), link, *args)
-            if is_gap(state) and (link == 0 or "NVML 2:" in state.get("detail", "")):
+            if is_gap(state) and _no_more(link, state):
                 break
     elif scope in ("link", "link up"):
         for link in range(NVLINK_MAX_LINKS):
@@ -126,3 +126,10 @@ def _ask_gpu(teller: Teller, call: Call, bdf: str, handle: Any) -> None:
             processes = teller.known.get(f"nvml nvmlDeviceGet{kind}RunningProcesses {bdf}")
             for process in processes if isinstance(processes, list) else ():
                 _ask(teller, function, "", (), process["pid"])
+
+
+def _no_more(link: int, gap: dict[str, str]) -> bool:
+    """Are there no further NVLink positions, or would they hang or crash as the first one did?"""
+    if link == 0 and (gap["missing"] == Gap.UNSUPPORTED.value or not gap["detail"].startswith("NVML ")):
+        return True
+    return gap["detail"].startswith("NVML 2:")

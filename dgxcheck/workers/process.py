@@ -21,7 +21,10 @@ importlib.import_module(sys.argv[1]).main()
 
 
 def start(module: str) -> tuple[int, int, int]:
-    """Start ``module``'s ``main``; its pid, the write end of its stdin, the read end of its stdout."""
+    """Start ``module``'s ``main``; its pid, the write end of its stdin, the read end of its stdout, neither blocking.
+
+    OSError where the system lets no process start (a limit on processes or open files, no memory).
+    """
     plan_read, plan_write = os.pipe()
     said_read, said_write = os.pipe()
     actions = [
@@ -32,10 +35,15 @@ def start(module: str) -> tuple[int, int, int]:
     argv = [sys.executable, "-I", "-S", "-c", _BOOT, os.pathsep.join(_search_path()), module]
     try:
         pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0, setsigmask=())
+    except OSError:
+        os.close(plan_write)
+        os.close(said_read)
+        raise
     finally:
         os.close(plan_read)
         os.close(said_write)
     os.set_blocking(said_read, False)
+    os.set_blocking(plan_write, False)
     return pid, plan_write, said_read
 
 

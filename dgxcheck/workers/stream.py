@@ -14,36 +14,50 @@ from dgxcheck.workers import left_behind
 from dgxcheck.workers.process import exit_text, kill, start
 
 Killer = Callable[[int], None]
+LEAVING = 30.0
+"""Seconds that a worker may take to leave: the driver powers GPUs down one by one as their last user goes."""
 
 
 class Worker:
     """One child process and what it has said so far."""
 
     def __init__(self, module: str, plan: str, killer: Killer = kill) -> None:
-        self.pid, self._plan_fd, self.fd = start(module)
-        self._module = module
+        self.module = module
         self._killer = killer
         self._rest = b""
+        self._untold = b""
         self.answers: dict[str, str] = {}
         """Key to JSON text, all that was answered."""
         self.pending: str | None = None
         """The question that was asked last and is not answered."""
         self.heard = time.monotonic()
         self.ended: str | None = None
-        """None while it speaks; then ``done``, or how it died (``SIGSEGV``, ``exit 1``)."""
+        """None while it speaks; then ``done``, or what became of it (``died: SIGSEGV``)."""
+        self.hung = False
+        """It was stopped while something was still wanted of it."""
+        try:
+            self.pid, self._plan_fd, self.fd = start(module)
+        except OSError as error:
+            self.pid = self._plan_fd = self.fd = -1
+            self.ended = f"no worker could be started: {error.strerror}"
         self.tell(plan)
 
     def tell(self, line: str) -> None:
-        """Hand the worker a line; one that is gone shows in its stream."""
-        left = f"{line}\n".encode()
-        try:
-            while left:
-                left = left[os.write(self._plan_fd, left) :]
-        except OSError:
-            return
+        """Hand the worker a line; what its pipe does not take yet follows while it is listened to."""
+        self.ended = None if self.ended == "done" else self.ended
+        self.heard = time.monotonic()
+        self._untold += f"{line}\n".encode()
+        self._write()
+
+    def watch(self, poll: select.poll) -> None:
+        """Wake up for what it says, and for room in its pipe where that is needed."""
+        poll.register(self.fd, select.POLLIN)
+        if self._untold:
+            poll.register(self._plan_fd, select.POLLOUT)
 
     def listen(self) -> None:
         """Take in what has arrived, without waiting."""
+        self._write()
         try:
             while chunk := os.read(self.fd, 1 << 16):
                 self._take(chunk)
@@ -51,18 +65,38 @@ class Worker:
         except BlockingIOError:
             return
 
-    def stop(self) -> None:
-        """Kill what still runs and never wait for it; what cannot be killed is noted for the next run."""
+    def stop(self, hung: bool = False) -> None:
+        """Kill what still runs; nothing is waited for, ``bury`` comes later."""
         if self.fd < 0:
             return
         os.close(self.fd)
         os.close(self._plan_fd)
-        self.fd = -1
-        patience = 0.05 if self.ended == "done" else 0.0
-        if not self._reaped(patience):
+        self.fd = self._plan_fd = -1
+        self.hung = hung
+        if self.ended != "done" and not self.reaped():
             self._killer(self.pid)
-            if not self._reaped(0.2):
-                left_behind.note(self.pid, self._module)
+
+    def reaped(self) -> bool:
+        """Is there no such child any more?"""
+        if self.pid < 0:
+            return True
+        try:
+            gone = os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
+        except ChildProcessError:
+            gone = True  # the caller ignores SIGCHLD: the kernel has reaped it
+        if gone:
+            self.pid = -1
+        return gone
+
+    def _write(self) -> None:
+        """As much of the lines as the pipe takes; a worker that is gone shows in its stream."""
+        try:
+            while self._untold and self._plan_fd >= 0:
+                self._untold = self._untold[os.write(self._plan_fd, self._untold) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._untold = b""
 
     def _take(self, chunk: bytes) -> None:
         self.heard = time.monotonic()
@@ -80,26 +114,30 @@ class Worker:
 
     def _gone(self) -> None:
         """The stream has ended; the exit status says how, where the child can be waited for already."""
-        if self.ended is None:
-            for _ in range(20):
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                if pid:
-                    self.ended = exit_text(status)
-                    return
-                time.sleep(0.005)
-            self.ended = "closed its output"
-
-    def _reaped(self, patience: float) -> bool:
-        until = time.monotonic() + patience
-        while True:
+        if self.ended is not None:
+            return
+        self.ended = "died: it closed its output"
+        for _ in range(20):
             try:
-                if os.waitpid(self.pid, os.WNOHANG)[0]:
-                    return True
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
             except ChildProcessError:
-                return True
-            if time.monotonic() >= until:
-                return False
-            time.sleep(0.002)
+                pid, status = self.pid, None
+            if pid:
+                self.pid = -1
+                self.ended = f"died: {exit_text(status)}" if status is not None else "died"
+                return
+            time.sleep(0.005)
+
+
+def bury(workers: Sequence[Worker]) -> None:
+    """Reap stopped workers, all in one short while; what is still there is noted for the next run."""
+    left = [worker for worker in workers if not worker.reaped()]
+    until = time.monotonic() + (0.2 if any(worker.hung for worker in left) else 0.05)
+    while left and time.monotonic() < until:
+        time.sleep(0.002)
+        left = [worker for worker in left if not worker.reaped()]
+    for worker in left:
+        left_behind.note(worker.pid, worker.module, 0.0 if worker.hung else LEAVING)
 
 
 def next_event(workers: Sequence[Worker], silence: Callable[[Worker], float], deadline: float) -> Worker | None:
@@ -107,10 +145,9 @@ def next_event(workers: Sequence[Worker], silence: Callable[[Worker], float], de
 
     A worker that is returned with ``ended`` None hangs in its ``pending`` question.
     """
-    poll = select.poll()
     for worker in workers:
-        poll.register(worker.fd, select.POLLIN)
-        worker.listen()
+        if worker.ended is None:
+            worker.listen()
     while True:
         for worker in workers:
             if worker.ended is not None:
@@ -122,6 +159,9 @@ def next_event(workers: Sequence[Worker], silence: Callable[[Worker], float], de
                 return worker
         if now >= deadline:
             return None
+        poll = select.poll()
+        for worker in workers:
+            worker.watch(poll)
         poll.poll(max(1.0, (min(deadline, *limits) - now) * 1000))
         for worker in workers:
             worker.listen()

@@ -1,0 +1,199 @@
+"""A recorded machine served live: its files as a tree, its NVML answers through the stand-in and the real binding."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from standin import nvml
+
+from dgxcheck.source.keys import Lines
+from dgxcheck.source.protocol import Json
+from dgxcheck.source.rows import from_rows
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+BOXES = sorted(path.stem for path in FIXTURES.glob("*.json"))
+CHILD = """
+import os, sys
+from dgxcheck.__main__ import _early
+stage = _early(sys.argv[2:])
+from dgxcheck.cli import main
+os._exit(main(sys.argv[2:], stage, sys.argv[1]))
+"""
+"""What ``dgxcheck.__main__.run`` does, over another root."""
+
+
+class Ran(NamedTuple):
+    """What a command printed, and how long it took."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def json(self) -> dict[str, Json]:
+        document: dict[str, Json] = json.loads(self.out)
+        return document
+
+
+class Box(NamedTuple):
+    """A recording and the same machine as files and answers."""
+
+    lines: Lines
+    recording: Path
+    tree: Path
+    answers: Path
+    run: Path
+    """``XDG_RUNTIME_DIR``"""
+
+    def environment(self, library: Path, *faults: str, **more: str) -> dict[str, str]:
+        """For a process that is to meet this machine's driver."""
+        return {**nvml.environment(library, self.answers, faults=faults), "XDG_RUNTIME_DIR": str(self.run), **more}
+
+    def live(self, environment: Mapping[str, str], *argv: str, seconds: float = 30) -> Ran:
+        """The command on this machine, live."""
+        return finished(started((sys.executable, "-c", CHILD, str(self.tree), *argv), environment), seconds)
+
+    def start(self, environment: Mapping[str, str], *argv: str) -> Running:
+        return started((sys.executable, "-c", CHILD, str(self.tree), *argv), environment)
+
+    def recorded(self, *argv: str) -> Ran:
+        """The command on the recording."""
+        command = (sys.executable, "-m", "dgxcheck", *argv, "--from", str(self.recording))
+        return finished(started(command, os.environ), 30)
+
+
+class Running(NamedTuple):
+    process: subprocess.Popen[str]
+    since: float
+
+
+def started(command: Sequence[str], environment: Mapping[str, str]) -> Running:
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True
+    )
+    return Running(process, time.monotonic())
+
+
+def finished(running: Running, seconds: float = 30) -> Ran:
+    """The output up to end of file: a child that still held stdout would keep this waiting."""
+    out, err = running.process.communicate(timeout=seconds)
+    return Ran(running.process.returncode, out, err, time.monotonic() - running.since)
+
+
+def shipped(name: str) -> dict[str, Json]:
+    """A recording of ``fixtures/``."""
+    document: dict[str, Json] = json.loads((FIXTURES / f"{name}.json").read_text(encoding="utf-8"))
+    return document
+
+
+def facts_of(document: dict[str, Json]) -> Lines:
+    facts = document["facts"]
+    assert isinstance(facts, dict)
+    lines: Lines = {}
+    for line, group in facts.items():
+        assert isinstance(group, dict)
+        lines[line] = group
+    return lines
+
+
+def serve(document: dict[str, Json], directory: Path) -> Box:
+    """Write the machine of a recording below a directory."""
+    lines = facts_of(document)
+    box = Box(lines, *(directory / name for name in ("box.json", "tree", "answers", "run")))
+    box.recording.write_text(json.dumps(document), encoding="utf-8")
+    box.tree.mkdir()
+    box.run.mkdir(mode=0o700)
+    write_tree(lines, box.tree)
+    nvml.write_answers(lines, box.answers)
+    return box
+
+
+def write_tree(lines: Lines, root: Path) -> None:
+    """The files of a recording: links first, for the files of a PCI function are behind its link."""
+    for line, group in lines.items():
+        for name, target in values(group, "link").items():
+            path = root / line[1:] / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(str(target))
+            if line == "/sys/bus/pci/devices":
+                (path.parent / str(target)).mkdir(parents=True, exist_ok=True)
+    for line, group in lines.items():
+        directory = root / line[1:]
+        for name, text in values(group, "text").items():
+            _file(directory / name, str(text).encode())
+        for name, rows in values(group, "data").items():
+            _file(directory / name, from_rows(rows) or b"")
+        for name in (name for name, yes in values(group, "opens").items() if yes is True):
+            _file(directory / name, b"")
+    for line, group in lines.items():
+        names = group.get("names")
+        for name in names if line.startswith("/") and isinstance(names, list) else ():
+            if not os.path.lexists(root / line[1:] / str(name)):
+                (root / line[1:] / str(name)).mkdir(parents=True)
+        if isinstance(names, list):
+            (root / line[1:]).mkdir(parents=True, exist_ok=True)
+    _file(root / "usr/share/misc/pci.ids", pci_ids(lines).encode())
+
+
+def values(group: Mapping[str, Json], kind: str) -> dict[str, Json]:
+    """The facts of one kind in a line that are values, no gaps."""
+    facts = group.get(kind)
+    if not isinstance(facts, dict):
+        return {}
+    return {name: fact for name, fact in facts.items() if not (isinstance(fact, dict) and "missing" in fact)}
+
+
+def pci_ids(lines: Lines) -> str:
+    """The names that a recording heard, in the form of pci.ids."""
+    vendors: dict[str, list[str]] = {}
+    for key, name in lines.get("name pci", {}).items():
+        vendor, _, device = key.partition(":")
+        entries = vendors.setdefault(vendor, [f"{vendor}  some vendor"])
+        if isinstance(name, str):
+            entries.append(f"\t{device}  {name}")
+    return "".join(f"{line}\n" for entries in vendors.values() for line in entries)
+
+
+def with_gpus(document: dict[str, Json], count: int) -> dict[str, Json]:
+    """The same machine with the first GPUs of NVML alone; their NVLinks to the others are down."""
+    lines = facts_of(document)
+    handles = lines["nvml nvmlDeviceGetHandleByIndex"]
+    gone = {str(bdf) for index, bdf in handles.items() if int(index) >= count}
+    kept: Lines = {
+        line: dict(group)
+        for line, group in lines.items()
+        if not any(word.rpartition("/")[2] in gone for word in line.split(" "))
+    }
+    kept["nvml nvmlDeviceGetCount"] = {"": count}
+    kept["nvml nvmlDeviceGetHandleByIndex"] = {index: bdf for index, bdf in handles.items() if bdf not in gone}
+    devices = kept["/sys/bus/pci/devices"]
+    names, links = devices["names"], devices["link"]
+    assert isinstance(names, list)
+    assert isinstance(links, dict)
+    devices["names"] = [name for name in names if name not in gone]
+    devices["link"] = {name: target for name, target in links.items() if name not in gone}
+    for line, group in kept.items():
+        if line.startswith("nvml nvmlDeviceGetNvLinkRemotePciInfo"):
+            states = kept[line.replace("RemotePciInfo", "State")]
+            for link, info in group.items():
+                if isinstance(info, dict) and str(info.get("busId")).lower()[4:] in gone:
+                    states[link] = 0
+    return {**document, "facts": dict(kept), "later": []}
+
+
+def gpu_bdfs(lines: Lines) -> list[str]:
+    return [str(bdf) for _, bdf in sorted(lines["nvml nvmlDeviceGetHandleByIndex"].items())]
+
+
+def _file(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)

@@ -1,0 +1,190 @@
+"""A driver that hangs, crashes, errs or is not there: ``topo`` shows every PCI path within the deadline, and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from live_box import Box, Ran, gpu_bdfs
+
+from dgxcheck.reading import Json
+
+SLACK = 1.0
+"""Seconds beyond the deadline that a command may take."""
+SPARE = 1.0
+"""What a busy test machine may take on top, to start and to end a Python."""
+START = ("nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex")
+CALLS = (*START, "nvmlDeviceGetName", "nvmlDeviceGetNvLinkState", "nvmlDeviceGetTopologyCommonAncestor")
+OF_ONE_GPU = CALLS[2:]
+Served = Callable[..., Box]
+
+
+def members(document: dict[str, Json], key: str) -> list[dict[str, Json]]:
+    found = document[key]
+    assert isinstance(found, list)
+    return [member for member in found if isinstance(member, dict)]
+
+
+def by_bdf(document: dict[str, Json], key: str) -> dict[frozenset[str], Json]:
+    """One column of the links, by the bus ids of both ends."""
+    bdf = {str(device["name"]): str(device["bdf"]) for device in members(document, "devices")}
+    return {frozenset((bdf[str(each["a"])], bdf[str(each["b"])])): each[key] for each in members(document, "links")}
+
+
+def notes(document: dict[str, Json]) -> str:
+    found = document["notes"]
+    assert isinstance(found, list)
+    return "\n".join(map(str, found))
+
+
+def sick(box: Box, library: Path, fault: str, deadline: float, *, within: float | None = None) -> dict[str, Json]:
+    """``topo -m`` with a fault; complete in its PCI part and in time, whatever the driver does."""
+    argv = ("topo", "-m", "--format", "json", "--deadline", f"{deadline:g}")
+    ran = box.live(box.environment(library, fault), *argv)
+    assert ran.seconds < (within or deadline) + SLACK + SPARE
+    assert ran.err == ""
+    document, healthy = ran.json, box.recorded(*argv[:4]).json
+    assert by_bdf(document, "pci") == by_bdf(healthy, "pci")
+    assert "unasked" not in ran.out
+    assert list(box.run.iterdir()) == []
+    if said_by_topo(fault, document):
+        assert ran.code == 3, ran.out
+    return document
+
+
+def said_by_topo(fault: str, document: dict[str, Json]) -> bool:
+    """Is something of the matrix itself not known?"""
+    return any(link["nvlinks"] is None for link in members(document, "links"))
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("gpus", [1, 3, 8])
+def test_a_call_hangs_for_every_gpu(served: Served, standin: Path, gpus: int, call: str) -> None:
+    box = served("dgx-1-v100", gpus)
+    document = sick(box, standin, f"hang {call}", 3)
+    limit = "1.5 s" if call == "nvmlInit" else "0.75 s"
+    if call in START:
+        assert f"{call}" in notes(document)
+        assert f"timeout: no answer for {limit}" in notes(document)
+    if call == "nvmlDeviceGetNvLinkState":
+        assert f"nvmlDeviceGetNvLinkState {gpu_bdfs(box.lines)[0]} 0: timeout" in notes(document)
+
+
+@pytest.mark.parametrize("call", OF_ONE_GPU)
+@pytest.mark.parametrize(("gpus", "bad"), [(3, 1), (8, 6)])
+def test_a_call_hangs_for_one_gpu(served: Served, standin: Path, gpus: int, bad: int, call: str) -> None:
+    box = served("dgx-1-v100", gpus)
+    check_one_bad(box, sick(box, standin, f"hang {call} {bad}", 6), call, bad)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("gpus", [1, 3, 8])
+def test_a_call_crashes_for_every_gpu(served: Served, standin: Path, gpus: int, call: str) -> None:
+    document = sick(served("dgx-1-v100", gpus), standin, f"crash {call}", 8)
+    if call in START or call == "nvmlDeviceGetNvLinkState":
+        assert "died: SIGSEGV" in notes(document)
+
+
+@pytest.mark.parametrize("call", OF_ONE_GPU)
+def test_a_call_crashes_for_one_gpu(served: Served, standin: Path, call: str) -> None:
+    box = served("dgx-1-v100", 8)
+    check_one_bad(box, sick(box, standin, f"crash {call} 6", 8), call, 6)
+
+
+def check_one_bad(box: Box, document: dict[str, Json], call: str, bad: int) -> None:
+    """All NVLinks are known, for the bad GPU's are told by their other ends, and every other GPU has its name."""
+    bdfs = gpu_bdfs(box.lines)
+    assert by_bdf(document, "nvlinks") == by_bdf(box.recorded("topo", "--format", "json").json, "nvlinks")
+    uuid = {device["bdf"]: device["uuid"] for device in members(document, "devices") if device["kind"] == "gpu"}
+    for bdf in bdfs:
+        known = box.lines[f"nvml nvmlDeviceGetUUID {bdf}"][""]
+        assert uuid[bdf] == (None if bdf == bdfs[bad] and call == START[2] else known)
+    if call in ("nvmlDeviceGetHandleByIndex", "nvmlDeviceGetNvLinkState"):
+        assert call in notes(document)
+
+
+@pytest.mark.parametrize("code", [15, 16, 999])
+def test_a_gpu_without_a_handle(served: Served, standin: Path, code: int) -> None:
+    box = served("dgx-1-v100", 8)
+    document = sick(box, standin, f"error {code} nvmlDeviceGetHandleByIndex 3", 8)
+    check_one_bad(box, document, START[2], 3)
+    assert f"nvmlDeviceGetHandleByIndex 3: {'garbled' if code == 999 else 'lost'}: NVML {code}" in notes(document)
+
+
+def test_a_lost_gpu_answers_nothing(served: Served, standin: Path) -> None:
+    box = served("dgx-1-v100", 8)
+    document = sick(box, standin, "error 15 * 3", 8)
+    assert by_bdf(document, "nvlinks") == by_bdf(box.recorded("topo", "--format", "json").json, "nvlinks")
+    assert "NVML 15: GPU is lost" in notes(document)
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ("error 18 nvmlInit", "garbled: NVML 18: library and kernel module differ in version"),
+        ("error 9 nvmlInit", "absent: NVML 9: driver not loaded"),
+        ("error 999 nvmlInit", "garbled: NVML 999: unknown error"),
+        ("error 4 nvmlInit", "denied: NVML 4: no permission"),
+    ],
+)
+def test_nvml_lets_nobody_in(served: Served, standin: Path, fault: str, why: str) -> None:
+    box = served("dgx-1-v100", 8)
+    document = sick(box, standin, fault, 8, within=2)
+    assert f"NVLink is unknown (nvmlInit: {why}): PCI paths are shown." in notes(document)
+    text = box.live(box.environment(standin, fault), "topo", "-m")
+    assert text.code == 3
+    assert text.out.startswith("NVLink is unknown (nvmlInit: ")
+    assert all(link["nvlinks"] is None for link in gpu_links(document))
+
+
+def gpu_links(document: dict[str, Json]) -> list[dict[str, Json]]:
+    return [link for link in members(document, "links") if str(link["a"])[:3] == str(link["b"])[:3] == "GPU"]
+
+
+def test_no_library(served: Served, tmp_path: Path) -> None:
+    box = served("dgx-1-v100", 8)
+    document = sick(box, tmp_path / "libnvidia-ml.so.1", "", 8, within=2)
+    assert "nvmlInit: absent: NVML 12: libnvidia-ml.so.1 not found" in notes(document)
+
+
+def test_slow_is_not_hung(served: Served, standin: Path) -> None:
+    """nvmlInit may take all of the deadline but 3 s: of the default 60 s, a cold box's 15 s are no trouble."""
+    box = served("dgx-1-v100", 8)
+    ran = box.live(box.environment(standin, "slow 4 nvmlInit"), "topo", "-m", "--deadline", "8")
+    assert ran.code == 0, ran.out
+    assert 4 < ran.seconds < 8 + SLACK
+    assert same_matrix(ran, box.recorded("topo", "-m"))
+
+
+def test_a_slow_call_is_not_hung(served: Served, standin: Path) -> None:
+    box = served("dgx-1-v100", 3)
+    ran = box.live(box.environment(standin, "slow 0.4 nvmlDeviceGetSerial"), "topo", "-m", "--deadline", "8")
+    assert ran.code == 0, ran.out
+    assert same_matrix(ran, box.recorded("topo", "-m"))
+
+
+def same_matrix(live: Ran, recorded: Ran) -> bool:
+    return live.out.splitlines() == [line for line in recorded.out.splitlines() if not line.startswith("Source: ")]
+
+
+def test_record_says_how_much_is_missing(served: Served, standin: Path, tmp_path: Path) -> None:
+    box = served("dgx-1-v100", 3)
+    file = tmp_path / "box.json"
+    ran = box.live(box.environment(standin, "hang nvmlDeviceGetTemperature 1"), "record", str(file), "--deadline", "8")
+    assert ran.code == 3
+    assert ran.seconds < 8 + SLACK + SPARE
+    bdf = gpu_bdfs(box.lines)[1]
+    assert f"questions were not answered in time, the first of them nvml nvmlDeviceGetTemperature {bdf} 0" in ran.err
+    text = file.read_text(encoding="utf-8")
+    assert '{"detail": "no answer for 2 s", "missing": "timeout"}' in text
+    assert "unasked" not in text
+
+
+def test_list_shows_the_gpus_that_answered(served: Served, standin: Path) -> None:
+    box = served("dgx-1-v100", 3)
+    ran = box.live(box.environment(standin, "hang nvmlDeviceGetSerial 2"), "list", "--deadline", "4")
+    assert ran.code == 3
+    healthy = box.recorded("list").out.splitlines()
+    assert [line for line in ran.out.splitlines() if line in healthy][:3] == healthy[:3]
+    assert f"nvmlDeviceGetSerial {gpu_bdfs(box.lines)[2]}: timeout: no answer for 1 s" in ran.out

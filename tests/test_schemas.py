@@ -1,0 +1,221 @@
+"""The JSON Schemas that ship hold for what dgxcheck writes, and refuse what is broken."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from dgxcheck.cli import main
+from dgxcheck.reading import Gap
+from dgxcheck.source.library import shipped
+from dgxcheck.source.loader import OVERLAY, load
+
+FOLDER = Path(__file__).parent.parent / "dgxcheck" / "schemas"
+NAMES = ("topo", "list", "recording", "overlay")
+BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
+QUESTIONS = (
+    "-m", "-mp", "-p2p r", "-p2p p", "-c 0", "-n 0 -i 0", "-n 5 -i 0", "-p -i 0,1", "-C -i 0", "-M -i 0,1",
+    "-gnid -i 0", "--tree", "--rings", "--path 0 1",
+)  # fmt: skip
+Document = dict[str, Any]
+
+
+def schema(name: str) -> Document:
+    document: Document = json.loads((FOLDER / f"{name}.schema.json").read_text(encoding="utf-8"))
+    return document
+
+
+def complaints(name: str, document: object) -> list[str]:
+    found = Draft202012Validator(schema(name)).iter_errors(document)
+    return [f"{error.json_path}: {error.message[:200]}" for error in found]
+
+
+def asked(capsys: pytest.CaptureFixture[str], command: str) -> Document:
+    assert main(command.split()) in (0, 3)
+    document: Document = json.loads(capsys.readouterr().out)
+    return document
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_schema_is_one_and_ships(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Draft202012Validator.check_schema(schema(name))
+    assert asked(capsys, f"schema {name}") == schema(name)
+    assert {path.name for path in FOLDER.iterdir()} == {f"{each}.schema.json" for each in NAMES}
+
+
+def test_facts_have_one_form_in_recordings_and_overlays() -> None:
+    shared, other = (schema(name)["$defs"] for name in ("recording", "overlay"))
+    same = {key: value for key, value in shared.items() if key != "provenance"}
+    assert same.items() <= other.items()
+    assert set(shared["gap"]["properties"]["missing"]["enum"]) == {gap.value for gap in Gap}
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_topo_writes_what_its_schema_says(box: str, question: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert complaints("topo", asked(capsys, f"topo {question} --format json --from {box}")) == []
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_list_writes_what_its_schema_says(box: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert complaints("list", asked(capsys, f"list --format json --from {box}")) == []
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_recordings_are_what_their_schema_says(box: str, tmp_path: Path) -> None:
+    again = tmp_path / "again.json"
+    assert main(["record", str(again), "--from", box]) in (0, 3)
+    for path in (dict(shipped())[box], str(again)):
+        assert complaints("recording", load(path)) == []
+
+
+def test_shipped_overlays_are_what_their_schema_says() -> None:
+    overlays = [document for _, path in shipped() if (document := load(path))["schema"] == OVERLAY]
+    assert [complaints("overlay", document) for document in overlays] == [[] for _ in overlays]
+
+
+@pytest.fixture
+def bare_tree(tmp_path: Path) -> Path:
+    """One V100 and one HCA whose files say next to nothing, no driver."""
+    devices, real = tmp_path / "sys/bus/pci/devices", tmp_path / "sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0"
+    devices.mkdir(parents=True)
+    real.mkdir(parents=True)
+    (devices / "0000:03:00.0").symlink_to("../../../devices/pci0000:00/0000:00:02.0/0000:03:00.0")
+    for name, text in {"class": "0x030200\n", "vendor": "0x10de\n", "device": "0x1db1\n"}.items():
+        (real / name).write_text(text)
+    (tmp_path / "sys/class/infiniband/scif0").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("question", ["-m", "-p2p r", "-c 0", "--tree", "--rings", "--path 0 scif0", "-C -i 0"])
+def test_topo_of_a_tree_full_of_gaps(question: str, bare_tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = asked(capsys, f"topo {question} --format json --from {bare_tree}")
+    assert complaints("topo", document) == []
+    assert [device["name"] for device in document["devices"]] == ["GPU0", "scif0"]
+
+
+def test_list_and_record_of_a_tree_full_of_gaps(bare_tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert complaints("list", asked(capsys, f"list --format json --from {bare_tree}")) == []
+    assert main(["record", str(bare_tree / "box.json"), "--from", str(bare_tree)]) == 0
+    assert complaints("recording", load(str(bare_tree / "box.json"))) == []
+
+
+def _set(*where: str | int, value: object) -> Callable[[Document], None]:
+    def change(document: Document) -> None:
+        at: Any = document
+        for step in where[:-1]:
+            at = at[step]
+        if value is KeyError:
+            del at[where[-1]]
+        else:
+            at[where[-1]] = value
+
+    return change
+
+
+GPU = "/sys/bus/pci/devices/0000:06:00.0"
+BROKEN: dict[str, list[Callable[[Document], None]]] = {
+    "topo": [
+        _set("schema", value="dgxcheck/topo/2"),
+        _set("devices", value=KeyError),
+        _set("source", "kind", value="guess"),
+        _set("devices", 0, "bdf", value="6:0.0"),
+        _set("devices", 0, "numa_node", value="0"),
+        _set("devices", 0, "numa_node", value=-1),
+        _set("devices", 0, "numa_node", value=None),
+        _set("devices", 0, "path", value=None),
+        _set("devices", 0, "uuid", value=KeyError),
+        _set("devices", 0, "kind", value="fpga"),
+        _set("links", 0, "label", value="NV0"),
+        _set("links", 0, "label", value="SYS"),
+        _set("links", 0, "pci", value=None),
+        _set("links", 0, "nvlinks", value=None),
+        _set("links", 0, "nvlinks", value=True),
+        _set("notes", value="none"),
+        _set("rings", value={"count": None}),
+        _set("p2p", value=None),
+        _set("answer", value=3),
+        _set("nvlink_graph", value={"equals": "dgx-1-v100", "nearest": None}),
+    ],
+    "list": [
+        _set("schema", value="dgxcheck/topo/1"),
+        _set("gpus", value=KeyError),
+        _set("gpus", 0, "index", value="0"),
+        _set("gpus", 0, "bdf", value="00000000:06:00.0 "),
+        _set("gpus", 0, "uuid", value=None),
+        _set("gpus", 0, "vbios", value=88),
+        _set("notes", value=[1]),
+    ],
+    "recording": [
+        _set("schema", value="dgxcheck/recording/0"),
+        _set("facts", value=[]),
+        _set("recorded_at", value="yesterday"),
+        _set("identities", value="some"),
+        _set("provenance", value={"kind": "reconstructed"}),
+        _set("facts", GPU, "text", "class", value=0x030200),
+        _set("facts", GPU, "text", "class", value={"missing": "perhaps"}),
+        _set("facts", GPU, "mode", value={}),
+        _set("facts", GPU, "data", "config", value={"size": 64, "rows": {"000": "xy"}}),
+        _set("facts", GPU, "data", "config", value="de10b11d"),
+        _set("facts", "/sys/bus/pci/devices", "names", value="0000:06:00.0"),
+        _set("facts", "nvml nvmlInit", value=True),
+        _set("facts", "nvml nvmlInit", "", value={"missing": 3}),
+        _set("facts", "/dev", value={"opens": {"nvidia0": "yes"}}),
+        _set("later", value=[{"at_s": 0, "facts": {}}]),
+    ],
+    "overlay": [
+        _set("base", value=KeyError),
+        _set("fault", value=["x8"]),
+        _set("sources", value="a page"),
+        _set("expect", "findings", 0, "status", value="pass"),
+        _set("facts", "text", value="8\n"),
+        _set("facts", f"text {GPU}/current_link_width", value=8),
+        _set("add", value={"opens /dev/nvidia0": "no"}),
+        _set("drop", value="0000:06:00.0"),
+        _set("later", value={}),
+    ],
+}  # fmt: skip
+CASES = [(name, number) for name, changes in BROKEN.items() for number in range(len(changes))]
+
+
+@pytest.fixture(scope="module")
+def sound() -> dict[str, Document]:
+    """A document of each kind that nothing is wrong with."""
+    import contextlib
+    import io
+
+    documents: dict[str, Document] = {}
+    for name in ("topo", "list"):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            main([name, "--format", "json", "--from", "dgx-1-v100"])
+        documents[name] = json.loads(out.getvalue())
+    documents["recording"] = load(dict(shipped())["dgx-1-v100"])
+    documents["overlay"] = {
+        "schema": "dgxcheck/overlay/1",
+        "base": "dgx-1-v100",
+        "fault": "GPU0 runs on 8 lanes",
+        "sources": ["made up"],
+        "expect": {"findings": [{"id": "pcie.width", "bdf": "0000:06:00.0", "status": "fail"}], "component": "GPU0"},
+        "facts": {f"text {GPU}/current_link_width": "8\n", "nvml nvmlDeviceGetCurrPcieLinkWidth 0000:06:00.0": 8},
+    }
+    return documents
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_added_members_are_no_error(name: str, sound: dict[str, Document]) -> None:
+    assert complaints(name, sound[name]) == []
+    assert complaints(name, sound[name] | {"added_later": {"any": "thing"}}) == []
+
+
+@pytest.mark.parametrize(("name", "number"), CASES)
+def test_broken_documents_are_refused(name: str, number: int, sound: dict[str, Document]) -> None:
+    document = copy.deepcopy(sound[name])
+    BROKEN[name][number](document)
+    assert complaints(name, document) != []

@@ -1,0 +1,298 @@
+"""Identities leave as pseudonyms: alike where they were alike, of the same form, and none of the originals survives."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seam import document, facts_text, run, save
+
+from dgxcheck.reading import Json
+from dgxcheck.source.keys import Lines, flatten, insert
+from dgxcheck.source.pseudonyms import hidden, site_key
+
+KEY = b"the site's key"
+GPU, OTHER = "0000:06:00.0", "0000:07:00.0"
+NET = "/sys/class/net"
+IB = "/sys/class/infiniband/mlx5_0"
+MAC = "0c:42:a1:5e:77:09"
+GUID = "0c42:a103:005e:7709"
+UUID = "5b3ae7f2-11c8-e0ab-93d1-6c0f21aa97e4"
+
+
+def lines_of(facts: dict[str, Json]) -> Lines:
+    lines: Lines = {}
+    for key, fact in facts.items():
+        insert(lines, key, fact)
+    return lines
+
+
+def replaced(facts: dict[str, Json], key: bytes = KEY) -> dict[str, Json]:
+    return flatten(hidden(lines_of(facts), [], key)[0])
+
+
+def one(key: str, fact: Json, site: bytes = KEY) -> str:
+    found = replaced({key: fact}, site)[key]
+    assert isinstance(found, str)
+    return found
+
+
+def form(text: str) -> str:
+    """Digits and letters as classes, hexadecimal ones as one class, the rest as it stands."""
+    return re.sub(r"[A-Za-z]", "a", re.sub(r"\d", "0", text))
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "pattern"),
+    [
+        (f"nvml nvmlDeviceGetUUID {GPU}", f"GPU-{UUID}", r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+        (f"nvml nvmlDeviceGetSerial {GPU}", "0324018045123", r"\d{13}"),
+        (f"text {IB}/node_guid", f"{GUID}\n", r"[0-9a-f]{4}(:[0-9a-f]{4}){3}\n"),
+        (f"text {IB}/sys_image_guid", f"{GUID}\n", r"[0-9a-f]{4}(:[0-9a-f]{4}){3}\n"),
+        (f"text {NET}/eth0/address", f"{MAC}\n", r"[0-9a-f]{2}(:[0-9a-f]{2}){5}\n"),
+        (f"text {NET}/eth0/address", "52:54:00:12:34:56\n", r"[0-9a-f]{2}(:[0-9a-f]{2}){5}\n"),
+        ("text /sys/class/dmi/id/product_serial", "QTFCOU8070019\n", r"[A-Z]{6}\d{7}\n"),
+        ("text /sys/class/dmi/id/product_serial", "ABCDEFGHIJKL\n", r"[A-Z]{12}\n"),
+        ("text /proc/sys/kernel/random/boot_id", f"{UUID}\n", r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n"),
+        ("text /proc/sys/kernel/hostname", "dgx-17.example.org\n", r"host-[0-9a-f]{8}\n"),
+        ("nvml nvmlSystemGetProcessName 4711", "/home/alice/train", r"process-[0-9a-f]{8}"),
+        ("text /etc/dgx-release", 'DGX_NAME="DGX Server"\nDGX_SERIAL_NUMBER="QTFCOU8070019"\n',
+         r'DGX_NAME="DGX Server"\nDGX_SERIAL_NUMBER="[A-Z]{6}\d{7}"\n'),
+        ("text /proc/cmdline", f"root=UUID={UUID} ro quiet iommu=pt\n", r"root=UUID=[0-9a-f-]{36} ro quiet iommu=pt\n"),
+        ("text /proc/cmdline", "ip=10.17.0.23 x=0x5000c500a1b2c3d4 ifname=eth0:0c:42:a1:5e:77:09\n",
+         r"ip=\d\d\.\d\d\.\d\.\d\d x=0x[0-9a-f]{16} ifname=eth0(:[0-9a-f]{2}){6}\n"),
+        ("text /proc/cmdline", "ip=[2001:db8:17::23]\n", r"ip=\[[0-9a-f]{4}:[0-9a-f]{3}:[0-9a-f]{2}::[0-9a-f]{2}\]\n"),
+        (f"text {NET}/ib0/address", f"80:00:00:48:fe:80:00:00:00:00:00:00:{GUID[:2]}:{GUID[2:4]}:a1:03:00:5e:77:09\n",
+         r"80:00:00:48:fe:80:00:00:00:00:00:00(:[0-9a-f]{2}){8}\n"),
+    ],
+)  # fmt: skip
+def test_an_identity_keeps_its_form(key: str, text: str, pattern: str) -> None:
+    found = one(key, text)
+    assert re.fullmatch(pattern, found)
+    assert found != text
+    assert found == one(key, text)
+    assert found != one(key, text, b"another key")
+
+
+def test_struct_members_are_replaced() -> None:
+    key = f"nvml nvmlDeviceGetGpuFabricInfo {GPU}"
+    found = replaced({key: {"state": 3, "clusterUuid": UUID, "cliqueId": 0}})[key]
+    assert isinstance(found, dict)
+    assert {name: found[name] for name in ("state", "cliqueId")} == {"state": 3, "cliqueId": 0}
+    assert form(str(found["clusterUuid"])).replace("a", "0") == form(UUID).replace("a", "0")
+    assert found["clusterUuid"] != UUID
+
+
+def test_equal_identities_map_alike_wherever_they_occur() -> None:
+    octets = GUID.replace(":", "")
+    ipoib = ":".join(octets[at : at + 2] for at in range(0, 16, 2))
+    facts = replaced(
+        {
+            f"text {IB}/node_guid": f"{GUID}\n",
+            f"text {IB}/sys_image_guid": f"{GUID}\n",
+            f"text {IB}/node_desc": f"dgx-17 {GUID} 0x{octets}\n",
+            f"text {NET}/ib0/address": f"80:00:00:48:fe:80:00:00:00:00:00:00:{ipoib}\n",
+            f"text {NET}/enx{MAC.replace(':', '')}/address": f"{MAC}\n",
+            f"text {NET}/eno1/address": f"{MAC.upper()}\n",
+            "text /proc/cmdline": f"BOOTIF=01-{MAC.replace(':', '-')} boot=dgx-17 root=UUID={UUID} id={UUID}\n",
+            f"nvml nvmlDeviceGetUUID {GPU}": f"GPU-{UUID}",
+            "text /proc/sys/kernel/hostname": "dgx-17.example.org\n",
+            "text /proc/version": "Linux version 5.4.0 (root@dgx-17) (gcc 9.4.0)\n",
+            "text /sys/class/dmi/id/product_serial": "0123456789012345\n",
+            "text /etc/dgx-release": "DGX_SERIAL_NUMBER=0123456789012345\nOTHER=1\n",
+        }
+    )
+    guid = str(facts[f"text {IB}/node_guid"]).strip()
+    host = str(facts["text /proc/sys/kernel/hostname"]).strip()
+    assert facts[f"text {IB}/sys_image_guid"] == f"{guid}\n"
+    assert facts[f"text {IB}/node_desc"] == f"{host} {guid} 0x{guid.replace(':', '')}\n"
+    assert str(facts[f"text {NET}/ib0/address"]).strip()[36:].replace(":", "") == guid.replace(":", "")
+    mac = str(facts[f"text {NET}/eno1/address"]).strip().lower()
+    assert facts[f"text {NET}/enx{mac.replace(':', '')}/address"] == f"{mac}\n"
+    uuid = str(facts[f"nvml nvmlDeviceGetUUID {GPU}"])[4:]
+    assert facts["text /proc/cmdline"] == f"BOOTIF=01-{mac.replace(':', '-')} boot={host} root=UUID={uuid} id={uuid}\n"
+    assert facts["text /proc/version"] == f"Linux version 5.4.0 (root@{host}) (gcc 9.4.0)\n"
+    serial = str(facts["text /sys/class/dmi/id/product_serial"]).strip()
+    assert facts["text /etc/dgx-release"] == f"DGX_SERIAL_NUMBER={serial}\nOTHER=1\n"
+
+
+def test_a_name_made_of_a_mac_is_replaced_in_names_keys_and_links() -> None:
+    name = f"enx{MAC.replace(':', '')}"
+    lines = lines_of(
+        {
+            f"names {NET}": ["enp1s0", name, "lo"],
+            f"text {NET}/{name}/speed": "1000\n",
+            f"link {NET}/{name}/device": "../../../1-1:1.0",
+            f"text {NET}/{name}.100/mtu": "1500\n",
+            f"link {NET}/{name}/master": f"../{name}.100",
+            f"text {NET}/{name}/carrier": {"missing": "denied", "detail": f"{NET}/{name}/carrier leads out of the tree"},
+        }
+    )
+    now, later = hidden(lines, [(60, lines_of({f"text {NET}/{name}/speed": "10\n"}))], KEY)
+    facts = flatten(now)
+    names = facts[f"names {NET}"]
+    assert isinstance(names, list)
+    assert sorted(map(str, names)) == names
+    new = next(str(each) for each in names if str(each).startswith("enx"))
+    assert re.fullmatch("enx[0-9a-f]{12}", new)
+    assert facts[f"text {NET}/{new}/speed"] == "1000\n"
+    assert facts[f"link {NET}/{new}/device"] == "../../../1-1:1.0"
+    assert facts[f"text {NET}/{new}.100/mtu"] == "1500\n"
+    assert facts[f"link {NET}/{new}/master"] == f"../{new}.100"
+    assert flatten(later[0][1]) == {f"text {NET}/{new}/speed": "10\n"}
+    assert MAC.replace(":", "") not in repr((now, later))
+
+
+@pytest.mark.parametrize(
+    ("key", "fact"),
+    [
+        (f"text {NET}/lo/address", "00:00:00:00:00:00\n"),
+        (f"text {IB}/node_guid", "0000:0000:0000:0000\n"),
+        (f"nvml nvmlDeviceGetSerial {GPU}", "0"),
+        (f"nvml nvmlDeviceGetUUID {GPU}", {"missing": "unsupported", "detail": "NVML 3: Not Supported"}),
+        (f"nvml nvmlDeviceGetUUID {GPU}", None),
+        (f"nvml nvmlDeviceGetName {GPU}", "Tesla V100-SXM2-16GB"),
+        (f"nvml nvmlDeviceGetVbiosVersion {GPU}", "88.00.18.00.01"),
+        (f"link /sys/bus/pci/devices/{GPU}", "../../../devices/pci0000:00/0000:00:02.0/0000:06:00.0"),
+        (f"link /sys/bus/pci/devices/{GPU}/driver", "../../../../bus/pci/drivers/nvidia"),
+        (f"text {NET}/eth0/speed", "100000\n"),
+        ("text /proc/version", "Linux version 5.4.0-162-generic (buildd@lcy02) (gcc version 9.4.0)\n"),
+        ("text /proc/cmdline", "vfio-pci.ids=10de:1db1 pciback.hide=(0000:06:00.0) pci=resource_alignment=20@00:1f.0\n"),
+        ("text /etc/os-release", 'NAME="Ubuntu"\nVERSION_ID="20.04"\n'),
+        ("text /sys/bus/pci/devices/0000:06:00.0/resource", "0x00000000f9000000 0x00000000f9ffffff 0x0000000000040200\n"),
+        ("text /sys/class/dmi/id/product_name", "DGX-1\n"),
+    ],
+)
+def test_what_is_no_identity_stays(key: str, fact: Json) -> None:
+    assert replaced({key: fact}) == {key: fact}
+
+
+@pytest.mark.parametrize("host", ["nvidia", "linux", "dgx", "pci0000", "ubuntu", ".", "", "1", "a.b", "(x)+["])
+def test_a_host_named_like_a_thing_changes_no_driver_and_no_product(host: str) -> None:
+    facts: dict[str, Json] = {
+        "link /sys/bus/pci/devices/0000:06:00.0/driver": "../../../../bus/pci/drivers/nvidia",
+        f"link /sys/bus/pci/devices/{GPU}": "../../../devices/pci0000:00/0000:00:02.0/0000:06:00.0",
+        "text /proc/version": "Linux version 5.4.0 (buildd@lcy02)\n",
+        f"nvml nvmlDeviceGetName {GPU}": "nvidia",
+    }
+    found = replaced(facts | {"text /proc/sys/kernel/hostname": f"{host}\n"})
+    assert {key: found[key] for key in facts} == facts
+
+
+@pytest.mark.parametrize("text", ["Ä" * 99, "²³ܫ" * 40, "\U0001d7d8" * 70, "İ" * 64, "", "\n", "GPU-", "0x", "ﬁ" * 33])
+def test_odd_serials_raise_nothing(text: str) -> None:
+    assert isinstance(one(f"nvml nvmlDeviceGetSerial {GPU}", text), str)
+    assert isinstance(one("text /etc/dgx-release", f'DGX_SERIAL_NUMBER="{text}"\n'), str)
+
+
+HEX = st.text("0123456789abcdef", min_size=16, max_size=16).filter(lambda text: len(set(text)) > 4)
+OCTETS = HEX.map(lambda text: ":".join(text[at : at + 2] for at in range(0, 12, 2)))
+GUIDS = HEX.map(lambda text: ":".join(text[at : at + 4] for at in range(0, 16, 4)))
+UUIDS = st.uuids(version=4).map(str)
+SERIALS = st.one_of(
+    st.text("0123456789", min_size=13, max_size=13).filter(lambda text: len(set(text)) > 3),
+    st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", min_size=12, max_size=20).filter(lambda text: len(set(text)) > 4),
+)
+HOSTS = st.from_regex(r"[a-z]{4}[a-z0-9-]{3,9}[0-9]{3}", fullmatch=True)
+USERS = st.from_regex(r"[a-z]{9}", fullmatch=True)
+
+
+@given(OCTETS, GUIDS, UUIDS, UUIDS, SERIALS, SERIALS, HOSTS, USERS)
+@settings(max_examples=60, deadline=None)
+def test_no_identity_survives_anywhere_in_the_file(
+    mac: str, guid: str, uuid: str, gpu: str, serial: str, board: str, host: str, user: str
+) -> None:
+    name = f"enx{mac.replace(':', '')}"
+    facts: dict[str, Json] = {
+        f"names {NET}": sorted(["lo", name]),
+        f"text {NET}/{name}/address": f"{mac}\n",
+        f"link {NET}/{name}/device": f"../../../{name}",
+        f"text {IB}/node_guid": f"{guid}\n",
+        f"text {IB}/node_desc": f"{host} mlx5_0 {guid} {mac}\n",
+        "text /proc/sys/kernel/hostname": f"{host}.site.example\n",
+        "text /proc/sys/kernel/random/boot_id": f"{uuid}\n",
+        "text /proc/cmdline": f"root=UUID={uuid} BOOTIF=01-{mac.replace(':', '-')} host={host} id={uuid.replace('-', '')}\n",
+        "text /proc/version": f"Linux version 6.1 (root@{host}.site.example) gcc\n",
+        "text /sys/class/dmi/id/product_serial": f"{board}\n",
+        "text /etc/dgx-release": f'DGX_SERIAL_NUMBER="{board}"\n',
+        f"nvml nvmlDeviceGetUUID {GPU}": f"GPU-{gpu}",
+        f"nvml nvmlDeviceGetSerial {GPU}": serial,
+        f"nvml nvmlDeviceGetSerial {OTHER}": board,
+        "nvml nvmlSystemGetProcessName 17": f"/home/{user}/bin/train",
+        f"nvml nvmlDeviceGetGpuFabricInfo {GPU}": {"clusterUuid": uuid, "state": 3},
+        f"text {NET}/{name}/speed": {"missing": "denied", "detail": f"{NET}/{name} leads out, to {mac}"},
+    }
+    lines = lines_of(facts)
+    whole = repr(hidden(lines, [(60.0, lines)], KEY)).lower()
+    for identity in (mac, guid, uuid, gpu, serial, board, host, user):
+        for spelling in (identity, re.sub("[:-]", "", identity), identity.replace(":", "-")):
+            assert spelling.lower() not in whole
+    bare = re.sub("[:-]", "", whole)
+    assert not any(re.sub("[:-]", "", each).lower() in bare for each in (mac, guid, uuid, gpu))
+
+
+def test_the_sites_key_is_used_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert len({site_key(str(tmp_path)) for _ in range(3)}) == 3
+    (tmp_path / "state/dgxcheck").mkdir(parents=True)
+    (tmp_path / "state/dgxcheck/site.key").write_bytes(b" secret \n")
+    assert site_key(str(tmp_path)) == b"secret"
+    (tmp_path / "state/dgxcheck/site.key").write_bytes(b"\n")
+    assert len(site_key(str(tmp_path))) == 32
+
+
+BOX: Lines = lines_of(
+    {
+        "names /sys/bus/pci/devices": [GPU],
+        "text /sys/bus/pci/devices/0000:06:00.0/class": "0x030200\n",
+        "text /sys/bus/pci/devices/0000:06:00.0/vendor": "0x10de\n",
+        "names /sys/class/infiniband": ["mlx5_0"],
+        f"text {IB}/node_guid": f"{GUID}\n",
+        f"text {IB}/node_desc": "dgx-17 mlx5_0\n",
+        "text /proc/sys/kernel/hostname": "dgx-17\n",
+        "nvml nvmlInit": True,
+        "nvml nvmlDeviceGetCount": 1,
+        "nvml nvmlDeviceGetHandleByIndex 0": GPU,
+        f"nvml nvmlDeviceGetUUID {GPU}": f"GPU-{UUID}",
+        f"nvml nvmlDeviceGetSerial {GPU}": "0324018045123",
+    }
+)
+
+
+def test_record_hides_and_keep_identity_keeps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    box = save(tmp_path / "box.json", BOX)
+    kept, gone, other = (tmp_path / f"{name}.json" for name in ("kept", "gone", "other"))
+    mask = os.umask(0o022)
+    try:
+        assert run(capsys, "record", str(kept), "--from", str(box), "--keep-identity").code == 0
+        assert run(capsys, "record", str(gone), "--from", str(box)).code == 0
+        os.umask(0o077)
+        assert run(capsys, "record", str(other), "--from", str(box)).code == 0
+    finally:
+        os.umask(mask)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (kept, gone, other)] == [0o600, 0o644, 0o600]
+    identities = (UUID, GUID, "0324018045123", "dgx-17")
+    assert all(identity in kept.read_text() for identity in identities)
+    assert not any(identity in path.read_text() for identity in identities for path in (gone, other))
+    assert [document(path)["identities"] for path in (kept, gone)] == ["kept", "pseudonyms"]
+    assert facts_text(gone) != facts_text(other)  # no key of the site: random ones
+    hiding = (UUID, GUID, "dgx-17", "0324018045123")
+    for kept_line, gone_line in zip(facts_text(kept).splitlines(), facts_text(gone).splitlines(), strict=True):
+        assert kept_line == gone_line or any(identity in kept_line for identity in hiding)
+
+
+def test_a_kept_file_stays_private_where_a_public_one_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    box = save(tmp_path / "box.json", BOX)
+    target = tmp_path / "kept.json"
+    target.write_text("old")
+    target.chmod(0o666)
+    assert run(capsys, "record", str(target), "--from", str(box), "--keep-identity").code == 0
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
