@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-from dgxcheck.workers.process import stdio_is_open
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dgxcheck.workers.nvml import NvmlStage
@@ -17,7 +15,7 @@ _PLANS = {"topo": "TOPOLOGY", "list": "IDENTITY", "record": "EVERYTHING"}
 
 def run() -> None:
     """Entry point of the console script."""
-    stdio_is_open()
+    _fill_stdio()
     stage = _early(sys.argv[1:])
     from dgxcheck.cli import main
 
@@ -37,6 +35,13 @@ def _early(argv: list[str]) -> NvmlStage | None:
     groups: tuple[str, ...] = getattr(nvml_plan, plan)
     p2p = any(word.partition("=")[0] in ("-p2p", "--p2pstatus") for word in argv)
     return NvmlStage((*groups, "p2p") if p2p else groups)
+
+
+def _fill_stdio() -> None:
+    """Fill closed standard descriptors, so that no pipe of ours lands on 0, 1 or 2 (cron, a broken shell)."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(fd, True)
+    os.close(fd)
 
 
 if __name__ == "__main__":

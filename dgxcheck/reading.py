@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
 from enum import Enum
 from typing import Union
+
+from dgxcheck.frozen import Record
 
 Json = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
 
@@ -23,8 +24,7 @@ class Gap(str, Enum):
     UNASKED = "unasked"  # this command does not need it
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Record, kw_only=False):
     """No value: the kind of gap, the question (path or NVML call), and what was said instead.
 
     It has no truth value and no number on purpose: an unreadable error counter must not look like zero errors.

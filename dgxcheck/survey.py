@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import probes
+from dgxcheck.frozen import Record, fields
 from dgxcheck.reading import Gap, Missing
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ ALL = probes.ALL
 _UNASKED = Missing(Gap.UNASKED, "survey")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Record):
     """Facts of one machine at one time, a field per probe; a probe that was not run is ``unasked``."""
 
     pci: tuple[PciFunction, ...] | Missing = _UNASKED
@@ -91,7 +90,7 @@ def survey(source: Source, names: Iterable[str]) -> Snapshot:
 
 def gaps(snapshot: Snapshot) -> tuple[Missing, ...]:
     """The probes of a snapshot that were asked and have nothing to show, by their reason."""
-    values = (getattr(snapshot, field.name) for field in fields(snapshot))
+    values = (getattr(snapshot, name) for name in fields(snapshot))
     return tuple(value for value in values if isinstance(value, Missing) and value.gap is not Gap.UNASKED)
 
 

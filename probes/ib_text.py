@@ -8,7 +8,6 @@ from dgxcheck.facts.ib_ports import IbRate, PhysState, PortState
 from dgxcheck.reading import Gap, Missing
 from probes.plain_text import garbled, is_decimal
 
-_GUID = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}")
 _RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,3})X(?: ([A-Z0-9]{1,8}))?\)")
 _STATES = {state: state.name for state in PortState}
 _PHYS_STATES = {
@@ -47,20 +46,6 @@ def rate(text: str, where: str) -> IbRate | Missing:
         return garbled(text, where)
     gbit, lanes, speed = match.groups()
     return IbRate(gbit_per_s=float(gbit), lanes=int(lanes), speed=speed or "SDR")
-
-
-def guid(text: str, where: str) -> str | Missing:
-    """``506b:4b03:003c:eee8``; some virtual functions have zeros for one."""
-    body = text.strip()
-    if not _GUID.fullmatch(body):
-        return garbled(text, where)
-    return body if body.strip("0:") else Missing(Gap.UNSUPPORTED, where, "all zeros")
-
-
-def node_type(text: str, where: str) -> str | Missing:
-    """The name in ``1: CA``."""
-    number, _, name = text.strip().partition(": ")
-    return name if is_decimal(number) and name else garbled(text, where)
 
 
 def counter(text: str, where: str) -> int | Missing:

@@ -6,7 +6,7 @@ from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Source
 from probes.asking import ask
-from probes.ib_text import guid, node_type
+from probes.guid_text import guid, node_type
 from probes.pci_tree import DEVICES, function_behind
 from probes.plain_text import line, natural
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Json, Source
+from probes import bdf_text
 
 U64 = 2**64 - 1
 U32 = 2**32 - 1
-_BDF = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}:[01][0-9a-f]\.[0-7])")
 
 
 def question(function: str, subject: str = "", *args: int) -> str:
@@ -42,10 +40,8 @@ def as_text(value: Json | Missing, where: str) -> str | Missing:
 
 
 def as_bdf(value: Json | Missing) -> str | None:
-    """``00000000:06:00.0`` -> ``0000:06:00.0``: lower case, domain of at least four digits; None for no bdf."""
-    if not isinstance(value, str) or (match := _BDF.fullmatch(value.lower())) is None:
-        return None
-    return f"{int(match[1], 16):04x}:{match[2]}"
+    """``00000000:06:00.0`` -> ``0000:06:00.0``; None for no bdf."""
+    return bdf_text.as_bdf(value) if isinstance(value, str) else None
 
 
 def is_on(value: int | Missing, where: str) -> bool | Missing:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Source
 from probes.asking import ask
+from probes.bdf_text import is_bdf, is_root_bus
 from probes.plain_text import garbled, hexadecimal
 
 DEVICES = "/sys/bus/pci/devices"
 NVIDIA = 0x10DE
 Path = tuple[str, ...]
 
-# Domains have four digits or more: VMD starts at 10000, clouds use 32 bits.
-_BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _PATH_MAX = 4096
-_ROOT_BUS = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
-
-
-def is_bdf(name: str) -> bool:
-    """Is this the name of a PCI function, as ``0000:06:00.0``?"""
-    return _BDF.fullmatch(name) is not None
 
 
 def class_codes(source: Source) -> dict[str, int | Missing] | Missing:
@@ -43,7 +34,7 @@ def path(target: str, bdf: str, where: str) -> Path | Missing:
     """The part of a link's text from the last root bus on: VMD and Hyper-V put other devices above one."""
     parts = target.rstrip("/").split("/") if len(target) < _PATH_MAX else []
     for at in range(len(parts) - 1, -1, -1):
-        if _ROOT_BUS.fullmatch(parts[at]):
+        if is_root_bus(parts[at]):
             below = parts[at + 1 :]
             if below and below[-1] == bdf and all(map(is_bdf, below)):
                 return tuple(parts[at:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.facts.slots import Slot
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Source
-from probes.pci_tree import is_bdf
+from probes.bdf_text import is_bdf
 from probes.plain_text import natural
 
 SLOTS = "/sys/bus/pci/slots"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from standin import nvml
 from dgxcheck.source.keys import Lines
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.rows import from_rows
+from dgxcheck.workers import nvml_calls
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 BOXES = sorted(path.stem for path in FIXTURES.glob("*.json"))
@@ -59,18 +61,19 @@ class Box(NamedTuple):
 
     def live(self, environment: Mapping[str, str], *argv: str, seconds: float = 30) -> Ran:
         """The command on this machine, live."""
-        return finished(started((sys.executable, "-c", CHILD, str(self.tree), *argv), environment), seconds)
+        return finished(self.start(environment, *argv), seconds)
 
     def start(self, environment: Mapping[str, str], *argv: str) -> Running:
         return started((sys.executable, "-c", CHILD, str(self.tree), *argv), environment)
 
     def recorded(self, *argv: str) -> Ran:
-        """The command on the recording."""
-        command = (sys.executable, "-m", "dgxcheck", *argv, "--from", str(self.recording))
-        return finished(started(command, os.environ), 30)
+        """The command on the recording; the answer is kept."""
+        return _recorded(self.recording, argv)
 
 
 class Running(NamedTuple):
+    """A command that was started."""
+
     process: subprocess.Popen[str]
     since: float
 
@@ -89,6 +92,11 @@ def finished(running: Running, seconds: float = 30) -> Ran:
     return Ran(running.process.returncode, out, err, time.monotonic() - running.since)
 
 
+@cache
+def _recorded(recording: Path, argv: tuple[str, ...]) -> Ran:
+    return finished(started((sys.executable, "-m", "dgxcheck", *argv, "--from", str(recording)), os.environ))
+
+
 def shipped(name: str) -> dict[str, Json]:
     """A recording of ``fixtures/``."""
     document: dict[str, Json] = json.loads((FIXTURES / f"{name}.json").read_text(encoding="utf-8"))
@@ -105,9 +113,34 @@ def facts_of(document: dict[str, Json]) -> Lines:
     return lines
 
 
+def answered(lines: Lines) -> Lines:
+    """A machine has an answer to everything, in today's words.
+
+    What was never recorded it does not have, or its driver cannot tell; NVML's errors are worded by the worker.
+    """
+
+    def fact(line: str, value: Json) -> Json:
+        if not isinstance(value, dict):
+            return value
+        if line.startswith("nvml "):
+            return in_words(value) if "missing" in value else value
+        if value.get("missing") == "unrecorded":
+            return {"missing": "absent"}
+        return {key: fact(line, each) for key, each in value.items()} if line.startswith("/") else value
+
+    return {line: {key: fact(line, value) for key, value in group.items()} for line, group in lines.items()}
+
+
+def in_words(gap: dict[str, Json]) -> Json:
+    code = 3 if gap["missing"] == "unrecorded" else int(str(gap["detail"]).split(":")[0].removeprefix("NVML "))
+    said = nvml_calls.gap("", code)
+    return {"missing": said.gap.value, "detail": said.detail}
+
+
 def serve(document: dict[str, Json], directory: Path) -> Box:
-    """Write the machine of a recording below a directory."""
-    lines = facts_of(document)
+    """Write the machine of a recording below a directory, and the recording with an answer to everything."""
+    lines = answered(facts_of(document))
+    document = {**document, "facts": dict(lines)}
     box = Box(lines, *(directory / name for name in ("box.json", "tree", "answers", "run")))
     box.recording.write_text(json.dumps(document), encoding="utf-8")
     box.tree.mkdir()

@@ -72,9 +72,11 @@ class Answers:
         return Answers(left[0]._facts, self._later, left[0].at_s)
 
 
-def save(path: Path, lines: Lines, later: Sequence[tuple[float, Lines]] = (), **head: Json) -> Path:
+def save(
+    path: Path, lines: Lines, later: Sequence[tuple[float, Lines]] = (), head: Mapping[str, Json] | None = None
+) -> Path:
     """A recording file."""
-    path.write_text(written(HEAD | head, lines, later), encoding="utf-8")
+    path.write_text(written({**HEAD, **(head or {})}, lines, later), encoding="utf-8")
     return path
 
 

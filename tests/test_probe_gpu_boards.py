@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TypeVar
 
 import pytest
@@ -12,6 +11,7 @@ from nvml_boards import A100, K80, V100
 from dgxcheck.facts.gpu_clocks import EventReasons, SupportedClocks
 from dgxcheck.facts.gpu_ecc import EccCounts, RetiredPage
 from dgxcheck.facts.gpu_processes import GpuProcess
+from dgxcheck.frozen import fields
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Json
 from probes import (
@@ -44,7 +44,7 @@ def gap(value: object) -> Gap:
 
 
 def counted(counts: EccCounts) -> set[str]:
-    return {field.name for field in fields(counts) if not isinstance(getattr(counts, field.name), Missing)}
+    return {field for field in fields(counts) if not isinstance(getattr(counts, field), Missing)}
 
 
 @pytest.fixture

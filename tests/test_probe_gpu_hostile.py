@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from zlib import crc32
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from nvml_boards import A100, K80, V100
 from nvml_probes import PROBES
 
+from dgxcheck.frozen import Record, fields
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Json
 from probes.gpu_affinity import cpulist, members_of
@@ -35,9 +35,9 @@ def check(value: object) -> None:
     if isinstance(value, tuple):
         for item in value:
             check(item)
-    elif is_dataclass(value) and not isinstance(value, (type, Missing)):
+    elif isinstance(value, Record) and not isinstance(value, Missing):
         for field in fields(value):
-            check(getattr(value, field.name))
+            check(getattr(value, field))
     else:
         assert isinstance(value, (bool, int, str, Missing))
         assert value != ""

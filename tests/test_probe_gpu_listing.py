@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 from fake_nvml_source import LOST, NOT_SUPPORTED, FakeNvml, box
 
+from dgxcheck.frozen import fields
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Json
 from probes import gpu, gpu_affinity, gpu_ecc, gpu_power
@@ -30,7 +29,7 @@ def test_a_gpu_that_got_lost_since_it_was_listed_has_gaps_only() -> None:
     assert not isinstance(found, Missing)
     (power,) = found
     assert power.bdf == "0000:06:00.0"
-    assert {getattr(power, field.name) for field in fields(power)} == {"0000:06:00.0", LOST}
+    assert {getattr(power, field) for field in fields(power)} == {"0000:06:00.0", LOST}
 
 
 def test_no_nvml_is_the_gap_of_nvml() -> None:

@@ -112,7 +112,7 @@ def test_nothing_there_is_missing_everywhere_and_no_virtual_machine_is_claimed()
     got = host.probe(FakeSource({}))
     assert isinstance(got.cpu, Missing)
     assert isinstance(got.vm, Missing)
-    assert isinstance(got.container, Missing)
+    assert got.container is None
     assert isinstance(got.memory_controllers, Missing)
 
 

@@ -16,6 +16,7 @@ from probes import (
     bars,
     cpuinfo_text,
     driver_text,
+    guid_text,
     ib_text,
     iommu,
     link_text,
@@ -49,8 +50,8 @@ PARSERS: tuple[Callable[[str, str], object], ...] = (
     ib_text.port_state,
     ib_text.phys_state,
     ib_text.rate,
-    ib_text.guid,
-    ib_text.node_type,
+    guid_text.guid,
+    guid_text.node_type,
     ib_text.counter,
     network.speed,
     network.mac,
@@ -187,9 +188,9 @@ def test_a_counter_without_performance_agent_is_unsupported_not_zero() -> None:
 
 
 def test_zeros_are_no_guid() -> None:
-    assert ib_text.guid("506b:4b03:003c:eee8\n", "") == "506b:4b03:003c:eee8"
-    assert isinstance(ib_text.guid("0000:0000:0000:0000", ""), Missing)
-    assert isinstance(ib_text.guid("506b:4b03:003c", ""), Missing)
+    assert guid_text.guid("506b:4b03:003c:eee8\n", "") == "506b:4b03:003c:eee8"
+    assert isinstance(guid_text.guid("0000:0000:0000:0000", ""), Missing)
+    assert isinstance(guid_text.guid("506b:4b03:003c", ""), Missing)
 
 
 @pytest.mark.parametrize(

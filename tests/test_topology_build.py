@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -30,6 +29,7 @@ from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.frozen import replace
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.classes import numa_node, pci_class
 from dgxcheck.topology.model import Topology

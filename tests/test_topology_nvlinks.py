@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from topology_boxes import DGX1_GPUS, Box, dgx1, down, fabric, gpu_at, nvlink, nvml, tree
 
+from dgxcheck.frozen import replace
 from dgxcheck.reading import Gap, Missing
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from topology_boxes import GPU, NO_FILE, Box, dgx1, fabric, function, gpu_at, ib, nic_at, nodes, nvml, tree
 
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.frozen import replace
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.expected import Expected, between, to_host
 from dgxcheck.topology.model import Topology

@@ -12,7 +12,6 @@ from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Source
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import bus_order, is_gpu
-from dgxcheck.workers.nvml_plan import IDENTITY
 
 
 @click.command("list")
@@ -26,7 +25,7 @@ def command(ctx: click.Context, form: str, spec: str | None, deadline: float, ou
     GPUs that only the PCI tree shows come last, without an index. Exit code 3 where something is not known.
     """
     live: Live = ctx.obj
-    source = live.source(spec, IDENTITY, deadline)
+    source = live.source(spec, "IDENTITY", deadline)
     box = survey(source, ("pci", "gpu", "slots"))
     rows = _rows(box, source)
     notes = _notes(box, rows)
@@ -44,12 +43,23 @@ def _rows(box: Snapshot, source: Source) -> list[gpu_list.Row]:
     for function in others:
         key = f"{function.vendor:04x}:{function.device:04x}" if isinstance(function.device, int) else "10de"
         gap = Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex", "NVML does not list this GPU")
-        rows.append(gpu_list.Row(None, function.bdf, source.name("pci", key), gap, gap, _slot(box, function.bdf), gap))
+        name, slot = source.name("pci", key), _slot(box, function.bdf)
+        rows.append(
+            gpu_list.Row(index=None, bdf=function.bdf, name=name, uuid=gap, serial=gap, slot=slot, vbios=gap)
+        )
     return rows
 
 
 def _listed(gpu: Gpu, box: Snapshot) -> gpu_list.Row:
-    return gpu_list.Row(gpu.index, gpu.bdf, gpu.name, gpu.uuid, gpu.serial, _slot(box, gpu.bdf), gpu.vbios)
+    return gpu_list.Row(
+        index=gpu.index,
+        bdf=gpu.bdf,
+        name=gpu.name,
+        uuid=gpu.uuid,
+        serial=gpu.serial,
+        slot=_slot(box, gpu.bdf),
+        vbios=gpu.vbios,
+    )
 
 
 def _slot(box: Snapshot, bdf: str) -> str | Missing:

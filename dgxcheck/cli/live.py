@@ -4,8 +4,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dgxcheck.source.live import LiveSource
     from dgxcheck.source.protocol import Source
     from dgxcheck.workers.nvml import NvmlStage
@@ -19,15 +17,20 @@ class Live:
         self._stage = stage
         self._opened: LiveSource | None = None
 
-    def source(self, spec: str | None, groups: Sequence[str], deadline: float) -> Source:
-        """What ``--from`` names, else this machine with NVML's ``groups`` asked within ``deadline`` seconds."""
+    def source(self, spec: str | None, plan: str, deadline: float, *more: str) -> Source:
+        """What ``--from`` names, else this machine, its driver asked within ``deadline`` seconds.
+
+        ``plan`` is a tuple of ``workers/nvml_plan.py`` by name, ``more`` are groups beside those.
+        """
         if spec is not None:
             from dgxcheck.source.library import open_source
 
             return open_source(spec)
         from dgxcheck.source.live import LiveSource
+        from dgxcheck.workers import nvml_plan
 
-        self._opened = LiveSource(self._root, groups, deadline, self._stage)
+        groups: tuple[str, ...] = getattr(nvml_plan, plan)
+        self._opened = LiveSource(self._root, (*groups, *more), deadline, self._stage)
         return self._opened
 
     def close(self) -> None:

@@ -89,8 +89,10 @@ def emit(text: str, output: str | None, color: str) -> None:
         else:
             sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        raise
+    except (BrokenPipeError, SystemExit):
+        # the reader has gone (head); click and rich would leave with 1 then
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise click.exceptions.Exit(3) from None
     except OSError as error:
         raise BadInput(f"stdout: cannot be written: {error.strerror}") from None
 

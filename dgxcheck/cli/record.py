@@ -20,7 +20,6 @@ from dgxcheck.source.recorded import RecordedSource
 from dgxcheck.source.save import replace_file, written
 from dgxcheck.source.tape import RecordingSource
 from dgxcheck.survey import ALL, COUNTERS, survey
-from dgxcheck.workers.nvml_plan import EVERYTHING
 
 
 @click.command("record")
@@ -42,7 +41,7 @@ def command(
     live: Live = ctx.obj
     if os.path.isdir(file):
         raise BadInput(f"{file}: is a directory; name the file to write")
-    source = live.source(spec, EVERYTHING, deadline)
+    source = live.source(spec, "EVERYTHING", deadline)
     tape = RecordingSource(source)
     recorded_at = source.origin.recorded_at or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     survey(tape, ALL)

@@ -12,7 +12,6 @@ from dgxcheck.cli.options import emit, reading, width, writing
 from dgxcheck.cli.topo_answers import ANSWERS, CAPABILITIES, Asked
 from dgxcheck.survey import WIRING, survey
 from dgxcheck.topology.build import build
-from dgxcheck.workers.nvml_plan import TOPOLOGY
 
 F = TypeVar("F", bound=Callable[..., Any])
 _BESIDES = {"p2p": ("p2p",), "tree": ("pci_names",)}
@@ -61,9 +60,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     """
     kind = _asked(given)
     live: Live = ctx.obj
-    groups = (*TOPOLOGY, "p2p") if kind == "p2p" else TOPOLOGY
-    source = live.source(given["spec"], groups, given["deadline"])
-    box = survey(source, (*WIRING, *_BESIDES.get(kind, ())))
+    more = _BESIDES.get(kind, ())
+    source = live.source(given["spec"], "TOPOLOGY", given["deadline"], *(("p2p",) if kind == "p2p" else ()))
+    box = survey(source, (*WIRING, *more))
     topology = build(box.pci, box.infiniband, box.gpu, box.nvlink, box.gpu_pairs, box.numa)
     asked = Asked(
         topology, box, source, given[kind], given["ids"], given["form"], given["labels"],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
-from dgxcheck.cli import select
-from dgxcheck.output import topo_json, topo_text
+from dgxcheck.frozen import Record
+from dgxcheck.output import topo_text
 from dgxcheck.reading import Gap, Json, Missing
 from dgxcheck.source.protocol import Source
 from dgxcheck.survey import Snapshot
@@ -18,7 +18,7 @@ CAPABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics", "p": "
 Known = tuple[str, bool]
 
 
-class Asked(NamedTuple):
+class Asked(Record, kw_only=False):
     """A question with everything that its answer is made of."""
 
     topology: Topology
@@ -34,21 +34,23 @@ class Asked(NamedTuple):
     def either(self, text: Callable[[], str], members: Callable[[], dict[str, Json]]) -> str:
         """The text, or the JSON document with ``members``; only what is wanted is made."""
         if self.form == "json":
+            from dgxcheck.output import topo_json
+
             return topo_json.document(self.topology, self.source.origin, members())
         return text()
 
 
 def _matrix(asked: Asked) -> Known:
-    from dgxcheck.output import topo_rings
+    from dgxcheck.output import nvlink_graph
 
     topology = asked.topology
     complete = _pci_known(topology) and all(link.nvlinks is not None for link in topology.links)
     if asked.form == "nvidia-smi":
         return _smi(asked, False), complete
-    remarks = [*topo_rings.reference_lines(topology), *_origin(asked.source)]
+    remarks = [*nvlink_graph.text(topology), *_origin(asked.source)]
     return asked.either(
         lambda: topo_text.matrix(topology, False, asked.labels, asked.width, remarks),
-        lambda: topo_rings.reference_json(topology),
+        lambda: nvlink_graph.as_json(topology),
     ), complete
 
 
@@ -74,7 +76,7 @@ def _p2p(asked: Asked) -> Known:
     statuses = asked.box.p2p
     if isinstance(statuses, Missing):
         text = f"Peer-to-peer status is not known: {statuses}\n"
-        return asked.either(lambda: text, lambda: topo_json.either("p2p", statuses)), False
+        return asked.either(lambda: text, lambda: {"p2p": None, "p2p_reason": str(statuses)}), False
     complete = not any(isinstance(getattr(each, capability), Missing) for each in statuses)
     return asked.either(
         lambda: topo_p2p.matrix(asked.topology, statuses, capability, asked.form == "nvidia-smi"),
@@ -120,6 +122,7 @@ def _gpu_path(asked: Asked) -> Known:
 
 
 def _path(asked: Asked) -> Known:
+    from dgxcheck.cli import select
     from dgxcheck.output import topo_path
 
     a, b = (select.device(asked.topology, word) for word in asked.value)
@@ -133,7 +136,8 @@ def _path(asked: Asked) -> Known:
 
 def _per_gpu(what: str, value: Callable[[Asked, Device], object]) -> Callable[[Asked], Known]:
     def answer(asked: Asked) -> Known:
-        from dgxcheck.output import topo_queries
+        from dgxcheck.cli import select
+        from dgxcheck.output import topo_json, topo_queries
 
         answers = [(gpu, value(asked, gpu)) for gpu in select.gpus(asked.topology, asked.ids or "")]
         members: list[Json] = [{"gpu": gpu.name, **topo_json.either("value", found)} for gpu, found in answers]
@@ -174,16 +178,18 @@ def _tree(asked: Asked) -> Known:
 
 
 def _rings(asked: Asked) -> Known:
-    from dgxcheck.output import topo_rings
-    from dgxcheck.topology.graph import nvlink_graph
+    from dgxcheck.output import nvlink_graph, topo_rings
+    from dgxcheck.topology import graph
 
     return asked.either(
         lambda: topo_rings.rings(asked.topology),
-        lambda: topo_rings.as_json(asked.topology) | topo_rings.reference_json(asked.topology),
-    ), not isinstance(nvlink_graph(asked.topology), Missing)
+        lambda: topo_rings.as_json(asked.topology) | nvlink_graph.as_json(asked.topology),
+    ), not isinstance(graph.nvlink_graph(asked.topology), Missing)
 
 
 def _gpus(asked: Asked, count: int, needs: str) -> tuple[Device, ...]:
+    from dgxcheck.cli import select
+
     found = tuple(select.gpus(asked.topology, asked.ids or ""))
     if len(found) != count:
         raise click.UsageError(f"{needs}: -i {','.join(['ID'] * count)}, not -i {asked.ids}")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AerErrors:
+class AerErrors(Record):
     """One ``aer_dev_*`` file."""
 
     counts: Mapping[str, int]
@@ -18,8 +17,7 @@ class AerErrors:
     """The ``TOTAL_ERR_*`` line; it may differ from the sum."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RootPortErrors:
+class RootPortErrors(Record):
     """Messages that a root port received from below, ``aer_rootport_total_err_*``."""
 
     correctable: int | Missing
@@ -27,8 +25,7 @@ class RootPortErrors:
     fatal: int | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AerDevice:
+class AerDevice(Record):
     """A GPU, NVSwitch or HCA, or a bridge above one."""
 
     bdf: str

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Bar(Record):
     """One line of ``/sys/bus/pci/devices/<bdf>/resource``."""
 
     line: int
@@ -22,8 +20,7 @@ class Bar:
     is_prefetchable: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PciBars:
+class PciBars(Record):
     """The BARs of a GPU, HCA or NVSwitch; lines that are all zeros are absent and left out."""
 
     bdf: str

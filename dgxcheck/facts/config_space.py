@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
@@ -22,8 +22,7 @@ class PortType(IntEnum):
     ROOT_COMPLEX_EVENT_COLLECTOR = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Express:
+class Express(Record):
     """The PCI Express capability; sizes in bytes."""
 
     port_type: PortType | Missing
@@ -32,8 +31,7 @@ class Express:
     max_read_request: int | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acs:
+class Acs(Record):
     """Access Control Services: the capability and control words.
 
     Bits: 0x01 source validation, 0x02 translation blocking, 0x04 request redirect, 0x08 completion redirect,
@@ -44,8 +42,7 @@ class Acs:
     control: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigSpace:
+class ConfigSpace(Record):
     """A GPU, NVSwitch or HCA, or a bridge above one, from ``/sys/bus/pci/devices/<bdf>/config``."""
 
     bdf: str

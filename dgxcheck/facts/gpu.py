@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class Gpu(Record):
     """One GPU of ``nvmlDeviceGetHandleByIndex``; a GPU that only PCI shows has no ``Gpu``."""
 
     bdf: str
@@ -23,8 +21,7 @@ class Gpu:
     """NUMA node that the GPU's own memory forms (``nvmlDeviceGetNumaNodeId``), on Grace and POWER9 only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nvml:
+class Nvml(Record):
     """What NVML says of itself and which GPUs it lists."""
 
     driver_version: str | Missing

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clocks:
+class Clocks(Record):
     """MHz by ``nvmlClockType_t``."""
 
     graphics: int | Missing
@@ -17,24 +15,21 @@ class Clocks:
     video: int | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockPair:
+class ClockPair(Record):
     """MHz of the two clocks that can be set."""
 
     graphics: int | Missing
     memory: int | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupportedClocks:
+class SupportedClocks(Record):
     """The graphics clocks that go with a memory clock, MHz."""
 
     memory: int
     graphics: tuple[int, ...] | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventReasons:
+class EventReasons(Record):
     """Why clocks are below what was asked for (``nvmlClocksEventReasons``)."""
 
     mask: int
@@ -44,8 +39,7 @@ class EventReasons:
     """The other bits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuClocks:
+class GpuClocks(Record):
     """Clocks of one GPU."""
 
     bdf: str

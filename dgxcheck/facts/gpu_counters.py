@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuCounters:
+class GpuCounters(Record):
     """Counters of one GPU; ``_ns`` is time spent below the wanted clocks for that reason."""
 
     bdf: str

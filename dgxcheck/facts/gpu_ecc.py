@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EccCounts:
+class EccCounts(Record):
     """Errors of one type and period, in all and by ``nvmlMemoryLocation_t``; a board counts in some of these."""
 
     total: int | Missing
@@ -23,8 +21,7 @@ class EccCounts:
     sram: int | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetiredPage:
+class RetiredPage(Record):
     """One page that the driver no longer uses."""
 
     address: int
@@ -32,8 +29,7 @@ class RetiredPage:
     """Seconds since 1970; from R410 and Pascal on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuEcc:
+class GpuEcc(Record):
     """Error counters of one GPU: volatile since the driver was loaded, aggregate over its life."""
 
     bdf: str

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowHistogram:
+class RowHistogram(Record):
     """Memory banks by how many spare rows they have left (``nvmlDeviceGetRowRemapperHistogram``)."""
 
     max: int | Missing
@@ -18,8 +16,7 @@ class RowHistogram:
     none: int | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuMemory:
+class GpuMemory(Record):
     """Memory of one GPU, in bytes."""
 
     bdf: str

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fabric:
+class Fabric(Record):
     """A GPU's registration with the fabric manager of an NVSwitch machine (``nvmlGpuFabricInfo_t``)."""
 
     state: int | Missing
@@ -19,8 +17,7 @@ class Fabric:
     cluster_uuid: str | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuModes:
+class GpuModes(Record):
     """Modes of one GPU."""
 
     bdf: str

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuPower:
+class GpuPower(Record):
     """Power of one GPU, in milliwatts."""
 
     bdf: str

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuProcess:
+class GpuProcess(Record):
     """One process with a context on a GPU."""
 
     pid: int
@@ -17,8 +15,7 @@ class GpuProcess:
     name: str | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuActivity:
+class GpuActivity(Record):
     """How busy one GPU is."""
 
     bdf: str

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuThermal:
+class GpuThermal(Record):
     """Temperatures of one GPU, in degrees Celsius."""
 
     bdf: str

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cpu:
+class Cpu(Record):
     """``/proc/cpuinfo``, which lists online CPUs only."""
 
     model: str | Missing
@@ -21,8 +20,7 @@ class Cpu:
     """The flag that x86 CPUs show to a guest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dmi:
+class Dmi(Record):
     """``/sys/class/dmi/id``; the serial number needs root."""
 
     sys_vendor: str | Missing
@@ -36,8 +34,7 @@ class Dmi:
     bios_date: str | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryController:
+class MemoryController(Record):
     """One ``/sys/devices/system/edac/mc/mcN``; counts since the driver was loaded."""
 
     name: str
@@ -47,8 +44,7 @@ class MemoryController:
     size_mb: int | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class Host(Record):
     """The machine that the GPUs are in."""
 
     hostname: str | Missing

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
@@ -32,8 +32,7 @@ class PhysState(IntEnum):
     PHY_TEST = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IbRate:
+class IbRate(Record):
     """``100 Gb/sec (4X EDR)``; a port that is down often says 10 (4X SDR), which means nothing."""
 
     gbit_per_s: float
@@ -41,8 +40,7 @@ class IbRate:
     speed: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IbPort:
+class IbPort(Record):
     """One ``/sys/class/infiniband/<device>/ports/<port>``."""
 
     device: str
@@ -60,8 +58,7 @@ class IbPort:
     """The driver's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IbDevicePorts:
+class IbDevicePorts(Record):
     """The ports of one ``/sys/class/infiniband/<device>``, by number."""
 
     device: str

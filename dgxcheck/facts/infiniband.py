@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
 
 _UNASKED = Missing(Gap.UNASKED, "/sys/class/infiniband")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IbDevice:
+class IbDevice(Record):
     """One entry of ``/sys/class/infiniband``."""
 
     name: str

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IommuGroup:
+class IommuGroup(Record):
     """One ``/sys/kernel/iommu_groups/<number>``."""
 
     number: int
@@ -16,8 +14,7 @@ class IommuGroup:
     """``DMA``, ``DMA-FQ``, ``identity``; the file is absent on older kernels."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IommuFunction:
+class IommuFunction(Record):
     """A GPU, NVSwitch or HCA, or a bridge above one."""
 
     bdf: str
@@ -25,8 +22,7 @@ class IommuFunction:
     """None where the function has no ``iommu_group`` link: no IOMMU translates for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Iommu:
+class Iommu(Record):
     """The machine's IOMMUs."""
 
     units: tuple[str, ...] | Missing

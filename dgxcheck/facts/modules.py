@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
@@ -16,8 +16,7 @@ class Flavour(str, Enum):
     PROPRIETARY = "proprietary"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Module:
+class Module(Record):
     """One ``/sys/module/<name>``."""
 
     name: str
@@ -28,24 +27,21 @@ class Module:
     """``live``, ``coming``, ``going``; absent for what is built into the kernel."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryPeer:
+class MemoryPeer(Record):
     """One client in ``/sys/kernel/mm/memory_peers``: GPUDirect RDMA through peer memory."""
 
     name: str
     version: str | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NvidiaDriver:
+class NvidiaDriver(Record):
     """The first line of ``/proc/driver/nvidia/version``."""
 
     version: str
     flavour: Flavour
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Modules:
+class Modules(Record):
     """What the kernel has loaded."""
 
     modules: tuple[Module, ...]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
 
 _UNASKED = Missing(Gap.UNASKED, "/sys/devices/system/node")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumaNode:
+class NumaNode(Record):
     """One ``/sys/devices/system/node/nodeN``."""
 
     node: int

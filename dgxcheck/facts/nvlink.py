@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NvLink:
+class NvLink(Record):
     """One link position of one GPU (``nvmlDeviceGetNvLink...``)."""
 
     bdf: str
@@ -21,8 +19,7 @@ class NvLink:
     """0 GPU, 1 IBMNPU, 2 SWITCH, 255 unknown (``nvmlIntNvLinkDeviceType_t``)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuPair:
+class GpuPair(Record):
     """What NVML says of an unordered pair of GPUs."""
 
     a: str

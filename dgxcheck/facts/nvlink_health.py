@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NvLinkErrors:
+class NvLinkErrors(Record):
     """``nvmlDeviceGetNvLinkErrorCounter`` of one link position, since the driver was loaded."""
 
     bdf: str
@@ -20,8 +18,7 @@ class NvLinkErrors:
     ecc_data: int | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NvLinkCapability:
+class NvLinkCapability(Record):
     """``nvmlDeviceGetNvLinkCapability`` of one link position."""
 
     bdf: str

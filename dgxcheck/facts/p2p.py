@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 CAPABILITIES = ("read", "write", "nvlink", "atomics", "prop")
@@ -14,8 +13,7 @@ STATUSES = ("OK", "CNS", "GNS", "TNS", "DR", "NS", "U")
 supported, disabled by registry key, not supported, unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class P2pStatus:
+class P2pStatus(Record):
     """``nvmlDeviceGetP2PStatus`` of an ordered pair, one of ``STATUSES`` per capability."""
 
     a: str

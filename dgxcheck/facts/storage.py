@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockDevice:
+class BlockDevice(Record):
     """One ``/sys/class/block/<name>`` that is a whole device; partitions, loop, ram and zram devices are left out."""
 
     name: str
@@ -19,8 +17,7 @@ class BlockDevice:
     vendor: str | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MdArray:
+class MdArray(Record):
     """One software RAID array, ``/sys/class/block/<name>/md``."""
 
     name: str
@@ -33,8 +30,7 @@ class MdArray:
     members: tuple[str, ...] | Missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
+class Storage(Record):
     """What ``/sys/class/block`` shows."""
 
     disks: tuple[BlockDevice, ...] | Missing

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dgxcheck import __version__
+from dgxcheck.frozen import Record
 from dgxcheck.output.plain import columns, lines, shown, visible
 from dgxcheck.output.topo_json import either, source
 from dgxcheck.reading import Gap, Json, Missing
@@ -15,8 +15,7 @@ from dgxcheck.source.protocol import Origin
 SCHEMA = "dgxcheck/list/1"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Record):
     """One GPU; ``index`` None for one that NVML does not list."""
 
     index: int | None

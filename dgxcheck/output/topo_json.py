@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from dgxcheck import __version__
+from dgxcheck.frozen import fields
 from dgxcheck.reading import Json, Missing
 from dgxcheck.source.protocol import Origin
 from dgxcheck.topology.model import Device, Link, Topology
@@ -27,7 +28,7 @@ def document(topology: Topology, origin: Origin, members: dict[str, Json]) -> st
 
 def source(origin: Origin) -> Json:
     """Where the facts come from; empty members are left out."""
-    return {key: value for key, value in origin._asdict().items() if value}
+    return {key: value for key in fields(origin) if (value := getattr(origin, key))}
 
 
 def either(key: str, value: object) -> dict[str, Json]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from typing import NamedTuple
 
+from dgxcheck.frozen import Record
 from dgxcheck.reading import BadInput
 from dgxcheck.source.keys import FILE_KINDS, Lines
 from dgxcheck.source.protocol import Json
@@ -17,7 +17,7 @@ MOST_BYTES = 64 << 20
 MOST_DIGITS = 40
 
 
-class Recording(NamedTuple):
+class Recording(Record, kw_only=False):
     """A loaded file: its lines, the later moments, and the members beside them."""
 
     lines: Lines

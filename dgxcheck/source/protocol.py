@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Json as Json
 from dgxcheck.reading import Missing
 
 
-class Origin(NamedTuple):
+class Origin(Record, kw_only=False):
     """Where answers come from; ``provenance`` is ``recorded``, ``reconstructed`` or ``overlay`` for a recording."""
 
     kind: str

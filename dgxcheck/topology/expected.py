@@ -8,9 +8,9 @@ NVLink: links x rate x the share that copy engines reach.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device, Link, Topology
 from dgxcheck.topology.paths import Hop, hops_above, hops_between, sharers
@@ -26,8 +26,7 @@ NVLINK_SHARE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class Expected(Record):
     """What a path should carry in one direction while nothing else runs, and what that rests on."""
 
     medium: Literal["nvlink", "pci"]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
 PciClass = Literal["PIX", "PXB", "PHB", "NODE", "SOC"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class Device(Record):
     """A row of the matrix; None stands where a field has no meaning for this kind of device."""
 
     name: str
@@ -37,8 +36,7 @@ class Device:
     function: PciFunction | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(Record):
     """What joins two devices; ``a`` stands before ``b`` in the order of the devices."""
 
     a: str
@@ -60,8 +58,7 @@ class Link:
         return f"NV{self.nvlinks}" if self.nvlinks else self.pci or "?"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topology:
+class Topology(Record):
     """The whole box: GPUs, then NICs, and one link per unordered pair of them."""
 
     devices: tuple[Device, ...]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
 
 NVIDIA = 0x10DE
@@ -18,7 +18,7 @@ SWITCH = 2
 UNNAMED = "unnamed NVSwitch"
 
 
-class End(NamedTuple):
+class End(Record, kw_only=False):
     """The NVLinks of one GPU as this GPU sees them; counts are of links that are up, by the peer's bdf."""
 
     gap: Missing | None
@@ -32,7 +32,7 @@ class End(NamedTuple):
     """Lowest generation of the links to a peer."""
 
 
-class Count(NamedTuple):
+class Count(Record, kw_only=False):
     """NVLinks up between two GPUs, None with a reason where nobody can tell."""
 
     links: int | None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.classes import shared_bridges
 from dgxcheck.topology.model import Device, Link, Topology
@@ -18,8 +18,7 @@ PEX_SLOWEST = 4
 """The first generation of these chips; a port that claims a lower maximum is a synthetic one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hop:
+class Hop(Record):
     """One physical link: the port on the side of the root, and the device at its other end."""
 
     port: str

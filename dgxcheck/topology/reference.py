@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
 
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 from dgxcheck.topology.graph import Graph
 from dgxcheck.topology.relabel import Rows, fewest_differences
@@ -13,8 +12,7 @@ from dgxcheck.topology.relabel import Rows, fewest_differences
 FEWEST_GPUS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class Reference(Record):
     """One graph; machines whose graphs are equal stand together."""
 
     name: str
@@ -32,7 +30,7 @@ class Reference:
         return rows
 
 
-class Difference(NamedTuple):
+class Difference(Record, kw_only=False):
     """A pair of GPUs, in the box's own names, that has other than the expected number of links."""
 
     a: str
@@ -41,8 +39,7 @@ class Difference(NamedTuple):
     expected: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nearest:
+class Nearest(Record):
     """The reference that a box comes nearest to."""
 
     reference: Reference

@@ -8,10 +8,10 @@ rings x 2 directions x rate of one link: 2 x 2 x 20 = 80 GB/s on a DGX-1 with P1
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
+from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.graph import Graph
 from dgxcheck.topology.rates import nvlink_gbs
@@ -21,8 +21,7 @@ MOST_STEPS = 200_000
 """Extensions of a path before the search gives up: about a second. Boxes that exist need a few thousand at most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rings:
+class Rings(Record):
     """Edge-disjoint rings over all GPUs of a graph."""
 
     count: int | Missing

@@ -50,6 +50,8 @@ class NvmlStage:
         """What happened to a unit first."""
         self._suspects: set[int] = set()
         """GPUs that are left out of pairs."""
+        self._again = False
+        """Pairs were asked for once more."""
         self._in_pairs: dict[int, int] = {}
         """In how many pairs that got into trouble a GPU was."""
         self._index: dict[str, int] = {}
@@ -82,7 +84,7 @@ class NvmlStage:
                 self._out_of_time()
             else:
                 self._heard(worker)
-            self._finished = self._finished or not self._running
+            self._finished = self._finished or not (self._running or self._once_more())
 
     def stop(self) -> None:
         """End every child; nothing more is wanted."""
@@ -158,6 +160,16 @@ class NvmlStage:
                 self._in_pairs[gpu] = self._in_pairs.get(gpu, 0) + 1
                 if self._in_pairs[gpu] > 1:
                     self._suspects.add(gpu)
+
+    def _once_more(self) -> bool:
+        """At the end, when it harms nobody: the pairs of GPUs that got into trouble and still answered the rest."""
+        left = {gpu for gpu in self._suspects if gpu not in self._given_up}
+        if not left or self._again or "pairs" in self._given_up:
+            return False
+        self._again = True
+        self._suspects -= left
+        self._start(["pairs"])
+        return True
 
     def _units_from(self, unit: Unit) -> list[Unit]:
         """The unit in which the first child got into trouble, and all that would have come after it."""

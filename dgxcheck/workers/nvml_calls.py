@@ -15,6 +15,7 @@ import pynvml
 from dgxcheck.reading import Gap, Missing
 
 CPU_WORDS, NODE_WORDS = 128, 16  # room for 8192 CPUs and 1024 NUMA nodes, the most that kernels are built for
+MOST_PROCESSES = 64 * 16 * 16
 _UNKNOWN = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)  # what NVML fills in where a process's memory is not known
 _SAID = {
     1: "library not initialized", 2: "invalid argument", 3: "not supported", 4: "no permission", 6: "not found",
@@ -155,16 +156,16 @@ def _processes(kind: str) -> Callable[[Any], Any]:
 
     def ask(handle: Any, suffix: str, struct: str) -> Any:
         function = pynvml._nvmlGetFunctionPointer(f"nvmlDeviceGet{kind}RunningProcesses{suffix}")
-        count = c_uint(64)
-        while True:
-            found = ((getattr(pynvml, struct) if struct else _ProcessV1) * count.value)()
+        count, code, room = c_uint(), 7, 64
+        while code == 7 and room <= MOST_PROCESSES:  # no room for all of them
+            found = ((getattr(pynvml, struct) if struct else _ProcessV1) * room)()
+            count.value = room
             code = function(handle, byref(count), found)
-            if code != 7:  # room for all of them
-                pynvml._nvmlCheckReturn(code)
-                rows = found[: count.value]
-                memory = [None if row.usedGpuMemory in _UNKNOWN else row.usedGpuMemory for row in rows]
-                return [{"pid": row.pid, "usedGpuMemory": used} for row, used in zip(rows, memory, strict=True)]
-            count.value = max(count.value, len(found)) * 2
+            room *= 16
+        pynvml._nvmlCheckReturn(code)
+        rows = found[: count.value]
+        memory = [None if row.usedGpuMemory in _UNKNOWN else row.usedGpuMemory for row in rows]
+        return [{"pid": row.pid, "usedGpuMemory": used} for row, used in zip(rows, memory, strict=True)]
 
     return lambda handle: _newest(*(partial(ask, handle, suffix, struct) for suffix, struct in forms))
 

@@ -25,23 +25,24 @@ def start(module: str) -> tuple[int, int, int]:
 
     OSError where the system lets no process start (a limit on processes or open files, no memory).
     """
-    plan_read, plan_write = os.pipe()
-    said_read, said_write = os.pipe()
-    actions = [
-        (os.POSIX_SPAWN_DUP2, plan_read, 0),
-        (os.POSIX_SPAWN_DUP2, said_write, 1),
-        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-    ]
     argv = [sys.executable, "-I", "-S", "-c", _BOOT, os.pathsep.join(_search_path()), module]
+    ends: list[int] = []
     try:
+        ends += os.pipe()
+        ends += os.pipe()
+        plan_read, plan_write, said_read, said_write = ends
+        actions = [
+            (os.POSIX_SPAWN_DUP2, plan_read, 0),
+            (os.POSIX_SPAWN_DUP2, said_write, 1),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        ]
         pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0, setsigmask=())
     except OSError:
-        os.close(plan_write)
-        os.close(said_read)
+        for end in ends:
+            os.close(end)
         raise
-    finally:
-        os.close(plan_read)
-        os.close(said_write)
+    os.close(plan_read)
+    os.close(said_write)
     os.set_blocking(said_read, False)
     os.set_blocking(plan_write, False)
     return pid, plan_write, said_read
@@ -70,10 +71,3 @@ def exit_text(status: int) -> str:
         return signal.Signals(-code).name
     except ValueError:
         return f"signal {-code}"
-
-
-def stdio_is_open() -> None:
-    """Fill closed standard descriptors, so that no pipe of ours lands on 0, 1 or 2 (cron, a broken shell)."""
-    while (fd := os.open(os.devnull, os.O_RDWR)) < 3:
-        os.set_inheritable(fd, True)
-    os.close(fd)

@@ -1,0 +1,198 @@
+"""A recording full of terminal codes and markup: shown with them replaced, obeyed by nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from seam import run, save
+
+from dgxcheck.output.plain import visible
+from dgxcheck.reading import Json
+from dgxcheck.source.keys import Lines, insert
+
+EVIL = (
+    "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]8;;http://x\x1b\\link \x9b2J\x08\x00\x7f\r\n\v\f"
+    "\u202eltr\u202c\u2066\u2069\u200b\u200d\ufeff\u2028\u2029\u00ad\u0085 [bold red]markup[/] [link=http://x]y[/link]"
+)
+MARKUP = "[bold red]markup[/] [link=http://x]y[/link]"
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+A, B = "0000:06:00.0", "0000:07:00.0"
+PCI = "/sys/bus/pci/devices"
+IB = "/sys/class/infiniband"
+COMMANDS = (
+    ("topo", "-m"), ("topo", "-mp"), ("topo", "--tree"), ("topo", "--rings"), ("topo", "-m", "--format", "nvidia-smi"),
+    ("topo", "-m", "--format", "json"), ("topo", "--tree", "--format", "json"), ("topo", "--path", "0", "1"),
+    ("topo", "--path", "0", "1", "--format", "json"), ("topo", "-p", "-i", "0,1"), ("topo", "-C", "-i", "0,1"),
+    ("topo", "-M", "-i", "0"), ("topo", "-gnid", "-i", "0"), ("topo", "-n", "5", "-i", "0"), ("topo", "-c", "0"),
+    ("topo", "-p2p", "r"), ("topo", "-p2p", "n", "--format", "json"), ("list",), ("list", "--format", "json"),
+)  # fmt: skip
+
+
+def hostile(text: str, *, everywhere: bool = True) -> Lines:
+    """Two GPUs on a bridge and a NIC; whatever is free text says ``text``, and so does all the rest ``everywhere``."""
+    gap: Json = {"missing": "lost", "detail": text}
+    facts: dict[str, Json] = {
+        f"names {PCI}": ["0000:00:02.0", A, B, text],
+        f"link {PCI}/0000:00:02.0": "../../../devices/pci0000:00/0000:00:02.0",
+        f"link {PCI}/{text}": text,
+        f"names {IB}": ["mlx5_0", text],
+        f"link {IB}/mlx5_0/device": f"../../../{A}",
+        f"link {IB}/{text}/device": f"../../../{text}",
+        f"text {IB}/{text}/node_desc": text,
+        "names /sys/bus/pci/slots": [text],
+        f"text /sys/bus/pci/slots/{text}/address": A[:-2],
+        "names /sys/devices/system/node": ["node0", text],
+        "text /sys/devices/system/node/node0/cpulist": text,
+        "text /proc/sys/kernel/hostname": text,
+        "text /proc/cmdline": text,
+        "text /etc/dgx-release": f'DGX_SERIAL_NUMBER="{text}"',
+        "text /sys/class/dmi/id/product_serial": text,
+        "text /sys/class/dmi/id/product_name": text,
+        "names /sys/class/net": [text],
+        f"text /sys/class/net/{text}/address": text,
+        "names /sys/module": ["nvidia", text],
+        "text /sys/module/nvidia/version": text,
+        "name pci 10de:1db1": text,
+        "name pci 15b3:1013": text,
+        "nvml nvmlInit": True,
+        "nvml nvmlDeviceGetCount": 4,
+        "nvml nvmlDeviceGetHandleByIndex 0": A,
+        "nvml nvmlDeviceGetHandleByIndex 1": B,
+        "nvml nvmlDeviceGetHandleByIndex 2": gap,
+        "nvml nvmlDeviceGetHandleByIndex 3": text,
+        "nvml nvmlSystemGetDriverVersion": text,
+        f"nvml nvmlDeviceGetTopologyCommonAncestor {A} {B}": gap,
+    }
+    for bdf in (A, B):
+        facts |= {
+            f"link {PCI}/{bdf}": f"../../../devices/pci0000:00/0000:00:02.0/{bdf}",
+            f"text {PCI}/{bdf}/class": "0x030200\n",
+            f"text {PCI}/{bdf}/vendor": "0x10de\n",
+            f"text {PCI}/{bdf}/device": "0x1db1\n",
+            f"text {PCI}/{bdf}/local_cpulist": text,
+            f"text {PCI}/{bdf}/numa_node": gap,
+            f"text {PCI}/{bdf}/current_link_speed": text,
+            f"text {PCI}/{bdf}/max_link_width": gap,
+            f"link {PCI}/{bdf}/driver": f"../{text}",
+            f"nvml nvmlDeviceGetName {bdf}": text,
+            f"nvml nvmlDeviceGetUUID {bdf}": text,
+            f"nvml nvmlDeviceGetSerial {bdf}": text,
+            f"nvml nvmlDeviceGetVbiosVersion {bdf}": gap,
+            f"nvml nvmlDeviceGetNvLinkState {bdf} 0": gap,
+            f"nvml nvmlDeviceGetNvLinkState {bdf} 1": 1,
+            f"nvml nvmlDeviceGetNvLinkRemotePciInfo {bdf} 1": {"busId": text},
+            f"nvml nvmlDeviceGetP2PStatus {A} {B} 0": text,
+        }
+    if everywhere:
+        facts |= {f"text {PCI}/{text}/{name}": text for name in ("class", "vendor", "device", "numa_node")}
+        facts |= {f"link {PCI}/{A}": f"../../../devices/{text}/{A}", f"link {IB}/mlx5_0/device": f"../{text}"}
+        facts |= {f"names {IB}/{text}/ports": [text], "names /sys/devices/system/node": gap, "nvml nvmlInit": gap}
+    lines: Lines = {}
+    for key, fact in facts.items():
+        insert(lines, key, fact)
+    return lines
+
+
+def box(folder: Path, text: str, everywhere: bool) -> str:
+    head: dict[str, Json] = {"recorded_at": text, "tool_version": text, "provenance": {"kind": text}}
+    return str(save(folder / "box.json", hostile(text, everywhere=everywhere), head=head))
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("argv", COMMANDS, ids=" ".join)
+def test_nothing_reaches_the_terminal_that_it_would_obey(
+    argv: tuple[str, ...], everywhere: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = box(tmp_path, EVIL, everywhere)
+    plain = run(capsys, *argv, "--from", path)
+    painted = run(capsys, *argv, "--from", path, "--color", "always")
+    assert plain.code == painted.code
+    assert plain.code in (0, 3)
+    assert plain.out or is_refusal(plain.err)
+    allowed = plain.out.replace("\t", "") if "nvidia-smi" in argv else plain.out
+    assert not HIDDEN.findall(allowed)
+    assert not HIDDEN.findall(plain.err)
+    bare = COLOURS.sub("", painted.out)
+    assert not HIDDEN.findall(bare.replace("\t", "") if "nvidia-smi" in argv else bare)
+    if "nvidia-smi" not in argv:
+        assert bare == plain.out
+    if "json" in argv and plain.out:
+        json.loads(plain.out)
+
+
+def is_refusal(text: str) -> bool:
+    return text.startswith("dgxcheck: ") and text.count("\n") == 1
+
+
+@pytest.mark.parametrize("color", ["never", "always"])
+def test_markup_is_shown_as_it_stands(color: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = box(tmp_path, MARKUP, False)
+    for argv in (("list",), ("topo", "--tree"), ("topo", "-m")):
+        done = run(capsys, *argv, "--from", path, "--color", color)
+        assert done.code in (0, 3)
+        assert MARKUP in COLOURS.sub("", done.out)
+
+
+def test_refusals_that_name_hostile_devices_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = box(tmp_path, EVIL, False)
+    for argv in (("-C", "-i", "77"), ("--path", "0", "nothing"), ("-n", "1", "-i", EVIL), ("--path", EVIL, "0")):
+        done = run(capsys, "topo", *argv, "--from", path)
+        if not done.out:
+            assert done.code == 3
+            assert is_refusal(done.err)
+        assert not HIDDEN.findall(done.err)
+        assert not HIDDEN.findall(done.out)
+
+
+def test_record_takes_it_and_the_file_is_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = box(tmp_path, EVIL, True)
+    for more in ((), ("--keep-identity",)):
+        again = tmp_path / "again.json"
+        done = run(capsys, "record", str(again), "--from", path, *more)
+        assert done.code == 0
+        assert not HIDDEN.findall(done.err)
+        assert all(" " <= char <= "~" or char == "\n" for char in again.read_text())
+        assert run(capsys, "list", "--from", str(again)).code in (0, 3)
+
+
+def test_a_directory_with_a_hostile_name_and_content(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evil = EVIL.replace("/", "").replace("\0", "")[:60]
+    root = tmp_path / evil
+    device = root / IB[1:] / evil
+    device.mkdir(parents=True)
+    (device / "node_desc").write_text(EVIL)
+    (device / "device").symlink_to(f"../../../{evil}")
+    (root / IB[1:] / "mlx5_1").symlink_to(f"/{evil}")
+    for argv in (("topo", "-m"), ("topo", "--tree"), ("topo", "--format", "json"), ("list",)):
+        done = run(capsys, *argv, "--from", str(root))
+        assert done.code in (0, 3)
+        assert done.out
+        assert not HIDDEN.findall(done.out + done.err)
+
+
+@given(st.text(max_size=30))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_is_shown_without_what_a_terminal_obeys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    path = box(tmp_path, text, False)
+    for argv in (("topo", "-m"), ("topo", "--tree"), ("list",)):
+        done = run(capsys, *argv, "--from", path)
+        assert done.code in (0, 3)
+        assert done.out
+        assert not HIDDEN.findall(done.out + done.err)
+
+
+@given(st.text(max_size=30))
+def test_visible_text_is_one_line_of_the_same_length(text: str) -> None:
+    shown = visible(text)
+    assert len(shown) == len(text)
+    assert not HIDDEN.findall(shown)
+    assert "\n" not in shown
+    assert visible(shown) == shown

@@ -1,0 +1,179 @@
+"""Every shipped box served live says what its recording says, but for source, time and identities."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from live_box import BOXES, Box
+
+from dgxcheck.cli import main
+from dgxcheck.reading import Json
+from dgxcheck.source.keys import flatten
+from dgxcheck.source.live import LiveSource
+from dgxcheck.source.tape import RecordingSource
+from dgxcheck.survey import ALL, WIRING, survey
+from dgxcheck.workers.files_plan import driver_backed
+from dgxcheck.workers.nvml_plan import IDENTITY, TOPOLOGY
+
+Served = Callable[..., Box]
+Command = Callable[..., tuple[int, str]]
+COMMANDS = {
+    "topo -m": ("topo", "-m"),
+    "topo -mp": ("topo", "-mp"),
+    "topo --tree": ("topo", "--tree"),
+    "topo --rings": ("topo", "--rings"),
+    "topo -p2p=n": ("topo", "-p2p=n"),
+    "topo nvidia-smi": ("topo", "--format", "nvidia-smi"),
+    "topo json": ("topo", "--format", "json"),
+    "list": ("list",),
+    "list json": ("list", "--format", "json"),
+}
+FROM_THE_KERNEL = ("unsupported", "denied")
+"""Gaps of files that a directory tree cannot give back."""
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, standin: Path) -> Callable[[Box], None]:
+    """Make the NVML of a served box the one that workers of this process load."""
+
+    def meet(box: Box) -> None:
+        for name, value in box.environment(standin).items():
+            monkeypatch.setenv(name, value)
+
+    return meet
+
+
+def without_source(text: str) -> Json:
+    """Text or JSON without its ``source``."""
+    if not text.startswith("{"):
+        return [line for line in text.splitlines() if line and not line.startswith("Source: ")]
+    document: dict[str, Json] = json.loads(text)
+    assert document.pop("source")
+    return document
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_commands_say_the_same(
+    served: Served, here: Callable[[Box], None], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    box = served(name)
+    here(box)
+    for title, argv in COMMANDS.items():
+        live_code = main([*argv], None, str(box.tree))
+        live = capsys.readouterr()
+        code = main([*argv, "--from", str(box.recording)])
+        recorded = capsys.readouterr()
+        assert without_source(live.out) == without_source(recorded.out), title
+        assert (live_code, live.err) == (code, recorded.err), title
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_record_keeps_the_same_facts(
+    served: Served, here: Callable[[Box], None], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    box = served(name)
+    here(box)
+    live, again = tmp_path / "live.json", tmp_path / "again.json"
+    assert main(["record", str(live), "--keep-identity"], None, str(box.tree)) == 0, capsys.readouterr().err
+    assert main(["record", str(again), "--keep-identity", "--from", str(box.recording)]) == 0, capsys.readouterr().err
+    ours, theirs = flat(live), flat(again)
+    assert ours.keys() == theirs.keys()
+    assert {key: (ours[key], theirs[key]) for key in ours if not same(key, ours[key], theirs[key])} == {}
+
+
+def flat(file: Path) -> dict[str, Json]:
+    return flatten(json.loads(file.read_text(encoding="utf-8"))["facts"])
+
+
+def same(key: str, live: Json, recorded: Json) -> bool:
+    """Equal but for the words of a gap, for what a tree of files cannot give back, and for empty words of a mask."""
+    if isinstance(live, list) and isinstance(recorded, list) and "Affinity" in key:
+        return live == recorded[: len(live)] and not any(recorded[len(live) :])
+    kind = gap(recorded)
+    if kind is None:
+        return live == recorded
+    return gap(live) is not None if kind in FROM_THE_KERNEL and key.startswith("text ") else gap(live) == kind
+
+
+def gap(fact: Json) -> Json:
+    return fact["missing"] if isinstance(fact, dict) and "missing" in fact else None
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_an_old_driver_gives_the_same_matrix(
+    served: Served, standin_384: Path, monkeypatch: pytest.MonkeyPatch, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R384, the first driver of a DGX-1 V100, has no symbol that came later, and needs none for the wiring."""
+    box = served(name)
+    for variable, value in box.environment(standin_384).items():
+        monkeypatch.setenv(variable, value)
+    for title in ("topo -m", "topo -mp", "topo --tree", "topo --rings", "list"):
+        code = main([*COMMANDS[title]], None, str(box.tree))
+        live = capsys.readouterr().out
+        assert code == main([*COMMANDS[title], "--from", str(box.recording)]), title
+        assert without_source(live) == without_source(capsys.readouterr().out), title
+
+
+WATCHED = """
+import json, sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+from dgxcheck.source.live import LiveSource
+from dgxcheck.source.tape import RecordingSource
+from dgxcheck.survey import ALL, survey
+tape = RecordingSource(LiveSource(sys.argv[1]))
+survey(tape, ALL)
+tape.later(0)
+gaps = {key: fact for key, fact in tape.facts.items() if isinstance(fact, dict) and "missing" in fact}
+print(json.dumps([len(tape.facts), [p for p in opened if p.startswith(sys.argv[1])], gaps]))
+"""
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_every_question_to_a_driver_is_asked_by_a_worker(served: Served, standin: Path, name: str) -> None:
+    """No question of any probe is left unasked, and no file with a driver behind it is opened by the tool itself."""
+    box = served(name)
+    ran = subprocess.run(
+        (sys.executable, "-c", WATCHED, str(box.tree)),
+        env=box.environment(standin), capture_output=True, text=True, check=True, timeout=30,
+    )  # fmt: skip
+    asked, opened, gaps = json.loads(ran.stdout)
+    assert asked > 1000
+    assert {key for key, fact in gaps.items() if fact["missing"] in ("unasked", "timeout")} == set()
+    paths = [path.removeprefix(str(box.tree)) for path in opened]
+    assert any(path.endswith("/class") for path in paths)
+    assert [path for path in paths if driver_backed(path)] == []
+
+
+@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize(
+    ("names", "groups"),
+    [(WIRING, TOPOLOGY), ((*WIRING, "p2p"), (*TOPOLOGY, "p2p")), (("pci", "gpu", "slots"), IDENTITY)],
+    ids=["topo", "topo -p2p", "list"],
+)
+def test_each_command_asks_no_more_than_its_plan_holds(
+    served: Served, here: Callable[[Box], None], name: str, names: tuple[str, ...], groups: tuple[str, ...]
+) -> None:
+    box = served(name)
+    here(box)
+    source = LiveSource(str(box.tree), groups)
+    tape = RecordingSource(source)
+    survey(tape, names)
+    source.close()
+    assert [key for key, fact in tape.facts.items() if gap(fact) == "unasked"] == []
+    assert sum(key.startswith("nvml ") and gap(fact) is None for key, fact in tape.facts.items()) > 20
+
+
+def test_a_probe_that_is_not_in_the_plan_would_show(served: Served, here: Callable[[Box], None]) -> None:
+    box = served("dgx-1-v100")
+    here(box)
+    source = LiveSource(str(box.tree), IDENTITY)
+    tape = RecordingSource(source)
+    survey(tape, ALL)
+    source.close()
+    assert {gap(tape.facts[key]) for key in tape.facts if key.startswith("nvml nvmlDeviceGetP2PStatus")} == {"unasked"}
