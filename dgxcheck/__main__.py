@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -16,6 +17,7 @@ _PLANS = {"topo": "TOPOLOGY", "list": "IDENTITY", "record": "EVERYTHING"}
 def run() -> None:
     """Entry point of the console script."""
     _fill_stdio()
+    gc.disable()  # a run is short and holds little: collecting costs it a tenth of its time
     stage = _early(sys.argv[1:])
     from dgxcheck.cli import main
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.iommu import Iommu
     from dgxcheck.facts.modules import Modules
     from dgxcheck.facts.network import NetInterface
-    from dgxcheck.facts.numa import NumaNode
+    from dgxcheck.facts.numa import NumaMemory, NumaNode
     from dgxcheck.facts.nvlink import GpuPair, NvLink
     from dgxcheck.facts.nvlink_health import NvLinkCapability, NvLinkErrors
     from dgxcheck.facts.p2p import P2pStatus
@@ -57,6 +57,7 @@ class Snapshot(Record):
     nvlink: tuple[NvLink, ...] | Missing = _UNASKED
     gpu_pairs: tuple[GpuPair, ...] | Missing = _UNASKED
     pci_names: Mapping[str, str | Missing] | Missing = _UNASKED
+    numa_memory: tuple[NumaMemory, ...] | Missing = _UNASKED
     slots: tuple[Slot, ...] | Missing = _UNASKED
     bars: tuple[PciBars, ...] | Missing = _UNASKED
     aer: tuple[AerDevice, ...] | Missing = _UNASKED

@@ -12,6 +12,7 @@ COUNTERS = ("aer", "ib_ports", "gpu_ecc", "gpu_counters", "nvlink_errors", "host
 ALL = (
     *WIRING,
     "pci_names",
+    "numa_memory",
     "slots",
     "bars",
     "aer",

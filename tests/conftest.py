@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -37,3 +38,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Box]:
         return serve(document if gpus is None else with_gpus(document, gpus), folder)
 
     return box
+
+
+@pytest.fixture(scope="session")
+def slow_open(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For ``LD_PRELOAD``: opening a file whose path holds the text of ``SLOW_OPEN`` hangs."""
+    source = Path(__file__).parent / "standin" / "slow_open.c"
+    library = tmp_path_factory.mktemp("slow-open") / "slow_open.so"
+    subprocess.run((program("gcc"), "-shared", "-fPIC", "-Wall", "-o", str(library), str(source)), check=True)
+    return library

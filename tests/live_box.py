@@ -132,7 +132,9 @@ def answered(lines: Lines) -> Lines:
 
 
 def in_words(gap: dict[str, Json]) -> Json:
-    code = 3 if gap["missing"] == "unrecorded" else int(str(gap["detail"]).split(":")[0].removeprefix("NVML "))
+    """A gap of NVML as the worker words the error code in it."""
+    detail = str(gap.get("detail"))
+    code = int(detail.split(":")[0].removeprefix("NVML ")) if detail.startswith("NVML ") else 3
     said = nvml_calls.gap("", code)
     return {"missing": said.gap.value, "detail": said.detail}
 
@@ -221,6 +223,11 @@ def with_gpus(document: dict[str, Json], count: int) -> dict[str, Json]:
                 if isinstance(info, dict) and str(info.get("busId")).lower()[4:] in gone:
                     states[link] = 0
     return {**document, "facts": dict(kept), "later": []}
+
+
+def flat_gaps(facts: Mapping[str, Json]) -> dict[str, str]:
+    """The kind of every gap, by key."""
+    return {key: str(fact["missing"]) for key, fact in facts.items() if isinstance(fact, dict) and "missing" in fact}
 
 
 def gpu_bdfs(lines: Lines) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fake_source import FakeSource
 
-from dgxcheck.facts.numa import NumaNode
+from dgxcheck.facts.numa import NumaMemory, NumaNode
 from dgxcheck.reading import Gap, Missing
-from probes import numa
+from probes import numa, numa_memory
 
 NODES = "/sys/devices/system/node"
 
@@ -20,11 +20,11 @@ def test_nodes() -> None:
         f"{NODES}/has_cpu": "2\n",
         f"{NODES}/nodes": "?",
     }
-    got = numa.probe(FakeSource(files))
-    assert not isinstance(got, Missing)
-    assert got[0] == NumaNode(node=2, cpulist="20-39,60-79", memory_kb=264176640, distances=(10, 21))
-    assert (got[1].node, got[1].cpulist) == (10, "")
-    assert isinstance(got[1].memory_kb, Missing)
+    nodes, memory = numa.probe(FakeSource(files)), numa_memory.probe(FakeSource(files))
+    assert nodes == (NumaNode(node=2, cpulist="20-39,60-79"), NumaNode(node=10, cpulist=""))
+    assert not isinstance(memory, Missing)
+    assert memory[0] == NumaMemory(node=2, memory_kb=264176640, distances=(10, 21))
+    assert isinstance(memory[1].memory_kb, Missing)
 
 
 def test_garbled_files_hide_nothing() -> None:
@@ -33,11 +33,13 @@ def test_garbled_files_hide_nothing() -> None:
         f"{NODES}/node0/meminfo": "MemTotal: lots",
         f"{NODES}/node0/distance": "near far",
     }
-    got = numa.probe(FakeSource(files))
-    assert not isinstance(got, Missing)
-    gaps = [got[0].cpulist, got[0].memory_kb, got[0].distances]
+    nodes, memory = numa.probe(FakeSource(files)), numa_memory.probe(FakeSource(files))
+    assert not isinstance(nodes, Missing)
+    assert not isinstance(memory, Missing)
+    gaps = [nodes[0].cpulist, memory[0].memory_kb, memory[0].distances]
     assert [gap.gap for gap in gaps if isinstance(gap, Missing)] == [Gap.GARBLED] * 3
 
 
 def test_a_kernel_without_numa() -> None:
     assert isinstance(numa.probe(FakeSource({})), Missing)
+    assert isinstance(numa_memory.probe(FakeSource({})), Missing)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dgxcheck.output.plain import visible
 from dgxcheck.reading import BadInput
 
 if TYPE_CHECKING:
@@ -70,7 +71,11 @@ def _sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 
 def emit(text: str, output: str | None, color: str) -> None:
-    """The result, to a file (whole or not at all) or to stdout, coloured where that is wanted."""
+    """The result, to a file (whole or not at all) or to stdout, coloured where that is wanted.
+
+    Renderers make what is hostile visible where it stands; this is the net below them.
+    """
+    text = "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
     if output is not None:
         from dgxcheck.source.save import replace_file
 

@@ -14,7 +14,7 @@ from dgxcheck.survey import WIRING, survey
 from dgxcheck.topology.build import build
 
 F = TypeVar("F", bound=Callable[..., Any])
-_BESIDES = {"p2p": ("p2p",), "tree": ("pci_names",)}
+_BESIDES = {"p2p": ("p2p",), "tree": ("pci_names",), "numa_memory": ("numa_memory",)}
 """Probes that a question needs beside those of the wiring."""
 _AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
 _ABOUT_GPUS = ("level", "gpu_path", "numa_cpu", "numa_memory", "gpu_numa")
@@ -28,7 +28,17 @@ def _flag(*names: str, text: str) -> Callable[[F], F]:
     return click.option(*names, is_flag=True, help=text)
 
 
-@click.command("topo")
+class _Topo(click.Command):
+    """Finds ``-m`` at once."""
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """click looks for short options among the long ones first; its way to say no imports difflib and gettext."""
+        parser = super().make_parser(ctx)
+        parser._long_opt.update(parser._short_opt)
+        return parser
+
+
+@click.command("topo", cls=_Topo)
 @_flag("-m", "--matrix", text="The matrix of GPUs and NICs; shown where nothing else is asked for.")
 @_flag("-mp", "--matrix_pci", text="The same for PCI paths alone, without NVLink.")
 @click.option("-p2p", "--p2pstatus", "p2p", type=click.Choice(list(CAPABILITIES)), metavar="r|w|n|a|p",

@@ -149,14 +149,14 @@ def _per_gpu(what: str, value: Callable[[Asked, Device], object]) -> Callable[[A
 
 def _near_memory(asked: Asked, gpu: Device) -> object:
     """The GPU's own node where that has memory, else the nearest that has."""
-    node = gpu.numa_node
-    if isinstance(node, Missing) or isinstance(asked.box.numa, Missing):
+    node, nodes = gpu.numa_node, asked.box.numa_memory
+    if isinstance(node, Missing) or isinstance(nodes, Missing):
         return node
-    with_memory = {each.node for each in asked.box.numa if each.memory_kb != 0}
-    own = next((each for each in asked.box.numa if each.node == node), None)
+    with_memory = {each.node for each in nodes if each.memory_kb != 0}
+    own = next((each for each in nodes if each.node == node), None)
     if node in with_memory or own is None or isinstance(own.distances, Missing):
         return node
-    ways = zip((each.node for each in asked.box.numa), own.distances, strict=False)
+    ways = zip((each.node for each in nodes), own.distances, strict=False)
     return min(((far, other) for other, far in ways if other in with_memory), default=(0, node))[1]
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.frozen import Record
-from dgxcheck.reading import Gap, Missing
-
-_UNASKED = Missing(Gap.UNASKED, "/sys/devices/system/node")
+from dgxcheck.reading import Missing
 
 
 class NumaNode(Record):
@@ -13,7 +11,13 @@ class NumaNode(Record):
 
     node: int
     cpulist: str | Missing
-    memory_kb: int | Missing = _UNASKED
+
+
+class NumaMemory(Record):
+    """The memory of one node."""
+
+    node: int
+    memory_kb: int | Missing
     """``MemTotal`` of the node's ``meminfo``."""
-    distances: tuple[int, ...] | Missing = _UNASKED
+    distances: tuple[int, ...] | Missing
     """To each online node in ascending order; 10 is the node itself."""

@@ -8,7 +8,6 @@ from typing import TypeVar
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.keys import Lines, from_json, nvml_key, split_path
 from dgxcheck.source.protocol import Json, Origin, Source
-from dgxcheck.source.rows import from_rows
 
 T = TypeVar("T", str, bool)
 DEEPEST = 8  # an NVML struct in a list has 2 levels
@@ -49,6 +48,8 @@ class RecordedSource:
         value = self._find("data", path)
         if isinstance(value, Missing):
             return value
+        from dgxcheck.source.rows import from_rows
+
         raw = from_rows(value)
         return Missing(Gap.GARBLED, path, "no rows of bytes in the recording") if raw is None else raw
 

@@ -1,0 +1,36 @@
+"""A worker that does as it was told: the script is in ``WORKER_DOUBLE``, by the ``units`` of its plan."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+
+
+def main() -> None:
+    script = json.loads(os.environ["WORKER_DOUBLE"])
+    plan = json.loads(sys.stdin.readline()) if "unread" not in script else {}
+    units = plan.get("units")
+    steps = script.get(json.dumps(units), script.get("*", []))
+    for verb, *rest in steps:
+        if verb == "ask":
+            os.write(1, f"{rest[0]}\n".encode())
+        elif verb == "tell" and rest[0] not in plan.get("known", {}):
+            os.write(1, f"{rest[0]}\n{rest[0]}\t{json.dumps(rest[1])}\n".encode())
+        elif verb == "echo":
+            os.write(1, f"plan\t{json.dumps(plan)}\n".encode())
+        elif verb == "raw":
+            os.write(1, rest[0].encode())
+        elif verb == "sleep":
+            time.sleep(rest[0])
+        elif verb == "die":
+            os.kill(os.getpid(), signal.Signals[rest[0]])
+        elif verb == "exit":
+            os._exit(rest[0])
+        elif verb == "hang":
+            while True:
+                signal.pause()
+    os.write(1, b"done\n")
+    os._exit(0)
