@@ -15,7 +15,6 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -27,7 +26,7 @@ class Run(NamedTuple):
     rss: int
 
 
-def once(argv: Sequence[str]) -> Run:
+def once(argv: list[str]) -> Run:
     """Run a command with its output in a pipe that is read to the end."""
     read, write = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, write, 1), (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
@@ -41,7 +40,7 @@ def once(argv: Sequence[str]) -> Run:
     return Run(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
 
 
-def compare(commands: dict[str, Sequence[str]], rounds: int) -> None:
+def compare(commands: dict[str, list[str]], rounds: int) -> None:
     """Print the median of each figure per command, and its ratio to the first command's."""
     names = list(commands)
     base = names[0]

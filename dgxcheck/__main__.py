@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 _PLANS = {"topo": "TOPOLOGY", "list": "IDENTITY", "record": "EVERYTHING"}
 
 
-def run() -> None:
-    """Entry point of the console script."""
+def run(root: str = "/") -> None:
+    """Entry point of the console script; ``root`` is where the running machine's files are."""
     _fill_stdio()
     gc.disable()  # a run is short and holds little: collecting costs it a tenth of its time
     stage = _early(sys.argv[1:])
     from dgxcheck.cli import main
 
-    code = main(sys.argv[1:], stage)
+    code = main(sys.argv[1:], stage, root)
     # interpreter shutdown could wait for what a sick driver holds
     os._exit(code)
 

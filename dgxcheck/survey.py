@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.aer import AerDevice
     from dgxcheck.facts.bars import PciBars
     from dgxcheck.facts.config_space import ConfigSpace
+    from dgxcheck.facts.edac import MemoryController
     from dgxcheck.facts.gpu import Nvml
     from dgxcheck.facts.gpu_affinity import GpuAffinity
     from dgxcheck.facts.gpu_board import GpuBoard
@@ -66,6 +67,7 @@ class Snapshot(Record):
     ib_ports: tuple[IbDevicePorts, ...] | Missing = _UNASKED
     modules: Modules | Missing = _UNASKED
     host: Host | Missing = _UNASKED
+    edac: tuple[MemoryController, ...] | Missing = _UNASKED
     network: tuple[NetInterface, ...] | Missing = _UNASKED
     storage: Storage | Missing = _UNASKED
     gpu_board: tuple[GpuBoard, ...] | Missing = _UNASKED

@@ -6,7 +6,7 @@ Names, not modules: a command imports only the probes that it needs.
 WIRING = ("pci", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs")
 """What the topology engine is built from."""
 
-COUNTERS = ("aer", "ib_ports", "gpu_ecc", "gpu_counters", "nvlink_errors", "host")
+COUNTERS = ("aer", "edac", "ib_ports", "gpu_ecc", "gpu_counters", "nvlink_errors")
 """What is worth asking again after a while."""
 
 ALL = (
@@ -21,6 +21,7 @@ ALL = (
     "ib_ports",
     "modules",
     "host",
+    "edac",
     "network",
     "storage",
     "gpu_board",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.host import Cpu, Dmi, Host, MemoryController
+from dgxcheck.facts.host import Cpu, Dmi, Host
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Source
 from probes.asking import ask
 from probes.cpuinfo_text import cpuinfo
 from probes.meminfo_text import mem_total_kb
-from probes.plain_text import cpulist, decimal, is_decimal, line, natural
+from probes.plain_text import cpulist, decimal, line
 from probes.release_text import release
 
 _KERNEL = "/proc/sys/kernel"
 _DMI = "/sys/class/dmi/id"
-_EDAC = "/sys/devices/system/edac/mc"
 _CPU = "/sys/devices/system/cpu"
 
 
@@ -35,7 +34,6 @@ def probe(source: Source) -> Host:
         os_release=ask(source, "/etc/os-release", release),
         container=_container(source),
         vm=virtual_machine(cpu, dmi, ask(source, "/sys/hypervisor/type", line)),
-        memory_controllers=_memory_controllers(source),
         numa_balancing=ask(source, f"{_KERNEL}/numa_balancing", decimal),
         cpufreq_driver=ask(source, f"{_CPU}/cpu0/cpufreq/scaling_driver", line),
         cpufreq_governor=ask(source, f"{_CPU}/cpu0/cpufreq/scaling_governor", line),
@@ -77,23 +75,4 @@ def _dmi(source: Source) -> Dmi:
         bios_vendor=ask(source, f"{_DMI}/bios_vendor", line),
         bios_version=ask(source, f"{_DMI}/bios_version", line),
         bios_date=ask(source, f"{_DMI}/bios_date", line),
-    )
-
-
-def _memory_controllers(source: Source) -> tuple[MemoryController, ...] | Missing:
-    names = source.names(_EDAC)
-    if isinstance(names, Missing):
-        return names
-    found = sorted((name for name in names if name.startswith("mc") and is_decimal(name[2:])), key=natural)
-    return tuple(_memory_controller(source, name) for name in found)
-
-
-def _memory_controller(source: Source, name: str) -> MemoryController:
-    base = f"{_EDAC}/{name}"
-    return MemoryController(
-        name=name,
-        mc_name=ask(source, f"{base}/mc_name", line),
-        corrected=ask(source, f"{base}/ce_count", decimal),
-        uncorrected=ask(source, f"{base}/ue_count", decimal),
-        size_mb=ask(source, f"{base}/size_mb", decimal),
     )

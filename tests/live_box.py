@@ -163,19 +163,19 @@ def write_tree(lines: Lines, root: Path) -> None:
                 (path.parent / str(target)).mkdir(parents=True, exist_ok=True)
     for line, group in lines.items():
         directory = root / line[1:]
-        for name, text in values(group, "text").items():
-            _file(directory / name, str(text).encode())
+        for name, content in values(group, "text").items():
+            _file(directory / name, str(content).encode())
         for name, rows in values(group, "data").items():
             _file(directory / name, from_rows(rows) or b"")
         for name in (name for name, yes in values(group, "opens").items() if yes is True):
             _file(directory / name, b"")
     for line, group in lines.items():
         names = group.get("names")
-        for name in names if line.startswith("/") and isinstance(names, list) else ():
-            if not os.path.lexists(root / line[1:] / str(name)):
-                (root / line[1:] / str(name)).mkdir(parents=True)
-        if isinstance(names, list):
+        if line.startswith("/") and isinstance(names, list):
             (root / line[1:]).mkdir(parents=True, exist_ok=True)
+            for entry in (root / line[1:] / str(name) for name in names):
+                if not os.path.lexists(entry):
+                    entry.mkdir()
     _file(root / "usr/share/misc/pci.ids", pci_ids(lines).encode())
 
 

@@ -260,6 +260,14 @@ def test_a_recording_of_nothing_is_shown_and_says_so(tmp_path: Path, capsys: pyt
         assert done.err == ""
 
 
+@pytest.mark.parametrize("argv", [("-m",), ("-mp",)])
+def test_a_pci_tree_that_cannot_be_read_makes_the_answer_incomplete(
+    argv: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = save(tmp_path / "box.json", {"/sys/bus/pci/devices": {"names": {"missing": "denied"}}})
+    assert run(capsys, "topo", *argv, "--from", str(path)).code == 3
+
+
 @pytest.mark.parametrize(
     ("argv", "due"),
     [

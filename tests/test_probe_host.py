@@ -7,9 +7,10 @@ from fake_source import FakeSource
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.host import Cpu, MemoryController
+from dgxcheck.facts.edac import MemoryController
+from dgxcheck.facts.host import Cpu
 from dgxcheck.reading import Gap, Missing
-from probes import cpuinfo_text, host, release_text
+from probes import cpuinfo_text, edac, host, release_text
 
 MODEL = "Intel(R) Xeon(R) CPU E5-2698 v4 @ 2.20GHz"
 
@@ -96,7 +97,7 @@ def test_a_dgx() -> None:
     assert got.dmi.product_version == Missing(Gap.ABSENT, "/sys/class/dmi/id/product_version", "empty")
     assert (got.container, got.vm) == (None, None)
     assert isinstance(got.dgx_release, Missing)
-    controllers = got.memory_controllers
+    controllers = edac.probe(FakeSource(files))
     assert not isinstance(controllers, Missing)
     assert [each.name for each in controllers] == ["mc2", "mc10"]
     assert controllers[0] == MemoryController(
@@ -113,7 +114,7 @@ def test_nothing_there_is_missing_everywhere_and_no_virtual_machine_is_claimed()
     assert isinstance(got.cpu, Missing)
     assert isinstance(got.vm, Missing)
     assert got.container is None
-    assert isinstance(got.memory_controllers, Missing)
+    assert isinstance(edac.probe(FakeSource({})), Missing)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from dgxcheck.workers.files_plan import PORTS, device_of, driver_backed, togethe
 
 IB = "/sys/class/infiniband"
 RATE = f"text {IB}/mlx5_%d/ports/1/rate"
-ABSENT: Json = {"missing": "absent"}
 
 
 @pytest.fixture(autouse=True)
@@ -76,17 +75,21 @@ def told(gap: Json) -> str:
     return str(gap["detail"])
 
 
+def absent(answer: Json) -> bool:
+    return isinstance(answer, dict) and answer["missing"] == "absent"
+
+
 def test_every_kind_of_question_is_answered(stage: Callable[..., FilesStage]) -> None:
     files = stage()
     assert files.ask(RATE % 1) == "100 Gb/sec (4X EDR)\n"
     assert files.ask(f"text {IB}/mlx5_1/ports/2/counters/symbol_error") == "2\n"
-    assert files.ask(f"text {IB}/mlx5_1/ports/1/lid") == ABSENT
-    assert files.ask(f"text {IB}/mlx5_9/ports/1/rate") == ABSENT
+    assert absent(files.ask(f"text {IB}/mlx5_1/ports/1/lid"))
+    assert absent(files.ask(f"text {IB}/mlx5_9/ports/1/rate"))
     assert files.ask("text /proc/driver/nvidia/version") == "NVRM version: x\n"
-    assert files.ask("text /proc/driver/nvidia/params") == {"missing": "absent", "detail": ""}
+    assert absent(files.ask("text /proc/driver/nvidia/params"))
     assert files.ask("data /sys/bus/pci/devices/0000:06:00.0/config") == "de10"
     assert files.ask("opens /dev/nvidia0") is True
-    assert files.ask("opens /dev/nvidia1") == {"missing": "absent", "detail": ""}
+    assert absent(files.ask("opens /dev/nvidia1"))
 
 
 def test_a_file_of_a_port_that_no_pattern_holds_is_asked_for_itself(
@@ -124,40 +127,39 @@ def hang(monkeypatch: pytest.MonkeyPatch, slow_open: Path) -> Callable[[str], No
 
 def test_one_hca_hangs_and_the_others_answer(stage: Callable[..., FilesStage], hang: Callable[[str], None]) -> None:
     hang("mlx5_1/ports/1/rate")
-    files = stage(2)
+    files = stage(4)
     before = time.monotonic()
     assert files.ask(RATE % 0) == files.ask(RATE % 2) == "100 Gb/sec (4X EDR)\n"
     assert files.ask(f"text {IB}/mlx5_2/ports/1/counters/symbol_error") == "1\n"
-    assert told(files.ask(RATE % 1)) == "no answer for 0.5 s"
+    assert told(files.ask(RATE % 1)) == "no answer for 1 s"
     assert files.ask(f"text {IB}/mlx5_1/ports/1/state") == "4: ACTIVE\n"  # it was asked before
-    given_up = f"given up after {RATE % 1}: no answer for 0.5 s"
+    given_up = f"given up after {RATE % 1}: no answer for 1 s"
     for left in ("1/counters/symbol_error", "2/rate", "2/hw_counters/lifespan"):
-        answer = files.ask(f"text {IB}/mlx5_1/ports/{left}")
-        assert answer == "100 Gb/sec (4X EDR)\n" or told(answer) == given_up, left
-    assert told(files.ask(f"text {IB}/mlx5_1/ports/1/counters/symbol_error")) == given_up
-    assert files.ask(f"text {IB}/mlx5_0/ports/1/lid") == ABSENT
-    assert time.monotonic() - before < 2
+        assert told(files.ask(f"text {IB}/mlx5_1/ports/{left}")) == given_up, left
+    assert absent(files.ask(f"text {IB}/mlx5_0/ports/1/lid"))
+    assert time.monotonic() - before < 3
 
 
 def test_all_hcas_hang_and_other_drivers_answer(stage: Callable[..., FilesStage], hang: Callable[[str], None]) -> None:
     hang("/ports/1/rate")
-    files = stage(4)
+    files = stage(6)
     before = time.monotonic()
-    assert [told(files.ask(RATE % hca)) for hca in range(3)] == ["no answer for 1 s"] * 3
-    assert time.monotonic() - before < 4.5
+    assert [told(files.ask(RATE % hca)) for hca in range(3)] == ["no answer for 1.5 s"] * 3
+    assert time.monotonic() - before < 6
     assert files.ask("text /proc/driver/nvidia/version") == "NVRM version: x\n"
 
 
 def test_the_deadline_is_for_all_of_them(stage: Callable[..., FilesStage], hang: Callable[[str], None]) -> None:
     hang("/ports/1/rate")
-    files = stage(1)
-    files.spent = 0.4  # waited for NVML
+    files = stage(4)
+    files.spent = 1.5  # waited for NVML
     before = time.monotonic()
     gaps = [told(files.ask(RATE % hca)) for hca in range(3)]
     rest = told(files.ask("text /proc/driver/nvidia/version"))
-    assert time.monotonic() - before < 1
-    assert gaps[0] == "no answer for 0.25 s"
-    assert gaps[-1] == rest == "not asked within the deadline of 1 s"
+    assert 2.4 < time.monotonic() - before < 3
+    assert gaps[0] == "no answer for 1 s"
+    assert gaps[-1].endswith("within the deadline of 4 s")
+    assert rest == "not asked within the deadline of 4 s"
 
 
 def test_a_single_file_that_hangs_is_asked_once(stage: Callable[..., FilesStage], hang: Callable[[str], None]) -> None:
@@ -174,9 +176,9 @@ def test_a_worker_that_dies_at_once_is_no_absent_file(
     stage: Callable[..., FilesStage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "MODULE", "no_such_module")
-    stage = stage()
-    assert told(stage.ask(RATE % 0)) == "died: exit 1"
-    assert told(stage.ask("text /proc/driver/nvidia/version")) == "died: exit 1"
+    ended = stage()
+    assert told(ended.ask(RATE % 0)) == "died: exit 1"
+    assert told(ended.ask("text /proc/driver/nvidia/version")) == "died: exit 1"
 
 
 def test_one_that_cannot_be_killed_is_noted_and_the_next_run_starts_none(
@@ -184,17 +186,17 @@ def test_one_that_cannot_be_killed_is_noted_and_the_next_run_starts_none(
 ) -> None:
     hang("mlx5_1/ports/1/rate")
     pids: list[int] = []
-    first = FilesStage(str(tree), 2, pids.append)
+    first = FilesStage(str(tree), 4, pids.append)
     before = time.monotonic()
     assert first.ask(RATE % 2) == "100 Gb/sec (4X EDR)\n"
     first.stop()
-    assert time.monotonic() - before < 2
-    second = FilesStage(str(tree), 2)
+    assert time.monotonic() - before < 3
+    second = FilesStage(str(tree), 4)
     for question in (RATE % 0, "text /proc/driver/nvidia/version", "opens /dev/nvidia0"):
         assert told(second.ask(question)).startswith(f"an earlier worker (pid {pids[0]}) has been stuck in the driver")
     os.kill(pids[0], 9)
     os.waitpid(pids[0], 0)
-    third = FilesStage(str(tree), 2)
+    third = FilesStage(str(tree), 4)
     assert third.ask(RATE % 0) == "100 Gb/sec (4X EDR)\n"
     third.stop()
 

@@ -124,7 +124,8 @@ def test_a_child_holds_nothing_of_the_callers(start: Start, tmp_path: Path) -> N
         os.set_inheritable(file.fileno(), True)
         worker = start(["ask", "b"], ["hang"])
         hangs(worker)
-        held = {int(name): os.readlink(f"/proc/{worker.pid}/fd/{name}") for name in os.listdir(f"/proc/{worker.pid}/fd")}
+        folder = f"/proc/{worker.pid}/fd"
+        held = {int(name): os.readlink(f"{folder}/{name}") for name in os.listdir(folder)}
     ours = {os.readlink(f"/proc/self/fd/{name}") for name in (worker.fd, worker._plan_fd)}
     assert held.keys() == {0, 1, 2}
     assert {held[0], held[1]} == ours
@@ -182,7 +183,8 @@ def test_a_caller_that_ignores_its_children(monkeypatch: pytest.MonkeyPatch) -> 
     """Some daemons leave SIGCHLD ignored to what they start: the kernel reaps, and nobody learns how a child ended."""
     monkeypatch.setenv("WORKER_DOUBLE", json.dumps({"*": [["ask", "b"], ["die", "SIGSEGV"]]}))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(Path(__file__).parent), os.getcwd())))
-    ran = subprocess.run((sys.executable, "-c", SIGCHLD_IGNORED), capture_output=True, text=True, timeout=20, check=False)
+    command = (sys.executable, "-c", SIGCHLD_IGNORED)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     assert (ran.stdout, ran.stderr) == ("died\n", "")
 
 

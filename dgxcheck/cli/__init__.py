@@ -77,6 +77,9 @@ def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> in
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except click.UsageError as error:
+        where = f"; see '{error.ctx.command_path} -h'" if error.ctx is not None else ""
+        return _refuse(error.format_message().rstrip(".") + where)
     except click.ClickException as error:
         return _refuse(error.format_message())
     except BadInput as error:

@@ -29,7 +29,8 @@ def _one(devices: Sequence[Device], word: str, kind: str) -> Device:
         if wanted is not None and found.bdf is not None and _bdf(found.bdf) == wanted:
             return found
     known = ", ".join(f"{found.name} ({found.bdf})" if found.bdf else found.name for found in devices)
-    raise BadInput(f"no {kind} {word!r} here; give an index, a bus id or a UUID of {known or 'none, there is none'}")
+    hint = f"give an index, a bus id or a UUID of {known}" if known else "there is none at all"
+    raise BadInput(f"no {kind} {word!r} here; {hint}")
 
 
 def _bdf(word: str) -> tuple[int, int, int, int] | None:

@@ -44,7 +44,7 @@ def _matrix(asked: Asked) -> Known:
     from dgxcheck.output import nvlink_graph
 
     topology = asked.topology
-    complete = _pci_known(topology) and all(link.nvlinks is not None for link in topology.links)
+    complete = _known(asked) and all(link.nvlinks is not None for link in topology.links)
     if asked.form == "nvidia-smi":
         return _smi(asked, False), complete
     remarks = [*nvlink_graph.text(topology), *_origin(asked.source)]
@@ -57,10 +57,10 @@ def _matrix(asked: Asked) -> Known:
 def _matrix_pci(asked: Asked) -> Known:
     remarks = _origin(asked.source)
     if asked.form == "nvidia-smi":
-        return _smi(asked, True), _pci_known(asked.topology)
+        return _smi(asked, True), _known(asked)
     return asked.either(
         lambda: topo_text.matrix(asked.topology, True, asked.labels, asked.width, remarks), dict
-    ), _pci_known(asked.topology)
+    ), _known(asked)
 
 
 def _smi(asked: Asked, pci_only: bool) -> str:
@@ -202,8 +202,11 @@ def _distinct(devices: tuple[Device, ...], needs: str) -> None:
         raise click.UsageError(f"{needs}, not {devices[0].name} twice")
 
 
-def _pci_known(topology: Topology) -> bool:
-    return all(link.pci is not None for link in topology.links)
+def _known(asked: Asked) -> bool:
+    """Is every PCI path known, and every GPU? That there is no NVML, here or in a tree of files, is an answer too."""
+    nvml = asked.box.gpu
+    silent = isinstance(nvml, Missing) and nvml.gap not in (Gap.ABSENT, Gap.UNRECORDED)
+    return not silent and not isinstance(asked.box.pci, Missing) and all(link.pci for link in asked.topology.links)
 
 
 def _origin(source: Source) -> list[str]:

@@ -34,16 +34,6 @@ class Dmi(Record):
     bios_date: str | Missing
 
 
-class MemoryController(Record):
-    """One ``/sys/devices/system/edac/mc/mcN``; counts since the driver was loaded."""
-
-    name: str
-    mc_name: str | Missing
-    corrected: int | Missing
-    uncorrected: int | Missing
-    size_mb: int | Missing
-
-
 class Host(Record):
     """The machine that the GPUs are in."""
 
@@ -63,7 +53,6 @@ class Host(Record):
     """``docker``, ``podman``, ``lxc``, ...; None outside of containers."""
     vm: str | Missing | None
     """The hypervisor's or the DMI vendor's name; None on bare metal."""
-    memory_controllers: tuple[MemoryController, ...] | Missing
     numa_balancing: int | Missing
     """0 off, 1 on, 2 and 3 with memory tiering."""
     cpufreq_driver: str | Missing

@@ -15,8 +15,8 @@ LEGEND = {
     "PXB": "several PCIe bridges, but no host bridge, lie between",
     "PHB": "a PCIe host bridge lies between, usually the CPU",
     "NODE": "two host bridges of the same NUMA node lie between",
-    "SOC": "the interconnect between NUMA nodes lies between (QPI, UPI ..); newer tools print SYS",
-    "SYS": "the interconnect between NUMA nodes lies between (QPI, UPI ..); older tools print SOC",
+    "SOC": "the interconnect between NUMA nodes lies between; newer tools print SYS",
+    "SYS": "the interconnect between NUMA nodes lies between; older tools print SOC",
     "?": "not known, for the reason given below",
 }
 

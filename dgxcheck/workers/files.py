@@ -8,7 +8,7 @@ import time
 from dgxcheck.reading import Gap, Json
 from dgxcheck.workers import left_behind
 from dgxcheck.workers.files_plan import device_of, together
-from dgxcheck.workers.nvml import silence_limit
+from dgxcheck.workers.nvml import init_limit, silence_limit
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import Killer, Worker, bury, next_event
 
@@ -76,13 +76,12 @@ class FilesStage:
         return None
 
     def _answered(self, worker: Worker, ends: float) -> bool:
-        limit = silence_limit(self.deadline)
-        in_time = next_event([worker], lambda _: limit, ends) is not None
+        in_time = next_event([worker], self._silence, ends) is not None
         self._answers.update(worker.answers)
         worker.answers.clear()
         if worker.ended == "done":
             return True
-        trouble = worker.ended or f"no answer for {limit:.3g} s"
+        trouble = worker.ended or f"no answer for {self._silence(worker):.3g} s"
         if not in_time:
             trouble = f"not answered within the deadline of {self.deadline:g} s"
         asked = worker.pending
@@ -93,6 +92,9 @@ class FilesStage:
             self._refusal = trouble
         self._end(worker, hung=worker.ended is None)
         return False
+
+    def _silence(self, worker: Worker) -> float:
+        return silence_limit(self.deadline) if worker.spoke else init_limit(self.deadline)
 
     def _too_many(self) -> str | None:
         return "too many driver-backed files hung before this one" if len(self._hung) >= MOST_TROUBLES else None

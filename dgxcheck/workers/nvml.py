@@ -110,8 +110,8 @@ class NvmlStage:
         self._stopped.append(worker)
 
     def _silence(self, worker: Worker) -> float:
-        starting = worker.pending is None and not worker.answers
-        return init_limit(self.deadline) if starting or worker.pending == INIT else silence_limit(self.deadline)
+        starting = not worker.spoke or worker.pending == INIT
+        return init_limit(self.deadline) if starting else silence_limit(self.deadline)
 
     def _heard(self, worker: Worker) -> None:
         units = self._running.pop(worker)

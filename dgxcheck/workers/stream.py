@@ -30,6 +30,7 @@ class Worker:
         """Key to JSON text, all that was answered."""
         self.pending: str | None = None
         """The question that was asked last and is not answered."""
+        self.spoke = False
         self.heard = time.monotonic()
         self.ended: str | None = None
         """None while it speaks; then ``done``, or what became of it (``died: SIGSEGV``)."""
@@ -100,6 +101,7 @@ class Worker:
 
     def _take(self, chunk: bytes) -> None:
         self.heard = time.monotonic()
+        self.spoke = True
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             key, tab, value = line.decode("utf-8", "replace").partition("\t")
