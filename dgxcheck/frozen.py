@@ -6,17 +6,17 @@ Type checkers see an ordinary ``@dataclass(frozen=True, slots=True, kw_only=True
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
+TYPE_CHECKING = False  # as typing has it; workers start without that module
 if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
     from typing_extensions import dataclass_transform
+
+    R = TypeVar("R", bound="Record")
 else:
 
     def dataclass_transform(**_: bool) -> Any:
         return lambda cls: cls
-
-
-R = TypeVar("R", bound="Record")
 
 
 class _Slotted(type):

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import errno
 from enum import Enum
-from typing import Union
 
 from dgxcheck.frozen import Record
 
-Json = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+else:
+    Json = object
 
 
 class Gap(str, Enum):

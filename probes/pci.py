@@ -7,7 +7,7 @@ from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Source
 from probes.asking import ask
 from probes.link_text import link_gen, link_width
-from probes.pci_tree import DEVICES, NVIDIA, Path, class_codes, path_of, with_bridges
+from probes.pci_tree import DEVICES, NVIDIA, Path, behind_infiniband, class_codes, path_of, with_bridges
 from probes.plain_text import cpulist, hexadecimal, signed
 
 _ENDS = frozenset((0x01, 0x02, 0x03, 0x0B, 0x12))  # storage, network, display, processor, accelerator
@@ -19,11 +19,14 @@ def probe(source: Source) -> tuple[PciFunction, ...] | Missing:
     codes = class_codes(source)
     if isinstance(codes, Missing):
         return codes
+    hcas = behind_infiniband(source)
     vendors: dict[str, int | Missing] = {}
     for bdf, code in codes.items():
-        if isinstance(code, Missing) or code >> 16 in _ENDS or code >> 8 == _OTHER_BRIDGE:
+        if isinstance(code, Missing) or code >> 16 in _ENDS or code >> 8 == _OTHER_BRIDGE or bdf in hcas:
             vendors[bdf] = ask(source, f"{DEVICES}/{bdf}/vendor", hexadecimal)
-    ends = {bdf: path_of(source, bdf) for bdf, vendor in vendors.items() if _wanted(codes[bdf], vendor)}
+    ends = {
+        bdf: path_of(source, bdf) for bdf, vendor in vendors.items() if bdf in hcas or _wanted(codes[bdf], vendor)
+    }
     paths = with_bridges(ends)
     order = [bdf for bdf in codes if bdf in paths] + [bdf for bdf in paths if bdf not in codes]
     return tuple(_function(source, bdf, paths[bdf], codes.get(bdf), vendors.get(bdf)) for bdf in order)

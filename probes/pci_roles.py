@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from dgxcheck.reading import Missing
 from dgxcheck.source.protocol import Source
 from probes.asking import ask
-from probes.pci_tree import DEVICES, NVIDIA, Path, class_codes, function_behind, path_of, with_bridges
+from probes.pci_tree import DEVICES, NVIDIA, Path, behind_infiniband, class_codes, path_of, with_bridges
 from probes.plain_text import hexadecimal
 
-INFINIBAND = "/sys/class/infiniband"
 _DISPLAY = 0x03  # a GPU is 0x030200, or 0x030000 where it has display outputs (DGX Station)
 _OTHER_BRIDGE = 0x0680
 _INFINIBAND_CONTROLLER = 0x0207
@@ -42,7 +41,7 @@ def roles(source: Source) -> Roles | Missing:
     codes = class_codes(source)
     if isinstance(codes, Missing):
         return codes
-    behind = _behind_infiniband(source)
+    behind = behind_infiniband(source)
     gpus: list[str] = []
     nvswitches: list[str] = []
     hcas: list[str] = []
@@ -64,11 +63,3 @@ def roles(source: Source) -> Roles | Missing:
 def _is_nvidia(source: Source, bdf: str) -> bool:
     vendor = ask(source, f"{DEVICES}/{bdf}/vendor", hexadecimal)
     return not isinstance(vendor, Missing) and vendor == NVIDIA
-
-
-def _behind_infiniband(source: Source) -> set[str]:
-    names = source.names(INFINIBAND)
-    if isinstance(names, Missing):
-        return set()
-    found = (function_behind(source, f"{INFINIBAND}/{name}/device") for name in names)
-    return {bdf for bdf in found if not isinstance(bdf, Missing)}

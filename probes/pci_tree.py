@@ -9,6 +9,7 @@ from probes.bdf_text import is_bdf, is_root_bus
 from probes.plain_text import garbled, hexadecimal
 
 DEVICES = "/sys/bus/pci/devices"
+INFINIBAND = "/sys/class/infiniband"
 NVIDIA = 0x10DE
 Path = tuple[str, ...]
 
@@ -67,3 +68,12 @@ def function_behind(source: Source, where: str) -> str | Missing:
     own = source.link(where.rpartition("/")[0])
     names = [] if isinstance(own, Missing) else [part for part in own.split("/") if is_bdf(part)]
     return names[-1] if names else Missing(Gap.ABSENT, where, f"not a PCI function: {target[:80]}")
+
+
+def behind_infiniband(source: Source) -> set[str]:
+    """The functions behind ``/sys/class/infiniband``, whatever their class: QLogic's has that of a serial bus."""
+    names = source.names(INFINIBAND)
+    if isinstance(names, Missing):
+        return set()
+    found = (function_behind(source, f"{INFINIBAND}/{name}/device") for name in names)
+    return {bdf for bdf in found if not isinstance(bdf, Missing)}

@@ -21,14 +21,8 @@ from dgxcheck.workers import nvml_calls
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 BOXES = sorted(path.stem for path in FIXTURES.glob("*.json"))
-CHILD = """
-import os, sys
-from dgxcheck.__main__ import _early
-stage = _early(sys.argv[2:])
-from dgxcheck.cli import main
-os._exit(main(sys.argv[2:], stage, sys.argv[1]))
-"""
-"""What ``dgxcheck.__main__.run`` does, over another root."""
+CHILD = "import sys; root = sys.argv.pop(1); from dgxcheck.__main__ import run; run(root)"
+"""The installed command over another root."""
 
 
 class Ran(NamedTuple):

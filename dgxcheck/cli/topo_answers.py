@@ -9,6 +9,7 @@ import click
 
 from dgxcheck.frozen import Record
 from dgxcheck.output import topo_text
+from dgxcheck.output.plain import visible
 from dgxcheck.reading import Gap, Json, Missing
 from dgxcheck.source.protocol import Source
 from dgxcheck.survey import Snapshot
@@ -75,7 +76,7 @@ def _p2p(asked: Asked) -> Known:
     capability = CAPABILITIES[asked.value]
     statuses = asked.box.p2p
     if isinstance(statuses, Missing):
-        text = f"Peer-to-peer status is not known: {statuses}\n"
+        text = f"Peer-to-peer status is not known: {visible(str(statuses))}\n"
         return asked.either(lambda: text, lambda: {"p2p": None, "p2p_reason": str(statuses)}), False
     complete = not any(isinstance(getattr(each, capability), Missing) for each in statuses)
     return asked.either(
@@ -213,8 +214,8 @@ def _origin(source: Source) -> list[str]:
     """A recording that was not taken from hardware says so wherever it is shown."""
     origin = source.origin
     if origin.provenance == "reconstructed":
-        return [f"Source: recording {origin.name}, reconstructed from published facts."]
-    return [f"Source: {origin.kind} {origin.name}."] if origin.kind != "live" else []
+        return [f"Source: recording {visible(origin.name)}, reconstructed from published facts."]
+    return [f"Source: {origin.kind} {visible(origin.name)}."] if origin.kind != "live" else []
 
 
 ANSWERS: dict[str, Callable[[Asked], Known]] = {

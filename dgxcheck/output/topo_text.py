@@ -30,7 +30,8 @@ def cell(link: Link, pci_only: bool, labels: str) -> str:
 def matrix(topology: Topology, pci_only: bool, labels: str, width: int | None, remarks: Sequence[str]) -> str:
     """The whole answer to ``topo -m``; ``width`` None keeps every column, ``remarks`` go below the legend."""
     if not topology.devices:
-        return lines(["No NVIDIA GPU and no InfiniBand device is known on this machine.", *topology.notes])
+        nothing = "No NVIDIA GPU and no InfiniBand device is known on this machine."
+        return lines([nothing, *map(visible, topology.notes)])
     names = row_names(topology, numbered_nics=False)
     headline, notes = _headline(topology)
     table = _tables(topology, names, pci_only, labels, width)

@@ -30,7 +30,7 @@ def tree(topology: Topology, names: Mapping[str, str]) -> str:
         said.append(f"{visible(root)}{_node(topology, branch)}")
         _grow(said, topology, names, hops, branch, "")
     lost = [function.bdf for function in topology.functions.values() if isinstance(function.path, Missing)]
-    said += [f"{visible(bdf)}  path not known: {topology.functions[bdf].path}" for bdf in lost]
+    said += [f"{visible(bdf)}  path not known: {visible(str(topology.functions[bdf].path))}" for bdf in lost]
     said += [f"{visible(gpu.name)}  not on the PCI tree" for gpu in topology.devices if gpu.function is None]
     return lines([*(said or ["No PCI function of interest is known here."]), *_summary(hops)])
 

@@ -37,6 +37,8 @@ class LiveSource:
         self._nvml = nvml_stage or NvmlStage(groups, deadline)
         self._nvml.deadline = deadline
         self._files = FilesStage(self._root, deadline)
+        if "counters" in groups:  # who asks for NVML's counters asks for those of files too
+            self._files.start()
         self._ids = PciIds(self._root)
         self._texts: dict[str, str | Missing] = {}
         self._next: LiveSource | None = None

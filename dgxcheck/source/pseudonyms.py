@@ -78,6 +78,7 @@ class _Replacer:
     def __init__(self, key: bytes, host: str) -> None:
         self._key = key
         self._host = host
+        self._known: dict[str, str] = {}
         short = host.partition(".")[0]
         telling = len(short) > 1 and not short.isdecimal()
         named = rf"(?i:\b{re.escape(short)}(?:\.[\w.-]+)?)\b" if telling else "(?!)"
@@ -88,7 +89,8 @@ class _Replacer:
     def lines(self, lines: Lines) -> Lines:
         new: Lines = {}
         for key, fact in sorted(flatten(lines).items()):
-            insert(new, self._names(key), self._fact(key, fact))
+            named = self._names(key) if "/sys/class/net/" in key else key
+            insert(new, named, self._fact(key, fact))
         return new
 
     def _fact(self, key: str, fact: Json) -> Json:
@@ -98,7 +100,7 @@ class _Replacer:
             names = [self._names(name) for name in fact if isinstance(name, str)]
             return [*sorted(names)] if len(names) == len(fact) else fact
         if isinstance(fact, dict) and "missing" in fact and isinstance(fact.get("detail"), str):
-            return fact | {"detail": self._plain.sub(self._match, str(fact["detail"]))}
+            return fact | {"detail": self._free(str(fact["detail"]))}
         if isinstance(fact, dict) and key.startswith(_FABRIC) and isinstance(fact.get("clusterUuid"), str):
             return fact | {"clusterUuid": self.identity(str(fact["clusterUuid"]))}
         return fact
@@ -115,8 +117,14 @@ class _Replacer:
         if key == _BUILDER:
             return self._builder.sub(self._host_name(self._host), text)
         if key.startswith("link "):
-            return self._plain.sub(self._match, text)
+            return self._free(text)
         return self._with_host.sub(self._match, text) if _WITHIN.fullmatch(key) else text
+
+    def _free(self, text: str) -> str:
+        """Free text that names no host; the same few texts come a thousand times."""
+        if text not in self._known:
+            self._known[text] = self._plain.sub(self._match, text)
+        return self._known[text]
 
     def _names(self, text: str) -> str:
         return _MAC_IN_NAME.sub(lambda match: match[1] + self.identity(match[2]), text)

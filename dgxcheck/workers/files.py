@@ -35,6 +35,11 @@ class FilesStage:
         self._refusal: str | None = None
         """Why no worker is started any more."""
 
+    def start(self) -> None:
+        """Start the worker before the first question, where there will be one: it is ready by then."""
+        if self._worker is None and left_behind.stuck(MODULE) is None:
+            self._worker = Worker(MODULE, killer=self._killer)
+
     def ask(self, question: str) -> Json:
         """The JSON value of ``text PATH``, ``data PATH`` (hexadecimal) or ``opens PATH``; a gap as an object."""
         if question not in self._answers:

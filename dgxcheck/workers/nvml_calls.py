@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from ctypes import ArgumentError, Array, Structure, byref, c_uint, c_ulonglong
 from functools import partial
-from typing import Any
 
 import pynvml
 
 from dgxcheck.reading import Gap, Missing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CPU_WORDS, NODE_WORDS = 128, 16  # room for 8192 CPUs and 1024 NUMA nodes, the most that kernels are built for
 MOST_PROCESSES = 64 * 16 * 16

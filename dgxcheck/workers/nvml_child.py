@@ -2,6 +2,7 @@
 
 The plan is one line of JSON on stdin: ``groups`` of ``nvml_plan``; ``units`` (``system``, GPU indexes, ``pairs``; null
 for all); ``known`` answers by key, which are used but not asked again; ``avoid``, GPU indexes to leave out of pairs.
+A worker whose parent was killed ends with its next answer, or as soon as the driver lets it go.
 """
 
 from __future__ import annotations
@@ -9,9 +10,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+from types import ModuleType
+
+
+class _Util(ModuleType):
+    """What pynvml imports of ``ctypes.util`` and calls on Windows alone; the real one drags half of the library in."""
+
+    find_library = None
 
 
 def main() -> None:
+    sys.modules.setdefault("ctypes.util", _Util("ctypes.util"))
     try:
         from dgxcheck.workers.nvml_walk import walk
     except ImportError as error:

@@ -10,10 +10,11 @@ pair of GPUs. ``nvmlInit``, ``nvmlDeviceGetCount`` and ``nvmlDeviceGetHandleByIn
 from __future__ import annotations
 
 from itertools import product
-from typing import NamedTuple
+
+from dgxcheck.frozen import Record
 
 
-class Call(NamedTuple):
+class Call(Record, kw_only=False):
     """One NVML function with its arguments, asked once per subject of its scope."""
 
     function: str
@@ -25,7 +26,7 @@ def _each(function: str, *ranges: range | tuple[int, ...], scope: str = "gpu") -
     return tuple(Call(function, args, scope) for args in product(*ranges))
 
 
-MOST_GPUS = 256  # far above what a driver takes; a garbled count must not become that many questions
+MOST_GPUS = 256  # far above what a driver takes; a garbled count must not become that many questions and children
 NVLINK_MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS of R610; older drivers answer InvalidArgument beyond their own
 CLOCKS = range(4)  # graphics, SM, memory, video
 ECC_TYPES = range(2)  # corrected, uncorrected

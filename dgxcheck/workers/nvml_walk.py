@@ -6,14 +6,16 @@ import json
 import os
 from collections.abc import Callable
 from itertools import combinations, permutations, product
-from typing import Any
 
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.workers import nvml_calls as calls
 from dgxcheck.workers.nvml_plan import GROUPS, MOST_GPUS, NVLINK_MAX_LINKS, Call
 
-Gpu = tuple[str, Any]
-"""bdf and handle"""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Gpu = tuple[str, Any]  # bdf and handle
 
 
 class Teller:
@@ -73,7 +75,7 @@ def _walk(teller: Teller, plan: dict[str, Any]) -> None:
     if is_gap(teller.ask("nvml nvmlInit", calls.init)):
         return
     count = teller.ask("nvml nvmlDeviceGetCount", lambda: calls.call("nvmlDeviceGetCount", (), ()))
-    indexes = range(min(count, MOST_GPUS)) if isinstance(count, int) else range(0)
+    indexes = range(count) if isinstance(count, int) and count <= MOST_GPUS else range(0)
     units = plan["units"] if plan["units"] is not None else ["system", *indexes, "pairs"]
     needed = [i for i in indexes if i in units or ("pairs" in units and i not in plan["avoid"])]
     gpus = {index: gpu for index in needed if (gpu := teller.gpu(index))}
@@ -104,7 +106,7 @@ def _ask_pairs(teller: Teller, call: Call, gpus: list[Gpu]) -> None:
 
 
 def _ask_gpu(teller: Teller, call: Call, bdf: str, handle: Any) -> None:
-    function, args, scope = call
+    function, args, scope = call.function, call.args, call.scope
     if scope == "gpu":
         _ask(teller, function, bdf, (handle,), *args)
     elif scope == "position":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 # Paths come as an argument, and -I -S leave out the caller's directory, .pth hooks and PYTHON* settings
 _BOOT = """\
-import os, sys
+import gc, os, sys
+gc.disable()
 for name in os.listdir("/proc/self/fd"):
     try:
         int(name) > 2 and os.close(int(name))
@@ -56,18 +56,22 @@ def _search_path() -> list[str]:
 
 def kill(pid: int) -> None:
     """SIGKILL to the worker's group; a worker that is gone already is fine."""
+    from signal import SIGKILL
+
     try:
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(pid, SIGKILL)
     except ProcessLookupError:
         return
 
 
 def exit_text(status: int) -> str:
     """How a waited-for child ended: ``exit 1`` or ``SIGSEGV``."""
+    from signal import Signals
+
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         return f"exit {code}"
     try:
-        return signal.Signals(-code).name
+        return Signals(-code).name
     except ValueError:
         return f"signal {-code}"

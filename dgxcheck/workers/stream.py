@@ -21,7 +21,7 @@ LEAVING = 30.0
 class Worker:
     """One child process and what it has said so far."""
 
-    def __init__(self, module: str, plan: str, killer: Killer = kill) -> None:
+    def __init__(self, module: str, plan: str | None = None, killer: Killer = kill) -> None:
         self.module = module
         self._killer = killer
         self._rest = b""
@@ -41,7 +41,8 @@ class Worker:
         except OSError as error:
             self.pid = self._plan_fd = self.fd = -1
             self.ended = f"no worker could be started: {error.strerror}"
-        self.tell(plan)
+        if plan is not None:
+            self.tell(plan)
 
     def tell(self, line: str) -> None:
         """Hand the worker a line; what its pipe does not take yet follows while it is listened to."""

@@ -60,7 +60,8 @@ def full_box() -> Facts:
     gpus = (A, B)
     subjects = {"system": [""], "process": [""], "pair": [f"{A} {B}"], "ordered pair": [f"{A} {B}", f"{B} {A}"]}
     more = {"position": (0, 1), "link": (0, 1), "link up": (0, 1), "memory clock": (877,), "process": (1, 2)}
-    for function, args, scope in (call for group in GROUPS.values() for call in group):
+    for call in (call for group in GROUPS.values() for call in group):
+        function, args, scope = call.function, call.args, call.scope
         for subject in subjects.get(scope, gpus):
             line = facts.setdefault(f"nvml {function} {subject}".rstrip(), {})
             for before in more.get(scope, (None,)):

@@ -1,19 +1,9 @@
-"""Time commands in turn (A B A B ..), so that a machine that changes speed slows both: ratios of medians, with noise.
-
-    python benchmarks/interleaved.py [--rounds N]                 replay: topo -m on a recording, piped
-    python benchmarks/interleaved.py --live TREE [--rounds N]     live: topo and record over a tree, beside lspci
-
-Run it with the interpreter of an environment that holds an installed wheel. The A/A row times the first command
-against itself: ratios nearer to 1 than that are noise.
-"""
+"""Time commands in turn (A B A B ..), so that a machine that changes its speed slows all: ratios, with noise."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import resource
 import statistics
-import sys
 import time
 from typing import NamedTuple
 
@@ -60,32 +50,3 @@ def compare(commands: dict[str, list[str]], rounds: int) -> None:
             f"{label:34}{wall * 1e3:9.1f}{wall / first[0]:7.2f}{cpu * 1e3:9.1f}{cpu / first[1]:7.2f}"
             f"{rss / 1024:7.1f}{rss / first[2]:7.2f}"
         )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=31)
-    parser.add_argument("--live", metavar="TREE", help="a sysfs tree; LD_LIBRARY_PATH may hold a stand-in libnvidia-ml")
-    options = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    python = sys.executable
-    command = os.path.join(os.path.dirname(python), "dgxcheck")
-    if options.live is None:
-        commands = {
-            "python -c 'import click, json'": [python, "-c", "import click, json"],
-            "python -c pass": [python, "-c", "pass"],
-            "topo -m --from dgx-1-v100": [command, "topo", "-m", "--from", "dgx-1-v100"],
-            "topo -m --from dgx-a100": [command, "topo", "-m", "--from", "dgx-a100"],
-        }
-    else:
-        live = f"import sys; from dgxcheck.__main__ import run; sys.argv[0] = 'dgxcheck'; run(root={options.live!r})"
-        commands = {
-            "lspci -tv": ["lspci", "-tv", "-O", f"sysfs.path={options.live}/sys/bus/pci"],
-            "topo": [python, "-c", live, "topo"],
-            "record": [python, "-c", live, "record", "/dev/null"],
-        }
-    compare(commands, options.rounds)
-
-
-if __name__ == "__main__":
-    main()
