@@ -18,12 +18,17 @@ def run(root: str = "/") -> None:
     """Entry point of the console script; ``root`` is where the running machine's files are."""
     _fill_stdio()
     gc.disable()  # a run is short and holds little: collecting costs it a tenth of its time
-    stage = _early(sys.argv[1:])
-    from dgxcheck.cli import main
+    code = 3
+    try:
+        stage = _early(sys.argv[1:])
+        from dgxcheck.cli import main
 
-    code = main(sys.argv[1:], stage, root)
-    # interpreter shutdown could wait for what a sick driver holds
-    os._exit(code)
+        code = main(sys.argv[1:], stage, root)
+    except KeyboardInterrupt:
+        os.write(2, b"dgxcheck: interrupted\n")
+    finally:
+        # interpreter shutdown could wait for what a sick driver holds
+        os._exit(code)
 
 
 def _early(argv: list[str]) -> NvmlStage | None:
@@ -31,9 +36,14 @@ def _early(argv: list[str]) -> NvmlStage | None:
     plan = _PLANS.get(argv[0]) if argv else None
     if plan is None or any(word.startswith("--from") or word in ("-h", "--help") for word in argv):
         return None
+    import signal
+
     from dgxcheck.workers import nvml_plan
     from dgxcheck.workers.nvml import NvmlStage
 
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
+            signal.signal(number, signal.default_int_handler)  # as Ctrl-C: workers are ended, or noted for the next run
     groups: tuple[str, ...] = getattr(nvml_plan, plan)
     p2p = any(word.partition("=")[0] in ("-p2p", "--p2pstatus") for word in argv)
     return NvmlStage((*groups, "p2p") if p2p else groups)

@@ -43,9 +43,25 @@ class Missing(Record, kw_only=False):
         raise TypeError(f"a missing fact has no truth value: {self}")
 
     def __str__(self) -> str:
+        """For people: what was said instead, else what kind of gap it is."""
+        return self.detail or _WORDS[self.gap]
+
+    @property
+    def reason(self) -> str:
+        """For programs: the kind of gap, then what was said: ``denied: Permission denied``."""
         return f"{self.gap.value}: {self.detail}" if self.detail else self.gap.value
 
 
+_WORDS = {
+    Gap.ABSENT: "not there",
+    Gap.UNSUPPORTED: "not supported",
+    Gap.DENIED: "not permitted",
+    Gap.GARBLED: "makes no sense",
+    Gap.LOST: "the device stopped answering",
+    Gap.TIMEOUT: "no answer in time",
+    Gap.UNRECORDED: "not recorded",
+    Gap.UNASKED: "not asked",
+}
 _GAPS = {
     errno.ENOENT: Gap.ABSENT,
     errno.ENOTDIR: Gap.ABSENT,
@@ -59,6 +75,11 @@ _GAPS = {
     errno.EREMOTEIO: Gap.LOST,
     errno.ETIMEDOUT: Gap.TIMEOUT,
 }
+
+
+def question(function: str, subject: str = "", *args: int) -> str:
+    """How a question to NVML is spelled in keys and gaps: ``nvmlDeviceGetNvLinkState 0000:06:00.0 3``."""
+    return " ".join((function, *([subject] if subject else []), *map(str, args)))
 
 
 def missing(where: str, error: OSError) -> Missing:

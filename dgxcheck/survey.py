@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.aer import AerDevice
     from dgxcheck.facts.bars import PciBars
     from dgxcheck.facts.config_space import ConfigSpace
+    from dgxcheck.facts.device_nodes import DeviceNodes
     from dgxcheck.facts.edac import MemoryController
     from dgxcheck.facts.gpu import Nvml
     from dgxcheck.facts.gpu_affinity import GpuAffinity
@@ -70,6 +71,7 @@ class Snapshot(Record):
     edac: tuple[MemoryController, ...] | Missing = _UNASKED
     network: tuple[NetInterface, ...] | Missing = _UNASKED
     storage: Storage | Missing = _UNASKED
+    device_nodes: DeviceNodes | Missing = _UNASKED
     gpu_board: tuple[GpuBoard, ...] | Missing = _UNASKED
     gpu_pcie: tuple[GpuPcie, ...] | Missing = _UNASKED
     gpu_memory: tuple[GpuMemory, ...] | Missing = _UNASKED

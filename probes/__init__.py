@@ -1,6 +1,7 @@
 """Probes by name, in the order they run: a module each, with one function ``probe(source) -> facts``.
 
-Names, not modules: a command imports only the probes that it needs.
+Names, not modules: a command imports only the probes that it needs. Files come before NVML, which is asked meanwhile:
+a driver that takes all the time there is keeps no file from being read.
 """
 
 WIRING = ("pci", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs")
@@ -10,7 +11,9 @@ COUNTERS = ("aer", "edac", "ib_ports", "gpu_ecc", "gpu_counters", "nvlink_errors
 """What is worth asking again after a while."""
 
 ALL = (
-    *WIRING,
+    "pci",
+    "numa",
+    "infiniband",
     "pci_names",
     "numa_memory",
     "slots",
@@ -24,6 +27,10 @@ ALL = (
     "edac",
     "network",
     "storage",
+    "device_nodes",
+    "gpu",
+    "nvlink",
+    "gpu_pairs",
     "gpu_board",
     "gpu_pcie",
     "gpu_memory",

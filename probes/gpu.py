@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dgxcheck.facts.gpu import Gpu, Nvml
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.reading import Gap, Missing, question
 from dgxcheck.source.protocol import Source
 from probes.nvml_list import bdfs, count, start
-from probes.nvml_value import U32, number, question, text
+from probes.nvml_value import U32, number, text
 
 
 def probe(source: Source) -> Nvml | Missing:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import groupby
 
 from dgxcheck.facts.gpu_affinity import GpuAffinity
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.reading import Gap, Missing, question
 from dgxcheck.source.protocol import Source
 from probes.nvml_list import each
-from probes.nvml_value import garbled, numbers, question
+from probes.nvml_value import garbled, numbers
 
 MAX_WORDS = 1024  # 65536 CPUs, eight times what the kernel can be built for
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dgxcheck.facts.gpu_board import GpuBoard
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.reading import Gap, Missing, question
 from dgxcheck.source.protocol import Source
 from probes.nvml_list import each
-from probes.nvml_value import U32, flag, members, number, outputs, question, text
+from probes.nvml_value import U32, flag, members, number, outputs, text
 
 
 def probe(source: Source) -> tuple[GpuBoard, ...] | Missing:

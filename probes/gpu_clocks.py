@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dgxcheck.facts.gpu_clocks import ClockPair, Clocks, EventReasons, GpuClocks, SupportedClocks
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.reading import Gap, Missing, question
 from dgxcheck.source.protocol import Source
 from probes.nvml_list import each
-from probes.nvml_value import as_number, is_on, number, numbers, outputs, question
+from probes.nvml_value import as_number, is_on, number, numbers, outputs
 
 GRAPHICS, SM, MEMORY, VIDEO = range(4)  # nvmlClockType_t
 PSTATE_UNKNOWN = 32

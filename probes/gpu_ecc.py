@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dgxcheck.facts.gpu_ecc import EccCounts, GpuEcc, RetiredPage
-from dgxcheck.reading import Missing
+from dgxcheck.reading import Missing, question
 from dgxcheck.source.protocol import Source
 from probes.nvml_list import each
-from probes.nvml_value import as_number, flag, is_on, member, number, outputs, question, structs
+from probes.nvml_value import as_number, flag, is_on, member, number, outputs, structs
 
 CORRECTED, UNCORRECTED = 0, 1  # nvmlMemoryErrorType_t
 VOLATILE, AGGREGATE = 0, 1  # nvmlEccCounterType_t

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dgxcheck.facts.gpu_memory import GpuMemory, RowHistogram
-from dgxcheck.reading import Missing
+from dgxcheck.reading import Missing, question
 from dgxcheck.source.protocol import Source
 from probes.nvml_list import each
-from probes.nvml_value import is_on, members, outputs, question
+from probes.nvml_value import is_on, members, outputs
 
 
 def probe(source: Source) -> tuple[GpuMemory, ...] | Missing:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dgxcheck.facts.gpu_modes import Fabric, GpuModes
-from dgxcheck.reading import Missing
+from dgxcheck.facts.ids import RECOVERY_ACTION
+from dgxcheck.reading import Missing, question
 from dgxcheck.source.protocol import Source
 from probes.nvml_list import each
-from probes.nvml_value import as_text, fields, flag, is_on, member, number, outputs, question
-
-RECOVERY_ACTION = 230  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
+from probes.nvml_value import as_text, fields, flag, is_on, member, number, outputs
 
 
 def probe(source: Source) -> tuple[GpuModes, ...] | Missing:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import combinations
 
 from dgxcheck.facts.nvlink import GpuPair
-from dgxcheck.reading import Missing
+from dgxcheck.reading import Missing, question
 from dgxcheck.source.protocol import Source
 from probes.nvml_list import present
-from probes.nvml_value import garbled, number, question
+from probes.nvml_value import garbled, number
 
 LEVELS = (0, 10, 20, 30, 40, 50)
 """``nvmlGpuTopologyLevel_t``."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dgxcheck.facts.gpu_processes import GpuActivity, GpuProcess
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.reading import Gap, Missing, question
 from dgxcheck.source.protocol import Source
 from probes.nvml_list import each
-from probes.nvml_value import U32, U64, as_number, member, members, question, structs, text
+from probes.nvml_value import U32, U64, as_number, member, members, structs, text
 
 
 def probe(source: Source) -> tuple[GpuActivity, ...] | Missing:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dgxcheck.facts.gpu_thermal import GpuThermal
+from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.reading import Missing
 from dgxcheck.source.protocol import Source
 from probes.nvml_list import each
 from probes.nvml_value import number
-
-MEMORY_TEMPERATURE = 82  # NVML_FI_DEV_MEMORY_TEMP
-TLIMITS = (193, 194, 195, 196)  # NVML_FI_DEV_TEMPERATURE_{SHUTDOWN,SLOWDOWN,MEM_MAX,GPU_MAX}_TLIMIT
 
 
 def probe(source: Source) -> tuple[GpuThermal, ...] | Missing:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dgxcheck.facts.nvlink import NvLink
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.reading import Gap, Missing, question
 from dgxcheck.source.protocol import Source
 from probes.nvml_list import links, present
-from probes.nvml_value import as_bdf, fields, garbled, is_on, number, question
+from probes.nvml_value import as_bdf, fields, garbled, is_on, number
 
 GENERATION = {1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 6}
 """NVML_NVLINK_VERSION_1_0, 2_0, 2_2, 3_0, 3_1, 4_0, 5_0, 6_0."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS
+from dgxcheck.reading import Gap, Missing, question
 from dgxcheck.source.protocol import Source
-from probes.nvml_value import as_bdf, garbled, number, question
+from probes.nvml_value import as_bdf, garbled, number
 
 T = TypeVar("T")
-MAX_GPUS = 256  # far above what a driver takes (NV_MAX_DEVICES); a garbled count must not become that many questions
-MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS of R610
 
 
 def start(source: Source) -> Missing | None:
@@ -24,7 +23,7 @@ def start(source: Source) -> Missing | None:
 
 def count(source: Source) -> int | Missing:
     """``nvmlDeviceGetCount``."""
-    return number(source, "nvmlDeviceGetCount", high=MAX_GPUS)
+    return number(source, "nvmlDeviceGetCount", high=MOST_GPUS)
 
 
 def bdfs(source: Source) -> tuple[tuple[int, str | Missing], ...] | Missing:
@@ -59,7 +58,7 @@ def links(source: Source, bdf: str) -> tuple[tuple[int, int | Missing], ...]:
     positions (lost, unrecorded ..) has one entry for all of these.
     """
     found: list[tuple[int, int | Missing]] = []
-    for link in range(MAX_LINKS):
+    for link in range(NVLINK_MAX_LINKS):
         state = number(source, "nvmlDeviceGetNvLinkState", bdf, link)
         if isinstance(state, Missing) and state.gap is Gap.UNSUPPORTED and (link == 0 or _invalid_argument(state)):
             break

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.reading import Gap, Missing, question
 from dgxcheck.source.protocol import Json, Source
 from probes import bdf_text
 
 U64 = 2**64 - 1
 U32 = 2**32 - 1
-
-
-def question(function: str, subject: str = "", *args: int) -> str:
-    """A question as gaps name it: ``nvmlDeviceGetNvLinkState 0000:06:00.0 3``."""
-    return " ".join((function, *([subject] if subject else []), *map(str, args)))
 
 
 def garbled(where: str, value: Json) -> Missing:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Source
 from probes.asking import ask
 from probes.link_text import link_gen, link_width
-from probes.pci_tree import DEVICES, NVIDIA, Path, behind_infiniband, class_codes, path_of, with_bridges
+from probes.pci_tree import DEVICES, Path, behind_infiniband, class_codes, path_of, with_bridges
 from probes.plain_text import cpulist, hexadecimal, signed
 
 _ENDS = frozenset((0x01, 0x02, 0x03, 0x0B, 0x12))  # storage, network, display, processor, accelerator
-_OTHER_BRIDGE = 0x0680  # NVSwitch, if it is NVIDIA's
 
 
 def probe(source: Source) -> tuple[PciFunction, ...] | Missing:
@@ -22,7 +22,7 @@ def probe(source: Source) -> tuple[PciFunction, ...] | Missing:
     hcas = behind_infiniband(source)
     vendors: dict[str, int | Missing] = {}
     for bdf, code in codes.items():
-        if isinstance(code, Missing) or code >> 16 in _ENDS or code >> 8 == _OTHER_BRIDGE or bdf in hcas:
+        if isinstance(code, Missing) or code >> 16 in _ENDS or code >> 8 == OTHER_BRIDGE or bdf in hcas:
             vendors[bdf] = ask(source, f"{DEVICES}/{bdf}/vendor", hexadecimal)
     ends = {
         bdf: path_of(source, bdf) for bdf, vendor in vendors.items() if bdf in hcas or _wanted(codes[bdf], vendor)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
 from dgxcheck.reading import Missing
 from dgxcheck.source.protocol import Source
 from probes.asking import ask
-from probes.pci_tree import DEVICES, NVIDIA, Path, behind_infiniband, class_codes, path_of, with_bridges
+from probes.pci_tree import DEVICES, Path, behind_infiniband, class_codes, path_of, with_bridges
 from probes.plain_text import hexadecimal
 
-_DISPLAY = 0x03  # a GPU is 0x030200, or 0x030000 where it has display outputs (DGX Station)
-_OTHER_BRIDGE = 0x0680
 _INFINIBAND_CONTROLLER = 0x0207
 
 
@@ -50,9 +49,9 @@ def roles(source: Source) -> Roles | Missing:
             hcas.append(bdf)
         elif isinstance(code, Missing):
             continue
-        elif code >> 16 == _DISPLAY and _is_nvidia(source, bdf):
+        elif code >> 16 == DISPLAY and _is_nvidia(source, bdf):
             gpus.append(bdf)
-        elif code >> 8 == _OTHER_BRIDGE and _is_nvidia(source, bdf):
+        elif code >> 8 == OTHER_BRIDGE and _is_nvidia(source, bdf):
             nvswitches.append(bdf)
         elif code >> 8 == _INFINIBAND_CONTROLLER:
             hcas.append(bdf)

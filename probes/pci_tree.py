@@ -10,7 +10,6 @@ from probes.plain_text import garbled, hexadecimal
 
 DEVICES = "/sys/bus/pci/devices"
 INFINIBAND = "/sys/class/infiniband"
-NVIDIA = 0x10DE
 Path = tuple[str, ...]
 
 _PATH_MAX = 4096

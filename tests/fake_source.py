@@ -11,7 +11,7 @@ PCI = "/sys/bus/pci/devices"
 
 
 class FakeSource:
-    """Files and links by path; a directory's names are those of the paths below it."""
+    """Files, links and device nodes by path; a directory's names are those of the paths below it."""
 
     origin = Origin("directory", "fake")
     at_s = 0.0
@@ -21,10 +21,12 @@ class FakeSource:
         files: Mapping[str, str | bytes | Missing],
         links: Mapping[str, str | Missing] | None = None,
         listings: Mapping[str, tuple[str, ...] | Missing] | None = None,
+        nodes: Mapping[str, bool | Missing] | None = None,
     ) -> None:
         self._files = files
         self._links = links or {}
         self._listings = listings or {}
+        self._nodes = nodes or {}
         self.asked: list[str] = []
 
     def text(self, path: str) -> str | Missing:
@@ -44,11 +46,12 @@ class FakeSource:
         if path in self._listings:
             return self._listings[path]
         below = path.rstrip("/") + "/"
-        found = {key[len(below) :].partition("/")[0] for key in (*self._files, *self._links) if key.startswith(below)}
+        found = {key[len(below) :].partition("/")[0] for key in self._paths() if key.startswith(below)}
         return tuple(sorted(found)) or Missing(Gap.ABSENT, path)
 
     def opens(self, path: str) -> bool | Missing:
-        return Missing(Gap.UNRECORDED, path)
+        self.asked.append(f"opens {path}")
+        return self._nodes.get(path, Missing(Gap.ABSENT, path))
 
     def nvml(self, function: str, subject: str = "", *args: int) -> Json | Missing:
         return Missing(Gap.UNRECORDED, function)
@@ -58,6 +61,9 @@ class FakeSource:
 
     def later(self, seconds: float) -> Source | Missing:
         return Missing(Gap.UNRECORDED, "later")
+
+    def _paths(self) -> tuple[str, ...]:
+        return (*self._files, *self._links, *self._nodes)
 
     def _file(self, path: str) -> str | bytes | Missing:
         self.asked.append(f"file {path}")

@@ -217,6 +217,14 @@ def test_an_unwritable_place(argv: tuple[str, ...], tmp_path: Path, capsys: pyte
     assert (tmp_path / "file").read_text() == "old"
 
 
+def test_record_finds_out_before_its_window_that_it_cannot_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tree is not even looked at."""
+    argv = ("record", str(tmp_path / "none/out.json"), "--from", str(tmp_path / "no-tree"), "--window", "86400")
+    assert "cannot be written: No such file or directory" in refused(capsys, *argv)
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     """A limit on the size of files stands in for a full disk."""
     target = tmp_path / "box.json"

@@ -73,8 +73,8 @@ def test_any_one_call_hangs_for_every_gpu(served: Served, standin: Path, gpus: i
     init, count, handle, _, state, _ = map(notes, documents)
     first = gpu_bdfs(box.lines)[0]
     # "no answer for 1 s"; where the test machine is slow, "not answered within the deadline of 4 s"
-    assert "NVLink is unknown (nvmlInit: timeout: no" in init
-    assert "nvmlDeviceGetCount: timeout: no" in count
+    assert "nvmlInit: no" in init
+    assert "nvmlDeviceGetCount: no" in count
     assert "nvmlDeviceGetHandleByIndex 0: timeout: no" in handle
     assert f"nvmlDeviceGetNvLinkState {first} 0: timeout: link 0: timeout: no" in state
 
@@ -117,7 +117,6 @@ def check_one_bad(box: Box, document: dict[str, Json], call: str, bad: int) -> N
         assert call in notes(document), call
 
 
-@pytest.mark.xfail(strict=True, reason="topo does not yet tell what the driver did not answer besides NVLink")
 @pytest.mark.parametrize(("gpus", "call"), [(1, "nvmlDeviceGetNvLinkState"), *((3, call) for call in OF_ONE_GPU)])
 def test_what_one_gpu_did_not_answer_is_told(served: Served, standin: Path, gpus: int, call: str) -> None:
     box = served("dgx-1-v100", gpus)
@@ -127,7 +126,6 @@ def test_what_one_gpu_did_not_answer_is_told(served: Served, standin: Path, gpus
     assert "died: SIGSEGV" in ran.out
 
 
-@pytest.mark.xfail(strict=True, reason="GPUs are not yet numbered in bus order where NVML's list does not come")
 def test_without_a_list_of_gpus_they_are_numbered_in_bus_order(served: Served, standin: Path) -> None:
     box = served("dgx-1-v100", 3)
     document = sick(box, standin, "crash nvmlDeviceGetCount", 8)
@@ -139,7 +137,7 @@ def test_a_gpu_without_a_handle(served: Served, standin: Path, code: int) -> Non
     box = served("dgx-1-v100", 8)
     document = sick(box, standin, f"error {code} nvmlDeviceGetHandleByIndex 3", 8)
     check_one_bad(box, document, START[2], 3)
-    assert f"nvmlDeviceGetHandleByIndex 3: {'garbled' if code == 999 else 'lost'}: NVML {code}" in notes(document)
+    assert f"nvmlDeviceGetHandleByIndex 3: NVML {code}" in notes(document)
 
 
 def test_a_lost_gpu_answers_nothing(served: Served, standin: Path) -> None:
@@ -152,19 +150,20 @@ def test_a_lost_gpu_answers_nothing(served: Served, standin: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ("error 18 nvmlInit", "garbled: NVML 18: library and kernel module differ in version"),
-        ("error 9 nvmlInit", "absent: NVML 9: driver not loaded"),
-        ("error 999 nvmlInit", "garbled: NVML 999: unknown error"),
-        ("error 4 nvmlInit", "denied: NVML 4: no permission"),
+        ("error 18 nvmlInit", "NVML 18: library and kernel module differ in version"),
+        ("error 9 nvmlInit", "NVML 9: driver not loaded"),
+        ("error 999 nvmlInit", "NVML 999: unknown error"),
+        ("error 4 nvmlInit", "NVML 4: no permission"),
     ],
 )
 def test_nvml_lets_nobody_in(served: Served, standin: Path, fault: str, why: str) -> None:
     box = served("dgx-1-v100", 8)
     document = sick(box, standin, fault, 8)
-    assert f"NVLink is unknown (nvmlInit: {why}): PCI paths are shown." in notes(document)
+    assert f"nvmlInit: {why}" in notes(document)
     text = box.live(box.environment(standin, fault), "topo", "-m")
     assert text.code == 3
-    assert text.out.startswith("NVLink is unknown (nvmlInit: ")
+    assert text.out.startswith(f"NVLink is unknown (nvmlInit: {why}")
+    assert text.out.partition("\n")[0].endswith("): PCI paths are shown.")
     assert all(link["nvlinks"] is None for link in gpu_links(document))
 
 
@@ -175,7 +174,7 @@ def gpu_links(document: dict[str, Json]) -> list[dict[str, Json]]:
 def test_no_library(served: Served, tmp_path: Path) -> None:
     box = served("dgx-1-v100", 8)
     document = sick(box, tmp_path / "libnvidia-ml.so.1", "", 8)
-    assert "nvmlInit: absent: NVML 12: libnvidia-ml.so.1 not found" in notes(document)
+    assert "nvmlInit: NVML 12: libnvidia-ml.so.1 not found" in notes(document)
 
 
 def test_slow_is_not_hung(served: Served, standin: Path) -> None:
@@ -229,4 +228,4 @@ def test_list_shows_the_gpus_that_answered(served: Served, standin: Path) -> Non
     assert ran.code == 3
     healthy = box.recorded("list").out.splitlines()
     assert [line for line in ran.out.splitlines() if line in healthy][:3] == healthy[:3]
-    assert f"nvmlDeviceGetSerial {gpu_bdfs(box.lines)[2]}: timeout: no answer for 1 s" in ran.out
+    assert f"nvmlDeviceGetSerial {gpu_bdfs(box.lines)[2]}: no answer for 1 s" in ran.out

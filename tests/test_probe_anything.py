@@ -16,6 +16,7 @@ from probes import (
     aer,
     bars,
     config_space,
+    device_nodes,
     host,
     ib_ports,
     infiniband,
@@ -42,6 +43,7 @@ PROBES: tuple[Callable[[Source], object], ...] = (
     network.probe,
     storage.probe,
     slots.probe,
+    device_nodes.probe,
 )
 TEXTS = (
     "",
@@ -87,6 +89,8 @@ NAMES = (
     "nvidia",
     "mc0",
     "lifespan",
+    "uverbs0",
+    "uverbs10",
     "\ufffd",
     "..",
 )
@@ -120,6 +124,10 @@ class Anything(FakeSource):
             return dice.choice(MISSING)
         return tuple(sorted(dice.sample(NAMES, dice.randrange(len(NAMES)))))
 
+    def opens(self, path: str) -> bool | Missing:
+        answers: tuple[bool | Missing, ...] = (True, False, *MISSING)
+        return self._dice(f"opens {path}").choice(answers)
+
     def _dice(self, question: str) -> random.Random:
         return random.Random(f"{self._seed} {question}")
 
@@ -147,6 +155,9 @@ def test_a_machine_that_answers_nothing(probe: Callable[[Source], object], gap: 
             return Missing(gap, path)
 
         def names(self, path: str) -> tuple[str, ...] | Missing:
+            return Missing(gap, path)
+
+        def opens(self, path: str) -> bool | Missing:
             return Missing(gap, path)
 
     got = probe(Silent({}))

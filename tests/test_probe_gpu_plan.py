@@ -11,15 +11,7 @@ from nvml_probes import PROBES
 import probes
 from dgxcheck.reading import Missing
 from dgxcheck.source.protocol import Json, Source
-from dgxcheck.workers.nvml_plan import (
-    ECC_LOCATIONS,
-    GROUPS,
-    MEMORY_TEMPERATURE,
-    NVLINK_MAX_LINKS,
-    RECOVERY_ACTION,
-    TLIMITS,
-)
-from probes import gpu_modes, gpu_thermal, nvml_list
+from dgxcheck.workers.nvml_plan import GROUPS
 
 GPUS = ("0000:06:00.0", "0000:07:00.0", "0000:0a:00.0")
 PAIRS = [f"{a} {b}" for a, b in combinations(GPUS, 2)]
@@ -96,10 +88,3 @@ def test_a_probe_needs_no_other_to_have_run() -> None:
         source = FakeNvml(answer)
         probe(source)
         assert source.asked[0] == ("nvmlInit", "", ())
-
-
-def test_the_numbers_of_probes_are_those_of_the_plan() -> None:
-    assert nvml_list.MAX_LINKS == NVLINK_MAX_LINKS
-    assert (gpu_thermal.MEMORY_TEMPERATURE, gpu_thermal.TLIMITS) == (MEMORY_TEMPERATURE, TLIMITS)
-    assert gpu_modes.RECOVERY_ACTION == RECOVERY_ACTION
-    assert len(ECC_LOCATIONS) == 8

@@ -94,6 +94,13 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, case: str) -> None:
     assert due in refusal(tmp_path, raw)
 
 
+def test_the_last_of_many_members_twice_is_found_at_once(tmp_path: Path) -> None:
+    members = ", ".join(f'"{n}": 1' for n in (*range(200_000), 199_999))
+    started = time.monotonic()
+    assert "'199999' stands twice" in refusal(tmp_path, f"{{{members}}}")
+    assert time.monotonic() - started < 5
+
+
 def test_one_gigabyte_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "box.json"
     with open(path, "wb") as file:

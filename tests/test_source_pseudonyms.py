@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from seam import document, facts_text, run, save
 
 from dgxcheck.reading import Json
 from dgxcheck.source.keys import Lines, flatten, insert
+from dgxcheck.source.library import shipped
 from dgxcheck.source.pseudonyms import hidden, site_key
 
 KEY = b"the site's key"
@@ -63,10 +65,10 @@ def form(text: str) -> str:
         ("nvml nvmlSystemGetProcessName 4711", "/home/alice/train", r"process-[0-9a-f]{8}"),
         ("text /etc/dgx-release", 'DGX_NAME="DGX Server"\nDGX_SERIAL_NUMBER="QTFCOU8070019"\n',
          r'DGX_NAME="DGX Server"\nDGX_SERIAL_NUMBER="[A-Z]{6}\d{7}"\n'),
-        ("text /proc/cmdline", f"root=UUID={UUID} ro quiet iommu=pt\n", r"root=UUID=[0-9a-f-]{36} ro quiet iommu=pt\n"),
-        ("text /proc/cmdline", "ip=10.17.0.23 x=0x5000c500a1b2c3d4 ifname=eth0:0c:42:a1:5e:77:09\n",
-         r"ip=\d\d\.\d\d\.\d\.\d\d x=0x[0-9a-f]{16} ifname=eth0(:[0-9a-f]{2}){6}\n"),
-        ("text /proc/cmdline", "ip=[2001:db8:17::23]\n", r"ip=\[[0-9a-f]{4}:[0-9a-f]{3}:[0-9a-f]{2}::[0-9a-f]{2}\]\n"),
+        (f"text {IB}/node_desc", f"node {UUID} 10.17.0.23 0x5000c500a1b2c3d4 eth0:0c:42:a1:5e:77:09\n",
+         r"node [0-9a-f-]{36} \d\d\.\d\d\.\d\.\d\d 0x[0-9a-f]{16} eth0(:[0-9a-f]{2}){6}\n"),
+        (f"text {IB}/node_desc", "[2001:db8:17::23]\n", r"\[[0-9a-f]{4}:[0-9a-f]{3}:[0-9a-f]{2}::[0-9a-f]{2}\]\n"),
+        ("text /proc/cmdline", f"BOOT_IMAGE=/{UUID}/x {UUID}\n", r"BOOT_IMAGE=/[0-9a-f-]{36}/x [0-9a-f-]{36}\n"),
         (f"text {NET}/ib0/address", f"80:00:00:48:fe:80:00:00:00:00:00:00:{GUID[:2]}:{GUID[2:4]}:a1:03:00:5e:77:09\n",
          r"80:00:00:48:fe:80:00:00:00:00:00:00(:[0-9a-f]{2}){8}\n"),
     ],
@@ -99,7 +101,7 @@ def test_equal_identities_map_alike_wherever_they_occur() -> None:
             f"text {NET}/ib0/address": f"80:00:00:48:fe:80:00:00:00:00:00:00:{ipoib}\n",
             f"text {NET}/enx{MAC.replace(':', '')}/address": f"{MAC}\n",
             f"text {NET}/eno1/address": f"{MAC.upper()}\n",
-            "text /proc/cmdline": f"BOOTIF=01-{MAC.replace(':', '-')} boot=dgx-17 root=UUID={UUID} id={UUID}\n",
+            "text /proc/cmdline": f"BOOT_IMAGE=01-{MAC.replace(':', '-')}/dgx-17/{UUID} {UUID}\n",
             f"nvml nvmlDeviceGetUUID {GPU}": f"GPU-{UUID}",
             "text /proc/sys/kernel/hostname": "dgx-17.example.org\n",
             "text /proc/version": "Linux version 5.4.0 (root@dgx-17) (gcc 9.4.0)\n",
@@ -115,7 +117,7 @@ def test_equal_identities_map_alike_wherever_they_occur() -> None:
     mac = str(facts[f"text {NET}/eno1/address"]).strip().lower()
     assert facts[f"text {NET}/enx{mac.replace(':', '')}/address"] == f"{mac}\n"
     uuid = str(facts[f"nvml nvmlDeviceGetUUID {GPU}"])[4:]
-    assert facts["text /proc/cmdline"] == f"BOOTIF=01-{mac.replace(':', '-')} boot={host} root=UUID={uuid} id={uuid}\n"
+    assert facts["text /proc/cmdline"] == f"BOOT_IMAGE=01-{mac.replace(':', '-')}/{host}/{uuid} {uuid}\n"
     assert facts["text /proc/version"] == f"Linux version 5.4.0 (root@{host}) (gcc 9.4.0)\n"
     serial = str(facts["text /sys/class/dmi/id/product_serial"]).strip()
     assert facts["text /etc/dgx-release"] == f"DGX_SERIAL_NUMBER={serial}\nOTHER=1\n"
@@ -162,7 +164,7 @@ def test_a_name_made_of_a_mac_is_replaced_in_names_keys_and_links() -> None:
         (f"link /sys/bus/pci/devices/{GPU}/driver", "../../../../bus/pci/drivers/nvidia"),
         (f"text {NET}/eth0/speed", "100000\n"),
         ("text /proc/version", "Linux version 5.4.0-162-generic (buildd@lcy02) (gcc version 9.4.0)\n"),
-        ("text /proc/cmdline", "vfio-pci.ids=10de:1db1 pciback.hide=(0000:06:00.0) pci=noaer,resource=00:1f.0\n"),
+        ("text /proc/cmdline", "vfio-pci.ids=10de:1db1 iommu=pt pci=noaer,resource=00:1f.0 nvidia_drm.modeset=1\n"),
         ("text /etc/os-release", 'NAME="Ubuntu"\nVERSION_ID="20.04"\n'),
         (f"text /sys/bus/pci/devices/{GPU}/resource", "0x00000000f9000000 0x00000000f9ffffff 0x0000000000040200\n"),
         ("text /sys/class/dmi/id/product_name", "DGX-1\n"),
@@ -170,6 +172,80 @@ def test_a_name_made_of_a_mac_is_replaced_in_names_keys_and_links() -> None:
 )
 def test_what_is_no_identity_stays(key: str, fact: Json) -> None:
     assert replaced({key: fact}) == {key: fact}
+
+
+def test_a_name_made_of_a_guid_is_replaced_as_the_guid_is() -> None:
+    name = f"rocex{GUID.replace(':', '')}"
+    above = "../../devices/pci0000:00/0000:05:00.0/infiniband"
+    facts = replaced(
+        {
+            "names /sys/class/infiniband": ["mlx5_1", name],
+            f"link /sys/class/infiniband/{name}": f"{above}/{name}",
+            f"text /sys/class/infiniband/{name}/node_guid": f"{GUID}\n",
+            f"text /sys/class/infiniband/{name}/ports/1/rate": {"missing": "lost", "detail": f"{name} is gone"},
+            f"names /sys/class/infiniband/{name}/ports": ["1"],
+            "text /sys/class/infiniband/mlx5_1/node_desc": f"beside {name}\n",
+        }
+    )
+    assert GUID.replace(":", "") not in repr(facts)
+    guid = str(next(fact for key, fact in facts.items() if key.endswith("node_guid"))).strip()
+    new = f"rocex{guid.replace(':', '')}"
+    assert facts == {
+        "names /sys/class/infiniband": ["mlx5_1", new],
+        f"link /sys/class/infiniband/{new}": f"{above}/{new}",
+        f"text /sys/class/infiniband/{new}/node_guid": f"{guid}\n",
+        f"text /sys/class/infiniband/{new}/ports/1/rate": {"missing": "lost", "detail": f"{new} is gone"},
+        f"names /sys/class/infiniband/{new}/ports": ["1"],
+        "text /sys/class/infiniband/mlx5_1/node_desc": f"beside {new}\n",
+    }
+
+
+@pytest.mark.parametrize("kind", ["ib", "iw", "opa", "rdma", "roce"])
+def test_names_of_every_kind_that_rdma_core_makes(kind: str) -> None:
+    names = [f"{kind}xb8599f0300d1e2f4", f"{kind}p5s0", f"{kind}o3", f"{kind}xb8599f0300d1e2", "mlx5_bond_0"]
+    found = replaced({"names /sys/class/infiniband": [*names]})["names /sys/class/infiniband"]
+    assert isinstance(found, list)
+    assert {*names} - {*map(str, found)} == {names[0]}
+    assert len(found) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("line", "due"),
+    [
+        ("BOOT_IMAGE=/boot/vmlinuz-5.4 root=/dev/mapper/alice-root ro quiet splash\n",
+         "BOOT_IMAGE=/boot/vmlinuz-5.4 root=hidden ro quiet splash\n"),
+        ("ip=10.17.0.23::10.17.0.1 nfsroot=filer:/alice BOOTIF=01-0c-42 rd.iscsi.password=x console=ttyS0,115200n8\n",
+         "ip=hidden nfsroot=hidden BOOTIF=hidden rd.iscsi.password=hidden console=ttyS0,115200n8\n"),
+        ("default_hugepagesz=1G hugepagesz=1G hugepages=16 isolcpus=1-3 nohz_full=1-3 crashkernel=512M-:192M",
+         "default_hugepagesz=1G hugepagesz=1G hugepages=16 isolcpus=1-3 nohz_full=1-3 crashkernel=512M-:192M"),
+        ("iommu=pt amd_iommu=on pcie_aspm=off pcie-ports=native processor.max_cstate=1 intel_idle.max_cstate=0",
+         "iommu=pt amd_iommu=on pcie_aspm=off pcie-ports=native processor.max_cstate=1 intel_idle.max_cstate=0"),
+        ("modprobe.blacklist=nouveau rd.driver.blacklist=x nouveau.modeset=0 cgroup_enable=memory nvidia-drm.x=1",
+         "modprobe.blacklist=nouveau rd.driver.blacklist=x nouveau.modeset=0 cgroup_enable=memory nvidia-drm.x=1"),
+        ('dyndbg="file alice.c +p; x" nvidia.NVreg_RegistryDwords="a=1; b=2" "owner=alice b" quiet',
+         'dyndbg=hidden nvidia.NVreg_RegistryDwords="a=1; b=2" owner=hidden quiet'),
+        ('"nvidia alice=1" nvidia.x="open alice=', 'hidden nvidia.x="open alice='),
+        ("iommux=1 xiommu=1 pci.x=1 rox=1 =1 a==b",
+         "iommux=hidden xiommu=hidden pci.x=hidden rox=hidden =hidden a=hidden"),
+        ("ro --x iommu=pt -- --addr 10.17.0.23 iommu=pt -k\n", "ro --x iommu=pt -- hidden hidden hidden hidden\n"),
+        ("  quiet \t mitigations=off  \n", "  quiet \t mitigations=off  \n"),
+    ],
+)  # fmt: skip
+def test_of_the_kernel_command_line_only_harmless_values_stay(line: str, due: str) -> None:
+    assert one("text /proc/cmdline", line) == due
+
+
+@given(st.text('ab =".-\n\t', max_size=60))
+def test_of_any_command_line_nothing_is_left_to_hide(line: str) -> None:
+    found = one("text /proc/cmdline", line)
+    assert one("text /proc/cmdline", found) == found
+
+
+def test_a_long_command_line_takes_no_time() -> None:
+    started = time.monotonic()
+    for piece in ('"', "a=", '"a" ', 'a="b c" ', "\\"):
+        one("text /proc/cmdline", piece * (200_000 // len(piece)))
+    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("host", ["nvidia", "linux", "dgx", "pci0000", "ubuntu", ".", "", "1", "a.b", "(x)+["])
@@ -288,6 +364,30 @@ def test_record_hides_and_keep_identity_keeps(
     hiding = (UUID, GUID, "dgx-17", "0324018045123")
     for kept_line, gone_line in zip(facts_text(kept).splitlines(), facts_text(gone).splitlines(), strict=True):
         assert kept_line == gone_line or any(identity in kept_line for identity in hiding)
+
+
+@pytest.mark.parametrize("options", [(), ("--keep-identity",)])
+def test_what_is_made_up_stays_and_is_called_so(
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = tmp_path / "again.json"
+    assert run(capsys, "record", str(again), "--from", "dgx-1-v100", *options).code == 0
+    assert document(again)["identities"] == "made up"
+    assert facts_text(again) == facts_text(Path(dict(shipped())["dgx-1-v100"]))
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [("pseudonyms", "pseudonyms"), ("kept", "kept"), (None, "kept"), (3, "kept"), ("\x1b", "kept")]
+)
+def test_kept_identities_are_what_they_were(
+    said: Json, kept: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    box = save(tmp_path / "box.json", BOX, head={"identities": said})
+    again = tmp_path / "again.json"
+    assert run(capsys, "record", str(again), "--from", str(box), "--keep-identity").code == 0
+    assert (document(again)["identities"], facts_text(again).count(UUID)) == (kept, 1)
+    assert run(capsys, "record", str(again), "--from", str(box)).code == 0
+    assert (document(again)["identities"], facts_text(again).count(UUID)) == ("pseudonyms", 0)
 
 
 def test_a_kept_file_stays_private_where_a_public_one_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -247,7 +247,8 @@ def test_a_recording_of_a_recording_has_the_same_bytes(
     assert facts_text(second) == facts_text(first)
     assert len(facts_text(first)) > 100_000
     assert '"later"' in facts_text(first)
-    assert document(first)["identities"] == "kept"
+    assert document(first)["identities"] == document(second)["identities"] == "made up"
+    assert document(first)["recorded_at"] == document(second)["recorded_at"] == "2026-11-20T12:00:00Z"
     assert document(first)["provenance"] == document(second)["provenance"]
     for format_ in ("text", "json", "nvidia-smi"):
         texts = [run(capsys, "topo", "--format", format_, "--from", where).out for where in (box, str(first))]
@@ -283,7 +284,13 @@ def test_a_recording_of_a_directory_says_the_same(tmp_path: Path, capsys: pytest
     tree.mkdir(parents=True)
     (tree / "hca_type").write_text("MT4115\n")
     box = tmp_path / "box.json"
+    again = tmp_path / "again.json"
     assert run(capsys, "record", str(box), "--from", str(tmp_path / "tree")).code == 0
+    assert run(capsys, "record", str(again), "--from", str(box), "--keep-identity").code == 0
+    for path in (box, again):  # a directory does not tell when it was made
+        assert "recorded_at" not in document(path)
+        assert document(path)["provenance"] == {"kind": "recorded", "from": "directory"}
+        assert document(path)["identities"] == "pseudonyms"
     texts = [run(capsys, "topo", "-m", "--from", str(where)).out for where in (tmp_path / "tree", box)]
     assert "mlx5_0" in texts[0]
     assert texts[0].replace(f"directory {tmp_path / 'tree'}", "") == texts[1].replace(f"recording {box}", "")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dgxcheck.source.save import replace_file, written
+from dgxcheck.source.save import check_place, replace_file, written
 
 KILLED = """
 import os, sys
@@ -73,6 +73,39 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
     replace_file(str(tmp_path / "box.json"), "new", 0o644)
     assert (tmp_path / "box.json").is_symlink()
     assert (tmp_path / "real.json").read_text() == "new"
+
+
+def test_a_link_to_a_file_that_is_not_there_stays_and_the_file_is_made(tmp_path: Path) -> None:
+    (tmp_path / "box.json").symlink_to("there/real.json")
+    with pytest.raises(FileNotFoundError):
+        replace_file(str(tmp_path / "box.json"), "new", 0o644)
+    (tmp_path / "there").mkdir()
+    replace_file(str(tmp_path / "box.json"), "new", 0o644)
+    assert os.readlink(tmp_path / "box.json") == "there/real.json"
+    assert (tmp_path / "there/real.json").read_text() == "new"
+    assert os.listdir(tmp_path / "there") == ["real.json"]
+
+
+def test_a_link_to_itself_is_refused_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "box.json").symlink_to("box.json")
+    for write in (lambda path: replace_file(path, "new", 0o644), check_place):
+        with pytest.raises(OSError, match="Too many levels"):
+            write(str(tmp_path / "box.json"))
+    assert (tmp_path / "box.json").is_symlink()
+
+
+def test_a_place_is_checked_without_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text("old")
+    (tmp_path / "dangling").symlink_to("none/box.json")
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(os.listdir(tmp_path))
+    for name in ("old.json", "new.json", "pipe"):
+        check_place(str(tmp_path / name))
+    for name in ("none/box.json", "dangling", "old.json/box.json", "x" * 300):
+        with pytest.raises(OSError, match=r"No such file|Not a directory|name too long"):
+            check_place(str(tmp_path / name))
+    assert sorted(os.listdir(tmp_path)) == before
+    assert (tmp_path / "old.json").read_text() == "old"
 
 
 def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:

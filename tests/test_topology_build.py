@@ -72,10 +72,8 @@ def test_without_nvml_gpus_are_in_bus_order_and_nvlink_is_unknown() -> None:
     between_gpus = [link for link in topology.links if link.b.startswith("GPU")]
     assert all(link.nvlinks is None and "library not found" in link.nvlink_reason for link in between_gpus)
     assert labels(topology)["GPU0", "GPU1"] == "PIX"
-    assert topology.notes == (
-        "NVLink is unknown (nvmlInit: absent: library not found): PCI paths are shown.",
-        "GPU numbers are bus order: NVML is not there (nvmlInit: absent: library not found).",
-    )
+    assert topology.headline == "NVLink is unknown (nvmlInit: library not found): PCI paths are shown."
+    assert topology.notes == ("GPU numbers are bus order: NVML gave none.",)
 
 
 def test_a_gpu_that_nvml_lost_keeps_its_row() -> None:
@@ -94,9 +92,10 @@ def test_a_gpu_that_nvml_lost_keeps_its_row() -> None:
     assert (link.nvlinks, link.pci) == (0, "PHB")
     assert topology.matrix()["GPU0", "GPU1"].nvlinks == 1
     assert topology.notes == (
-        "NVML counts a GPU that it gives no handle for (nvmlDeviceGetHandleByIndex 3: lost: NVML 15: GPU is lost).",
-        "GPU@0000:0b:00.0 is on the PCI bus, but NVML does not list it.",
+        "GPU 3 of NVML's count, probably GPU@0000:0b:00.0, gives no handle (nvmlDeviceGetHandleByIndex 3: "
+        "NVML 15: GPU is lost; look for Xid in the kernel log, and power the machine off and on).",
     )
+    assert topology.gaps == (lost,)
 
 
 def test_a_gpu_that_only_nvml_lists_has_no_pci_cells() -> None:
@@ -120,7 +119,7 @@ def test_pci_unknown_as_a_whole() -> None:
     assert labels(topology)["GPU0", "GPU3"] == "NV2"
     assert labels(topology)["GPU0", "GPU5"] == "?"
     assert topology.gpus[0].numa_node == gap
-    assert topology.notes[0] == "PCI paths are unknown (/sys/bus/pci/devices: denied: Permission denied)."
+    assert topology.notes[0] == "PCI paths are unknown (/sys/bus/pci/devices: Permission denied)."
 
 
 def test_a_nic_without_pci_parent_has_unknown_cells() -> None:

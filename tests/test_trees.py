@@ -117,7 +117,7 @@ def test_every_command_takes_every_tree_and_its_recording_says_the_same(
         live, replayed = (run(capsys, *argv, "--from", where) for where in (root, box))
         assert live.code in (0, 3)
         assert live.out
-        assert live.err == ""
+        assert live.err == "" or ("nvidia-smi" in argv and live.err.startswith("dgxcheck: NVLink is unknown"))
         assert _without_source(replayed) == _without_source(live)
     again = str(tmp_path / "again.json")
     assert run(capsys, "record", again, "--from", box).code == 0

@@ -156,7 +156,7 @@ def test_the_deadline_is_for_all_of_them(stage: Callable[..., FilesStage], hang:
     before = time.monotonic()
     gaps = [told(files.ask(RATE % hca)) for hca in range(3)]
     rest = told(files.ask("text /proc/driver/nvidia/version"))
-    assert 2.4 < time.monotonic() - before < 3
+    assert 2.4 < time.monotonic() - before < 3.5
     assert gaps[0] == "no answer for 1 s"
     assert gaps[-1].endswith("within the deadline of 4 s")
     assert rest == "not asked within the deadline of 4 s"

@@ -191,7 +191,7 @@ def test_one_that_cannot_be_killed_is_not_waited_for_and_the_next_run_starts_non
     second.finish()
     assert answers(second) == {"nvmlInit": late(said)}
     ran = box.live(box.environment(standin, XDG_RUNTIME_DIR=str(run)), "topo", "-m")
-    assert ran.out.startswith(f"NVLink is unknown (nvmlInit: timeout: {said}): PCI paths are shown.")
+    assert f"(nvmlInit: {said})" in ran.out
     assert ran.code == 3
     assert len(read_calls(calls)) == asked
     os.kill(pids[0], signal.SIGKILL)
@@ -241,7 +241,7 @@ def test_a_pipe_ends_with_the_command_though_a_worker_lives_on(
     line = f"'{sys.executable}' -c '{PIPED}' '{box.tree}' | cat"
     ran = subprocess.run(line, shell=True, env=given, capture_output=True, text=True, timeout=20, check=True)  # noqa: S602
     assert time.monotonic() - before < 2 + 1 + 1.5
-    assert "NVLink is unknown (nvmlInit: timeout: no answer for 1 s)" in ran.stdout
+    assert "(nvmlInit: no answer for 1 s)" in ran.stdout
     pid = int((run / "dgxcheck" / "left-behind").read_text().split()[0])
     os.kill(pid, signal.SIGKILL)
 
@@ -252,10 +252,11 @@ AFTER_ANOTHER = ("link", "link up", "memory clock", "process", "system")
 DEPENDENT = sorted({call.function for group in GROUPS.values() for call in group if call.scope in AFTER_ANOTHER})
 WALKS = """
 import json, os, sys
+os.dup2(1, 3)
 from dgxcheck.workers.nvml_walk import walk
 for fault in json.load(sys.stdin):
     os.environ["NVML_STANDIN_FAULT"] = fault
-    os.write(1, f"fault\\t{json.dumps(fault)}\\n".encode())
+    os.write(3, f"fault\\t{json.dumps(fault)}\\n".encode())
     walk({"groups": sys.argv[1:], "units": None, "known": {}, "avoid": []})
 """
 """Many walks in one process; the stand-in takes up its faults with every nvmlInit."""
@@ -308,9 +309,10 @@ def test_a_list_of_processes_that_never_fits_ends(standin: Path, tmp_path: Path)
     """Each try has sixteen times the room of the one before; a driver that wants ever more is not believed."""
     write_answers(full_box(), tmp_path / "table")
     calls = tmp_path / "calls"
+    given, fault = environment(standin, tmp_path / "table", calls=calls), "error 7 nvmlDeviceGetComputeRunningProcesses"
     subprocess.run(
-        (sys.executable, "-c", WALKS, "activity"), env=environment(standin, tmp_path / "table", calls=calls),
-        input='["error 7 nvmlDeviceGetComputeRunningProcesses"]', capture_output=True, text=True, timeout=20, check=True,
+        (sys.executable, "-c", WALKS, "activity"), env=given, input=json.dumps([fault]),
+        capture_output=True, text=True, timeout=20, check=True,
     )  # fmt: skip
     asked = [call.question for call in read_calls(calls)]
     assert asked.count(f"nvmlDeviceGetComputeRunningProcesses {A}") == 3

@@ -128,9 +128,9 @@ def test_a_child_holds_nothing_of_the_callers(start: Start, tmp_path: Path) -> N
         folder = f"/proc/{worker.pid}/fd"
         held = {int(name): os.readlink(f"{folder}/{name}") for name in os.listdir(folder)}
     ours = {os.readlink(f"/proc/self/fd/{name}") for name in (worker.fd, worker._plan_fd)}
-    assert held.keys() == {0, 1, 2}
-    assert {held[0], held[1]} == ours
-    assert held[2] == os.devnull
+    assert held.keys() == {0, 1, 2, 3}
+    assert {held[0], held[3]} == ours
+    assert held[1] == held[2] == os.devnull
     assert os.getpgid(worker.pid) == worker.pid
 
 

@@ -18,13 +18,13 @@ def main() -> None:
     steps = script.get(json.dumps(units), script.get("*", []))
     for verb, *rest in steps:
         if verb == "ask":
-            os.write(1, f"{rest[0]}\n".encode())
+            os.write(3, f"{rest[0]}\n".encode())
         elif verb == "tell" and (rest[0] not in plan.get("known", {}) or rest[0].startswith(ASKED_AGAIN)):
-            os.write(1, f"{rest[0]}\n{rest[0]}\t{json.dumps(rest[1])}\n".encode())
+            os.write(3, f"{rest[0]}\n{rest[0]}\t{json.dumps(rest[1])}\n".encode())
         elif verb == "echo":
-            os.write(1, f"plan\t{json.dumps(plan)}\n".encode())
+            os.write(3, f"plan\t{json.dumps(plan)}\n".encode())
         elif verb == "raw":
-            os.write(1, rest[0].encode())
+            os.write(3, rest[0].encode())
         elif verb == "sleep":
             time.sleep(rest[0])
         elif verb == "die":
@@ -34,5 +34,5 @@ def main() -> None:
         elif verb == "hang":
             while True:
                 signal.pause()
-    os.write(1, b"done\n")
+    os.write(3, b"done\n")
     os._exit(0)

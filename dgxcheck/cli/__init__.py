@@ -90,6 +90,8 @@ def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> in
         # the reader has gone (head); what is still buffered has nowhere to go
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return INCOMPLETE
+    except Exception as error:  # noqa: BLE001 -- whatever it is, an admin gets one line and the exit code that says so
+        return _refuse(f"a fault of dgxcheck, please report it: {_place(error)}: {type(error).__name__}: {error}")
     finally:
         live.close()
 
@@ -98,6 +100,14 @@ def _refuse(message: str) -> int:
     line = " ".join(message.split())
     print(f"dgxcheck: {_visible(line)}", file=sys.stderr)
     return INCOMPLETE
+
+
+def _place(error: Exception) -> str:
+    """File and line in which an exception was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace is not None else "?"
 
 
 def _visible(text: str) -> str:

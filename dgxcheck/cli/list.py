@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from dgxcheck.cli.live import Live
-from dgxcheck.cli.options import emit, reading, writing
+from dgxcheck.cli.options import emit, reading, width, writing
 from dgxcheck.facts.gpu import Gpu
 from dgxcheck.output import gpu_list
 from dgxcheck.reading import Gap, Missing
-from dgxcheck.source.protocol import Source
 from dgxcheck.survey import Snapshot, survey
-from dgxcheck.topology.build import bus_order, is_gpu
+from dgxcheck.topology.build import build
+from dgxcheck.topology.model import Device
 
 
 @click.command("list")
@@ -26,60 +26,60 @@ def command(ctx: click.Context, form: str, spec: str | None, deadline: float, ou
     """
     live: Live = ctx.obj
     source = live.source(spec, "IDENTITY", deadline)
-    box = survey(source, ("pci", "gpu", "slots"))
-    rows = _rows(box, source)
-    notes = _notes(box, rows)
-    text = gpu_list.as_json(rows, notes, source.origin) if form == "json" else gpu_list.text(rows, notes)
+    box = survey(source, ("pci", "gpu", "slots", "pci_names"))
+    topology = build(box.pci, box.infiniband, box.gpu, box.nvlink, box.gpu_pairs, box.numa)
+    rows = [_row(device, box) for device in topology.gpus]
+    gaps = _gaps(rows)
+    notes = [*topology.notes, *(f"{gap.where}: {gap}" for gap in gaps)]
+    text = gpu_list.as_json(rows, notes, source.origin) if form == "json" else gpu_list.text(rows, notes, width(output))
     emit(text, output, color)
-    return 3 if notes else 0
+    unlisted = any(row.index is None for row in rows)
+    return 3 if unlisted or topology.gaps or gaps else 0
 
 
-def _rows(box: Snapshot, source: Source) -> list[gpu_list.Row]:
-    listed = () if isinstance(box.gpu, Missing) else box.gpu.gpus
-    rows = [_listed(gpu, box) for gpu in listed]
-    known = {gpu.bdf for gpu in listed}
-    functions = () if isinstance(box.pci, Missing) else box.pci
-    others = sorted((f for f in functions if is_gpu(f) and f.bdf not in known), key=lambda f: bus_order(f.bdf))
-    for function in others:
-        key = f"{function.vendor:04x}:{function.device:04x}" if isinstance(function.device, int) else "10de"
-        gap = Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex", "NVML does not list this GPU")
-        name, slot = source.name("pci", key), _slot(box, function.bdf)
-        rows.append(
-            gpu_list.Row(index=None, bdf=function.bdf, name=name, uuid=gap, serial=gap, slot=slot, vbios=gap)
-        )
-    return rows
-
-
-def _listed(gpu: Gpu, box: Snapshot) -> gpu_list.Row:
+def _row(device: Device, box: Snapshot) -> gpu_list.Row:
+    listed: tuple[Gpu, ...] = () if isinstance(box.gpu, Missing) else box.gpu.gpus
+    gpu = next((gpu for gpu in listed if gpu.bdf == device.bdf), None)
+    gap = device.uuid if isinstance(device.uuid, Missing) else Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex")
     return gpu_list.Row(
-        index=gpu.index,
-        bdf=gpu.bdf,
-        name=gpu.name,
-        uuid=gpu.uuid,
-        serial=gpu.serial,
-        slot=_slot(box, gpu.bdf),
-        vbios=gpu.vbios,
+        index=device.index,
+        bdf=device.bdf or "",
+        name=_pci_name(device, box) if gpu is None else gpu.name,
+        uuid=gap if gpu is None else gpu.uuid,
+        serial=gap if gpu is None else gpu.serial,
+        slot=_slot(device, box),
+        vbios=gap if gpu is None else gpu.vbios,
     )
 
 
-def _slot(box: Snapshot, bdf: str) -> str | Missing:
+def _pci_name(device: Device, box: Snapshot) -> str | Missing:
+    """What pci.ids calls a GPU that NVML does not name."""
+    function = device.function
+    if function is None or isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
+        return function.device if function and isinstance(function.device, Missing) else Missing(Gap.ABSENT, "pci.ids")
+    if isinstance(box.pci_names, Missing):
+        return box.pci_names
+    return box.pci_names[f"{function.vendor:04x}:{function.device:04x}"]
+
+
+def _slot(device: Device, box: Snapshot) -> str | Missing:
+    """The slot of the GPU, else of the nearest bridge above it: a board may carry a switch of its own (K80)."""
     if isinstance(box.slots, Missing):
         return box.slots
-    absent = Missing(Gap.ABSENT, "/sys/bus/pci/slots", "the firmware names no slot for this GPU")
-    return next((slot.name for slot in box.slots if bdf.startswith(f"{slot.address}.")), absent)
+    if isinstance(device.path, Missing):
+        return device.path
+    for bdf in reversed(device.path[1:]):
+        for slot in box.slots:
+            if isinstance(slot.address, str) and bdf.startswith(f"{slot.address}."):
+                return slot.name
+    unread = (slot.address for slot in box.slots if isinstance(slot.address, Missing))
+    return next(unread, Missing(Gap.ABSENT, "/sys/bus/pci/slots", "the firmware names no slot for this GPU"))
 
 
-def _notes(box: Snapshot, rows: list[gpu_list.Row]) -> list[str]:
-    """Why something is not known; a board without serial or a chassis without slot names is no gap."""
-    if isinstance(box.gpu, Missing):
-        return [f"NVML: {box.gpu}"] if rows or box.gpu.gap is not Gap.ABSENT else []
-    notes = [f"NVML: {gap.where}: {gap}" for gap in box.gpu.lost]
-    if isinstance(box.gpu.count, Missing):
-        notes.append(f"NVML: {box.gpu.count.where}: {box.gpu.count}")
-    notes += [f"{row.bdf}: {row.uuid.detail}" for row in rows if row.index is None and isinstance(row.uuid, Missing)]
-    quiet = (Gap.ABSENT, Gap.UNSUPPORTED)
+def _gaps(rows: list[gpu_list.Row]) -> list[Missing]:
+    """What a GPU that NVML lists should say and does not; what a board or chassis does not have is no gap."""
+    found = []
     for row in rows:
-        values = (row.name, row.uuid, row.serial, row.vbios) if row.index is not None else ()
-        gaps = [value for value in values if isinstance(value, Missing) and value.gap not in quiet]
-        notes += [f"{gap.where}: {gap}" for gap in gaps]
-    return notes
+        values = (row.name, row.uuid, row.serial, row.slot, row.vbios) if row.index is not None else ()
+        found += [value for value in values if isinstance(value, Missing)]
+    return [gap for gap in found if gap.gap not in (Gap.ABSENT, Gap.UNSUPPORTED)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dgxcheck.output.plain import visible
+from dgxcheck.output.plain import visible, wrapped
 from dgxcheck.reading import BadInput
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def writing(command: F) -> F:
         show_default=True,
         help="Colour the text; auto does on a terminal, unless NO_COLOR is set.",
     )(command)
-    help_text = "Write the result to FILE, not to stdout."
+    help_text = "Write the result to FILE, not to stdout (-)."
     return click.option("-o", "--output", type=click.Path(), metavar="FILE", help=help_text)(command)
 
 
@@ -76,9 +76,13 @@ def emit(text: str, output: str | None, color: str) -> None:
     Renderers make what is hostile visible where it stands; this is the net below them.
     """
     text = "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
-    if output is not None:
+    if output not in (None, "-"):
         from dgxcheck.source.save import replace_file
 
+        if color == "always":
+            from dgxcheck.output.terminal import painted
+
+            text = painted(text)
         try:
             replace_file(output, text, 0o666)
         except OSError as error:
@@ -87,12 +91,13 @@ def emit(text: str, output: str | None, color: str) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for the lines of a tree
     try:
+        if sys.stdout.isatty():
+            text = wrapped(text, terminal_columns())
         if coloured(color):
-            from dgxcheck.output.terminal import paint
+            from dgxcheck.output.terminal import painted
 
-            paint(text, force=color == "always")
-        else:
-            sys.stdout.write(text)
+            text = painted(text)
+        sys.stdout.write(text)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):
         # the reader has gone (head); click and rich would leave with 1 then
@@ -113,9 +118,9 @@ def coloured(color: str) -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def width() -> int | None:
-    """Columns of the terminal on stdout; None where stdout is none, so that nothing is dropped."""
-    return terminal_columns() if sys.stdout.isatty() else None
+def width(output: str | None) -> int | None:
+    """Columns of the terminal that the result goes to; None where it goes to none, so that nothing is dropped."""
+    return terminal_columns() if output in (None, "-") and sys.stdout.isatty() else None
 
 
 def terminal_columns() -> int:

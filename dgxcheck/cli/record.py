@@ -17,7 +17,7 @@ from dgxcheck.source.loader import SCHEMA
 from dgxcheck.source.protocol import Source
 from dgxcheck.source.pseudonyms import hidden, site_key
 from dgxcheck.source.recorded import RecordedSource
-from dgxcheck.source.save import replace_file, written
+from dgxcheck.source.save import check_place, replace_file, written
 from dgxcheck.source.tape import RecordingSource
 from dgxcheck.survey import ALL, COUNTERS, survey
 
@@ -39,25 +39,26 @@ def command(
     replaced by pseudonyms. Exit code 3: written, but a part of the machine did not answer in time.
     """
     live: Live = ctx.obj
-    if os.path.isdir(file):
-        raise BadInput(f"{file}: is a directory; name the file to write")
+    _check(file)
     source = live.source(spec, "EVERYTHING", deadline)
     tape = RecordingSource(source)
-    recorded_at = source.origin.recorded_at or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    begun = time.time()
     survey(tape, ALL)
     if window is not None or isinstance(source, RecordedSource):
         _later(tape, window)
     silent = [key for key, fact in tape.facts.items() if isinstance(fact, dict) and fact.get("missing") == "timeout"]
     lines, later = tape.lines(), tape.later_lines()
-    if not keep_identity:
+    identities = _identities(source)
+    if not keep_identity and identities != "made up":
         lines, later = hidden(lines, later, site_key())
+        identities = "pseudonyms"
     head: dict[str, Json] = {
         "schema": SCHEMA,
         "machine": _machine(tape),
-        "recorded_at": recorded_at,
+        **_when(source, begun),
         "tool_version": __version__,
-        "identities": "kept" if keep_identity else "pseudonyms",
-        "provenance": source.provenance if isinstance(source, RecordedSource) else {"kind": "recorded"},
+        "identities": identities,
+        "provenance": _provenance(source),
     }
     try:
         replace_file(file, written(head, lines, later), 0o600 if keep_identity else 0o644)
@@ -68,6 +69,36 @@ def command(
         first = visible(silent[0])
         click.echo(f"{len(silent)} questions were not answered in time, the first of them {first}", err=True)
     return 3 if silent else 0
+
+
+def _check(file: str) -> None:
+    """A place that cannot be written to is refused before the machine is asked and a window waited for."""
+    if os.path.isdir(file):
+        raise BadInput(f"{file}: is a directory; name the file to write")
+    try:
+        check_place(file)
+    except OSError as error:
+        raise BadInput(f"{file}: cannot be written: {error.strerror}") from None
+
+
+def _when(source: Source, begun: float) -> dict[str, Json]:
+    """``recorded_at``: now of this machine, the date of a recording; nobody knows that of a directory."""
+    live = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)) if source.origin.kind == "live" else ""
+    recorded_at = source.origin.recorded_at or live
+    return {"recorded_at": recorded_at} if recorded_at else {}
+
+
+def _identities(source: Source) -> str:
+    """What the source's identities are as they stand: a recording may hold pseudonyms or made-up ones already."""
+    said = source.head.get("identities") if isinstance(source, RecordedSource) else None
+    return said if isinstance(said, str) and said in ("pseudonyms", "made up") else "kept"
+
+
+def _provenance(source: Source) -> Json:
+    """That of the recording that is recorded again, where it has one."""
+    if isinstance(source, RecordedSource) and isinstance(source.head.get("provenance"), dict):
+        return source.head["provenance"]
+    return {"kind": "recorded", "from": "directory"} if source.origin.kind == "directory" else {"kind": "recorded"}
 
 
 def _machine(tape: RecordingSource) -> str:

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar
 
 import click
 
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import emit, reading, width, writing
-from dgxcheck.cli.topo_answers import ANSWERS, CAPABILITIES, Asked
+from dgxcheck.cli.topo_answers import CAPABILITIES
+from dgxcheck.cli.topo_asked import Asked
+from dgxcheck.output.plain import visible
 from dgxcheck.survey import WIRING, survey
 from dgxcheck.topology.build import build
 
 F = TypeVar("F", bound=Callable[..., Any])
+_ANSWERS = {
+    **{kind: ("topo_answers", kind) for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path")},
+    "cpu": ("topo_queries", "gpus_of_cpu"),
+    "level": ("topo_queries", "nearest"),
+    "gpu_path": ("topo_queries", "gpu_path"),
+    "numa_cpu": ("topo_queries", "near_cpus"),
+    "numa_memory": ("topo_queries", "near_memory"),
+    "gpu_numa": ("topo_queries", "own_memory"),
+}
+"""Module and function that answer each question, imported when it is put."""
 _BESIDES = {"p2p": ("p2p",), "tree": ("pci_names",), "numa_memory": ("numa_memory",)}
 """Probes that a question needs beside those of the wiring."""
 _AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
@@ -51,7 +64,8 @@ class _Topo(click.Command):
 @_flag("-C", "--get-numa-id-of-nearby-cpu", "numa_cpu", text="NUMA node of the CPUs nearest to a GPU (-i).")
 @_flag("-M", "--get-numa-id-of-nearby-mem", "numa_memory", text="NUMA node of the memory nearest to a GPU (-i).")
 @_flag("-gnid", "--gpu-numa-id", "gpu_numa", text="NUMA node that a GPU's own memory forms (-i).")
-@click.option("-i", "--id", "ids", metavar="ID[,ID]", help="GPUs asked about: index, bus id or UUID.")
+@click.option("-i", "--id", "ids", multiple=True, metavar="ID[,ID]",
+              help="GPUs asked about: index, bus id or UUID; may be repeated.")  # fmt: skip
 @_flag("--tree", text="Host bridges, switches and devices, with the link of each hop.")
 @_flag("--rings", text="Rings over the NVLinks, and the collective bandwidth that they allow.")
 @click.option("--path", nargs=2, metavar="A B", help="Every hop between two GPUs or NICs, and what to expect of it.")
@@ -75,10 +89,13 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     box = survey(source, (*WIRING, *more))
     topology = build(box.pci, box.infiniband, box.gpu, box.nvlink, box.gpu_pairs, box.numa)
     asked = Asked(
-        topology, box, source, given[kind], given["ids"], given["form"], given["labels"],
-        None if given["output"] else width(),
+        topology, box, source, given[kind], ",".join(given["ids"]), given["form"], given["labels"],
+        width(given["output"]),
     )  # fmt: skip
-    text, complete = ANSWERS[kind](asked)
+    module, name = _ANSWERS[kind]
+    text, complete = getattr(import_module(f"dgxcheck.cli.{module}"), name)(asked)
+    if asked.form == "nvidia-smi" and kind == "matrix" and topology.headline:
+        click.echo(f"dgxcheck: {visible(topology.headline)}", err=True)
     emit(text, given["output"], given["color"])
     return 0 if complete else 3
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from dgxcheck import __version__
 from dgxcheck.frozen import Record
-from dgxcheck.output.plain import columns, lines, shown, visible
-from dgxcheck.output.topo_json import either, source
+from dgxcheck.output.json_members import either, source
+from dgxcheck.output.plain import fitted, left_out, lines, shown, visible
 from dgxcheck.reading import Gap, Json, Missing
 from dgxcheck.source.protocol import Origin
 
@@ -27,21 +27,27 @@ class Row(Record):
     vbios: str | Missing
 
 
-def text(rows: Sequence[Row], notes: Sequence[str]) -> str:
+def text(rows: Sequence[Row], notes: Sequence[str], width: int | None) -> str:
     """Aligned columns; ``-`` for what the board or chassis does not have, ``?`` for what is not known."""
     head = ("GPU", "Bus id", "Name", "UUID", "Serial", "Slot", "VBIOS")
-    table = [head, *(("?" if row.index is None else str(row.index), *map(_cell, _cells(row))) for row in rows)]
-    found = columns(table) if rows else ["No NVIDIA GPU is known on this machine."]
-    return lines([*found, *([""] if rows and notes else []), *map(visible, notes)])
+    if not rows:
+        return lines(["No NVIDIA GPU is known on this machine.", *map(visible, notes)])
+    index, bdf, name, *others = ([*column] for column in zip(head, *map(_cells, rows), strict=True))
+    table, dropped = fitted(index, [bdf, name], others, width)
+    said = [*map(visible, notes), *left_out(dropped)]
+    return lines([*table, *([""] if said else []), *said])
 
 
-def _cell(value: object) -> str:
+def _cells(row: Row) -> tuple[str, ...]:
+    names = tuple(_cell(value, row.index is not None) for value in (row.name, row.uuid, row.serial))
+    index = "?" if row.index is None else str(row.index)
+    return (index, row.bdf, *names, _cell(row.slot, True), _cell(row.vbios, row.index is not None))
+
+
+def _cell(value: str | Missing, asked: bool) -> str:
+    """A GPU that NVML does not list was not asked: nobody knows what it has."""
     nothing = isinstance(value, Missing) and value.gap in (Gap.ABSENT, Gap.UNSUPPORTED)
-    return "-" if nothing else shown(value)
-
-
-def _cells(row: Row) -> tuple[object, ...]:
-    return row.bdf, row.name, row.uuid, row.serial, row.slot, row.vbios
+    return "-" if nothing and asked else shown(value)
 
 
 def as_json(rows: Sequence[Row], notes: Sequence[str], origin: Origin) -> str:

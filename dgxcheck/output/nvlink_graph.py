@@ -13,7 +13,7 @@ def as_json(topology: Topology) -> dict[str, Json]:
     """The member ``nvlink_graph``: reference machines that it equals, or the nearest one and what differs."""
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing):
-        return {"nvlink_graph": None, "nvlink_graph_reason": str(graph)}
+        return {"nvlink_graph": None, "nvlink_graph_reason": graph.reason}
     generation = nvlink_generation(topology)
     equal: list[Json] = [reference.name for reference in matches(graph, generation)]
     near = nearest(graph, generation) if graph.pairs and not equal else None

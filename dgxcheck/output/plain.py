@@ -32,6 +32,56 @@ def columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
     return [gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
+def fitted(
+    head: list[str], body: list[list[str]], optional: list[list[str]], width: int | None
+) -> tuple[list[str], list[str]]:
+    """A table by columns, made to fit: closer, without its optional columns, at last in blocks of whole columns.
+
+    Its lines, and the heads of the columns left out. ``head`` holds the rows' names and stands before each block; no
+    cell is ever cut. ``width`` None keeps everything.
+    """
+    if width is None:
+        return _rows([head, *body, *optional], "  "), []
+    for kept in range(len(optional), -1, -1):
+        for gap in ("  ", " "):
+            table = _rows([head, *body, *optional[:kept]], gap)
+            if max(map(len, table)) <= width:
+                return table, [column[0] for column in optional[kept:]]
+    blocks: list[str] = []
+    start = 0
+    while start < len(body):
+        end = len(body)
+        while end > start + 1 and max(map(len, _rows([head, *body[start:end]], " "))) > width:
+            end -= 1
+        blocks += ([""] if blocks else []) + _rows([head, *body[start:end]], " ")
+        start = end
+    return blocks, [column[0] for column in optional]
+
+
+def left_out(heads: Sequence[str]) -> list[str]:
+    """A line that names the columns for which there was no room."""
+    return [f"Left out for want of room: {', '.join(heads)}; a pipe or -o FILE has all."] if heads else []
+
+
+def wrapped(text: str, width: int) -> str:
+    """Sentences broken between words to fit; tables, trees and what has no blank to break at stay as they are."""
+    return "".join(_folded(line, width) for line in text.splitlines(keepends=True))
+
+
+def _folded(line: str, width: int) -> str:
+    body = line.strip()
+    if len(line) <= width or "  " in body or body[:1] in "├└│":
+        return line
+    from textwrap import fill
+
+    indent = line[: len(line) - len(line.lstrip())]
+    return fill(body, width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False) + "\n"
+
+
+def _rows(table: list[list[str]], gap: str) -> list[str]:
+    return columns(list(zip(*table, strict=True)), gap)
+
+
 def lines(parts: Iterable[str]) -> str:
     """Lines as one text with a newline at its end."""
     return "".join(f"{part}\n" for part in parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import io
 
 from rich.console import Console
 from rich.text import Text
@@ -18,10 +18,12 @@ _STYLES = {
 }
 
 
-def paint(text: str, force: bool) -> None:
-    """Write text to stdout with its labels coloured, no line wrapped or cut."""
-    console = Console(file=sys.stdout, force_terminal=True if force else None, highlight=False, markup=False)
-    painted = Text(text, end="")
+def painted(text: str) -> str:
+    """The text with its labels coloured for a terminal, no line wrapped or cut."""
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, no_color=False, color_system="standard", markup=False)
+    marked = Text(text, end="")
     for pattern, style in _STYLES.items():
-        painted.highlight_regex(pattern, style)
-    console.print(painted, soft_wrap=True, end="")
+        marked.highlight_regex(pattern, style)
+    console.print(marked, soft_wrap=True, end="")
+    return out.getvalue()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from dgxcheck import __version__
-from dgxcheck.frozen import fields
+from dgxcheck.output.json_members import either, source
 from dgxcheck.reading import Json, Missing
 from dgxcheck.source.protocol import Origin
 from dgxcheck.topology.model import Device, Link, Topology
@@ -21,28 +21,16 @@ def document(topology: Topology, origin: Origin, members: dict[str, Json]) -> st
         "source": source(origin),
         "devices": [_device(device) for device in topology.devices],
         "links": [_link(link) for link in topology.links],
-        "notes": list(topology.notes),
+        "notes": [*([topology.headline] if topology.headline else []), *topology.notes],
     }
     return json.dumps(whole | members, indent=1) + "\n"
 
 
-def source(origin: Origin) -> Json:
-    """Where the facts come from; empty members are left out."""
-    return {key: value for key in fields(origin) if (value := getattr(origin, key))}
-
-
-def either(key: str, value: object) -> dict[str, Json]:
-    """``{key: value}``, or ``{key: null, key_reason: why}`` for a gap."""
-    if isinstance(value, Missing):
-        return {key: None, f"{key}_reason": str(value)}
-    return {key: value if isinstance(value, bool | int | float | str) else None}
-
-
 def _device(device: Device) -> Json:
-    function = device.function
-    found: dict[str, Json] = {"name": device.name, "kind": device.kind, "bdf": device.bdf}
+    found: dict[str, Json] = {"name": device.name, "kind": device.kind}
+    found |= either("bdf", device.path if device.bdf is None else device.bdf)
     if device.kind == "gpu":
-        found |= {"index": device.index} | either("uuid", device.uuid)
+        found |= either("index", device.uuid if device.index is None else device.index) | either("uuid", device.uuid)
     else:
         found |= either("is_vf", device.is_vf)
     found |= either("numa_node", device.numa_node) | either("cpu_affinity", device.cpu_affinity)
@@ -53,7 +41,7 @@ def _device(device: Device) -> Json:
     else:
         found["path"] = list(device.path)
     for key in ("link_gen", "link_width", "max_link_gen", "max_link_width"):
-        found |= either(key, getattr(function, key) if function else None)
+        found |= either(key, device.path if device.function is None else getattr(device.function, key))
     return found
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dgxcheck.facts.p2p import P2pStatus
-from dgxcheck.output.plain import columns, lines, shown, visible
-from dgxcheck.output.topo_json import either
-from dgxcheck.reading import Json
+from dgxcheck.output.json_members import either
+from dgxcheck.output.plain import columns, fitted, lines, shown, visible
+from dgxcheck.reading import Gap, Json, Missing
 from dgxcheck.topology.model import Topology
 
+NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetP2PStatus", "NVML does not list both GPUs")
 LEGEND = {
     "X": "the GPU itself",
     "OK": "can",
@@ -17,21 +18,31 @@ LEGEND = {
     "NS": "not supported",
     "DR": "disabled by a registry key",
     "U": "unknown to the driver",
-    "?": "no answer",
+    "?": "not known",
 }
 
 
-def matrix(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str, tabs: bool) -> str:
-    """Status words from the row's GPU to the column's; in tab-separated cells for scripts that parse nvidia-smi."""
+def matrix(
+    topology: Topology, statuses: tuple[P2pStatus, ...], capability: str, tabs: bool, width: int | None
+) -> str:
+    """Status words from the row's GPU to the column's; with ``tabs`` as nvidia-smi prints them, for scripts."""
     names = {gpu.bdf: visible(gpu.name) for gpu in topology.gpus}
     found = {(each.a, each.b): getattr(each, capability) for each in statuses}
-    rows = [["", *names.values()]]
-    for a, name in names.items():
-        words = (found.get((a or "", b or ""), "?") for b in names)
-        rows.append([name, *(" X" if b == a else shown(word) for b, word in zip(names, words, strict=True))])
+    known = {(a, b): found.get((a or "", b or ""), NOT_LISTED) for a in names for b in names}
+    if tabs:
+        rows = [" \t" + "".join(f"{name}\t" for name in names.values())]
+        for a, name in names.items():
+            rows.append(f" {name}\t" + "".join(f"{'X' if a == b else shown(known[a, b])}\t" for b in names))
+        return lines([*rows, "", "Legend:", "", *(f"  {word:4} = {text}" for word, text in LEGEND.items())])
+    body = [
+        [names[b], *(" X" if a == b else shown(known[a, b]) for a in names)] for b in names
+    ]  # fmt: skip
+    table, _ = fitted(["", *names.values()], body, [], width)
     legend = [f"  {line}" for line in columns([(word, f"= {text}") for word, text in LEGEND.items()], " ")]
-    table = ["\t".join(row) for row in rows] if tabs else columns(rows)
-    return lines([*table, "", f"Peer-to-peer {capability}, from the row's GPU to the column's:", *legend])
+    gaps = sorted({str(gap) for (a, b), gap in known.items() if a != b and isinstance(gap, Missing)})
+    reasons = [f"? {visible(gap)}" for gap in gaps]
+    title = f"Peer-to-peer {capability}, from the row's GPU to the column's:"
+    return lines([*table, "", title, *legend, *([""] if reasons else []), *reasons])
 
 
 def as_json(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str) -> dict[str, Json]:

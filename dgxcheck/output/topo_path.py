@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dgxcheck.output.json_members import either
 from dgxcheck.output.plain import columns, lines, shown, visible
-from dgxcheck.output.topo_json import either
 from dgxcheck.output.topo_tree import hop_json, hop_text
 from dgxcheck.reading import Json, Missing
 from dgxcheck.topology.expected import Expected, between
@@ -11,9 +11,9 @@ from dgxcheck.topology.model import Device, Link, Topology
 from dgxcheck.topology.paths import hops_between, meeting_point
 
 
-def path(topology: Topology, a: Device, b: Device, label: str) -> str:
+def path(topology: Topology, a: Device, b: Device, label: str, labels: str) -> str:
     """What joins ``a`` and ``b``, link by link, and what it should carry."""
-    link = topology.matrix()[a.name, b.name]
+    link = topology.link(a, b)
     expected = between(a, b, link, topology)
     said = [f"{_title(a)} - {_title(b)}: {label}"]
     if link.nvlinks:
@@ -23,7 +23,8 @@ def path(topology: Topology, a: Device, b: Device, label: str) -> str:
     elif link.nvlinks is None:
         said.append(f"NVLink   unknown: {visible(link.nvlink_reason)}")
     meeting = meeting_point(a, b, link, topology.functions)
-    said.append(f"PCI      {link.pci or '?'}, {visible(str(meeting)) if link.pci else visible(link.pci_reason)}")
+    way = "SYS" if link.pci == "SOC" and labels == "sys" else link.pci or "?"
+    said.append(f"PCI      {way}, {visible(str(meeting)) if link.pci else visible(link.pci_reason)}")
     hops = hops_between(a, b, topology.functions)
     if isinstance(hops, Missing):
         said.append(f"  hops not known: {visible(str(hops))}")
@@ -35,11 +36,14 @@ def path(topology: Topology, a: Device, b: Device, label: str) -> str:
 
 def as_json(topology: Topology, a: Device, b: Device) -> dict[str, Json]:
     """The member ``path`` of the JSON document."""
-    link = topology.matrix()[a.name, b.name]
+    link = topology.link(a, b)
     expected = between(a, b, link, topology)
     hops = hops_between(a, b, topology.functions)
     found: dict[str, Json] = {"a": a.name, "b": b.name, "label": link.label, "medium": expected.medium}
-    found["hops"] = None if isinstance(hops, Missing) else [hop_json(hop) for hop in hops]
+    if isinstance(hops, Missing):
+        found |= either("hops", hops)
+    else:
+        found["hops"] = [hop_json(hop) for hop in hops]
     found |= either("meets_at", meeting_point(a, b, link, topology.functions))
     found |= either("line_gb_per_second", expected.line_gbs)
     found |= either("expected_read_gb_per_second", expected.read_gbs)
@@ -60,9 +64,20 @@ def sentence(a: Device, b: Device, link: Link, label: str) -> str:
     if link.nvlinks:
         way = f"{link.nvlinks} NVLinks" if link.nvlinks > 1 else "1 NVLink"
         return f"{visible(a.name)} reaches {visible(b.name)} over {way} ({label})."
+    silent = "" if link.nvlinks is not None else f" NVLink is unknown: {visible(link.nvlink_reason)}."
     if link.pci is None:
-        return f"{visible(a.name)} reaches {visible(b.name)} by a way that is not known: {visible(link.pci_reason)}."
-    return f"{visible(a.name)} reaches {visible(b.name)} over {ways[link.pci]} ({label})."
+        way = f"by a way that is not known: {visible(link.pci_reason)}"
+        return f"{visible(a.name)} reaches {visible(b.name)} {way}.{silent}"
+    return f"{visible(a.name)} reaches {visible(b.name)} over {ways[link.pci]} ({label}).{silent}"
+
+
+def known(topology: Topology, a: Device, b: Device) -> bool:
+    """Are the label and every hop known? That no figure was ever published is no gap of this machine."""
+    link = topology.link(a, b)
+    hops = hops_between(a, b, topology.functions)
+    if isinstance(hops, Missing) or any(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in hops):
+        return False
+    return link.pci is not None and link.nvlinks is not None
 
 
 def _title(device: Device) -> str:
@@ -75,7 +90,8 @@ def _gbs(value: float | Missing) -> str:
 
 def _expectation(expected: Expected) -> list[str]:
     if isinstance(expected.read_gbs, Missing) or isinstance(expected.write_gbs, Missing):
-        said = [f"Expected not known: {visible(expected.limit)}"]
+        gap = expected.read_gbs if isinstance(expected.read_gbs, Missing) else expected.write_gbs
+        said = [f"Expected bandwidth not known: {visible(str(gap))}"]
     else:
         said = [
             f"Expected {shown(round(expected.read_gbs, 1))} GB/s read, {shown(round(expected.write_gbs, 1))} GB/s"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dgxcheck.output import nvlink_graph as reference_graph
+from dgxcheck.output.json_members import either
 from dgxcheck.output.plain import lines, visible
-from dgxcheck.output.topo_json import either
 from dgxcheck.reading import Json, Missing
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import Topology

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.output.matrix_names import nic_legend, row_names
-from dgxcheck.output.plain import columns, lines, shown, visible
+from dgxcheck.output.plain import columns, fitted, left_out, lines, shown, visible
 from dgxcheck.topology.model import Device, Link, Topology
 
 LEGEND = {
@@ -33,30 +33,43 @@ def matrix(topology: Topology, pci_only: bool, labels: str, width: int | None, r
         nothing = "No NVIDIA GPU and no InfiniBand device is known on this machine."
         return lines([nothing, *map(visible, topology.notes)])
     names = row_names(topology, numbered_nics=False)
-    headline, notes = _headline(topology)
-    table = _tables(topology, names, pci_only, labels, width)
+    table, dropped = _tables(topology, names, pci_only, labels, width)
     seen = {label for row in table for label in row.split()}
-    legend = _legend(seen, labels)
     nics = nic_legend(topology, names)
-    below = ["", "Legend:", *legend]
+    headline = [visible(topology.headline)] if topology.headline else []
+    below = ["", "Legend:", *_legend(seen, labels)]
     if nics:
         below += ["", "NICs:", *(f"  {line}" for line in nics)]
-    reasons = _reasons(topology) if "?" in seen else []
-    said = [*reasons, *notes, *remarks]
+    reasons = _unknown(topology, names) if "?" in seen else []
+    said = [*reasons, *map(visible, topology.notes), *_narrow(topology), *remarks, *left_out(dropped)]
     if said:
         below += ["", *said]
     return lines([*headline, *table, *below])
 
 
-def _headline(topology: Topology) -> tuple[list[str], list[str]]:
-    """What goes above the matrix: that NVLink is unknown, where it is; all other notes go below."""
-    first = [note for note in topology.notes if note.startswith("NVLink is unknown")]
-    return [visible(note) for note in first], [visible(note) for note in topology.notes if note not in first]
+def _unknown(topology: Topology, names: dict[str, str]) -> list[str]:
+    from dgxcheck.output.unknown import unknown
+
+    return unknown(topology, names)
 
 
-def _tables(topology: Topology, names: dict[str, str], pci_only: bool, labels: str, width: int | None) -> list[str]:
-    """The matrix in one block, in fewer columns or narrower where it must fit, else in blocks of whole columns."""
-    peers = [_peer_column(topology, device, names, pci_only, labels) for device in topology.devices]
+def _narrow(topology: Topology) -> list[str]:
+    """Links that run on fewer lanes than both ends have, where a quick look shows that there may be some."""
+    functions = topology.functions.values()
+    lanes = [(function.link_width, function.max_link_width) for function in functions]
+    if not any(isinstance(now, int) and isinstance(most, int) and now < most for now, most in lanes):
+        return []
+    from dgxcheck.output.topo_tree import narrow_links
+
+    return narrow_links(topology)
+
+
+def _tables(
+    topology: Topology, names: dict[str, str], pci_only: bool, labels: str, width: int | None
+) -> tuple[list[str], list[str]]:
+    """The matrix, and the columns that it had to do without."""
+    links = topology.matrix()
+    peers = [_peer_column(topology, links, device, names, pci_only, labels) for device in topology.devices]
     head = ["", *(names[device.name] for device in topology.devices)]
     affinities = [
         ["CPU Affinity", *(_affinity(device, device.cpu_affinity) for device in topology.devices)],
@@ -64,30 +77,17 @@ def _tables(topology: Topology, names: dict[str, str], pci_only: bool, labels: s
     ]
     if any(isinstance(device.gpu_numa_id, int) for device in topology.devices):
         affinities.append(["GPU NUMA ID", *(shown(device.gpu_numa_id) for device in topology.devices)])
-    if width is None:
-        return _rows([head, *peers, *affinities], "  ")
-    for gap in ("  ", " "):
-        for kept in range(len(affinities), -1, -1):
-            table = _rows([head, *peers, *affinities[:kept]], gap)
-            if max(map(len, table)) <= width:
-                return table
-    return _blocks(head, peers, width)
+    return fitted(head, peers, affinities, width)
 
 
-def _blocks(head: list[str], peers: list[list[str]], width: int) -> list[str]:
-    blocks: list[str] = []
-    start = 0
-    while start < len(peers):
-        end = len(peers)
-        while end > start + 1 and max(map(len, _rows([head, *peers[start:end]], " "))) > width:
-            end -= 1
-        blocks += ([""] if blocks else []) + _rows([head, *peers[start:end]], " ")
-        start = end
-    return blocks
-
-
-def _peer_column(topology: Topology, device: Device, names: dict[str, str], pci_only: bool, labels: str) -> list[str]:
-    links = topology.matrix()
+def _peer_column(
+    topology: Topology,
+    links: dict[tuple[str, str], Link],
+    device: Device,
+    names: dict[str, str],
+    pci_only: bool,
+    labels: str,
+) -> list[str]:
     column = [names[device.name]]
     for other in topology.devices:
         column.append(" X" if other is device else cell(links[other.name, device.name], pci_only, labels))
@@ -99,23 +99,7 @@ def _affinity(device: Device, value: object) -> str:
     return shown(value) if device.kind == "gpu" else ""
 
 
-def _rows(table: list[list[str]], gap: str) -> list[str]:
-    return columns(list(zip(*table, strict=True)), gap)
-
-
 def _legend(seen: set[str], labels: str) -> list[str]:
     other = "SYS" if labels == "soc" else "SOC"
     kept = {label: text for label, text in LEGEND.items() if label != other and (label != "?" or "?" in seen)}
     return columns([(f"  {label}", f"= {text}") for label, text in kept.items()], " ")
-
-
-def _reasons(topology: Topology) -> list[str]:
-    """Why cells show ``?``, each reason once, with how many pairs it stands for."""
-    pairs: dict[str, list[str]] = {}
-    for link in topology.links:
-        if link.pci is None:
-            pairs.setdefault(visible(link.pci_reason), []).append(f"{link.a}-{link.b}")
-    return [
-        f"? {', '.join(map(visible, found[:3]))}{f' and {len(found) - 3} more' if len(found) > 3 else ''}: {reason}"
-        for reason, found in pairs.items()
-    ]

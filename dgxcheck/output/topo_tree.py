@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.output.json_members import either
 from dgxcheck.output.plain import lines, shown, visible
 from dgxcheck.reading import Json, Missing
 from dgxcheck.topology.build import bus_order
 from dgxcheck.topology.model import Topology
-from dgxcheck.topology.paths import Hop, hops_above
+from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 Branch = dict[str, "Branch"]
 _KINDS = {0x01: "storage", 0x02: "network", 0x03: "display", 0x0B: "processor", 0x12: "accelerator"}
 _CLASSES = {0x0101: "IDE", 0x0104: "RAID", 0x0106: "SATA", 0x0107: "SAS", 0x0108: "NVMe", 0x0200: "Ethernet",
-            0x0207: "InfiniBand", 0x0300: "VGA", 0x0302: "3D", 0x0604: "bridge", 0x0680: "NVSwitch"}  # fmt: skip
+            0x0207: "InfiniBand", 0x0300: "VGA", 0x0302: "3D", 0x0604: "bridge", 0x0680: "bridge"}  # fmt: skip
 
 
 def tree(topology: Topology, names: Mapping[str, str]) -> str:
@@ -32,7 +34,7 @@ def tree(topology: Topology, names: Mapping[str, str]) -> str:
     lost = [function.bdf for function in topology.functions.values() if isinstance(function.path, Missing)]
     said += [f"{visible(bdf)}  path not known: {visible(str(topology.functions[bdf].path))}" for bdf in lost]
     said += [f"{visible(gpu.name)}  not on the PCI tree" for gpu in topology.devices if gpu.function is None]
-    return lines([*(said or ["No PCI function of interest is known here."]), *_summary(hops)])
+    return lines([*(said or ["No PCI function of interest is known here."]), *_summary(topology, hops)])
 
 
 def as_json(topology: Topology) -> dict[str, Json]:
@@ -40,12 +42,13 @@ def as_json(topology: Topology) -> dict[str, Json]:
     return {"hops": [hop_json(hop) for hop in sorted(_hops(topology).values(), key=lambda hop: bus_order(hop.device))]}
 
 
-def hop_json(hop: Hop) -> Json:
-    """One physical link; null for what is not known, ``unjudged`` says why a link is not one to judge."""
-    values = {key: getattr(hop, key) for key in ("gen", "width", "max_gen", "max_width", "narrow", "slow")}
-    values |= {"gb_per_second": hop.gbs, "max_gb_per_second": hop.max_gbs}
-    known = {key: None if isinstance(value, Missing) else value for key, value in values.items()}
-    return {"port": hop.port, "device": hop.device, **known, "unjudged": hop.unjudged or None}
+def hop_json(hop: Hop) -> dict[str, Json]:
+    """One physical link; null and the reason for what is not known, ``unjudged`` says why one is not to be judged."""
+    found: dict[str, Json] = {"port": hop.port, "device": hop.device}
+    for key in ("gen", "width", "max_gen", "max_width", "narrow", "slow"):
+        found |= either(key, getattr(hop, key))
+    found |= either("gb_per_second", hop.gbs) | either("max_gb_per_second", hop.max_gbs)
+    return found | {"unjudged": hop.unjudged or None}
 
 
 def hop_text(hop: Hop) -> str:
@@ -54,7 +57,7 @@ def hop_text(hop: Hop) -> str:
         return hop.unjudged
     text = f"gen{shown(hop.gen)} x{shown(hop.width)}"
     if hop.narrow is True:
-        text += f", narrow: both ends can do x{shown(hop.max_width)}"
+        text += f", narrow, both ends can do x{shown(hop.max_width)}"
     if hop.slow is True:
         text += f", both ends can do gen{shown(hop.max_gen)}"
     return text
@@ -85,6 +88,8 @@ def _entry(topology: Topology, names: Mapping[str, str], hops: dict[str, Hop], b
 def _what(function: PciFunction, names: Mapping[str, str]) -> str:
     code = function.class_code
     kind = "?" if isinstance(code, Missing) else _CLASSES.get(code >> 8, _KINDS.get(code >> 16, f"{code:06x}"))
+    if isinstance(code, int) and code >> 8 == OTHER_BRIDGE and function.vendor == NVIDIA:
+        kind = "NVSwitch"
     if isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
         return kind
     ids = f"{function.vendor:04x}:{function.device:04x}"
@@ -104,10 +109,24 @@ def _node(topology: Topology, branch: Branch) -> str:
     return f"  NUMA node {', '.join(map(str, sorted(found)))}" if found else "  NUMA node not known"
 
 
-def _summary(hops: dict[str, Hop]) -> list[str]:
-    narrow = [hop for hop in hops.values() if hop.narrow is True]
-    unknown = sum(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in hops.values())
-    said = [f"narrow: {hop.port} - {hop.device}, {hop_text(hop)}" for hop in narrow]
-    if unknown:
-        said.append(f"{unknown} of {len(hops)} links do not say how they are trained.")
+def known(topology: Topology) -> bool:
+    """Does every link that is to be judged say how it is trained?"""
+    return not any(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in _hops(topology).values())
+
+
+def narrow_links(topology: Topology) -> list[str]:
+    """One sentence per link on fewer lanes than both its ends have, with the devices that share it."""
+    said = []
+    for hop in _hops(topology).values():
+        if hop.narrow is True:
+            behind = ", ".join(map(visible, sharers(hop, topology)))
+            said.append(f"Link {hop}{f' of {behind}' if behind else ''}: {hop_text(hop)}.")
+    return said
+
+
+def _summary(topology: Topology, hops: dict[str, Hop]) -> list[str]:
+    said = narrow_links(topology)
+    silent = sum(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in hops.values())
+    if silent:
+        said.append(f"{silent} of {len(hops)} links do not say how they are trained.")
     return ["", *said] if said else []

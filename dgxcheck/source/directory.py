@@ -6,9 +6,9 @@ import errno
 import os
 import stat
 
-from dgxcheck.reading import BadInput, Gap, Missing, missing
+from dgxcheck.reading import BadInput, Gap, Missing, missing, question
 from dgxcheck.rootfs import LIMIT, decode, list_names, read_bytes
-from dgxcheck.source.keys import nvml_key, split_path
+from dgxcheck.source.keys import split_path
 from dgxcheck.source.pci_ids import PLACES, PciIds
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.rows import MOST
@@ -63,7 +63,7 @@ class DirectorySource:
         return Missing(Gap.UNRECORDED, path, "a directory does not tell what can be opened")
 
     def nvml(self, function: str, subject: str = "", *args: int) -> Json | Missing:
-        return Missing(Gap.UNRECORDED, nvml_key(function, subject, args)[5:], "a directory holds no NVML answers")
+        return Missing(Gap.UNRECORDED, question(function, subject, *args), "a directory holds no NVML answers")
 
     def name(self, table: str, key: str) -> str | Missing:
         return self._ids.name(key) if table == "pci" else Missing(Gap.ABSENT, f"{table} {key}")

@@ -7,7 +7,7 @@ function and subject.
 
 from __future__ import annotations
 
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.reading import Gap, Missing, question
 from dgxcheck.source.protocol import Json
 
 Lines = dict[str, "dict[str, Json]"]
@@ -23,7 +23,7 @@ def split_path(path: str) -> tuple[str, str]:
 
 def nvml_key(function: str, subject: str = "", args: tuple[int, ...] = ()) -> str:
     """``nvml FUNCTION SUBJECT ARG ..`` without the blanks of what is empty."""
-    return " ".join(("nvml", function, *([subject] if subject else []), *map(str, args)))
+    return f"nvml {question(function, subject, *args)}"
 
 
 def place(key: str) -> tuple[str, str, str] | None:

@@ -20,8 +20,7 @@ def open_source(spec: str) -> Source:
 
         return DirectorySource(spec)
     loaded = _load(shipped or spec, DEEPEST)
-    provenance = loaded.head.get("provenance")
-    return RecordedSource(loaded.lines, _origin(spec, loaded.head), loaded.later, provenance=provenance)
+    return RecordedSource(loaded.lines, _origin(spec, loaded.head), loaded.later, head=loaded.head)
 
 
 def shipped() -> list[tuple[str, str]]:

@@ -1,6 +1,9 @@
 """Identities leave a machine as pseudonyms: equal ones map alike wherever they occur, their form is kept.
 
 Which facts hold an identity stands in ``_WHOLE`` (the fact is one) and ``_WITHIN`` (free text that may hold some).
+Names made by udev of a hardware address (``enx0c42a15e7709``) and rdma-core of a node GUID (``rocexb8599f0300d1e2f4``)
+are replaced as these are, in directories, keys and link targets; devices of such names may then sort otherwise.
+Of the kernel command line all names of parameters stay, and the values of those in ``_HARMLESS``, the rest is hidden.
 """
 
 from __future__ import annotations
@@ -25,10 +28,23 @@ _HOST = "text /proc/sys/kernel/hostname"
 _PROCESS = "nvml nvmlSystemGetProcessName "
 _FABRIC = "nvml nvmlDeviceGetGpuFabricInfo "
 _ADDRESS = re.compile(r"text /sys/class/net/[^/]+/address")
-_WITHIN = re.compile(r"text (/sys/class/infiniband/[^/]+/node_desc|/proc/cmdline|/etc/(dgx-release|os-release))")
+_WITHIN = re.compile(r"text (/sys/class/infiniband/[^/]+/node_desc|/etc/(dgx-release|os-release))")
+_COMMAND_LINE = "text /proc/cmdline"
+_PARAMETER = re.compile(r'(?:"[^"]*(?:"|\Z)|[^\s"])+')  # blanks within double quotes do not end one
+_FOR_INIT = re.compile(r"(?<!\S)--(?!\S)")
+_PLAIN_NAME = re.compile(r"[\w.:-]*")
+_HARMLESS = re.compile(
+    r"(intel_|amd_)?iommu|pci|pcie_\w+|vfio_pci\.\w+|nvidia[\w.]*|nouveau\.[\w.]+|(modprobe|rd\.driver)\.blacklist"
+    r"|numa_balancing|(default_)?hugepagesz|hugepages|transparent_hugepage|isolcpus|nohz_full|mitigations"
+    r"|(processor|intel_idle|cpufreq)\.[\w.]+|console|quiet|ro|rw|splash|crashkernel|BOOT_IMAGE|selinux|apparmor"
+    r"|systemd\.unified_cgroup_hierarchy|cgroup_\w+"
+)  # with _ for -, as the kernel takes them
 _BUILDER = "text /proc/version"  # Linux version 5.4.0 (user@host) ..: a host name counts there only after the @
 _HEX = "[0-9a-fA-F]"
 _MAC = rf"{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5}}"
+# of a MAC, systemd udev-builtin-net_id.c; of a GUID, rdma-core rdma_rename.c
+_MADE = "(?:en|wl|ww)x(?=[0-9a-f]{12}(?![0-9A-Za-z]))|(?:ib|iw|opa|rdma|roce)x(?=[0-9a-f]{16}(?![0-9A-Za-z]))"
+_NAME = f"(?<![0-9A-Za-z])(?P<made>{_MADE})(?P<address>[0-9a-f]+)"
 _IN_TEXT = "|".join(
     (
         r'(?P<serial>^\w*SERIAL\w*="?)(?P<number>[^"\n]+)',
@@ -40,10 +56,10 @@ _IN_TEXT = "|".join(
         # BOOTIF=01-0c-42-..: PXE puts the hardware type before the address
         rf"\b(?P<type>01[:-])(?P<mac>{_MAC})(?![:-]?\w)|(?<!\b{_HEX}{{2}}[:-])\b{_MAC}(?![:-]?\w)",
         r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.)",
-        r"(?<![0-9A-Za-z])(?P<name>(?:en|wl|ww)x)(?P<address>[0-9a-f]{12})(?![0-9A-Za-z])",
+        _NAME,
     )
 )
-_MAC_IN_NAME = re.compile(r"(?<![0-9A-Za-z])((?:en|wl|ww)x)([0-9a-f]{12})(?![0-9A-Za-z])")
+_NAMED = re.compile(r"\w+ /sys/class/(?:net|infiniband)(?:/|$)")
 _PREFIX = re.compile(r"(?:MIG-)?(?:GPU-)?(?:0x)?")
 _QPN_AND_PREFIX = len("80:00:00:48:fe:80:00:00:00:00:00:00:")  # of an IPoIB address; the port's GUID follows
 
@@ -89,14 +105,13 @@ class _Replacer:
     def lines(self, lines: Lines) -> Lines:
         new: Lines = {}
         for key, fact in sorted(flatten(lines).items()):
-            named = self._names(key) if "/sys/class/net/" in key else key
-            insert(new, named, self._fact(key, fact))
+            insert(new, self._names(key) if _NAMED.match(key) else key, self._fact(key, fact))
         return new
 
     def _fact(self, key: str, fact: Json) -> Json:
         if isinstance(fact, str):
             return self._text(key, fact)
-        if isinstance(fact, list) and key.startswith("names /sys/class/net"):
+        if isinstance(fact, list) and key.startswith("names ") and _NAMED.match(key):
             names = [self._names(name) for name in fact if isinstance(name, str)]
             return [*sorted(names)] if len(names) == len(fact) else fact
         if isinstance(fact, dict) and "missing" in fact and isinstance(fact.get("detail"), str):
@@ -116,6 +131,8 @@ class _Replacer:
             return f"process-{self._digest(text)[:8]}"
         if key == _BUILDER:
             return self._builder.sub(self._host_name(self._host), text)
+        if key == _COMMAND_LINE:
+            return self._command_line(text)
         if key.startswith("link "):
             return self._free(text)
         return self._with_host.sub(self._match, text) if _WITHIN.fullmatch(key) else text
@@ -127,13 +144,28 @@ class _Replacer:
         return self._known[text]
 
     def _names(self, text: str) -> str:
-        return _MAC_IN_NAME.sub(lambda match: match[1] + self.identity(match[2]), text)
+        return re.sub(_NAME, lambda match: match["made"] + self.identity(match["address"]), text)
+
+    def _command_line(self, text: str) -> str:
+        """The kernel's parameters one by one; what follows ``--`` is for init and may be anything."""
+        end = found.end() if (found := _FOR_INIT.search(text)) else len(text)
+        return _PARAMETER.sub(self._parameter, text[:end]) + re.sub(r"\S+", "hidden", text[end:])
+
+    def _parameter(self, match: re.Match[str]) -> str:
+        """``root=/dev/sda2`` -> ``root=hidden``; ``quiet`` and ``iommu=pt`` but for identities as they stand."""
+        name, has_value, value = match[0].partition("=")
+        if not has_value:
+            return self._with_host.sub(self._match, name)
+        bare = name.lstrip('"')
+        if not _HARMLESS.fullmatch(bare.replace("-", "_")):
+            return f"{bare}=hidden" if _PLAIN_NAME.fullmatch(bare) else "hidden"
+        return f"{name}={self._with_host.sub(self._match, value)}"
 
     def _match(self, match: re.Match[str]) -> str:
         parts = match.groupdict()
         if parts.get("host"):
             return self._host_name(self._host)
-        for before, after in (("serial", "number"), ("type", "mac"), ("name", "address")):
+        for before, after in (("serial", "number"), ("type", "mac"), ("made", "address")):
             if parts[before]:
                 return f"{parts[before]}{self.identity(parts[after])}"
         return self.identity(match[0])

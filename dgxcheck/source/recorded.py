@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from dgxcheck.reading import Gap, Missing
-from dgxcheck.source.keys import Lines, from_json, nvml_key, split_path
+from dgxcheck.reading import Gap, Missing, question
+from dgxcheck.source.keys import Lines, from_json, split_path
 from dgxcheck.source.protocol import Json, Origin, Source
 
 T = TypeVar("T", str, bool)
@@ -23,7 +23,7 @@ class RecordedSource:
         origin: Origin,
         later: Later = (),
         at_s: float = 0.0,
-        provenance: Json = None,
+        head: dict[str, Json] | None = None,
         first: Lines | None = None,
     ) -> None:
         self._lines = lines
@@ -31,8 +31,8 @@ class RecordedSource:
         """What every later moment was compared with when it was written."""
         self._later = later
         self.origin = origin
-        self.provenance = provenance
-        """The file's own member, with the sources of each group of facts."""
+        self.head = head or {}
+        """The file's members beside its facts: date, identities, provenance with the sources of each group of facts."""
         self.at_s = at_s
 
     def text(self, path: str) -> str | Missing:
@@ -68,11 +68,11 @@ class RecordedSource:
         line = self._lines.get(f"nvml {function} {subject}" if subject else f"nvml {function}")
         entry = " ".join(map(str, args))
         if line is None or entry not in line:
-            return Missing(Gap.UNRECORDED, nvml_key(function, subject, args)[5:])
+            return Missing(Gap.UNRECORDED, question(function, subject, *args))
         value = line[entry]
         if isinstance(value, str | int | float) or value is None:
             return value
-        where = nvml_key(function, subject, args)[5:]
+        where = question(function, subject, *args)
         if not _within(value, DEEPEST):
             return Missing(Gap.GARBLED, where, "nested deeper than any answer of NVML")
         return from_json(value, where)
@@ -88,7 +88,7 @@ class RecordedSource:
             return Missing(Gap.UNRECORDED, "later", "the recording holds one moment only")
         at_s, changed = next(((at, lines) for at, lines in self._later if at - self.at_s >= seconds), self._later[-1])
         rest = tuple(moment for moment in self._later if moment[0] > at_s)
-        return RecordedSource(merged(self._first, changed), self.origin, rest, at_s, self.provenance, self._first)
+        return RecordedSource(merged(self._first, changed), self.origin, rest, at_s, self.head, self._first)
 
     def _leaf(self, kind: str, path: str, form: type[T]) -> T | Missing:
         value = self._find(kind, path)

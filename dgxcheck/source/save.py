@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Iterable
 
 from dgxcheck.source.keys import Lines
@@ -32,25 +34,47 @@ def _compact(value: Json | dict[str, Json]) -> str:
     return json.dumps(value, sort_keys=True)
 
 
+def check_place(path: str) -> None:
+    """The OSError that ``replace_file`` would end with, before there is anything to write; nothing is left behind."""
+    if (place := _replaced(path)) is not None:
+        fd, temporary = _beside(place, 0o600)
+        os.close(fd)
+        os.unlink(temporary)
+    elif not os.access(path, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+
 def replace_file(path: str, text: str, mode: int) -> None:
     """Write beside, fsync, rename: a reader sees the old file or the whole new one.
 
-    What is no regular file (``/dev/stdout``, a FIFO) is written to and stays; a symbolic link stays too.
+    What is no regular file (``/dev/stdout``, a FIFO) is written to and stays; a symbolic link stays too, and the file
+    that it names is replaced or made.
     """
-    if os.path.exists(path):
-        if not os.path.isfile(path):
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-            return
-        path = os.path.realpath(path)
-    temporary = f"{path}.{os.urandom(4).hex()}.tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    if (place := _replaced(path)) is None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return
+    fd, temporary = _beside(place, mode)
     try:
         with os.fdopen(fd, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.rename(temporary, path)
+        os.rename(temporary, place)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _replaced(path: str) -> str | None:
+    """The regular file of this name, there or not, behind all symbolic links; None for what is no regular file."""
+    try:
+        regular = stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        regular = True
+    return os.path.realpath(path) if regular else None
+
+
+def _beside(place: str, mode: int) -> tuple[int, str]:
+    temporary = f"{place}.{os.urandom(4).hex()}.tmp"
+    return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), temporary

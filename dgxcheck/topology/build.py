@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.facts.gpu import Gpu, Nvml
+from dgxcheck.facts.ids import DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.numa import NumaNode
 from dgxcheck.facts.nvlink import GpuPair, NvLink
@@ -13,10 +15,8 @@ from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology import notes
 from dgxcheck.topology.classes import numa_node, pci_class
 from dgxcheck.topology.model import Device, Link, PciClass, Topology
-from dgxcheck.topology.nvlinks import NVIDIA, Count, End, between, end, silent
+from dgxcheck.topology.nvlinks import Count, End, between, end, silent
 
-DISPLAY = 0x03
-"""PCI base class of GPUs: 0x0300 with a display output (DGX Station), 0x0302 without."""
 NO_NVLINKS = Count(0)
 NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex", "NVML does not list this GPU")
 
@@ -33,6 +33,8 @@ def build(
 
     NICs keep the order of ``ib``, which is that of their numbers.
     """
+    if isinstance(nvml, Nvml) and isinstance(nvml.count, Missing) and not nvml.gpus:
+        nvml = nvml.count
     by_bdf = {} if isinstance(functions, Missing) else {function.bdf: function for function in functions}
     gone = functions if isinstance(functions, Missing) else Missing(Gap.ABSENT, "/sys/bus/pci/devices")
     gpus: list[Device] = []
@@ -55,13 +57,50 @@ def build(
     }
     devices = (*gpus, *nics)
     links = tuple(_link(a, b, counts.get((a.name, b.name), NO_NVLINKS), numa) for a, b in combinations(devices, 2))
+    silences = notes.silent(nvml, pairs)
     said = (
         *notes.sources(functions, ib, nvml, nvlinks, gpus),
+        *notes.unclassed(by_bdf.values()),
         *notes.nvlink_ends(gpus, ends, counts.values(), nvlinks),
         *notes.ancestors(gpus, links, pairs),
+        *notes.unanswered(silences),
         *notes.virtual(gpus, by_bdf),
     )
-    return Topology(devices=devices, links=links, notes=said, functions=by_bdf)
+    return Topology(
+        devices=devices,
+        links=links,
+        headline=notes.headline(nvlinks, gpus),
+        notes=said,
+        gaps=(*_gaps(functions, ib, nvml, gpus, ends), *silences),
+        functions=by_bdf,
+    )
+
+
+def _gaps(
+    functions: tuple[PciFunction, ...] | Missing,
+    ib: tuple[IbDevice, ...] | Missing,
+    nvml: Nvml | Missing,
+    gpus: list[Device],
+    ends: Mapping[str, End],
+) -> Iterator[Missing]:
+    """A machine without InfiniBand or NVML, or a tree that cannot hold NVML's answers, is known all the same."""
+    sources = (
+        (functions, (Gap.UNASKED,)),
+        (ib, (Gap.ABSENT, Gap.UNASKED)),
+        (nvml, (Gap.ABSENT, Gap.UNRECORDED, Gap.UNASKED)),
+    )
+    yield from (found for found, fine in sources if isinstance(found, Missing) and found.gap not in fine)
+    if isinstance(nvml, Nvml):
+        yield from nvml.lost
+        known = (ends[gpu.name].gap for gpu in gpus if gpu.index is not None)
+        yield from (gap for gap in known if gap is not None and gap.gap is not Gap.UNASKED)
+    yield from (gpu.path for gpu in gpus if isinstance(gpu.path, Missing))
+    for function in () if isinstance(functions, Missing) else functions:
+        code, vendor = function.class_code, function.vendor
+        if isinstance(code, Missing) and vendor == NVIDIA:
+            yield code
+        elif not isinstance(code, Missing) and code >> 16 == DISPLAY and isinstance(vendor, Missing):
+            yield vendor
 
 
 def bus_order(bdf: str) -> tuple[int, str]:
@@ -69,14 +108,25 @@ def bus_order(bdf: str) -> tuple[int, str]:
     return len(bdf), bdf
 
 
-def is_gpu(function: PciFunction) -> bool:
-    """An NVIDIA display or 3D controller; its audio and USB functions are none."""
+def gpus_on_bus(functions: Collection[PciFunction]) -> list[str]:
+    """NVIDIA display and 3D controllers in bus order, and first functions of a class that cannot be read.
+
+    A GPU's audio and USB functions are none, nor is a bridge on the path of another function.
+    """
+    above = {bdf for function in functions if isinstance(function.path, tuple) for bdf in function.path[1:-1]}
+    found = [function.bdf for function in functions if function.bdf not in above and _may_be_gpu(function)]
+    return sorted(found, key=bus_order)
+
+
+def _may_be_gpu(function: PciFunction) -> bool:
     code = function.class_code
-    return function.vendor == NVIDIA and isinstance(code, int) and code >> 16 == DISPLAY
+    if function.vendor != NVIDIA:
+        return False
+    return function.bdf.endswith(".0") if isinstance(code, Missing) else code >> 16 == DISPLAY
 
 
 def _gpu_rows(by_bdf: dict[str, PciFunction], nvml: Nvml | Missing) -> list[tuple[str, str, Gpu | None]]:
-    on_bus = sorted((bdf for bdf, function in by_bdf.items() if is_gpu(function)), key=bus_order)
+    on_bus = gpus_on_bus(by_bdf.values())
     if isinstance(nvml, Missing):
         return [(f"GPU{number}", bdf, None) for number, bdf in enumerate(on_bus)]
     listed = {gpu.bdf for gpu in nvml.gpus}

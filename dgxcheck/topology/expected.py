@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dgxcheck.frozen import Record
+from dgxcheck.frozen import Record, replace
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device, Link, Topology
 from dgxcheck.topology.paths import Hop, hops_above, hops_between, sharers
@@ -18,6 +18,7 @@ from dgxcheck.topology.rates import nvlink_gbs
 
 READ, WRITE = 0.77, 0.80
 PCIE_SOURCE = "pinned host copies on PCIe generations 3 to 5 (gearshifft PR 82, DCGM, Azure AI benchmarking guide)"
+PEER_SOURCE = f"taken over from {PCIE_SOURCE}: no figure for traffic that turns inside a switch was found"
 NVLINK_SHARE = {
     1: (0.91, "18.4 of 20 GB/s per link, p2pBandwidthLatencyTest on a DGX-1 P100 (Tartan)"),
     2: (0.96, "47.9 of 50 GB/s on two links, p2pBandwidthLatencyTest on V100-SXM2 (Dell C4130)"),
@@ -61,13 +62,13 @@ def between(a: Device, b: Device, link: Link, topology: Topology) -> Expected:
     if link.nvlinks is None:
         notes = ("NVLink is not known: this is the PCI path.",)
     if link.pci == "SOC":
-        gap = Missing(Gap.UNSUPPORTED, f"{a.name} {b.name}", "limited by the socket interconnect, not known")
+        gap = Missing(Gap.UNSUPPORTED, f"{a.name} {b.name}", "no figure is known for the socket interconnect")
         return _unknown(gap, "socket interconnect", hops, (*notes, *_sharing(hops, topology)))
     if link.pci is None:
         gap = Missing(Gap.ABSENT, f"{a.name} {b.name}", link.pci_reason)
         return _unknown(gap, "PCI path", hops, notes)
     if link.pci in ("PIX", "PXB"):
-        return _pci(hops, topology, READ, READ, notes)
+        return replace(_pci(hops, topology, READ, READ, notes), source=PEER_SOURCE)
     notes = (*notes, "Through a host bridge, which on old hosts carries far less than its links, reads above all.")
     return _pci(hops, topology, READ, WRITE, notes)
 
@@ -98,7 +99,7 @@ def _nvlink(link: Link, links: int) -> Expected:
 
 
 def _pci(hops: tuple[Hop, ...], topology: Topology, read: float, write: float, notes: tuple[str, ...]) -> Expected:
-    notes = (*notes, *_sharing(hops, topology))
+    notes = (*notes, *_as_trained(hops), *_sharing(hops, topology))
     narrowest: Hop | None = None
     least = 0.0
     for hop in hops:
@@ -110,9 +111,10 @@ def _pci(hops: tuple[Hop, ...], topology: Topology, read: float, write: float, n
         if narrowest is None or gbs < least:
             narrowest, least = hop, gbs
     if narrowest is None:
-        why = "; ".join(sorted({hop.unjudged for hop in hops})) or "no PCIe link above the device"
+        why = "; ".join(sorted({hop.unjudged for hop in hops})) or "no PCIe link of its own lies between"
         return _unknown(Missing(Gap.UNSUPPORTED, "PCIe links", why), "PCI path", hops, notes)
-    limit = f"link {narrowest} (generation {narrowest.max_gen} x{narrowest.max_width}, {least:.2f} GB/s)"
+    both = f"gen{narrowest.max_gen} x{narrowest.max_width}, {least:.2f} GB/s"
+    limit = f"link {narrowest}, of which both ends can do {both}"
     factors = f"{read} for reads and {write} for writes" if read != write else f"{read}"
     return Expected(
         medium="pci",
@@ -148,7 +150,19 @@ def _unknown(
     )
 
 
+def _as_trained(hops: tuple[Hop, ...]) -> tuple[str, ...]:
+    """One sentence per link that carries less now than both its ends can."""
+    said = []
+    for hop in hops:
+        now, most = hop.gbs, hop.max_gbs
+        if hop.unjudged or isinstance(now, Missing) or isinstance(most, Missing) or now >= most:
+            continue
+        idle = "" if hop.narrow is True else "; an idle GPU slows its link down, look again under load"
+        said.append(f"Link {hop} is trained at gen{hop.gen} x{hop.width} now, at most {now:.2f} GB/s{idle}.")
+    return tuple(said)
+
+
 def _sharing(hops: tuple[Hop, ...], topology: Topology) -> tuple[str, ...]:
     """One sentence per real link that flows of several devices share."""
-    shared = ((hop, sharers(hop, topology)) for hop in hops if not hop.unjudged)
+    shared = [(hop, sharers(hop, topology)) for hop in hops if not hop.unjudged]
     return tuple(f"Link {hop} is shared by flows of {', '.join(names)}." for hop, names in shared if len(names) > 1)

@@ -63,7 +63,11 @@ class Topology(Record):
 
     devices: tuple[Device, ...]
     links: tuple[Link, ...]
+    headline: str
+    """That NVLink is unknown, and why; empty where it is known."""
     notes: tuple[str, ...]
+    gaps: tuple[Missing, ...]
+    """Facts about devices that should be there and are not; gaps of single links stand in the links."""
     functions: Mapping[str, PciFunction]
     """Every PCI function by bdf: the bridges of the paths are among them."""
 
@@ -74,6 +78,11 @@ class Topology(Record):
     def device(self, name: str) -> Device | None:
         """The device of that name or bdf."""
         return next((device for device in self.devices if name in (device.name, device.bdf)), None)
+
+    def link(self, a: Device, b: Device) -> Link:
+        """What joins two different devices."""
+        ends = {a.name, b.name}
+        return next(link for link in self.links if {link.a, link.b} == ends)
 
     def matrix(self) -> dict[tuple[str, str], Link]:
         """Every link under both orders of its ends."""

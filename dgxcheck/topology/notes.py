@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.ids import DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.frozen import fields
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device, Link
 from dgxcheck.topology.nvlinks import Count, End
 
 ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SOC"}
 """``nvmlGpuTopologyLevel_t`` as nvidia-smi prints it; 0 is a board with two GPUs (K80)."""
+NOT_ANSWERED = (Gap.TIMEOUT, Gap.LOST, Gap.GARBLED)
+HINTS = {
+    "NVML 9": "load the kernel module nvidia",
+    "NVML 12": "install the driver, or put its library on the loader's path",
+    "NVML 15": "look for Xid in the kernel log, and power the machine off and on",
+    "NVML 18": "unload the old nvidia modules and load the new ones, or reboot",
+}
 VIRTUAL_BRIDGES = {0x1B36, 0x15AD}
 """PCI vendors of QEMU's and VMware's root ports."""
 
@@ -26,23 +35,46 @@ def sources(
     gpus: Sequence[Device],
 ) -> Iterator[str]:
     """Sources that did not answer, and GPUs that only one of PCI and NVML shows."""
-    if gpus and isinstance(nvlinks, Missing):
-        yield f"NVLink is unknown ({_why(nvlinks)}): PCI paths are shown."
-    if gpus and isinstance(nvml, Missing):
-        yield f"GPU numbers are bus order: NVML is not there ({_why(nvml)})."
+    if isinstance(nvml, Missing):
+        if gpus:
+            told = isinstance(nvlinks, Missing) and _why(nvlinks) == _why(nvml)  # by the headline
+            yield f"GPU numbers are bus order: NVML gave none{'' if told else f' ({_why(nvml)})'}."
+        elif nvml.gap not in (Gap.ABSENT, Gap.UNRECORDED):
+            yield f"NVML did not answer ({_why(nvml)}): GPUs may be here that are not shown."
     if isinstance(functions, Missing):
         yield f"PCI paths are unknown ({_why(functions)})."
     if isinstance(ib, Missing) and ib.gap not in (Gap.ABSENT, Gap.UNASKED):
         yield f"InfiniBand devices are unknown ({_why(ib)})."
     if isinstance(nvml, Missing):
         return
+    unlisted = [gpu.name for gpu in gpus if gpu.index is None]
     for lost in nvml.lost:
-        yield f"NVML counts a GPU that it gives no handle for ({_why(lost)})."
+        who = f", probably {unlisted[0]}," if len(unlisted) == len(nvml.lost) == 1 else ""
+        index = lost.where.rpartition(" ")[2]
+        yield f"GPU {index} of NVML's count{who} gives no handle ({_why(lost)})."
+    if not (unlisted and len(unlisted) == len(nvml.lost) == 1):
+        yield from (f"{name} is on the PCI bus, but NVML does not list it." for name in unlisted)
     for gpu in gpus:
-        if gpu.index is None:
-            yield f"{gpu.name} is on the PCI bus, but NVML does not list it."
-        elif gpu.function is None and not isinstance(functions, Missing):
+        if gpu.index is not None and gpu.function is None and not isinstance(functions, Missing):
             yield f"{gpu.name} ({gpu.bdf}) is listed by NVML, but is not on the PCI bus shown here."
+
+
+def headline(nvlinks: tuple[NvLink, ...] | Missing, gpus: Sequence[Device]) -> str:
+    """That no GPU's NVLinks are known, or nothing."""
+    if not gpus or not isinstance(nvlinks, Missing):
+        return ""
+    return f"NVLink is unknown ({_why(nvlinks)}): PCI paths are shown."
+
+
+def unclassed(functions: Iterable[PciFunction]) -> Iterator[str]:
+    """Functions that may be GPUs, or may be none: their class or vendor cannot be read."""
+    for function in functions:
+        code = function.class_code
+        if isinstance(code, Missing):
+            if function.vendor == NVIDIA and function.bdf.endswith(".0"):
+                yield f"{function.bdf} is shown as a GPU, but may be none: its class is not known ({code})."
+        elif code >> 16 == DISPLAY and isinstance(function.vendor, Missing):
+            yield f"{function.bdf} may be a GPU that is not shown: its vendor is not known ({function.vendor})."
 
 
 def nvlink_ends(
@@ -81,6 +113,25 @@ def ancestors(gpus: Sequence[Device], links: Sequence[Link], pairs: tuple[GpuPai
         yield f"NVML's common ancestor is {said} where the PCI tree says {found}: {', '.join(ends)}."
 
 
+def silent(nvml: Nvml | Missing, pairs: tuple[GpuPair, ...] | Missing) -> list[Missing]:
+    """What the driver hung at, died at or gave no sense for; that a board cannot tell is an answer."""
+    if isinstance(nvml, Missing):
+        return []
+    facts = [getattr(record, name) for record in (nvml, *nvml.gpus) for name in fields(record)]
+    facts += [pair.common_ancestor for pair in ([] if isinstance(pairs, Missing) else pairs)]
+    return [fact for fact in facts if isinstance(fact, Missing) and fact.gap in NOT_ANSWERED]
+
+
+def unanswered(gaps: Iterable[Missing]) -> Iterator[str]:
+    """One sentence per reason that a driver had for not answering."""
+    asked: dict[str, list[str]] = {}
+    for gap in gaps:
+        asked.setdefault(str(gap), []).append(gap.where)
+    for reason, where in asked.items():
+        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
+        yield f"The driver did not answer {where[0]}{more} ({reason})."
+
+
 def virtual(gpus: Sequence[Device], functions: Mapping[str, PciFunction]) -> Iterator[str]:
     """A PCI tree as hypervisors show it: no bridge above any GPU, or a hypervisor's own bridges."""
     paths = [gpu.path for gpu in gpus if not isinstance(gpu.path, Missing)]
@@ -95,4 +146,9 @@ def virtual(gpus: Sequence[Device], functions: Mapping[str, PciFunction]) -> Ite
 
 
 def _why(gap: Missing) -> str:
-    return f"{gap.where}: {gap}"
+    return f"{gap.where}: {gap}{_hint(gap)}"
+
+
+def _hint(gap: Missing) -> str:
+    """What to do about an error of NVML, where there is something to do."""
+    return next((f"; {hint}" for code, hint in HINTS.items() if gap.detail.startswith(f"{code}: ")), "")

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
 
-NVIDIA = 0x10DE
-OTHER_BRIDGE = 0x0680
-"""PCI base class and subclass of an NVSwitch."""
 SWITCH = 2
 """``NVML_NVLINK_DEVICE_TYPE_SWITCH``"""
 UNNAMED = "unnamed NVSwitch"
@@ -56,14 +54,14 @@ def end(links: Iterable[NvLink], gpus: Collection[str], functions: Mapping[str, 
     for link in links:
         if isinstance(link.up, Missing):
             if link.up.gap is not Gap.UNSUPPORTED:
-                gap = Missing(link.up.gap, link.up.where, f"link {link.link}: {link.up}") if gap is None else gap
+                gap = link.up if gap is None else gap
             continue
         positions += 1
         if not link.up:
             continue
         peer = _peer(link, gpus, functions)
         if isinstance(peer, Missing):
-            gap = Missing(peer.gap, peer.where, f"peer of link {link.link}: {peer}") if gap is None else gap
+            gap = peer if gap is None else gap
             continue
         kind, bdf = peer
         found[kind][bdf] += 1
@@ -99,7 +97,7 @@ def between(a: tuple[str, str, End], b: tuple[str, str, End]) -> Count:
     switched = bool(end_a.switches or end_b.switches)
     if len(gaps) == 2 or (gaps and switched):
         name, gap = gaps[0]
-        return Count(None, f"NVLinks of {name} not known ({gap})")
+        return Count(None, f"NVLinks of {name} not known ({gap.where}: {gap})")
     seen = [view.gpus[peer] for peer, view in ((bdf_b, end_a), (bdf_a, end_b)) if view.gap is None]
     note = ""
     if len(set(seen)) > 1:

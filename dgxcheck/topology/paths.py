@@ -82,7 +82,8 @@ def hops_between(a: Device, b: Device, functions: Mapping[str, PciFunction]) -> 
     if a.path[:1] == b.path[:1]:
         shared = set(a.path[1 : 1 + shared_bridges(a.path, b.path)])
     up, down = ([hop for hop in hops_above(path, functions) if hop.device not in shared] for path in (a.path, b.path))
-    return (*reversed(up), *down)
+    both = {hop.port for hop in up} & {hop.port for hop in down}  # two functions of one card are on the same link
+    return tuple(hop for hop in (*reversed(up), *down) if hop.port not in both)
 
 
 def sharers(hop: Hop, topology: Topology) -> tuple[str, ...]:
@@ -90,7 +91,7 @@ def sharers(hop: Hop, topology: Topology) -> tuple[str, ...]:
     return tuple(
         device.name
         for device in topology.devices
-        if not isinstance(device.path, Missing) and hop.port in device.path and hop.device in device.path
+        if not isinstance(device.path, Missing) and hop.port in device.path
     )
 
 

@@ -93,7 +93,7 @@ class FilesStage:
         if asked is not None:
             self._answers[asked] = _gap(trouble)
             self._hung[device_of(asked)] = f"given up after {asked}: {trouble}"
-        elif len(self._stopped) > 0:
+        elif in_time and self._stopped:
             self._refusal = trouble
         self._end(worker, hung=worker.ended is None)
         return False

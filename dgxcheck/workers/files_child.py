@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from dgxcheck.reading import missing
 from dgxcheck.rootfs import decode, list_names, read_bytes
+from dgxcheck.workers.process import SAY
 
 
 def main() -> None:
@@ -23,7 +24,7 @@ def main() -> None:
             for path in matches(request["root"], pattern):
                 if not any(f"{path}/".startswith(f"{directory}/") for directory in request["avoid"]):
                     _answer(request["root"], kind, path)
-        os.write(1, b"done\n")
+        os.write(SAY, b"done\n")
     os._exit(0)
 
 
@@ -44,14 +45,14 @@ def matches(root: str, pattern: str) -> Iterator[str]:
 
 def _answer(root: str, kind: str, path: str) -> None:
     key = f"{kind} {path}"
-    os.write(1, f"{key}\n".encode())
+    os.write(SAY, f"{key}\n".encode())
     value: object
     try:
         value = _READ[kind](root + path)
     except OSError as error:
         gap = missing(path, error)
         value = {"missing": gap.gap.value, "detail": gap.detail}
-    os.write(1, f"{key}\t{json.dumps(value)}\n".encode())
+    os.write(SAY, f"{key}\t{json.dumps(value)}\n".encode())
 
 
 def _opens(path: str) -> bool:

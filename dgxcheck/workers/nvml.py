@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Union
 
+from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.reading import Gap, Json, Missing
 from dgxcheck.workers import left_behind
-from dgxcheck.workers.nvml_plan import MOST_GPUS
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import Killer, Worker, bury, next_event
 

@@ -12,6 +12,8 @@ import os
 import sys
 from types import ModuleType
 
+from dgxcheck.workers.process import SAY
+
 
 class _Util(ModuleType):
     """What pynvml imports of ``ctypes.util`` and calls on Windows alone; the real one drags half of the library in."""
@@ -25,7 +27,7 @@ def main() -> None:
         from dgxcheck.workers.nvml_walk import walk
     except ImportError as error:
         gap = {"missing": "absent", "detail": f"the Python package nvidia-ml-py does not load: {error}"}
-        os.write(1, f"nvml nvmlInit\t{json.dumps(gap)}\ndone\n".encode())
+        os.write(SAY, f"nvml nvmlInit\t{json.dumps(gap)}\ndone\n".encode())
     else:
         walk(json.loads(sys.stdin.readline()))
     # no nvmlShutdown, no interpreter shutdown: the kernel closes the driver's nodes, and neither can hang us here

@@ -1,7 +1,7 @@
 """What the NVML worker is asked, by group; a command names the groups it needs.
 
 A call is (function, arguments, scope). Functions are C names without ``_vN``; which symbol serves is settled in
-``nvml_child``. Scopes: ``system`` once, ``gpu`` per GPU, ``position`` per NVLink position (the link is the first
+``nvml_calls``. Scopes: ``system`` once, ``gpu`` per GPU, ``position`` per NVLink position (the link is the first
 argument), ``link`` per position that has a state, ``link up`` per link that is up, ``memory clock`` per supported
 memory clock, ``process`` per pid on a GPU, ``pair`` per unordered (in NVML's order) and ``ordered pair`` per ordered
 pair of GPUs. ``nvmlInit``, ``nvmlDeviceGetCount`` and ``nvmlDeviceGetHandleByIndex`` always come first, in no group.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from dgxcheck.facts.ids import MEMORY_TEMPERATURE, RECOVERY_ACTION, TLIMITS
 from dgxcheck.frozen import Record
 
 
@@ -26,13 +27,10 @@ def _each(function: str, *ranges: range | tuple[int, ...], scope: str = "gpu") -
     return tuple(Call(function, args, scope) for args in product(*ranges))
 
 
-MOST_GPUS = 256  # far above what a driver takes; a garbled count must not become that many questions and children
-NVLINK_MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS of R610; older drivers answer InvalidArgument beyond their own
 CLOCKS = range(4)  # graphics, SM, memory, video
 ECC_TYPES = range(2)  # corrected, uncorrected
 ECC_COUNTERS = range(2)  # volatile, aggregate
 ECC_LOCATIONS = range(8)  # L1, L2, device memory, register file, texture memory, texture shared, CBU, SRAM
-MEMORY_TEMPERATURE, TLIMITS, RECOVERY_ACTION = 82, (193, 194, 195, 196), 230  # field ids
 
 GROUPS: dict[str, tuple[Call, ...]] = {
     "system": (

@@ -7,9 +7,11 @@ import os
 from collections.abc import Callable
 from itertools import combinations, permutations, product
 
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS
+from dgxcheck.reading import Gap, Missing, question
 from dgxcheck.workers import nvml_calls as calls
-from dgxcheck.workers.nvml_plan import GROUPS, MOST_GPUS, NVLINK_MAX_LINKS, Call
+from dgxcheck.workers.nvml_plan import GROUPS, Call
+from dgxcheck.workers.process import SAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ class Teller:
         self._send("done\n")
 
     def _send(self, text: str) -> None:
-        os.write(1, (self._unsent + text).encode("utf-8", "replace"))
+        os.write(SAY, (self._unsent + text).encode("utf-8", "replace"))
         self._unsent = ""
 
 
@@ -90,7 +92,7 @@ def _walk(teller: Teller, plan: dict[str, Any]) -> None:
 
 
 def _ask(teller: Teller, function: str, subject: str, handles: tuple[Any, ...], *args: int) -> Any:
-    key = " ".join(("nvml", function, *([subject] if subject else []), *map(str, args)))
+    key = f"nvml {question(function, subject, *args)}"
     return teller.ask(key, lambda: calls.call(function, handles, args))
 
 

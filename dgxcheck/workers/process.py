@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+SAY = 3
+"""The descriptor that a worker answers on: 1 is /dev/null by then, a driver's library may print there."""
+
 # Paths come as an argument, and -I -S leave out the caller's directory, .pth hooks and PYTHON* settings
 _BOOT = """\
 import gc, os, sys
@@ -14,6 +17,8 @@ for name in os.listdir("/proc/self/fd"):
         int(name) > 2 and os.close(int(name))
     except OSError:
         pass
+os.dup2(1, 3, inheritable=False)
+os.dup2(2, 1)
 sys.path[:] = sys.argv.pop(1).split(os.pathsep)
 import importlib
 importlib.import_module(sys.argv[1]).main()

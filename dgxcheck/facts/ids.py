@@ -1,0 +1,20 @@
+"""Numbers that PCI and NVML give out and that more than one layer knows, and the bounds of what is counted."""
+
+from __future__ import annotations
+
+NVIDIA = 0x10DE
+"""PCI vendor."""
+DISPLAY = 0x03
+"""PCI base class of GPUs: 0x0300 with a display output (DGX Station), 0x0302 without."""
+OTHER_BRIDGE = 0x0680
+"""PCI base class and subclass of an NVSwitch, where the vendor is NVIDIA."""
+
+MOST_GPUS = 256  # far above what a driver takes (NV_MAX_DEVICES); a garbled count must not become that many questions
+NVLINK_MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS of R610; older drivers answer InvalidArgument beyond their own
+
+MEMORY_TEMPERATURE = 82
+"""``NVML_FI_DEV_MEMORY_TEMP``"""
+TLIMITS = (193, 194, 195, 196)
+"""``NVML_FI_DEV_TEMPERATURE_{SHUTDOWN,SLOWDOWN,MEM_MAX,GPU_MAX}_TLIMIT``"""
+RECOVERY_ACTION = 230
+"""``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``"""

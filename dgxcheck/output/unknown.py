@@ -1,0 +1,34 @@
+"""Why a matrix shows ``?``: each reason once, with the names of the matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dgxcheck.output.plain import visible
+from dgxcheck.reading import Missing
+from dgxcheck.topology.model import Topology
+
+SHOWN = 4
+
+
+def unknown(topology: Topology, names: Mapping[str, str]) -> list[str]:
+    """Reasons of devices without a PCI function, of single pairs, and of affinities."""
+    who: dict[str, list[str]] = {}
+    for device in topology.devices:
+        if device.function is None:
+            why = device.path if isinstance(device.path, Missing) else "no PCI function"
+            who.setdefault(f"no PCI function is known: {why}", []).append(names[device.name])
+    without = {device.name for device in topology.devices if device.function is None}
+    for link in topology.links:
+        if link.pci is None and not {link.a, link.b} & without:
+            who.setdefault(link.pci_reason, []).append(f"{names[link.a]}-{names[link.b]}")
+    for gpu in topology.gpus:
+        for what, value in (("CPU affinity", gpu.cpu_affinity), ("NUMA affinity", gpu.numa_node)):
+            if isinstance(value, Missing) and gpu.function is not None:
+                who.setdefault(f"{what} is not known: {value}", []).append(names[gpu.name])
+    return [f"? {_some(found)}: {visible(reason)}" for reason, found in who.items()]
+
+
+def _some(found: list[str]) -> str:
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return ", ".join(found[:SHOWN]) + more

@@ -1,0 +1,45 @@
+"""A command that is told to stop ends its workers, says so in one line, and leaves with 3."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from live_box import Box, finished
+
+
+def workers_of(pid: int) -> list[int]:
+    """Children of a process that still run."""
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[1] == str(pid) and fields[0] not in "ZX":
+            found.append(int(name))
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_workers_end_with_the_command(
+    number: signal.Signals, served: Callable[[str, int], Box], standin: Path
+) -> None:
+    box = served("dgx-1-v100", 8)
+    running = box.start(box.environment(standin, "hang nvmlDeviceGetName"), "topo", "--deadline", "20")
+    children: list[int] = []
+    until = time.monotonic() + 10
+    while not children and time.monotonic() < until:
+        children = workers_of(running.process.pid)
+        time.sleep(0.05)
+    assert children
+    time.sleep(0.7)  # it has begun to wait for the driver
+    running.process.send_signal(number)
+    ran = finished(running, 5)
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.strip() == "dgxcheck: interrupted"
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
