@@ -22,9 +22,7 @@ else:
 class _Slotted(type):
     """Turns the annotations of a class into slots and the values beside them into defaults."""
 
-    def __new__(
-        mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], kw_only: bool = True
-    ) -> type:
+    def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], kw_only: bool = True) -> type:
         names = tuple(space.get("__annotations__", ()))
         space["_defaults"] = {field: space.pop(field) for field in names if field in space}
         space["__slots__"] = names
@@ -83,4 +81,3 @@ def fields(record: Record | type[Record]) -> tuple[str, ...]:
 def replace(record: R, **changes: Any) -> R:
     """A copy with some fields changed."""
     return type(record)(**{name: getattr(record, name) for name in fields(record)} | changes)
-

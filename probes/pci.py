@@ -24,9 +24,7 @@ def probe(source: Source) -> tuple[PciFunction, ...] | Missing:
     for bdf, code in codes.items():
         if isinstance(code, Missing) or code >> 16 in _ENDS or code >> 8 == OTHER_BRIDGE or bdf in hcas:
             vendors[bdf] = ask(source, f"{DEVICES}/{bdf}/vendor", hexadecimal)
-    ends = {
-        bdf: path_of(source, bdf) for bdf, vendor in vendors.items() if bdf in hcas or _wanted(codes[bdf], vendor)
-    }
+    ends = {bdf: path_of(source, bdf) for bdf, vendor in vendors.items() if bdf in hcas or _wanted(codes[bdf], vendor)}
     paths = with_bridges(ends)
     order = [bdf for bdf in codes if bdf in paths] + [bdf for bdf in paths if bdf not in codes]
     return tuple(_function(source, bdf, paths[bdf], codes.get(bdf), vendors.get(bdf)) for bdf in order)

@@ -92,13 +92,17 @@ def test_one_gigabyte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     [
         ("dgx-1-v10", "dgx-1-v100"), ("DGX-1-V100", "dgx-1-v100"), ("dgx-1-v100.json", "dgx-1-v100"), ("k80", "k80-x8"),
         ("dgx1-p100", "dgx-1-p100"), ("dgx-a10", "dgx-a100"), ("station", "dgx-station-v100"), ("qqqq", "recordings"),
-        ("nowhere/dgx-1-v10", "dgx-1-v100"), ("", "dgxcheck recordings"),
+        ("nowhere/dgx-1-v10", "dgx-1-v100"),
     ],
 )  # fmt: skip
 def test_an_unknown_recording_names_the_near_ones(name: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "topo", "--from", name)
     assert "no such recording, file or directory" in said
     assert near in said.partition("directory;")[2]
+
+
+def test_from_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--from '': name a recording, a file or a directory" in refused(capsys, "topo", "--from", "")
 
 
 def test_a_directory_without_sys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

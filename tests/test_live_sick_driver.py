@@ -75,8 +75,8 @@ def test_any_one_call_hangs_for_every_gpu(served: Served, standin: Path, gpus: i
     # "no answer for 1 s"; where the test machine is slow, "not answered within the deadline of 4 s"
     assert "nvmlInit: no" in init
     assert "nvmlDeviceGetCount: no" in count
-    assert "nvmlDeviceGetHandleByIndex 0: timeout: no" in handle
-    assert f"nvmlDeviceGetNvLinkState {first} 0: timeout: link 0: timeout: no" in state
+    assert "nvmlDeviceGetHandleByIndex 0: no" in handle
+    assert f"nvmlDeviceGetNvLinkState {first} 0: no" in state
 
 
 @pytest.mark.parametrize(("gpus", "bad", "calls"), [(3, 1, OF_ONE_GPU[1:3]), (8, 6, OF_ONE_GPU)])
@@ -204,7 +204,7 @@ def test_record_says_how_much_is_missing(served: Served, standin: Path, tmp_path
     assert ran.code == 3
     assert ran.seconds < 8 + SLACK + SPARE
     bdf = gpu_bdfs(box.lines)[1]
-    assert f"questions were not answered in time, the first of them nvml nvmlDeviceGetTemperature {bdf} 0" in ran.err
+    assert f"not answered in time: nvml nvmlDeviceGetTemperature {bdf} 0" in ran.err
     text = file.read_text(encoding="utf-8")
     assert '{"detail": "no answer for 2 s", "missing": "timeout"}' in text
     assert "unasked" not in text
@@ -219,7 +219,7 @@ def test_two_drivers_that_hang_share_one_deadline(
     ran = box.live(given, "record", str(tmp_path / "box.json"), "--deadline", "5")
     assert ran.code == 3
     assert ran.seconds < 5 + SLACK + SPARE
-    assert "questions were not answered in time" in ran.err
+    assert "not answered in time: " in ran.err
 
 
 def test_list_shows_the_gpus_that_answered(served: Served, standin: Path) -> None:

@@ -48,7 +48,7 @@ def answer(function: str, subject: str, args: tuple[int, ...]) -> Json | Missing
             return INVALID if link not in LINKS else int(link in LINKS_UP)
         case "nvmlDeviceGetSupportedMemoryClocks", ():
             return list(MEMORY_CLOCKS)
-        case ("nvmlDeviceGetComputeRunningProcesses" | "nvmlDeviceGetGraphicsRunningProcesses"), ():
+        case (("nvmlDeviceGetComputeRunningProcesses" | "nvmlDeviceGetGraphicsRunningProcesses"), ()):
             return processes
         case _:
             return 1

@@ -17,7 +17,7 @@ FILES: dict[str, str | bytes | Missing] = {
     "/sys/module/ib_core/holders/mlx5_ib": "",
     "/sys/kernel/mm/memory_peers/nv_mem/version": "535.104.05\n",
     "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 2023\n",
-    "/proc/driver/nvidia/params": "EnableMSI: 1\nRmMsg: \"\"\n",
+    "/proc/driver/nvidia/params": 'EnableMSI: 1\nRmMsg: ""\n',
 }
 
 

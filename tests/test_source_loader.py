@@ -80,7 +80,7 @@ WRONG: dict[str, tuple[bytes | str, str]] = {
                              "not UTF-8"),
     "latin 1": (b'{"schema": "\xe4"}', "not UTF-8"),
     "UTF-16": (GOOD.encode("utf-16"), "not UTF-8"),
-    "binary": (b"\x7fELF\0\0", "no complete recording"),
+    "binary": (b"\x7fELF\0\0", "not a recording"),
     "gzip of nothing": (gzip.compress(b""), "empty"),
     "gzip cut": (gzip.compress(GOOD.encode())[:-12], "cut short"),
     "gzip broken": (gzip.compress(GOOD.encode())[:10] + b"\xff" * 40, "not readable as gzip"),

@@ -20,6 +20,7 @@ from dgxcheck.workers.nvml_plan import GROUPS
 
 pytestmark = pytest.mark.skipif(nvml.compiler() is None, reason="no gcc to compile the stand-in with")
 
+
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return nvml.build(tmp_path_factory.mktemp("nvml"))

@@ -26,9 +26,7 @@ def test_one_silent_end_leaves_the_word_to_the_other(silent: int) -> None:
     ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
     topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
     assert topology.links[0].label == "NV1"
-    assert topology.notes == (
-        f"NVLinks of GPU{silent} are not all known (nvmlDeviceGetNvLinkState: no answer).",
-    )
+    assert topology.notes == (f"NVLinks of GPU{silent} are not all known (nvmlDeviceGetNvLinkState: no answer).",)
     both = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=tuple(down(bdf, 0, up=gap) for bdf in bdfs)).topology()
     assert (both.links[0].nvlinks, both.links[0].label) == (None, "PHB")
     assert "GPU0" in both.links[0].nvlink_reason

@@ -130,9 +130,7 @@ def _rewrite_all(root: Path) -> None:
 def _again(section: str) -> str:
     if not section.startswith(".Sh EXAMPLES\n"):
         return section
-    return LITERAL.sub(
-        lambda m: f"{m[1]}{escaped(rewritten(unescaped(m[2]), {}))}{m[3]}" if m[2] else m[0], section
-    )
+    return LITERAL.sub(lambda m: f"{m[1]}{escaped(rewritten(unescaped(m[2]), {}))}{m[3]}" if m[2] else m[0], section)
 
 
 if __name__ == "__main__":

@@ -57,9 +57,7 @@ class Commands(click.Group):
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx) from error
 
 
-@click.command(
-    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
 def dgxcheck(ctx: click.Context) -> None:

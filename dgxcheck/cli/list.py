@@ -7,7 +7,7 @@ import click
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import emit, reading, width, writing
 from dgxcheck.facts.gpu import Gpu
-from dgxcheck.output import gpu_list
+from dgxcheck.output import gpu_list, origin
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import build
@@ -31,7 +31,10 @@ def command(ctx: click.Context, form: str, spec: str | None, deadline: float, ou
     rows = [_row(device, box) for device in topology.gpus]
     gaps = _gaps(rows)
     notes = [*topology.notes, *(f"{gap.where}: {gap}" for gap in gaps)]
-    text = gpu_list.as_json(rows, notes, source.origin) if form == "json" else gpu_list.text(rows, notes, width(output))
+    if form == "json":
+        text = gpu_list.as_json(rows, notes, source.origin)
+    else:
+        text = gpu_list.text(rows, [*notes, *origin.line(source.origin)], width(output))
     emit(text, output, color)
     unlisted = any(row.index is None for row in rows)
     return 3 if unlisted or topology.gaps or gaps else 0

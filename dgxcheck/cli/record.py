@@ -12,7 +12,7 @@ from dgxcheck import __version__
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import reading, seconds
 from dgxcheck.output.plain import visible
-from dgxcheck.reading import BadInput, Gap, Json, Missing
+from dgxcheck.reading import BadInput, Json, Missing
 from dgxcheck.source.loader import SCHEMA
 from dgxcheck.source.protocol import Source
 from dgxcheck.source.pseudonyms import hidden, site_key
@@ -66,13 +66,15 @@ def command(
         raise BadInput(f"{file}: cannot be written: {error.strerror}") from None
     click.echo(f"{visible(file)}: {len(tape.facts)} facts recorded", err=True)
     if silent:
-        first = visible(silent[0])
-        click.echo(f"{len(silent)} questions were not answered in time, the first of them {first}", err=True)
+        more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
+        click.echo(f"not answered in time: {visible(silent[0])}{more}", err=True)
     return 3 if silent else 0
 
 
 def _check(file: str) -> None:
     """A place that cannot be written to is refused before the machine is asked and a window waited for."""
+    if file == "-":
+        raise BadInput("record writes a file, not stdout; name it, or /dev/stdout")
     if os.path.isdir(file):
         raise BadInput(f"{file}: is a directory; name the file to write")
     try:
@@ -115,10 +117,9 @@ def _later(tape: RecordingSource, window: float | None) -> None:
             survey(moment, COUNTERS)
             moment = moment.later(0.0)
         return
-    if sys.stderr.isatty():
+    if tape.origin.kind == "live" and sys.stderr.isatty():
         click.echo(f"reading the counters again in {window:g} s ...", err=True)
     later: Source | Missing = tape.later(window)
-    if isinstance(later, Missing) and later.gap is not Gap.UNRECORDED:
-        raise BadInput(f"the counters could not be read again: {later}")
-    if not isinstance(later, Missing):
-        survey(later, COUNTERS)
+    if isinstance(later, Missing):
+        raise BadInput(f"--window: the counters cannot be read again: {later}")
+    survey(later, COUNTERS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.cli.topo_asked import Asked, Known
-from dgxcheck.output import topo_text
+from dgxcheck.output import origin, topo_text
 from dgxcheck.output.plain import visible
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Topology
@@ -20,7 +20,7 @@ def matrix(asked: Asked) -> Known:
     complete = nvlinks and _paths_known(topology)
     if asked.form == "nvidia-smi":
         return _smi(asked, False), complete
-    remarks = [*nvlink_graph.text(topology), *asked.origin()]
+    remarks = [*nvlink_graph.text(topology), *origin.line(asked.source.origin)]
     return asked.either(
         lambda: topo_text.matrix(topology, False, asked.labels, asked.width, remarks),
         lambda: nvlink_graph.as_json(topology),
@@ -32,8 +32,9 @@ def matrix_pci(asked: Asked) -> Known:
     complete = _paths_known(asked.topology)
     if asked.form == "nvidia-smi":
         return _smi(asked, True), complete
+    remarks = origin.line(asked.source.origin)
     return asked.either(
-        lambda: topo_text.matrix(asked.topology, True, asked.labels, asked.width, asked.origin()), dict
+        lambda: topo_text.matrix(asked.topology, True, asked.labels, asked.width, remarks), dict
     ), complete
 
 
@@ -48,7 +49,10 @@ def p2p(asked: Asked) -> Known:
         return asked.either(lambda: text, lambda: {"p2p": None, "p2p_reason": statuses.reason}), False
     complete = not any(isinstance(getattr(each, capability), Missing) for each in statuses)
     return asked.either(
-        lambda: topo_p2p.matrix(asked.topology, statuses, capability, asked.form == "nvidia-smi", asked.width),
+        lambda: (
+            topo_p2p.matrix(asked.topology, statuses, capability, asked.form == "nvidia-smi", asked.width)
+            + ("" if asked.form == "nvidia-smi" else asked.notes())
+        ),
         lambda: topo_p2p.as_json(asked.topology, statuses, capability),
     ), complete and not asked.topology.gaps
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dgxcheck.frozen import Record
+from dgxcheck.output import origin
 from dgxcheck.output.plain import lines, visible
 from dgxcheck.reading import Json
 from dgxcheck.source.protocol import Source
@@ -37,15 +38,8 @@ class Asked(Record, kw_only=False):
             return topo_json.document(self.topology, self.source.origin, members())
         return text()
 
-    def origin(self) -> list[str]:
-        """A line about the source: a recording that was not taken from hardware says so wherever it is shown."""
-        origin = self.source.origin
-        if origin.kind == "live":
-            return []
-        made = {"reconstructed": ", reconstructed from published facts", "overlay": ", an overlay: not a real machine"}
-        return [f"Source: {origin.kind} {visible(origin.name)}{made.get(origin.provenance, '')}."]
-
     def notes(self) -> str:
         """What the matrix says below its legend, for the questions that show no matrix."""
-        said = [*([self.topology.headline] if self.topology.headline else []), *self.topology.notes]
-        return lines(["", *map(visible, said)]) if said else ""
+        headline = [self.topology.headline] if self.topology.headline else []
+        said = [*map(visible, (*headline, *self.topology.notes)), *origin.line(self.source.origin)]
+        return lines(["", *said]) if said else ""

@@ -42,7 +42,15 @@ def gpu_path(asked: Asked) -> Known:
     a, b = select.some_gpus(asked.topology, asked.ids, 2, "-p")
     link = asked.topology.link(a, b)
     text = topo_path.sentence(a, b, link, topo_text.cell(link, False, asked.labels))
-    members: Json = {"a": a.name, "b": b.name, "label": link.label, "pci": link.pci, "nvlinks": link.nvlinks}
+    members: Json = {
+        "a": a.name,
+        "b": b.name,
+        "label": link.label,
+        "pci": link.pci,
+        "pci_reason": link.pci_reason or None,
+        "nvlinks": link.nvlinks,
+        "nvlinks_reason": link.nvlink_reason or None,
+    }
     known = link.label != "?" and link.nvlinks is not None
     return asked.either(lambda: f"{text}\n{asked.notes()}", lambda: {"gpu_path": members}), known
 
@@ -66,12 +74,7 @@ def near_memory(asked: Asked) -> Known:
 
 def own_memory(asked: Asked) -> Known:
     """``-gnid -i ID``: N/A where the driver says that this GPU's memory is no NUMA node."""
-
-    def node(gpu: Device) -> Value:
-        value = gpu.gpu_numa_id
-        return None if isinstance(value, Missing) and value.gap is Gap.UNSUPPORTED else value
-
-    return _per_gpu(asked, "Own NUMA node", node)
+    return _per_gpu(asked, "Own NUMA node", lambda gpu: gpu.gpu_numa_id)
 
 
 def _names(asked: Asked, member: str, question: str, found: Sequence[Device], unknown: Sequence[Device]) -> Known:
@@ -85,7 +88,7 @@ def _names(asked: Asked, member: str, question: str, found: Sequence[Device], un
 def _per_gpu(asked: Asked, what: str, value: Callable[[Device], Value]) -> Known:
     answers = [(gpu, value(gpu)) for gpu in select.gpus(asked.topology, asked.ids)]
     members: list[Json] = [{"gpu": gpu.name, **either("node", found)} for gpu, found in answers]
-    complete = not any(isinstance(found, Missing) for _, found in answers)
+    complete = not any(isinstance(found, Missing) and found.gap is not Gap.UNSUPPORTED for _, found in answers)
     return asked.either(
         lambda: topo_queries.per_gpu(what, answers) + asked.notes(), lambda: {"numa_nodes": members}
     ), complete

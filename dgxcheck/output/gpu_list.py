@@ -54,7 +54,7 @@ def as_json(rows: Sequence[Row], notes: Sequence[str], origin: Origin) -> str:
     """The document of schema ``dgxcheck/list/1``."""
     gpus: list[Json] = []
     for row in rows:
-        gpu: dict[str, Json] = {"index": row.index, "bdf": row.bdf}
+        gpu = either("index", row.uuid if row.index is None else row.index) | either("bdf", row.bdf)
         for key in ("name", "uuid", "serial", "slot", "vbios"):
             gpu |= either(key, getattr(row, key))
         gpus.append(gpu)

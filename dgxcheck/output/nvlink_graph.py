@@ -19,9 +19,7 @@ def as_json(topology: Topology) -> dict[str, Json]:
     near = nearest(graph, generation) if graph.pairs and not equal else None
     if near is None:
         return {"nvlink_graph": {"equals": equal, "nearest": None}}
-    pairs: list[Json] = [
-        {"a": it.a, "b": it.b, "has": it.has, "expected": it.expected} for it in near.differences
-    ]
+    pairs: list[Json] = [{"a": it.a, "b": it.b, "has": it.has, "expected": it.expected} for it in near.differences]
     member: Json = {"name": near.reference.name, "missing_gpus": near.missing_gpus, "differences": pairs}
     return {"nvlink_graph": {"equals": equal, "nearest": member}}
 

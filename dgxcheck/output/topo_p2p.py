@@ -22,9 +22,7 @@ LEGEND = {
 }
 
 
-def matrix(
-    topology: Topology, statuses: tuple[P2pStatus, ...], capability: str, tabs: bool, width: int | None
-) -> str:
+def matrix(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str, tabs: bool, width: int | None) -> str:
     """Status words from the row's GPU to the column's; with ``tabs`` as nvidia-smi prints them, for scripts."""
     names = {gpu.bdf: visible(gpu.name) for gpu in topology.gpus}
     found = {(each.a, each.b): getattr(each, capability) for each in statuses}
@@ -53,4 +51,3 @@ def as_json(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str
         for each in statuses
     ]
     return {"p2p": {"capability": capability, "pairs": pairs}}
-

@@ -47,9 +47,7 @@ def nearest(
     return tuple(near), tuple(unknown)
 
 
-def _within(
-    topology: Topology, a: Device, b: Device, level: int, boards: set[frozenset[str]] | Missing
-) -> bool | None:
+def _within(topology: Topology, a: Device, b: Device, level: int, boards: set[frozenset[str]] | Missing) -> bool | None:
     """None where that is not known."""
     way = topology.link(a, b).pci
     if not isinstance(boards, Missing) and frozenset((a.bdf or "", b.bdf or "")) in boards:
@@ -94,6 +92,9 @@ def per_gpu(what: str, answers: Sequence[tuple[Device, object]]) -> str:
     """One line per GPU; a gap with its reason."""
     said = []
     for gpu, value in answers:
-        text = f"not known: {visible(str(value))}" if isinstance(value, Missing) else shown(value)
+        text = shown(value)
+        if isinstance(value, Missing):
+            why = f"not known: {visible(value.where)}: {visible(str(value))}"
+            text = "N/A" if value.gap is Gap.UNSUPPORTED else why
         said.append(f"{what} of {visible(gpu.name)}: {text}")
     return lines(said)

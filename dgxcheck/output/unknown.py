@@ -16,8 +16,8 @@ def unknown(topology: Topology, names: Mapping[str, str]) -> list[str]:
     who: dict[str, list[str]] = {}
     for device in topology.devices:
         if device.function is None:
-            why = device.path if isinstance(device.path, Missing) else "no PCI function"
-            who.setdefault(f"no PCI function is known: {why}", []).append(names[device.name])
+            why = f"{device.path.where}: {device.path}" if isinstance(device.path, Missing) else "not on the PCI tree"
+            who.setdefault(f"no PCI function is known ({why})", []).append(names[device.name])
     without = {device.name for device in topology.devices if device.function is None}
     for link in topology.links:
         if link.pci is None and not {link.a, link.b} & without:
@@ -25,7 +25,8 @@ def unknown(topology: Topology, names: Mapping[str, str]) -> list[str]:
     for gpu in topology.gpus:
         for what, value in (("CPU affinity", gpu.cpu_affinity), ("NUMA affinity", gpu.numa_node)):
             if isinstance(value, Missing) and gpu.function is not None:
-                who.setdefault(f"{what} is not known: {value}", []).append(names[gpu.name])
+                file = value.where.rpartition("/")[2]
+                who.setdefault(f"{what} is not known ({file}: {value})", []).append(names[gpu.name])
     return [f"? {_some(found)}: {visible(reason)}" for reason, found in who.items()]
 
 

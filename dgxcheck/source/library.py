@@ -38,6 +38,8 @@ def head_of(path: str) -> dict[str, Json]:
 
 
 def _load(path: str, depth: int) -> Recording:
+    if not path:
+        raise BadInput("--from '': name a recording, a file or a directory")
     if not os.path.lexists(path):
         raise BadInput(_unknown(path))
     document = load(path)
@@ -49,7 +51,10 @@ def _load(path: str, depth: int) -> Recording:
 
     def base(name: str) -> Recording:
         beside = os.path.join(os.path.dirname(path), name)
-        return _load(_shipped_file(name) or beside, depth - 1)
+        try:
+            return _load(_shipped_file(name) or beside, depth - 1)
+        except BadInput as error:
+            raise BadInput(f"{path}: its base: {error}") from None
 
     return applied(document, path, base)
 

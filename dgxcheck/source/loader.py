@@ -46,6 +46,8 @@ def load(path: str) -> dict[str, Json]:
     except RecursionError:
         raise BadInput(f"{path}: nested too deep for a recording") from None
     except ValueError as error:
+        if not raw.lstrip().startswith(b"{"):
+            raise BadInput(f"{path}: not a recording; that is JSON text, written by 'dgxcheck record'") from None
         raise BadInput(f"{path}: no complete recording: {error}; record the box again") from None
     if not isinstance(document, dict):
         raise BadInput(f"{path}: not a recording: it holds no object with a schema")

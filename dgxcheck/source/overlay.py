@@ -10,6 +10,7 @@ from dgxcheck.source.loader import Recording, recording
 from dgxcheck.source.protocol import Json
 
 Base = Callable[[str], Recording]
+MEMBERS = ("schema", "base", "fault", "sources", "expect", "facts", "add", "drop", "later")
 
 
 def applied(document: dict[str, Json], path: str, base: Base) -> Recording:
@@ -17,6 +18,8 @@ def applied(document: dict[str, Json], path: str, base: Base) -> Recording:
 
     A key of ``facts`` must exist in the base; what is new stands under ``add``. ``base`` loads a recording by name.
     """
+    if unknown := document.keys() - MEMBERS:
+        raise BadInput(f"{path}: an overlay has no {sorted(unknown)[0]!r}; it has {', '.join(MEMBERS)}")
     name = document.get("base")
     if not isinstance(name, str):
         raise BadInput(f"{path}: an overlay names its base recording under 'base'")

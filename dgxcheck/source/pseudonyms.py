@@ -78,9 +78,7 @@ def site_key(root: str = "/") -> bytes:
     return os.urandom(32)
 
 
-def hidden(
-    lines: Lines, later: Iterable[tuple[float, Lines]], key: bytes
-) -> tuple[Lines, list[tuple[float, Lines]]]:
+def hidden(lines: Lines, later: Iterable[tuple[float, Lines]], key: bytes) -> tuple[Lines, list[tuple[float, Lines]]]:
     """The same lines with every identity replaced."""
     facts = flatten(lines)
     host = facts.get(_HOST)

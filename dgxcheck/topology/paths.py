@@ -89,9 +89,7 @@ def hops_between(a: Device, b: Device, functions: Mapping[str, PciFunction]) -> 
 def sharers(hop: Hop, topology: Topology) -> tuple[str, ...]:
     """Names of the devices whose traffic to the root bus crosses this link; their flows share its bandwidth."""
     return tuple(
-        device.name
-        for device in topology.devices
-        if not isinstance(device.path, Missing) and hop.port in device.path
+        device.name for device in topology.devices if not isinstance(device.path, Missing) and hop.port in device.path
     )
 
 

@@ -1,0 +1,15 @@
+"""A line about where the facts come from: what is no real machine says so wherever it is shown."""
+
+from __future__ import annotations
+
+from dgxcheck.output.plain import visible
+from dgxcheck.source.protocol import Origin
+
+_MADE = {"reconstructed": ", reconstructed from published facts", "overlay": ", an overlay: not a real machine"}
+
+
+def line(origin: Origin) -> list[str]:
+    """``Source: recording dgx-1-v100, reconstructed from published facts.``; nothing for the running machine."""
+    if origin.kind == "live":
+        return []
+    return [f"Source: {origin.kind} {visible(origin.name)}{_MADE.get(origin.provenance, '')}."]
