@@ -163,6 +163,8 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
         (("--path", "0"), "--path"),
         (("--path", "GPU0", "mlx5_9"), "no device 'mlx5_9' here"),
         (("--path", "GPU0", "0"), "twice"),
+        (("--path", "GPU0", "-m"), "--path takes two devices"),
+        (("--path", "GPU0", "--format", "json"), "--path takes two devices"),
         (("-p2p", "x"), "'x'"),
         (("-c", "x"), "'x'"),
         (("-c", "-1"), "-1"),

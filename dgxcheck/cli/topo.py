@@ -41,6 +41,13 @@ def _flag(*names: str, text: str) -> Callable[[F], F]:
     return click.option(*names, is_flag=True, help=text)
 
 
+def _two_devices(ctx: click.Context, param: click.Parameter, pair: tuple[str, str] | None) -> tuple[str, str] | None:
+    """click takes the next option for the second device, and then has an argument too many."""
+    if pair and any(each.startswith("-") for each in pair):
+        raise click.UsageError("--path takes two devices, as in --path GPU0 mlx5_0")
+    return pair
+
+
 class _Topo(click.Command):
     """Finds ``-m`` at once."""
 
@@ -68,7 +75,8 @@ class _Topo(click.Command):
               help="GPUs asked about: index, bus id or UUID; may be repeated.")  # fmt: skip
 @_flag("--tree", text="Host bridges, switches and devices, with the link of each hop.")
 @_flag("--rings", text="Rings over the NVLinks, and the collective bandwidth that they allow.")
-@click.option("--path", nargs=2, metavar="A B", help="Every hop between two GPUs or NICs, and what to expect of it.")
+@click.option("--path", nargs=2, metavar="A B", callback=_two_devices,
+              help="Every hop between two GPUs or NICs, and what to expect of it.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "nvidia-smi", "json"]), default="text", show_default=True,
               help="nvidia-smi is what current drivers print, in tab-separated cells.")  # fmt: skip
 @click.option("--labels", type=click.Choice(["soc", "sys"]), default="soc", show_default=True,
