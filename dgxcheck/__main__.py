@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dgxcheck.workers.nvml import NvmlStage
 
 # What each command asks NVML: names of groups in workers/nvml_plan.py
-_PLANS = {"topo": "TOPOLOGY", "list": "IDENTITY", "record": "EVERYTHING"}
+_PLANS = {"topo": "TOPOLOGY", "health": "HEALTH", "list": "IDENTITY", "record": "EVERYTHING"}
 
 
 def run(root: str = "/") -> None:

@@ -191,10 +191,10 @@ def test_bad_options_of_topo(argv: tuple[str, ...], due: str, capsys: pytest.Cap
     [
         (("tpoo",), "no command 'tpoo'; did you mean topo?"),
         (("recordngs",), "did you mean recordings?"),
-        (("xyzzy",), "commands are topo, list"),
+        (("xyzzy",), "commands are topo, health, list"),
         (("\x1b[2Jtopo\n",), "no command"),
         (("--fromm",), "--fromm"),
-        (("schema", "nothing"), "nothing: no schema of this name; there are list"),
+        (("schema", "nothing"), "nothing: no schema of this name; there are health, list"),
         (("schema",), "NAME"),
         (("record",), "FILE"),
         (("list", "--format", "nvidia-smi"), "nvidia-smi"),

@@ -11,7 +11,8 @@ from golden_text import FOLDER, agrees
 from dgxcheck.cli import main
 from dgxcheck.source.library import shipped
 
-BOXES = [name for name, _ in shipped()]
+FAULTS = [name for name, path in shipped() if "faults" in Path(path).parts]
+BOXES = [name for name, _ in shipped() if name not in FAULTS]
 COMMANDS = {
     "topo-m": ["topo", "-m"],
     "topo-mp": ["topo", "-mp"],
@@ -23,6 +24,7 @@ COMMANDS = {
     "topo-p2p-r": ["topo", "-p2p", "r"],
     "topo-path": ["topo", "--path", "GPU0", "GPU3"],
     "topo-nearest": ["topo", "-n", "3", "-i", "0"],
+    "health": ["health", "-v"],
     "list": ["list"],
     "list-json": ["list", "--format", "json"],
 }
@@ -36,6 +38,12 @@ def test_output_is_golden(box: str, command: str, capsys: pytest.CaptureFixture[
     agrees(f"{box}.{command}", f"{printed.out}{printed.err}exit code {code}\n")
 
 
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_golden(fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["health", "--from", fault])
+    agrees(f"{fault}.health", f"{capsys.readouterr().out}exit code {code}\n")
+
+
 def test_recordings_is_golden(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recordings"]) == 0
     agrees("recordings", capsys.readouterr().out)
@@ -43,6 +51,7 @@ def test_recordings_is_golden(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_no_golden_file_is_left_over() -> None:
     wanted = {f"{box}.{command}.txt" for box in BOXES for command in COMMANDS} | {"recordings.txt"}
+    wanted |= {f"{fault}.health.txt" for fault in FAULTS}
     assert {path.name for path in FOLDER.glob("*.txt")} == wanted
 
 

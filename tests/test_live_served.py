@@ -30,6 +30,7 @@ COMMANDS = {
     "topo -p2p=n": ("topo", "-p2p=n"),
     "topo nvidia-smi": ("topo", "--format", "nvidia-smi"),
     "topo json": ("topo", "--format", "json"),
+    "health": ("health",),
     "list": ("list",),
     "list json": ("list", "--format", "json"),
 }

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from check_paragraphs import PAGE, paragraphs
 from command_line import options_of
 from programs import program
 from transcripts import literal, run
@@ -90,6 +91,10 @@ def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypa
     assert blocks, "a page without an example"
     for block in blocks:
         run(block)
+
+
+def test_the_health_page_says_of_every_check_what_explain_says() -> None:
+    assert sections(PAGE)["CHECKS"] == paragraphs(), "run 'make golden'"
 
 
 def test_readers_know_where_the_environment_counts() -> None:

@@ -58,7 +58,9 @@ def test_the_wheel_holds_every_module_and_data_file(inside: set[str]) -> None:
     code = {name for folder in SOURCES for name in tracked(folder) if "/completions/" not in name}
     assert code <= inside
     assert "dgxcheck/py.typed" in inside
-    assert {f"dgxcheck/schemas/{name}.schema.json" for name in ("topo", "list", "recording", "overlay")} <= inside
+    assert {
+        f"dgxcheck/schemas/{name}.schema.json" for name in ("topo", "health", "list", "recording", "overlay")
+    } <= inside
 
 
 def test_the_wheel_holds_every_recording(inside: set[str]) -> None:

@@ -17,7 +17,7 @@ from dgxcheck.source.library import shipped
 from dgxcheck.source.loader import OVERLAY, load
 
 FOLDER = Path(__file__).parent.parent / "dgxcheck" / "schemas"
-NAMES = ("topo", "list", "recording", "overlay")
+NAMES = ("topo", "health", "list", "recording", "overlay")
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 QUESTIONS = (
     "-m", "-mp", "-p2p r", "-p2p p", "-c 0", "-n 0 -i 0", "-n 5 -i 0", "-p -i 0,1", "-C -i 0", "-M -i 0,1",
@@ -79,6 +79,12 @@ def test_topo_writes_what_its_schema_says(box: str, question: str, capsys: pytes
 @pytest.mark.parametrize("box", BOXES)
 def test_list_writes_what_its_schema_says(box: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert complaints("list", asked(capsys, f"list --format json --from {box}")) == []
+
+
+@pytest.mark.parametrize("name", [name for name, _ in shipped()])
+def test_health_writes_what_its_schema_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["health", "--format", "json", "--from", name])
+    assert complaints("health", json.loads(capsys.readouterr().out)) == []
 
 
 @pytest.mark.parametrize("box", BOXES)
@@ -228,7 +234,7 @@ def sound() -> dict[str, Document]:
     import io
 
     documents: dict[str, Document] = {}
-    for name in ("topo", "list"):
+    for name in ("topo", "health", "list"):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             main([name, "--format", "json", "--from", "dgx-1-v100"])
@@ -251,7 +257,7 @@ def test_sound_documents_pass(name: str, sound: dict[str, Document]) -> None:
     assert name != "topo" or complaints(name, sound[name] | {"hops": [HOP]}) == []
 
 
-@pytest.mark.parametrize("name", ["topo", "list", "recording"])
+@pytest.mark.parametrize("name", ["topo", "health", "list", "recording"])
 def test_added_members_are_no_error(name: str, sound: dict[str, Document]) -> None:
     """Not so in an overlay, which people write by hand: a misspelt ``drop`` would go unnoticed."""
     assert complaints(name, sound[name] | {"added_later": {"any": "thing"}}) == []

@@ -21,6 +21,7 @@ INCOMPLETE = 3
 
 COMMANDS = {
     "topo": "How the box is wired: the matrix of GPUs and NICs, and the path behind each label.",
+    "health": "Is the box healthy? Driver, GPUs, memory errors, clocks, power, temperature, PCIe links.",
     "list": "Every GPU: index, bus id, name, UUID, serial, slot, VBIOS.",
     "record": "Write all that this machine says into one file, to be read with --from.",
     "recordings": "The recordings that ship with dgxcheck.",

@@ -12,6 +12,7 @@ from dgxcheck.reading import Gap, Missing
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import build
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.slots import slot_of
 
 
 @click.command("list")
@@ -50,7 +51,7 @@ def _row(device: Device, box: Snapshot) -> gpu_list.Row:
         name=_pci_name(device, box) if gpu is None else gpu.name,
         uuid=gap if gpu is None else gpu.uuid,
         serial=gap if gpu is None else gpu.serial,
-        slot=_slot(device, box),
+        slot=slot_of(device, box.slots),
         vbios=gap if gpu is None else gpu.vbios,
     )
 
@@ -63,20 +64,6 @@ def _pci_name(device: Device, box: Snapshot) -> str | Missing:
     if isinstance(box.pci_names, Missing):
         return box.pci_names
     return box.pci_names[f"{function.vendor:04x}:{function.device:04x}"]
-
-
-def _slot(device: Device, box: Snapshot) -> str | Missing:
-    """The slot of the GPU, else of the nearest bridge above it: a board may carry a switch of its own (K80)."""
-    if isinstance(box.slots, Missing):
-        return box.slots
-    if isinstance(device.path, Missing):
-        return device.path
-    for bdf in reversed(device.path[1:]):
-        for slot in box.slots:
-            if isinstance(slot.address, str) and bdf.startswith(f"{slot.address}."):
-                return slot.name
-    unread = (slot.address for slot in box.slots if isinstance(slot.address, Missing))
-    return next(unread, Missing(Gap.ABSENT, "/sys/bus/pci/slots", "the firmware names no slot for this GPU"))
 
 
 def _gaps(rows: list[gpu_list.Row]) -> list[Missing]:

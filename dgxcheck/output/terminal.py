@@ -15,6 +15,9 @@ _STYLES = {
     r"(?<![\w-])(SOC|SYS)(?![\w-])": "magenta",
     r"(?<!\S)(\?|X)(?!\S)": "dim",
     r"\b(narrow|differs|unknown)\b": "bold red",
+    r"(?m)^(FAIL|UNKNOWN) ": "bold red",
+    r"(?m)^WARN ": "bold yellow",
+    r"(?m)^PASS ": "green",
 }
 
 

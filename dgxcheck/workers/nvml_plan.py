@@ -139,5 +139,6 @@ GROUPS: dict[str, tuple[Call, ...]] = {
 
 TOPOLOGY = ("system", "identity", "nvlink", "ancestor")
 IDENTITY = ("system", "identity")
+HEALTH = (*TOPOLOGY, "memory", "clocks", "power", "thermal", "modes", "counters")
 COUNTERS = ("nvlink", "counters")
 EVERYTHING = tuple(GROUPS)

@@ -1,0 +1,13 @@
+"""All checks in the order in which they are shown."""
+
+from __future__ import annotations
+
+from dgxcheck.checks import driver, ecc, gpu, limits, pcie
+from dgxcheck.checks.check import Check
+
+CHECKS: tuple[Check, ...] = (*driver.CHECKS, *gpu.CHECKS, *ecc.CHECKS, *limits.CHECKS, *pcie.CHECKS)
+PROBES = (
+    "pci", "numa", "infiniband", "slots", "host", "device_nodes", "gpu", "nvlink", "gpu_pairs",
+    "gpu_memory", "gpu_ecc", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes",
+)  # fmt: skip
+"""Fields of the snapshot that the checks judge."""

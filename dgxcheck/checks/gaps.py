@@ -1,0 +1,44 @@
+"""From a missing fact to the status of the check that needed it: one table for all checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dgxcheck.checks.finding import Evidence, Judgement, SkipReason, Status, skip
+from dgxcheck.frozen import Record, fields
+from dgxcheck.reading import Gap, Missing
+
+_SKIPPED: dict[Gap, SkipReason] = {
+    Gap.ABSENT: "not-supported",
+    Gap.UNSUPPORTED: "not-supported",
+    Gap.DENIED: "no-permission",
+    Gap.UNRECORDED: "not-recorded",
+    Gap.UNASKED: "not-in-level",
+    Gap.LOST: "dependency-failed",  # one fail of gpu.lost says it for all
+    Gap.TIMEOUT: "dependency-failed",  # one fail of driver.responsive says it for all
+}
+
+
+def unjudged(gap: Missing) -> Judgement:
+    """Skip, or unknown for what was read and makes no sense."""
+    message = f"{gap.where}: {gap}"
+    evidence = Evidence(gap.where, gap.reason)
+    reason = _SKIPPED.get(gap.gap)
+    if reason is None:
+        return Judgement(Status.UNKNOWN, message, evidence=(evidence,))
+    return skip(reason, message, evidence)
+
+
+def missing_in(facts: object) -> Iterator[Missing]:
+    """Every gap in a fact and in all that it holds."""
+    if isinstance(facts, Missing):
+        yield facts
+    elif isinstance(facts, Record):
+        for name in fields(facts):
+            yield from missing_in(getattr(facts, name))
+    elif isinstance(facts, Mapping):
+        for value in facts.values():
+            yield from missing_in(value)
+    elif isinstance(facts, tuple):
+        for value in facts:
+            yield from missing_in(value)

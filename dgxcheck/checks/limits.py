@@ -1,0 +1,80 @@
+"""What holds a GPU back: clocks, power limit, temperature."""
+
+from __future__ import annotations
+
+from dgxcheck.checks.check import Check, per_gpu
+from dgxcheck.checks.finding import Judgement, Status, answered
+from dgxcheck.facts.gpu_clocks import GpuClocks
+from dgxcheck.facts.gpu_power import GpuPower
+from dgxcheck.facts.gpu_thermal import GpuThermal
+from dgxcheck.reading import Missing
+
+HELD_BACK = {0x80: "power brake", 0x40: "hardware thermal slowdown", 0x8: "hardware slowdown", 0x20: "software thermal"}
+"""Bits of ``nvmlClocksEventReasons``; 0x8 is set along with 0x40 and 0x80."""
+MARGIN_C = 5
+
+
+def _throttle(clocks: GpuClocks) -> Judgement | Missing:
+    reasons = clocks.reasons
+    if isinstance(reasons, Missing):
+        return reasons
+    evidence = (answered(reasons.mask, "nvmlDeviceGetCurrentClocksEventReasons", clocks.bdf),)
+    held = next((name for bit, name in HELD_BACK.items() if reasons.mask & bit), None)
+    if held is None:
+        return Judgement(Status.PASS, "no slowdown", evidence=evidence)
+    return Judgement(Status.WARN, f"clocks are held down now: {held}", held, evidence=evidence)
+
+
+def _power(power: GpuPower) -> Judgement | Missing:
+    limit, default = power.enforced_limit_mw, power.default_limit_mw
+    if isinstance(limit, Missing):
+        return limit
+    if isinstance(default, Missing):
+        return default
+    evidence = (
+        answered(limit, "nvmlDeviceGetEnforcedPowerLimit", power.bdf),
+        answered(default, "nvmlDeviceGetPowerManagementDefaultLimit", power.bdf),
+    )
+    status = Status.WARN if limit < default else Status.PASS
+    message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
+    return Judgement(status, message, limit / 1000, default / 1000, "W", evidence)
+
+
+def _temperature(thermal: GpuThermal) -> Judgement | Missing:
+    now, slowdown = thermal.gpu_c, thermal.slowdown_c
+    if isinstance(now, Missing):
+        return now
+    if isinstance(slowdown, Missing):
+        return slowdown
+    evidence = (
+        answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0),
+        answered(slowdown, "nvmlDeviceGetTemperatureThreshold", thermal.bdf, 1),
+    )
+    status = Status.FAIL if now >= slowdown else Status.WARN if now > slowdown - MARGIN_C else Status.PASS
+    return Judgement(status, f"{now} C, slowdown at {slowdown} C", now, slowdown, "C", evidence)
+
+
+CHECKS = (
+    Check(
+        id="clock.throttle",
+        rule="Warns where the clocks are held down by the power brake (0x80), a hardware slowdown (0x8, 0x40) or"
+        " software thermal slowdown (0x20) at the time of asking; idle, power cap and set clocks are no faults.",
+        source="nvmlClocksEventReasons in nvml.h",
+        remedy="look at temperature, airflow and power supply; if it stays, collect nvidia-bug-report.sh",
+        judge=per_gpu("gpu_clocks", _throttle),
+    ),
+    Check(
+        id="power.limit",
+        rule="Warns where the enforced power limit is below the board's default.",
+        source="nvmlDeviceGetEnforcedPowerLimit against nvmlDeviceGetPowerManagementDefaultLimit",
+        remedy="if nobody meant it: nvidia-smi -i GPU -pl WATT with the default; else check power cables and supplies",
+        judge=per_gpu("gpu_power", _power),
+    ),
+    Check(
+        id="thermal.temperature",
+        rule=f"Warns less than {MARGIN_C} C below the board's slowdown temperature, fails at it.",
+        source="nvmlDeviceGetTemperatureThreshold, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN",
+        remedy="check airflow, fans, water loop and room temperature; compare with the neighbours",
+        judge=per_gpu("gpu_thermal", _temperature),
+    ),
+)

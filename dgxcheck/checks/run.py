@@ -1,0 +1,49 @@
+"""Run checks over a box, and the verdict of what they found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from dgxcheck.checks.check import HOST, Box, Check
+from dgxcheck.checks.finding import Finding, Judgement, Status
+from dgxcheck.frozen import replace
+
+EXIT_CODES = {Status.PASS: 0, Status.WARN: 1, Status.FAIL: 2, Status.UNKNOWN: 3}
+_WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
+
+
+def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tuple[Finding, ...]:
+    """Every finding, in the order of the checks; a required check that skipped is unknown instead."""
+    return tuple(_required(finding, required) for check in checks for finding in _found(box, check))
+
+
+def verdict(findings: Iterable[Finding]) -> Status:
+    """The worst status; unknown where nothing could be judged."""
+    seen = {finding.status for finding in findings}
+    return next((status for status in _WORST if status in seen), Status.UNKNOWN)
+
+
+def counts(findings: Iterable[Finding]) -> dict[Status, int]:
+    """How many findings have each status."""
+    seen = Counter(finding.status for finding in findings)
+    return {status: seen[status] for status in Status}
+
+
+def _found(box: Box, check: Check) -> list[Finding]:
+    try:
+        said = [*check.judge(box)]
+    except Exception as error:  # noqa: BLE001 -- one broken check must not hide what the others found
+        said = [(HOST, Judgement(Status.UNKNOWN, f"the check failed: {type(error).__name__}: {error}"))]
+    return [
+        Finding(id=check.id, subject=subject, judgement=judgement, source=check.source, remedy=check.remedy)
+        for subject, judgement in said
+    ]
+
+
+def _required(finding: Finding, required: Collection[str]) -> Finding:
+    said = finding.judgement
+    if finding.id not in required or said.status is not Status.SKIP:
+        return finding
+    message = f"required, but not judged ({said.reason}): {said.message}"
+    return replace(finding, judgement=replace(said, status=Status.UNKNOWN, message=message, reason=""))

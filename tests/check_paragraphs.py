@@ -1,0 +1,29 @@
+"""The paragraphs of dgxcheck-health(1) about each check, made from what ``--explain`` prints.
+
+``python tests/check_paragraphs.py`` writes them into the page.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import fill
+
+from dgxcheck.checks.catalogue import CHECKS
+
+PAGE = Path(__file__).parent.parent / "man" / "dgxcheck-health.1"
+PLACE = re.compile(r"(?<=^\.Sh CHECKS\n).*?(?=^\.Sh )", re.DOTALL | re.MULTILINE)
+
+
+def paragraphs() -> str:
+    """The body of the section CHECKS."""
+    parts = ["Each has a stable name.", ".Bl -tag -width Ds"]
+    for check in CHECKS:
+        said = (check.rule, f"Source: {check.source}.", f"Remedy: {check.remedy}.")
+        sentences = [sentence for text in said for sentence in re.split(r"(?<=\.) (?=[A-Z])", text)]
+        parts += [f".It Cm {check.id}", *(fill(each, 80, break_on_hyphens=False) for each in sentences)]
+    return "\n".join([*parts, ".El", ""])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(PLACE.sub(lambda _: paragraphs(), PAGE.read_text(encoding="utf-8"), count=1), encoding="utf-8")

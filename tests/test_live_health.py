@@ -1,0 +1,58 @@
+"""``health`` with a sick driver: the sick GPU or the driver is named, every other GPU is judged, in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from live_box import Box, Ran, gpu_bdfs
+
+Served = Callable[..., Box]
+SLACK = 2.5
+"""Seconds beyond the deadline on a busy test machine; one is what the command may take."""
+
+
+def statuses(ran: Ran) -> dict[tuple[str, str | None], str]:
+    document: dict[str, Any] = ran.json
+    return {(each["id"], each["subject"]["bdf"]): each["status"] for each in document["findings"]}
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_hang_at_one_gpu_is_one_fail(served: Served, standin: Any, bad: int) -> None:
+    box = served("dgx-1-v100", 3)
+    given = box.environment(standin, f"hang nvmlDeviceGetPersistenceMode {bad}")
+    ran = box.live(given, "health", "--format", "json", "--deadline", "8")
+    assert (ran.code, ran.err) == (2, "")
+    assert ran.seconds < 8 + SLACK
+    found = statuses(ran)
+    assert [key for key, status in found.items() if status in ("warn", "fail", "unknown")] == [
+        ("driver.responsive", None)
+    ]
+    healthy = statuses(box.recorded("health", "--format", "json"))
+    others = [bdf for index, bdf in enumerate(gpu_bdfs(box.lines)) if index != bad]
+    for (check, bdf), status in healthy.items():
+        if bdf in others:
+            assert found[check, bdf] == status, check
+    assert found["driver.persistence", gpu_bdfs(box.lines)[bad]] == "skip"
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_gpu_that_is_lost_is_one_fail(served: Served, standin: Any, bad: int) -> None:
+    box = served("dgx-1-v100", 3)
+    ran = box.live(box.environment(standin, f"error 15 * {bad}"), "health", "--format", "json")
+    assert (ran.code, ran.err) == (2, "")
+    found = statuses(ran)
+    gone = gpu_bdfs(box.lines)[bad]
+    assert [key for key, status in found.items() if status in ("warn", "fail", "unknown")] == [("gpu.lost", gone)]
+    assert found["ecc.volatile", gone] == "skip"
+    assert found["pcie.width", gone] == "pass"
+
+
+def test_a_crash_is_said_and_nothing_passes_for_it(served: Served, standin: Any) -> None:
+    box = served("dgx-1-v100", 3)
+    ran = box.live(box.environment(standin, "crash nvmlInit"), "health", "--format", "json")
+    assert (ran.code, ran.err) == (2, "")
+    found = statuses(ran)
+    assert found["driver.responsive", None] == "fail"
+    assert {status for (check, _), status in found.items() if check.startswith(("ecc", "clock"))} == {"skip"}
