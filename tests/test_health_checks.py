@@ -91,10 +91,10 @@ def test_a_gap_never_passes(gap: Gap, due: str, tmp_path: Path) -> None:
 
 
 def test_the_table_of_gaps_is_complete() -> None:
-    assert {gap: unjudged(Missing(gap, "x")).status for gap in Gap if gap is not Gap.GARBLED} == {
-        gap: Status.SKIP for gap in Gap if gap is not Gap.GARBLED
-    }
-    assert unjudged(Missing(Gap.GARBLED, "x")).status is Status.UNKNOWN
+    unknown = {gap for gap in Gap if unjudged(Missing(gap, "nvmlDeviceGetName")).status is not Status.SKIP}
+    assert unknown == {Gap.GARBLED}
+    unknown = {gap for gap in Gap if unjudged(Missing(gap, "/sys/x")).status is not Status.SKIP}
+    assert unknown == {Gap.GARBLED, Gap.LOST, Gap.TIMEOUT}  # no other finding fails for these
 
 
 HANDLE = "nvml nvmlDeviceGetHandleByIndex 7"
@@ -115,6 +115,57 @@ def test_a_gpu_is_lost_only_if_it_is_ours(more: dict[str, Json], due: str, tmp_p
     assert status(spec, "gpu.lost", LAST) == due
     assert status(spec, "ecc.volatile", LAST) == "skip dependency-failed"
     assert status(spec, "gpu.lost") == "pass"
+
+
+LOST: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost"}
+LINK = f"link /sys/bus/pci/devices/{GPU2}/driver"
+MISMATCH: Json = {"missing": "garbled", "detail": "NVML 18: library and kernel module differ in version"}
+ABSENT: Json = {"missing": "absent", "detail": "NVML 12: libnvidia-ml.so.1 not found"}
+SHUT: Json = {"missing": "denied", "detail": "Operation not permitted"}
+CONTAINER: dict[str, Json] = {"text /.dockerenv": ""}
+NO_NODES: dict[str, Json] = {f"opens /dev/nvidia{minor}": SHUT for minor in range(8)}
+PORT = "0000:09:08.0"
+WIDTH = "text /sys/bus/pci/devices/{}/current_link_width"
+HANDLE_2 = "nvml nvmlDeviceGetHandleByIndex 2"
+
+
+@pytest.mark.parametrize(
+    ("check", "bdf", "facts", "due"),
+    [
+        ("gpu.lost", GPU2, {HANDLE_2: LOST, LINK: {"missing": "absent"}}, "fail"),
+        ("gpu.lost", GPU2, {HANDLE_2: LOST, HANDLE: {"missing": "unrecorded"}}, "skip not-recorded"),
+        ("gpu.lost", GPU2, {HANDLE_2: {"missing": "timeout"}}, "skip dependency-failed"),
+        ("gpu.lost", GPU2, {HANDLE_2: {"missing": "denied"}}, "skip no-permission"),
+        ("gpu.lost", GPU2, {HANDLE_2: {"missing": "garbled", "detail": "NVML 999"}}, "unknown"),
+        ("gpu.lost", GPU2, {f"{NVML}TopologyCommonAncestor 0000:06:00.0 {GPU2}": LOST}, "pass"),
+        ("gpu.lost", GPU2, {WIDTH.format(GPU2): LOST}, "pass"),
+        ("pcie.width", GPU2, {WIDTH.format(GPU2): LOST}, "pass"),  # the port knows too
+        ("pcie.width", GPU2, {WIDTH.format(GPU2): LOST, WIDTH.format(PORT): LOST}, "unknown"),
+        ("gpu.lost", GPU2, {f"{NVML}Temperature {GPU2} 0": {"missing": "timeout"}}, "skip dependency-failed"),
+        ("driver.responsive", None, {"names /sys/class/infiniband": {"missing": "timeout"}}, "pass"),
+        ("driver.library", None, {"nvml nvmlInit": ABSENT}, "fail"),
+        ("driver.library", None, CONTAINER | {"nvml nvmlInit": ABSENT}, "fail"),
+        ("driver.library", None, CONTAINER | NO_NODES | {"nvml nvmlInit": ABSENT}, "skip not-visible"),
+        ("driver.library", None, CONTAINER | NO_NODES | {"nvml nvmlInit": MISMATCH}, "fail"),
+        ("driver.library", None, {"nvml nvmlInit": {"missing": "denied", "detail": "NVML 4"}}, "skip no-permission"),
+        ("driver.nouveau", GPU2, {LINK: "../../../../bus/pci/drivers/vfio-pci"}, "skip not-visible"),
+        ("thermal.temperature", GPU2, {f"{NVML}TemperatureThreshold {GPU2} 1": -2}, "unknown"),
+        ("power.limit", GPU2, {f"{NVML}PowerManagementDefaultLimit {GPU2}": 0}, "unknown"),
+        ("gpu.compute-mode", GPU2, {f"{NVML}ComputeMode {GPU2}": 7}, "unknown"),
+        ("ecc.retired-pages", GPU2, {f"{NVML}RetiredPages {GPU2} 0": {"missing": "unsupported"},
+                                     f"{NVML}RetiredPages {GPU2} 1": [{"address": n} for n in range(63)]}, "fail"),
+        ("ecc.retired-pages", GPU2, {f"{NVML}RetiredPages {GPU2} 0": {"missing": "denied"}}, "skip no-permission"),
+    ],
+)  # fmt: skip
+def test_who_is_to_blame(check: str, bdf: str | None, facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    assert status(changed(tmp_path, facts), check, bdf) == due
+
+
+def test_a_lost_gpu_that_is_nowhere_is_told_of_the_host(tmp_path: Path) -> None:
+    path = Path(changed(tmp_path, {HANDLE_2: LOST}))
+    document = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(document | {"drop": [GPU2]}), encoding="utf-8")
+    assert status(str(path), "gpu.lost", None) == "fail"
 
 
 def broken(_: Box) -> Iterator[tuple[Subject, Judgement]]:
@@ -154,11 +205,21 @@ def test_selection(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
 
 
+def test_a_gpu_asked_for_twice_is_judged_once(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = asked(capsys, "--only", "gpu.lost", "-i", "2", "-i", GPU2, "-v", "--from", "dgx-1-v100")
+    assert "1 success" in out
+
+
+def test_what_is_required_must_be_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = asked(capsys, "--only", "gpu", "--require", "ecc.mode", "--from", "dgx-1-v100")
+    assert (code, out) == (3, "")
+    assert err == "dgxcheck: --require ecc.mode, but --only or --skip leaves it out\n"
+
+
 def test_nothing_judged_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = asked(capsys, "--only", "ecc.row-remap", "--from", "dgx-1-v100")
     assert code == 3
-    assert "Verdict: unknown" in out
-    assert "Nothing could be judged." in out
+    assert "Verdict: unknown; 0 of 8 judged" in out
     assert "0 success, 0 errors, 0 warnings, 8 did not run\nOne or more tests didn't run.\n" in out
 
 

@@ -20,7 +20,7 @@ NOT_BEFORE_AMPERE = {"ecc.row-remap", "gpu.reset-required"}
 SKIPPED = {
     "dgx-1-p100": NOT_BEFORE_AMPERE,
     "dgx-1-v100": NOT_BEFORE_AMPERE,
-    "dgx-a100": {"ecc.retired-pages", "ecc.retirement-pending", "pcie.path"},
+    "dgx-a100": {"ecc.retired-pages", "ecc.retirement-pending"},
     "dgx-station-v100": NOT_BEFORE_AMPERE
     | {"ecc.aggregate", "ecc.retired-pages", "ecc.retirement-pending"}  # no dump of such a board shows these
     | {"clock.throttle", "power.limit", "thermal.temperature"},

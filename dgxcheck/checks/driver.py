@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check, per_gpu
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.gaps import missing_in, unjudged
+from dgxcheck.checks.gaps import missing_in, of_the_driver, unjudged
+from dgxcheck.facts.device_nodes import DeviceNodes
 from dgxcheck.facts.gpu_modes import GpuModes
 from dgxcheck.facts.host import Host
 from dgxcheck.reading import Gap, Missing
@@ -28,6 +29,13 @@ def in_container(box: Box) -> bool:
     return isinstance(host, Host) and isinstance(host.container, str)
 
 
+def gpu_nodes(box: Box) -> list[bool] | Missing:
+    """Which of ``/dev/nvidia<minor>`` can be opened from here."""
+    nodes = box.snapshot.device_nodes
+    gpus = nodes.gpus if isinstance(nodes, DeviceNodes) else nodes
+    return gpus if isinstance(gpus, Missing) else [node.opens is True for node in gpus]
+
+
 def _library(box: Box) -> Judged:
     yield HOST, _library_judged(box)
 
@@ -40,21 +48,22 @@ def _library_judged(box: Box) -> Judgement:
             Status.PASS, f"NVML answers, driver {'not known' if isinstance(version, Missing) else version}"
         )
     senseless = nvml.gap is Gap.GARBLED and not nvml.detail.startswith("NVML ")  # no error code of NVML's either
-    if senseless or nvml.gap in (Gap.UNRECORDED, Gap.TIMEOUT):
+    if senseless or nvml.gap in (Gap.UNRECORDED, Gap.TIMEOUT, Gap.DENIED):
         return unjudged(nvml)
     if not box.topology.gpus:
         return skip("not-visible", "no NVIDIA GPU is visible here")
     drivers = {driver for driver in map(bound, box.topology.gpus) if isinstance(driver, str)}
     if drivers and "nvidia" not in drivers:
         return skip("not-visible", f"the GPUs are bound to {', '.join(sorted(drivers))}")
-    if in_container(box):
-        return skip("not-visible", "this container was given no GPU")
+    nodes = gpu_nodes(box)
+    if in_container(box) and nvml.gap is Gap.ABSENT and (isinstance(nodes, Missing) or not any(nodes)):
+        return skip("not-visible", "this container was given no GPU: no device node opens")
     message = f"GPUs are here, but NVML does not answer: {nvml}"
     return Judgement(Status.FAIL, message, evidence=(Evidence(nvml.where, nvml.reason),))
 
 
 def _responsive(box: Box) -> Judged:
-    late = [gap for gap in missing_in(box.snapshot) if gap.gap is Gap.TIMEOUT]
+    late = [gap for gap in missing_in(box.snapshot) if gap.gap is Gap.TIMEOUT and of_the_driver(gap)]
     if late:
         message = f"questions that the driver did not answer: {len(late)}, the first {late[0].where}: {late[0]}"
         evidence = tuple(Evidence(gap.where, gap.reason) for gap in late[:10])
@@ -73,8 +82,8 @@ def _nouveau(box: Box) -> Judged:
         if isinstance(driver, Missing):
             yield box.subject(gpu), unjudged(driver)
             continue
-        if driver is None:
-            yield box.subject(gpu), skip("not-visible", "bound to no driver")
+        if driver not in ("nvidia", "nouveau"):
+            yield box.subject(gpu), skip("not-visible", f"bound to {driver or 'no driver'}")
             continue
         evidence = (Evidence(f"/sys/bus/pci/devices/{gpu.bdf}/driver", driver),)
         status = Status.FAIL if driver == "nouveau" else Status.PASS

@@ -6,7 +6,7 @@ from dgxcheck.checks.check import Check, per_gpu
 from dgxcheck.checks.finding import Judgement, Status, answered
 from dgxcheck.facts.gpu_ecc import GpuEcc
 from dgxcheck.facts.gpu_memory import GpuMemory
-from dgxcheck.reading import Missing
+from dgxcheck.reading import Json, Missing
 
 MOST_PAGES, MANY_PAGES = 60, 10
 _RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html"
@@ -44,42 +44,45 @@ def _aggregate(ecc: GpuEcc) -> Judgement | Missing:
 
 
 def _retired(ecc: GpuEcc) -> Judgement | Missing:
-    single, double = ecc.retired_single_bit, ecc.retired_double_bit
-    if isinstance(single, Missing):
-        return single
-    if isinstance(double, Missing):
-        return double
-    count = len(single) + len(double)
+    causes = (ecc.retired_single_bit, ecc.retired_double_bit)
+    known = [0 if isinstance(pages, Missing) else len(pages) for pages in causes]
+    count = sum(known)
     status = Status.FAIL if count >= MOST_PAGES else Status.WARN if count > MANY_PAGES else Status.PASS
-    message = f"retired pages: {len(single)} for single-bit and {len(double)} for double-bit errors"
-    evidence = tuple(
-        answered(len(pages), "nvmlDeviceGetRetiredPages", ecc.bdf, cause)
-        for cause, pages in enumerate((single, double))
-    )
+    for pages in causes:
+        if isinstance(pages, Missing) and status is Status.PASS:
+            return pages
+    message = f"retired pages: {known[0]} for single-bit and {known[1]} for double-bit errors"
+    evidence = tuple(answered(each, "nvmlDeviceGetRetiredPages", ecc.bdf, cause) for cause, each in enumerate(known))
     return Judgement(status, message, count, MANY_PAGES, "pages", evidence)
 
 
 def _pending(ecc: GpuEcc) -> Judgement | Missing:
     if isinstance(ecc.retirement_pending, Missing):
         return ecc.retirement_pending
-    evidence = (answered(int(ecc.retirement_pending), "nvmlDeviceGetRetiredPagesPendingStatus", ecc.bdf),)
+    waits = answered(int(ecc.retirement_pending), "nvmlDeviceGetRetiredPagesPendingStatus", ecc.bdf)
     if not ecc.retirement_pending:
-        return Judgement(Status.PASS, "no page waits to be retired", False, False, evidence=evidence)
-    errors = ecc.volatile_uncorrected.total
-    hurt = not isinstance(errors, Missing) and errors > 0
+        return Judgement(Status.PASS, "no page waits to be retired", False, False, evidence=(waits,))
     message = "a page with errors stays in use until the driver is loaded again"
-    return Judgement(Status.FAIL if hurt else Status.WARN, message, True, False, evidence=evidence)
+    errors = ecc.volatile_uncorrected.total
+    if isinstance(errors, Missing) or not errors:
+        return Judgement(Status.WARN, message, True, False, evidence=(waits,))
+    counted = answered(errors, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 0)
+    return Judgement(
+        Status.FAIL, f"{message}, and {errors} uncorrected errors were counted", True, False, "", (waits, counted)
+    )
 
 
 def _remap(ecc: GpuEcc) -> Judgement | Missing:
-    for gap in (ecc.remap_failed, ecc.remap_pending):
-        if isinstance(gap, Missing):
-            return gap
-    evidence = (answered([bool(ecc.remap_pending), bool(ecc.remap_failed)], "nvmlDeviceGetRemappedRows", ecc.bdf),)
+    states = (ecc.remap_pending, ecc.remap_failed)
+    said: list[Json] = [each.reason if isinstance(each, Missing) else each for each in states]
+    evidence = (answered(said, "nvmlDeviceGetRemappedRows", ecc.bdf),)
     if ecc.remap_failed is True:
         return Judgement(Status.FAIL, "a row could not be remapped: its bank has no spare rows", evidence=evidence)
     if ecc.remap_pending is True:
         return Judgement(Status.FAIL, "a row with errors stays in use until the GPU is reset", evidence=evidence)
+    for gap in states:
+        if isinstance(gap, Missing):
+            return gap
     return Judgement(Status.PASS, "no row waits to be remapped, none could not be", evidence=evidence)
 
 

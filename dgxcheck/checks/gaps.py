@@ -14,16 +14,25 @@ _SKIPPED: dict[Gap, SkipReason] = {
     Gap.DENIED: "no-permission",
     Gap.UNRECORDED: "not-recorded",
     Gap.UNASKED: "not-in-level",
-    Gap.LOST: "dependency-failed",  # one fail of gpu.lost says it for all
-    Gap.TIMEOUT: "dependency-failed",  # one fail of driver.responsive says it for all
 }
+_OF_THE_DRIVER = ("nvml", "/dev/nvidia", "/proc/driver/nvidia")
+
+
+def of_the_driver(gap: Missing) -> bool:
+    """Was the question one to the NVIDIA driver?"""
+    return gap.where.startswith(_OF_THE_DRIVER)
 
 
 def unjudged(gap: Missing) -> Judgement:
-    """Skip, or unknown for what was read and makes no sense."""
+    """Skip, or unknown for what must answer and did not, or makes no sense.
+
+    A GPU that was lost and a driver that hangs fail once, by gpu.lost and driver.responsive: all else only skips.
+    """
     message = f"{gap.where}: {gap}"
     evidence = Evidence(gap.where, gap.reason)
     reason = _SKIPPED.get(gap.gap)
+    if gap.gap in (Gap.LOST, Gap.TIMEOUT) and of_the_driver(gap):
+        reason = "dependency-failed"
     if reason is None:
         return Judgement(Status.UNKNOWN, message, evidence=(evidence,))
     return skip(reason, message, evidence)

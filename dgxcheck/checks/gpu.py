@@ -2,67 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.check import Box, Check, per_gpu
-from dgxcheck.checks.driver import bound, in_container
+from dgxcheck.checks.check import HOST, Box, Check, per_gpu
+from dgxcheck.checks.driver import bound, gpu_nodes, in_container
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import missing_in, unjudged
-from dgxcheck.facts.device_nodes import DeviceNodes
 from dgxcheck.facts.gpu_modes import GpuModes
 from dgxcheck.facts.ids import RECOVERY_ACTION
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device
 
-_PROHIBITED = 2
+_COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
 _ACTIONS = {1: "reset", 2: "reboot", 3: "drain P2P", 4: "drain and reset", 5: "recover the IMEX domain", 6: "bus reset",
             7: "system reboot"}  # fmt: skip
 
 
 def _lost(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    gone = [gap for gap in missing_in(box.snapshot) if gap.gap is Gap.LOST]
+    silent = [gap for gap in missing_in(box.snapshot) if gap.gap in (Gap.LOST, Gap.TIMEOUT)]
     for gpu in box.gpus:
-        own = [gap for gap in gone if gpu.bdf is not None and gpu.bdf in gap.where]
-        if own:
-            evidence = tuple(Evidence(gap.where, gap.reason) for gap in own[:10])
-            yield box.subject(gpu), Judgement(Status.FAIL, f"the GPU stopped answering: {own[0]}", evidence=evidence)
-        elif gpu.index is not None:
-            yield box.subject(gpu), Judgement(Status.PASS, "NVML lists it and it answers")
+        own = sorted((gap for gap in silent if _asks(gap, gpu)), key=lambda gap: gap.gap is Gap.TIMEOUT)
+        if own and own[0].gap is Gap.TIMEOUT:
+            yield box.subject(gpu), unjudged(own[0])
+        elif own:
+            yield box.subject(gpu), _fail(f"the GPU stopped answering: {own[0]}", own)
+        elif gpu.index is None:
+            yield box.subject(gpu), _unlisted(box, gpu)
         else:
-            yield box.subject(gpu), _unlisted(box, gpu, [gap for gap in gone if "GetHandle" in gap.where])
+            yield box.subject(gpu), Judgement(Status.PASS, "NVML lists it and it answers")
+    lost = _lost_handles(box)
+    if lost and not _unlisted_gpus(box):
+        yield HOST, _fail(f"NVML has lost a GPU that is not on the PCI tree: {lost[0]}", lost)
 
 
-def _unlisted(box: Box, gpu: Device, no_handle: list[Missing]) -> Judgement:
+def _asks(gap: Missing, gpu: Device) -> bool:
+    """Was the question to NVML, and about this GPU alone? One about a pair may fail for the other's sake."""
+    words = gap.where.split()
+    return words[0].startswith("nvml") and words[1:2] == [gpu.bdf] and not any(":" in word for word in words[2:])
+
+
+def _lost_handles(box: Box) -> list[Missing]:
+    return [] if isinstance(box.nvml, Missing) else [gap for gap in box.nvml.lost if gap.gap is Gap.LOST]
+
+
+def _unlisted_gpus(box: Box) -> list[Device]:
+    """GPUs on the PCI tree that NVML does not list, without those that another driver holds."""
+    return [gpu for gpu in box.topology.gpus if gpu.index is None and bound(gpu) in ("nvidia", None)]
+
+
+def _unlisted(box: Box, gpu: Device) -> Judgement:
     """A GPU on the PCI tree that NVML does not list: lost only if it is the driver's, and ours to open."""
     if isinstance(box.nvml, Missing):
         if box.nvml.gap is Gap.UNRECORDED:
             return unjudged(box.nvml)
         return skip("dependency-failed", "NVML lists no GPU at all")
+    for gap in box.nvml.lost:
+        if gap.gap is not Gap.LOST:
+            return unjudged(gap)
+    lost = _lost_handles(box)
+    if lost and len(_unlisted_gpus(box)) <= len(lost) and bound(gpu) in ("nvidia", None):
+        return _fail(f"NVML counts it, but gives no handle: {lost[0]}", lost)
     driver = bound(gpu)
     if isinstance(driver, Missing):
         return unjudged(driver)
     if driver != "nvidia":
         return skip("not-visible", f"bound to {driver or 'no driver'}, not to nvidia")
-    if no_handle:
-        evidence = tuple(Evidence(gap.where, gap.reason) for gap in no_handle)
-        return Judgement(Status.FAIL, f"NVML counts it, but gives no handle: {no_handle[0]}", evidence=evidence)
-    nodes = box.snapshot.device_nodes
-    gpus = nodes.gpus if isinstance(nodes, DeviceNodes) else nodes
-    if isinstance(gpus, Missing):
-        return unjudged(gpus)
-    if in_container(box) or not all(node.opens is True for node in gpus):
+    if lost:
+        return Judgement(Status.UNKNOWN, "NVML has lost a GPU; this may be the one, or it may be hidden from here")
+    nodes = gpu_nodes(box)
+    if isinstance(nodes, Missing):
+        return unjudged(nodes)
+    if in_container(box) or not all(nodes):
         return skip("not-visible", "not every device node can be opened from here: it may be hidden, not lost")
     message = "the driver holds it and its device node opens, but NVML does not list it"
     return Judgement(Status.FAIL, message, evidence=(Evidence("nvmlDeviceGetCount", len(box.nvml.gpus)),))
+
+
+def _fail(message: str, gaps: Sequence[Missing]) -> Judgement:
+    return Judgement(Status.FAIL, message, evidence=tuple(Evidence(gap.where, gap.reason) for gap in gaps[:10]))
 
 
 def _compute_mode(modes: GpuModes) -> Judgement | Missing:
     if isinstance(modes.compute_mode, Missing):
         return modes.compute_mode
     evidence = (answered(modes.compute_mode, "nvmlDeviceGetComputeMode", modes.bdf),)
-    if modes.compute_mode == _PROHIBITED:
-        return Judgement(Status.WARN, "compute mode is prohibited: no program may use it", evidence=evidence)
-    return Judgement(Status.PASS, "programs may use it", evidence=evidence)
+    if modes.compute_mode not in range(len(_COMPUTE_MODES)):
+        return Missing(Gap.GARBLED, evidence[0].where, f"no compute mode has the number {modes.compute_mode}")
+    mode = _COMPUTE_MODES[modes.compute_mode]
+    status = Status.WARN if mode == "prohibited" else Status.PASS
+    return Judgement(status, f"compute mode is {mode}", mode, evidence=evidence)
 
 
 def _recovery(modes: GpuModes) -> Judgement | Missing:

@@ -7,7 +7,7 @@ from dgxcheck.checks.finding import Judgement, Status, answered
 from dgxcheck.facts.gpu_clocks import GpuClocks
 from dgxcheck.facts.gpu_power import GpuPower
 from dgxcheck.facts.gpu_thermal import GpuThermal
-from dgxcheck.reading import Missing
+from dgxcheck.reading import Gap, Missing
 
 HELD_BACK = {0x80: "power brake", 0x40: "hardware thermal slowdown", 0x8: "hardware slowdown", 0x20: "software thermal"}
 """Bits of ``nvmlClocksEventReasons``; 0x8 is set along with 0x40 and 0x80."""
@@ -35,6 +35,8 @@ def _power(power: GpuPower) -> Judgement | Missing:
         answered(limit, "nvmlDeviceGetEnforcedPowerLimit", power.bdf),
         answered(default, "nvmlDeviceGetPowerManagementDefaultLimit", power.bdf),
     )
+    if limit <= 0 or default <= 0:
+        return Missing(Gap.GARBLED, evidence[0 if limit <= 0 else 1].where, "a power limit of 0 W is none")
     status = Status.WARN if limit < default else Status.PASS
     message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
     return Judgement(status, message, limit / 1000, default / 1000, "W", evidence)
@@ -50,6 +52,8 @@ def _temperature(thermal: GpuThermal) -> Judgement | Missing:
         answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0),
         answered(slowdown, "nvmlDeviceGetTemperatureThreshold", thermal.bdf, 1),
     )
+    if slowdown <= 0:
+        return Missing(Gap.GARBLED, evidence[1].where, f"{slowdown} C is no slowdown temperature")
     status = Status.FAIL if now >= slowdown else Status.WARN if now > slowdown - MARGIN_C else Status.PASS
     return Judgement(status, f"{now} C, slowdown at {slowdown} C", now, slowdown, "C", evidence)
 

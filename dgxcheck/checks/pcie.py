@@ -30,7 +30,7 @@ def _path(box: Box) -> Judged:
         if isinstance(hops, Missing):
             yield box.subject(gpu), unjudged(hops)
             continue
-        said = [_judged(box, hop) for hop in hops[:-1]]
+        said = [_judged(box, hop) for hop in hops[:-1] if not hop.unjudged]
         worst = [each for each in said if each.status is Status.WARN]
         unseen = [each for each in said if each.status is not Status.PASS]
         fine = Judgement(Status.PASS, f"links above its own: {len(said)}, none on too few lanes")

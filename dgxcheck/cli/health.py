@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib import import_module
 
 import click
 
@@ -14,13 +15,14 @@ from dgxcheck.checks.run import EXIT_CODES, run, verdict
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import F, emit, reading, writing
 from dgxcheck.facts.host import Host
-from dgxcheck.output import health_json, health_text, origin
+from dgxcheck.output.health_report import Report
 from dgxcheck.reading import BadInput
 from dgxcheck.survey import survey
 from dgxcheck.topology.build import build
 
 _FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Status.UNKNOWN, Status.FAIL),
             "fail": (Status.FAIL,)}  # fmt: skip
+_HOST = {"host": "hostname", "boot_id": "boot_id"}
 
 
 def _ids(*names: str, text: str) -> Callable[[F], F]:
@@ -36,7 +38,8 @@ def _ids(*names: str, text: str) -> Callable[[F], F]:
 @click.option("-v", "--verbose", is_flag=True, help="Every finding, those that passed and those that skipped too.")
 @click.option("--fail-on", type=click.Choice([*_FAILING]), default="warn", show_default=True,
               help="The mildest verdict that the exit code tells; unknown stands between warn and fail.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json", "prometheus", "nagios"]), default="text",
+              show_default=True)  # fmt: skip
 @reading
 @writing
 @click.pass_context
@@ -51,12 +54,16 @@ def command(
     the verdict where nothing could be judged.
     """
     if explain is not None:
+        from dgxcheck.output import health_text
+
         emit("\n".join(map(health_text.explained, _named((explain,)))), output, color)
         return 0
     begun = time.monotonic()
     left_out = {check.id for check in _named(skip)}
     checks = [check for check in (_named(only) or CHECKS) if check.id not in left_out]
     required = {check.id for check in _named(require)}
+    if idle := sorted(required - {check.id for check in checks}):
+        raise BadInput(f"--require {idle[0]}, but --only or --skip leaves it out")
     live: Live = ctx.obj
     source = live.source(spec, "HEALTH", deadline)
     facts = survey(source, PROBES)
@@ -65,20 +72,18 @@ def command(
     if gpus:
         from dgxcheck.cli import select
 
-        asked = tuple(select.gpus(topology, ",".join(gpus)))
+        asked = tuple(dict.fromkeys(select.gpus(topology, ",".join(gpus))))
     findings = run(Box(snapshot=facts, topology=topology, gpus=asked), checks, required)
     found = verdict(findings)
     code = EXIT_CODES[found] if found in _FAILING[fail_on] else 0
-    if form == "json":
-        host = facts.host
-        names = {
-            "host": host.hostname if isinstance(host, Host) else host,
-            "boot_id": host.boot_id if isinstance(host, Host) else host,
-        }
-        text = health_json.document(findings, found, code, source.origin, names, time.monotonic() - begun)
-    else:
-        text = health_text.text(findings, found, verbose, origin.line(source.origin))
-    emit(text, output, color)
+    host = facts.host
+    names = {key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()}
+    report = Report(
+        findings=findings, verdict=found, exit_code=code, origin=source.origin, host=names,
+        seconds=time.monotonic() - begun, verbose=verbose,
+    )  # fmt: skip
+    render = import_module(f"dgxcheck.output.health_{form}").render
+    emit(render(report), output, color, form)
     return code
 
 

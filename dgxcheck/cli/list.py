@@ -36,7 +36,7 @@ def command(ctx: click.Context, form: str, spec: str | None, deadline: float, ou
         text = gpu_list.as_json(rows, notes, source.origin)
     else:
         text = gpu_list.text(rows, [*notes, *origin.line(source.origin)], width(output))
-    emit(text, output, color)
+    emit(text, output, color, form)
     unlisted = any(row.index is None for row in rows)
     return 3 if unlisted or topology.gaps or gaps else 0
 

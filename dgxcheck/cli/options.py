@@ -70,8 +70,10 @@ def _sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return [*names, CompletionItem(incomplete, type="file")]
 
 
-def emit(text: str, output: str | None, color: str) -> None:
+def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
     """The result, to a file (whole or not at all) or to stdout, coloured where that is wanted.
+
+    A ``form`` for programs is neither coloured nor broken into lines that fit a terminal.
 
     Renderers make what is hostile visible where it stands; this is the net below them.
     """
@@ -79,7 +81,7 @@ def emit(text: str, output: str | None, color: str) -> None:
     if output not in (None, "-"):
         from dgxcheck.source.save import replace_file
 
-        if color == "always":
+        if color == "always" and form == "text":
             from dgxcheck.output.terminal import painted
 
             text = painted(text)
@@ -91,9 +93,9 @@ def emit(text: str, output: str | None, color: str) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for the lines of a tree
     try:
-        if sys.stdout.isatty():
+        if form == "text" and sys.stdout.isatty():
             text = wrapped(text, terminal_columns())
-        if coloured(color):
+        if form == "text" and coloured(color):
             from dgxcheck.output.terminal import painted
 
             text = painted(text)

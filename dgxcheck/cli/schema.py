@@ -21,5 +21,5 @@ def command(name: str, output: str | None, color: str) -> int:
     known = sorted(file[: -len(".schema.json")] for file in os.listdir(_FOLDER) if file.endswith(".schema.json"))
     if name not in known:
         raise BadInput(f"{name}: no schema of this name; there are {', '.join(known)}")
-    emit(decode(read_bytes(os.path.join(_FOLDER, f"{name}.schema.json"))), output, "never")
+    emit(decode(read_bytes(os.path.join(_FOLDER, f"{name}.schema.json"))), output, color, "json")
     return 0

@@ -104,7 +104,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     text, complete = getattr(import_module(f"dgxcheck.cli.{module}"), name)(asked)
     if asked.form == "nvidia-smi" and kind == "matrix" and topology.headline:
         click.echo(f"dgxcheck: {visible(topology.headline)}", err=True)
-    emit(text, given["output"], given["color"])
+    emit(text, given["output"], given["color"], asked.form)
     return 0 if complete else 3
 
 

@@ -4,40 +4,33 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
 
 from dgxcheck import __version__
-from dgxcheck.checks.finding import Finding, Status, Subject
+from dgxcheck.checks.finding import Finding, Subject
 from dgxcheck.checks.run import counts
+from dgxcheck.output.health_report import Report
 from dgxcheck.output.json_members import either, source
-from dgxcheck.reading import Json, Missing
-from dgxcheck.source.protocol import Origin
+from dgxcheck.reading import Json
 
 SCHEMA = "dgxcheck/health/1"
 LEVEL = "quick"
 """State read once; growth of counters and measurements are levels of their own."""
 
 
-def document(
-    findings: Sequence[Finding],
-    verdict: Status,
-    exit_code: int,
-    origin: Origin,
-    host: Mapping[str, str | Missing],
-    seconds: float,
-) -> str:
-    """``host`` has ``host`` and ``boot_id``; ``seconds`` is how long asking and judging took."""
+def render(report: Report) -> str:
+    """Every finding, those that passed and those that skipped too."""
+    summary: dict[str, Json] = {status.value: count for status, count in counts(report.findings).items()}
     whole: dict[str, Json] = {
         "schema": SCHEMA,
         "tool_version": __version__,
         "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        **{key: value for name in host for key, value in either(name, host[name]).items()},
-        "duration_seconds": round(seconds, 3),
-        "source": source(origin),
+        **{key: value for name in report.host for key, value in either(name, report.host[name]).items()},
+        "duration_seconds": round(report.seconds, 3),
+        "source": source(report.origin),
         "level": LEVEL,
-        "verdict": verdict.value,
-        "summary": {**{status.value: count for status, count in counts(findings).items()}, "exit_code": exit_code},
-        "findings": [_finding(finding) for finding in findings],
+        "verdict": report.verdict.value,
+        "summary": summary | {"exit_code": report.exit_code},
+        "findings": [_finding(finding) for finding in report.findings],
     }
     return json.dumps(whole, indent=1) + "\n"
 

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from dgxcheck.checks.check import Check
 from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.checks.run import counts
+from dgxcheck.output import origin
+from dgxcheck.output.health_report import Report
 from dgxcheck.output.plain import columns, lines, visible
 
 _ORDER = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 
 
-def text(findings: Sequence[Finding], verdict: Status, verbose: bool, remarks: Sequence[str]) -> str:
+def render(report: Report) -> str:
     """One line per finding that is not a pass and its remedy below; with ``verbose`` every finding."""
-    ordered = sorted(findings, key=lambda finding: _ORDER.index(finding.status))
-    shown = [finding for finding in ordered if verbose or finding.status in _TOLD]
+    ordered = sorted(report.findings, key=lambda finding: _ORDER.index(finding.status))
+    shown = [finding for finding in ordered if report.verbose or finding.status in _TOLD]
     table = columns([_cells(finding) for finding in shown]) if shown else []
     told: list[str] = []
     for finding, line in zip(shown, table, strict=True):
-        told += [line, f"         do: {finding.remedy}"] if finding.status in _TOLD else [line]
-    return lines([*told, *([""] if told else []), *_summary(findings, verdict, remarks)])
+        told += [line, f"         do: {finding.remedy}"] if finding.status in (Status.WARN, Status.FAIL) else [line]
+    return lines([*told, *([""] if told else []), *_summary(report)])
 
 
 def explained(check: Check) -> str:
@@ -38,18 +39,18 @@ def _cells(finding: Finding) -> tuple[str, ...]:
     return (finding.status.value.upper().ljust(7), finding.id, visible(name), visible(f"{reason}{said.message}"))
 
 
-def _summary(findings: Sequence[Finding], verdict: Status, remarks: Sequence[str]) -> list[str]:
+def _summary(report: Report) -> list[str]:
     """The last two lines are those of nvidia-healthmon, for scripts that read them."""
+    findings = report.findings
     seen = counts(findings)
     skipped = Counter(finding.judgement.reason for finding in findings if finding.status is Status.SKIP)
     reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.most_common())
     judged = len(findings) - seen[Status.SKIP]
     silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
     return [
-        f"Verdict: {verdict.value}; state was read once, no load was put on the box.",
-        *([] if judged else ["Nothing could be judged."]),
+        f"Verdict: {report.verdict.value}; {judged} of {len(findings)} judged, state read once, no load on the box.",
         *([f"Skipped: {reasons}; -v names them."] if reasons else []),
-        *map(visible, remarks),
+        *origin.line(report.origin),
         f"System Results: {seen[Status.PASS]} success, {seen[Status.FAIL]} errors, {seen[Status.WARN]} warnings,"
         f" {silent} did not run",
         *(["One or more tests didn't run."] if silent else []),

@@ -1,0 +1,54 @@
+"""Findings as a Nagios plug-in prints them: one line, performance data, long text.
+
+https://nagios-plugins.org/doc/guidelines.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.checks.finding import Finding, Status
+from dgxcheck.checks.run import counts
+from dgxcheck.output.health_report import Report
+from dgxcheck.output.plain import lines, visible
+
+_WORDS = {Status.PASS: "OK", Status.WARN: "WARNING", Status.FAIL: "CRITICAL", Status.UNKNOWN: "UNKNOWN"}
+_RANGES = {Status.WARN: "0;", Status.FAIL: ";0"}
+"""``warn;critical``: more than none is too many."""
+_TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
+FIRST_LINE = 80
+"""Bytes of the first line that pagers and lists show."""
+
+
+def render(report: Report) -> str:
+    """The verdict and the worst findings in one line of at most 80 bytes before the performance data."""
+    bad = sorted((each for each in report.findings if each.status in _TOLD), key=lambda each: _TOLD.index(each.status))
+    seen = counts(report.findings)
+    performance = " ".join(f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
+    return lines([f"{_first(report.verdict, bad, seen[Status.PASS])} | {performance}", *map(_line, bad)])
+
+
+def _first(verdict: Status, bad: Sequence[Finding], passed: int) -> str:
+    head = f"DGXCHECK {_WORDS[verdict]} - "
+    if not bad:
+        return head + (f"{passed} checks passed" if passed else "nothing could be judged")
+    named = ""
+    for count, finding in enumerate(bad):
+        left = len(bad) - count - 1
+        more = f", {left} more" if left else ""
+        longer = f"{named}, {_named(finding)}" if named else _named(finding)
+        if len((head + longer + more).encode()) > FIRST_LINE:
+            return head + (f"{named}, {left + 1} more" if named else f"{len(bad)} findings")
+        named = longer
+    return head + named
+
+
+def _named(finding: Finding) -> str:
+    name = finding.subject.name if finding.subject.kind == "gpu" else ""
+    return visible(f"{finding.id} {name}".rstrip()).replace("|", "/")
+
+
+def _line(finding: Finding) -> str:
+    remedy = "" if finding.status is Status.UNKNOWN else f"; do: {finding.remedy}"
+    line = f"{finding.status.value.upper()} {_named(finding)}: {finding.judgement.message}{remedy}"
+    return visible(line).replace("|", "/")
