@@ -209,7 +209,7 @@ def test_a_note_about_nothing_makes_no_line_of_its_own(tmp_path: Path, capsys: p
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_shown_without_what_a_terminal_obeys(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:

@@ -133,7 +133,7 @@ class Anything(FakeSource):
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.__module__)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_whatever_the_machine_answers_the_probe_says_the_same_twice(
     probe: Callable[[Source], object], seed: int

@@ -6,7 +6,7 @@ from itertools import pairwise
 from zlib import crc32
 
 from fake_nvml_source import FakeNvml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nvml_boards import A100, K80, V100
 from nvml_probes import PROBES
@@ -47,7 +47,6 @@ def pick(pool: list[Json | Missing], *key: object) -> Json | Missing:
     return pool[crc32(repr(key).encode()) % len(pool)]
 
 
-@settings(deadline=None)
 @given(pool=pools)
 def test_answers_of_any_form(pool: list[Json | Missing]) -> None:
     listed: dict[str, Json] = {"nvmlInit": True, "nvmlDeviceGetCount": 2}
@@ -61,7 +60,6 @@ def test_answers_of_any_form(pool: list[Json | Missing]) -> None:
         check(probe(FakeNvml(answer)))
 
 
-@settings(deadline=None)
 @given(pool=pools, share=st.integers(2, 9), board=st.sampled_from([K80, V100, A100]))
 def test_a_board_with_some_garbled_answers(pool: list[Json | Missing], share: int, board: dict[str, Json]) -> None:
     def answer(function: str, subject: str, args: tuple[int, ...]) -> Json | Missing:
@@ -76,7 +74,6 @@ def test_a_board_with_some_garbled_answers(pool: list[Json | Missing], share: in
         check(probe(FakeNvml(answer)))
 
 
-@settings(deadline=None)
 @given(first=answers | gaps, count=answers | gaps)
 def test_a_start_of_any_form(first: Json | Missing, count: Json | Missing) -> None:
     def answer(function: str, subject: str, args: tuple[int, ...]) -> Json | Missing:
@@ -88,14 +85,12 @@ def test_a_start_of_any_form(first: Json | Missing, count: Json | Missing) -> No
         check(probe(FakeNvml(answer)))
 
 
-@settings(deadline=None)
 @given(text=texts)
 def test_a_bdf_stays_as_it_is(text: str) -> None:
     bdf = as_bdf(text)
     assert bdf is None or (as_bdf(bdf) == bdf and bdf == bdf.lower() and len(bdf) >= 12)
 
 
-@settings(deadline=None)
 @given(cpus=st.sets(st.integers(0, 300)))
 def test_a_cpulist_holds_the_bits_that_are_set(cpus: set[int]) -> None:
     words = tuple(sum(1 << bit for bit in range(64) if 64 * place + bit in cpus) for place in range(5))

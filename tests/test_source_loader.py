@@ -10,13 +10,14 @@ import zlib
 from pathlib import Path
 
 import pytest
+from clock import SPARE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dgxcheck.reading import BadInput, Json
 from dgxcheck.source.loader import MOST_BYTES, OVERLAY, SCHEMA, load, recording
 
-SOME = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SOME = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 GOOD = json.dumps({"schema": SCHEMA, "facts": {"/a": {"text": {"b": "c"}}}})
 
 
@@ -98,7 +99,7 @@ def test_the_last_of_many_members_twice_is_found_at_once(tmp_path: Path) -> None
     members = ", ".join(f'"{n}": 1' for n in (*range(200_000), 199_999))
     started = time.monotonic()
     assert "'199999' stands twice" in refusal(tmp_path, f"{{{members}}}")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 5 + SPARE
 
 
 def test_one_gigabyte_is_refused_unread(tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_one_gigabyte_is_refused_unread(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(BadInput, match="1024 MiB; a recording has at most 64 MiB"):
         load(str(path))
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 1 + SPARE
 
 
 def test_a_compression_bomb_is_refused_within_its_limit(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from clock import SPARE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seam import document, facts_text, run, save
@@ -245,7 +246,7 @@ def test_a_long_command_line_takes_no_time() -> None:
     started = time.monotonic()
     for piece in ('"', "a=", '"a" ', 'a="b c" ', "\\"):
         one("text /proc/cmdline", piece * (200_000 // len(piece)))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 5 + SPARE
 
 
 @pytest.mark.parametrize("host", ["nvidia", "linux", "dgx", "pci0000", "ubuntu", ".", "", "1", "a.b", "(x)+["])
@@ -279,7 +280,7 @@ USERS = st.from_regex(r"[a-z]{9}", fullmatch=True)
 
 
 @given(OCTETS, GUIDS, UUIDS, UUIDS, SERIALS, SERIALS, HOSTS, USERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_identity_survives_anywhere_in_the_file(
     mac: str, guid: str, uuid: str, gpu: str, serial: str, board: str, host: str, user: str
 ) -> None:

@@ -21,7 +21,7 @@ from dgxcheck.source.library import open_source
 from dgxcheck.source.protocol import Source
 from dgxcheck.source.tape import RecordingSource
 
-SOME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 NAMES = st.one_of(
     st.sampled_from([b"mlx5_0", b"mlx5_10", b"a", b"b", b"names", b"text", b" ", b"a b", b"x\ny", b"\xff"]),
     st.binary(min_size=1, max_size=6).filter(lambda name: not {0, 47} & set(name) and name not in (b".", b"..")),

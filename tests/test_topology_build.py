@@ -255,7 +255,7 @@ def some_functions(draw: st.DrawFn) -> PciFunction:
     return replace(base, path=draw(path), class_code=draw(st.just(code) | gap))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     functions=st.lists(some_functions(), max_size=6).map(tuple) | gap,
     listed=st.lists(bdf, max_size=4, unique=True).map(nvml) | gap,
@@ -282,7 +282,7 @@ def test_any_facts_make_a_topology(
     assert topology == Box(functions, nics, listed, links, pairs, nodes(count)).topology()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(order=st.permutations(range(8)), data=st.data())
 def test_numbering_changes_names_alone(order: list[int], data: st.DataObject) -> None:
     """The same box with its GPUs numbered otherwise has the same link between the same two functions."""

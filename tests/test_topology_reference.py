@@ -6,6 +6,7 @@ import time
 from itertools import combinations
 
 import pytest
+from clock import SPARE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from topology_boxes import FACE, P100, V100
@@ -74,7 +75,7 @@ def test_each_reference_matches_itself_alone(reference: Reference) -> None:
     assert found.labels == tuple(range(reference.gpus))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.permutations(range(8)), st.sampled_from([("dgx-1-v100", 2, V100), ("dgx-1-p100", 1, P100)]))
 def test_numbering_does_not_matter(order: list[int], case: tuple[str, int, Pairs]) -> None:
     name, generation, pairs = case
@@ -87,7 +88,7 @@ def test_any_perfect_matching_is_a_station(doubled: tuple[tuple[int, int], ...])
 
 
 @pytest.mark.parametrize("lost", V100)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(order=st.permutations(range(8)))
 def test_each_lost_link_of_a_dgx1_is_named(lost: tuple[int, int], order: list[int]) -> None:
     """Whatever the numbers: the pair that lost a link, in the box's own names, and no other."""
@@ -188,10 +189,10 @@ def test_the_worst_search_is_short() -> None:
     for order in ([3, 1, 4, 0, 5, 2, 6, 7], [7, 6, 5, 4, 3, 2, 1, 0], [0, 2, 4, 6, 1, 3, 5, 7]):
         nearest(graph(8, {pair: 1 + (sum(pair) % 2) for pair in V100}, order), 2)
         nearest(graph(8, {pair: links for pair, links in V100.items() if 5 not in pair}, order), 2)
-    assert time.perf_counter() - start < 3
+    assert time.perf_counter() - start < 3 + SPARE
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(order=st.permutations(range(8)), losses=st.lists(st.sampled_from([*V100]), max_size=3, unique=True))
 def test_renumbering_keeps_the_number_of_differences(order: list[int], losses: list[tuple[int, int]]) -> None:
     pairs = {pair: links - (pair in losses) for pair, links in V100.items()}

@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import combinations, pairwise, permutations
 
 import pytest
+from clock import SPARE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from topology_boxes import FACE, P100, V100, dgx1, fabric
@@ -73,7 +74,7 @@ def test_bandwidth_of_the_white_papers() -> None:
 def test_v100_is_fast() -> None:
     start = time.perf_counter()
     assert search(graph(8, V100)).count == 3
-    assert time.perf_counter() - start < 0.5
+    assert time.perf_counter() - start < 0.5 + SPARE
 
 
 def test_a_lost_link_of_a_dgx1_costs_one_ring() -> None:
@@ -148,7 +149,7 @@ def most_rings(gpus: int, links: Counter[tuple[int, ...]]) -> int:
     return best
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(gpus=st.integers(3, 5), links=st.lists(st.integers(0, 2), min_size=10, max_size=10))
 def test_no_search_finds_more_rings(gpus: int, links: list[int]) -> None:
     pairs = dict(zip(combinations(range(gpus), 2), links, strict=False))
@@ -158,7 +159,7 @@ def test_no_search_finds_more_rings(gpus: int, links: list[int]) -> None:
     assert found.count == most_rings(gpus, Counter(pairs))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(order=st.permutations(range(8)), drop=st.sampled_from([*V100]))
 def test_renumbering_keeps_the_count(order: list[int], drop: tuple[int, int]) -> None:
     pairs = {**V100, drop: V100[drop] - 1}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from clock import SPARE
 from live_box import Box, flat_gaps
 
 from dgxcheck.reading import Json
@@ -111,7 +112,7 @@ def test_a_pipe_in_place_of_a_file_does_not_hang(stage: Callable[..., FilesStage
     assert isinstance(answer, dict)
     assert answer["detail"] == "not a regular file"
     assert files.ask(RATE % 2) == "100 Gb/sec (4X EDR)\n"
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 2 + SPARE
 
 
 @pytest.fixture
@@ -137,7 +138,7 @@ def test_one_hca_hangs_and_the_others_answer(stage: Callable[..., FilesStage], h
     for left in ("1/counters/symbol_error", "2/rate", "2/hw_counters/lifespan"):
         assert told(files.ask(f"text {IB}/mlx5_1/ports/{left}")) == given_up, left
     assert absent(files.ask(f"text {IB}/mlx5_0/ports/1/lid"))
-    assert time.monotonic() - before < 3
+    assert time.monotonic() - before < 3 + SPARE
 
 
 def test_all_hcas_hang_and_other_drivers_answer(stage: Callable[..., FilesStage], hang: Callable[[str], None]) -> None:
@@ -145,7 +146,7 @@ def test_all_hcas_hang_and_other_drivers_answer(stage: Callable[..., FilesStage]
     files = stage(6)
     before = time.monotonic()
     assert [told(files.ask(RATE % hca)) for hca in range(3)] == ["no answer for 1.5 s"] * 3
-    assert time.monotonic() - before < 6
+    assert time.monotonic() - before < 6 + SPARE
     assert files.ask("text /proc/driver/nvidia/version") == "NVRM version: x\n"
 
 
@@ -156,7 +157,7 @@ def test_the_deadline_is_for_all_of_them(stage: Callable[..., FilesStage], hang:
     before = time.monotonic()
     gaps = [told(files.ask(RATE % hca)) for hca in range(3)]
     rest = told(files.ask("text /proc/driver/nvidia/version"))
-    assert 2.4 < time.monotonic() - before < 3.5
+    assert 2.4 < time.monotonic() - before < 3.5 + SPARE
     assert gaps[0] == "no answer for 1 s"
     assert gaps[-1].endswith("within the deadline of 4 s")
     assert rest == "not asked within the deadline of 4 s"
@@ -168,7 +169,7 @@ def test_a_single_file_that_hangs_is_asked_once(stage: Callable[..., FilesStage]
     before = time.monotonic()
     assert told(files.ask("text /proc/driver/nvidia/version")) == "no answer for 1 s"
     assert told(files.ask("text /proc/driver/nvidia/version")) == "no answer for 1 s"
-    assert time.monotonic() - before < 2.5
+    assert time.monotonic() - before < 2.5 + SPARE
     assert files.ask(RATE % 0) == "100 Gb/sec (4X EDR)\n"
 
 
@@ -190,7 +191,7 @@ def test_one_that_cannot_be_killed_is_noted_and_the_next_run_starts_none(
     before = time.monotonic()
     assert first.ask(RATE % 2) == "100 Gb/sec (4X EDR)\n"
     first.stop()
-    assert time.monotonic() - before < 3
+    assert time.monotonic() - before < 3 + SPARE
     second = FilesStage(str(tree), 4)
     for question in (RATE % 0, "text /proc/driver/nvidia/version", "opens /dev/nvidia0"):
         assert told(second.ask(question)).startswith(f"an earlier worker (pid {pids[0]}) has been stuck in the driver")

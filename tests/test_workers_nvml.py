@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from clock import SPARE
 from live_box import Box
 from standin.boxes import A, B, full_box
 from standin.nvml import environment, read_calls, write_answers
@@ -150,7 +151,7 @@ def test_a_gpu_that_is_lost_on_the_way_keeps_what_it_said(play: Play) -> None:
 def test_without_a_list_of_gpus_nothing_more_is_tried(play: Play, last: list[list[Json]]) -> None:
     before = time.monotonic()
     stage = play(deadline=2, first=last)
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 2 + SPARE
     asked = str(last[-2][1]).removeprefix("nvml ")
     gone = stage.missing(f"nvml nvmlDeviceGetName {A}", A)
     assert (gone.gap, gone.detail.partition(":")[0]) == (Gap.TIMEOUT, f"given up after {asked}")
@@ -160,7 +161,7 @@ def test_a_garbled_count_is_not_so_many_questions(play: Play) -> None:
     before = time.monotonic()
     count: list[Json] = ["tell", "nvml nvmlDeviceGetCount", 4_000_000_000]
     stage = play(first=[INIT, count, ask("nvmlSystemGetDriverVersion"), ["die", "SIGSEGV"]])
-    assert time.monotonic() - before < 4
+    assert time.monotonic() - before < 4 + SPARE
     assert answers(stage)["nvmlSystemGetDriverVersion"] == late("died: SIGSEGV")
 
 
@@ -182,7 +183,7 @@ def test_one_that_cannot_be_killed_is_not_waited_for_and_the_next_run_starts_non
     first = NvmlStage(TOPOLOGY, 2, pids.append)
     first.finish()
     first.stop()
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 2 + SPARE
     meet(monkeypatch, standin, box.answers)
     asked = len(read_calls(calls))
     since = (run / "dgxcheck" / "left-behind").read_text().split()[2]
@@ -217,7 +218,7 @@ def test_eight_gpus_that_hang_and_cannot_be_killed_end_in_time(
         with suppress(ProcessLookupError, ChildProcessError):  # one that was only starting ends by itself
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-    assert taken < 4
+    assert taken < 4 + SPARE
     assert answers(stage)["nvmlDeviceGetCount"] == 8
 
 
@@ -240,7 +241,7 @@ def test_a_pipe_ends_with_the_command_though_a_worker_lives_on(
     before = time.monotonic()
     line = f"'{sys.executable}' -c '{PIPED}' '{box.tree}' | cat"
     ran = subprocess.run(line, shell=True, env=given, capture_output=True, text=True, timeout=20, check=True)  # noqa: S602
-    assert time.monotonic() - before < 2 + 1 + 1.5
+    assert time.monotonic() - before < 2 + 1 + 1.5 + SPARE
     assert "(nvmlInit: no answer for 1 s)" in ran.stdout
     pid = int((run / "dgxcheck" / "left-behind").read_text().split()[0])
     os.kill(pid, signal.SIGKILL)

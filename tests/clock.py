@@ -1,0 +1,6 @@
+"""Time in tests: what must end is told apart from what hangs, and from nothing finer."""
+
+from __future__ import annotations
+
+SPARE = 10.0
+"""Seconds that a busy test machine may take on top of what is due; a wait without a bound lasts for ever."""
