@@ -10,6 +10,8 @@ from pathlib import Path
 from textwrap import fill
 
 from dgxcheck.checks.catalogue import CHECKS
+from dgxcheck.checks.check import DEFAULTS
+from dgxcheck.output.health_text import rule
 
 PAGE = Path(__file__).parent.parent / "man" / "dgxcheck-health.1"
 PLACE = re.compile(r"(?<=^\.Sh CHECKS\n).*?(?=^\.Sh )", re.DOTALL | re.MULTILINE)
@@ -19,7 +21,7 @@ def paragraphs() -> str:
     """The body of the section CHECKS."""
     parts = ["Each has a stable name.", ".Bl -tag -width Ds"]
     for check in CHECKS:
-        said = (check.rule, f"Source: {check.source}.", f"Remedy: {check.remedy}.")
+        said = (rule(check, DEFAULTS), f"Source: {check.source}.", f"Remedy: {check.remedy}.")
         sentences = [sentence for text in said for sentence in re.split(r"(?<=\.) (?=[A-Z])", text)]
         parts += [f".It Cm {check.id}", *(fill(each, 80, break_on_hyphens=False) for each in sentences)]
     return "\n".join([*parts, ".El", ""])

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from dgxcheck.checks.catalogue import CHECKS, PROBES
-from dgxcheck.checks.check import HOST, Box, Check
+from dgxcheck.checks.check import DEFAULTS, HOST, Box, Check
 from dgxcheck.checks.finding import Judgement, Status, Subject
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.run import run, verdict
 from dgxcheck.cli import main
+from dgxcheck.output.health_text import rule
 from dgxcheck.reading import Gap, Json, Missing
 from dgxcheck.source.library import open_source
 from dgxcheck.survey import survey
@@ -245,7 +246,7 @@ def test_explain_knows_every_check(capsys: pytest.CaptureFixture[str]) -> None:
     for check in CHECKS:
         code, out, _ = asked(capsys, "--explain", check.id)
         assert code == 0
-        assert check.rule in out
+        assert rule(check, DEFAULTS) in out
         assert check.remedy in out
 
 

@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dgxcheck.checks.finding import Judgement, Subject, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.facts.gpu import Nvml
-from dgxcheck.frozen import Record
+from dgxcheck.frozen import Record, replace
+from dgxcheck.profiles.model import Board, Choice
 from dgxcheck.reading import Gap, Missing
+from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.slots import slot_of
 
-HOST = Subject(kind="host", name="host", bdf=None, uuid=None, serial=None, slot=None)
+DEFAULTS = Settings()
+HOST = Subject(kind="host", name="host", bdf=None)
+NO_GROWTH = skip("not-in-level", "counters were read once")
+
+
+class Growth(Record):
+    """Counters of the box at two times, in snapshots that hold nothing else."""
+
+    old: Snapshot
+    new: Snapshot
+    seconds: float
+    how: str
+    """For people: ``since the run of 2026-11-20T10:00:00Z``, ``within 10 s``."""
 
 
 class Box(Record):
-    """The facts that checks judge."""
+    """The facts that checks judge, and what they are held to."""
 
     snapshot: Snapshot
     topology: Topology
     gpus: tuple[Device, ...]
     """The GPUs asked about, as the matrix names them; those that NVML does not list have no index."""
+    settings: Settings = DEFAULTS
+    choice: Choice | None = None
+    """The reference machine, where there is one for this box."""
+    boards: Mapping[str, Board] = {}
+    """What is known of GPU models, by id."""
+    growth: Growth | Judgement = NO_GROWTH
+    """The counters at two times, or the skip that stands in place of every judgement of growth."""
 
     @property
     def nvml(self) -> Nvml | Missing:
@@ -32,6 +53,17 @@ class Box(Record):
         if isinstance(nvml, Nvml) and isinstance(nvml.count, Missing) and not nvml.gpus:
             return nvml.count
         return nvml
+
+    def board(self, gpu: Device) -> Board | None:
+        """What is known of this GPU's model."""
+        of_pci = gpu.function
+        if of_pci is None or isinstance(of_pci.vendor, Missing) or isinstance(of_pci.device, Missing):
+            return None
+        return self.boards.get(f"{of_pci.vendor:04x}:{of_pci.device:04x}")
+
+    def pair(self, a: Device, b: Device) -> Subject:
+        """What joins two GPUs."""
+        return replace(self.subject(a), peer=self.subject(b))
 
     def subject(self, gpu: Device) -> Subject:
         """A GPU by all its names."""
@@ -42,6 +74,8 @@ class Box(Record):
         )
 
 
+Rule = Callable[[Box, Any], "Judgement | Missing"]
+"""From one GPU's record to a judgement, or to the gap that keeps it from one."""
 Judge = Callable[[Box], Iterator[tuple[Subject, Judgement]]]
 
 
@@ -58,21 +92,18 @@ class Check(Record):
     judge: Judge
 
 
-def per_gpu(facts: str, rule: Callable[[Any], Judgement | Missing]) -> Judge:
-    """A judge that holds ``rule`` to each GPU's record in the snapshot's field ``facts``, once per GPU.
-
-    A rule may answer with the gap that keeps it from judging.
-    """
+def per_gpu(facts: str, rule: Rule) -> Judge:
+    """A judge that holds ``rule`` to each GPU's record in the snapshot's field ``facts``, once per GPU."""
 
     def judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         rows = getattr(box.snapshot, facts)
         for gpu in box.gpus:
-            yield box.subject(gpu), _unasked(box, gpu) or _judged(rows, gpu, rule)
+            yield box.subject(gpu), silent(box, gpu) or _judged(box, rows, gpu, rule)
 
     return judge
 
 
-def _unasked(box: Box, gpu: Device) -> Judgement | None:
+def silent(box: Box, gpu: Device) -> Judgement | None:
     """Why NVML told nothing of this GPU; None where it did."""
     nvml = box.nvml
     if isinstance(nvml, Missing):
@@ -82,9 +113,16 @@ def _unasked(box: Box, gpu: Device) -> Judgement | None:
     return skip("dependency-failed", "NVML does not list this GPU") if gpu.index is None else None
 
 
-def _judged(rows: Any, gpu: Device, rule: Callable[[Any], Judgement | Missing]) -> Judgement:
-    row = rows if isinstance(rows, Missing) else next((row for row in rows if row.bdf == gpu.bdf), None)
-    if row is None:
-        return skip("not-recorded", "nothing is known of this GPU")
-    said = row if isinstance(row, Missing) else rule(row)
+def row_of(rows: Any, bdf: str | None) -> Any:
+    """One GPU's record among those of all; a gap or a skip where there is none."""
+    if isinstance(rows, Missing):
+        return rows
+    return next((row for row in rows if row.bdf == bdf), skip("not-recorded", "nothing is known of this GPU"))
+
+
+def _judged(box: Box, rows: Any, gpu: Device, rule: Rule) -> Judgement:
+    row = row_of(rows, gpu.bdf)
+    if isinstance(row, Judgement):
+        return row
+    said = row if isinstance(row, Missing) else rule(box, row)
     return unjudged(said) if isinstance(said, Missing) else said

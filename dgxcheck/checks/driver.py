@@ -90,7 +90,7 @@ def _nouveau(box: Box) -> Judged:
         yield box.subject(gpu), Judgement(status, f"bound to {driver}", driver, "nvidia", "", evidence)
 
 
-def _persistence(modes: GpuModes) -> Judgement | Missing:
+def _persistence(_: Box, modes: GpuModes) -> Judgement | Missing:
     if isinstance(modes.persistence, Missing):
         return modes.persistence
     evidence = (answered(int(modes.persistence), "nvmlDeviceGetPersistenceMode", modes.bdf),)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.check import Check, per_gpu
+from dgxcheck.checks.check import Box, Check, per_gpu
 from dgxcheck.checks.finding import Judgement, Status, answered
 from dgxcheck.facts.gpu_ecc import GpuEcc
 from dgxcheck.facts.gpu_memory import GpuMemory
 from dgxcheck.reading import Json, Missing
 
-MOST_PAGES, MANY_PAGES = 60, 10
 _RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html"
 _REMAPPING = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"
 
 
-def _mode(memory: GpuMemory) -> Judgement | Missing:
+def _mode(_: Box, memory: GpuMemory) -> Judgement | Missing:
     if isinstance(memory.ecc, Missing):
         return memory.ecc
     if isinstance(memory.ecc_pending, Missing):
@@ -26,7 +25,7 @@ def _mode(memory: GpuMemory) -> Judgement | Missing:
     return Judgement(Status.PASS, f"ECC is {now}", now, now, evidence=(evidence,))
 
 
-def _volatile(ecc: GpuEcc) -> Judgement | Missing:
+def _volatile(_: Box, ecc: GpuEcc) -> Judgement | Missing:
     count = ecc.volatile_uncorrected.total
     if isinstance(count, Missing):
         return count
@@ -35,7 +34,7 @@ def _volatile(ecc: GpuEcc) -> Judgement | Missing:
     return Judgement(Status.FAIL if count else Status.PASS, message, count, 0, "errors", evidence)
 
 
-def _aggregate(ecc: GpuEcc) -> Judgement | Missing:
+def _aggregate(_: Box, ecc: GpuEcc) -> Judgement | Missing:
     count = ecc.aggregate_uncorrected.total
     if isinstance(count, Missing):
         return count
@@ -43,20 +42,21 @@ def _aggregate(ecc: GpuEcc) -> Judgement | Missing:
     return Judgement(Status.PASS, f"uncorrected memory errors in its life: {count}", count, None, "errors", evidence)
 
 
-def _retired(ecc: GpuEcc) -> Judgement | Missing:
+def _retired(box: Box, ecc: GpuEcc) -> Judgement | Missing:
     causes = (ecc.retired_single_bit, ecc.retired_double_bit)
     known = [0 if isinstance(pages, Missing) else len(pages) for pages in causes]
     count = sum(known)
-    status = Status.FAIL if count >= MOST_PAGES else Status.WARN if count > MANY_PAGES else Status.PASS
+    many, most = (box.settings.limit(f"ecc.retired-pages-{word}") for word in ("warn", "fail"))
+    status = Status.FAIL if count >= most else Status.WARN if count > many else Status.PASS
     for pages in causes:
         if isinstance(pages, Missing) and status is Status.PASS:
             return pages
     message = f"retired pages: {known[0]} for single-bit and {known[1]} for double-bit errors"
     evidence = tuple(answered(each, "nvmlDeviceGetRetiredPages", ecc.bdf, cause) for cause, each in enumerate(known))
-    return Judgement(status, message, count, MANY_PAGES, "pages", evidence)
+    return Judgement(status, message, count, many, "pages", evidence)
 
 
-def _pending(ecc: GpuEcc) -> Judgement | Missing:
+def _pending(_: Box, ecc: GpuEcc) -> Judgement | Missing:
     if isinstance(ecc.retirement_pending, Missing):
         return ecc.retirement_pending
     waits = answered(int(ecc.retirement_pending), "nvmlDeviceGetRetiredPagesPendingStatus", ecc.bdf)
@@ -72,7 +72,7 @@ def _pending(ecc: GpuEcc) -> Judgement | Missing:
     )
 
 
-def _remap(ecc: GpuEcc) -> Judgement | Missing:
+def _remap(_: Box, ecc: GpuEcc) -> Judgement | Missing:
     states = (ecc.remap_pending, ecc.remap_failed)
     said: list[Json] = [each.reason if isinstance(each, Missing) else each for each in states]
     evidence = (answered(said, "nvmlDeviceGetRemappedRows", ecc.bdf),)
@@ -111,7 +111,8 @@ CHECKS = (
     ),
     Check(
         id="ecc.retired-pages",
-        rule=f"K80 to V100: warns above {MANY_PAGES} retired pages, fails from {MOST_PAGES}; the table holds 64.",
+        rule="K80 to V100: warns above {ecc.retired-pages-warn}, fails from {ecc.retired-pages-fail} retired; the table"
+        " holds 64.",
         source=_RETIREMENT,
         remedy="run the vendor's field diagnostic and ask for a replacement",
         judge=per_gpu("gpu_ecc", _retired),

@@ -25,8 +25,12 @@ SkipReason = Literal[
     "no-permission",
     "not-visible",
     "not-recorded",
+    "no-history",
     "not-in-level",
+    "not-configured",
+    "no-reference",
     "dependency-failed",
+    "busy",
 ]
 
 
@@ -38,14 +42,17 @@ class Evidence(Record, kw_only=False):
 
 
 class Subject(Record):
-    """What is judged."""
+    """What is judged; with a ``peer`` it is what joins the two."""
 
-    kind: Literal["gpu", "host"]
+    kind: Literal["gpu", "host", "hca", "port", "pci", "disk", "interface"]
     name: str
     bdf: str | None
-    uuid: str | Missing | None
-    serial: str | Missing | None
-    slot: str | Missing | None
+    uuid: str | Missing | None = None
+    serial: str | Missing | None = None
+    slot: str | Missing | None = None
+    part: str = ""
+    """The port or link of a device of which several are judged."""
+    peer: Subject | None = None
 
 
 class Judgement(Record, kw_only=False):
@@ -77,8 +84,13 @@ class Finding(Record):
 
     @property
     def key(self) -> str:
-        """``id/bdf``, or ``id`` for the host: the same for the same fault in every run."""
-        return f"{self.id}/{self.subject.bdf}" if self.subject.bdf else self.id
+        """``id/bdf[/part][/bdf]``, or ``id`` for the host: the same for the same fault in every run."""
+        return "/".join((self.id, *_place(self.subject), *(_place(self.subject.peer) if self.subject.peer else ())))
+
+
+def _place(subject: Subject) -> tuple[str, ...]:
+    named = subject.bdf or (subject.name if subject.kind != "host" else "")
+    return tuple(filter(None, (named, subject.part)))
 
 
 def answered(value: Json, function: str, bdf: str, *args: int) -> Evidence:

@@ -82,7 +82,7 @@ def _fail(message: str, gaps: Sequence[Missing]) -> Judgement:
     return Judgement(Status.FAIL, message, evidence=tuple(Evidence(gap.where, gap.reason) for gap in gaps[:10]))
 
 
-def _compute_mode(modes: GpuModes) -> Judgement | Missing:
+def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
     if isinstance(modes.compute_mode, Missing):
         return modes.compute_mode
     evidence = (answered(modes.compute_mode, "nvmlDeviceGetComputeMode", modes.bdf),)
@@ -93,7 +93,7 @@ def _compute_mode(modes: GpuModes) -> Judgement | Missing:
     return Judgement(status, f"compute mode is {mode}", mode, evidence=evidence)
 
 
-def _recovery(modes: GpuModes) -> Judgement | Missing:
+def _recovery(_: Box, modes: GpuModes) -> Judgement | Missing:
     action = modes.recovery_action
     if isinstance(action, Missing):
         return action

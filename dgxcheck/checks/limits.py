@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.check import Check, per_gpu
+from dgxcheck.checks.check import Box, Check, per_gpu
 from dgxcheck.checks.finding import Judgement, Status, answered
 from dgxcheck.facts.gpu_clocks import GpuClocks
 from dgxcheck.facts.gpu_power import GpuPower
@@ -11,10 +11,9 @@ from dgxcheck.reading import Gap, Missing
 
 HELD_BACK = {0x80: "power brake", 0x40: "hardware thermal slowdown", 0x8: "hardware slowdown", 0x20: "software thermal"}
 """Bits of ``nvmlClocksEventReasons``; 0x8 is set along with 0x40 and 0x80."""
-MARGIN_C = 5
 
 
-def _throttle(clocks: GpuClocks) -> Judgement | Missing:
+def _throttle(_: Box, clocks: GpuClocks) -> Judgement | Missing:
     reasons = clocks.reasons
     if isinstance(reasons, Missing):
         return reasons
@@ -25,7 +24,7 @@ def _throttle(clocks: GpuClocks) -> Judgement | Missing:
     return Judgement(Status.WARN, f"clocks are held down now: {held}", held, evidence=evidence)
 
 
-def _power(power: GpuPower) -> Judgement | Missing:
+def _power(_: Box, power: GpuPower) -> Judgement | Missing:
     limit, default = power.enforced_limit_mw, power.default_limit_mw
     if isinstance(limit, Missing):
         return limit
@@ -42,7 +41,7 @@ def _power(power: GpuPower) -> Judgement | Missing:
     return Judgement(status, message, limit / 1000, default / 1000, "W", evidence)
 
 
-def _temperature(thermal: GpuThermal) -> Judgement | Missing:
+def _temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
     now, slowdown = thermal.gpu_c, thermal.slowdown_c
     if isinstance(now, Missing):
         return now
@@ -54,7 +53,13 @@ def _temperature(thermal: GpuThermal) -> Judgement | Missing:
     )
     if slowdown <= 0:
         return Missing(Gap.GARBLED, evidence[1].where, f"{slowdown} C is no slowdown temperature")
-    status = Status.FAIL if now >= slowdown else Status.WARN if now > slowdown - MARGIN_C else Status.PASS
+    status = (
+        Status.FAIL
+        if now >= slowdown
+        else Status.WARN
+        if now > slowdown - box.settings.limit("thermal.margin")
+        else Status.PASS
+    )
     return Judgement(status, f"{now} C, slowdown at {slowdown} C", now, slowdown, "C", evidence)
 
 
@@ -76,7 +81,7 @@ CHECKS = (
     ),
     Check(
         id="thermal.temperature",
-        rule=f"Warns less than {MARGIN_C} C below the board's slowdown temperature, fails at it.",
+        rule="Warns less than {thermal.margin} below the board's slowdown temperature, fails at it.",
         source="nvmlDeviceGetTemperatureThreshold, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN",
         remedy="check airflow, fans, water loop and room temperature; compare with the neighbours",
         judge=per_gpu("gpu_thermal", _temperature),

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Finding, Judgement, Status
 from dgxcheck.frozen import replace
+from dgxcheck.settings import Settings
 
 EXIT_CODES = {Status.PASS: 0, Status.WARN: 1, Status.FAIL: 2, Status.UNKNOWN: 3}
 _WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
@@ -15,7 +16,8 @@ _WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
 
 def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tuple[Finding, ...]:
     """Every finding, in the order of the checks; a required check that skipped is unknown instead."""
-    return tuple(_required(finding, required) for check in checks for finding in _found(box, check))
+    found = (finding for check in checks for finding in _found(box, check))
+    return tuple(_required(_at_site(finding, box.settings), required) for finding in found)
 
 
 def verdict(findings: Iterable[Finding]) -> Status:
@@ -39,6 +41,14 @@ def _found(box: Box, check: Check) -> list[Finding]:
         Finding(id=check.id, subject=subject, judgement=judgement, source=check.source, remedy=check.remedy)
         for subject, judgement in said
     ]
+
+
+def _at_site(finding: Finding, settings: Settings) -> Finding:
+    """A warn or fail as severe as the site's configuration has it."""
+    severity = settings.severities.get(finding.id)
+    if severity is None or finding.status not in (Status.WARN, Status.FAIL):
+        return finding
+    return replace(finding, judgement=replace(finding.judgement, status=Status(severity)))
 
 
 def _required(finding: Finding, required: Collection[str]) -> Finding:

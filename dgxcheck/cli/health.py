@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from dgxcheck.checks.catalogue import CHECKS, PROBES
-from dgxcheck.checks.check import Box, Check
+from dgxcheck.checks.check import DEFAULTS, Box, Check
 from dgxcheck.checks.finding import Status
 from dgxcheck.checks.run import EXIT_CODES, run, verdict
 from dgxcheck.cli.live import Live
@@ -56,7 +56,7 @@ def command(
     if explain is not None:
         from dgxcheck.output import health_text
 
-        emit("\n".join(map(health_text.explained, _named((explain,)))), output, color)
+        emit("\n".join(health_text.explained(check, DEFAULTS) for check in _named((explain,))), output, color)
         return 0
     begun = time.monotonic()
     left_out = {check.id for check in _named(skip)}

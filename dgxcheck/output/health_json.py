@@ -41,6 +41,7 @@ def _finding(finding: Finding) -> Json:
         "key": finding.key,
         "id": finding.id,
         "subject": _subject(finding.subject),
+        "peer": _subject(finding.subject.peer) if finding.subject.peer else None,
         "status": said.status.value,
         "reason": said.reason or None,
         "message": said.message,
@@ -55,6 +56,7 @@ def _finding(finding: Finding) -> Json:
 
 def _subject(subject: Subject) -> Json:
     named: dict[str, Json] = {"kind": subject.kind, "name": subject.name, "bdf": subject.bdf}
+    named |= {"part": subject.part} if subject.part else {}
     for key in ("uuid", "serial", "slot"):
         named |= either(key, getattr(subject, key))
     return named

@@ -44,8 +44,10 @@ def _first(verdict: Status, bad: Sequence[Finding], passed: int) -> str:
 
 
 def _named(finding: Finding) -> str:
-    name = finding.subject.name if finding.subject.kind == "gpu" else ""
-    return visible(f"{finding.id} {name}".rstrip()).replace("|", "/")
+    subject = finding.subject
+    name = subject.name if subject.kind != "host" else ""
+    pair = f"{name}-{subject.peer.name}" if subject.peer else name
+    return visible(f"{finding.id} {pair}".rstrip()).replace("|", "/")
 
 
 def _line(finding: Finding) -> str:

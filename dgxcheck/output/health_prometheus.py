@@ -36,10 +36,15 @@ def render(report: Report) -> str:
 
 
 def _status(finding: Finding) -> Sample:
-    """``gpu`` and ``pci_bus_id`` are empty for what is judged of the host, ``peer`` for what is no pair."""
-    subject = finding.subject
-    gpu = subject.name if subject.kind == "gpu" else ""
-    labels = {"check": finding.id, "gpu": gpu, "pci_bus_id": subject.bdf or "", "peer": ""}
+    """``gpu`` is empty for what is no GPU, ``peer`` for what is no pair; ``device`` names any other part."""
+    subject, peer = finding.subject, finding.subject.peer
+    labels = {
+        "check": finding.id,
+        "gpu": subject.name if subject.kind == "gpu" else "",
+        "pci_bus_id": subject.bdf or "",
+        "peer": peer.name if peer else "",
+        "device": "/".join(filter(None, (subject.name if subject.kind not in ("gpu", "host") else "", subject.part))),
+    }
     return labels, CODES[finding.status]
 
 

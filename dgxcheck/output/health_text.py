@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from dgxcheck.checks.check import Check
-from dgxcheck.checks.finding import Finding, Status
+from dgxcheck.checks.finding import Finding, Status, Subject
 from dgxcheck.checks.run import counts
 from dgxcheck.output import origin
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.plain import columns, lines, visible
+from dgxcheck.settings import THRESHOLDS, Settings
 
 _ORDER = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
+_NUMBER = re.compile(r"\{([a-z0-9.-]+)\}")
+"""The name of a threshold in the text of a rule."""
+DEFAULTS = Settings()
 _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 
 
@@ -26,17 +31,39 @@ def render(report: Report) -> str:
     return lines([*told, *([""] if told else []), *_summary(report)])
 
 
-def explained(check: Check) -> str:
+def explained(check: Check, settings: Settings) -> str:
     """What ``--explain`` prints."""
-    return lines([check.id, f"  Rule:   {check.rule}", f"  Source: {check.source}", f"  Remedy: {check.remedy}."])
+    told = [check.id, f"  Rule:   {rule(check, settings)}", f"  Source: {check.source}"]
+    for name in _NUMBER.findall(check.rule):
+        at_site = f"{settings.path}; default {_number(name, DEFAULTS)}" if name in settings.thresholds else ""
+        told.append(f"  {name}: {_number(name, settings)} ({at_site or THRESHOLDS[name].source})")
+    return lines([*told, f"  Remedy: {check.remedy}."])
+
+
+def rule(check: Check, settings: Settings) -> str:
+    """The rule of a check with its thresholds as numbers."""
+    return _NUMBER.sub(lambda name: _number(name[1], settings), check.rule)
+
+
+def _number(name: str, settings: Settings) -> str:
+    return f"{settings.limit(name):g} {THRESHOLDS[name].unit}"
 
 
 def _cells(finding: Finding) -> tuple[str, ...]:
     subject = finding.subject
     said = finding.judgement
     reason = f"{said.reason}: " if said.reason else ""
+    return (
+        finding.status.value.upper().ljust(7),
+        finding.id,
+        visible(_name(subject)),
+        visible(f"{reason}{said.message}"),
+    )
+
+
+def _name(subject: Subject) -> str:
     name = f"{subject.name} {subject.bdf}" if subject.bdf and subject.bdf not in subject.name else subject.name
-    return (finding.status.value.upper().ljust(7), finding.id, visible(name), visible(f"{reason}{said.message}"))
+    return f"{name} - {_name(subject.peer)}" if subject.peer else name
 
 
 def _summary(report: Report) -> list[str]:

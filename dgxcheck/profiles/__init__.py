@@ -1,0 +1,1 @@
+"""Reference machines: what a box of a kind has, every number with its source."""

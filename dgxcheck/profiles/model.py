@@ -1,0 +1,106 @@
+"""A reference machine, the boards in it, and which numbers they can have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from dgxcheck.frozen import Record
+from dgxcheck.topology.model import PciClass
+
+How = Literal["named", "product", "gpus"]
+"""Why a profile was chosen: asked for, by the firmware's product name, or by the GPUs alone."""
+OF_THE_GPUS = ("gpu", "memory", "nvlink")
+"""Areas that GPUs bring with them, whatever machine they sit in."""
+
+
+class Key(Record, kw_only=False):
+    """A number that a profile may hold: its unit and the range that makes sense."""
+
+    unit: str
+    low: float
+    high: float
+
+
+BOX_KEYS: Mapping[str, Key] = {
+    "gpu.count": Key("GPUs", 1, 64),
+    "pcie.link_width": Key("lanes", 1, 32),
+    "pcie.link_gen": Key("generation", 1, 7),
+    "nvlink.links": Key("links per GPU", 0, 64),
+    "nvlink.generation": Key("generation", 1, 8),
+    "network.hcas": Key("HCAs", 0, 64),
+    "network.rate": Key("Gbit/s", 1, 3200),
+    "host.sockets": Key("sockets", 1, 64),
+    "host.cores": Key("cores", 1, 4096),
+    "host.memory": Key("GiB", 1, 65536),
+    "host.dimm": Key("GiB", 1, 1024),
+    "host.data": Key("TB", 0.01, 10000),
+    "host.ethernet": Key("Gbit/s", 0.01, 800),
+}
+"""Of a box, by area."""
+BOARD_KEYS: Mapping[str, Key] = {
+    "memory": Key("MiB", 256, 4194304),
+    "bar1": Key("MiB", 1, 4194304),
+    "power_limit": Key("W", 10, 5000),
+    "max_graphics_clock": Key("MHz", 100, 10000),
+    "max_memory_clock": Key("MHz", 100, 30000),
+    "slowdown": Key("C", 40, 130),
+    "shutdown": Key("C", 40, 150),
+    "ecc": Key("0 or 1", 0, 1),
+    "link_gen": Key("generation", 1, 7),
+    "link_width": Key("lanes", 1, 32),
+}
+"""Of one GPU model."""
+
+
+class Number(Record, kw_only=False):
+    """An expected number, in the unit of its key, and where it comes from."""
+
+    value: int | float
+    source: str
+
+
+class Board(Record):
+    """One GPU model."""
+
+    id: str
+    """``vendor:device`` as lspci prints it: ``10de:1db1``."""
+    name: str
+    numbers: Mapping[str, Number]
+
+
+class Wiring(Record):
+    """How so many GPUs of the box reach the others: pairs by PCI class, from each GPU's end."""
+
+    gpus: int
+    to_gpus: Mapping[PciClass, int]
+    to_hcas: Mapping[PciClass, int]
+
+
+class Profile(Record):
+    """One reference machine."""
+
+    name: str
+    title: str
+    products: tuple[str, ...]
+    """DMI product names, whole."""
+    boards: tuple[str, ...]
+    """Ids of the GPU models that the machine was sold with."""
+    numbers: Mapping[str, Number]
+    nvlink_graph: str
+    """Name of a graph of ``topology.reference``; empty without NVLink."""
+    wiring: tuple[Wiring, ...]
+    wiring_source: str
+
+
+class Choice(Record):
+    """The profile that a box is held to."""
+
+    profile: Profile
+    how: How
+
+    def number(self, key: str) -> Number | None:
+        """What the profile expects; None where it says nothing or where only the GPUs are of this machine."""
+        if self.how == "gpus" and key.partition(".")[0] not in OF_THE_GPUS:
+            return None
+        return self.profile.numbers.get(key)

@@ -1,0 +1,49 @@
+"""Thresholds, and what a site sets in its configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from dgxcheck.frozen import Record
+
+Severity = Literal["warn", "fail"]
+
+
+class Threshold(Record, kw_only=False):
+    """A number that a check compares with: its default, unit and range, and where the default comes from."""
+
+    value: int | float
+    unit: str
+    low: float
+    high: float
+    source: str
+
+
+THRESHOLDS: Mapping[str, Threshold] = {
+    "thermal.margin": Threshold(5, "C", 0, 50, "a slowdown is near"),
+    "thermal.outlier": Threshold(15, "C", 1, 100, "dgxcheck's own: no vendor gives one"),
+    "ecc.retired-pages-warn": Threshold(10, "pages", 0, 64, "Azure and Meta GCM: more than 10"),
+    "ecc.retired-pages-fail": Threshold(60, "pages", 1, 64, "the table holds 64; DCGM fails at 63"),
+}
+"""By name, which begins with the subject of the check that compares."""
+
+
+class Settings(Record):
+    """What a site decides; empty means the defaults."""
+
+    thresholds: Mapping[str, int | float] = {}
+    severities: Mapping[str, Severity] = {}
+    """How a check that is not content ends at this site, by its id."""
+    ports: tuple[str, ...] = ()
+    """Ports of HCAs that are cabled here and must be up: ``mlx5_0/1``."""
+    driver: tuple[str, ...] = ()
+    """Driver versions that this site runs."""
+    vbios: tuple[str, ...] = ()
+    hca_firmware: tuple[str, ...] = ()
+    path: str = ""
+    """The file that says so."""
+
+    def limit(self, name: str) -> int | float:
+        """The threshold of that name: the site's, else the default."""
+        return self.thresholds.get(name, THRESHOLDS[name].value)
