@@ -139,6 +139,6 @@ GROUPS: dict[str, tuple[Call, ...]] = {
 
 TOPOLOGY = ("system", "identity", "nvlink", "ancestor")
 IDENTITY = ("system", "identity")
-HEALTH = (*TOPOLOGY, "memory", "clocks", "power", "thermal", "modes", "counters")
+HEALTH = tuple(group for group in GROUPS if group not in ("affinity", "nvlink capability"))
 COUNTERS = ("nvlink", "counters")
 EVERYTHING = tuple(GROUPS)
