@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,10 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 BOXES = sorted(path.stem for path in FIXTURES.glob("*.json"))
 CHILD = "import sys; root = sys.argv.pop(1); from dgxcheck.__main__ import run; run(root)"
 """The installed command over another root."""
+
+
+_RUNS = count()
+"""Each run has a state directory of its own."""
 
 
 class Ran(NamedTuple):
@@ -51,7 +56,8 @@ class Box(NamedTuple):
 
     def environment(self, library: Path, *faults: str, **more: str) -> dict[str, str]:
         """For a process that is to meet this machine's driver."""
-        return {**nvml.environment(library, self.answers, faults=faults), "XDG_RUNTIME_DIR": str(self.run), **more}
+        given = {"XDG_RUNTIME_DIR": str(self.run), "STATE_DIRECTORY": str(self.run / f"state-{next(_RUNS)}"), **more}
+        return {**nvml.environment(library, self.answers, faults=faults), **given}
 
     def live(self, environment: Mapping[str, str], *argv: str, seconds: float = 30) -> Ran:
         """The command on this machine, live."""

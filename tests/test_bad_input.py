@@ -76,7 +76,8 @@ def test_a_bad_file(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize("command", READING)
 def test_every_command_refuses_it(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = [command, *([str(tmp_path / "out.json")] if command == "record" else []), "--from", put(tmp_path, "{")]
+    more = {"record": [str(tmp_path / "out.json")], "profiles": ["--new", "x"]}.get(command, [])
+    argv = [command, *more, "--from", put(tmp_path, "{")]
     assert "no complete recording" in refused(capsys, *argv)
     assert os.listdir(tmp_path) == ["box.json"]
 

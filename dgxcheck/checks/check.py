@@ -9,6 +9,7 @@ from dgxcheck.checks.finding import Judgement, Subject, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.frozen import Record, replace
+from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import Board, Choice
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.settings import Settings
@@ -56,10 +57,7 @@ class Box(Record):
 
     def board(self, gpu: Device) -> Board | None:
         """What is known of this GPU's model."""
-        of_pci = gpu.function
-        if of_pci is None or isinstance(of_pci.vendor, Missing) or isinstance(of_pci.device, Missing):
-            return None
-        return self.boards.get(f"{of_pci.vendor:04x}:{of_pci.device:04x}")
+        return self.boards.get(board_id(gpu))
 
     def pair(self, a: Device, b: Device) -> Subject:
         """What joins two GPUs."""

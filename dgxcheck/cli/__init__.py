@@ -21,10 +21,11 @@ INCOMPLETE = 3
 
 COMMANDS = {
     "topo": "How the box is wired: the matrix of GPUs and NICs, and the path behind each label.",
-    "health": "Is the box healthy? Driver, GPUs, memory errors, clocks, power, temperature, PCIe links.",
+    "health": "Is the box healthy, and how near to its reference machine?",
     "list": "Every GPU: index, bus id, name, UUID, serial, slot, VBIOS.",
     "record": "Write all that this machine says into one file, to be read with --from.",
     "recordings": "The recordings that ship with dgxcheck.",
+    "profiles": "The reference machines, and a new one from a box that is known to be good.",
     "schema": "The JSON Schema of an output or file format.",
 }
 

@@ -5,21 +5,35 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from importlib import import_module
+from math import inf
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from dgxcheck.checks.catalogue import CHECKS, PROBES
-from dgxcheck.checks.check import DEFAULTS, Box, Check
-from dgxcheck.checks.finding import Status
+from dgxcheck.checks.check import DEFAULTS, NO_GROWTH, Box, Check, Growth
+from dgxcheck.checks.finding import Judgement, Status
 from dgxcheck.checks.run import EXIT_CODES, run, verdict
+from dgxcheck.cli.growth import since_last_run, within
 from dgxcheck.cli.live import Live
-from dgxcheck.cli.options import F, emit, reading, writing
+from dgxcheck.cli.options import F, emit, reading, seconds, writing
 from dgxcheck.facts.host import Host
-from dgxcheck.output.health_report import Report
+from dgxcheck.output.health_report import Level, Report
+from dgxcheck.profiles import library
 from dgxcheck.reading import BadInput
-from dgxcheck.survey import survey
+from dgxcheck.score.box import of_box
+from dgxcheck.source.protocol import Source
+from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import build
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+WINDOW = 10.0
+"""Seconds between two readings where no earlier run gives one."""
+QUICK_DEADLINE = 28.0
+"""Node health checkers allow 30 s."""
 _FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Status.UNKNOWN, Status.FAIL),
             "fail": (Status.FAIL,)}  # fmt: skip
 _HOST = {"host": "hostname", "boot_id": "boot_id"}
@@ -29,12 +43,50 @@ def _ids(*names: str, text: str) -> Callable[[F], F]:
     return click.option(*names, multiple=True, metavar="ID[,ID]", help=text)
 
 
+def _profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    names = (*library.names(), "auto", "none")
+    return [
+        *(CompletionItem(name) for name in names if name.startswith(incomplete)),
+        CompletionItem(incomplete, "file"),
+    ]
+
+
 @click.command("health")
 @_ids("-i", "--id", "gpus", text="Only these GPUs: index, bus id or UUID; may be repeated.")
 @_ids("--only", text="Only these checks: by id (ecc.mode) or subject (ecc).")
 @_ids("--skip", text="All but these checks.")
 @_ids("--require", text="Checks that must be judged: one that skips is unknown.")
 @click.option("--explain", metavar="ID", help="Print rule, source and remedy of a check, or of a subject's checks.")
+@click.option("-q", "--quick", is_flag=True, help="State alone: no growth of counters, no kernel log.")
+@click.option(
+    "-e",
+    "--extended",
+    is_flag=True,
+    help=f"All there is; where no earlier run was, counters are read again after {WINDOW:g} s.",
+)
+@click.option(
+    "--window",
+    type=click.FloatRange(min=0.1, max=86400),
+    metavar="SECONDS",
+    callback=seconds,
+    help="Read the counters again after this time and judge their growth, not that since an earlier run.",
+)
+@click.option(
+    "--state",
+    type=click.Path(),
+    metavar="FILE",
+    help="Counters of an earlier run, kept here; by default in the state directory.",
+)
+@click.option(
+    "--profile",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=_profiles,
+    help="The reference machine: a name of dgxcheck profiles, a .toml file, auto or none.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Every finding, those that passed and those that skipped too.")
 @click.option("--fail-on", type=click.Choice([*_FAILING]), default="warn", show_default=True,
               help="The mildest verdict that the exit code tells; unknown stands between warn and fail.")  # fmt: skip
@@ -45,19 +97,25 @@ def _ids(*names: str, text: str) -> Callable[[F], F]:
 @click.pass_context
 def command(
     ctx: click.Context, /, gpus: tuple[str, ...], only: tuple[str, ...], skip: tuple[str, ...],
-    require: tuple[str, ...], explain: str | None, verbose: bool, fail_on: str, form: str, spec: str | None,
-    deadline: float, output: str | None, color: str,
+    require: tuple[str, ...], explain: str | None, quick: bool, extended: bool, window: float | None,
+    state: str | None, profile: str, verbose: bool, fail_on: str, form: str, spec: str | None, deadline: float,
+    output: str | None, color: str,
 ) -> int:  # fmt: skip
-    """Is the box healthy? Driver, GPUs, memory errors, clocks, power, temperature and PCIe links, read once.
+    """Is the box healthy, and how near to its reference machine?
 
     No load is put on the box and nothing is changed. Exit code 0: pass; 1: warn; 2: fail; 3: unknown, which is also
     the verdict where nothing could be judged.
     """
-    if explain is not None:
+    if quick and (extended or window is not None or state is not None):
+        raise BadInput("-q reads state once; it goes with none of -e, --window and --state")
+    if explain is not None and explain != "score":
         from dgxcheck.output import health_text
 
         emit("\n".join(health_text.explained(check, DEFAULTS) for check in _named((explain,))), output, color)
         return 0
+    if quick and ctx.get_parameter_source("deadline") is ParameterSource.DEFAULT:
+        deadline = QUICK_DEADLINE
+    level: Level = "quick" if quick else "extended" if extended else "default"
     begun = time.monotonic()
     left_out = {check.id for check in _named(skip)}
     checks = [check for check in (_named(only) or CHECKS) if check.id not in left_out]
@@ -68,23 +126,47 @@ def command(
     source = live.source(spec, "HEALTH", deadline)
     facts = survey(source, PROBES)
     topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
+    choice = library.chosen(profile, facts, topology)
+    growth = NO_GROWTH if quick else _growth(source, facts, extended, window, state)
     asked = topology.gpus
     if gpus:
         from dgxcheck.cli import select
 
         asked = tuple(dict.fromkeys(select.gpus(topology, ",".join(gpus))))
-    findings = run(Box(snapshot=facts, topology=topology, gpus=asked), checks, required)
+    box = Box(
+        snapshot=facts, topology=topology, gpus=asked, choice=choice, growth=growth,
+        boards={} if profile == "none" else library.boards_for(choice),
+    )  # fmt: skip
+    score = of_box(box)
+    if explain is not None:
+        from dgxcheck.output import score_text
+
+        emit(score_text.render(score, choice, level), output, color)
+        return 0 if score is not None and score.total is not None else 3
+    findings = run(box, checks, required)
     found = verdict(findings)
     code = EXIT_CODES[found] if found in _FAILING[fail_on] else 0
     host = facts.host
     names = {key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()}
     report = Report(
         findings=findings, verdict=found, exit_code=code, origin=source.origin, host=names,
-        seconds=time.monotonic() - begun, verbose=verbose,
+        seconds=time.monotonic() - begun, verbose=verbose, level=level, choice=choice, score=score,
     )  # fmt: skip
     render = import_module(f"dgxcheck.output.health_{form}").render
     emit(render(report), output, color, form)
     return code
+
+
+def _growth(
+    source: Source, facts: Snapshot, extended: bool, window: float | None, state: str | None
+) -> Growth | Judgement:
+    """Counters at two times: in this run, in the recording, or against an earlier run."""
+    if window is not None:
+        return within(source, window)
+    if source.origin.kind != "live":
+        return within(source, inf)
+    since = since_last_run(source, facts, state)
+    return within(source, WINDOW) if extended and isinstance(since, Judgement) else since
 
 
 def _named(words: tuple[str, ...]) -> list[Check]:

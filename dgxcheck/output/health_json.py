@@ -10,11 +10,10 @@ from dgxcheck.checks.finding import Finding, Subject
 from dgxcheck.checks.run import counts
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.json_members import either, source
+from dgxcheck.profiles.model import Choice
 from dgxcheck.reading import Json
 
 SCHEMA = "dgxcheck/health/1"
-LEVEL = "quick"
-"""State read once; growth of counters and measurements are levels of their own."""
 
 
 def render(report: Report) -> str:
@@ -27,12 +26,33 @@ def render(report: Report) -> str:
         **{key: value for name in report.host for key, value in either(name, report.host[name]).items()},
         "duration_seconds": round(report.seconds, 3),
         "source": source(report.origin),
-        "level": LEVEL,
+        "profile": _profile(report.choice),
+        "level": report.level,
         "verdict": report.verdict.value,
+        "score": _score(report),
         "summary": summary | {"exit_code": report.exit_code},
         "findings": [_finding(finding) for finding in report.findings],
     }
     return json.dumps(whole, indent=1) + "\n"
+
+
+def _profile(choice: Choice | None) -> Json:
+    if choice is None:
+        return None
+    return {"name": choice.profile.name, "title": choice.profile.title, "how": choice.how}
+
+
+def _score(report: Report) -> Json:
+    score = report.score
+    if score is None:
+        return None
+    return {
+        "total": score.total,
+        "coverage": score.coverage,
+        "floor": score.floor,
+        "level": report.level,
+        "areas": {str(area): value for area, value in score.areas.items()},
+    }
 
 
 def _finding(finding: Finding) -> Json:

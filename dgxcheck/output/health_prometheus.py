@@ -29,10 +29,24 @@ def render(report: Report) -> str:
             *_metric("run_timestamp_seconds", "When the box was judged.", [({}, round(time.time(), 3))]),
             *_metric("run_duration_seconds", "How long asking and judging took.", [({}, round(report.seconds, 3))]),
             *_metric("verdict", "0 pass, 1 warn, 2 fail, 3 unknown.", [({}, EXIT_CODES[report.verdict])]),
+            *_score(report),
             *_metric("findings", "Findings by status.", by_status),
             *_metric("check_status", "0 pass, 1 warn, 2 fail, 3 unknown, 4 skip.", map(_status, report.findings)),
         ]
     )
+
+
+def _score(report: Report) -> list[str]:
+    """Without a reference there is neither."""
+    score = report.score
+    if score is None:
+        return []
+    labels = {"profile": report.choice.profile.name if report.choice else "", "level": report.level}
+    total = [] if score.total is None else [(labels, score.total)]
+    return [
+        *_metric("score", "Share of the reference machine that is there, 0 to 100.", total),
+        *_metric("coverage", "Part of the score that could be read, 0 to 1.", [(labels, score.coverage)]),
+    ]
 
 
 def _status(finding: Finding) -> Sample:

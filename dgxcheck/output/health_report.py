@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.frozen import Record
+from dgxcheck.profiles.model import Choice
 from dgxcheck.reading import Missing
+from dgxcheck.score.expectation import Score
 from dgxcheck.source.protocol import Origin
+
+Level = Literal["quick", "default", "extended"]
+"""How much was asked for: state once; growth of counters and the kernel log too; all there is."""
 
 
 class Report(Record):
@@ -21,5 +27,9 @@ class Report(Record):
     """``host``, the name, and ``boot_id``."""
     seconds: float
     """How long asking and judging took."""
+    level: Level
+    choice: Choice | None
+    """The reference machine."""
+    score: Score | None
     verbose: bool
     """Are findings that passed or skipped wanted too, where a format leaves them out?"""

@@ -17,6 +17,12 @@ _ORDER = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 _NUMBER = re.compile(r"\{([a-z0-9.-]+)\}")
 """The name of a threshold in the text of a rule."""
 DEFAULTS = Settings()
+_LEVELS = {
+    "quick": "state read once",
+    "default": "state and the growth of counters",
+    "extended": "state and the growth of counters, no load on the box",
+}
+_HOW = {"named": "as asked", "product": "by its product name", "gpus": "by its GPUs alone"}
 _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 
 
@@ -29,6 +35,19 @@ def render(report: Report) -> str:
     for finding, line in zip(shown, table, strict=True):
         told += [line, f"         do: {finding.remedy}"] if finding.status in (Status.WARN, Status.FAIL) else [line]
     return lines([*told, *([""] if told else []), *_summary(report)])
+
+
+def _score(report: Report) -> str:
+    """How near to the reference machine."""
+    choice, score = report.choice, report.score
+    if choice is None or score is None:
+        return "Score: none, for there is no reference machine; dgxcheck profiles lists them."
+    against = f"{visible(choice.profile.name)} ({_HOW[choice.how]})"
+    if score.total is None:
+        return f"Score: none against {against}: only {score.coverage:.0%} of it could be read."
+    low = min(score.areas, key=lambda area: score.areas[area])
+    lowest = "" if score.total == 100 else f", lowest {low} {score.areas[low]:g}"
+    return f"Score: {score.total:g} of 100 against {against}{lowest}; coverage {score.coverage:g}."
 
 
 def explained(check: Check, settings: Settings) -> str:
@@ -75,7 +94,8 @@ def _summary(report: Report) -> list[str]:
     judged = len(findings) - seen[Status.SKIP]
     silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
     return [
-        f"Verdict: {report.verdict.value}; {judged} of {len(findings)} judged, state read once, no load on the box.",
+        f"Verdict: {report.verdict.value}; {judged} of {len(findings)} judged, {_LEVELS[report.level]}.",
+        _score(report),
         *([f"Skipped: {reasons}; -v names them."] if reasons else []),
         *origin.line(report.origin),
         f"System Results: {seen[Status.PASS]} success, {seen[Status.FAIL]} errors, {seen[Status.WARN]} warnings,"

@@ -46,11 +46,13 @@ BOARD_KEYS: Mapping[str, Key] = {
     "max_memory_clock": Key("MHz", 100, 30000),
     "slowdown": Key("C", 40, 130),
     "shutdown": Key("C", 40, 150),
-    "ecc": Key("0 or 1", 0, 1),
+    "ecc": Key("", 0, 1),
+    "retired_pages": Key("pages", 1, 64),
+    "spare_rows": Key("", 0, 1),
     "link_gen": Key("generation", 1, 7),
     "link_width": Key("lanes", 1, 32),
 }
-"""Of one GPU model."""
+"""Of one GPU model; ``ecc`` and ``spare_rows`` are 1 where the board has them."""
 
 
 class Number(Record, kw_only=False):
@@ -86,6 +88,8 @@ class Profile(Record):
     """DMI product names, whole."""
     boards: tuple[str, ...]
     """Ids of the GPU models that the machine was sold with."""
+    own_boards: Mapping[str, Board]
+    """What this profile itself says of GPU models, by id; it goes before what is known of them anyway."""
     numbers: Mapping[str, Number]
     nvlink_graph: str
     """Name of a graph of ``topology.reference``; empty without NVLink."""

@@ -1,0 +1,76 @@
+"""Which two readings of the counters a run compares."""
+
+from __future__ import annotations
+
+from dgxcheck.checks.check import Growth
+from dgxcheck.checks.finding import Judgement, skip
+from dgxcheck.checks.gaps import unjudged
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.host import Host
+from dgxcheck.output.plain import visible
+from dgxcheck.reading import BadInput, Missing
+from dgxcheck.source import state
+from dgxcheck.source.protocol import Origin, Source
+from dgxcheck.source.recorded import RecordedSource
+from dgxcheck.source.tape import RecordingSource
+from dgxcheck.survey import COUNTERS, Snapshot, survey
+
+RENEWED_AFTER_S = 3600.0
+"""Until then the state file stays as it is, so that runs each minute see more than a minute's growth."""
+
+
+def within(source: Source, seconds: float) -> Growth | Judgement:
+    """The counters now and so many seconds later; of a recording, at the first of its moments from then on."""
+    old = survey(source, COUNTERS)
+    later = source.later(seconds)
+    if isinstance(later, Missing):
+        return unjudged(later)
+    taken = later.at_s - source.at_s
+    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {taken:g} s")
+
+
+def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth | Judgement:
+    """Against the state file of an earlier run with the same boot and driver; the file is made or renewed.
+
+    A ``path`` that was asked for must be a state file or not be there; the usual one is replaced whatever it holds.
+    """
+    tape = RecordingSource(source)
+    new = survey(tape, COUNTERS)
+    at_s, date = state.now()
+    host, nvml = facts.host, facts.gpu
+    reading = state.Reading(
+        lines=tape.lines(), at_s=at_s, date=date,
+        boot_id=_text(host.boot_id if isinstance(host, Host) else host),
+        driver=_text(nvml.driver_version if isinstance(nvml, Nvml) else nvml),
+    )  # fmt: skip
+    place = path or state.default_path()
+    old = _earlier(place, asked=path is not None)
+    same = old is not None and (old.boot_id, old.driver) == (reading.boot_id, reading.driver) and old.at_s < at_s
+    unwritten = "" if same and old is not None and at_s - old.at_s < RENEWED_AFTER_S else _written(place, reading)
+    if not same or old is None:
+        why = "no earlier run" if old is None else "none since the machine or its driver was started"
+        return skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
+    before = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
+    return Growth(old=before, new=new, seconds=at_s - old.at_s, how=f"since {visible(old.date)}")
+
+
+def _earlier(path: str, asked: bool) -> state.Reading | None:
+    try:
+        return state.read(path)
+    except BadInput:
+        if asked:
+            raise
+        return None
+
+
+def _written(path: str, reading: state.Reading) -> str:
+    """Nothing, or why there will be no history."""
+    try:
+        state.write(path, reading)
+    except OSError as error:
+        return f", and {visible(path)} cannot be written: {error.strerror}"
+    return ""
+
+
+def _text(value: str | Missing) -> str:
+    return "" if isinstance(value, Missing) else value.strip()

@@ -1,0 +1,73 @@
+"""Profiles that ship, and those that a site wrote; which of them a box is held to."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+from dgxcheck.facts.host import Host
+from dgxcheck.profiles.model import Board, Choice, Profile
+from dgxcheck.profiles.parse import boards, profile
+from dgxcheck.reading import BadInput, Missing
+from dgxcheck.survey import Snapshot
+from dgxcheck.toml_file import load
+from dgxcheck.topology.model import Device, Topology
+
+SHIPPED = os.path.dirname(__file__)
+_BOARDS = "boards"
+
+
+def names() -> tuple[str, ...]:
+    """The profiles that ship."""
+    files = (name.removesuffix(".toml") for name in os.listdir(SHIPPED) if name.endswith(".toml"))
+    return tuple(sorted(name for name in files if name != _BOARDS))
+
+
+def boards_for(choice: Choice | None) -> dict[str, Board]:
+    """What is known of GPU models, by id; what a profile says itself goes first."""
+    path = os.path.join(SHIPPED, f"{_BOARDS}.toml")
+    return boards(load(path), path) | (dict(choice.profile.own_boards) if choice else {})
+
+
+def by_name(name: str) -> Profile:
+    """A profile that ships, or the file of that name."""
+    if name in names():
+        path = os.path.join(SHIPPED, f"{name}.toml")
+        return profile(load(path), name, path)
+    if name.endswith(".toml") or "/" in name:
+        return profile(load(name), os.path.basename(name).removesuffix(".toml"), name)
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names(), n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names())}, auto, none, or a .toml file"
+    raise BadInput(f"no profile {name!r}; {hint}")
+
+
+def chosen(name: str, box: Snapshot, topology: Topology) -> Choice | None:
+    """The profile that was named; for ``auto`` the one of the firmware's product name, else of most of the GPUs.
+
+    Counts and graphs never exclude a profile: what differs is what the checks are to find.
+    """
+    if name == "none":
+        return None
+    if name != "auto":
+        return Choice(profile=by_name(name), how="named")
+    every = [by_name(each) for each in names()]
+    host = box.host
+    product = host.dmi.product_name if isinstance(host, Host) else host
+    for each in every:
+        if not isinstance(product, Missing) and product.strip() in each.products:
+            return Choice(profile=each, how="product")
+    seen = Counter(id for id in map(board_id, topology.gpus) if id)
+    if not seen:
+        return None
+    most = seen.most_common(1)[0][0]
+    return next((Choice(profile=each, how="gpus") for each in every if most in each.boards), None)
+
+
+def board_id(gpu: Device) -> str:
+    """``vendor:device`` of a GPU on the PCI tree; empty where that is not known."""
+    function = gpu.function
+    if function is None or isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
+        return ""
+    return f"{function.vendor:04x}:{function.device:04x}"

@@ -1,0 +1,148 @@
+"""From a TOML document to a profile, with every key, unit and range looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, NoReturn, get_args
+
+from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Key, Number, Profile, Wiring
+from dgxcheck.reading import BadInput
+from dgxcheck.topology.model import PciClass
+from dgxcheck.topology.reference import ALL
+
+MEMBERS = ("title", "products", "boards", "nvlink_graph", "wiring_source", "sources", "numbers", "wiring", "board")
+_ID = re.compile("[0-9a-f]{4}:[0-9a-f]{4}")
+_CLASSES: tuple[PciClass, ...] = get_args(PciClass)
+_GRAPHS = tuple(reference.name for reference in ALL)
+
+
+def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
+    """A profile of that name; BadInput names file, key and what is allowed."""
+    _known(document, MEMBERS, path, "")
+    sources = _sources(document, path)
+    graph = _text(document, "nvlink_graph", path, "")
+    if graph and graph not in _GRAPHS:
+        _refuse(path, "nvlink_graph", f"{graph!r} is no reference graph; they are {', '.join(_GRAPHS)}")
+    rows = document.get("wiring", [])
+    if not isinstance(rows, list):
+        _refuse(path, "wiring", "stands as [[wiring]]")
+    return Profile(
+        name=name,
+        title=_text(document, "title", path),
+        products=_texts(document, "products", path),
+        boards=_texts(document, "boards", path),
+        own_boards=_boards(_table(document, "board", path), sources, path, "board"),
+        numbers=_numbers(_table(document, "numbers", path), BOX_KEYS, sources, path, "numbers"),
+        nvlink_graph=graph,
+        wiring=tuple(_wiring(row, path) for row in rows),
+        wiring_source=_source(_text(document, "wiring_source", path, ""), sources, path, "wiring_source"),
+    )
+
+
+def boards(document: Mapping[str, Any], path: str) -> dict[str, Board]:
+    """GPU models by id."""
+    _known(document, ("sources", "boards"), path, "")
+    return _boards(_table(document, "boards", path), _sources(document, path), path, "boards")
+
+
+def _boards(tables: Mapping[str, Any], sources: Mapping[str, str], path: str, member: str) -> dict[str, Board]:
+    found: dict[str, Board] = {}
+    for id, table in tables.items():
+        where = f"{member}.{id}"
+        if not isinstance(table, dict) or not _ID.fullmatch(id):
+            _refuse(path, where, "is no table, or its name is no vendor:device as lspci -n prints it")
+        numbers = {key: value for key, value in table.items() if key != "name"}
+        found[id] = Board(
+            id=id,
+            name=_text(table, "name", path),
+            numbers=_numbers(numbers, BOARD_KEYS, sources, path, where),
+        )
+    return found
+
+
+def _numbers(
+    table: Mapping[str, Any], keys: Mapping[str, Key], sources: Mapping[str, str], path: str, where: str
+) -> dict[str, Number]:
+    _known(table, keys, path, where)
+    return {key: _number(value, keys[key], sources, path, f"{where}.{key}") for key, value in table.items()}
+
+
+def _number(entry: Any, key: Key, sources: Mapping[str, str], path: str, where: str) -> Number:
+    if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
+        _refuse(path, where, "is written { value = .., source = .. }")
+    value = entry["value"]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        _refuse(path, where, f"value is no number ({key.unit})")
+    if not key.low <= value <= key.high:
+        _refuse(path, where, f"{value:g} is not between {key.low:g} and {key.high:g} {key.unit}")
+    return Number(value, _source(entry["source"], sources, path, where))
+
+
+def _wiring(row: Any, path: str) -> Wiring:
+    if not isinstance(row, dict):
+        _refuse(path, "wiring", "stands as [[wiring]]")
+    _known(row, ("gpus", "to_gpus", "to_hcas"), path, "wiring")
+    return Wiring(
+        gpus=_count(row.get("gpus"), path, "wiring.gpus"),
+        to_gpus=_classes(row, "to_gpus", path),
+        to_hcas=_classes(row, "to_hcas", path),
+    )
+
+
+def _classes(row: Mapping[str, Any], key: str, path: str) -> dict[PciClass, int]:
+    table = _table(row, key, path)
+    _known(table, _CLASSES, path, f"wiring.{key}")
+    return {each: _count(table[each], path, f"wiring.{key}.{each}") for each in _CLASSES if each in table}
+
+
+def _count(value: Any, path: str, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 256:
+        _refuse(path, where, "is no number from 1 to 256")
+    return value
+
+
+def _sources(document: Mapping[str, Any], path: str) -> dict[str, str]:
+    return {key: _text(_table(document, "sources", path), key, path) for key in _table(document, "sources", path)}
+
+
+def _source(key: Any, sources: Mapping[str, str], path: str, where: str) -> str:
+    if key == "":
+        return ""
+    if not isinstance(key, str) or key not in sources:
+        _refuse(path, where, f"source {key!r} is none of those under [sources]")
+    return sources[key]
+
+
+def _table(document: Mapping[str, Any], key: str, path: str) -> dict[str, Any]:
+    table = document.get(key, {})
+    if not isinstance(table, dict):
+        _refuse(path, key, "is no table")
+    return table
+
+
+def _text(document: Mapping[str, Any], key: str, path: str, default: str | None = None) -> str:
+    text = document.get(key, default)
+    if not isinstance(text, str) or (default is None and not text.strip()):
+        _refuse(path, key, "is no text")
+    return text
+
+
+def _texts(document: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
+    texts = document.get(key, [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        _refuse(path, key, "is no list of texts")
+    return tuple(texts)
+
+
+def _known(table: Iterable[str], allowed: Collection[str], path: str, where: str) -> None:
+    for key in table:
+        if key not in allowed:
+            near = get_close_matches(key, allowed, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(allowed)}"
+            _refuse(path, f"{where}.{key}" if where else key, f"no such key; {hint}")
+
+
+def _refuse(path: str, key: str, reason: str) -> NoReturn:
+    raise BadInput(f"{path}: {key}: {reason}")

@@ -1,0 +1,1 @@
+"""How much of the reference machine's capability is there: expectations, and the sum of them."""

@@ -1,0 +1,118 @@
+"""What is expected of each GPU: its model, clocks, power, memory, PCI link and sound memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.check import Box
+from dgxcheck.frozen import Record, replace
+from dgxcheck.profiles.library import board_id
+from dgxcheck.profiles.model import OF_THE_GPUS, Board, Choice
+from dgxcheck.reading import Gap, Missing
+from dgxcheck.score.expectation import Area, Expectation
+from dgxcheck.score.gpu_measures import (
+    MIB,
+    Measure,
+    fact,
+    links,
+    narrowest,
+    nvlink_generation,
+    pages_left,
+    rows_left,
+    slowest,
+    sound,
+    unheld,
+)
+from dgxcheck.topology.model import Device
+
+
+class _Due(Record, kw_only=False):
+    """One expectation of every GPU: the number of its board or of the profile, and what measures it."""
+
+    area: Area
+    id: str
+    key: str
+    unit: str
+    measure: Measure
+    tolerance: float = 0.0
+    yes_or_no: bool = False
+
+
+OF_THE_BOARD = (
+    _Due("gpu", "gpu.max-graphics-clock", "max_graphics_clock", "MHz", fact("gpu_clocks", "max", "graphics")),
+    _Due("gpu", "gpu.max-memory-clock", "max_memory_clock", "MHz", fact("gpu_clocks", "max", "memory")),
+    _Due("gpu", "gpu.power-limit", "power_limit", "W", fact("gpu_power", "enforced_limit_mw", per=1000)),
+    _Due("gpu", "gpu.not-slowed", "max_graphics_clock", "", unheld, yes_or_no=True),
+    _Due("memory", "memory.size", "memory", "MiB", fact("gpu_memory", "total", per=MIB), 0.02),
+    _Due("memory", "memory.ecc", "ecc", "", fact("gpu_memory", "ecc"), yes_or_no=True),
+    _Due("pcie", "pcie.bar1", "bar1", "MiB", fact("gpu_pcie", "bar1_total", per=MIB)),
+    _Due("integrity", "integrity.retired-pages", "retired_pages", "", pages_left, yes_or_no=True),
+    _Due("integrity", "integrity.spare-rows", "spare_rows", "", rows_left, yes_or_no=True),
+)
+OF_THE_BOX = (
+    _Due("pcie", "pcie.link-width", "pcie.link_width", "lanes", narrowest),
+    _Due("pcie", "pcie.link-generation", "pcie.link_gen", "generation", slowest),
+    _Due("nvlink", "nvlink.links", "nvlink.links", "links", links),
+    _Due("nvlink", "nvlink.generation", "nvlink.generation", "generation", nvlink_generation),
+)
+SOUND = _Due("integrity", "integrity.no-uncorrected-error", "", "", sound, yes_or_no=True)
+MODEL = "gpu.model"
+
+
+def expected(box: Box, choice: Choice) -> Iterator[Expectation]:
+    """Everything that is expected of each GPU, of those that are not there too."""
+    usable = [gpu for gpu in box.topology.gpus if gpu.index is not None or isinstance(box.nvml, Missing)]
+    usual = next((box.boards[id] for id in choice.profile.boards if id in box.boards), None)
+    for gpu in usable:
+        yield replace(_model(gpu.name, choice), measured=_is_of(gpu, choice))
+        for due, each in _all(choice, gpu.name, box.board(gpu) or usual):
+            yield replace(each, measured=_here(due.measure(box, gpu)))
+    count = None if choice.how == "gpus" else choice.number("gpu.count")
+    if count is None:
+        return
+    yield Expectation(
+        area="gpu", id="gpu.count", subject="host", measured=len(usable), expected=count.value, unit="GPUs",
+        source=count.source,
+    )  # fmt: skip
+    for number in range(len(usable), int(count.value)):
+        yield _model(f"missing GPU {number + 1}", choice)
+        yield from (each for _, each in _all(choice, f"missing GPU {number + 1}", usual))
+
+
+def _all(choice: Choice, name: str, board: Board | None) -> Iterator[tuple[_Due, Expectation]]:
+    """What is expected of one GPU, with nothing of it there yet."""
+    for due in OF_THE_BOARD:
+        if board is not None and (number := board.numbers.get(due.key)) and _counts(due.area, choice):
+            yield due, _due(due, name, number.value, number.source)
+    for due in OF_THE_BOX:
+        if number := choice.number(due.key):
+            yield due, _due(due, name, number.value, number.source)
+    if _counts("integrity", choice):
+        yield SOUND, _due(SOUND, name, 1, "nvmlDeviceGetTotalEccErrors")
+
+
+def _here(measured: int | float | Missing) -> int | float | Missing:
+    """A GPU that stopped answering is as good as none."""
+    return 0 if isinstance(measured, Missing) and measured.gap is Gap.LOST else measured
+
+
+def _counts(area: Area, choice: Choice) -> bool:
+    return choice.how != "gpus" or area in OF_THE_GPUS
+
+
+def _due(due: _Due, name: str, value: int | float, source: str) -> Expectation:
+    return Expectation(
+        area=due.area, id=due.id, subject=name, measured=0, expected=1 if due.yes_or_no else value, unit=due.unit,
+        source=source, tolerance=due.tolerance,
+    )  # fmt: skip
+
+
+def _model(name: str, choice: Choice) -> Expectation:
+    return Expectation(
+        area="gpu", id=MODEL, subject=name, measured=0, expected=1, unit="", source=f"{choice.profile.name}.toml"
+    )
+
+
+def _is_of(gpu: Device, choice: Choice) -> int | Missing:
+    id = board_id(gpu)
+    return int(id in choice.profile.boards) if id else Missing(Gap.ABSENT, str(gpu.bdf), "no PCI id is known")

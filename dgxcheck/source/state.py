@@ -1,0 +1,72 @@
+"""The counters of an earlier run, so that the next one can tell growth: a small recording in the state directory."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from dgxcheck.frozen import Record
+from dgxcheck.reading import BadInput
+from dgxcheck.source.keys import Lines
+from dgxcheck.source.loader import SCHEMA, load, recording
+from dgxcheck.source.protocol import Json
+from dgxcheck.source.save import replace_file, written
+
+NAME = "counters.json"
+
+
+class Reading(Record):
+    """Counters that were read once."""
+
+    lines: Lines
+    boot_id: str
+    driver: str
+    """Version; with another one the counters began anew."""
+    at_s: float
+    """Seconds since boot, suspended ones included (``CLOCK_BOOTTIME``): no clock that is set can shift it."""
+    date: str
+    """UTC, for people."""
+
+
+def default_path() -> str:
+    """``$STATE_DIRECTORY`` as systemd gives it, for root ``/var/lib/dgxcheck``, else under ``$XDG_STATE_HOME``."""
+    given = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    if given:
+        return os.path.join(given, NAME)
+    if os.geteuid() == 0:
+        return os.path.join("/var/lib/dgxcheck", NAME)
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(state, "dgxcheck", NAME)
+
+
+def now() -> tuple[float, str]:
+    """Seconds since boot, and the date."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def read(path: str) -> Reading | None:
+    """What an earlier run wrote; None where none did. BadInput for a file that is something else."""
+    if not os.path.lexists(path):
+        return None
+    document = load(path)
+    state = document.get("state")
+    if not isinstance(state, dict):
+        raise BadInput(f"{path}: holds no counters of an earlier run; name another file, or remove it")
+    texts = {key: value for key, value in state.items() if isinstance(value, str)}
+    at_s = state.get("at_s")
+    if not {"boot_id", "driver", "date"} <= texts.keys() or isinstance(at_s, bool) or not isinstance(at_s, int | float):
+        raise BadInput(f"{path}: does not say when its counters were read; remove it")
+    return Reading(
+        lines=recording(document, path).lines, boot_id=texts["boot_id"], driver=texts["driver"], at_s=float(at_s),
+        date=texts["date"],
+    )  # fmt: skip
+
+
+def write(path: str, reading: Reading) -> None:
+    """Replace the file whole; anyone may read it. OSError where it cannot be written."""
+    os.makedirs(os.path.dirname(path) or ".", mode=0o755, exist_ok=True)
+    state: dict[str, Json] = {
+        "boot_id": reading.boot_id, "driver": reading.driver, "at_s": reading.at_s, "date": reading.date,
+    }  # fmt: skip
+    replace_file(path, written({"schema": SCHEMA, "state": state}, reading.lines, ()), 0o644)
+    os.chmod(path, 0o644)
