@@ -15,8 +15,10 @@ from dgxcheck.checks.run import EXIT_CODES, run, verdict
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import F, emit, reading, writing
 from dgxcheck.facts.host import Host
+from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.frozen import replace
 from dgxcheck.output.health_report import Report
-from dgxcheck.reading import BadInput
+from dgxcheck.reading import BadInput, Missing
 from dgxcheck.survey import survey
 from dgxcheck.topology.build import build
 
@@ -35,6 +37,8 @@ def _ids(*names: str, text: str) -> Callable[[F], F]:
 @_ids("--skip", text="All but these checks.")
 @_ids("--require", text="Checks that must be judged: one that skips is unknown.")
 @click.option("--explain", metavar="ID", help="Print rule, source and remedy of a check, or of a subject's checks.")
+@click.option("--kernel-log", "log", type=click.Path(), metavar="FILE",
+              help="Judge a saved dmesg, journalctl -k or /dev/kmsg in place of the source's kernel log.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Every finding, those that passed and those that skipped too.")
 @click.option("--fail-on", type=click.Choice([*_FAILING]), default="warn", show_default=True,
               help="The mildest verdict that the exit code tells; unknown stands between warn and fail.")  # fmt: skip
@@ -45,8 +49,8 @@ def _ids(*names: str, text: str) -> Callable[[F], F]:
 @click.pass_context
 def command(
     ctx: click.Context, /, gpus: tuple[str, ...], only: tuple[str, ...], skip: tuple[str, ...],
-    require: tuple[str, ...], explain: str | None, verbose: bool, fail_on: str, form: str, spec: str | None,
-    deadline: float, output: str | None, color: str,
+    require: tuple[str, ...], explain: str | None, log: str | None, verbose: bool, fail_on: str, form: str,
+    spec: str | None, deadline: float, output: str | None, color: str,
 ) -> int:  # fmt: skip
     """Is the box healthy? Driver, GPUs, memory errors, clocks, power, temperature and PCIe links, read once.
 
@@ -59,6 +63,7 @@ def command(
         emit("\n".join(health_text.explained(check, DEFAULTS) for check in _named((explain,))), output, color)
         return 0
     begun = time.monotonic()
+    saved = None if log is None else _saved(log)
     left_out = {check.id for check in _named(skip)}
     checks = [check for check in (_named(only) or CHECKS) if check.id not in left_out]
     required = {check.id for check in _named(require)}
@@ -66,7 +71,9 @@ def command(
         raise BadInput(f"--require {idle[0]}, but --only or --skip leaves it out")
     live: Live = ctx.obj
     source = live.source(spec, "HEALTH", deadline)
-    facts = survey(source, PROBES)
+    facts = survey(source, [name for name in PROBES if saved is None or name != "kernel_log"])
+    if saved is not None:
+        facts = replace(facts, kernel_log=saved)
     topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
     asked = topology.gpus
     if gpus:
@@ -85,6 +92,17 @@ def command(
     render = import_module(f"dgxcheck.output.health_{form}").render
     emit(render(report), output, color, form)
     return code
+
+
+def _saved(path: str) -> KernelLog | Missing:
+    """A saved kernel log as facts."""
+    from dgxcheck.source.kernel_log import kept
+    from dgxcheck.source.saved_log import load
+    from probes.kernel_log import facts
+
+    if path == "-":
+        raise BadInput("--kernel-log reads a file, not stdin; save the log as one first")
+    return facts(kept(load(path)), path)
 
 
 def _named(words: tuple[str, ...]) -> list[Check]:
