@@ -201,7 +201,10 @@ def live(folder: Path, content: bytes | None) -> LiveSource:
     return LiveSource(str(folder))
 
 
-KMSG = f"6,0,0,-;Linux version 5.15\n4,1,5000000,-;{X}62, x\n SUBSYSTEM=pci\n6,2,6000000,-;\xff\\x1b[31m NVRM: x\n".encode()
+KMSG = (
+    f"6,0,0,-;Linux version 5.15\n4,1,5000000,-;{X}62, x\n SUBSYSTEM=pci\n".encode()
+    + b"6,2,6000000,-;\xff\\x1b[31m NVRM: x\n"
+)
 
 
 def test_the_log_of_this_machine_is_read_and_recorded(tmp_path: Path) -> None:
