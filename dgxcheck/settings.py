@@ -25,6 +25,8 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "thermal.outlier": Threshold(15, "C", 1, 100, "dgxcheck's own: no vendor gives one"),
     "ecc.retired-pages-warn": Threshold(10, "pages", 0, 64, "Azure and Meta GCM: more than 10"),
     "ecc.retired-pages-fail": Threshold(60, "pages", 1, 64, "the table holds 64; DCGM fails at 63"),
+    "kernel.xid-processes": Threshold(3, "processes", 2, 1000, "dgxcheck's own: one program's fault is not three's"),
+    "kernel.corrected-pcie": Threshold(100, "corrected errors", 0, 100000, "dgxcheck's own: no vendor gives one"),
 }
 """By name, which begins with the subject of the check that compares."""
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.ib_ports import IbDevicePorts
     from dgxcheck.facts.infiniband import IbDevice
     from dgxcheck.facts.iommu import Iommu
+    from dgxcheck.facts.kernel_log import KernelLog
     from dgxcheck.facts.modules import Modules
     from dgxcheck.facts.network import NetInterface
     from dgxcheck.facts.numa import NumaMemory, NumaNode
@@ -72,6 +73,7 @@ class Snapshot(Record):
     network: tuple[NetInterface, ...] | Missing = _UNASKED
     storage: Storage | Missing = _UNASKED
     device_nodes: DeviceNodes | Missing = _UNASKED
+    kernel_log: KernelLog | Missing = _UNASKED
     gpu_board: tuple[GpuBoard, ...] | Missing = _UNASKED
     gpu_pcie: tuple[GpuPcie, ...] | Missing = _UNASKED
     gpu_memory: tuple[GpuMemory, ...] | Missing = _UNASKED

@@ -28,6 +28,7 @@ ALL = (
     "network",
     "storage",
     "device_nodes",
+    "kernel_log",
     "gpu",
     "nvlink",
     "gpu_pairs",

@@ -47,6 +47,9 @@ class FakeNvml:
     def name(self, table: str, key: str) -> str | Missing:
         return self._unasked(f"{table} {key}")
 
+    def kernel_log(self) -> tuple[str, ...] | Missing:
+        return self._unasked("/dev/kmsg")
+
     def later(self, seconds: float) -> Source | Missing:
         return self._unasked(f"later {seconds}")
 

@@ -59,6 +59,9 @@ class FakeSource:
     def name(self, table: str, key: str) -> str | Missing:
         return Missing(Gap.ABSENT, key)
 
+    def kernel_log(self) -> tuple[str, ...] | Missing:
+        return Missing(Gap.ABSENT, "/dev/kmsg")
+
     def later(self, seconds: float) -> Source | Missing:
         return Missing(Gap.UNRECORDED, "later")
 

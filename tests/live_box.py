@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -176,6 +176,8 @@ def write_tree(lines: Lines, root: Path) -> None:
             for entry in (root / line[1:] / str(name) for name in names):
                 if not os.path.lexists(entry):
                     entry.mkdir()
+    if log := lines.get("kmsg"):
+        _file(root / "dev/kmsg", kmsg(str(log[key]) for key in sorted(log, key=int)).encode())
     _file(root / "usr/share/misc/pci.ids", pci_ids(lines).encode())
 
 
@@ -185,6 +187,14 @@ def values(group: Mapping[str, Json], kind: str) -> dict[str, Json]:
     if not isinstance(facts, dict):
         return {}
     return {name: fact for name, fact in facts.items() if not (isinstance(fact, dict) and "missing" in fact)}
+
+
+def kmsg(lines: Iterable[str]) -> str:
+    """Lines of a recording as records of ``/dev/kmsg``."""
+    timed = [line.partition(";") for line in lines]
+    return "".join(
+        f"6,{number},{round(float(seconds) * 1e6)},-;{message}\n" for number, (seconds, _, message) in enumerate(timed)
+    )
 
 
 def pci_ids(lines: Lines) -> str:

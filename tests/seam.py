@@ -65,6 +65,10 @@ class Answers:
     def name(self, table: str, key: str) -> str | Missing:
         return self._text(f"name {table} {key}", f"{table} {key}")
 
+    def kernel_log(self) -> tuple[str, ...] | Missing:
+        lines = [text for key, text in self._facts.items() if key.startswith("kmsg ") and isinstance(text, str)]
+        return tuple(lines) or Missing(Gap.ABSENT, "/dev/kmsg")
+
     def later(self, seconds: float) -> Source | Missing:
         left = [answers for answers in self._later if answers.at_s > self.at_s]
         if not left:

@@ -19,7 +19,7 @@ SUBJECTS = st.sampled_from(["", BDF, f"{BDF} 0000:07:00.0"])
 NVML = st.builds(
     nvml_key, st.from_regex("nvml[A-Za-z]{1,9}", fullmatch=True), SUBJECTS, st.lists(st.integers(0, 99)).map(tuple)
 )
-KEYS = st.one_of(FILES, NVML, st.sampled_from(["name pci 10de", "name pci 10de:1db1"]))
+KEYS = st.one_of(FILES, NVML, st.sampled_from(["name pci 10de", "name pci 10de:1db1", "kmsg 0", "kmsg 12"]))
 
 
 @given(st.dictionaries(KEYS, st.integers() | st.text() | st.lists(st.text())))
@@ -48,6 +48,7 @@ def test_what_was_not_put_in_is_unrecorded(key: str) -> None:
         (f"nvml F {BDF} 0000:07:00.0 3", (f"nvml F {BDF} 0000:07:00.0", "", "3")),
         ("nvml nvmlSystemGetProcessName 1234", ("nvml nvmlSystemGetProcessName", "", "1234")),
         ("name pci 10de:1db1", ("name pci", "", "10de:1db1")),
+        ("kmsg 12", ("kmsg", "", "12")), ("kmsg x", None), ("kmsg", None),
         ("text a/b", None), ("nvml", None), ("name pci", None), ("", None), ("size /a", None),
     ],
 )  # fmt: skip

@@ -233,6 +233,8 @@ def test_a_driver_stands_behind_a_file(path: str, device: str) -> None:
     assert device_of(f"text {path}") == device
 
 
-@pytest.mark.parametrize("path", [f"{IB}/mlx5_1/fw_ver", "/sys/bus/pci/devices/0000:06:00.0/class", "/proc/cpuinfo"])
+@pytest.mark.parametrize(
+    "path", [f"{IB}/mlx5_1/fw_ver", "/sys/bus/pci/devices/0000:06:00.0/class", "/proc/cpuinfo", "/dev/kmsg"]
+)
 def test_no_driver_stands_behind_a_file(path: str) -> None:
     assert not driver_backed(path)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks import driver, ecc, gpu, limits, pcie
+from dgxcheck.checks import driver, ecc, gpu, kernel, limits, pcie
 from dgxcheck.checks.check import Check
 
-CHECKS: tuple[Check, ...] = (*driver.CHECKS, *gpu.CHECKS, *ecc.CHECKS, *limits.CHECKS, *pcie.CHECKS)
+CHECKS: tuple[Check, ...] = (
+    *driver.CHECKS, *gpu.CHECKS, *ecc.CHECKS, *limits.CHECKS, *pcie.CHECKS, *kernel.CHECKS,
+)  # fmt: skip
 PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",
-    "device_nodes", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc", "gpu_counters",
-    "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes", "nvlink_errors", "p2p",
+    "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc",
+    "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes", "nvlink_errors", "p2p",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""

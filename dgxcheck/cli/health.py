@@ -19,11 +19,13 @@ from dgxcheck.cli.growth import since_last_run, within
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import F, emit, reading, seconds, writing
 from dgxcheck.facts.host import Host
+from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.frozen import replace
 from dgxcheck.output.health_report import Level, Report
 from dgxcheck.profiles import library
-from dgxcheck.reading import BadInput
+from dgxcheck.reading import BadInput, Json, Missing
 from dgxcheck.score.box import of_box
-from dgxcheck.source.protocol import Source
+from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import build
 
@@ -87,6 +89,8 @@ def _profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     shell_complete=_profiles,
     help="The reference machine: a name of dgxcheck profiles, a .toml file, auto or none.",
 )
+@click.option("--kernel-log", "log", type=click.Path(), metavar="FILE",
+              help="Judge a saved dmesg, journalctl -k or /dev/kmsg in place of the source's kernel log.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Every finding, those that passed and those that skipped too.")
 @click.option("--fail-on", type=click.Choice([*_FAILING]), default="warn", show_default=True,
               help="The mildest verdict that the exit code tells; unknown stands between warn and fail.")  # fmt: skip
@@ -98,8 +102,8 @@ def _profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 def command(
     ctx: click.Context, /, gpus: tuple[str, ...], only: tuple[str, ...], skip: tuple[str, ...],
     require: tuple[str, ...], explain: str | None, quick: bool, extended: bool, window: float | None,
-    state: str | None, profile: str, verbose: bool, fail_on: str, form: str, spec: str | None, deadline: float,
-    output: str | None, color: str,
+    state: str | None, profile: str, log: str | None, verbose: bool, fail_on: str, form: str, spec: str | None,
+    deadline: float, output: str | None, color: str,
 ) -> int:  # fmt: skip
     """Is the box healthy, and how near to its reference machine?
 
@@ -117,6 +121,7 @@ def command(
         deadline = QUICK_DEADLINE
     level: Level = "quick" if quick else "extended" if extended else "default"
     begun = time.monotonic()
+    saved = None if log is None else _saved(log)
     left_out = {check.id for check in _named(skip)}
     checks = [check for check in (_named(only) or CHECKS) if check.id not in left_out]
     required = {check.id for check in _named(require)}
@@ -124,7 +129,9 @@ def command(
         raise BadInput(f"--require {idle[0]}, but --only or --skip leaves it out")
     live: Live = ctx.obj
     source = live.source(spec, "HEALTH", deadline)
-    facts = survey(source, PROBES)
+    facts = survey(source, [name for name in PROBES if name != "kernel_log" or not (quick or saved is not None)])
+    if saved is not None:
+        facts = replace(facts, kernel_log=saved)
     topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
     choice = library.chosen(profile, facts, topology)
     growth = NO_GROWTH if quick else _growth(source, facts, extended, window, state)
@@ -167,6 +174,19 @@ def _growth(
         return within(source, inf)
     since = since_last_run(source, facts, state)
     return within(source, WINDOW) if extended and isinstance(since, Judgement) else since
+
+
+def _saved(path: str) -> KernelLog | Missing:
+    """A saved kernel log as facts."""
+    from dgxcheck.source.kernel_log import kept
+    from dgxcheck.source.recorded import RecordedSource
+    from dgxcheck.source.saved_log import load
+
+    if path == "-":
+        raise BadInput("--kernel-log reads a file, not stdin; save the log as one first")
+    lines: dict[str, Json] = {str(number): line for number, line in enumerate(kept(load(path)))}
+    log = survey(RecordedSource({"kmsg": lines}, Origin("recording", path)), ("kernel_log",)).kernel_log
+    return replace(log, where=path)
 
 
 def _named(words: tuple[str, ...]) -> list[Check]:

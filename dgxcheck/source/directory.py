@@ -68,6 +68,9 @@ class DirectorySource:
     def name(self, table: str, key: str) -> str | Missing:
         return self._ids.name(key) if table == "pci" else Missing(Gap.ABSENT, f"{table} {key}")
 
+    def kernel_log(self) -> tuple[str, ...] | Missing:
+        return Missing(Gap.UNRECORDED, "/dev/kmsg", "a directory holds no kernel log")
+
     def later(self, seconds: float) -> Source | Missing:
         return Missing(Gap.UNRECORDED, "later", "a directory holds one moment only")
 

@@ -1,8 +1,8 @@
 """Keys of facts, and the lines in which a recording keeps them.
 
 A key is ``text PATH``, ``data PATH``, ``link PATH``, ``names PATH``, ``opens PATH``,
-``nvml FUNCTION SUBJECT [ARG..]`` or ``name TABLE KEY``. A line holds all facts of one directory, or of one NVML
-function and subject.
+``nvml FUNCTION SUBJECT [ARG..]``, ``name TABLE KEY`` or ``kmsg N`` for line N of the kernel log. A line of a recording
+holds all facts of one directory, of one NVML function and subject, or the kernel log.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dgxcheck.reading import Gap, Missing, question
 from dgxcheck.source.protocol import Json
 
 Lines = dict[str, "dict[str, Json]"]
+DEVICE = "/dev/kmsg"
 FILE_KINDS = ("text", "data", "link", "names", "opens")
 _GAPS = {gap.value: gap for gap in Gap}
 
@@ -43,6 +44,8 @@ def place(key: str) -> tuple[str, str, str] | None:
     if kind == "name" and " " in rest:
         table, _, entry = rest.partition(" ")
         return f"name {table}", "", entry
+    if kind == "kmsg" and rest.isascii() and rest.isdecimal():
+        return "kmsg", "", rest
     return None
 
 
@@ -90,6 +93,13 @@ def flatten(lines: Lines) -> dict[str, Json]:
             elif isinstance(facts, dict):
                 flat.update({f"{kind} {base}/{entry}": fact for entry, fact in facts.items()})
     return flat
+
+
+def numbered(lines: dict[str, Json]) -> tuple[str, ...] | None:
+    """The lines of the kernel log in their order; None where one has no number or is no text."""
+    known = {int(key): text for key, text in lines.items() if key.isascii() and key.isdecimal() and len(key) < 7}
+    texts = tuple(text for _, text in sorted(known.items()) if isinstance(text, str))
+    return texts if len(texts) == len(lines) else None
 
 
 def from_json(value: Json, where: str) -> Json | Missing:

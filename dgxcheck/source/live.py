@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from dgxcheck.reading import Gap, Missing, missing
 from dgxcheck.rootfs import decode, list_names, read_bytes
-from dgxcheck.source.keys import from_json, nvml_key
+from dgxcheck.source.keys import DEVICE, from_json, nvml_key
 from dgxcheck.source.pci_ids import PciIds
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.workers.files import FilesStage
@@ -86,6 +86,11 @@ class LiveSource:
 
     def name(self, table: str, key: str) -> str | Missing:
         return self._ids.name(key) if table == "pci" else Missing(Gap.ABSENT, f"{table} {key}")
+
+    def kernel_log(self) -> tuple[str, ...] | Missing:
+        from dgxcheck.source.kernel_log import read
+
+        return read(self._root + DEVICE)
 
     def later(self, seconds: float) -> Source | Missing:
         """Waits until ``seconds`` after the first answers, then asks the counters of this machine again."""

@@ -54,5 +54,11 @@ class Source(Protocol):
     def name(self, table: str, key: str) -> str | Missing:
         """The name of an id in a system table: ``name("pci", "10de:1db1")`` from pci.ids."""
 
+    def kernel_log(self) -> tuple[str, ...] | Missing:
+        """The kernel log's lines about GPUs, PCIe and fabrics, each as ``<seconds since boot>;<message>``.
+
+        There is a first line always: dgxcheck's own, which tells where the log begins. See ``source/kernel_log.py``.
+        """
+
     def later(self, seconds: float) -> Source | Missing:
         """The same machine at least ``seconds`` afterwards; only counters are worth asking again."""

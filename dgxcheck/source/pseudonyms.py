@@ -29,6 +29,11 @@ _PROCESS = "nvml nvmlSystemGetProcessName "
 _FABRIC = "nvml nvmlDeviceGetGpuFabricInfo "
 _ADDRESS = re.compile(r"text /sys/class/net/[^/]+/address")
 _WITHIN = re.compile(r"text (/sys/class/infiniband/[^/]+/node_desc|/etc/(dgx-release|os-release))")
+_KERNEL_LOG = "kmsg "
+_IN_KERNEL_LOG = re.compile(
+    r"(?P<number>(?i:serial number)(?: is|:) ?)(?P<serial>[^\s,]+)"
+    r"|(?P<named>name=|(?i:client|process|comm) ')(?P<process>(?!<unknown>)[^,']+)"
+)
 _COMMAND_LINE = "text /proc/cmdline"
 _PARAMETER = re.compile(r'(?:"[^"]*(?:"|\Z)|[^\s"])+')  # blanks within double quotes do not end one
 _FOR_INIT = re.compile(r"(?<!\S)--(?!\S)")
@@ -127,6 +132,8 @@ class _Replacer:
             return f"{self._host_name(text.strip())}{text[len(text.rstrip()) :]}"
         if key.startswith(_PROCESS):
             return f"process-{self._digest(text)[:8]}"
+        if key.startswith(_KERNEL_LOG):
+            return self._kernel_line(text)
         if key == _BUILDER:
             return self._builder.sub(self._host_name(self._host), text)
         if key == _COMMAND_LINE:
@@ -134,6 +141,17 @@ class _Replacer:
         if key.startswith("link "):
             return self._free(text)
         return self._with_host.sub(self._match, text) if _WITHIN.fullmatch(key) else text
+
+    def _kernel_line(self, text: str) -> str:
+        """A line of the kernel log: serial numbers and processes by the words before them, the rest as free text."""
+
+        def replaced(match: re.Match[str]) -> str:
+            if match["serial"]:
+                return match["number"] + self.identity(match["serial"])
+            return f"{match['named']}process-{self._digest(match['process'])[:8]}"
+
+        seconds, semicolon, message = text.partition(";")
+        return f"{seconds}{semicolon}{_IN_KERNEL_LOG.sub(replaced, self._with_host.sub(self._match, message))}"
 
     def _free(self, text: str) -> str:
         """Free text that names no host; the same few texts come a thousand times."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from dgxcheck.reading import Gap, Missing, question
-from dgxcheck.source.keys import Lines, from_json, split_path
+from dgxcheck.source.keys import DEVICE, Lines, from_json, numbered, split_path
 from dgxcheck.source.protocol import Json, Origin, Source
 
 T = TypeVar("T", str, bool)
@@ -81,6 +81,16 @@ class RecordedSource:
         where = f"{table} {key}"
         value = from_json(self._lines.get(f"name {table}", {}).get(key), where)
         return value if isinstance(value, str | Missing) else Missing(Gap.UNRECORDED, where)
+
+    def kernel_log(self) -> tuple[str, ...] | Missing:
+        lines = self._lines.get("kmsg")
+        if not lines:
+            return Missing(Gap.UNRECORDED, DEVICE)
+        first = from_json(lines.get("0"), DEVICE)
+        if isinstance(first, Missing):
+            return first
+        texts = numbered(lines)
+        return Missing(Gap.GARBLED, DEVICE, "no lines of text in the recording") if texts is None else texts
 
     def later(self, seconds: float) -> Source | Missing:
         """The first recorded moment at or after ``seconds``, else the last one there is."""

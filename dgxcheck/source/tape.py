@@ -55,6 +55,14 @@ class RecordingSource:
     def name(self, table: str, key: str) -> str | Missing:
         return self._keep(f"name {table} {key}", self._inner.name(table, key))
 
+    def kernel_log(self) -> tuple[str, ...] | Missing:
+        answer = self._inner.kernel_log()
+        if isinstance(answer, Missing):
+            self.facts["kmsg 0"] = to_json(answer)
+        else:
+            self.facts.update({f"kmsg {number}": line for number, line in enumerate(answer)})
+        return answer
+
     def later(self, seconds: float) -> Source | Missing:
         answer = self._inner.later(seconds)
         if isinstance(answer, Missing):

@@ -17,7 +17,8 @@ def driver_backed(path: str) -> bool:
     return (
         (path.startswith("/sys/class/infiniband/") and "/ports/" in path)
         or (path.startswith("/sys/class/net/") and path.endswith("/speed"))
-        or path.startswith(("/proc/driver/", "/dev/"))
+        or path.startswith("/proc/driver/")
+        or (path.startswith("/dev/") and path != "/dev/kmsg")  # printk's own buffer
         or (path.startswith("/sys/bus/pci/devices/") and path.endswith("/config"))
     )
 

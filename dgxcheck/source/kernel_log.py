@@ -1,0 +1,82 @@
+"""The kernel log: its lines about GPUs, PCIe and fabrics, each as ``<seconds since boot>;<message>``.
+
+The first line is dgxcheck's own and tells where the log begins, so that a log that was overwritten is known as such.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections import deque
+
+from dgxcheck.reading import Gap, Missing, missing
+from dgxcheck.rootfs import decode
+from dgxcheck.source.keys import DEVICE
+from dgxcheck.source.saved_log import Times, times
+
+MARK = "dgxcheck: log begins"
+NO_BOOT = "dgxcheck: log begins, its times do not count from boot"
+MOST = 2000
+"""Lines of each of the two kinds; of more the last are kept. A flood of PCIe errors pushes out no Xid."""
+LONGEST = 1000
+_MOST_BYTES = 32 << 20
+_RECORD = 8192  # PRINTKRB: a shorter read is refused by the kernel
+_ABOUT = re.compile(r"(?:NVRM|nvidia[-\w]*|mlx5\w*|pcieport)[:( ]|.*(?:AER:|PCIe Bus Error)")
+_PCIE = re.compile(r"pcieport |.*(?:AER:|PCIe Bus Error)")
+_OF_OTHERS = ("audit:", "traps:")
+RESTRICTED = "readable by root, or by all with kernel.dmesg_restrict=0"
+
+
+def read(path: str) -> tuple[str, ...] | Missing:
+    """All of ``/dev/kmsg`` that is there now; in a tree it may be a regular file."""
+    try:
+        text = _whole(path)
+    except OSError as error:
+        gap = missing(DEVICE, error)
+        return Missing(gap.gap, DEVICE, RESTRICTED) if gap.gap is Gap.DENIED else gap
+    found = times(text)
+    return Missing(Gap.ABSENT, DEVICE, "the kernel log is empty") if found is None else kept(found)
+
+
+def kept(log: Times) -> tuple[str, ...]:
+    """The lines that are worth keeping, after the one that says where the log begins."""
+    begins = log.begins
+    kinds: tuple[deque[tuple[int, float, str]], ...] = (deque(maxlen=MOST + 1), deque(maxlen=MOST + 1))
+    for number, (seconds, message) in enumerate(log.lines):
+        if _ABOUT.match(message) and not message.startswith(_OF_OTHERS):
+            kinds[_PCIE.match(message) is not None].append((number, seconds, message[:LONGEST]))
+    for kind in kinds:
+        if len(kind) > MOST:
+            kind.popleft()
+            begins = None if begins is None else max(begins, kind[0][1])
+    mark = line(0.0, NO_BOOT) if begins is None else line(begins, MARK)
+    return (mark, *(line(seconds, message) for _, seconds, message in sorted([*kinds[0], *kinds[1]])))
+
+
+def line(seconds: float, message: str) -> str:
+    """How a line is kept: ``12.345678;NVRM: ..``."""
+    return f"{seconds:.6f};{message}"
+
+
+def _whole(path: str) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        while size < _MOST_BYTES:
+            try:
+                part = os.read(fd, _RECORD)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno == errno.EPIPE:  # overwritten since; the next read goes on with the oldest there is
+                    continue
+                raise
+            if not part:
+                break
+            parts.append(part)
+            size += len(part)
+    finally:
+        os.close(fd)
+    return decode(b"".join(parts))
