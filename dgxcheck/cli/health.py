@@ -9,11 +9,12 @@ from importlib import import_module
 import click
 
 from dgxcheck.checks.catalogue import CHECKS, PROBES
-from dgxcheck.checks.check import DEFAULTS, Box, Check
+from dgxcheck.checks.check import Box, Check
 from dgxcheck.checks.finding import Status
 from dgxcheck.checks.run import EXIT_CODES, run, verdict
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import F, emit, reading, writing
+from dgxcheck.configuration import of_site
 from dgxcheck.facts.host import Host
 from dgxcheck.output.health_report import Report
 from dgxcheck.reading import BadInput
@@ -35,6 +36,9 @@ def _ids(*names: str, text: str) -> Callable[[F], F]:
 @_ids("--skip", text="All but these checks.")
 @_ids("--require", text="Checks that must be judged: one that skips is unknown.")
 @click.option("--explain", metavar="ID", help="Print rule, source and remedy of a check, or of a subject's checks.")
+@click.option("-c", "--config", metavar="FILE", type=click.Path(),
+              help="The site's thresholds, severities, cabled ports and pinned versions, in TOML. If not given:"
+                   " $DGXCHECK_CONFIG, else /etc/dgxcheck/config.toml.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Every finding, those that passed and those that skipped too.")
 @click.option("--fail-on", type=click.Choice([*_FAILING]), default="warn", show_default=True,
               help="The mildest verdict that the exit code tells; unknown stands between warn and fail.")  # fmt: skip
@@ -45,18 +49,19 @@ def _ids(*names: str, text: str) -> Callable[[F], F]:
 @click.pass_context
 def command(
     ctx: click.Context, /, gpus: tuple[str, ...], only: tuple[str, ...], skip: tuple[str, ...],
-    require: tuple[str, ...], explain: str | None, verbose: bool, fail_on: str, form: str, spec: str | None,
-    deadline: float, output: str | None, color: str,
+    require: tuple[str, ...], explain: str | None, config: str | None, verbose: bool, fail_on: str, form: str,
+    spec: str | None, deadline: float, output: str | None, color: str,
 ) -> int:  # fmt: skip
     """Is the box healthy? Driver, GPUs, memory errors, clocks, power, temperature and PCIe links, read once.
 
     No load is put on the box and nothing is changed. Exit code 0: pass; 1: warn; 2: fail; 3: unknown, which is also
     the verdict where nothing could be judged.
     """
+    settings = of_site(config, [check.id for check in CHECKS])
     if explain is not None:
         from dgxcheck.output import health_text
 
-        emit("\n".join(health_text.explained(check, DEFAULTS) for check in _named((explain,))), output, color)
+        emit("\n".join(health_text.explained(check, settings) for check in _named((explain,))), output, color)
         return 0
     begun = time.monotonic()
     left_out = {check.id for check in _named(skip)}
@@ -73,7 +78,7 @@ def command(
         from dgxcheck.cli import select
 
         asked = tuple(dict.fromkeys(select.gpus(topology, ",".join(gpus))))
-    findings = run(Box(snapshot=facts, topology=topology, gpus=asked), checks, required)
+    findings = run(Box(snapshot=facts, topology=topology, gpus=asked, settings=settings), checks, required)
     found = verdict(findings)
     code = EXIT_CODES[found] if found in _FAILING[fail_on] else 0
     host = facts.host
