@@ -25,6 +25,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "thermal.outlier": Threshold(15, "C", 1, 100, "dgxcheck's own: no vendor gives one"),
     "ecc.retired-pages-warn": Threshold(10, "pages", 0, 64, "Azure and Meta GCM: more than 10"),
     "ecc.retired-pages-fail": Threshold(60, "pages", 1, 64, "the table holds 64; DCGM fails at 63"),
+    "host.memory-missing": Threshold(3, "%", 0, 100, "Azure node checks: 3 to 5 %"),
+    "host.edac-corrected": Threshold(0, "errors", 0, 1e9, "dgxcheck's own: no vendor gives one"),
+    "host.data-tolerance": Threshold(5, "%", 0, 100, "dgxcheck's own: file systems and controllers take some"),
 }
 """By name, which begins with the subject of the check that compares."""
 

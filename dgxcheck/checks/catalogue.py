@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks import driver, ecc, gpu, limits, pcie
+from dgxcheck.checks import cpu, disks, driver, ecc, ethernet, governor, gpu, limits, memory, pcie, versions
 from dgxcheck.checks.check import Check
 
-CHECKS: tuple[Check, ...] = (*driver.CHECKS, *gpu.CHECKS, *ecc.CHECKS, *limits.CHECKS, *pcie.CHECKS)
+CHECKS: tuple[Check, ...] = (
+    *driver.CHECKS, *gpu.CHECKS, *ecc.CHECKS, *limits.CHECKS, *pcie.CHECKS,
+    *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS, *versions.CHECKS,
+)  # fmt: skip
 PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",
     "device_nodes", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc", "gpu_counters",
