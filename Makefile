@@ -19,6 +19,7 @@ test: $(VENV)/.developed  ## install the dev group, then check style, types, imp
 golden: $(VENV)/.developed  ## accept what the golden tests print now
 	DGXCHECK_UPDATE_GOLDEN=1 $(BIN)/pytest -n auto tests/test_golden.py
 	$(BIN)/python tests/check_paragraphs.py
+	$(BIN)/python tests/threshold_list.py
 	$(BIN)/python tests/transcripts.py
 
 clean:  ## forget the virtual environment

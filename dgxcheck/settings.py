@@ -27,6 +27,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "ecc.retired-pages-fail": Threshold(60, "pages", 1, 64, "the table holds 64; DCGM fails at 63"),
     "kernel.xid-processes": Threshold(3, "processes", 2, 1000, "dgxcheck's own: one program's fault is not three's"),
     "kernel.corrected-pcie": Threshold(100, "corrected errors", 0, 100000, "dgxcheck's own: no vendor gives one"),
+    "host.memory-missing": Threshold(3, "%", 0, 100, "Azure node checks: 3 to 5 %"),
+    "host.edac-corrected": Threshold(0, "errors", 0, 1e9, "dgxcheck's own: no vendor gives one"),
+    "host.data-tolerance": Threshold(5, "%", 0, 100, "dgxcheck's own: file systems and controllers take some"),
 }
 """By name, which begins with the subject of the check that compares."""
 

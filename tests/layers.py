@@ -13,6 +13,8 @@ PCI = "/sys/bus/pci/devices"
 IB = "/sys/class/infiniband"
 PREFETCHABLE = 0x2000
 NODE = re.compile(r"/sys/devices/system/node/node\d+")
+DEAD = ("0", "63", "255", "Unknown", "Unknown speed")
+"""What is read of a link whose device does not answer."""
 GENERATIONS = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32.0": 5}
 
 
@@ -82,7 +84,7 @@ def _links(box: Layers) -> Iterator[str]:
         inside = box.text(f"{PCI}/{bdf}/class") == box.text(f"{PCI}/{port}/class")  # ports of one switch
         for name in () if inside else ("current_link_width", "current_link_speed"):
             ends = box.text(f"{PCI}/{bdf}/{name}"), box.text(f"{PCI}/{port}/{name}")
-            if None not in ends and ends[0] != ends[1]:
+            if None not in ends and ends[0] != ends[1] and ends[0] not in DEAD:
                 yield f"{name}: {bdf} has {ends[0]}, the port above it {ends[1]}"
     for bdf in box.gpus():
         width, seen = box.nvml("CurrPcieLinkWidth", bdf), box.number(f"{PCI}/{bdf}/current_link_width")
@@ -107,14 +109,19 @@ def _bars(box: Layers) -> Iterator[str]:
 def _gpus(box: Layers) -> Iterator[str]:
     count, gpus = box.nvml("Count"), box.gpus()
     handles = box.lines.get("nvml nvmlDeviceGetHandleByIndex", {})
-    if isinstance(count, int) and count != len(handles):
-        yield f"NVML counts {count} GPUs and has {len(handles)} answers for their handles"
+    given = [each for each in handles.values() if isinstance(each, str) or _is_lost(each)]
+    if isinstance(count, int) and count != len(given):
+        yield f"NVML counts {count} GPUs and has {len(given)} answers for their handles"
     for bdf in gpus:
         if bdf not in box.names(PCI):
             yield f"{bdf} is NVML's, and not on the PCI tree"
     for name in box.links(PCI):
         if name not in box.names(PCI):
             yield f"{name} has a link and no name under {PCI}"
+
+
+def _is_lost(fact: Json) -> bool:
+    return isinstance(fact, dict) and fact.get("missing") == "lost"
 
 
 def _nvlinks(box: Layers) -> Iterator[str]:

@@ -17,16 +17,21 @@ BOXES = [name for name, _ in shipped() if name not in FAULTS]
 BAD = ("warn", "fail", "unknown")
 EXIT_CODE = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3}
 NOT_BEFORE_AMPERE = {"ecc.row-remap", "gpu.reset-required"}
+NO_REFERENCE = {"host.cpu", "host.memory", "host.ethernet"}
+HOST = NO_REFERENCE | {"site.versions"}
 SKIPPED = {
-    "dgx-1-p100": NOT_BEFORE_AMPERE,
-    "dgx-1-v100": NOT_BEFORE_AMPERE,
-    "dgx-a100": {"ecc.retired-pages", "ecc.retirement-pending"},
+    "dgx-1-p100": NOT_BEFORE_AMPERE | HOST,
+    "dgx-1-v100": NOT_BEFORE_AMPERE | HOST,
+    "dgx-a100": {"ecc.retired-pages", "ecc.retirement-pending"} | HOST,
     "dgx-station-v100": NOT_BEFORE_AMPERE
+    | HOST
     | {"ecc.aggregate", "ecc.retired-pages", "ecc.retirement-pending"}  # no dump of such a board shows these
     | {"clock.throttle", "power.limit", "thermal.temperature"},
-    "k80-x8": NOT_BEFORE_AMPERE,
+    "k80-x8": NOT_BEFORE_AMPERE | HOST | {"host.disks"},
 }
 """What a healthy box cannot be judged by; all else must pass, on every GPU."""
+WAITING = {"dgx-1-v100-dimm-missing", "dgx-1-v100-edac-corrected", "dgx-1-v100-ethernet-1g"}
+"""Faults that only a reference machine or growth shows, which the command line does not give to the checks yet."""
 
 
 def judged(capsys: pytest.CaptureFixture[str], spec: str, *argv: str) -> tuple[int, dict[str, Any]]:
@@ -49,7 +54,9 @@ def test_a_healthy_box_passes(box: str, capsys: pytest.CaptureFixture[str]) -> N
     assert passed == {check.id for check in CHECKS} - skipped
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.xfail(strict=True)) if name in WAITING else name for name in FAULTS]
+)
 def test_a_fault_is_found_and_nothing_else(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
     assert overlay["sources"]
@@ -79,4 +86,7 @@ def test_a_fault_hides_no_other_gpu(name: str, capsys: pytest.CaptureFixture[str
 def test_every_check_has_a_fault_that_it_finds() -> None:
     documents = [json.loads(Path(path).read_text(encoding="utf-8")) for path in FAULTS.values()]
     due = {each["id"] for document in documents for each in document["expect"]["findings"]}
-    assert {check.id for check in CHECKS} - due == {"ecc.aggregate"}  # for information alone
+    assert {check.id for check in CHECKS} - due == {
+        "ecc.aggregate", "host.numa-balancing",  # for information alone
+        "site.versions",  # of the configuration
+    }  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 from check_paragraphs import PAGE, paragraphs
 from command_line import options_of
 from programs import program
+from threshold_list import in_page, listed
 from transcripts import literal, run
 
 from dgxcheck.cli import COMMANDS, main
@@ -20,7 +21,7 @@ COMMAND_PAGES = {"": "dgxcheck.1"} | {name: f"dgxcheck-{name}.1" for name in COM
 SECTIONS = (
     "NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO",
 )  # fmt: skip
-LOCAL = ("dgxcheck-recordings",)
+LOCAL = ("dgxcheck-config", "dgxcheck-recordings")
 """Pages whose commands ask no machine, so that they print the same everywhere."""
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
 every_command = pytest.mark.parametrize("name", COMMAND_PAGES)
@@ -38,7 +39,9 @@ def flags(text: str) -> set[str]:
 
 
 def test_every_command_has_its_page_and_no_page_is_left_over() -> None:
-    assert {page.name for page in PAGES} == {*COMMAND_PAGES.values(), "dgxcheck-recording.5"}
+    assert {page.name for page in PAGES} == {
+        *COMMAND_PAGES.values(), "dgxcheck-config.5", "dgxcheck-recording.5",
+    }  # fmt: skip
 
 
 @every_command
@@ -95,6 +98,10 @@ def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypa
 
 def test_the_health_page_says_of_every_check_what_explain_says() -> None:
     assert sections(PAGE)["CHECKS"] == paragraphs(), "run 'make golden'"
+
+
+def test_the_config_page_lists_every_threshold() -> None:
+    assert in_page() == listed() != "", "run 'make golden'"
 
 
 def test_readers_know_where_the_environment_counts() -> None:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks import driver, ecc, gpu, kernel, limits, pcie
+from dgxcheck.checks import (
+    cpu,
+    disks,
+    driver,
+    ecc,
+    ethernet,
+    governor,
+    gpu,
+    kernel,
+    limits,
+    memory,
+    pcie,
+    versions,
+)
 from dgxcheck.checks.check import Check
 
 CHECKS: tuple[Check, ...] = (
-    *driver.CHECKS, *gpu.CHECKS, *ecc.CHECKS, *limits.CHECKS, *pcie.CHECKS, *kernel.CHECKS,
+    *driver.CHECKS, *gpu.CHECKS, *ecc.CHECKS, *limits.CHECKS, *pcie.CHECKS,
+    *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS, *kernel.CHECKS, *versions.CHECKS,
 )  # fmt: skip
 PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",

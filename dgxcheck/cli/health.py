@@ -12,12 +12,13 @@ import click
 from click.core import ParameterSource
 
 from dgxcheck.checks.catalogue import CHECKS, PROBES
-from dgxcheck.checks.check import DEFAULTS, NO_GROWTH, Box, Check, Growth
+from dgxcheck.checks.check import NO_GROWTH, Box, Check, Growth
 from dgxcheck.checks.finding import Judgement, Status
 from dgxcheck.checks.run import EXIT_CODES, run, verdict
 from dgxcheck.cli.growth import since_last_run, within
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import F, emit, reading, seconds, writing
+from dgxcheck.configuration import of_site
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.frozen import replace
@@ -91,6 +92,9 @@ def _profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 )
 @click.option("--kernel-log", "log", type=click.Path(), metavar="FILE",
               help="Judge a saved dmesg, journalctl -k or /dev/kmsg in place of the source's kernel log.")  # fmt: skip
+@click.option("-c", "--config", metavar="FILE", type=click.Path(),
+              help="The site's thresholds, severities, cabled ports and pinned versions, in TOML. If not given:"
+                   " $DGXCHECK_CONFIG, else /etc/dgxcheck/config.toml.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Every finding, those that passed and those that skipped too.")
 @click.option("--fail-on", type=click.Choice([*_FAILING]), default="warn", show_default=True,
               help="The mildest verdict that the exit code tells; unknown stands between warn and fail.")  # fmt: skip
@@ -102,8 +106,8 @@ def _profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 def command(
     ctx: click.Context, /, gpus: tuple[str, ...], only: tuple[str, ...], skip: tuple[str, ...],
     require: tuple[str, ...], explain: str | None, quick: bool, extended: bool, window: float | None,
-    state: str | None, profile: str, log: str | None, verbose: bool, fail_on: str, form: str, spec: str | None,
-    deadline: float, output: str | None, color: str,
+    state: str | None, profile: str, log: str | None, config: str | None, verbose: bool, fail_on: str, form: str,
+    spec: str | None, deadline: float, output: str | None, color: str,
 ) -> int:  # fmt: skip
     """Is the box healthy, and how near to its reference machine?
 
@@ -112,10 +116,11 @@ def command(
     """
     if quick and (extended or window is not None or state is not None):
         raise BadInput("-q reads state once; it goes with none of -e, --window and --state")
+    settings = of_site(config, [check.id for check in CHECKS])
     if explain is not None and explain != "score":
         from dgxcheck.output import health_text
 
-        emit("\n".join(health_text.explained(check, DEFAULTS) for check in _named((explain,))), output, color)
+        emit("\n".join(health_text.explained(check, settings) for check in _named((explain,))), output, color)
         return 0
     if quick and ctx.get_parameter_source("deadline") is ParameterSource.DEFAULT:
         deadline = QUICK_DEADLINE
@@ -141,7 +146,7 @@ def command(
 
         asked = tuple(dict.fromkeys(select.gpus(topology, ",".join(gpus))))
     box = Box(
-        snapshot=facts, topology=topology, gpus=asked, choice=choice, growth=growth,
+        snapshot=facts, topology=topology, gpus=asked, settings=settings, choice=choice, growth=growth,
         boards={} if profile == "none" else library.boards_for(choice),
     )  # fmt: skip
     score = of_box(box)

@@ -88,7 +88,7 @@ class Profile(Record):
     """DMI product names, whole."""
     boards: tuple[str, ...]
     """Ids of the GPU models that the machine was sold with."""
-    own_boards: Mapping[str, Board]
+    own_boards: Mapping[str, Board] = {}
     """What this profile itself says of GPU models, by id; it goes before what is known of them anyway."""
     numbers: Mapping[str, Number]
     nvlink_graph: str

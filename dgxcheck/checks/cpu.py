@@ -1,0 +1,102 @@
+"""The host's CPUs: are all of them there and online?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.check import HOST, Box, Check
+from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.gaps import unjudged
+from dgxcheck.checks.reference import expected, shares_a_machine
+from dgxcheck.facts.host import Cpu
+from dgxcheck.reading import Missing
+
+_ONLINE = "/sys/devices/system/cpu/online"
+
+
+def left_out(cpulist: str) -> str:
+    """CPU numbers that a list leaves out below its highest: ``20-39`` of ``0-19,40-59``."""
+    gaps = []
+    due = 0
+    for part in cpulist.split(","):
+        first, _, last = part.partition("-")
+        if int(first) > due:
+            gaps.append(f"{due}-{int(first) - 1}" if int(first) - 1 > due else f"{due}")
+        due = int(last or first) + 1
+    return ",".join(gaps)
+
+
+def _cpu(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    yield HOST, _judged(box)
+
+
+def _judged(box: Box) -> Judgement:
+    host = box.snapshot.host
+    if isinstance(host, Missing):
+        return unjudged(host)
+    cpu = host.cpu
+    if isinstance(cpu, Missing):
+        return unjudged(cpu)
+    said = _against_reference(box, cpu, host.online_cpus)
+    offline = _offline(cpu, host.online_cpus)
+    if offline and said.status is not Status.WARN:
+        message = f"CPUs {offline} are offline, {cpu.threads} are online"
+        said = Judgement(Status.WARN, message, evidence=_evidence(cpu, host.online_cpus))
+    if said.status is Status.WARN and shares_a_machine(host):
+        return skip("not-visible", f"a container's share of the host: {said.message}", *said.evidence)
+    return said
+
+
+def _against_reference(box: Box, cpu: Cpu, online: str | Missing) -> Judgement:
+    sockets, cores = expected(box, "host.sockets"), expected(box, "host.cores")
+    if isinstance(cores, Judgement):
+        return cores
+    if isinstance(cpu.cores, Missing):
+        return unjudged(cpu.cores)
+    evidence = _evidence(cpu, online)
+    due = (cpu.cores, cores.value, "cores", evidence)
+    if isinstance(sockets, Judgement) or isinstance(cpu.sockets, Missing):
+        of_sockets = ""
+    else:
+        of_sockets = f"{cpu.sockets} of {sockets.value:g} sockets, "
+        if cpu.sockets < sockets.value:
+            return Judgement(Status.WARN, f"{of_sockets}{cpu.cores} of {cores.value:g} cores", *due)
+    if cpu.cores < cores.value:
+        return Judgement(Status.WARN, f"{of_sockets}{cpu.cores} of {cores.value:g} cores", *due)
+    if cpu.threads % cpu.cores:
+        return Judgement(Status.WARN, f"{cpu.threads} threads on {cpu.cores} cores: some are offline", *due)
+    return Judgement(Status.PASS, f"{of_sockets}{cpu.cores} of {cores.value:g} cores", *due)
+
+
+def _offline(cpu: Cpu, online: str | Missing) -> str:
+    """CPUs that were taken offline; with one thread per core these may be the second threads, which a site switches
+    off on purpose, and POWER, which counts its threads in eights, says nothing of cores."""
+    if isinstance(online, Missing) or isinstance(cpu.cores, Missing) or cpu.threads == cpu.cores:
+        return ""
+    return left_out(online)
+
+
+def _evidence(cpu: Cpu, online: str | Missing) -> tuple[Evidence, ...]:
+    counted = {"sockets": cpu.sockets, "cores": cpu.cores, "threads": cpu.threads}
+    return (
+        Evidence("/proc/cpuinfo", {key: _plain(value) for key, value in counted.items()}),
+        Evidence(_ONLINE, _plain(online)),
+    )
+
+
+def _plain(value: int | str | Missing) -> int | str:
+    return value.reason if isinstance(value, Missing) else value
+
+
+CHECKS = (
+    Check(
+        id="host.cpu",
+        rule="Warns where sockets or cores are fewer than the reference machine's, where its cores have unlike numbers"
+        " of threads, or where a CPU below the highest one online is offline. A container of LXC is not judged by its"
+        " share.",
+        source="/proc/cpuinfo and /sys/devices/system/cpu/online against the profile",
+        remedy="look for offline CPUs (lscpu), maxcpus= in the kernel's command line and machine checks in its log; a"
+        " socket that is gone is for the firmware's event log",
+        judge=_cpu,
+    ),
+)

@@ -1,0 +1,125 @@
+"""The data volume and its disks, and every software RAID array."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from dgxcheck.checks.check import HOST, Box, Check
+from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.gaps import unjudged
+from dgxcheck.checks.reference import expected
+from dgxcheck.facts.storage import BlockDevice, MdArray
+from dgxcheck.profiles.model import Number
+from dgxcheck.reading import Gap, Missing
+
+Judged = Iterator[tuple[Subject, Judgement]]
+_BLOCK = "/sys/class/block"
+_DOWN = ("inactive", "broken")
+"""Of ``array_state``: https://docs.kernel.org/admin-guide/md.html"""
+_CONTAINER = ("container", "-100")
+"""Levels of what only holds the metadata of arrays (Intel VROC); it is always inactive."""
+
+
+def _disks(box: Box) -> Judged:
+    storage = box.snapshot.storage
+    if isinstance(storage, Missing):
+        yield HOST, unjudged(storage)
+        return
+    disks = storage.disks
+    if isinstance(disks, Missing):
+        yield HOST, unjudged(disks)
+        return
+    arrays = () if isinstance(storage.arrays, Missing) else storage.arrays
+    said = [(Subject(kind="disk", name=each.name, bdf=None), _array(each)) for each in arrays]
+    due = expected(box, "host.data")
+    if isinstance(due, Number):
+        down = [subject.name for subject, judgement in said if judgement.status is Status.WARN]
+        yield HOST, _volume(due, box.settings.limit("host.data-tolerance"), disks, arrays, down)
+    elif not said:
+        yield HOST, due
+    yield from said
+
+
+def _array(array: MdArray) -> Judgement:
+    if not isinstance(array.level, Missing) and array.level in _CONTAINER:
+        return skip("not-supported", "holds the metadata of other arrays")
+    state, degraded = array.state, array.degraded
+    if isinstance(state, Missing):
+        return unjudged(state)
+    evidence = [Evidence(f"{_BLOCK}/{array.name}/md/array_state", state)]
+    if state == "clear":
+        return skip("not-visible", "no array is set up under this name", *evidence)
+    if isinstance(degraded, Missing):
+        missing = 0
+        if degraded.gap is not Gap.ABSENT and state not in _DOWN:
+            return unjudged(degraded)  # absent is the file for levels without redundancy
+    else:
+        missing = degraded
+        evidence.append(Evidence(f"{_BLOCK}/{array.name}/md/degraded", degraded))
+    members = "" if isinstance(array.members, Missing) else f" of {', '.join(array.members)}"
+    level = "array" if isinstance(array.level, Missing) else array.level
+    disks = array.raid_disks
+    wanted = "" if isinstance(disks, Missing) else f", made for {disks} disks"
+    if not isinstance(array.members, Missing):
+        evidence.append(Evidence(f"{_BLOCK}/{array.name}/slaves", list(array.members)))
+    if state in _DOWN:
+        return Judgement(Status.WARN, f"{level}{members} is {state}{wanted}", state, evidence=tuple(evidence))
+    if missing:
+        message = f"{level}{members} is degraded: {missing} missing{wanted}"
+        return Judgement(Status.WARN, message, missing, 0, "disks", tuple(evidence))
+    return Judgement(Status.PASS, f"{level}{members} is {state}", 0, 0, "disks", tuple(evidence))
+
+
+def _volume(
+    due: Number, percent: float, disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...], down: list[str]
+) -> Judgement:
+    """Is there a volume as large as the data volume should be: an array with all its disks, or a controller's?"""
+    sizes = {disk.name: disk.size_bytes for disk in disks if not isinstance(disk.size_bytes, Missing)}
+    if not sizes:
+        return next((unjudged(disk.size_bytes) for disk in disks if isinstance(disk.size_bytes, Missing)), _NO_DISK)
+    taken = set[str]()
+    volumes = dict(sizes)
+    for array in arrays:
+        members = () if isinstance(array.members, Missing) else array.members
+        taken.update(members)
+        # the disks of a RAID 5 hold what those of a RAID 0 do; the array is smaller by choice
+        volumes[array.name] = max(sizes.get(array.name, 0), sum(sizes.get(name, 0) for name in members))
+    free = {name: size for name, size in volumes.items() if name not in taken}
+    name = max(free, key=lambda each: free[each], default="")
+    size = free.get(name, 0)
+    lowest = due.value * (1 - percent / 100) * 1e12
+    evidence = (Evidence(f"{_BLOCK}/{name}/size", sizes.get(name, 0) // 512),) if name else ()
+    message = f"largest volume {name}: {size / 1e12:.2f} TB, expected {due.value:g} TB"
+    if size >= lowest:
+        return Judgement(Status.PASS, message, round(size / 1e12, 2), due.value, "TB", evidence)
+    if down:
+        return skip("dependency-failed", f"{', '.join(down)} is to blame: {message}", *evidence)
+    if pool := _alike(free, lowest):
+        return skip("not-visible", f"{', '.join(pool)} have the size together, in a pool that is not seen", *evidence)
+    return Judgement(Status.WARN, message, round(size / 1e12, 2), due.value, "TB", evidence)
+
+
+_NO_DISK = skip("not-visible", "no disk is visible here")
+
+
+def _alike(sizes: dict[str, int], lowest: float) -> list[str]:
+    """Two or more disks of one size that together are as large: of ZFS, LVM, or single file systems."""
+    by_size: dict[int, list[str]] = defaultdict(list)
+    for name, size in sizes.items():
+        by_size[size].append(name)
+    return next((names for size, names in by_size.items() if len(names) > 1 and size * len(names) >= lowest), [])
+
+
+CHECKS = (
+    Check(
+        id="host.disks",
+        rule="Warns where a software RAID array is degraded or inactive, and where no volume, of a controller or of an"
+        " array counted with its redundancy, is as large as the reference machine's data volume, less"
+        " {host.data-tolerance}. Disks in a pool of their own are not judged.",
+        source="size of /sys/class/block, array_state and degraded of each array, against the profile",
+        remedy="find the disk that is missing (cat /proc/mdstat, the controller's tool, the kernel log), replace it and"
+        " rebuild the array",
+        judge=_disks,
+    ),
+)

@@ -1,0 +1,74 @@
+"""Do the Ethernet interfaces with a cable run at their speed?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from dgxcheck.checks.check import HOST, Box, Check
+from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.gaps import unjudged
+from dgxcheck.checks.reference import expected
+from dgxcheck.facts.network import NetInterface
+from dgxcheck.profiles.model import Number
+from dgxcheck.reading import Missing
+
+Judged = Iterator[tuple[Subject, Judgement]]
+_ARPHRD_ETHER = 1
+_ETHERNET = 0x0200
+"""PCI base class and subclass; Ethernet over USB, as a BMC offers it, has none."""
+
+
+def _ethernet(box: Box) -> Judged:
+    interfaces = box.snapshot.network
+    if isinstance(interfaces, Missing):
+        yield HOST, unjudged(interfaces)
+        return
+    cabled = [(each, chip) for each in interfaces if (chip := _chip(box, each)) is not None and each.carrier is True]
+    if not cabled:
+        yield HOST, skip("not-visible", "no physical Ethernet interface has a carrier")
+    functions = Counter(each.bdf for each, _ in cabled)
+    for each, chip in cabled:
+        bdf = each.bdf if isinstance(each.bdf, str) else None
+        part = each.name if functions[each.bdf] > 1 else ""  # a ConnectX-3 has two ports on one function
+        siblings = [other for other, its in cabled if its == chip and other != each]
+        yield Subject(kind="interface", name=each.name, bdf=bdf, part=part), _judged(box, each, siblings)
+
+
+def _chip(box: Box, interface: NetInterface) -> tuple[int | Missing, int | Missing] | None:
+    """PCI vendor and device of a physical Ethernet interface; None for bridges, tunnels, IP over InfiniBand, USB."""
+    if isinstance(interface.bdf, Missing) or interface.type != _ARPHRD_ETHER:
+        return None
+    function = box.topology.functions.get(interface.bdf)
+    if function is None or isinstance(function.class_code, Missing) or function.class_code >> 8 != _ETHERNET:
+        return None
+    return function.vendor, function.device
+
+
+def _judged(box: Box, interface: NetInterface, siblings: list[NetInterface]) -> Judgement:
+    speed = interface.speed_mbit
+    if isinstance(speed, Missing):
+        return unjudged(speed)
+    due = {other.name: other.speed_mbit / 1000 for other in siblings if not isinstance(other.speed_mbit, Missing)}
+    reference = expected(box, "host.ethernet")
+    if isinstance(reference, Number) and box.choice is not None:
+        due[box.choice.profile.name] = reference.value
+    evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", speed),)
+    who = max(due, key=lambda name: due[name], default="")
+    if isinstance(reference, Judgement) and speed / 1000 >= due.get(who, 0):
+        return reference  # two that are equally slow prove nothing
+    status = Status.WARN if speed / 1000 < due[who] else Status.PASS
+    message = f"runs at {speed / 1000:g} Gbit/s, {who} at {due[who]:g} Gbit/s"
+    return Judgement(status, message, speed / 1000, due[who], "Gbit/s", evidence)
+
+
+CHECKS = (
+    Check(
+        id="host.ethernet",
+        rule="Warns where a physical Ethernet interface that has a carrier runs slower than the reference machine's, or"
+        " than another with the same chip.",
+        source="speed and carrier of /sys/class/net against the profile",
+        remedy="change the cable, look at the switch port's speed and at ethtool INTERFACE for what was advertised",
+        judge=_ethernet,
+    ),
+)

@@ -1,0 +1,140 @@
+"""What a site sets in its configuration file: thresholds, severities, cabled ports, pinned versions."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, NoReturn, get_args
+
+from dgxcheck.reading import BadInput
+from dgxcheck.settings import THRESHOLDS, Settings, Severity
+from dgxcheck.toml_file import load
+
+SITE = "/etc/dgxcheck/config.toml"
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "thresholds": tuple(THRESHOLDS),
+    "severities": (),
+    "network": ("ports",),
+    "versions": ("driver", "vbios", "hca_firmware"),
+}
+"""The tables of the file and what each may hold; ``severities`` holds ids of checks."""
+_SEVERITIES: Mapping[str, Severity] = {word: word for word in get_args(Severity)}
+_PORT = re.compile(r"[\w.:-]+/[1-9][0-9]{0,2}", re.ASCII)
+_MOST_SHOWN = 60
+
+
+def of_site(path: str | None, checks: Collection[str]) -> Settings:
+    """What ``--config``, else ``$DGXCHECK_CONFIG``, else ``/etc/dgxcheck/config.toml`` says; nothing without a file."""
+    chosen = path if path is not None else os.environ.get("DGXCHECK_CONFIG") or _of_etc()
+    return Settings() if chosen is None else settings(load(chosen), chosen, checks)
+
+
+def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) -> Settings:
+    """The settings that a TOML document holds; ``checks`` are the ids that there are."""
+    tables = {name: _table(document, name, path, checks) for name in _known(document, KEYS, path, "")}
+    network, versions = tables.get("network", {}), tables.get("versions", {})
+    ports = _texts(network, "ports", path, "network")
+    for port in ports:
+        if not _PORT.fullmatch(port):
+            _refuse(path, "network.ports", f"{_shown(port)} is no port, which is written 'mlx5_0/1'")
+    return Settings(
+        thresholds={name: _number(name, value, path) for name, value in tables.get("thresholds", {}).items()},
+        severities={name: _severity(name, value, path) for name, value in tables.get("severities", {}).items()},
+        ports=ports,
+        driver=_texts(versions, "driver", path, "versions"),
+        vbios=_texts(versions, "vbios", path, "versions"),
+        hca_firmware=_texts(versions, "hca_firmware", path, "versions"),
+        path=path,
+    )
+
+
+def _of_etc() -> str | None:
+    """The site's file where there is one; one that may not be read is not passed over."""
+    try:
+        os.stat(SITE)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        pass
+    return SITE
+
+
+def _table(document: Mapping[str, Any], name: str, path: str, checks: Collection[str]) -> dict[str, Any]:
+    table = document[name]
+    if not isinstance(table, dict):
+        _refuse(path, name, f"stands as a table, [{name}]")
+    if name not in ("thresholds", "severities"):
+        return {key: table[key] for key in _known(table, KEYS[name], path, name)}
+    found: dict[str, Any] = {}
+    for key, value in _dotted(table):
+        if key in found:
+            _refuse(path, f"{name}.{_plain(key)}", "stands twice")
+        found[key] = value
+    return {key: found[key] for key in _known(found, checks if name == "severities" else KEYS[name], path, name)}
+
+
+def _dotted(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names with a dot: quoted they are one key for TOML, unquoted a table in a table; both mean the same here."""
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from ((f"{key}.{inner}", below) for inner, below in value.items())
+        else:
+            yield key, value
+
+
+def _number(name: str, value: object, path: str) -> int | float:
+    limit = THRESHOLDS[name]
+    allowed = f"a number from {limit.low:g} to {limit.high:g} {limit.unit}"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        _refuse(path, f"thresholds.{name}", f"{_shown(value)} is not {allowed}")
+    if not limit.low <= value <= limit.high:
+        _refuse(path, f"thresholds.{name}", f"{_shown(value)} is out of range, allowed is {allowed}")
+    return value
+
+
+def _severity(name: str, value: object, path: str) -> Severity:
+    found = _SEVERITIES.get(value) if isinstance(value, str) else None
+    if found is None:
+        _refuse(path, f"severities.{name}", f"{_shown(value)} is none of {', '.join(map(repr, _SEVERITIES))}")
+    return found
+
+
+def _texts(table: Mapping[str, Any], key: str, path: str, where: str) -> tuple[str, ...]:
+    """A text or a list of texts; each once."""
+    given = table.get(key, [])
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
+        _refuse(path, f"{where}.{key}", f"{_shown(given)} is no text and no list of texts")
+    return tuple(dict.fromkeys(text.strip() for text in texts))
+
+
+def _known(names: Mapping[str, Any], allowed: Collection[str], path: str, where: str) -> list[str]:
+    """The names, each of them looked at."""
+    for name in names:
+        if name not in allowed:
+            near = get_close_matches(name[:_MOST_SHOWN], allowed, n=1)
+            what = "check" if where == "severities" else "key"
+            hint = f"did you mean {near[0]}?" if near else f"{what}s are {', '.join(allowed)}"
+            _refuse(path, f"{where}.{_plain(name)}" if where else _plain(name), f"no such {what}; {hint}")
+    return [*names]
+
+
+def _plain(name: str) -> str:
+    """A key on one line."""
+    return name if name.isprintable() and 0 < len(name) <= _MOST_SHOWN else _shown(name)
+
+
+def _shown(value: object) -> str:
+    """A value on one line: what is long or nested is cut, a number of thousands of digits is not even printed."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return "a number of many digits"
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "a table"
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _refuse(path: str, key: str, reason: str) -> NoReturn:
+    raise BadInput(f"{path}: {key}: {reason}")
