@@ -13,17 +13,33 @@ from dgxcheck.cli import main
 from dgxcheck.source.library import shipped
 
 FAULTS = {name: path for name, path in shipped() if "faults" in Path(path).parts}
+AHEAD = {
+    "dgx-1-p100-wrong-model",
+    "dgx-1-v100-ecc-aggregate",
+    "dgx-1-v100-gpu-missing",
+    "dgx-1-v100-power-violation",
+    "dgx-1-v100-thermal-held",
+    "dgx-station-v100-gpu-missing",
+    "k80-x8-board-missing",
+}
+"""Need a reference machine or a second reading, which the command does not take yet: see test_gpu_faults.py."""
+JUDGED = [name for name in FAULTS if name not in AHEAD]
 BOXES = [name for name, _ in shipped() if name not in FAULTS]
 BAD = ("warn", "fail", "unknown")
 EXIT_CODE = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3}
-NOT_BEFORE_AMPERE = {"ecc.row-remap", "gpu.reset-required"}
+WITHOUT_REFERENCE = {"gpu.count", "gpu.model", "gpu.memory-size", "clock.max"}
+WITHOUT_GROWTH = {"power.violation"}
+NOWHERE = WITHOUT_REFERENCE | WITHOUT_GROWTH | {"thermal.margin"}  # no shipped board tells margins
+WITHOUT_FAULT = {"thermal.margin", "gpu.memory-size", "clock.max"}
+"""No shipped board tells margins; nobody reports a board that has less memory or lower clocks than its model."""
+NOT_BEFORE_AMPERE = NOWHERE | {"ecc.row-remap", "gpu.reset-required", "gpu.mig", "driver.fabric"}
 SKIPPED = {
     "dgx-1-p100": NOT_BEFORE_AMPERE,
     "dgx-1-v100": NOT_BEFORE_AMPERE,
-    "dgx-a100": {"ecc.retired-pages", "ecc.retirement-pending"},
+    "dgx-a100": NOWHERE | {"ecc.retired-pages", "ecc.retirement-pending"},
     "dgx-station-v100": NOT_BEFORE_AMPERE
     | {"ecc.aggregate", "ecc.retired-pages", "ecc.retirement-pending"}  # no dump of such a board shows these
-    | {"clock.throttle", "power.limit", "thermal.temperature"},
+    | {"clock.throttle", "clock.application", "power.limit", "thermal.temperature", "gpu.inforom"},
     "k80-x8": NOT_BEFORE_AMPERE,
 }
 """What a healthy box cannot be judged by; all else must pass, on every GPU."""
@@ -49,29 +65,30 @@ def test_a_healthy_box_passes(box: str, capsys: pytest.CaptureFixture[str]) -> N
     assert passed == {check.id for check in CHECKS} - skipped
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", JUDGED)
 def test_a_fault_is_found_and_nothing_else(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
     assert overlay["sources"]
     due = {(each["id"], each["bdf"], each["status"]) for each in overlay["expect"]["findings"]}
     code, document = judged(capsys, name)
     assert {each for each in found(document) if each[2] in BAD} == due
-    assert code == EXIT_CODE[document["verdict"]] == max(EXIT_CODE[status] for _, _, status in due)
+    assert code == EXIT_CODE[document["verdict"]] == max((EXIT_CODE[status] for _, _, status in due), default=0)
     assert all(each["remedy"] and each["evidence"] for each in document["findings"] if each["status"] in BAD)
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", JUDGED)
 def test_a_fault_hides_no_other_gpu(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """GPUs without a finding are judged as on the healthy box, unless the driver as a whole is gone."""
     _, document = judged(capsys, name)
-    base = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))["base"]
+    overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
     bad = {bdf for _, bdf, status in found(document) if status in BAD}
     if "driver.library" in {check for check, _, status in found(document) if status == "fail"} or len(bad) == 8:
         assert document["summary"]["skip"] > 50
         return
-    _, healthy = judged(capsys, base)
+    _, healthy = judged(capsys, overlay["base"])
     late = {each["subject"]["bdf"] for each in document["findings"] if each["reason"] == "dependency-failed"}
-    others = {each for each in found(healthy) if each[1] not in bad | late}
+    skips = set(overlay["expect"].get("skips", ()))
+    others = {each for each in found(healthy) if each[1] not in bad | late and each[0] not in skips}
     assert len(others) > 50
     assert others - {("driver.responsive", None, "pass")} <= found(document)
 
@@ -79,4 +96,4 @@ def test_a_fault_hides_no_other_gpu(name: str, capsys: pytest.CaptureFixture[str
 def test_every_check_has_a_fault_that_it_finds() -> None:
     documents = [json.loads(Path(path).read_text(encoding="utf-8")) for path in FAULTS.values()]
     due = {each["id"] for document in documents for each in document["expect"]["findings"]}
-    assert {check.id for check in CHECKS} - due == {"ecc.aggregate"}  # for information alone
+    assert {check.id for check in CHECKS} - due == WITHOUT_FAULT

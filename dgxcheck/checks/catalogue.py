@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks import driver, ecc, gpu, limits, pcie
+from dgxcheck.checks import (
+    clocks,
+    driver,
+    ecc,
+    gpu,
+    gpu_reference,
+    inforom,
+    installation,
+    limits,
+    pcie,
+    thermal,
+    uniform,
+)
 from dgxcheck.checks.check import Check
 
-CHECKS: tuple[Check, ...] = (*driver.CHECKS, *gpu.CHECKS, *ecc.CHECKS, *limits.CHECKS, *pcie.CHECKS)
+CHECKS: tuple[Check, ...] = (
+    *driver.CHECKS, *installation.CHECKS, *gpu.CHECKS, *gpu_reference.CHECKS, *uniform.CHECKS, *inforom.CHECKS,
+    *ecc.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS, *pcie.CHECKS,
+)  # fmt: skip
 PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",
     "device_nodes", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc", "gpu_counters",
