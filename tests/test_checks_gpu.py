@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from test_gpu_faults import board, choice, grown
+from test_health_checks import GPU2, NVML, box, changed, status
 
 from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.checks.check import Box, Growth
@@ -16,8 +19,6 @@ from dgxcheck.profiles.model import How
 from dgxcheck.reading import Json
 from dgxcheck.source.library import open_source
 from dgxcheck.survey import survey
-from tests.test_gpu_faults import board, choice, grown
-from tests.test_health_checks import GPU2, NVML, box, changed, status
 
 MIB = 1 << 20
 ALL = ("06", "07", "0a", "0b", "85", "86", "89", "8a")
@@ -42,7 +43,7 @@ def word(finding: Finding) -> str:
     return " ".join([finding.status.value, finding.judgement.reason]).rstrip()
 
 
-def everywhere(question: str, values: list[Json]) -> dict[str, Json]:
+def everywhere(question: str, values: Sequence[Json]) -> dict[str, Json]:
     return {f"{NVML}{question.format(f'0000:{bus}:00.0')}": value for bus, value in zip(ALL, values, strict=True)}
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_health_checks import box
+from test_health_faults import AHEAD, BAD
 
 from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.checks.check import Box, Growth
@@ -17,8 +19,6 @@ from dgxcheck.profiles.model import Board, Choice, How, Number, Profile
 from dgxcheck.reading import Missing
 from dgxcheck.source.library import open_source, shipped
 from dgxcheck.survey import COUNTERS, survey
-from tests.test_health_checks import box
-from tests.test_health_faults import AHEAD, BAD
 
 PATHS = dict(shipped())
 IDS = {
