@@ -6,6 +6,7 @@ from dgxcheck.checks import (
     clocks,
     driver,
     ecc,
+    fabric_manager,
     gpu,
     gpu_reference,
     inforom,
@@ -18,7 +19,8 @@ from dgxcheck.checks import (
 from dgxcheck.checks.check import Check
 
 CHECKS: tuple[Check, ...] = (
-    *driver.CHECKS, *installation.CHECKS, *gpu.CHECKS, *gpu_reference.CHECKS, *uniform.CHECKS, *inforom.CHECKS,
+    *driver.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS, *gpu.CHECKS, *gpu_reference.CHECKS,
+    *uniform.CHECKS, *inforom.CHECKS,
     *ecc.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS, *pcie.CHECKS,
 )  # fmt: skip
 PROBES = (
