@@ -21,8 +21,17 @@ class Threshold(Record, kw_only=False):
 
 
 THRESHOLDS: Mapping[str, Threshold] = {
+    "gpu.memory-size": Threshold(
+        2, "%", 0, 50, "drivers up to R470 keep up to 1.6 % of a V100's memory out of the total"
+    ),
+    "gpu.uniform-memory": Threshold(1, "%", 0, 50, "a display takes 3 MiB of 32 GiB on a DGX Station"),
+    "clock.throttle": Threshold(5, "%", 0, 100, "dgxcheck's own: any growth at all is noise, DCGM issue 285"),
+    "power.violation": Threshold(5, "%", 0, 100, "dgxcheck's own: any growth at all is noise, DCGM issue 285"),
     "thermal.margin": Threshold(5, "C", 0, 50, "a slowdown is near"),
     "thermal.outlier": Threshold(15, "C", 1, 100, "dgxcheck's own: no vendor gives one"),
+    "thermal.like-power": Threshold(
+        20, "%", 1, 100, "dgxcheck's own: idle GPUs of one box draw within 15 % of each other"
+    ),
     "ecc.retired-pages-warn": Threshold(10, "pages", 0, 64, "Azure and Meta GCM: more than 10"),
     "ecc.retired-pages-fail": Threshold(60, "pages", 1, 64, "the table holds 64; DCGM fails at 63"),
     "kernel.xid-processes": Threshold(3, "processes", 2, 1000, "dgxcheck's own: one program's fault is not three's"),

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from dgxcheck.checks import (
+    clocks,
     cpu,
     disks,
     driver,
     ecc,
     ethernet,
+    fabric_manager,
     governor,
     gpu,
+    gpu_reference,
+    inforom,
+    installation,
     kernel,
     limits,
     memory,
     pcie,
+    thermal,
+    uniform,
     versions,
 )
 from dgxcheck.checks.check import Check
 
 CHECKS: tuple[Check, ...] = (
-    *driver.CHECKS, *gpu.CHECKS, *ecc.CHECKS, *limits.CHECKS, *pcie.CHECKS,
-    *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS, *kernel.CHECKS, *versions.CHECKS,
+    *driver.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS,
+    *gpu.CHECKS, *gpu_reference.CHECKS, *uniform.CHECKS, *inforom.CHECKS,
+    *ecc.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS,
+    *pcie.CHECKS,
+    *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
+    *kernel.CHECKS, *versions.CHECKS,
 )  # fmt: skip
 PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",

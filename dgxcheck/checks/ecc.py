@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.check import Box, Check, per_gpu
-from dgxcheck.checks.finding import Judgement, Status, answered
+from collections.abc import Iterator
+
+from dgxcheck.checks.check import Box, Check, Growth, per_gpu, row_of, silent
+from dgxcheck.checks.finding import Judgement, Status, Subject, answered
+from dgxcheck.checks.gaps import unjudged
+from dgxcheck.checks.siblings import siblings
 from dgxcheck.facts.gpu_ecc import GpuEcc
 from dgxcheck.facts.gpu_memory import GpuMemory
 from dgxcheck.reading import Json, Missing
@@ -12,7 +16,8 @@ _RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html
 _REMAPPING = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"
 
 
-def _mode(_: Box, memory: GpuMemory) -> Judgement | Missing:
+def mode(box: Box, memory: GpuMemory) -> Judgement | Missing:
+    """The ECC mode in use against the one that is set, that of the model and that of the neighbours."""
     if isinstance(memory.ecc, Missing):
         return memory.ecc
     if isinstance(memory.ecc_pending, Missing):
@@ -22,7 +27,23 @@ def _mode(_: Box, memory: GpuMemory) -> Judgement | Missing:
     if now != next_boot:
         message = f"ECC is {now} and will be {next_boot} after the next reboot"
         return Judgement(Status.WARN, message, now, next_boot, evidence=(evidence,))
+    why = "" if memory.ecc else _on_elsewhere(box, memory.bdf)
+    if why:
+        return Judgement(Status.WARN, f"ECC is off: {why}", now, "on", evidence=(evidence,))
     return Judgement(Status.PASS, f"ECC is {now}", now, now, evidence=(evidence,))
+
+
+def _on_elsewhere(box: Box, bdf: str) -> str:
+    """Why ECC is expected to be on."""
+    gpu = next(each for each in box.topology.gpus if each.bdf == bdf)
+    board = box.board(gpu)
+    ships = board.numbers.get("ecc") if board is not None else None
+    if board is not None and ships is not None and ships.value:
+        return f"{board.name} ships with it on"
+    rows = box.snapshot.gpu_memory
+    near = {other.bdf for other in siblings(box, gpu)}
+    count = 0 if isinstance(rows, Missing) else sum(row.ecc is True for row in rows if row.bdf in near)
+    return f"it is on on {count} others of its model" if count else ""
 
 
 def _volatile(_: Box, ecc: GpuEcc) -> Judgement | Missing:
@@ -34,12 +55,38 @@ def _volatile(_: Box, ecc: GpuEcc) -> Judgement | Missing:
     return Judgement(Status.FAIL if count else Status.PASS, message, count, 0, "errors", evidence)
 
 
-def _aggregate(_: Box, ecc: GpuEcc) -> Judgement | Missing:
-    count = ecc.aggregate_uncorrected.total
+def _aggregate(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    for gpu in box.gpus:
+        yield box.subject(gpu), silent(box, gpu) or _in_its_life(box, gpu.bdf)
+
+
+def _in_its_life(box: Box, bdf: str | None) -> Judgement:
+    row = row_of(box.snapshot.gpu_ecc, bdf)
+    if not isinstance(row, GpuEcc):
+        return unjudged(row) if isinstance(row, Missing) else row
+    count = row.aggregate_uncorrected.total
     if isinstance(count, Missing):
-        return count
-    evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 1),)
-    return Judgement(Status.PASS, f"uncorrected memory errors in its life: {count}", count, None, "errors", evidence)
+        return unjudged(count)
+    before, since, how = _counted_before(box.growth, row.bdf)
+    evidence = answered(count if since is None else [before, since], "nvmlDeviceGetTotalEccErrors", row.bdf, 1, 1)
+    if before is None or since is None or since <= before:
+        message = f"uncorrected memory errors in its life: {count}"
+        return Judgement(Status.PASS, message, count, None, "errors", (evidence,))
+    message = f"uncorrected memory errors in its life: {since}, of them {since - before} {how}"
+    return Judgement(Status.WARN, message, since, before, "errors", (evidence,))
+
+
+def _counted_before(growth: Growth | Judgement, bdf: str) -> tuple[int | None, int | None, str]:
+    """The counter at the two times of the growth, and for people how far these are apart."""
+    if isinstance(growth, Judgement):
+        return None, None, ""
+    old, new = (row_of(snapshot.gpu_ecc, bdf) for snapshot in (growth.old, growth.new))
+    if not isinstance(old, GpuEcc) or not isinstance(new, GpuEcc):
+        return None, None, ""
+    before, since = old.aggregate_uncorrected.total, new.aggregate_uncorrected.total
+    if isinstance(before, Missing) or isinstance(since, Missing):
+        return None, None, ""
+    return before, since, growth.how
 
 
 def _retired(box: Box, ecc: GpuEcc) -> Judgement | Missing:
@@ -89,10 +136,11 @@ def _remap(_: Box, ecc: GpuEcc) -> Judgement | Missing:
 CHECKS = (
     Check(
         id="ecc.mode",
-        rule="Warns where the ECC mode that is set differs from the one in use.",
-        source="nvmlDeviceGetEccMode: current and pending mode",
-        remedy="reboot, or reset the GPU, so that the mode that is set comes into use",
-        judge=per_gpu("gpu_memory", _mode),
+        rule="Warns where the ECC mode that is set differs from the one in use, and where ECC is off on a model that"
+        " ships with it on or that has it on on a neighbour.",
+        source="nvmlDeviceGetEccMode: current and pending mode; the board's numbers",
+        remedy="if nobody meant it: nvidia-smi -i GPU -e 1; reboot, or reset the GPU, so that the mode comes into use",
+        judge=per_gpu("gpu_memory", mode),
     ),
     Check(
         id="ecc.volatile",
@@ -103,11 +151,11 @@ CHECKS = (
     ),
     Check(
         id="ecc.aggregate",
-        rule="Tells how many uncorrected errors the GPU has counted in its life. Passes always: the counter never"
-        " clears, and boards with some have been working for years.",
+        rule="Warns where the uncorrected errors of a GPU's life grew between two readings. Their number alone passes:"
+        " the counter never clears, and boards with some have been working for years.",
         source="recorded boxes in service with 4 to 7 such errors",
-        remedy="nothing to do",
-        judge=per_gpu("gpu_ecc", _aggregate),
+        remedy="stop the GPU's jobs and reset it; if errors come back, run the vendor's field diagnostic",
+        judge=_aggregate,
     ),
     Check(
         id="ecc.retired-pages",

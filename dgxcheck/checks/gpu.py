@@ -93,6 +93,19 @@ def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
     return Judgement(status, f"compute mode is {mode}", mode, evidence=evidence)
 
 
+def _mig(_: Box, modes: GpuModes) -> Judgement | Missing:
+    if isinstance(modes.mig, Missing):
+        return modes.mig
+    if isinstance(modes.mig_pending, Missing):
+        return modes.mig_pending
+    now, later = (("off", "on")[each] for each in (modes.mig, modes.mig_pending))
+    evidence = (answered([int(modes.mig), int(modes.mig_pending)], "nvmlDeviceGetMigMode", modes.bdf),)
+    if now != later:
+        message = f"MIG is {now} and will be {later} after the next reset"
+        return Judgement(Status.WARN, message, now, later, evidence=evidence)
+    return Judgement(Status.PASS, f"MIG is {now}", now, now, evidence=evidence)
+
+
 def _recovery(_: Box, modes: GpuModes) -> Judgement | Missing:
     action = modes.recovery_action
     if isinstance(action, Missing):
@@ -119,6 +132,13 @@ CHECKS = (
         source="nvmlComputeMode_t",
         remedy="nvidia-smi -i GPU -c 0",
         judge=per_gpu("gpu_modes", _compute_mode),
+    ),
+    Check(
+        id="gpu.mig",
+        rule="Warns where a change of the MIG mode waits for a reset; MIG itself is a site's choice.",
+        source="nvmlDeviceGetMigMode: current and pending mode",
+        remedy="stop the GPU's jobs and reset it, or set the old mode again: nvidia-smi -i GPU -mig 0 or 1",
+        judge=per_gpu("gpu_modes", _mig),
     ),
     Check(
         id="gpu.reset-required",

@@ -1,30 +1,16 @@
-"""What holds a GPU back: clocks, power limit, temperature."""
+"""Power limit and temperature of each GPU."""
 
 from __future__ import annotations
 
 from dgxcheck.checks.check import Box, Check, per_gpu
 from dgxcheck.checks.finding import Judgement, Status, answered
-from dgxcheck.facts.gpu_clocks import GpuClocks
 from dgxcheck.facts.gpu_power import GpuPower
 from dgxcheck.facts.gpu_thermal import GpuThermal
 from dgxcheck.reading import Gap, Missing
 
-HELD_BACK = {0x80: "power brake", 0x40: "hardware thermal slowdown", 0x8: "hardware slowdown", 0x20: "software thermal"}
-"""Bits of ``nvmlClocksEventReasons``; 0x8 is set along with 0x40 and 0x80."""
 
-
-def _throttle(_: Box, clocks: GpuClocks) -> Judgement | Missing:
-    reasons = clocks.reasons
-    if isinstance(reasons, Missing):
-        return reasons
-    evidence = (answered(reasons.mask, "nvmlDeviceGetCurrentClocksEventReasons", clocks.bdf),)
-    held = next((name for bit, name in HELD_BACK.items() if reasons.mask & bit), None)
-    if held is None:
-        return Judgement(Status.PASS, "no slowdown", evidence=evidence)
-    return Judgement(Status.WARN, f"clocks are held down now: {held}", held, evidence=evidence)
-
-
-def _power(_: Box, power: GpuPower) -> Judgement | Missing:
+def power_limit(_: Box, power: GpuPower) -> Judgement | Missing:
+    """The enforced power limit against the board's default."""
     limit, default = power.enforced_limit_mw, power.default_limit_mw
     if isinstance(limit, Missing):
         return limit
@@ -41,7 +27,8 @@ def _power(_: Box, power: GpuPower) -> Judgement | Missing:
     return Judgement(status, message, limit / 1000, default / 1000, "W", evidence)
 
 
-def _temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
+def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
+    """The temperature against the board's slowdown temperature."""
     now, slowdown = thermal.gpu_c, thermal.slowdown_c
     if isinstance(now, Missing):
         return now
@@ -65,25 +52,17 @@ def _temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
 
 CHECKS = (
     Check(
-        id="clock.throttle",
-        rule="Warns where the clocks are held down by the power brake (0x80), a hardware slowdown (0x8, 0x40) or"
-        " software thermal slowdown (0x20) at the time of asking; idle, power cap and set clocks are no faults.",
-        source="nvmlClocksEventReasons in nvml.h",
-        remedy="look at temperature, airflow and power supply; if it stays, collect nvidia-bug-report.sh",
-        judge=per_gpu("gpu_clocks", _throttle),
-    ),
-    Check(
         id="power.limit",
         rule="Warns where the enforced power limit is below the board's default.",
         source="nvmlDeviceGetEnforcedPowerLimit against nvmlDeviceGetPowerManagementDefaultLimit",
         remedy="if nobody meant it: nvidia-smi -i GPU -pl WATT with the default; else check power cables and supplies",
-        judge=per_gpu("gpu_power", _power),
+        judge=per_gpu("gpu_power", power_limit),
     ),
     Check(
         id="thermal.temperature",
         rule="Warns less than {thermal.margin} below the board's slowdown temperature, fails at it.",
         source="nvmlDeviceGetTemperatureThreshold, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN",
         remedy="check airflow, fans, water loop and room temperature; compare with the neighbours",
-        judge=per_gpu("gpu_thermal", _temperature),
+        judge=per_gpu("gpu_thermal", temperature),
     ),
 )

@@ -1,0 +1,293 @@
+"""GPUs against their reference, their siblings and themselves: thresholds, gaps, and who is to blame."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from gpu_box import board, choice, grown
+from test_health_checks import GPU2, NVML, box, changed, status
+
+from dgxcheck.checks.catalogue import CHECKS
+from dgxcheck.checks.check import Box, Growth
+from dgxcheck.checks.finding import Finding
+from dgxcheck.checks.run import run
+from dgxcheck.frozen import replace
+from dgxcheck.profiles.model import How
+from dgxcheck.reading import Json
+from dgxcheck.source.library import open_source
+from dgxcheck.survey import survey
+
+MIB = 1 << 20
+ALL = ("06", "07", "0a", "0b", "85", "86", "89", "8a")
+BAD: Json = {"missing": "garbled", "detail": "NVML 14: corrupted InfoROM"}
+UNSUPPORTED: Json = {"missing": "unsupported"}
+ABSENT: Json = {"missing": "absent"}
+DENIED: Json = {"missing": "denied"}
+IN_DOCKER: dict[str, Json] = {"text /.dockerenv": ""}
+UVM = "opens /dev/nvidia-uvm"
+PROC = "text /proc/driver/nvidia/version"
+OTHER = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Thu Jan  1 00:00:00 UTC 1970\n"
+IN_XEN: dict[str, Json] = {"text /sys/hypervisor/type": "xen\n"}
+
+
+def said(facts: Box, check: str, bdf: str | None = GPU2) -> Finding:
+    (wanted,) = [each for each in CHECKS if each.id == check]
+    (finding,) = [each for each in run(facts, [wanted]) if each.subject.bdf == bdf]
+    return finding
+
+
+def word(finding: Finding) -> str:
+    return " ".join([finding.status.value, finding.judgement.reason]).rstrip()
+
+
+def everywhere(question: str, values: Sequence[Json]) -> dict[str, Json]:
+    return {f"{NVML}{question.format(f'0000:{bus}:00.0')}": value for bus, value in zip(ALL, values, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("check", "bdf", "facts", "due"),
+    [
+        ("driver.version-match", None, {"nvml nvmlSystemGetNVMLVersion": "12.535.54.03"}, "fail"),
+        ("driver.version-match", None, {PROC: OTHER}, "fail"),
+        ("driver.version-match", None, {"nvml nvmlSystemGetNVMLVersion": UNSUPPORTED}, "pass"),
+        ("driver.version-match", None, {PROC: ABSENT}, "pass"),
+        ("driver.version-match", None, {PROC: ABSENT, "text /sys/module/nvidia/version": ABSENT}, "skip not-supported"),
+        ("driver.version-match", None, {"nvml nvmlInit": {"missing": "garbled", "detail": "NVML 18: x"}}, "fail"),
+        ("driver.version-match", None, {"nvml nvmlInit": {"missing": "absent"}}, "skip not-supported"),
+        ("driver.device-nodes", GPU2, {"opens /dev/nvidia2": ABSENT}, "warn"),
+        ("driver.device-nodes", GPU2, {"opens /dev/nvidia2": False}, "warn"),
+        ("driver.device-nodes", GPU2, {"opens /dev/nvidia3": DENIED}, "pass"),
+        ("driver.device-nodes", GPU2, {"opens /dev/nvidia2": {"missing": "unrecorded"}}, "skip not-recorded"),
+        ("driver.device-nodes", GPU2, IN_DOCKER | {"opens /dev/nvidia2": DENIED}, "skip not-visible"),
+        ("driver.device-nodes", GPU2, {f"{NVML}MinorNumber {GPU2}": UNSUPPORTED}, "skip not-supported"),
+        ("driver.device-nodes", None, {UVM: DENIED}, "warn"),
+        ("driver.device-nodes", None, {"opens /dev/nvidiactl": DENIED}, "warn"),
+        ("driver.device-nodes", None, IN_DOCKER | {UVM: ABSENT}, "skip not-visible"),
+        ("gpu.inforom", GPU2, {f"{NVML}InforomVersion {GPU2} 1": BAD}, "fail"),
+        ("gpu.inforom", GPU2, {f"{NVML}EccMode {GPU2}": BAD}, "fail"),
+        ("gpu.inforom", GPU2, {f"{NVML}InforomImageVersion {GPU2}": UNSUPPORTED}, "warn"),
+        ("gpu.inforom", GPU2, {f"{NVML}InforomImageVersion {GPU2}": ""}, "warn"),
+        ("gpu.inforom", GPU2, everywhere("InforomImageVersion {}", [UNSUPPORTED] * 8), "skip not-supported"),
+        ("gpu.inforom", "0000:0b:00.0", {f"{NVML}InforomImageVersion {GPU2}": BAD}, "pass"),
+        ("ecc.mode", GPU2, {f"{NVML}EccMode {GPU2}": [0, 0]}, "warn"),
+        ("ecc.mode", GPU2, everywhere("EccMode {}", [[0, 0]] * 8), "pass"),
+        ("ecc.mode", "0000:0b:00.0", {f"{NVML}EccMode {GPU2}": [0, 0]}, "pass"),
+        ("clock.application", GPU2, {f"{NVML}ApplicationsClock {GPU2} 0": 1311}, "warn"),
+        ("clock.application", GPU2, {f"{NVML}ApplicationsClock {GPU2} 0": 1530}, "pass"),
+        ("clock.application", GPU2, {f"{NVML}ApplicationsClock {GPU2} 2": 810}, "warn"),
+        ("clock.application", GPU2, {f"{NVML}ApplicationsClock {GPU2} 0": UNSUPPORTED}, "skip not-supported"),
+        ("clock.application", GPU2, {f"{NVML}DefaultApplicationsClock {GPU2} 0": 0}, "unknown"),
+        ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 53}, "pass"),
+        ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 54}, "warn"),
+        ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 60,
+                                   f"{NVML}PowerUsage {GPU2}": 90000}, "skip no-reference"),
+        ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 60,
+                                   f"{NVML}PerformanceState {GPU2}": 2}, "skip no-reference"),
+        ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 83}, "skip dependency-failed"),
+        ("thermal.outlier", GPU2, {f"{NVML}PowerUsage {GPU2}": UNSUPPORTED}, "skip not-supported"),
+        ("gpu.uniform", GPU2, {f"{NVML}EccMode {GPU2}": [0, 0]}, "pass"),  # ecc.mode tells of it
+        ("gpu.uniform", GPU2, {f"{NVML}EnforcedPowerLimit {GPU2}": 163000}, "pass"),
+        ("gpu.uniform", GPU2, {f"{NVML}ApplicationsClock {GPU2} 0": 1005}, "pass"),
+        ("gpu.uniform", GPU2, {f"{NVML}ApplicationsClock {GPU2} 0": 1530}, "warn"),
+        ("gpu.uniform", GPU2, {f"{NVML}MaxClockInfo {GPU2} 0": 1380}, "warn"),
+        ("gpu.uniform", GPU2, {f"{NVML}DefaultApplicationsClock {GPU2} 0": 1290}, "warn"),
+        ("gpu.uniform", GPU2, {f"{NVML}InforomImageVersion {GPU2}": "G503.0201.00.03"}, "warn"),
+        ("gpu.uniform", GPU2, {f"{NVML}VbiosVersion {GPU2}": UNSUPPORTED}, "pass"),
+        ("gpu.uniform", "0000:0b:00.0", {f"{NVML}VbiosVersion {GPU2}": "88"}, "pass"),
+        ("gpu.uniform", None, everywhere("VbiosVersion {}", ["88.1"] * 4 + ["88.2"] * 4), "warn"),
+        ("gpu.uniform", GPU2, everywhere("VbiosVersion {}", ["88.1"] * 4 + ["88.2"] * 4), "pass"),
+        ("gpu.uniform", GPU2, {f"{NVML}Name {GPU2}": "Tesla P40"}, "skip no-reference"),
+        ("gpu.uniform", GPU2, {f"{NVML}MemoryInfo {GPU2}": {"total": 16220 * MIB, "free": 0, "used": 0}}, "warn"),
+        ("gpu.uniform", GPU2, {f"{NVML}MemoryInfo {GPU2}": {"total": 16221 * MIB, "free": 0, "used": 0}}, "pass"),
+        ("gpu.uniform", GPU2, {f"{NVML}MemoryInfo {GPU2}": {"total": 16000 * MIB, "free": 0, "used": 0},
+                               f"{NVML}DisplayActive {GPU2}": 1}, "pass"),
+    ],
+)  # fmt: skip
+def test_thresholds_and_blame(check: str, bdf: str | None, facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    assert status(changed(tmp_path, facts), check, bdf) == due
+
+
+def test_the_node_that_is_made_when_first_needed_is_not_missed(tmp_path: Path) -> None:
+    modules: Json = ["ib_core", "mlx5_core", "mlx5_ib", "nvidia", "nvidia_modeset"]
+    spec = changed(tmp_path, {UVM: ABSENT, "names /sys/module": modules})
+    assert status(spec, "driver.device-nodes", None) == "pass"
+
+
+@pytest.mark.parametrize(
+    ("info", "due"),
+    [
+        ({"state": 3, "status": 0, "cliqueId": 0, "clusterUuid": "x"}, "pass"),
+        ({"state": 2, "status": 0, "cliqueId": 0, "clusterUuid": "x"}, "fail"),
+        ({"state": 1, "status": 0, "cliqueId": 0, "clusterUuid": "x"}, "fail"),
+        ({"state": 3, "status": 15, "cliqueId": 0, "clusterUuid": "x"}, "fail"),
+        ({"state": 9, "status": 0, "cliqueId": 0, "clusterUuid": "x"}, "unknown"),
+        ({"state": 3, "cliqueId": 0, "clusterUuid": "x"}, "skip not-supported"),
+    ],
+)
+def test_registration_with_the_fabric_manager(info: Json, due: str, tmp_path: Path) -> None:
+    gpu = "0000:0f:00.0"
+    spec = changed(tmp_path, {f"{NVML}GpuFabricInfo {gpu}": info}, "dgx-a100")
+    assert status(spec, "driver.fabric", gpu) == due
+
+
+def test_a_fabric_manager_that_is_down_is_one_finding(tmp_path: Path) -> None:
+    buses = ("07", "0f", "47", "4e", "87", "90", "b7", "bd")
+    down: Json = {"state": 2, "status": 0}
+    spec = changed(tmp_path, {f"{NVML}GpuFabricInfo 0000:{bus}:00.0": down for bus in buses}, "dgx-a100")
+    assert status(spec, "driver.fabric", None) == "fail"
+    fine: Json = {"state": 0, "status": 0}
+    spec = changed(tmp_path, {f"{NVML}GpuFabricInfo 0000:{bus}:00.0": fine for bus in buses}, "dgx-a100")
+    assert status(spec, "driver.fabric", None) == "pass"
+
+
+@pytest.mark.parametrize(
+    ("how", "facts", "due"),
+    [
+        ("named", {}, "pass"),
+        ("gpus", {}, "skip no-reference"),
+        ("named", IN_DOCKER, "skip not-visible"),
+        ("product", IN_XEN, "skip not-visible"),
+        ("named", {"nvml nvmlDeviceGetCount": 7}, "pass"),  # on the PCI tree: gpu.lost tells of it
+    ],
+)
+def test_count(how: How, facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    whole = replace(box(changed(tmp_path, facts)), choice=choice("dgx-1-v100", how))
+    assert word(said(whole, "gpu.count", None)) == due
+
+
+@pytest.mark.parametrize(
+    ("base", "how", "due"),
+    [("dgx-1-v100", "named", "pass"), ("dgx-1-p100", "product", "fail"), ("dgx-1-p100", "gpus", "warn")],
+)
+def test_model(base: str, how: How, due: str) -> None:
+    whole = replace(box("dgx-1-v100"), choice=choice(base, how))
+    assert word(said(whole, "gpu.model")) == due
+
+
+@pytest.mark.parametrize(
+    ("total", "how", "due"),
+    [
+        (16384, "named", "pass"), (16057, "named", "pass"), (16056, "named", "fail"), (8192, "gpus", "warn"),
+        (8192, None, "warn"), (32768, "named", "pass"),
+    ],
+)  # fmt: skip
+def test_memory_size(total: int, how: How | None, due: str, tmp_path: Path) -> None:
+    spec = changed(tmp_path, {f"{NVML}MemoryInfo {GPU2}": {"total": total * MIB, "free": 0, "used": 0}})
+    known = {"10de:1db1": board("10de:1db1", memory=16384)}
+    whole = replace(box(spec), boards=known, choice=choice("dgx-1-v100", how) if how else None)
+    assert word(said(whole, "gpu.memory-size")) == due
+
+
+@pytest.mark.parametrize(("most", "due"), [(1530, "pass"), (1531, "warn"), (1380, "pass")])
+def test_highest_clock(most: int, due: str) -> None:
+    whole = replace(box("dgx-1-v100"), boards={"10de:1db1": board("10de:1db1", max_graphics_clock=most)})
+    assert word(said(whole, "clock.max")) == due
+
+
+@pytest.mark.parametrize(("ships", "due"), [(1, "warn"), (0, "pass")])
+def test_ecc_off_on_all(ships: int, due: str, tmp_path: Path) -> None:
+    spec = changed(tmp_path, everywhere("EccMode {}", [[0, 0]] * 8))
+    whole = replace(box(spec), boards={"10de:1db1": board("10de:1db1", ecc=ships)})
+    assert word(said(whole, "ecc.mode")) == due
+
+
+@pytest.mark.parametrize(
+    ("left", "slowdown", "due"),
+    [(3, -2, "pass"), (2, -2, "warn"), (54, -2, "pass"), (54, UNSUPPORTED, "skip not-supported")],
+)
+def test_margin(left: int, slowdown: Json, due: str, tmp_path: Path) -> None:
+    gpu = "0000:0f:00.0"
+    facts: dict[str, Json] = {
+        f"{NVML}MarginTemperature {gpu}": left,
+        f"{NVML}FieldValues {gpu} 194": slowdown,
+        f"{NVML}TemperatureThreshold {gpu} 1": UNSUPPORTED,
+    }
+    assert status(changed(tmp_path, facts, "dgx-a100"), "thermal.margin", gpu) == due
+
+
+def test_a_board_that_tells_degrees_is_judged_by_degrees(tmp_path: Path) -> None:
+    gpu = "0000:0f:00.0"
+    facts: dict[str, Json] = {f"{NVML}MarginTemperature {gpu}": 1, f"{NVML}FieldValues {gpu} 194": -2}
+    assert status(changed(tmp_path, facts, "dgx-a100"), "thermal.margin", gpu) == "skip not-supported"
+
+
+@pytest.mark.parametrize(("now", "pending", "due"), [(0, 0, "pass"), (1, 1, "pass"), (0, 1, "warn"), (1, 0, "warn")])
+def test_mig(now: int, pending: int, due: str, tmp_path: Path) -> None:
+    gpu = "0000:0f:00.0"
+    assert status(changed(tmp_path, {f"{NVML}MigMode {gpu}": [now, pending]}, "dgx-a100"), "gpu.mig", gpu) == due
+
+
+def later(folder: Path, first: dict[str, Json], second: dict[str, Json]) -> Box:
+    """A DGX-1 with these answers of GPU2, and those a hundred seconds later."""
+    path = Path(changed(folder, {f"{NVML}{key.format(GPU2)}": value for key, value in first.items()}))
+    document = json.loads(path.read_text(encoding="utf-8"))
+    asked = {key.partition(" {} ") for key in second}
+    facts = {f"{NVML}{name} {GPU2}": {args: second[name + blank + args]} for name, blank, args in asked}
+    path.write_text(json.dumps(document | {"later": [{"at_s": 100, "facts": facts}]}), encoding="utf-8")
+    return grown(str(path))
+
+
+def violation(seconds: float) -> Json:
+    return {"violationTime": int(seconds * 1e9), "referenceTime": 0}
+
+
+POWER, THERMAL = "ViolationStatus {} 0", "ViolationStatus {} 1"
+REASONS = "CurrentClocksEventReasons {}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "due"),
+    [
+        (0, 0, "pass"), (7, 12, "pass"), (7, 12.2, "warn"), (900, 3, "skip no-history"),
+    ],
+)  # fmt: skip
+def test_power_violation(before: float, after: float, due: str, tmp_path: Path) -> None:
+    whole = later(tmp_path, {POWER: violation(before)}, {POWER: violation(after)})
+    assert word(said(whole, "power.violation")) == due
+
+
+@pytest.mark.parametrize(
+    ("mask", "before", "after", "due"),
+    [
+        (0x20, 0, 90, "fail"), (0x48, 0, 90, "fail"), (0x20, 0, 5, "warn"), (0x20, 90, 0, "warn"),
+        (0x88, 0, 90, "warn"), (0x1, 0, 90, "pass"),
+    ],
+)  # fmt: skip
+def test_a_slowdown_that_is_held_fails(mask: int, before: float, after: float, due: str, tmp_path: Path) -> None:
+    whole = later(tmp_path, {REASONS: mask, THERMAL: violation(before)}, {THERMAL: violation(after)})
+    assert word(said(whole, "clock.throttle")) == due
+
+
+@pytest.mark.parametrize(("again", "due"), [(0x88, "fail"), (0x80, "fail"), (0x1, "warn"), (0x20, "warn")])
+def test_a_second_reading_of_the_reasons_counts(again: int, due: str, tmp_path: Path) -> None:
+    facts: dict[str, Json] = {f"{NVML}{REASONS.format(GPU2)}": 0x88}
+    whole = box(changed(tmp_path, facts))
+    new = survey(open_source(changed(tmp_path, {f"{NVML}{REASONS.format(GPU2)}": again})), ("gpu_clocks",))
+    whole = replace(whole, growth=Growth(old=whole.snapshot, new=new, seconds=10, how="within 10 s"))
+    assert word(said(whole, "clock.throttle")) == due
+
+
+@pytest.mark.parametrize(("before", "after", "due"), [(4, 4, "pass"), (4, 5, "warn"), (7, 0, "pass")])
+def test_errors_of_a_life_count_when_they_grow(before: int, after: int, due: str, tmp_path: Path) -> None:
+    whole = later(tmp_path, {"TotalEccErrors {} 1 1": before}, {"TotalEccErrors {} 1 1": after})
+    assert word(said(whole, "ecc.aggregate")) == due
+    assert word(said(replace(whole, growth=box("dgx-1-v100").growth), "ecc.aggregate")) == "pass"
+
+
+def test_halves_of_a_k80_board_may_differ_in_vbios(tmp_path: Path) -> None:
+    halves: list[Json] = ["80.21.1F.00.05", "80.21.1F.00.06"] * 4
+    spec = changed(tmp_path, everywhere("VbiosVersion {}", halves), "k80-x8")
+    assert status(spec, "gpu.uniform", GPU2) == "pass"
+    halves[2] = "80.21.1B.00.01"
+    spec = changed(tmp_path, everywhere("VbiosVersion {}", halves), "k80-x8")
+    assert status(spec, "gpu.uniform", GPU2) == "warn"
+
+
+def test_one_gpu_asked_about_is_still_compared_with_all(tmp_path: Path) -> None:
+    whole = box(changed(tmp_path, {f"{NVML}VbiosVersion {GPU2}": "88", f"{NVML}EccMode {GPU2}": [0, 0]}))
+    (own,) = [gpu for gpu in whole.gpus if gpu.bdf == GPU2]
+    findings = {each.id: each.status.value for each in run(replace(whole, gpus=(own,)), CHECKS)}
+    assert (findings["gpu.uniform"], findings["ecc.mode"], findings["thermal.outlier"]) == ("warn", "warn", "pass")
