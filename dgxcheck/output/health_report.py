@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
+from dgxcheck.settings import Settings
 from dgxcheck.source.protocol import Origin
+
+DEFAULTS = Settings()
 
 
 class Report(Record):
@@ -23,3 +26,7 @@ class Report(Record):
     """How long asking and judging took."""
     verbose: bool
     """Are findings that passed or skipped wanted too, where a format leaves them out?"""
+    fail_on: str = "warn"
+    """The mildest verdict that the exit code tells."""
+    settings: Settings = DEFAULTS
+    """What the findings were judged by."""
