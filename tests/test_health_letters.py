@@ -89,15 +89,9 @@ def test_the_debug_log_has_every_question_and_its_answer(box: str, tmp_path: Pat
 
 def test_a_later_moment_is_logged_as_such(tmp_path: Path) -> None:
     class Twice(DirectorySource):
-        at = 0.0
-
-        @property
-        def at_s(self) -> float:
-            return self.at
-
         def later(self, seconds: float) -> Twice:
             again = Twice(str(tmp_path))
-            again.at = seconds
+            again.at_s = seconds
             return again
 
     (tmp_path / "sys").mkdir()

@@ -70,13 +70,14 @@ def test_the_alerts_speak_of_metrics_that_there_are(capsys: pytest.CaptureFixtur
     assert set(re.findall(r"\bdgxcheck_\w+", exprs)) - there <= {"dgxcheck_score"}  # of boxes with a reference
 
 
-def test_the_units_are_units(tmp_path: Path) -> None:
+@pytest.mark.parametrize("broken", ["", "ProtectHome=", "OnBootSec="])
+def test_the_units_are_units(broken: str, tmp_path: Path) -> None:
     for unit in UNITS:
-        text = read(unit)
-        (tmp_path / unit).write_text(text.replace(REAL, program("true")), encoding="utf-8")
+        text = read(unit).replace(REAL, program("true"))
+        (tmp_path / unit).write_text(text.replace(broken, f"X{broken}") if broken else text, encoding="utf-8")
     done = ran(program("systemd-analyze"), "verify", *UNITS, cwd=tmp_path)
     said = [line for line in done.stderr.splitlines() if "dgxcheck" in line]
-    assert (done.returncode, said) == (0, []), done.stderr
+    assert (done.returncode == 0 and not said) == (not broken), done.stderr
 
 
 def test_the_service_writes_the_metrics(tmp_path: Path) -> None:
