@@ -3,19 +3,60 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import nagiosplugin
 import pytest
+from programs import program
 from prometheus_client.parser import text_string_to_metric_families
 
+from dgxcheck.checks.finding import Finding, Judgement, Status, Subject
 from dgxcheck.cli import main
+from dgxcheck.output import health_nagios, health_prometheus
+from dgxcheck.output.health_report import Report
+from dgxcheck.settings import Settings
 from dgxcheck.source.library import shipped
+from dgxcheck.source.protocol import Origin
 
 NAMES = [name for name, _ in shipped()]
 CODES = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3, "skip": 4}
 WORDS = {"pass": "OK", "warn": "WARNING", "fail": "CRITICAL", "unknown": "UNKNOWN"}
+
+
+LABELS = {
+    "driver.responsive": "unanswered", "thermal.temperature": "temperature", "power.limit": "power_limit",
+    "pcie.width": "link_width", "ecc.volatile": "ecc_volatile", "ecc.aggregate": "ecc_aggregate",
+    "ecc.retired-pages": "retired_pages",
+}  # fmt: skip
+METRICS = {
+    "driver.responsive": "dgxcheck_driver_unanswered_questions",
+    "thermal.temperature": "dgxcheck_gpu_temperature_celsius",
+    "power.limit": "dgxcheck_gpu_power_limit_watts",
+    "pcie.width": "dgxcheck_gpu_pcie_link_width_lanes",
+    "ecc.volatile": "dgxcheck_gpu_ecc_volatile_uncorrected_errors",
+    "ecc.aggregate": "dgxcheck_gpu_ecc_aggregate_uncorrected_errors",
+    "ecc.retired-pages": "dgxcheck_gpu_retired_pages",
+}
+"""Families by the check behind them; a counter's family has no ``_total`` for the reader used here."""
+
+
+def performances(text: str) -> dict[str, tuple[float, dict[str, bool]]]:
+    """Each label with its value and whether its ranges ring, read as Nagios does."""
+    found = {}
+    for item in text.split(" "):
+        field = re.fullmatch(r"'?([^'=]+)'?=(-?[\d.]+);([^;]*);([^;]*);0", item)
+        assert field is not None, item
+        label, value, warn, critical = field.groups()
+        ranges = {"warn": warn, "fail": critical}
+        rings = {key: not nagiosplugin.Range(each).match(float(value)) for key, each in ranges.items() if each}
+        assert label not in found
+        found[label] = (float(value), rings)
+    return found
 
 
 def health(capsys: pytest.CaptureFixture[str], name: str, form: str) -> tuple[int, str]:
@@ -32,7 +73,9 @@ def document(capsys: pytest.CaptureFixture[str], name: str) -> dict[str, Any]:
 def test_metrics_say_what_the_json_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     due = document(capsys, name)
     families = {each.name: each for each in text_string_to_metric_families(health(capsys, name, "prometheus")[1])}
-    assert all(family.documentation and family.type == "gauge" for family in families.values())
+    assert all(family.documentation for family in families.values())
+    counters = {name for name, family in families.items() if family.type != "gauge"}
+    assert counters <= {METRICS["ecc.volatile"], METRICS["ecc.aggregate"]}
     assert [sample.value for sample in families["dgxcheck_up"].samples] == [1]
     assert [sample.value for sample in families["dgxcheck_verdict"].samples] == [CODES[due["verdict"]]]
     counts = {sample.labels["status"]: sample.value for sample in families["dgxcheck_findings"].samples}
@@ -45,6 +88,97 @@ def test_metrics_say_what_the_json_says(name: str, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_metrics_carry_what_was_measured_and_no_more(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    due = {
+        (METRICS[each["id"]], each["subject"]["bdf"] or ""): each["measured"]
+        for each in document(capsys, name)["findings"]
+        if each["id"] in METRICS and each["measured"] is not None
+    }
+    text = health(capsys, name, "prometheus")[1]
+    told = {
+        (family.name, sample.labels["pci_bus_id"]): sample.value
+        for family in text_string_to_metric_families(text)
+        if family.name in METRICS.values()
+        for sample in family.samples
+    }
+    assert told == due
+    series = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
+    assert len(series) == len(set(series))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_promtool_finds_no_fault(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [program("promtool"), "check", "metrics"]
+    text = health(capsys, name, "prometheus")[1]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def finding(check: str, name: str, measured: float, expected: float | None = None, **parts: Any) -> Finding:
+    subject = Subject(kind="gpu", name=name, bdf=None, **parts)
+    return Finding(id=check, subject=subject, judgement=Judgement(Status.PASS, "", measured, expected), source="",
+                   remedy="")  # fmt: skip
+
+
+def report(*findings: Finding, settings: Settings = Settings()) -> Report:  # noqa: B008 -- it is frozen
+    return Report(findings=findings, verdict=Status.PASS, exit_code=0, origin=Origin("live"), host={}, seconds=1.0,
+                  verbose=False, settings=settings)  # fmt: skip
+
+
+def test_series_that_look_alike_are_numbered() -> None:
+    """A name may differ in what is not shown; a series that stands twice costs the reader the whole file."""
+    alike = [finding("ecc.volatile", name, 1) for name in ("GPU\x01", "GPU\x02", "GPU\x03")]
+    for family in text_string_to_metric_families(health_prometheus.render(report(*alike))):
+        labels = [tuple(sample.labels.items()) for sample in family.samples]
+        assert len(set(labels)) == len(labels)
+        if family.name in ("dgxcheck_check_status", METRICS["ecc.volatile"]):
+            assert [dict(each)["device"] for each in labels] == ["", "#2", "#3"]
+
+
+@pytest.mark.parametrize(
+    ("check", "settings", "due"),
+    [
+        ("thermal.temperature", Settings(), ("~:82", "~:86")),
+        ("thermal.temperature", Settings(thresholds={"thermal.margin": 2.5}), ("~:84.5", "~:86")),
+        ("thermal.temperature", Settings(severities={"thermal.temperature": "warn"}), ("~:82", "")),
+        ("ecc.volatile", Settings(), ("", "0")),
+        ("ecc.volatile", Settings(severities={"ecc.volatile": "warn"}), ("0", "")),
+        ("ecc.retired-pages", Settings(thresholds={"ecc.retired-pages-warn": 3}), ("3", "59")),
+        ("ecc.retired-pages", Settings(severities={"ecc.retired-pages": "fail"}), ("", "10")),
+        ("power.limit", Settings(), ("87:", "")),
+        ("ecc.aggregate", Settings(), ("", "")),
+    ],
+)
+def test_ranges_are_those_of_the_site(check: str, settings: Settings, due: tuple[str, str]) -> None:
+    text = health_nagios.render(report(finding(check, "GPU0", 12345678, 87), settings=settings))
+    assert text.split(" ")[-1].split("=")[1] == ";".join(("12345678", *due, "0\n"))
+
+
+@pytest.mark.parametrize(("name", "label"), [("GPU 1='|\n", "GPU_1_____temperature"), ("GPU\u20ac", "GPU__temperature"),
+                                             ("a$b", "'a$b_temperature'")])  # fmt: skip
+def test_labels_hold_nothing_that_ends_them(name: str, label: str) -> None:
+    text = health_nagios.render(report(finding("thermal.temperature", name, 40.5)))
+    assert text.endswith(f" {label}=40.5;;;0\n")
+
+
+def test_what_is_no_number_is_no_measurement() -> None:
+    for value in (True, float("nan"), float("inf")):
+        assert "temperature" not in health_nagios.render(report(finding("thermal.temperature", "GPU0", value)))
+
+
+def test_a_metrics_file_is_readable_whatever_the_umask(tmp_path: Path) -> None:
+    file = tmp_path / "dgxcheck.prom"
+    before = os.umask(0o077)
+    try:
+        for form, mode in (("prometheus", 0o644), ("json", 0o600), ("prometheus", 0o644)):
+            main(["health", "--from", "dgx-1-v100", "--format", form, "-o", str(file)])
+            assert stat.S_IMODE(file.stat().st_mode) == mode
+    finally:
+        os.umask(before)
+    assert os.listdir(tmp_path) == ["dgxcheck.prom"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_nagios_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     due = document(capsys, name)
     code, text = health(capsys, name, "nagios")
@@ -53,13 +187,21 @@ def test_nagios_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == CODES[due["verdict"]]
     assert line.startswith(f"DGXCHECK {WORDS[due['verdict']]} - ")
     assert len(line.encode()) <= 80
-    fields = [re.fullmatch(r"(\w+)=(\d+);([^;]*);([^;]*);0", item) for item in performance.split(" ")]
-    for field in fields:
-        assert field is not None
-        label, value, warn, critical = field.groups()
-        assert due["summary"][label] == int(value)
-        alarms = [not nagiosplugin.Range(each).match(int(value)) for each in (warn, critical) if each]
-        assert alarms == ([int(value) > 0] if label in ("warn", "fail") else [])
+    told = performances(performance)
+    for label in CODES:
+        value, alarms = told.pop(label)
+        assert due["summary"][label] == value
+        assert alarms == {"warn": {"warn": value > 0}, "fail": {"fail": value > 0}}.get(label, {})
+    for each in due["findings"]:
+        label = LABELS.get(each["id"], "")
+        if label and each["measured"] is not None:
+            name = "" if each["subject"]["kind"] == "host" else f"{each['subject']['name']}_"
+            value, alarms = told.pop(f"{name}{label}")
+            assert value == each["measured"]
+            # what Nagios makes of number and ranges is what the check made of it
+            assert {key for key, rings in alarms.items() if rings} - {"warn"} == {each["status"]} - {"pass", "warn"}
+            assert alarms.get("warn", False) >= (each["status"] == "warn")
+    assert told == {}
     assert "|" not in rest
     bad = [each for each in due["findings"] if each["status"] in ("warn", "fail", "unknown")]
     assert len(rest.splitlines()) == len(bad)
@@ -68,6 +210,6 @@ def test_nagios_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_program_s_form_is_never_coloured_or_broken(capsys: pytest.CaptureFixture[str]) -> None:
-    for form in ("json", "prometheus", "nagios"):
+    for form in ("json", "prometheus", "nagios", "junit"):
         main(["health", "--from", "dgx-1-v100-hot", "--format", form, "--color", "always"])
         assert "\033" not in capsys.readouterr().out

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 from seam import run, save
 
 from dgxcheck.output.plain import visible
@@ -31,7 +33,7 @@ COMMANDS = (
     ("topo", "--path", "0", "1", "--format", "json"), ("topo", "-p", "-i", "0,1"), ("topo", "-C", "-i", "0,1"),
     ("topo", "-M", "-i", "0"), ("topo", "-gnid", "-i", "0"), ("topo", "-n", "5", "-i", "0"), ("topo", "-c", "0"),
     ("topo", "-p2p", "r"), ("topo", "-p2p", "n", "--format", "json"), ("list",), ("list", "--format", "json"),
-    ("health", "-v"),
+    ("health", "-v"), ("health", "-L"), ("health", "--format", "nagios"),
 )  # fmt: skip
 
 
@@ -125,6 +127,20 @@ def test_nothing_reaches_the_terminal_that_it_would_obey(
         assert bare == plain.out
     if "json" in argv and plain.out:
         json.loads(plain.out)
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("form", ["prometheus", "junit"])
+def test_forms_with_times_are_read_whatever_they_hold(
+    form: str, everywhere: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = run(capsys, "health", "--format", form, "--from", box(tmp_path, EVIL, everywhere))
+    assert done.code in (2, 3)
+    assert not HIDDEN.findall(done.out)
+    if form == "junit":
+        assert ElementTree.fromstring(done.out).tag == "testsuites"
+    else:
+        assert [*text_string_to_metric_families(done.out)]
 
 
 @pytest.mark.parametrize("everywhere", [False, True])

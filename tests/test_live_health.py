@@ -57,3 +57,17 @@ def test_a_crash_is_said_and_nothing_passes_for_it(served: Served, standin: Any)
     found = statuses(ran)
     assert found["driver.responsive", None] == "fail"
     assert {status for (check, _), status in found.items() if check.startswith(("ecc", "clock"))} == {"skip"}
+
+
+def test_the_letters_that_only_tell_work_on_the_machine_itself(served: Served, standin: Any, tmp_path: Any) -> None:
+    box = served("dgx-1-v100", 3)
+    given = box.environment(standin, "")
+    due = box.live(given, "list")
+    told = box.live(given, "health", "-L")
+    assert (told.code, told.out, told.err) == (due.code, due.out, due.err)
+    judged = box.live(given, "health", "-d", str(tmp_path / "debug"))
+    assert judged.out.startswith("Verdict: pass")
+    text = (tmp_path / "debug").read_text(encoding="utf-8")
+    assert '"source": "live"' in text
+    assert f'"asked": "nvml nvmlDeviceGetPersistenceMode {gpu_bdfs(box.lines)[1]}", "answer": ' in text
+    assert '"asked": "text /sys/bus/pci/devices/' in text

@@ -19,6 +19,8 @@ from dgxcheck.source.library import shipped
 ROOT = Path(__file__).parent.parent
 DATA = f"dgxcheck-{__version__}.data/data/share"
 SOURCES = ("dgxcheck", "probes")
+APART = ("dgxcheck/completions/", "dgxcheck/integrations/")
+"""Installed under share/, not as part of the package."""
 
 
 def ran(words: list[str], cwd: Path) -> str:
@@ -55,7 +57,7 @@ def tracked(folder: str, pattern: str = "**/*") -> set[str]:
 
 
 def test_the_wheel_holds_every_module_and_data_file(inside: set[str]) -> None:
-    code = {name for folder in SOURCES for name in tracked(folder) if "/completions/" not in name}
+    code = {name for folder in SOURCES for name in tracked(folder) if not name.startswith(APART)}
     assert code <= inside
     assert "dgxcheck/py.typed" in inside
     assert {
@@ -69,11 +71,13 @@ def test_the_wheel_holds_every_recording(inside: set[str]) -> None:
     assert {name for name in inside if name.startswith("dgxcheck/fixtures/")} == recordings
 
 
-def test_the_wheel_holds_man_pages_and_completions(inside: set[str]) -> None:
+def test_the_wheel_holds_man_pages_completions_and_samples(inside: set[str]) -> None:
     pages = {f"{DATA}/man/man{name[-1]}/{Path(name).name}" for name in tracked("man")}
     assert pages
     assert {name for name in inside if name.startswith(f"{DATA}/man/")} == pages
-    assert {name for name in inside if name.startswith(DATA)} - pages == {
+    samples = {f"{DATA}/dgxcheck/{Path(name).name}" for name in tracked("dgxcheck/integrations")}
+    assert samples
+    assert {name for name in inside if name.startswith(DATA)} - pages - samples == {
         f"{DATA}/bash-completion/completions/dgxcheck",
         f"{DATA}/zsh/site-functions/_dgxcheck",
         f"{DATA}/fish/vendor_completions.d/dgxcheck.fish",
@@ -83,7 +87,9 @@ def test_the_wheel_holds_man_pages_and_completions(inside: set[str]) -> None:
 def test_the_wheel_holds_nothing_else(inside: set[str]) -> None:
     tops = {name.partition("/")[0] for name in inside}
     assert tops == {*SOURCES, f"dgxcheck-{__version__}.data", f"dgxcheck-{__version__}.dist-info"}
-    assert not {name for name in inside if "reconstruct" in name or "test" in name or name.endswith(".pyc")}
+    of_the_alerts = f"{DATA}/dgxcheck/dgxcheck-alerts.test.yml"
+    others = inside - {of_the_alerts}
+    assert not {name for name in others if "reconstruct" in name or "test" in name or name.endswith(".pyc")}
 
 
 def test_the_sdist_holds_what_the_project_is_made_of(built: Path) -> None:
@@ -109,3 +115,4 @@ def test_the_wheel_runs_from_an_empty_environment(
     assert ran([command, "schema", "topo"], tmp_path).startswith("{")
     assert (home / "share/man/man1/dgxcheck-topo.1").is_file()
     assert (home / "share/bash-completion/completions/dgxcheck").is_file()
+    assert os.access(home / "share/dgxcheck/slurm-healthcheck.sh", os.X_OK)

@@ -40,6 +40,16 @@ def test_a_file_is_replaced_whole(tmp_path: Path, umask: int) -> None:
     assert os.listdir(tmp_path) == ["box.json"]
 
 
+def test_a_mode_that_is_meant_exactly_is_no_matter_of_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "box.prom"
+    before = os.umask(0o077)
+    try:
+        replace_file(str(path), "1", 0o644, exactly=True)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    finally:
+        os.umask(before)
+
+
 @pytest.mark.parametrize("at", ["fsync", "rename"])
 def test_a_kill_while_saving_leaves_the_old_file(tmp_path: Path, at: str) -> None:
     path = tmp_path / "box.json"

@@ -86,7 +86,10 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
 
             text = painted(text)
         try:
-            replace_file(output, text, 0o666)
+            if form == "prometheus":  # node_exporter reads it as a user of its own, and the umask of root may be 077
+                replace_file(output, text, 0o644, exactly=True)
+            else:
+                replace_file(output, text, 0o666)
         except OSError as error:
             raise BadInput(f"{output}: cannot be written: {error.strerror}") from None
         return

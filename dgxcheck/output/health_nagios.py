@@ -1,14 +1,18 @@
 """Findings as a Nagios plug-in prints them: one line, performance data, long text.
 
+Performance data are ``'label'=value;warn;critical;least``, the two in Nagios' range syntax.
+
 https://nagios-plugins.org/doc/guidelines.html
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.checks.run import counts
+from dgxcheck.output.health_measured import measurements, plain, ranges
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.plain import lines, visible
 
@@ -16,6 +20,9 @@ _WORDS = {Status.PASS: "OK", Status.WARN: "WARNING", Status.FAIL: "CRITICAL", St
 _RANGES = {Status.WARN: "0;", Status.FAIL: ";0"}
 """``warn;critical``: more than none is too many."""
 _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
+_BARRED = re.compile(r"['=|\s]|[^ -~]")
+"""What a label cannot hold."""
+_BARE = re.compile(r"[\w.@:/-]+")
 FIRST_LINE = 80
 """Bytes of the first line that pagers and lists show."""
 
@@ -24,8 +31,24 @@ def render(report: Report) -> str:
     """The verdict and the worst findings in one line of at most 80 bytes before the performance data."""
     bad = sorted((each for each in report.findings if each.status in _TOLD), key=lambda each: _TOLD.index(each.status))
     seen = counts(report.findings)
-    performance = " ".join(f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
+    counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
+    performance = " ".join((*counted, *_measured(report)))
     return lines([f"{_first(report.verdict, bad, seen[Status.PASS])} | {performance}", *map(_line, bad)])
+
+
+def _measured(report: Report) -> Iterator[str]:
+    """What was measured, in the units of the checks, with the numbers that they compared with."""
+    for quantity, finding, value in measurements(report.findings):
+        warn, critical = ranges(quantity, finding, report.settings)
+        yield f"{_label(finding, quantity.label)}={plain(value)};{warn};{critical};0"
+
+
+def _label(finding: Finding, quantity: str) -> str:
+    """Quoted only where it has to be: some readers keep the quotes."""
+    subject = finding.subject
+    named = (subject.name if subject.kind != "host" else "", subject.part, subject.peer.name if subject.peer else "")
+    label = _BARRED.sub("_", "_".join(filter(None, (*named, quantity))))
+    return label if _BARE.fullmatch(label) else f"'{label}'"
 
 
 def _first(verdict: Status, bad: Sequence[Finding], passed: int) -> str:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from itertools import count
 
 from dgxcheck import __version__
 from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.checks.run import EXIT_CODES, counts
+from dgxcheck.output.health_measured import measurements
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.plain import lines, visible
 
@@ -32,6 +34,7 @@ def render(report: Report) -> str:
             *_score(report),
             *_metric("findings", "Findings by status.", by_status),
             *_metric("check_status", "0 pass, 1 warn, 2 fail, 3 unknown, 4 skip.", map(_status, report.findings)),
+            *_measured(report.findings),
         ]
     )
 
@@ -50,21 +53,43 @@ def _score(report: Report) -> list[str]:
 
 
 def _status(finding: Finding) -> Sample:
+    return {"check": finding.id, **_subject(finding)}, CODES[finding.status]
+
+
+def _measured(findings: Iterable[Finding]) -> list[str]:
+    """What was measured, a metric per quantity; a finding that measured nothing has no sample there."""
+    found: dict[tuple[str, str], list[Sample]] = {}
+    for quantity, finding, value in measurements(findings):
+        metric = found.setdefault((quantity.metric, quantity.text), [])
+        metric.append((_subject(finding), value * quantity.factor))
+    return [line for (name, text), samples in found.items() for line in _metric(name, text, samples)]
+
+
+def _subject(finding: Finding) -> dict[str, str]:
     """``gpu`` is empty for what is no GPU, ``peer`` for what is no pair; ``device`` names any other part."""
     subject, peer = finding.subject, finding.subject.peer
-    labels = {
-        "check": finding.id,
+    return {
         "gpu": subject.name if subject.kind == "gpu" else "",
         "pci_bus_id": subject.bdf or "",
         "peer": peer.name if peer else "",
         "device": "/".join(filter(None, (subject.name if subject.kind not in ("gpu", "host") else "", subject.part))),
     }
-    return labels, CODES[finding.status]
 
 
 def _metric(name: str, text: str, samples: Iterable[Sample]) -> list[str]:
-    head = [f"# HELP dgxcheck_{name} {text}", f"# TYPE dgxcheck_{name} gauge"]
-    return [*head, *(f"dgxcheck_{name}{_labels(labels)} {value!r}" for labels, value in samples)]
+    """HELP, TYPE and the series of one metric; one bad series makes a reader drop the whole file, so none repeats."""
+    kind = "counter" if name.endswith("_total") else "gauge"
+    series: dict[str, int | float] = {}
+    for labels, value in samples:
+        # names that differ only in what is not shown
+        again = next(n for n in count(1) if _labels(_numbered(labels, n)) not in series)
+        series[_labels(_numbered(labels, again))] = value
+    head = [f"# HELP dgxcheck_{name} {text}", f"# TYPE dgxcheck_{name} {kind}"]
+    return [*head, *(f"dgxcheck_{name}{labels} {value!r}" for labels, value in series.items())]
+
+
+def _numbered(labels: Mapping[str, str], number: int) -> Mapping[str, str]:
+    return labels if number == 1 else {**labels, "device": f"{labels.get('device', '')}#{number}"}
 
 
 def _labels(labels: Mapping[str, str]) -> str:

@@ -10,8 +10,10 @@ from dgxcheck.frozen import Record
 from dgxcheck.profiles.model import Choice
 from dgxcheck.reading import Missing
 from dgxcheck.score.expectation import Score
+from dgxcheck.settings import Settings
 from dgxcheck.source.protocol import Origin
 
+DEFAULTS = Settings()
 Level = Literal["quick", "default", "extended"]
 """How much was asked for: state once; growth of counters and the kernel log too; all there is."""
 
@@ -27,9 +29,13 @@ class Report(Record):
     """``host``, the name, and ``boot_id``."""
     seconds: float
     """How long asking and judging took."""
-    level: Level
-    choice: Choice | None
-    """The reference machine."""
-    score: Score | None
     verbose: bool
     """Are findings that passed or skipped wanted too, where a format leaves them out?"""
+    level: Level = "default"
+    choice: Choice | None = None
+    """The reference machine."""
+    score: Score | None = None
+    fail_on: str = "warn"
+    """The mildest verdict that the exit code tells."""
+    settings: Settings = DEFAULTS
+    """What the findings were judged by."""

@@ -44,8 +44,10 @@ def check_place(path: str) -> None:
         raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
-def replace_file(path: str, text: str, mode: int) -> None:
+def replace_file(path: str, text: str, mode: int, exactly: bool = False) -> None:
     """Write beside, fsync, rename: a reader sees the old file or the whole new one.
+
+    ``mode`` is what the umask leaves of it, or all of it where it is meant ``exactly``.
 
     What is no regular file (``/dev/stdout``, a FIFO) is written to and stays; a symbolic link stays too, and the file
     that it names is replaced or made.
@@ -59,6 +61,8 @@ def replace_file(path: str, text: str, mode: int) -> None:
         with os.fdopen(fd, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
+            if exactly:
+                os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         os.rename(temporary, place)
     except BaseException:

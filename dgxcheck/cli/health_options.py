@@ -1,0 +1,111 @@
+"""The options of ``dgxcheck health``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from dgxcheck import __version__
+from dgxcheck.checks.finding import Status
+from dgxcheck.cli.options import F, reading, seconds, writing
+from dgxcheck.frozen import Record
+from dgxcheck.profiles import library
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+WINDOW = 10.0
+"""Seconds between two readings where no earlier run gives one."""
+FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Status.UNKNOWN, Status.FAIL),
+           "fail": (Status.FAIL,)}  # fmt: skip
+"""Verdicts that the exit code tells, by ``--fail-on``."""
+FORMATS = ("text", "json", "prometheus", "nagios", "junit")
+
+
+class Asked(Record):
+    """The command line, by the names of the options below."""
+
+    gpus: tuple[str, ...]
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
+    require: tuple[str, ...]
+    explain: str | None
+    quick: bool
+    extended: bool
+    window: float | None
+    state: str | None
+    profile: str
+    kernel_log: str | None
+    config: str | None
+    verbose: bool
+    listed: bool
+    detailed: bool
+    log_file: str | None
+    debug: str | None
+    fail_on: str
+    form: str
+    spec: str | None
+    deadline: float
+    output: str | None
+    color: str
+
+
+def _ids(*names: str, text: str) -> Callable[[F], F]:
+    return click.option(*names, multiple=True, metavar="ID[,ID]", help=text)
+
+
+def _profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    names = (*library.names(), "auto", "none")
+    return [
+        *(CompletionItem(name) for name in names if name.startswith(incomplete)),
+        CompletionItem(incomplete, "file"),
+    ]
+
+
+OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
+    _ids("-i", "--id", "gpus", text="Only these GPUs: index, bus id or UUID; may be repeated."),
+    _ids("--only", text="Only these checks: by id (ecc.mode) or subject (ecc)."),
+    _ids("--skip", text="All but these checks."),
+    _ids("--require", text="Checks that must be judged: one that skips is unknown."),
+    click.option("--explain", metavar="ID",
+                 help="Print rule, numbers, source and remedy of a check, or how the score comes about (score)."),
+    click.option("-q", "--quick", is_flag=True, help="State alone: no growth of counters, no kernel log."),
+    click.option("-e", "--extended", is_flag=True,
+                 help=f"All there is; where no earlier run was, counters are read again after {WINDOW:g} s."),
+    click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS", callback=seconds,
+                 help="Read the counters again after this time and judge their growth, not that since an earlier run."),
+    click.option("--state", type=click.Path(), metavar="FILE",
+                 help="Counters of an earlier run, kept here; by default in the state directory."),
+    click.option("--profile", default="auto", show_default=True, metavar="NAME", shell_complete=_profiles,
+                 help="The reference machine: a name of dgxcheck profiles, a .toml file, auto or none."),
+    click.option("--kernel-log", type=click.Path(), metavar="FILE",
+                 help="Judge a saved dmesg, journalctl -k or /dev/kmsg in place of the source's kernel log."),
+    click.option("-c", "--config", metavar="FILE", type=click.Path(),
+                 help="The site's thresholds, severities, cabled ports and pinned versions, in TOML. If not given:"
+                      " $DGXCHECK_CONFIG, else /etc/dgxcheck/config.toml."),
+    click.option("-v", "--verbose", is_flag=True, help="Every finding, those that passed and those that skipped too."),
+    click.option("-L", "--list-gpus", "listed", is_flag=True,
+                 help="List all GPUs, as dgxcheck list does; judge nothing."),
+    click.option("-H", "--detailed-help", "detailed", is_flag=True, help="Print usage and the rule of every check."),
+    click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s"),
+    click.option("-l", "--log-file", "log_file", type=click.Path(), metavar="FILE",
+                 help="As -o: nvidia-healthmon's name."),
+    click.option("-d", "--debug-log", "debug", type=click.Path(), metavar="FILE",
+                 help="Add every question that was asked, with its answer, to FILE."),
+    click.option("--fail-on", type=click.Choice([*FAILING]), default="warn", show_default=True,
+                 help="The mildest verdict that the exit code tells; unknown stands between warn and fail."),
+    click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True),
+    reading,
+    writing,
+)  # fmt: skip
+
+
+def options(command: Callable[..., int]) -> Callable[..., int]:
+    """All of them, in the order of the help."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
