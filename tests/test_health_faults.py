@@ -17,14 +17,35 @@ BOXES = [name for name, _ in shipped() if name not in FAULTS]
 BAD = ("warn", "fail", "unknown")
 EXIT_CODE = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3}
 NOT_BEFORE_AMPERE = {"ecc.row-remap", "gpu.reset-required"}
+NO_PROFILE = {"nvlink.state", "nvlink.graph", "topology.profile", "network.hca-count", "network.hca-placement"}
+"""Until a profile is chosen: then out of the sets below, but for what stands there as well."""
+NO_GROWTH = {"pcie.replay", "pcie.aer", "nvlink.errors", "network.port-errors"}
+"""Until counters are read twice, likewise."""
+NO_FIRMWARE = {"network.firmware"}  # in no published dump
+NO_HCA = {"network.hca-placement", "network.firmware", "network.port-state", "network.port-rate", "network.port-errors"}
+NO_NVLINK = {"nvlink.state", "nvlink.graph", "nvlink.symmetry", "nvlink.errors"}
 SKIPPED = {
-    "dgx-1-p100": NOT_BEFORE_AMPERE,
-    "dgx-1-v100": NOT_BEFORE_AMPERE,
-    "dgx-a100": {"ecc.retired-pages", "ecc.retirement-pending"},
+    "dgx-1-p100": NOT_BEFORE_AMPERE | NO_PROFILE | NO_GROWTH | NO_FIRMWARE,
+    "dgx-1-v100": NOT_BEFORE_AMPERE | NO_PROFILE | NO_GROWTH | NO_FIRMWARE,
+    "dgx-a100": {"ecc.retired-pages", "ecc.retirement-pending"}
+    | NO_PROFILE
+    | NO_GROWTH
+    | NO_FIRMWARE
+    | {"nvlink.graph", "nvlink.symmetry"},  # through NVSwitches
     "dgx-station-v100": NOT_BEFORE_AMPERE
+    | NO_PROFILE
+    | NO_GROWTH
+    | NO_HCA
+    | {"topology.numa"}  # one node
+    | {"pcie.replay"}  # no dump of such a board shows it, nor the next
     | {"ecc.aggregate", "ecc.retired-pages", "ecc.retirement-pending"}  # no dump of such a board shows these
     | {"clock.throttle", "power.limit", "thermal.temperature"},
-    "k80-x8": NOT_BEFORE_AMPERE,
+    "k80-x8": NOT_BEFORE_AMPERE
+    | NO_PROFILE
+    | NO_GROWTH
+    | NO_FIRMWARE
+    | NO_NVLINK
+    | {"pcie.generation"},  # idle at gen1
 }
 """What a healthy box cannot be judged by; all else must pass, on every GPU."""
 

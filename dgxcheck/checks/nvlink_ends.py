@@ -70,7 +70,7 @@ def compared(box: Box, ends: Mapping[str, End], reference: Reference) -> Compare
     gpus = [gpu for gpu in linked(box, ends) if up(ends[gpu.bdf or ""])]
     rows = [[max(seen(ends, a, b)) if a is not b else 0 for b in gpus] for a in gpus]
     due = reference.rows()
-    labels = fewest_differences(rows, due, MOST)
+    labels = fewest_differences(rows, due, _most(box, len(gpus), reference))
     if labels is None:
         return None
     places = list(combinations(range(len(gpus)), 2))
@@ -78,6 +78,14 @@ def compared(box: Box, ends: Mapping[str, End], reference: Reference) -> Compare
     wanted = {(gpus[i], gpus[j]): due[labels[i]][labels[j]] for i, j in places}
     joined = [pair for pair in has if has[pair] or wanted[pair]]
     return Compared(has={pair: has[pair] for pair in joined}, due={pair: wanted[pair] for pair in joined})
+
+
+def _most(box: Box, gpus: int, reference: Reference) -> int:
+    """A machine guessed from its GPUs may be another: with fewer of them, fewer pairs may differ."""
+    if box.choice is None or box.choice.how != "gpus":
+        return MOST
+    peers = max(sum(links > 0 for links in row) for row in reference.rows())
+    return min(MOST, gpus - 1, peers - (reference.gpus - gpus))
 
 
 def switched(ends: Mapping[str, End]) -> bool:

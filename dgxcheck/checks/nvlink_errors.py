@@ -30,11 +30,19 @@ def _errors(box: Box) -> Judged:
             continue
         old = () if isinstance(growth.old.nvlink_errors, Missing) else growth.old.nvlink_errors
         before = {row.link: row for row in old if row.bdf == gpu.bdf}
-        rows = [row for row in growth.new.nvlink_errors if row.bdf == gpu.bdf]
+        rows = [row for row in growth.new.nvlink_errors if row.bdf == gpu.bdf and row.link not in _down(box, row.bdf)]
         for row in rows:
             yield replace(subject, part=str(row.link)), _judged(box, growth, before.get(row.link), row)
         if not rows:
-            yield subject, skip("not-supported", "this GPU has no NVLink")
+            yield subject, skip("not-supported", "this GPU has no NVLink up")
+
+
+def _down(box: Box, bdf: str) -> set[int]:
+    """Positions without a link that is up, be it that none is wired: told by the other checks of NVLink."""
+    links = box.snapshot.nvlink
+    return (
+        set() if isinstance(links, Missing) else {link.link for link in links if link.bdf == bdf and link.up is False}
+    )
 
 
 def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkErrors) -> Judgement:
@@ -68,7 +76,7 @@ CHECKS = (
     Check(
         id="nvlink.errors",
         rule="Warns where replays, recoveries or CRC and ECC errors of a link grew, fails from {nvlink.recoveries} on;"
-        " each link of each GPU. The numbers since the driver was loaded are no fault.",
+        " each link of each GPU that is up. The numbers since the driver was loaded are no fault.",
         source="nvmlDeviceGetNvLinkErrorCounter; DCGM's health watch, which fails on a recovery",
         remedy="look for Xid 74; if it goes on, reseat the GPU or the bridge and run the field diagnostic",
         judge=_errors,

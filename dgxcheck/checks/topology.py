@@ -31,9 +31,10 @@ def reference(box: Box) -> Profile | Judgement:
 
 
 def wrong_gpus(box: Box, profile: Profile) -> Misplaced | None:
-    """GPUs that are elsewhere than in the reference, judged by their pairs with other GPUs."""
+    """GPUs that are elsewhere than in the reference by their pairs with other GPUs, those with HCAs where in doubt."""
     gpus = box.topology.gpus
-    return misplaced(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus)
+    hcas = [nic for nic in box.topology.devices if nic.kind == "nic" and nic.is_vf is not True]
+    return misplaced(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus, hcas)
 
 
 def without_place(device: Device) -> Judgement | None:
@@ -108,6 +109,8 @@ def _nvml(box: Box) -> Judged:
     if differing:
         message = f"NVML's common ancestor and the PCI tree differ: {', '.join(differing)}"
         yield HOST, Judgement(Status.WARN, message, len(differing), 0, "pairs", tuple(evidence))
+    elif senseless := [each for each in unseen if each.status is Status.UNKNOWN]:
+        yield HOST, senseless[0]
     elif judged:
         yield HOST, Judgement(Status.PASS, f"NVML and the PCI tree agree on {judged} pairs", 0, 0, "pairs")
     else:
