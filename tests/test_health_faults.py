@@ -92,7 +92,8 @@ def test_a_fault_hides_no_other_gpu(name: str, capsys: pytest.CaptureFixture[str
         return
     _, healthy = judged(capsys, base)
     late = {each["subject"]["bdf"] for each in document["findings"] if each["reason"] == "dependency-failed"}
-    others = {each for each in found(healthy) if each[1] not in bad | late}
+    gpus = [each for each in healthy["findings"] if each["subject"]["kind"] == "gpu" and each["peer"] is None]
+    others = {each for each in found({"findings": gpus}) if each[1] not in bad | late}
     assert len(others) > 50
     assert others - {("driver.responsive", None, "pass")} <= found(document)
 
