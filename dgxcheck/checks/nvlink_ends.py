@@ -12,7 +12,7 @@ from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import End, end
 from dgxcheck.topology.reference import ALL, Reference
-from dgxcheck.topology.relabel import fewest_differences
+from dgxcheck.topology.relabel import Rows, fewest_differences
 
 Pair = tuple[Device, Device]
 MOST = 6
@@ -70,7 +70,7 @@ def compared(box: Box, ends: Mapping[str, End], reference: Reference) -> Compare
     gpus = [gpu for gpu in linked(box, ends) if up(ends[gpu.bdf or ""])]
     rows = [[max(seen(ends, a, b)) if a is not b else 0 for b in gpus] for a in gpus]
     due = reference.rows()
-    labels = fewest_differences(rows, due, _most(box, len(gpus), reference))
+    labels = _labels(rows, due, _most(box, len(gpus), reference))
     if labels is None:
         return None
     places = list(combinations(range(len(gpus)), 2))
@@ -78,6 +78,14 @@ def compared(box: Box, ends: Mapping[str, End], reference: Reference) -> Compare
     wanted = {(gpus[i], gpus[j]): due[labels[i]][labels[j]] for i, j in places}
     joined = [pair for pair in has if has[pair] or wanted[pair]]
     return Compared(has={pair: has[pair] for pair in joined}, due={pair: wanted[pair] for pair in joined})
+
+
+def _labels(rows: Rows, due: Rows, most: int) -> tuple[int, ...] | None:
+    """Where all pairs of the reference are alike no labels are better than the box's own."""
+    if len({links for i, row in enumerate(due) for j, links in enumerate(row) if i != j}) > 1:
+        return fewest_differences(rows, due, most)
+    differing = sum(rows[i][j] != due[i][j] for i, j in combinations(range(min(len(rows), len(due))), 2))
+    return tuple(range(len(rows))) if len(rows) <= len(due) and differing <= most else None
 
 
 def _most(box: Box, gpus: int, reference: Reference) -> int:

@@ -144,10 +144,11 @@ def said(rate: IbRate) -> str:
 CHECKS = (
     Check(
         id="network.port-state",
-        rule="Warns where a port is not ACTIVE while another is, fails where the configuration names it; INIT or ARMED"
-        " on InfiniBand warns in any case: no subnet manager. Where all ports are down nothing is cabled: not judged.",
+        rule="Warns where a port is not ACTIVE, in INIT or ARMED on InfiniBand for want of a subnet manager; fails"
+        " where the configuration names it. Where all ports are down nothing is cabled, and none is judged that the"
+        " configuration does not name.",
         source="state, phys_state and link_layer of /sys/class/infiniband/*/ports/*",
-        remedy="check cable, switch port and subnet manager; a port that nobody uses: set it disabled on the switch",
+        remedy="check cable, switch port and subnet manager",
         judge=_state,
     ),
     Check(
