@@ -33,6 +33,12 @@ THRESHOLDS: Mapping[str, Threshold] = {
         20, "%", 1, 100, "dgxcheck's own: idle GPUs of one box draw within 15 % of each other"
     ),
     "ecc.retired-pages-warn": Threshold(10, "pages", 0, 64, "Azure and Meta GCM: more than 10"),
+    "pcie.replay": Threshold(1, "times", 0.1, 1000, "DCGM's rate per generation and lane as it is"),
+    "pcie.replay-fail": Threshold(80, "replays", 1, 1000000, "DCGM's diagnostic: more than 80 in a test"),
+    "pcie.bar1-small": Threshold(256, "MiB", 1, 65536, "BAR1 of boards before large BARs (K20, K40c)"),
+    "pcie.bar1-large": Threshold(16384, "MiB", 256, 1048576, "the smallest large BAR1 on record (K40m, K80)"),
+    "nvlink.recoveries": Threshold(2, "recoveries", 1, 1000, "one may be chance; DCGM fails on the first"),
+    "network.errors": Threshold(10, "an hour", 1, 1000000, "ibcheckerrors: 10 since the counters were cleared"),
     "ecc.retired-pages-fail": Threshold(60, "pages", 1, 64, "the table holds 64; DCGM fails at 63"),
     "kernel.xid-processes": Threshold(3, "processes", 2, 1000, "dgxcheck's own: one program's fault is not three's"),
     "kernel.corrected-pcie": Threshold(100, "corrected errors", 0, 100000, "dgxcheck's own: no vendor gives one"),

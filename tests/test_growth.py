@@ -138,7 +138,7 @@ def test_quick_goes_with_nothing_that_takes_time(more: list[str], capsys: pytest
 
 
 def test_the_live_machine_keeps_its_counters(served: Any, standin: Path, tmp_path: Path) -> None:
-    box = served("dgx-1-v100", 1)
+    box = served("dgx-1-v100")
     given = box.environment(standin, STATE_DIRECTORY=str(tmp_path))
     assert box.live(given, "health").code == 0
     reading = state.read(str(tmp_path / "counters.json"))

@@ -67,7 +67,7 @@ def test_the_alerts_speak_of_metrics_that_there_are(capsys: pytest.CaptureFixtur
     there = set(re.findall(r"^# TYPE (\S+)", capsys.readouterr().out, re.MULTILINE))
     assert {f"dgxcheck_{quantity.metric}" for quantity in QUANTITIES.values()} <= there
     exprs = "\n".join(re.findall(r"expr: (.*)", read(ALERTS)))
-    assert set(re.findall(r"\bdgxcheck_\w+", exprs)) - there <= {"dgxcheck_score"}  # of boxes with a reference
+    assert set(re.findall(r"\bdgxcheck_\w+", exprs)) - there == set()
 
 
 @pytest.mark.parametrize("broken", ["", "ProtectHome=", "OnBootSec="])

@@ -103,12 +103,20 @@ def per_gpu(facts: str, rule: Rule) -> Judge:
 
 def silent(box: Box, gpu: Device) -> Judgement | None:
     """Why NVML told nothing of this GPU; None where it did."""
-    nvml = box.nvml
-    if isinstance(nvml, Missing):
-        if nvml.gap is Gap.UNRECORDED:
-            return unjudged(nvml)
-        return skip("dependency-failed", f"NVML tells nothing: {nvml.where}: {nvml}")
+    nothing = untold(box)
+    if nothing is not None:
+        return nothing
     return skip("dependency-failed", "NVML does not list this GPU") if gpu.index is None else None
+
+
+def untold(box: Box) -> Judgement | None:
+    """Why NVML told nothing at all; None where it lists GPUs."""
+    nvml = box.nvml
+    if not isinstance(nvml, Missing):
+        return None
+    if nvml.gap is Gap.UNRECORDED:
+        return unjudged(nvml)
+    return skip("dependency-failed", f"NVML tells nothing: {nvml.where}: {nvml}")
 
 
 def row_of(rows: Any, bdf: str | None) -> Any:

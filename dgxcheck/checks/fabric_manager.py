@@ -64,9 +64,20 @@ def _registered(row: GpuModes) -> Judgement:
     return Judgement(Status.PASS, "registered with the fabric manager", state, "completed", evidence=evidence)
 
 
+def down(box: Box) -> bool:
+    """Are there NVSwitches, and not one NVLink that is up? Then driver.fabric tells it, and nobody else."""
+    links = box.snapshot.nvlink
+    told = [] if isinstance(links, Missing) else [link for link in links if isinstance(link.up, bool)]
+    return bool(_switches(box)) and bool(told) and not any(link.up for link in told)
+
+
+def _switches(box: Box) -> list[str]:
+    return [each.bdf for each in box.topology.functions.values() if _is_nvswitch(each.class_code, each.vendor)]
+
+
 def _before_hopper(box: Box) -> Judgement:
     """V100 and A100 behind NVSwitches tell no state; the fabric manager trains their links, so none is up before."""
-    switches = [each.bdf for each in box.topology.functions.values() if _is_nvswitch(each.class_code, each.vendor)]
+    switches = _switches(box)
     if not switches:
         return skip("not-supported", "no NVSwitch is here, and no GPU tells of a fabric")
     links = box.snapshot.nvlink

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check, per_gpu
-from dgxcheck.checks.driver import in_container
+from dgxcheck.checks.driver import bound, in_container
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.facts.gpu_memory import GpuMemory
@@ -40,15 +40,20 @@ def _count_judged(box: Box) -> Judgement:
     listed = 0 if isinstance(nvml, Missing) or isinstance(nvml.count, Missing) else nvml.count
     if isinstance(pci, Missing) and not listed:
         return unjudged(pci)
-    # an index without a handle is a GPU that gpu.lost names
-    found = max(len(box.topology.gpus), listed)
+    # an index without a handle is a GPU that gpu.lost names; one that no driver took is as good as none
+    there = [
+        gpu for gpu in box.topology.gpus if isinstance(nvml, Missing) or gpu.index is not None or bound(gpu) is not None
+    ]
+    found = max(len(there), listed)
+    idle = [str(gpu.bdf) for gpu in box.topology.gpus if gpu not in there]
     seen: list[Json] = [gpu.bdf for gpu in box.topology.gpus]
     evidence = (
         Evidence("/sys/bus/pci/devices", seen),
         Evidence("nvmlDeviceGetCount", listed if not isinstance(nvml, Missing) else nvml.reason),
     )
     status = Status.FAIL if found < due.value else Status.PASS
-    message = f"GPUs found: {found}, a {choice.profile.title} has {due.value}"
+    untaken = f"; no driver took {', '.join(idle)}" if idle else ""
+    message = f"GPUs found: {found}, a {choice.profile.title} has {due.value}{untaken}"
     return Judgement(status, message, found, due.value, "GPUs", evidence)
 
 

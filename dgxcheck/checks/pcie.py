@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.check import Box, Check
+from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.reading import Missing
@@ -13,48 +13,75 @@ from dgxcheck.topology.paths import Hop, hops_above, sharers
 Judged = Iterator[tuple[Subject, Judgement]]
 
 
+def own_hop(box: Box, path: tuple[str, ...] | Missing) -> Hop | Judgement:
+    """The link that ends at a device, or why there is none to judge."""
+    hops = _hops(box, path)
+    if isinstance(hops, Missing):
+        return unjudged(hops)
+    return hops[-1] if hops else skip("not-visible", "no bridge is visible above it, as in a virtual machine")
+
+
+def bridge(bdf: str) -> Subject:
+    """A port of a root complex or switch."""
+    return Subject(kind="pci", name=bdf, bdf=bdf)
+
+
 def _width(box: Box) -> Judged:
     for gpu in box.gpus:
-        hops = _hops(box, gpu.path)
-        if isinstance(hops, Missing):
-            yield box.subject(gpu), unjudged(hops)
-        elif not hops:
-            yield box.subject(gpu), skip("not-visible", "no bridge is visible above it, as in a virtual machine")
-        else:
-            yield box.subject(gpu), _judged(box, hops[-1])
+        hop = own_hop(box, gpu.path)
+        yield box.subject(gpu), hop if isinstance(hop, Judgement) else _own(box, hop)
+
+
+def _own(box: Box, hop: Hop) -> Judgement:
+    due = box.choice.number("pcie.link_width") if box.choice else None
+    if due is None or hop.unjudged or isinstance(hop.width, Missing):
+        return _judged(box, hop, Status.WARN)
+    status = Status.FAIL if hop.width < due.value else Status.PASS
+    message = f"link {hop} runs x{hop.width}, x{due.value:g} expected, both ends can do x{hop.max_width}"
+    return Judgement(status, message, hop.width, due.value, "lanes", _evidence(box, hop))
 
 
 def _path(box: Box) -> Judged:
+    shared: dict[str, Hop] = {}
     for gpu in box.gpus:
         hops = _hops(box, gpu.path)
         if isinstance(hops, Missing):
             yield box.subject(gpu), unjudged(hops)
-            continue
-        said = [_judged(box, hop) for hop in hops[:-1] if not hop.unjudged]
-        worst = [each for each in said if each.status is Status.WARN]
-        unseen = [each for each in said if each.status is not Status.PASS]
-        fine = Judgement(Status.PASS, f"links above its own: {len(said)}, none on too few lanes")
-        none = skip("not-visible", "no link is visible above its own")
-        yield box.subject(gpu), next(iter([*worst, *unseen, fine])) if said else none
+        else:
+            shared |= {hop.device: hop for hop in hops[:-1] if not hop.unjudged}
+    for hop in shared.values():
+        yield bridge(hop.device), _judged(box, hop, _severity(box, hop))
+    if not shared:
+        yield HOST, skip("not-visible", "no link is visible above those of the GPUs themselves")
+
+
+def _severity(box: Box, hop: Hop) -> Status:
+    """A link that others were wired to share is held to the profile only where it could do more than it does."""
+    due = box.choice.number("pcie.link_width") if box.choice else None
+    below = due is not None and not isinstance(hop.width, Missing) and hop.width < due.value
+    return Status.FAIL if below else Status.WARN
 
 
 def _hops(box: Box, path: tuple[str, ...] | Missing) -> tuple[Hop, ...] | Missing:
     return path if isinstance(path, Missing) else hops_above(path, box.topology.functions)
 
 
-def _judged(box: Box, hop: Hop) -> Judgement:
+def _judged(box: Box, hop: Hop, severity: Status) -> Judgement:
     narrow = hop.narrow
     if isinstance(narrow, Missing):
         return unjudged(narrow)
-    evidence = tuple(
+    names = sharers(hop, box.topology)
+    also = f", shared by {', '.join(names)}" if len(names) > 1 else ""
+    message = f"link {hop} runs x{hop.width}, both ends can do x{hop.max_width}{also}"
+    status = severity if narrow else Status.PASS
+    return Judgement(status, message, _number(hop.width), _number(hop.max_width), "lanes", _evidence(box, hop))
+
+
+def _evidence(box: Box, hop: Hop) -> tuple[Evidence, ...]:
+    return tuple(
         Evidence(f"/sys/bus/pci/devices/{bdf}/current_link_width", _width_of(box, bdf))
         for bdf in (hop.port, hop.device)
     )
-    shared = sharers(hop, box.topology)
-    also = f", shared by {', '.join(shared)}" if len(shared) > 1 else ""
-    status = Status.WARN if narrow else Status.PASS
-    message = f"link {hop} runs x{hop.width}, both ends can do x{hop.max_width}{also}"
-    return Judgement(status, message, _number(hop.width), _number(hop.max_width), "lanes", evidence)
 
 
 def _width_of(box: Box, bdf: str) -> int | str:
@@ -70,17 +97,18 @@ def _number(width: int | Missing) -> int | None:
 CHECKS = (
     Check(
         id="pcie.width",
-        rule="Warns where a GPU's own link runs on fewer lanes than both its ends have. On a K80 that is the link"
-        " to the switch on the board.",
-        source="current_link_width against max_link_width of both ends",
+        rule="Fails where a GPU's own link runs on fewer lanes than the profile says; without a profile warns where it"
+        " runs on fewer than both its ends have. On a K80 that is the link to the switch on the board.",
+        source="current_link_width against the profile's pcie.link_width, else max_link_width of both ends",
         remedy="power off and reseat the GPU, its tray or riser; then look at the slot's settings in the firmware",
         judge=_width,
     ),
     Check(
         id="pcie.path",
         rule="Warns where a link between a GPU's own and the host bridge runs on fewer lanes than both its ends have,"
-        " and names the devices that share it.",
-        source="current_link_width against max_link_width of both ends of every hop",
+        " fails where that is below the profile's width. Named at the lower end of the link, with the devices that"
+        " share it.",
+        source="current_link_width against max_link_width of both ends of every hop, and the profile's pcie.link_width",
         remedy="power off and reseat the board that carries the switch; the link is named in the finding",
         judge=_path,
     ),

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from dgxcheck import __version__
-from dgxcheck.checks.finding import Finding, Status
+from dgxcheck.checks.finding import Finding, Status, Subject
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.plain import visible
 from dgxcheck.reading import Missing
@@ -74,9 +74,14 @@ def _case(finding: Finding, fail_on: str) -> Element:
 
 def _name(finding: Finding) -> str:
     """``pcie.width GPU2 0000:0a:00.0``: the same in every run."""
-    ends = [each for each in (finding.subject, finding.subject.peer) if each is not None and each.kind != "host"]
-    named = (" ".join(filter(None, (each.name, each.bdf if each.bdf != each.name else "", each.part))) for each in ends)
-    return " ".join((finding.id, " - ".join(named))).rstrip()
+    ends = (" ".join(_words(each)) for each in (finding.subject, finding.subject.peer) if each is not None)
+    return " ".join((finding.id, " - ".join(filter(None, ends)))).rstrip()
+
+
+def _words(subject: Subject) -> Iterator[str]:
+    """Name, bus id and part; of the host the part alone."""
+    named = "" if subject.kind == "host" else subject.name
+    yield from filter(None, (named, subject.bdf if subject.bdf != subject.name else "", subject.part))
 
 
 def _told(finding: Finding) -> list[str]:

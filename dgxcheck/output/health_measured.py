@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 
-from dgxcheck.checks.finding import Finding, Judgement
+from dgxcheck.checks.finding import Finding, Judgement, Status
 from dgxcheck.frozen import Record
 from dgxcheck.settings import Settings
 
@@ -21,6 +21,12 @@ def _never(_said: Judgement, _settings: Settings) -> Ranges:
 def _below_expected(said: Judgement, _settings: Settings) -> Ranges:
     expected = number(said.expected)
     return ("" if expected is None else f"{plain(expected)}:"), ""
+
+
+def _as_found(said: Judgement, settings: Settings) -> Ranges:
+    """As severe below what is expected as it was found to be."""
+    low, _ = _below_expected(said, settings)
+    return ("", low) if said.status is Status.FAIL else (low, "")
 
 
 def _any(_said: Judgement, _settings: Settings) -> Ranges:
@@ -59,7 +65,7 @@ QUANTITIES = {
     "thermal.temperature": Quantity("gpu_temperature_celsius", "Temperature of the GPU.", "temperature", _temperature),
     "power.limit": Quantity("gpu_power_limit_watts", "Enforced power limit.", "power_limit", _below_expected),
     "pcie.width": Quantity("gpu_pcie_link_width_lanes", "Lanes that the GPU's own PCIe link runs on.", "link_width",
-                           _below_expected),
+                           _as_found),
     "ecc.volatile": Quantity("gpu_ecc_volatile_uncorrected_errors_total", "Uncorrected memory errors since the driver"
                              " was loaded.", "ecc_volatile", _any),
     "ecc.aggregate": Quantity("gpu_ecc_aggregate_uncorrected_errors_total", "Uncorrected memory errors in the GPU's"

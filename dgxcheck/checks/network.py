@@ -1,0 +1,168 @@
+"""Are all HCAs there, in their slots, with one firmware?"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from dgxcheck.checks.check import HOST, Box, Check
+from dgxcheck.checks.driver import in_container
+from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.gaps import unjudged
+from dgxcheck.checks.topology import classes, other, reference, without_place, wrong_gpus
+from dgxcheck.checks.wiring import misplaced
+from dgxcheck.facts.infiniband import IbDevice
+from dgxcheck.facts.pci import PciFunction
+from dgxcheck.reading import Gap, Missing
+from dgxcheck.topology.model import Device
+
+Judged = Iterator[tuple[Subject, Judgement]]
+MELLANOX = 0x15B3
+RECOVERY = range(0x0200, 0x0300)
+"""Device ids of adapters that wait for their firmware ("Flash Recovery" in pci.ids)."""
+_CLASS = "/sys/class/infiniband"
+
+
+def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
+    """InfiniBand and RoCE devices without virtual functions."""
+    devices = box.snapshot.infiniband
+    return devices if isinstance(devices, Missing) else tuple(each for each in devices if each.is_vf is not True)
+
+
+def subject(device: IbDevice) -> Subject:
+    """An HCA by its names."""
+    return Subject(kind="hca", name=device.name, bdf=None if isinstance(device.bdf, Missing) else device.bdf)
+
+
+def none_here(gap: Missing) -> Judgement:
+    """What stands in place of judgements about HCAs where the class directory cannot be read."""
+    return skip("not-supported", "no InfiniBand device is here") if gap.gap is Gap.ABSENT else unjudged(gap)
+
+
+def _recovering(box: Box) -> list[PciFunction]:
+    functions = box.topology.functions.values()
+    return [each for each in functions if each.vendor == MELLANOX and each.device in RECOVERY]
+
+
+def _count(box: Box) -> Judged:
+    number = box.choice.number("network.hcas") if box.choice else None
+    found = hcas(box)
+    if number is None:
+        yield HOST, skip("no-reference", "no number of HCAs is expected here")
+    elif isinstance(found, Missing) and (found.gap is not Gap.ABSENT or in_container(box)):
+        yield HOST, unjudged(found) if found.gap is not Gap.ABSENT else skip("not-visible", "hidden by a container")
+    else:
+        here = () if isinstance(found, Missing) else found
+        count = len(here) + len(_recovering(box))  # told by network.firmware
+        names = ", ".join(device.name for device in here) or "none"
+        status = Status.FAIL if count < number.value else Status.PASS
+        message = f"{count} HCAs ({names}), {number.value:g} expected"
+        yield HOST, Judgement(status, message, count, number.value, "HCAs", (Evidence(_CLASS, names),))
+
+
+def _placement(box: Box) -> Judged:
+    profile = reference(box)
+    if isinstance(profile, Judgement):
+        yield HOST, profile
+        return
+    nics = [nic for nic in box.topology.devices if nic.kind == "nic" and nic.is_vf is not True]
+    if not nics or not any(wiring.to_hcas for wiring in profile.wiring):
+        yield HOST, skip("not-supported", "no HCA is here" if nics else f"{profile.name} has no HCAs")
+        return
+    wrong = wrong_gpus(box, profile)
+    gpus = [gpu for gpu in box.topology.gpus if wrong is not None and gpu not in wrong.devices]
+    if not gpus:
+        yield HOST, skip("dependency-failed", "the GPUs are not where the profile has them")
+        return
+    found = misplaced(gpus, nics, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
+    if found is None:
+        lines = "; ".join(f"{nic.name} to the GPUs {classes(box, nic, box.topology.gpus)}" for nic in nics)
+        evidence = tuple(Evidence(f"/sys/bus/pci/devices/{nic.bdf}", _path(nic)) for nic in nics)
+        yield HOST, Judgement(Status.WARN, f"not as in {profile.title}: {lines}", evidence=evidence)
+        return
+    for nic in nics:
+        said = classes(box, nic, box.topology.gpus)
+        place = Subject(kind="hca", name=nic.name, bdf=nic.bdf)
+        evidence = (Evidence(f"/sys/bus/pci/devices/{nic.bdf}", _path(nic)),)
+        if nic in found.devices:
+            message = f"to the GPUs: {said}; not so in {profile.title}{other(found)}"
+            yield place, Judgement(Status.WARN, message, said, evidence=evidence)
+        else:
+            yield place, _unknown(nic) or Judgement(Status.PASS, f"to the GPUs: {said}", said, evidence=evidence)
+
+
+def _path(nic: Device) -> str:
+    return nic.path.reason if isinstance(nic.path, Missing) else "/".join(nic.path)
+
+
+def _unknown(nic: Device) -> Judgement | None:
+    return skip("not-visible", "it has no PCI function") if nic.bdf is None else without_place(nic)
+
+
+def _firmware(box: Box) -> Judged:
+    for function in _recovering(box):
+        where = Subject(kind="hca", name=function.bdf, bdf=function.bdf)
+        evidence = (Evidence(f"/sys/bus/pci/devices/{function.bdf}/device", f"{function.device:#06x}"),)
+        yield where, Judgement(Status.FAIL, "the adapter is in flash recovery: it has no firmware", evidence=evidence)
+    found = hcas(box)
+    if isinstance(found, Missing):
+        yield HOST, none_here(found)
+        return
+    groups: dict[str, list[IbDevice]] = defaultdict(list)
+    for device in found:
+        groups[device.board_id if isinstance(device.board_id, str) else f"of unknown board, {device.name}"].append(
+            device
+        )
+    for board, devices in groups.items():
+        seen = Counter(device.fw_ver for device in devices if isinstance(device.fw_ver, str))
+        usual = max(seen, key=lambda version: (seen[version], _numbers(version)), default="")
+        for device in devices:
+            yield subject(device), _version(board, device, usual)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """``12.28.2006`` in an order in which it comes after ``12.9.0``."""
+    return tuple(int(part) for part in version.split(".") if part.isdecimal() and len(part) < 10)
+
+
+def _version(board: str, device: IbDevice, usual: str) -> Judgement:
+    for fact in (device.fw_ver, device.board_id):
+        if isinstance(fact, Missing):
+            return unjudged(fact)
+    evidence = (
+        Evidence(f"{_CLASS}/{device.name}/fw_ver", str(device.fw_ver)),
+        Evidence(f"{_CLASS}/{device.name}/board_id", board),
+    )
+    if device.fw_ver == usual:
+        return Judgement(Status.PASS, f"firmware {usual}", usual, usual, evidence=evidence)
+    message = f"firmware {device.fw_ver}, other HCAs of board {board} run {usual}"
+    return Judgement(Status.WARN, message, str(device.fw_ver), usual, evidence=evidence)
+
+
+CHECKS = (
+    Check(
+        id="network.hca-count",
+        rule="Fails where fewer HCAs are there than the profile says; virtual functions do not count, and one in flash"
+        " recovery counts as there.",
+        source="/sys/class/infiniband against the profile's network.hcas",
+        remedy="look for the adapter with lspci -d 15b3: and in the kernel log; load its driver, or reseat it",
+        judge=_count,
+    ),
+    Check(
+        id="network.hca-placement",
+        rule="Warns where GPUs have more HCAs at a PCI class than in the reference machine, at the fewest HCAs that"
+        " explain it, or at the host where more than three would have to; one that is gone is no wrong place. GPUs in a"
+        " wrong place are told by topology.profile.",
+        source="the profile's wiring; PCI classes from the paths under /sys/devices",
+        remedy="move the adapter to the slot behind the switch of its GPUs",
+        judge=_placement,
+    ),
+    Check(
+        id="network.firmware",
+        rule="Warns on an HCA whose firmware differs from that of most others of its board_id, the newer where none"
+        " has a majority; fails on an adapter in flash recovery (PCI device 15b3:02xx).",
+        source="fw_ver and board_id of /sys/class/infiniband; pci.ids",
+        remedy="burn the firmware that the others run and reset the adapter",
+        judge=_firmware,
+    ),
+)

@@ -1,0 +1,124 @@
+"""Boxes with their reference machine, set up by hand, and with the growth of their counters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dgxcheck.checks.catalogue import CHECKS, PROBES
+from dgxcheck.checks.check import DEFAULTS, NO_GROWTH, Box, Growth
+from dgxcheck.checks.finding import Finding, Judgement
+from dgxcheck.checks.run import run
+from dgxcheck.profiles.model import Board, Choice, How, Number, Profile, Wiring
+from dgxcheck.reading import Missing
+from dgxcheck.settings import Settings
+from dgxcheck.source.library import open_source
+from dgxcheck.survey import COUNTERS, survey
+from dgxcheck.topology.build import build
+from dgxcheck.topology.model import PciClass
+
+Pairs = dict[PciClass, int]
+MINE = ("pcie", "nvlink", "p2p", "topology", "network")
+BOARDS: Mapping[str, Board] = {
+    id_: Board(id=id_, name=id_, numbers={"bar1": Number(bar1, "test"), "link_gen": Number(gen, "test")})
+    for id_, bar1, gen in (
+        ("10de:15f9", 16384, 3),
+        ("10de:1db1", 16384, 3),
+        ("10de:1db7", 32768, 3),
+        ("10de:102d", 16384, 3),
+        ("10de:20b0", 65536, 4),
+    )
+}
+
+
+def profile(name: str, numbers: dict[str, int], graph: str, *wiring: tuple[int, Pairs, Pairs]) -> Profile:
+    return Profile(
+        name=name,
+        title=name,
+        products=(),
+        boards=(),
+        numbers={key: Number(value, "test") for key, value in numbers.items()},
+        nvlink_graph=graph,
+        wiring=tuple(Wiring(gpus=gpus, to_gpus=to_gpus, to_hcas=to_hcas) for gpus, to_gpus, to_hcas in wiring),
+        wiring_source="test",
+    )
+
+
+def _numbers(gpus: int, links: int, hcas: int, rate: int = 100, gen: int = 3) -> dict[str, int]:
+    return {
+        "gpu.count": gpus, "pcie.link_width": 16, "pcie.link_gen": gen, "nvlink.links": links, "network.hcas": hcas,
+        "network.rate": rate,
+    }  # fmt: skip
+
+
+DGX_1: tuple[int, Pairs, Pairs] = (8, {"PIX": 1, "PHB": 2, "SOC": 4}, {"PIX": 1, "PHB": 1, "SOC": 2})
+PROFILES = {
+    "dgx-1-p100": profile("dgx-1-p100", _numbers(8, 4, 4), "dgx-1-p100", DGX_1),
+    "dgx-1-v100": profile("dgx-1-v100", _numbers(8, 6, 4), "dgx-1-v100", DGX_1),
+    "dgx-station-v100": profile(
+        "dgx-station-v100", _numbers(4, 4, 0), "dgx-station-v100", (4, {"PIX": 1, "PHB": 2}, {})
+    ),
+    "k80-x8": profile(
+        "k80-x8",
+        {"gpu.count": 8, "pcie.link_width": 16, "pcie.link_gen": 3, "network.hcas": 1, "network.rate": 100},
+        "",
+        (4, {"PIX": 1, "PXB": 2, "SOC": 4}, {"PHB": 1}),
+        (4, {"PIX": 1, "PHB": 2, "SOC": 4}, {"SOC": 1}),
+    ),
+    "dgx-a100": profile(
+        "dgx-a100", _numbers(8, 12, 12, 200, 4), "dgx-a100", (8, {"PXB": 1, "SOC": 6}, {"PXB": 2, "SOC": 10})
+    ),
+}
+
+
+def box(
+    spec: str,
+    reference: str | Profile = "",
+    how: How = "named",
+    settings: Settings = DEFAULTS,
+    seconds: float | None = None,
+) -> Box:
+    """The box with its counters at two times where it has a ``later``; ``seconds`` in place of the recorded time."""
+    source = open_source(spec)
+    facts = survey(source, PROBES)
+    topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
+    later = source.later(60)
+    growth: Growth | Judgement = NO_GROWTH
+    if not isinstance(later, Missing):
+        old, new = survey(source, COUNTERS), survey(later, COUNTERS)
+        growth = Growth(old=old, new=new, seconds=later.at_s if seconds is None else seconds, how="within 60 s")
+    chosen = PROFILES[reference] if isinstance(reference, str) and reference else reference
+    return Box(
+        snapshot=facts,
+        topology=topology,
+        gpus=topology.gpus,
+        settings=settings,
+        choice=Choice(profile=chosen, how=how) if isinstance(chosen, Profile) else None,
+        boards=BOARDS if chosen else {},
+        growth=growth,
+    )
+
+
+def findings(of: Box, *subjects: str) -> tuple[Finding, ...]:
+    """What the checks of these subjects, or of these ids, say."""
+    wanted = [check for check in CHECKS if check.id in subjects or check.id.partition(".")[0] in (subjects or MINE)]
+    return run(of, wanted)
+
+
+def said(of: Box, check: str, name: str = "") -> list[str]:
+    """Status and reason of a check's findings, of those about ``name`` (a bdf or a name; a pair as ``a b``)."""
+    told = []
+    for finding in findings(of, check):
+        subject, peer = finding.subject, finding.subject.peer
+        names = {subject.name, subject.bdf, f"{subject.bdf} {peer.bdf if peer else subject.part}".rstrip()}
+        if not name or name in names:
+            told.append(" ".join([finding.status.value, finding.judgement.reason]).rstrip())
+    return told
+
+
+def bad(of: Box, *subjects: str) -> set[tuple[str, str | None, str]]:
+    """Warnings, failures and what is not known, as ``expect`` in an overlay has them."""
+    return {
+        (each.id, each.subject.bdf, each.status.value)
+        for each in findings(of, *subjects)
+        if each.status.value in ("warn", "fail", "unknown")
+    }

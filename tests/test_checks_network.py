@@ -1,0 +1,183 @@
+"""HCAs and their ports: counts, states, rates, errors and firmware."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fabric_box import PROFILES, bad, box, said
+from test_checks_pcie import grown
+from test_health_checks import changed
+
+from dgxcheck.reading import Json
+from dgxcheck.settings import Settings
+
+V100 = PROFILES["dgx-1-v100"]
+HCA = "0000:0c:00.0"
+DEVICE = "/sys/class/infiniband/mlx5_{}"
+PORT = f"text {DEVICE}/ports/1/{{}}"
+CONTAINER: dict[str, Json] = {"text /.dockerenv": ""}
+NO_CLASS: dict[str, Json] = {"names /sys/class/infiniband": {"missing": "absent"}}
+VF = f"link /sys/bus/pci/devices/{HCA}/physfn"
+WANTED = Settings(ports=("mlx5_1/1",), path="site.toml")
+
+
+def port(number: int, **files: str) -> dict[str, Json]:
+    return {PORT.format(number, name): f"{text}\n" for name, text in files.items()}
+
+
+def every(**files: str) -> dict[str, Json]:
+    return {key: value for number in range(4) for key, value in port(number, **files).items()}
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        ({}, "pass"),
+        ({"names /sys/class/infiniband": ["mlx5_0", "mlx5_1", "mlx5_2"]}, "fail"),
+        ({VF: "../0000:0c:00.1"}, "fail"),  # a virtual function does not count
+        (NO_CLASS, "fail"),
+        (NO_CLASS | CONTAINER, "skip not-visible"),
+        ({"names /sys/class/infiniband": {"missing": "denied"}}, "skip no-permission"),
+    ],
+)
+def test_count(facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, facts), V100), "network.hca-count") == [due]
+    assert said(box(changed(tmp_path, facts)), "network.hca-count") == ["skip no-reference"]
+    assert said(box(changed(tmp_path, facts), V100, "gpus"), "network.hca-count") == ["skip no-reference"]
+
+
+def test_an_adapter_in_flash_recovery_is_told_once(tmp_path: Path) -> None:
+    facts: dict[str, Json] = {
+        f"text /sys/bus/pci/devices/{HCA}/device": "0x0209\n",
+        "names /sys/class/infiniband": ["mlx5_0", "mlx5_2", "mlx5_3"],
+    }
+    assert bad(box(changed(tmp_path, facts), V100)) == {("network.firmware", HCA, "fail")}
+
+
+DOWN, INIT = "1: DOWN", "2: INIT"
+
+
+@pytest.mark.parametrize(
+    ("facts", "due", "wanted"),
+    [
+        ({}, "pass", "pass"),
+        (port(1, state=DOWN), "warn", "fail"),
+        (port(1, state=INIT), "warn", "fail"),
+        (port(1, state="3: ARMED"), "warn", "fail"),
+        (port(1, state=INIT, link_layer="Ethernet"), "warn", "fail"),
+        (every(state=DOWN), "skip not-configured", "fail"),
+        (every(state=INIT), "warn", "fail"),
+        (port(1, state="nonsense"), "unknown", "unknown"),
+        ({PORT.format(1, "state"): {"missing": "denied"}}, "skip no-permission", "skip no-permission"),
+    ],
+)
+def test_state(facts: dict[str, Json], due: str, wanted: str, tmp_path: Path) -> None:
+    spec = changed(tmp_path, facts)
+    assert said(box(spec), "network.port-state", "mlx5_1/1") == [due]
+    assert said(box(spec, settings=WANTED), "network.port-state", "mlx5_1/1") == [wanted]
+
+
+def test_a_port_that_is_not_there_fails_where_it_is_expected() -> None:
+    absent = Settings(ports=("mlx5_9/1",), path="site.toml")
+    assert said(box("dgx-1-v100", settings=absent), "network.port-state", "mlx5_9/1") == ["fail"]
+    assert said(box("dgx-station-v100"), "network.port-state") == ["skip not-supported"]
+    assert said(box("dgx-station-v100", settings=absent), "network.port-state", "mlx5_9/1") == ["fail"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "held", "alone"),
+    [
+        ({}, "pass", "pass"),
+        (port(1, rate="56 Gb/sec (4X FDR)"), "warn", "warn"),
+        (every(rate="56 Gb/sec (4X FDR)"), "warn", "pass"),
+        (every(rate="25 Gb/sec (1X EDR)"), "warn", "warn"),
+        (port(1, rate="100 Gb/sec (2X HDR)"), "pass", "pass"),  # a split cable
+        (port(1, rate="50 Gb/sec (2X EDR)"), "warn", "warn"),
+        (port(1, rate="200 Gb/sec (4X HDR)"), "pass", "pass"),
+        (port(1, state=DOWN, rate="10 Gb/sec (4X SDR)"), "skip dependency-failed", "skip dependency-failed"),
+        (port(1, rate="fast"), "unknown", "unknown"),
+        (every(link_layer="Ethernet", rate="25 Gb/sec (4X SDR)"), "pass", "pass"),
+    ],
+)
+def test_rate(facts: dict[str, Json], held: str, alone: str, tmp_path: Path) -> None:
+    spec = changed(tmp_path, facts)
+    assert said(box(spec, V100), "network.port-rate", "mlx5_1/1") == [held]
+    assert said(box(spec), "network.port-rate", "mlx5_1/1") == [alone]
+
+
+def test_second_ports_of_cards_are_compared_with_each_other() -> None:
+    assert set(said(box("dgx-a100", "dgx-a100"), "network.port-rate")) == {"pass"}
+
+
+def counters(folder: Path, later: dict[str, int], facts: dict[str, int] | None = None) -> str:
+    where = f"{DEVICE.format(1)}/ports/1/counters"
+    return grown(
+        folder,
+        {where: {"text": {name: f"{count}\n" for name, count in later.items()}}},
+        {f"text {where}/{name}": f"{count}\n" for name, count in (facts or {}).items()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("later", "seconds", "due"),
+    [
+        ({"symbol_error": 1}, 60, "warn"),
+        ({"symbol_error": 1000}, 60, "warn"),  # not seen for an hour
+        ({"symbol_error": 9}, 3600, "warn"),
+        ({"symbol_error": 10}, 3600, "fail"),
+        ({"symbol_error": 10}, 7200, "warn"),
+        ({"symbol_error": 20}, 7200, "fail"),
+        ({"link_downed": 1}, 1, "fail"),
+        ({"link_error_recovery": 1}, 60, "warn"),
+        ({"local_link_integrity_errors": 2}, 60, "warn"),
+        ({"excessive_buffer_overrun_errors": 1}, 60, "warn"),
+        ({"port_rcv_errors": 1}, 60, "warn"),
+        ({"port_xmit_wait": 100000}, 3600, "pass"),
+        ({"port_xmit_discards": 5, "VL15_dropped": 5}, 3600, "pass"),
+        ({"port_rcv_data": 99999999999}, 60, "pass"),
+    ],
+)
+def test_errors(later: dict[str, int], seconds: float, due: str, tmp_path: Path) -> None:
+    found = box(counters(tmp_path, later), seconds=seconds)
+    assert said(found, "network.port-errors", "mlx5_1/1") == [due]
+    assert said(found, "network.port-errors", "mlx5_0/1") == ["pass"]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "due"),
+    [
+        ("symbol_error", 500, 500, "pass"),
+        ("symbol_error", 500, 20, "skip no-history"),
+        ("symbol_error", 65535, 65535, "skip no-history"),  # saturated
+        ("symbol_error", 70000, 70000, "pass"),  # a wider counter
+        ("link_downed", 255, 255, "skip no-history"),
+        ("local_link_integrity_errors", 15, 15, "skip no-history"),
+        ("local_link_integrity_errors", 14, 15, "warn"),
+    ],
+)
+def test_errors_of_before(name: str, before: int, after: int, due: str, tmp_path: Path) -> None:
+    found = box(counters(tmp_path, {name: after}, {name: before}))
+    assert said(found, "network.port-errors", "mlx5_1/1") == [due]
+
+
+def firmware(*versions: str, boards: str = "AAAA") -> dict[str, Json]:
+    facts: dict[str, Json] = {}
+    for number, version in enumerate(versions):
+        facts[f"text {DEVICE.format(number)}/fw_ver"] = f"{version}\n"
+        facts[f"text {DEVICE.format(number)}/board_id"] = f"MT_{boards[number]}\n"
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        (firmware("12.28.1", "12.28.1", "12.28.1", "12.28.1"), ["pass"] * 4),
+        (firmware("12.28.1", "12.17.1", "12.28.1", "12.28.1"), ["pass", "warn", "pass", "pass"]),
+        (firmware("12.9.1", "12.9.1", "12.28.1", "12.28.1"), ["warn", "warn", "pass", "pass"]),
+        (firmware("12.28.1", "12.17.1", "12.28.1", "12.28.1", boards="ABAA"), ["pass"] * 4),
+        ({}, ["skip not-recorded"] * 4),
+    ],
+)
+def test_firmware(facts: dict[str, Json], due: list[str], tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, facts)), "network.firmware") == due

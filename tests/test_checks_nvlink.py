@@ -1,0 +1,166 @@
+"""NVLink and P2P: one fault is told once, by the check that can name it best."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from clock import SPARE
+from fabric_box import PROFILES, bad, box, said
+from test_checks_pcie import grown
+from test_health_checks import GPU2, changed
+
+from dgxcheck.frozen import replace
+from dgxcheck.profiles.model import Number, Profile
+from dgxcheck.reading import Json
+from dgxcheck.settings import Settings
+
+GPU3 = "0000:0b:00.0"
+PAIR = f"{GPU2} {GPU3}"
+STATE = "nvml nvmlDeviceGetNvLinkState {} {}"
+P2P = "nvml nvmlDeviceGetP2PStatus {} {} {}"
+DOWN: dict[str, Json] = {STATE.format(GPU2, 3): 0, STATE.format(GPU3, 3): 0}
+ALL_DOWN: dict[str, Json] = {STATE.format(GPU2, link): 0 for link in range(6)}
+NO_GRAPH = replace(PROFILES["dgx-1-v100"], nvlink_graph="")
+NO_LINKS = replace(NO_GRAPH, numbers={})
+V100 = PROFILES["dgx-1-v100"]
+
+
+def ends_at(bdf: str, base: str = "dgx-1-v100") -> dict[str, Json]:
+    """Every link of other GPUs to this one, down."""
+    return {
+        STATE.format(link.bdf, link.link): 0
+        for link in box(base).snapshot.nvlink  # type: ignore[union-attr]
+        if link.remote_bdf == bdf
+    }
+
+
+@pytest.mark.parametrize(
+    ("facts", "reference", "due"),
+    [
+        (DOWN, V100, {("nvlink.graph", GPU2, "fail")}),
+        (DOWN, None, set()),
+        (DOWN, NO_GRAPH, {("nvlink.state", GPU2, "fail"), ("nvlink.state", GPU3, "fail")}),
+        (DOWN, NO_LINKS, set()),
+        ({STATE.format(GPU3, 3): 0}, V100, {("nvlink.symmetry", GPU2, "fail")}),
+        ({STATE.format(GPU3, 3): 0}, None, {("nvlink.symmetry", GPU2, "fail")}),
+        ({STATE.format(GPU3, 3): 0}, NO_GRAPH, {("nvlink.symmetry", GPU2, "fail")}),
+        (ALL_DOWN | ends_at(GPU2), V100, {("nvlink.state", GPU2, "fail")}),
+        (ALL_DOWN | ends_at(GPU2), None, set()),
+        ({STATE.format(GPU2, 0): {"missing": "denied", "detail": "no"}}, V100, set()),
+    ],
+)
+def test_a_link_that_is_down_is_told_once(
+    facts: dict[str, Json], reference: Profile | None, due: set[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    assert bad(box(changed(tmp_path, facts), reference or ""), "nvlink", "p2p") == due
+
+
+def test_a_guessed_reference_only_warns(tmp_path: Path) -> None:
+    found = box(changed(tmp_path, DOWN), "dgx-1-v100", "gpus")
+    assert bad(found, "nvlink") == {("nvlink.graph", GPU2, "warn")}
+
+
+def test_a_gpu_that_is_gone_is_no_fault_of_links(tmp_path: Path) -> None:
+    facts = ends_at("0000:8a:00.0") | {
+        "nvml nvmlDeviceGetCount": 7,
+        "nvml nvmlDeviceGetHandleByIndex 7": {"missing": "unrecorded"},
+    }
+    for reference in (V100, NO_GRAPH):
+        assert bad(box(changed(tmp_path, facts), reference), "nvlink") == set()
+
+
+def test_links_that_cannot_be_asked_never_pass(tmp_path: Path) -> None:
+    spec = changed(tmp_path, {STATE.format(GPU2, 0): {"missing": "garbled", "detail": "NVML 999"}})
+    assert said(box(spec, V100), "nvlink.state", GPU2) == ["unknown"]
+    assert said(box(spec, V100), "nvlink.symmetry", PAIR) == ["unknown"]
+    spec = changed(tmp_path, {"nvml nvmlInit": {"missing": "absent", "detail": "NVML 12"}})
+    for check in ("nvlink.state", "nvlink.graph", "nvlink.symmetry", "nvlink.errors", "p2p.status"):
+        assert set(said(box(spec, V100), check)) == {"skip dependency-failed"}
+
+
+def test_station_links_that_are_not_wired_are_down_rightly() -> None:
+    station = box("dgx-station-v100", "dgx-station-v100")
+    assert said(station, "nvlink.state") == ["pass"] * 4
+    assert said(box("dgx-station-v100", V100, "gpus"), "nvlink.graph") == ["skip no-reference"]
+    assert said(box("k80-x8", "k80-x8"), "nvlink.state") == ["skip not-supported"] * 8
+
+
+def test_the_graph_of_another_machine_is_told_at_the_host_and_soon() -> None:
+    begun = time.monotonic()
+    assert bad(box("dgx-1-p100", V100), "nvlink.graph") == {("nvlink.graph", None, "fail")}
+    assert time.monotonic() - begun < SPARE
+
+
+@pytest.mark.parametrize(
+    ("counters", "due"),
+    [
+        ({"0 0": 1}, "warn"),
+        ({"0 1": 1}, "warn"),
+        ({"0 1": 2}, "fail"),
+        ({"0 2": 1}, "warn"),
+        ({"0 3": 100000}, "warn"),
+        ({"0 0": 0}, "pass"),
+        ({str(f"0 {n}"): {"missing": "denied", "detail": "no"} for n in range(5)}, "skip no-permission"),
+        ({"0 0": {"missing": "garbled", "detail": "no"}, "0 1": 2}, "fail"),
+    ],
+)
+def test_errors_of_a_link(counters: dict[str, Json], due: str, tmp_path: Path) -> None:
+    spec = grown(tmp_path, {f"nvml nvmlDeviceGetNvLinkErrorCounter {GPU2}": counters})
+    assert said(box(spec), "nvlink.errors", f"{GPU2} 0") == [due]
+    assert said(box(spec), "nvlink.errors", f"{GPU2} 1") == ["pass"]
+
+
+def test_errors_that_fell_are_a_reset_and_old_ones_no_fault(tmp_path: Path) -> None:
+    key = f"nvml nvmlDeviceGetNvLinkErrorCounter {GPU2}"
+    for later, due in ((5, "skip no-history"), (7, "pass"), (8, "warn")):
+        spec = grown(tmp_path, {key: {"0 0": later}}, {f"{key} 0 0": 7})
+        assert said(box(spec), "nvlink.errors", f"{GPU2} 0") == [due]
+
+
+def test_recoveries_by_configuration(tmp_path: Path) -> None:
+    spec = grown(tmp_path, {f"nvml nvmlDeviceGetNvLinkErrorCounter {GPU2}": {"0 1": 1}})
+    strict = Settings(thresholds={"nvlink.recoveries": 1})
+    assert said(box(spec, settings=strict), "nvlink.errors", f"{GPU2} 0") == ["fail"]
+
+
+def both(status: int, ways: tuple[int, ...] = (0, 1), a: str = GPU2, b: str = GPU3) -> dict[str, Json]:
+    return {P2P.format(x, y, way): status for x, y in ((a, b), (b, a)) for way in ways}
+
+
+FAR = "0000:8a:00.0"
+
+
+@pytest.mark.parametrize(
+    ("facts", "peer", "due"),
+    [
+        ({}, GPU3, "pass"),
+        (both(1), GPU3, "fail"),
+        (both(4), GPU3, "fail"),
+        (both(2), GPU3, "skip not-supported"),
+        (both(5), GPU3, "skip not-supported"),
+        (both(6), GPU3, "skip not-supported"),
+        (both(3, (2,)), GPU3, "fail"),
+        ({P2P.format(GPU2, GPU3, 1): 3}, GPU3, "fail"),
+        ({P2P.format(GPU3, GPU2, 0): {"missing": "denied"}}, GPU3, "skip no-permission"),
+        ({}, FAR, "pass"),  # another socket: no way is right there
+        ({P2P.format(GPU2, FAR, 0): 0}, FAR, "fail"),
+    ],
+)
+def test_p2p(facts: dict[str, Json], peer: str, due: str, tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, facts)), "p2p.status", f"{GPU2} {peer}") == [due]
+
+
+def test_expected_links_may_come_from_the_profile_alone(tmp_path: Path) -> None:
+    four = replace(NO_GRAPH, numbers={"nvlink.links": Number(value=4, source="test")})
+    facts: dict[str, Json] = {STATE.format(bdf, link): 0 for bdf, link in ((GPU2, 3), (GPU3, 3), (GPU2, 4), (GPU3, 4))}
+    assert said(box(changed(tmp_path, facts), four), "nvlink.state") == ["pass"] * 8
+
+
+def test_a_graph_of_like_pairs_needs_no_search() -> None:
+    """Sixteen GPUs without NVSwitches that could be told: no pair is as in the reference, and that is known at once."""
+    sixteen = replace(V100, nvlink_graph="dgx-2")
+    begun = time.monotonic()
+    assert bad(box("dgx-1-v100", sixteen), "nvlink.graph") == {("nvlink.graph", None, "fail")}
+    assert time.monotonic() - begun < SPARE

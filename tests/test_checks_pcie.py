@@ -1,0 +1,193 @@
+"""PCIe: width, generation, BAR1, replays and AER at their thresholds, and where facts are missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fabric_box import PROFILES, box, said
+from test_health_checks import GPU2, changed
+
+from dgxcheck.frozen import replace
+from dgxcheck.profiles.model import Number
+from dgxcheck.reading import Json
+
+NVML = f"nvml nvmlDeviceGet{{}} {GPU2}"
+FILE = "text /sys/bus/pci/devices/{}/{}"
+PORT = "0000:09:08.0"
+SWITCH = "0000:08:00.0"
+GONE: Json = {"missing": "unrecorded"}
+DENIED: Json = {"missing": "denied", "detail": "no"}
+BUSY: dict[str, Json] = {
+    NVML.format("CurrPcieLinkGeneration"): 1,
+    NVML.format("CurrentClocksEventReasons"): 0,
+    NVML.format("UtilizationRates"): {"gpu": 99, "memory": 3},
+}
+PROCESS: Json = [{"pid": 7, "usedGpuMemory": 1, "gpuInstanceId": 0, "computeInstanceId": 0}]
+
+
+def speed(bdf: str, name: str, text: str) -> dict[str, Json]:
+    return {FILE.format(bdf, name): f"{text}\n"}
+
+
+def bar1(mib: int, nvml: int | None = None) -> dict[str, Json]:
+    """BAR1 of GPU2 on the bus, and by NVML."""
+    first = "0x0000000080000000 0x0000000080ffffff 0x0000000000040200\n"
+    rest = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+    window = f"0x{0x381000000000:016x} 0x{0x381000000000 + (mib << 20) - 1:016x} 0x000000000014220c\n"
+    total = (mib if nvml is None else nvml) << 20
+    return {
+        FILE.format(GPU2, "resource"): first + window + rest * 11,
+        NVML.format("BAR1MemoryInfo"): {"bar1Free": 0, "bar1Total": total, "bar1Used": total},
+    }
+
+
+@pytest.mark.parametrize(
+    ("facts", "held", "alone"),
+    [
+        (speed(GPU2, "current_link_width", "8") | speed(PORT, "current_link_width", "8"), "fail", "warn"),
+        (speed(GPU2, "current_link_width", "2") | speed(GPU2, "max_link_width", "2"), "fail", "pass"),  # POWER9
+        (speed(GPU2, "current_link_width", "8") | speed(PORT, "max_link_width", "8"), "fail", "pass"),
+        ({FILE.format(GPU2, "current_link_width"): DENIED, FILE.format(PORT, "current_link_width"): DENIED},
+         "skip no-permission", "skip no-permission"),
+    ],
+)  # fmt: skip
+def test_width_is_held_to_the_profile(facts: dict[str, Json], held: str, alone: str, tmp_path: Path) -> None:
+    spec = changed(tmp_path, facts)
+    assert said(box(spec, "dgx-1-v100"), "pcie.width", GPU2) == [held]
+    assert said(box(spec), "pcie.width", GPU2) == [alone]
+    assert said(box(spec, "dgx-1-v100", "gpus"), "pcie.width", GPU2) == [alone]
+
+
+def test_a_shared_link_is_judged_once(tmp_path: Path) -> None:
+    spec = changed(tmp_path, speed(SWITCH, "current_link_width", "8"))
+    assert said(box(spec, "dgx-1-v100"), "pcie.path") == ["pass", "fail", "pass", "pass"]
+    assert said(box(spec), "pcie.path", SWITCH) == ["warn"]
+    assert said(box("k80-x8", "k80-x8"), "pcie.path") == ["pass"] * 5
+    wired = speed(SWITCH, "current_link_width", "8") | speed("0000:00:03.0", "max_link_width", "8")
+    assert said(box(changed(tmp_path, wired), "dgx-1-v100"), "pcie.path", SWITCH) == ["pass"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        ({}, "pass"),
+        ({NVML.format("CurrPcieLinkGeneration"): 1}, "skip not-in-level"),
+        (BUSY, "warn"),
+        (BUSY | {NVML.format("CurrentClocksEventReasons"): 1}, "skip not-in-level"),
+        (BUSY | {NVML.format("PerformanceState"): 8}, "skip not-in-level"),
+        (BUSY | {NVML.format("UtilizationRates"): {"gpu": 0, "memory": 0}}, "skip not-in-level"),
+        (BUSY | {NVML.format("UtilizationRates"): {"gpu": 0, "memory": 0},
+                 NVML.format("ComputeRunningProcesses"): PROCESS}, "warn"),
+        (BUSY | {NVML.format("CurrentClocksEventReasons"): GONE}, "skip not-in-level"),
+        ({NVML.format("MaxPcieLinkGeneration"): 2}, "warn"),
+        (speed(PORT, "max_link_speed", "5.0 GT/s PCIe"), "warn"),
+        ({NVML.format("MaxPcieLinkGeneration"): DENIED, FILE.format(PORT, "max_link_speed"): GONE},
+         "skip no-permission"),
+        ({NVML.format("CurrPcieLinkGeneration"): {"missing": "garbled"}}, "unknown"),
+        ({"nvml nvmlDeviceGetHandleByIndex 2": {"missing": "lost"}}, "skip dependency-failed"),
+    ],
+)  # fmt: skip
+def test_generation(facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, facts)), "pcie.generation", GPU2) == [due]
+
+
+def test_generation_of_the_profile_goes_first(tmp_path: Path) -> None:
+    slow = changed(tmp_path, {NVML.format("MaxPcieLinkGeneration"): 2, NVML.format("CurrPcieLinkGeneration"): 2})
+    asks_less = replace(PROFILES["dgx-1-v100"], numbers={"pcie.link_gen": Number(value=2, source="test")})
+    assert said(box(slow, "dgx-1-v100"), "pcie.generation", GPU2) == ["warn"]
+    assert said(box(slow, asks_less), "pcie.generation", GPU2) == ["pass"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        (bar1(16384), "pass"),
+        (bar1(8192), "warn"),
+        (bar1(512), "warn"),
+        (bar1(256), "fail"),
+        (bar1(16384, nvml=8192), "warn"),
+        (bar1(32768), "pass"),
+        ({NVML.format("BAR1MemoryInfo"): GONE}, "pass"),
+        ({FILE.format(GPU2, "resource"): GONE}, "skip not-recorded"),
+        ({FILE.format(GPU2, "resource"): "nonsense\n"}, "unknown"),
+    ],
+)
+def test_bar1(facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, facts), "dgx-1-v100"), "pcie.bar1", GPU2) == [due]
+
+
+def test_bar1_without_a_known_model_is_compared_with_nvml_alone(tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, bar1(256))), "pcie.bar1", GPU2) == ["pass"]
+    assert said(box(changed(tmp_path, bar1(256, nvml=512))), "pcie.bar1", GPU2) == ["warn"]
+
+
+def grown(folder: Path, later: dict[str, Json], facts: dict[str, Json] | None = None) -> str:
+    path = Path(changed(folder, facts or {}))
+    document = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(document | {"later": [{"at_s": 60, "facts": later}]}), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("replays", "seconds", "due"),
+    [
+        (0, 60, "pass"),
+        (8, 60, "pass"),  # gen3 x16
+        (9, 60, "warn"),
+        (80, 60, "warn"),
+        (81, 60, "fail"),
+        (8, 1, "pass"),
+        (9, 1, "warn"),
+        (500, 30, "warn"),  # no minute yet
+        (480, 3600, "pass"),
+    ],
+)
+def test_replays(replays: int, seconds: float, due: str, tmp_path: Path) -> None:
+    spec = grown(tmp_path, {NVML.format("PcieReplayCounter"): {"": replays}})
+    assert said(box(spec, seconds=seconds), "pcie.replay", GPU2) == [due]
+
+
+@pytest.mark.parametrize(
+    ("later", "facts", "due"),
+    [
+        (3, {NVML.format("PcieReplayCounter"): 120}, "skip no-history"),
+        (120, {NVML.format("PcieReplayCounter"): 120}, "pass"),  # in a lifetime
+        (9, {NVML.format("PcieReplayCounter"): GONE}, "skip not-recorded"),
+        (9, {NVML.format("CurrPcieLinkWidth"): DENIED}, "skip no-permission"),
+    ],
+)
+def test_replays_without_history(later: int, facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    spec = grown(tmp_path, {NVML.format("PcieReplayCounter"): {"": later}}, facts)
+    assert said(box(spec), "pcie.replay", GPU2) == [due]
+
+
+def aer(kind: str, error: str, count: int, bdf: str = GPU2) -> dict[str, Json]:
+    return {f"/sys/bus/pci/devices/{bdf}": {"text": {f"aer_dev_{kind}": f"{error} {count}\nTOTAL_ERR {count}\n"}}}
+
+
+@pytest.mark.parametrize(
+    ("later", "bdf", "due"),
+    [
+        (aer("fatal", "DLP", 1), GPU2, "fail"),
+        (aer("nonfatal", "CmpltTO", 1), GPU2, "warn"),
+        (aer("correctable", "RxErr", 1), GPU2, "warn"),
+        (aer("correctable", "RxErr", 0), GPU2, "pass"),
+        (aer("correctable", "RxErr", 1, SWITCH), SWITCH, "warn"),
+        (aer("correctable", "RxErr", 1, "0000:0c:00.0"), "mlx5_1", "warn"),
+        ({f"/sys/bus/pci/devices/{GPU2}": {"text": {"aer_dev_fatal": "DLP 0\nTOTAL_ERR 2\n"}}}, GPU2, "fail"),
+    ],
+)
+def test_aer_is_told_where_it_is_counted(later: dict[str, Json], bdf: str, due: str, tmp_path: Path) -> None:
+    found = box(grown(tmp_path, later))
+    assert said(found, "pcie.aer", bdf) == [due]
+    assert [each for each in said(found, "pcie.aer") if each != "pass"] == ([due] if due != "pass" else [])
+
+
+def test_aer_before_and_without_history(tmp_path: Path) -> None:
+    was: dict[str, Json] = {FILE.format(GPU2, "aer_dev_correctable"): "RxErr 9\nTOTAL_ERR_COR 9\n"}
+    assert said(box(grown(tmp_path, aer("correctable", "RxErr", 9), was)), "pcie.aer", GPU2) == ["pass"]
+    assert said(box(grown(tmp_path, aer("correctable", "RxErr", 2), was)), "pcie.aer", GPU2) == ["skip no-history"]
+    still = replace(box("dgx-1-v100"), gpus=box("dgx-1-v100").gpus[2:3])
+    assert len(said(still, "pcie.aer")) == 4  # root port, both ports of the switch, the GPU

@@ -1,0 +1,118 @@
+"""Where GPUs and HCAs sit: what is in a wrong place, and who is to blame where it cannot be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from fabric_box import PROFILES, bad, box, findings, said
+from test_health_checks import GPU2, changed
+
+from dgxcheck.checks.wiring import Misplaced, misplaced
+from dgxcheck.frozen import replace
+from dgxcheck.profiles.model import Wiring
+from dgxcheck.reading import Json
+from dgxcheck.topology.model import Device, Topology
+
+V100 = PROFILES["dgx-1-v100"]
+NODE = "text /sys/bus/pci/devices/{}/numa_node"
+LINK = "link /sys/bus/pci/devices/{}"
+ANCESTOR = "nvml nvmlDeviceGetTopologyCommonAncestor {} {}"
+GPU3, HCA = "0000:0b:00.0", "0000:0c:00.0"
+OTHER_SWITCH = "../../../devices/pci0000:80/0000:80:03.0/0000:87:00.0/0000:88:1c.0/{}"
+ROOT_PORT = "../../../devices/pci0000:00/0000:00:01.0/{}"
+
+
+def names(found: Misplaced | None) -> tuple[list[str], list[str]] | None:
+    return None if found is None else ([one.name for one in found.devices], [one.name for one in found.likewise])
+
+
+def wrong(spec: str, devices: str) -> tuple[list[str], list[str]] | None:
+    """What ``misplaced`` says of the GPUs or the HCAs."""
+    topology: Topology = box(spec).topology
+    nics: Sequence[Device] = [each for each in topology.devices if each.kind == "nic"]
+    if devices == "gpus":
+        return names(misplaced(topology.gpus, topology.gpus, topology, V100.wiring, lambda one: one.to_gpus, nics))
+    return names(misplaced(topology.gpus, nics, topology, V100.wiring, lambda one: one.to_hcas))
+
+
+@pytest.mark.parametrize(
+    ("facts", "devices", "due"),
+    [
+        ({}, "gpus", ([], [])),
+        ({}, "hcas", ([], [])),
+        ({LINK.format(HCA): ROOT_PORT.format(HCA)}, "hcas", (["mlx5_1"], [])),
+        ({LINK.format(HCA): OTHER_SWITCH.format(HCA), NODE.format(HCA): "1\n"}, "hcas", (["mlx5_3"], ["mlx5_1"])),
+        ({LINK.format(GPU2): ROOT_PORT.format(GPU2)}, "gpus", (["GPU2"], [])),
+    ],
+)
+def test_the_fewest_that_explain_it(
+    facts: dict[str, Json], devices: str, due: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    assert wrong(changed(tmp_path, facts), devices) == due
+
+
+def test_a_gpu_on_a_wrong_switch_is_no_fault_of_hcas(tmp_path: Path) -> None:
+    spec = changed(tmp_path, {LINK.format(GPU2): ROOT_PORT.format(GPU2)})
+    assert bad(box(spec, V100), "topology.profile", "network") == {("topology.profile", None, "warn")}
+    (finding,) = findings(box(spec, V100), "topology.profile")
+    assert "GPU2" in finding.judgement.message
+    assert "GPU3" not in finding.judgement.message
+
+
+def test_a_wiring_of_another_machine_is_one_finding(tmp_path: Path) -> None:
+    other = replace(V100, wiring=(Wiring(gpus=8, to_gpus={"PIX": 7}, to_hcas={"PIX": 4}),))
+    assert bad(box("dgx-1-v100", other), "topology.profile", "network") == {("topology.profile", None, "warn")}
+    assert said(box("dgx-1-v100", other), "network.hca-placement") == ["skip dependency-failed"]
+
+
+@pytest.mark.parametrize("check", ["topology.profile", "network.hca-placement"])
+def test_no_reference(check: str) -> None:
+    assert said(box("dgx-1-v100"), check) == ["skip no-reference"]
+    assert said(box("dgx-1-v100", V100, "gpus"), check) == ["skip no-reference"]
+    assert said(box("dgx-1-v100", replace(V100, wiring=())), check) == ["skip no-reference"]
+
+
+def test_a_path_that_is_not_known_never_passes(tmp_path: Path) -> None:
+    gone: Json = {"missing": "denied", "detail": "no"}
+    assert said(box(changed(tmp_path, {LINK.format(GPU2): gone}), V100), "topology.profile") == ["skip no-permission"]
+    spec = changed(tmp_path, {LINK.format(HCA): gone})
+    assert said(box(spec, V100), "network.hca-placement", "mlx5_1") == ["skip no-permission"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        ({ANCESTOR.format(GPU2, GPU3): 20}, "warn"),
+        ({ANCESTOR.format(GPU2, GPU3): 0}, "pass"),  # PIX both
+        ({ANCESTOR.format(GPU2, GPU3): 99}, "unknown"),
+        ({ANCESTOR.format(GPU2, GPU3): {"missing": "unsupported"}}, "pass"),  # the others agree
+        ({NODE.format(GPU2): "-1\n"}, "pass"),  # no class to compare with
+    ],
+)
+def test_nvml_agrees(facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, facts)), "topology.nvml-agrees") == [due]
+
+
+def test_nvml_agrees_needs_answers(tmp_path: Path) -> None:
+    gpus = [gpu.bdf or "" for gpu in box("dgx-1-v100").gpus]
+    quiet: dict[str, Json] = {
+        ANCESTOR.format(a, b): {"missing": "unsupported"} for i, a in enumerate(gpus) for b in gpus[i + 1 :]
+    }
+    assert said(box(changed(tmp_path, quiet)), "topology.nvml-agrees") == ["skip not-supported"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        ({}, ["pass", "pass"]),
+        ({NODE.format(GPU2): "-1\n"}, ["warn", "pass"]),
+        ({NODE.format(HCA): "-1\n"}, ["warn", "pass"]),
+        ({NODE.format(GPU2): {"missing": "absent"}}, ["skip not-supported", "pass"]),
+        ({"names /sys/devices/system/node": ["node0"]}, ["skip not-supported"]),
+        ({"names /sys/devices/system/node": {"missing": "unrecorded"}}, ["skip not-recorded"]),
+    ],
+)
+def test_numa(facts: dict[str, Json], due: list[str], tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, facts)), "topology.numa") == due

@@ -1,0 +1,50 @@
+"""Faults of the fabric and healthy boxes, held to reference machines that are set up by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fabric_box import MINE, PROFILES, bad, box, findings
+
+from dgxcheck.checks.catalogue import CHECKS
+from dgxcheck.checks.check import DEFAULTS
+from dgxcheck.output.health_text import rule
+from dgxcheck.source.library import shipped
+
+FAULTS = {name: path for name, path in shipped() if "faults" in Path(path).parts}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("held", [True, False])
+def test_a_healthy_box_has_no_finding(name: str, held: bool) -> None:
+    assert bad(box(name, name if held else "")) == set()
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_exactly_the_faults_of_the_fabric_are_found(name: str) -> None:
+    overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
+    expected = overlay["expect"]["findings"]
+    due = {(each["id"], each["bdf"], each["status"]) for each in expected if each["id"].partition(".")[0] in MINE}
+    held = box(FAULTS[name], overlay["base"])
+    assert bad(held) == due
+    keys = [each.key for each in findings(held)]
+    assert len(keys) == len(set(keys))
+    for each in findings(held):
+        if each.status.value in ("warn", "fail"):
+            assert each.judgement.evidence
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_without_a_reference_nothing_else_is_found(name: str) -> None:
+    """A reference adds findings and makes some severe; without one there are no others."""
+    overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
+    due = {(each["id"], each["bdf"]) for each in overlay["expect"]["findings"]}
+    assert {(check, bdf) for check, bdf, _ in bad(box(FAULTS[name]))} <= due
+
+
+def test_rules_name_their_thresholds() -> None:
+    for check in CHECKS:
+        if check.id.partition(".")[0] in MINE:
+            assert "{" not in rule(check, DEFAULTS)
