@@ -49,7 +49,7 @@ def performances(text: str) -> dict[str, tuple[float, dict[str, bool]]]:
     """Each label with its value and whether its ranges ring, read as Nagios does."""
     found = {}
     for item in text.split(" "):
-        field = re.fullmatch(r"'?([^'=]+)'?=(-?[\d.]+);([^;]*);([^;]*);0", item)
+        field = re.fullmatch(r"'?([^'=]+)'?=(-?[\d.]+);([^;]*);([^;]*);0(?:;1|;100)?", item)
         assert field is not None, item
         label, value, warn, critical = field.groups()
         ranges = {"warn": warn, "fail": critical}
@@ -192,6 +192,8 @@ def test_nagios_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         value, alarms = told.pop(label)
         assert due["summary"][label] == value
         assert alarms == {"warn": {"warn": value > 0}, "fail": {"fail": value > 0}}.get(label, {})
+    for key, number in (("score", "total"), ("coverage", "coverage")):
+        assert told.pop(key, (None, {})) == (due["score"][number], {})
     for each in due["findings"]:
         label = LABELS.get(each["id"], "")
         if label and each["measured"] is not None:

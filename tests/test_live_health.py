@@ -14,6 +14,10 @@ SLACK = 1.0
 """Seconds beyond the deadline that a command may take."""
 
 
+HEALTH = ("health", "--profile", "none", "--format", "json")
+"""A reference machine would miss the GPUs that are not served."""
+
+
 def statuses(ran: Ran) -> dict[tuple[str, str | None], str]:
     document: dict[str, Any] = ran.json
     return {(each["id"], each["subject"]["bdf"]): each["status"] for each in document["findings"]}
@@ -23,14 +27,14 @@ def statuses(ran: Ran) -> dict[tuple[str, str | None], str]:
 def test_a_hang_at_one_gpu_is_one_fail(served: Served, standin: Any, bad: int) -> None:
     box = served("dgx-1-v100", 3)
     given = box.environment(standin, f"hang nvmlDeviceGetPersistenceMode {bad}")
-    ran = box.live(given, "health", "--format", "json", "--deadline", "8")
+    ran = box.live(given, *HEALTH, "--deadline", "8")
     assert (ran.code, ran.err) == (2, "")
     assert ran.seconds < 8 + SLACK + SPARE
     found = statuses(ran)
     assert [key for key, status in found.items() if status in ("warn", "fail", "unknown")] == [
         ("driver.responsive", None)
     ]
-    healthy = statuses(box.recorded("health", "--format", "json"))
+    healthy = statuses(box.recorded(*HEALTH))
     others = [bdf for index, bdf in enumerate(gpu_bdfs(box.lines)) if index != bad]
     for (check, bdf), status in healthy.items():
         if bdf in others:
@@ -41,7 +45,7 @@ def test_a_hang_at_one_gpu_is_one_fail(served: Served, standin: Any, bad: int) -
 @pytest.mark.parametrize("bad", [0, 1, 2])
 def test_a_gpu_that_is_lost_is_one_fail(served: Served, standin: Any, bad: int) -> None:
     box = served("dgx-1-v100", 3)
-    ran = box.live(box.environment(standin, f"error 15 * {bad}"), "health", "--format", "json")
+    ran = box.live(box.environment(standin, f"error 15 * {bad}"), *HEALTH)
     assert (ran.code, ran.err) == (2, "")
     found = statuses(ran)
     gone = gpu_bdfs(box.lines)[bad]
@@ -50,9 +54,24 @@ def test_a_gpu_that_is_lost_is_one_fail(served: Served, standin: Any, bad: int) 
     assert found["pcie.width", gone] == "pass"
 
 
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_crash_at_one_gpu_is_one_fail(served: Served, standin: Any, bad: int) -> None:
+    box = served("dgx-1-v100", 3)
+    ran = box.live(box.environment(standin, f"crash nvmlDeviceGetPersistenceMode {bad}"), *HEALTH)
+    assert (ran.code, ran.err) == (2, "")
+    found = statuses(ran)
+    bdfs = gpu_bdfs(box.lines)
+    assert [key for key, status in found.items() if status in ("warn", "fail", "unknown")] == [
+        ("driver.responsive", None)
+    ]
+    assert [found["driver.persistence", bdf] for bdf in bdfs] == [
+        "skip" if index == bad else "pass" for index in range(3)
+    ]
+
+
 def test_a_crash_is_said_and_nothing_passes_for_it(served: Served, standin: Any) -> None:
     box = served("dgx-1-v100", 3)
-    ran = box.live(box.environment(standin, "crash nvmlInit"), "health", "--format", "json")
+    ran = box.live(box.environment(standin, "crash nvmlInit"), *HEALTH)
     assert (ran.code, ran.err) == (2, "")
     found = statuses(ran)
     assert found["driver.responsive", None] == "fail"
@@ -65,7 +84,7 @@ def test_the_letters_that_only_tell_work_on_the_machine_itself(served: Served, s
     due = box.live(given, "list")
     told = box.live(given, "health", "-L")
     assert (told.code, told.out, told.err) == (due.code, due.out, due.err)
-    judged = box.live(given, "health", "-d", str(tmp_path / "debug"))
+    judged = box.live(given, "health", "--profile", "none", "-d", str(tmp_path / "debug"))
     assert judged.out.startswith("Verdict: pass")
     text = (tmp_path / "debug").read_text(encoding="utf-8")
     assert '"source": "live"' in text

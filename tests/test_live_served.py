@@ -30,7 +30,8 @@ COMMANDS = {
     "topo -p2p=n": ("topo", "-p2p=n"),
     "topo nvidia-smi": ("topo", "--format", "nvidia-smi"),
     "topo json": ("topo", "--format", "json"),
-    "health": ("health",),
+    "health -q": ("health", "-q"),
+    "health -q json": ("health", "-q", "--format", "json"),
     "list": ("list",),
     "list json": ("list", "--format", "json"),
 }
@@ -50,11 +51,13 @@ def here(monkeypatch: pytest.MonkeyPatch, standin: Path) -> Callable[[Box], None
 
 
 def without_source(text: str) -> Json:
-    """Text or JSON without its ``source``."""
+    """Text or JSON without its ``source`` and the time of the run."""
     if not text.startswith("{"):
         return [line for line in text.splitlines() if line and not line.startswith("Source: ")]
     document: dict[str, Json] = json.loads(text)
     assert document.pop("source")
+    for of_the_run in ("generated_at", "duration_seconds"):
+        document.pop(of_the_run, None)
     return document
 
 

@@ -37,7 +37,7 @@ def test_workers_end_with_the_command(number: signal.Signals, served: Callable[[
     assert children
     time.sleep(0.7)  # it has begun to wait for the driver
     running.process.send_signal(number)
-    ran = finished(running, 5)
+    ran = finished(running)
     assert (ran.code, ran.out) == (3, "")
     assert ran.err.strip() == "dgxcheck: interrupted"
     assert not any(Path(f"/proc/{child}").exists() for child in children)

@@ -126,7 +126,11 @@ def test_names_none_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     with pytest.raises(BadInput, match="no profile 'dgx-1-v10'; did you mean dgx-1-v100"):
         choice("dgx-1-v100", "dgx-1-v10")
     path = tmp_path / "own.toml"
-    for raw, said in ((b"\xff", "is not UTF-8"), (b"a = ", "no TOML: "), (b" " * ((1 << 20) + 1), "larger than 1 MiB")):
+    for raw, said in (
+        (b"\xff", "not UTF-8 text"),
+        (b"a = ", "not TOML: "),
+        (b" " * ((1 << 20) + 1), "larger than 1 MiB"),
+    ):
         path.write_bytes(raw)
         assert main(["health", "--from", "dgx-1-v100", "--profile", str(path)]) == 3
         assert capsys.readouterr().err.startswith(f"dgxcheck: {path}: {said}")

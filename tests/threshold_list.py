@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from textwrap import fill
 
 from dgxcheck.settings import THRESHOLDS
 
@@ -20,7 +21,8 @@ def listed() -> str:
     items = []
     for name, limit in sorted(THRESHOLDS.items()):
         numbers = f"{limit.value:g} {limit.unit}; from {limit.low:g} to {limit.high:g}."
-        items.append(f".It Cm {name}\n{numbers}\nSource of the default: {limit.source}.\n")
+        source = fill(f"Source of the default: {limit.source}.", 80, break_on_hyphens=False)
+        items.append(f".It Cm {name}\n{numbers}\n{source}\n")
     return "".join(items)
 
 

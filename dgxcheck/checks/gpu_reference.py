@@ -29,6 +29,12 @@ def _count(box: Box) -> Judged:
 
 def _count_judged(box: Box) -> Judgement:
     choice = box.choice
+    nvml, pci = box.nvml, box.snapshot.pci
+    listed = 0 if isinstance(nvml, Missing) or isinstance(nvml.count, Missing) else nvml.count
+    if not box.topology.gpus and not listed and (choice is None or choice.how != "named"):
+        seen = (Evidence("/sys/bus/pci/devices", pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU"),)
+        message = "no NVIDIA GPU is visible here; name a profile if there should be some"
+        return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", seen)
     if choice is None or choice.how == "gpus" or (due := choice.number("gpu.count")) is None:
         return NO_REFERENCE
     if in_container(box):
@@ -36,8 +42,6 @@ def _count_judged(box: Box) -> Judgement:
     host = box.snapshot.host
     if isinstance(host, Host) and isinstance(host.vm, str):
         return skip("not-visible", "a virtual machine sees the GPUs that it was given")
-    nvml, pci = box.nvml, box.snapshot.pci
-    listed = 0 if isinstance(nvml, Missing) or isinstance(nvml.count, Missing) else nvml.count
     if isinstance(pci, Missing) and not listed:
         return unjudged(pci)
     # an index without a handle is a GPU that gpu.lost names; one that no driver took is as good as none
@@ -46,9 +50,9 @@ def _count_judged(box: Box) -> Judgement:
     ]
     found = max(len(there), listed)
     idle = [str(gpu.bdf) for gpu in box.topology.gpus if gpu not in there]
-    seen: list[Json] = [gpu.bdf for gpu in box.topology.gpus]
+    on_pci: list[Json] = [gpu.bdf for gpu in box.topology.gpus]
     evidence = (
-        Evidence("/sys/bus/pci/devices", seen),
+        Evidence("/sys/bus/pci/devices", on_pci),
         Evidence("nvmlDeviceGetCount", listed if not isinstance(nvml, Missing) else nvml.reason),
     )
     status = Status.FAIL if found < due.value else Status.PASS
@@ -115,7 +119,8 @@ CHECKS = (
     Check(
         id="gpu.count",
         rule="Fails where the host itself has fewer GPUs than its reference machine; containers and virtual machines"
-        " see those that they were given and are not judged, nor is a box of which only the GPUs are known.",
+        " see those that they were given and are not judged, nor is a box of which only the GPUs are known. Unknown"
+        " where no GPU is visible at all and no profile was named.",
         source="GPUs of /sys/bus/pci/devices and nvmlDeviceGetCount against the profile",
         remedy="power the machine off, reseat the missing GPU or its tray, and look at the firmware's PCI settings",
         judge=_count,

@@ -32,8 +32,16 @@ def render(report: Report) -> str:
     bad = sorted((each for each in report.findings if each.status in _TOLD), key=lambda each: _TOLD.index(each.status))
     seen = counts(report.findings)
     counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
-    performance = " ".join((*counted, *_measured(report)))
+    performance = " ".join((*counted, *_score(report), *_measured(report)))
     return lines([f"{_first(report.verdict, bad, seen[Status.PASS])} | {performance}", *map(_line, bad)])
+
+
+def _score(report: Report) -> Iterator[str]:
+    """Of boxes with a reference machine."""
+    if report.score is not None and report.score.total is not None:
+        yield f"score={report.score.total:g};;;0;100"
+    if report.score is not None:
+        yield f"coverage={report.score.coverage:g};;;0;1"
 
 
 def _measured(report: Report) -> Iterator[str]:

@@ -19,8 +19,8 @@ _NUMBER = re.compile(r"\{([a-z0-9.-]+)\}")
 DEFAULTS = Settings()
 _LEVELS = {
     "quick": "state read once",
-    "default": "state and the growth of counters",
-    "extended": "state and the growth of counters, no load on the box",
+    "default": "state, kernel log and growth of counters",
+    "extended": "state, kernel log and growth of counters, no load",
 }
 _HOW = {"named": "as asked", "product": "by its product name", "gpus": "by its GPUs alone"}
 _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)

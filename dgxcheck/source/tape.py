@@ -60,7 +60,8 @@ class RecordingSource:
         if isinstance(answer, Missing):
             self.facts["kmsg 0"] = to_json(answer)
         else:
-            self.facts.update({f"kmsg {number}": line for number, line in enumerate(answer)})
+            for number, line in enumerate(answer):
+                self.facts[f"kmsg {number}"] = line
         return answer
 
     def later(self, seconds: float) -> Source | Missing:
