@@ -32,4 +32,5 @@ def _counters(source: Source, bdf: str) -> GpuCounters:
         low_utilization_ns=low_utilization[0],
         reliability_ns=reliability[0],
         clock_us=power[1],
+        reasons_mask=number(source, "nvmlDeviceGetCurrentClocksEventReasons", bdf),
     )

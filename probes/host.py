@@ -53,15 +53,27 @@ def virtual_machine(cpu: Cpu | Missing, dmi: Dmi, hypervisor: str | Missing) -> 
     return "unnamed" if isinstance(dmi.sys_vendor, Missing) else dmi.sys_vendor
 
 
+_MARKS = {
+    "/.dockerenv": "docker",
+    "/run/.containerenv": "podman",
+    "/.singularity.d": "apptainer",
+    "/run/secrets/kubernetes.io": "kubernetes",
+}
+"""What container runtimes leave inside."""
+_DIRECTORIES = ("/.singularity.d", "/run/secrets/kubernetes.io")
+
+
 def _container(source: Source) -> str | Missing | None:
     kind = ask(source, "/run/systemd/container", line)
     if not isinstance(kind, Missing):
         return kind
-    mark = source.text("/.dockerenv")
-    if not isinstance(mark, Missing):
-        return "docker"
-    gaps = [gap for gap in (kind, mark) if gap.gap is not Gap.ABSENT]
-    return gaps[0] if gaps else None
+    gaps = [kind]
+    for path, name in _MARKS.items():
+        mark = source.names(path) if path in _DIRECTORIES else source.text(path)
+        if not isinstance(mark, Missing):
+            return name
+        gaps.append(mark)
+    return next((gap for gap in gaps if gap.gap is not Gap.ABSENT), None)
 
 
 def _dmi(source: Source) -> Dmi:

@@ -94,7 +94,7 @@ def test_another_boot_or_driver_begins_anew(
     at(monkeypatch, 200)
     found = since_last_run(*read(str(overlay)), str(file))
     assert isinstance(found, Judgement)
-    assert found.message.startswith("none since the machine or its driver was started: the next run")
+    assert found.message.startswith("none with this driver since the machine was started: the next run")
     assert isinstance(state.read(str(file)), state.Reading)
     at(monkeypatch, 150)  # a clock of another boot
     assert isinstance(since_last_run(*read(str(overlay)), str(file)), Judgement)
@@ -148,3 +148,15 @@ def test_the_live_machine_keeps_its_counters(served: Any, standin: Path, tmp_pat
     before = (tmp_path / "counters.json").read_bytes()
     assert box.live(given, "health").code == 0
     assert (tmp_path / "counters.json").read_bytes() == before
+
+
+def test_a_driver_that_is_silent_for_once_costs_no_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, overlay = tmp_path / "counters.json", tmp_path / "overlay.json"
+    at(monkeypatch, 100)
+    since_last_run(*read(), str(file))
+    before = file.read_bytes()
+    facts = {"nvml nvmlInit": {"missing": "timeout"}}
+    overlay.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": facts}))
+    at(monkeypatch, 10_000)
+    assert isinstance(since_last_run(*read(str(overlay)), str(file)), Growth)
+    assert file.read_bytes() == before

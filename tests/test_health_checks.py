@@ -255,3 +255,36 @@ def test_an_unknown_check_names_the_near_one(option: str, capsys: pytest.Capture
     code, out, err = asked(capsys, option, "ecc.volatil", "--from", "dgx-1-v100")
     assert (code, out) == (3, "")
     assert err == "dgxcheck: no check 'ecc.volatil'; did you mean ecc.volatile?\n"
+
+
+NO_GPUS: dict[str, Json] = {
+    "nvml nvmlInit": {"missing": "absent", "detail": "NVML 9: driver not loaded"},
+    "names /sys/bus/pci/devices": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "argv", "due"),
+    [
+        ({}, [], 2),  # its firmware says that it is a DGX-1
+        ({"text /sys/class/dmi/id/product_name": "a server\n"}, [], 3),
+        ({"text /sys/class/dmi/id/product_name": "a server\n"}, ["--profile", "dgx-1-v100"], 2),
+        ({"text /.dockerenv": ""}, [], 3),
+    ],
+)
+def test_a_box_without_gpus(
+    more: dict[str, Json], argv: list[str], due: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not one is a fault of a machine that is known to have some; else nothing can be judged."""
+    spec = changed(tmp_path, NO_GPUS | more)
+    assert asked(capsys, "-q", "--only", "gpu.count", "--from", spec, *argv)[0] == due
+
+
+def test_a_gpu_that_must_be_reset_is_not_lost(tmp_path: Path) -> None:
+    facts: dict[str, Json] = {
+        f"{NVML}Temperature {GPU2} 0": {"missing": "lost", "detail": "NVML 16: GPU requires a reset"}
+    }
+    spec = changed(tmp_path, facts)
+    assert status(spec, "gpu.lost") == "skip dependency-failed"
+    assert status(spec, "gpu.reset-required") == "fail"
+    assert status(spec, "gpu.reset-required", "0000:06:00.0").startswith("skip")

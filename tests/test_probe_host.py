@@ -122,6 +122,9 @@ def test_nothing_there_is_missing_everywhere_and_no_virtual_machine_is_claimed()
     [
         ({"/run/systemd/container": "podman\n", "/.dockerenv": ""}, "podman"),
         ({"/.dockerenv": ""}, "docker"),
+        ({"/run/.containerenv": ""}, "podman"),
+        ({"/.singularity.d/runscript": ""}, "apptainer"),
+        ({"/run/secrets/kubernetes.io/serviceaccount/namespace": ""}, "kubernetes"),
         ({"/etc/hostname": ""}, None),
     ],
 )

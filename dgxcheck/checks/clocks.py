@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dgxcheck.checks.check import Box, Check, Growth, per_gpu, row_of
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.growth import RESET, grown, per_gpu_growth
-from dgxcheck.facts.gpu_clocks import ClockPair, Clocks, EventReasons, GpuClocks
+from dgxcheck.facts.gpu_clocks import ClockPair, Clocks, GpuClocks
 from dgxcheck.facts.gpu_counters import GpuCounters
+from dgxcheck.facts.gpu_power import GpuPower
 from dgxcheck.profiles.model import Board
 from dgxcheck.reading import Gap, Json, Missing
 
@@ -20,6 +21,10 @@ HELD_BACK = {
     SOFTWARE: "software thermal slowdown",
 }
 """Bits of ``nvmlClocksEventReasons``; 0x8 is set along with 0x40 and 0x80."""
+SOON_S = 600.0
+"""Two readings further apart say nothing of the time between them."""
+AT_LIMIT = 0.95
+"""Part of the power limit from which on a GPU draws what it may."""
 _POWER, _THERMAL = 0, 1  # nvmlPerfPolicyType_t
 _KINDS = ((0, "graphics"), (2, "memory"))  # nvmlClockType_t
 
@@ -45,34 +50,23 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement | Missing:
 
 
 def _held(box: Box, bdf: str, bit: int) -> Evidence | None:
-    """What a second reading has of the same slowdown: the same reason, or time lost to heat."""
+    """What a second reading has of the same slowdown: the same reason soon after, or time lost to heat."""
     growth = box.growth
     if isinstance(growth, Judgement):
         return None
-    # the second reading may hold counters alone
-    for rows in (growth.old.gpu_clocks, growth.new.gpu_clocks):
-        seen = _reasons(rows, bdf)
-        if seen is not None and slowdown(seen) != bit:
-            return None
-    again = _reasons(growth.new.gpu_clocks, bdf)
-    if again is not None:
-        return answered(again, "nvmlDeviceGetCurrentClocksEventReasons", bdf)
-    if bit == BRAKE:
-        return None  # its time is in no counter: https://github.com/NVIDIA/NVSentinel/issues/1666
     old, new = (row_of(snapshot.gpu_counters, bdf) for snapshot in (growth.old, growth.new))
     if not isinstance(old, GpuCounters) or not isinstance(new, GpuCounters):
         return None
+    masks = (old.reasons_mask, new.reasons_mask)
+    if growth.seconds <= SOON_S and all(isinstance(mask, int) and slowdown(mask) == bit for mask in masks):
+        twice: list[Json] = [said(mask) for mask in masks]
+        return answered(twice, "nvmlDeviceGetCurrentClocksEventReasons", bdf)
     lost = grown(old.thermal_ns, new.thermal_ns)
-    if not isinstance(lost, int) or _share(lost, growth) <= box.settings.limit("clock.throttle"):
+    # the time of the power brake is in no counter: https://github.com/NVIDIA/NVSentinel/issues/1666
+    if bit == BRAKE or not isinstance(lost, int) or _share(lost, growth) <= box.settings.limit("clock.throttle"):
         return None
     counted: list[Json] = [said(old.thermal_ns), said(new.thermal_ns)]
     return answered(counted, "nvmlDeviceGetViolationStatus", bdf, _THERMAL)
-
-
-def _reasons(rows: tuple[GpuClocks, ...] | Missing, bdf: str) -> int | None:
-    row = row_of(rows, bdf)
-    reasons = row.reasons if isinstance(row, GpuClocks) else None
-    return reasons.mask if isinstance(reasons, EventReasons) else None
 
 
 def _share(nanoseconds: int, growth: Growth) -> float:
@@ -156,18 +150,29 @@ def _violations(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         counted: list[Json] = [said(old.power_ns), said(new.power_ns)]
         evidence = (answered(counted, "nvmlDeviceGetViolationStatus", new.bdf, _POWER),)
         message = f"time below the wanted clocks for want of power: {share:g} % ({growth.how})"
+        if share > most and _at_limit(box, new.bdf):
+            return Judgement(Status.PASS, f"{message}, at its power limit", share, most, "%", evidence)
         return Judgement(Status.WARN if share > most else Status.PASS, message, share, most, "%", evidence)
 
     yield from per_gpu_growth("gpu_counters", rule)(box)
+
+
+def _at_limit(box: Box, bdf: str) -> bool:
+    """Does the GPU draw what it may? Then a power limit does what it is for."""
+    power = row_of(box.snapshot.gpu_power, bdf)
+    if not isinstance(power, GpuPower):
+        return False
+    draw, limit = power.usage_mw, power.enforced_limit_mw
+    return isinstance(draw, int) and isinstance(limit, int) and draw >= limit * AT_LIMIT
 
 
 CHECKS = (
     Check(
         id="clock.throttle",
         rule="Warns where the clocks are held down by the power brake (0x80), a hardware slowdown (0x8, 0x40) or"
-        " software thermal slowdown (0x20) at the time of asking; fails where a second reading has the same reason, or"
-        " more than {clock.throttle} of the time between two readings lost to heat. Idle, power cap and set clocks are"
-        " no faults.",
+        " software thermal slowdown (0x20) at the time of asking; fails where two readings within ten minutes have"
+        " the same reason, or more than {clock.throttle} of the time between two readings was lost to heat. Idle, power"
+        " cap and set clocks are no faults.",
         source="nvmlClocksEventReasons in nvml.h; nvmlDeviceGetViolationStatus",
         remedy="look at temperature, airflow and power supply; if it stays, collect nvidia-bug-report.sh",
         judge=per_gpu("gpu_clocks", _throttle),
@@ -190,7 +195,8 @@ CHECKS = (
     Check(
         id="power.violation",
         rule="Warns where a GPU spent more than {power.violation} of the time between two readings below the wanted"
-        " clocks for want of power.",
+        " clocks for want of power, though it draws less than it may: at its limit a GPU under load is where it should"
+        " be.",
         source="nvmlDeviceGetViolationStatus, NVML_PERF_POLICY_POWER; any growth at all is noise:"
         " https://github.com/NVIDIA/DCGM/issues/285",
         remedy="compare power limit and draw with the neighbours; check power cables and supplies",

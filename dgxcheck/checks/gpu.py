@@ -14,6 +14,7 @@ from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device
 
 _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
+RESET_REQUIRED = "NVML 16:"
 _ACTIONS = {1: "reset", 2: "reboot", 3: "drain P2P", 4: "drain and reset", 5: "recover the IMEX domain", 6: "bus reset",
             7: "system reboot"}  # fmt: skip
 
@@ -22,7 +23,9 @@ def _lost(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     silent = [gap for gap in missing_in(box.snapshot) if gap.gap in (Gap.LOST, Gap.TIMEOUT)]
     for gpu in box.gpus:
         own = sorted((gap for gap in silent if _asks(gap, gpu)), key=lambda gap: gap.gap is Gap.TIMEOUT)
-        if own and own[0].gap is Gap.TIMEOUT:
+        if own and own[0].detail.startswith(RESET_REQUIRED):
+            yield box.subject(gpu), skip("dependency-failed", "the GPU asks for a reset: see gpu.reset-required")
+        elif own and own[0].gap is Gap.TIMEOUT:
             yield box.subject(gpu), unjudged(own[0])
         elif own:
             yield box.subject(gpu), _fail(f"the GPU stopped answering: {own[0]}", own)
@@ -106,6 +109,15 @@ def _mig(_: Box, modes: GpuModes) -> Judgement | Missing:
     return Judgement(Status.PASS, f"MIG is {now}", now, now, evidence=evidence)
 
 
+def _reset(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    """The driver's recovery action, and GPUs that answer nothing any more before they are reset."""
+    asks = [gap for gap in missing_in(box.snapshot) if gap.detail.startswith(RESET_REQUIRED)]
+    by_action = {subject.bdf: (subject, said) for subject, said in per_gpu("gpu_modes", _recovery)(box)}
+    for gpu in box.gpus:
+        own = [gap for gap in asks if _asks(gap, gpu)]
+        yield (box.subject(gpu), _fail(f"the GPU wants to be reset: {own[0]}", own)) if own else by_action[gpu.bdf]
+
+
 def _recovery(_: Box, modes: GpuModes) -> Judgement | Missing:
     action = modes.recovery_action
     if isinstance(action, Missing):
@@ -142,9 +154,10 @@ CHECKS = (
     ),
     Check(
         id="gpu.reset-required",
-        rule="Fails where the driver asks for a recovery; warns where it only asks to drain peer-to-peer traffic.",
+        rule="Fails where the driver asks for a recovery, or answers that the GPU must be reset; warns where it only"
+        " asks to drain peer-to-peer traffic.",
         source="NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, drivers from R570 on",
         remedy="stop the GPU's jobs and do what the driver asks for",
-        judge=per_gpu("gpu_modes", _recovery),
+        judge=_reset,
     ),
 )

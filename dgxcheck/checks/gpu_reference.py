@@ -27,21 +27,27 @@ def _count(box: Box) -> Judged:
     yield HOST, _count_judged(box)
 
 
+def _hidden(box: Box) -> str:
+    """What may hide GPUs of the machine from here; empty on the machine itself."""
+    if in_container(box):
+        return "a container"
+    host = box.snapshot.host
+    return "a virtual machine" if isinstance(host, Host) and isinstance(host.vm, str) else ""
+
+
 def _count_judged(box: Box) -> Judgement:
     choice = box.choice
     nvml, pci = box.nvml, box.snapshot.pci
     listed = 0 if isinstance(nvml, Missing) or isinstance(nvml.count, Missing) else nvml.count
-    if not box.topology.gpus and not listed and (choice is None or choice.how != "named"):
-        seen = (Evidence("/sys/bus/pci/devices", pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU"),)
-        message = "no NVIDIA GPU is visible here; name a profile if there should be some"
-        return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", seen)
+    hidden = _hidden(box)
+    if not box.topology.gpus and not listed and (choice is None or (choice.how != "named" and hidden)):
+        seen_none = (Evidence("/sys/bus/pci/devices", pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU"),)
+        message = "no NVIDIA GPU is visible here, and no profile was named"
+        return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", seen_none)
     if choice is None or choice.how == "gpus" or (due := choice.number("gpu.count")) is None:
         return NO_REFERENCE
-    if in_container(box):
-        return skip("not-visible", "a container sees the GPUs that it was given")
-    host = box.snapshot.host
-    if isinstance(host, Host) and isinstance(host.vm, str):
-        return skip("not-visible", "a virtual machine sees the GPUs that it was given")
+    if hidden:
+        return skip("not-visible", f"{hidden} sees the GPUs that it was given")
     if isinstance(pci, Missing) and not listed:
         return unjudged(pci)
     # an index without a handle is a GPU that gpu.lost names; one that no driver took is as good as none
@@ -68,7 +74,7 @@ def _model(box: Box) -> Judged:
 
 def _model_judged(box: Box, gpu: Device) -> Judgement:
     choice = box.choice
-    if choice is None or not choice.profile.boards:
+    if choice is None or choice.how == "gpus" or not choice.profile.boards:
         return NO_REFERENCE
     said = _pci_id(box, gpu)
     if isinstance(said, Missing):

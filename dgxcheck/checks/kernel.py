@@ -20,6 +20,8 @@ _AT_BOOT_S = 1.0
 _SHOWN = 10
 _WORST = (Status.FAIL, Status.WARN, Status.PASS)
 _FALLEN = 79
+_CLEANED_UP = 45
+"""Follows other errors, and the end of every process of a job that is killed: it counts for no process."""
 _FATAL = re.compile(r"(?<![\w-])Fatal\b")
 _NO_ACTION, _DRAIN = "to 0x0 (None)", "(Drain P2P)"
 
@@ -81,7 +83,7 @@ def _xid(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     if not now:
         return Judgement(Status.PASS, f"{history}{_reach(log)}", evidence=_evidence(log, seen)) if seen else None
     known = {each.number: meaning(each.number, _architecture(box, bdf)) for each in now}
-    applications = [each for each in now if known[each.number].severity == "application"]
+    applications = [each for each in now if known[each.number].severity == "application" and each.number != _CLEANED_UP]
     under = _processes(applications)
     most = box.settings.limit("kernel.xid-processes")
     judged = [(_status(each, known[each.number], now), each) for each in now]
@@ -172,7 +174,9 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
         f"PCIe errors in the log: {len(fatal)} fatal, {len(nonfatal)} not fatal, {len(corrected)} corrected,"
         f" of these at most {daily} in a day{_reach(log)}"
     )
-    return Judgement(status, message, daily, limit, "corrected errors", _evidence(log, fatal or nonfatal or corrected))
+    worst = fatal or nonfatal
+    measured, due, unit = (len(worst), 0, "errors") if worst else (daily, limit, "corrected errors")
+    return Judgement(status, message, measured, due, unit, _evidence(log, worst or corrected))
 
 
 def _in_a_day(seconds: Sequence[float]) -> int:

@@ -34,13 +34,13 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     together = _together(box, gpu, row)
     if isinstance(together, Missing):
         return unjudged(together)
-    due, whose = _due(box, gpu, row)
+    due = _due(box)
     evidence = (
         answered(_shown(row.max_link_gen), "nvmlDeviceGetMaxPcieLinkGeneration", row.bdf),
         answered(_shown(row.link_gen), "nvmlDeviceGetCurrPcieLinkGeneration", row.bdf),
     )
     if due is not None and together < due:
-        message = f"GPU and slot can do gen{together} together, {whose} gen{due}"
+        message = f"GPU and slot can do gen{together} together, the profile says gen{due}"
         return Judgement(Status.WARN, message, together, due, "generation", evidence)
     now = row.link_gen
     if isinstance(now, Missing):
@@ -63,18 +63,10 @@ def _together(box: Box, gpu: Device, row: GpuPcie) -> int | Missing:
     return min(known) if known else seen[0]
 
 
-def _due(box: Box, gpu: Device, row: GpuPcie) -> tuple[int | None, str]:
-    """The generation to expect: the profile's, the model's, else the GPU's own maximum."""
+def _due(box: Box) -> int | None:
+    """The profile's generation; a fast card in an older host is no fault, so without a profile none is expected."""
     number = box.choice.number("pcie.link_gen") if box.choice else None
-    if number is not None:
-        return int(number.value), "the profile says"
-    board = box.board(gpu)
-    if board is not None and "link_gen" in board.numbers:
-        return int(board.numbers["link_gen"].value), "this model does"
-    alone = row.gpu_max_link_gen
-    if isinstance(alone, Missing) and gpu.function is not None:
-        alone = gpu.function.max_link_gen
-    return None if isinstance(alone, Missing) else alone, "the GPU alone"
+    return None if number is None else int(number.value)
 
 
 def _loaded(box: Box, bdf: str) -> bool:

@@ -40,8 +40,8 @@ FEATURES = (
     _Feature("ECC mode", "", "nvmlDeviceGetEccMode", (), "gpu_memory", lambda row: row.ecc, ecc.mode),
     _Feature("VBIOS", "", "nvmlDeviceGetVbiosVersion", (), "gpu", lambda row: row.vbios),
     _Feature("InfoROM image", "", "nvmlDeviceGetInforomImageVersion", (), "gpu_board", lambda row: row.inforom_image),
-    _Feature("power limit", "mW", "nvmlDeviceGetEnforcedPowerLimit", (), "gpu_power",
-            lambda row: row.enforced_limit_mw, limits.power_limit),
+    _Feature("power limit", "W", "nvmlDeviceGetEnforcedPowerLimit", (), "gpu_power",
+            lambda row: _watts(row.enforced_limit_mw), limits.power_limit),
     _Feature("application graphics clock", "MHz", "nvmlDeviceGetApplicationsClock", (0,), "gpu_clocks",
             lambda row: row.application.graphics, clocks.application),
     _Feature("application memory clock", "MHz", "nvmlDeviceGetApplicationsClock", (2,), "gpu_clocks",
@@ -59,6 +59,10 @@ FEATURES = (
 
 def _mib(total: int | Missing) -> Value:
     return total if isinstance(total, Missing) else round(total / MIB)
+
+
+def _watts(milliwatts: int | Missing) -> Value:
+    return milliwatts if isinstance(milliwatts, Missing) else milliwatts // 1000
 
 
 def _uniform(box: Box) -> Judged:
@@ -129,7 +133,7 @@ def _of_boards(box: Box, versions: dict[str, int | str]) -> dict[str, int | str]
     """The two GPUs of a K80 board have a VBIOS each, and not the same: boards are compared, by what both have."""
     listed = () if isinstance(box.nvml, Missing) else box.nvml.gpus
     serials = {row.bdf: row.serial for row in listed if row.bdf in versions and isinstance(row.serial, str)}
-    shared = {serial for serial, count in Counter(serials.values()).items() if count > 1}
+    shared = {serial for serial, count in Counter(serials.values()).items() if count == 2}
     if not shared:
         return versions
     boards = {serial: sorted(str(versions[bdf]) for bdf, own in serials.items() if own == serial) for serial in shared}

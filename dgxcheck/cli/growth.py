@@ -45,10 +45,12 @@ def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth 
     )  # fmt: skip
     place = path or state.default_path()
     old = _earlier(place, asked=path is not None)
-    same = old is not None and (old.boot_id, old.driver) == (reading.boot_id, reading.driver) and old.at_s < at_s
-    unwritten = "" if same and old is not None and at_s - old.at_s < RENEWED_AFTER_S else _written(place, reading)
+    same = old is not None and old.boot_id == reading.boot_id and old.at_s < at_s
+    same = same and old is not None and reading.driver in (old.driver, "")  # one that is silent has not changed
+    fresh = old is not None and (at_s - old.at_s < RENEWED_AFTER_S or not reading.driver)
+    unwritten = "" if same and fresh else _written(place, reading)
     if not same or old is None:
-        why = "no earlier run" if old is None else "none since the machine or its driver was started"
+        why = "no earlier run" if old is None else "none with this driver since the machine was started"
         return skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
     before = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
     return Growth(old=before, new=new, seconds=at_s - old.at_s, how=f"since {visible(old.date)}")

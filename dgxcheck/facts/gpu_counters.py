@@ -19,3 +19,5 @@ class GpuCounters(Record):
     reliability_ns: int | Missing
     clock_us: int | Missing
     """CPU time stamp of the power counter."""
+    reasons_mask: int | Missing
+    """``nvmlClocksEventReasons``: no counter, but what holds clocks down twice holds them down for long."""

@@ -133,6 +133,7 @@ GROUPS: dict[str, tuple[Call, ...]] = {
         Call("nvmlDeviceGetRemappedRows"),
         Call("nvmlDeviceGetPcieReplayCounter"),
         *_each("nvmlDeviceGetViolationStatus", range(6)),  # nvmlPerfPolicyType_t without the totals
+        Call("nvmlDeviceGetCurrentClocksEventReasons"),
         *_each("nvmlDeviceGetNvLinkErrorCounter", range(5), scope="link"),
     ),
 }
