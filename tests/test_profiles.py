@@ -62,6 +62,7 @@ def changed_to(**members: Any) -> dict[str, Any]:
         (changed_to(numbers={"gpu.count": {"value": "8", "source": "S"}}), "numbers.gpu.count: value is no number (G"),
         (changed_to(numbers={"gpu.count": {"value": True, "source": "S"}}), "numbers.gpu.count: value is no number"),
         (changed_to(numbers={"gpu.count": {"value": 65, "source": "S"}}), "gpu.count: 65 is not between 1 and 64 GPUs"),
+        (changed_to(numbers={"gpu.count": {"value": 10**400, "source": "S"}}), "00000000 is not between 1 and 64 GPUs"),
         (changed_to(numbers={"gpu.count": {"value": float("nan"), "source": "S"}}), "nan is not between 1 and 64"),
         (changed_to(numbers={"gpu.count": {"value": 8, "source": "T"}}), "source 'T' is none of those under [sources]"),
         (changed_to(wiring={"gpus": 8}), "f.toml: wiring: stands as [[wiring]]"),
@@ -143,7 +144,6 @@ def test_a_good_box_meets_the_profile_made_of_it(name: str, tmp_path: Path, caps
     file = tmp_path / f"{name}.toml"
     assert main(["profiles", "--new", "rack7", "--from", name, "-o", str(file)]) == 0
     made, shipped = by_name(str(file)), by_name(name)
-    assert made.wiring == tuple(made.wiring)
     assert {(row.gpus, *sorted(row.to_gpus.items()), *sorted(row.to_hcas.items())) for row in made.wiring} == {
         (row.gpus, *sorted(row.to_gpus.items()), *sorted(row.to_hcas.items())) for row in shipped.wiring
     }

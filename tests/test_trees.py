@@ -52,6 +52,19 @@ CLASSES = {
     "mpibind-g4dnmetal": ({"PHB": 4, "NODE": 8, "SOC": 16}, {"NODE": 4, "SOC": 4}),
     "mpibind-coral-lassen": ({"PIX": 2, "SOC": 4}, {"NODE": 8, "SOC": 8}),
 }
+PORTS = {"network.firmware", "network.port-rate", "network.port-state"}
+JUDGED = {
+    "gpud-sys-class-infiniband-h100": PORTS,
+    "hwloc-32em64t-2n8c+dax+nvme+mic+dimms": PORTS | {"host.governor", "topology.numa"},
+    "hwloc-40intel64-2g2n4c+pcilocality": {"network.port-rate", "network.port-state", "topology.numa"},
+    "node_exporter-sys-class-infiniband": PORTS,
+    "procfs-sys-class-infiniband": PORTS,
+    "checkbox-dgx-station": {"driver.nouveau"},
+    "mpibind-coral-lassen": {"network.port-state", "topology.numa"},
+    "mpibind-cts1-pascal": {"network.port-state", "topology.numa"},
+    "mpibind-g4dnmetal": {"network.port-state", "topology.numa"},
+}
+"""What passes in a tree: all that files alone can show."""
 UNNEEDED = re.compile(
     r"/system/memory/|/node\d+/memory\d|/power(/|$)|/proc/self/|/usb\d|/msi_irqs/|/dma/|/firmware/|/cpuset/|/cpuidle/"
     r"|/statistics/|/queues/|/scsi_host/|/microcode/|/thermal_throttle/|/hugepages/|/tty/"
@@ -113,14 +126,28 @@ def test_every_command_takes_every_tree_and_its_recording_says_the_same(
     assert (done.code, done.out) == (0, "")
     assert re.fullmatch(r"\S+: \d+ facts recorded\n", done.err)
     for argv in (("topo", "-m"), ("topo", "-mp"), ("topo", "--tree"), ("topo", "--rings"), ("topo", "--format", "json"),
-                 ("topo", "--format", "nvidia-smi"), ("list",), ("list", "--format", "json")):  # fmt: skip
+                 ("topo", "--format", "nvidia-smi"), ("list",), ("list", "--format", "json"), ("health", "-q")):  # fmt: skip
         live, replayed = (run(capsys, *argv, "--from", where) for where in (root, box))
-        assert live.code in (0, 3)
+        assert live.code in ((0, 1, 3) if argv[0] == "health" else (0, 3))
         assert live.out
         assert live.err == "" or ("nvidia-smi" in argv and live.err.startswith("dgxcheck: NVLink is unknown"))
         assert _without_source(replayed) == _without_source(live)
     again = str(tmp_path / "again.json")
     assert run(capsys, "record", again, "--from", box).code == 0
+
+
+@every_tree
+def test_health_finds_no_fault_in_any_tree(tree: str, unpacked: Unpack, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are files alone: what only the driver can tell is skipped for a reason, and nothing passes for it."""
+    done = run(capsys, "health", "-q", "--format", "json", "--from", str(unpacked(tree)))
+    findings = json.loads(done.out)["findings"]
+    bad = {(each["id"], each["status"]) for each in findings if each["status"] in ("warn", "fail", "unknown")}
+    assert bad <= {("gpu.count", "unknown")}  # trees without a GPU
+    passed = {each["id"] for each in findings if each["status"] == "pass"}
+    of_the_driver = {each for each in passed if each.startswith(("ecc", "clock", "power", "thermal", "nvlink", "p2p"))}
+    assert of_the_driver == set()
+    assert all(each["reason"] and each["message"] for each in findings if each["status"] == "skip")
+    assert passed == JUDGED.get(tree, set())
 
 
 def _without_source(done: Run) -> Run:

@@ -76,7 +76,7 @@ def _number(entry: Any, key: Key, sources: Mapping[str, str], path: str, where: 
     if isinstance(value, bool) or not isinstance(value, int | float):
         _refuse(path, where, f"value is no number ({key.unit})")
     if not key.low <= value <= key.high:
-        _refuse(path, where, f"{value:g} is not between {key.low:g} and {key.high:g} {key.unit}")
+        _refuse(path, where, f"{str(value)[:20]} is not between {key.low:g} and {key.high:g} {key.unit}")
     return Number(value, _source(entry["source"], sources, path, where))
 
 
