@@ -126,7 +126,8 @@ def test_every_command_takes_every_tree_and_its_recording_says_the_same(
     assert (done.code, done.out) == (0, "")
     assert re.fullmatch(r"\S+: \d+ facts recorded\n", done.err)
     for argv in (("topo", "-m"), ("topo", "-mp"), ("topo", "--tree"), ("topo", "--rings"), ("topo", "--format", "json"),
-                 ("topo", "--format", "nvidia-smi"), ("list",), ("list", "--format", "json"), ("health", "-q")):  # fmt: skip
+                 ("topo", "--format", "nvidia-smi"), ("list",), ("list", "--format", "json"),
+                 ("health", "-q")):  # fmt: skip
         live, replayed = (run(capsys, *argv, "--from", where) for where in (root, box))
         assert live.code in ((0, 1, 3) if argv[0] == "health" else (0, 3))
         assert live.out

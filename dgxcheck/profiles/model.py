@@ -44,13 +44,9 @@ BOARD_KEYS: Mapping[str, Key] = {
     "power_limit": Key("W", 10, 5000),
     "max_graphics_clock": Key("MHz", 100, 10000),
     "max_memory_clock": Key("MHz", 100, 30000),
-    "slowdown": Key("C", 40, 130),
-    "shutdown": Key("C", 40, 150),
     "ecc": Key("", 0, 1),
     "retired_pages": Key("pages", 1, 64),
     "spare_rows": Key("", 0, 1),
-    "link_gen": Key("generation", 1, 7),
-    "link_width": Key("lanes", 1, 32),
 }
 """Of one GPU model; ``ecc`` and ``spare_rows`` are 1 where the board has them."""
 

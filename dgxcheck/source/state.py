@@ -68,5 +68,4 @@ def write(path: str, reading: Reading) -> None:
     state: dict[str, Json] = {
         "boot_id": reading.boot_id, "driver": reading.driver, "at_s": reading.at_s, "date": reading.date,
     }  # fmt: skip
-    replace_file(path, written({"schema": SCHEMA, "state": state}, reading.lines, ()), 0o644)
-    os.chmod(path, 0o644)
+    replace_file(path, written({"schema": SCHEMA, "state": state}, reading.lines, ()), 0o644, exactly=True)
