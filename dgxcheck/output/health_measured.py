@@ -46,7 +46,7 @@ def _pages(_said: Judgement, settings: Settings) -> Ranges:
 
 
 class Quantity(Record, kw_only=False):
-    """How the number of a check is called outside: by Prometheus, in base units, and by Nagios."""
+    """How the number of a check is called outside, in base units: by Prometheus and by Nagios."""
 
     metric: str
     """Without ``dgxcheck_``; one that ends in ``_total`` is a counter."""
@@ -55,8 +55,6 @@ class Quantity(Record, kw_only=False):
     label: str
     """Of performance data, behind the subject's name."""
     limits: Limits = _never
-    factor: int | float = 1
-    """From the check's unit to the base unit of the metric; performance data keep the check's."""
 
 
 QUANTITIES = {
