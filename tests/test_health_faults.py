@@ -86,6 +86,28 @@ def test_a_fault_is_found_and_nothing_else(name: str, capsys: pytest.CaptureFixt
     assert all(each["remedy"] and each["evidence"] for each in document["findings"] if each["status"] in BAD)
 
 
+def statuses(document: dict[str, Any]) -> dict[str, set[str]]:
+    """Of each check, how it ended for its subjects."""
+    ended: dict[str, set[str]] = {}
+    for each in document["findings"]:
+        ended.setdefault(each["id"], set()).add(each["status"])
+    return ended
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_an_overlay_says_what_is_to_blame_and_what_skips(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
+    expect = overlay["expect"]
+    bdfs = {each["bdf"] for each in expect["findings"]} - {None}
+    assert expect["component"]
+    assert expect["component"].startswith("none: ") == (not expect["findings"])
+    assert not bdfs or any(bdf in expect["component"] for bdf in bdfs)
+    here, healthy = (statuses(judged(capsys, spec)[1]) for spec in (name, overlay["base"]))
+    gone = {check for check, ended in healthy.items() if ended == {"pass"} and here.get(check) == {"skip"}}
+    assert gone <= set(expect["skips"])
+    assert {check for check in expect["skips"] if "skip" not in here[check] or "pass" not in healthy[check]} == set()
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_hides_no_other_gpu(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """GPUs without a finding are judged as on the healthy box, unless the driver as a whole is gone."""
@@ -99,7 +121,7 @@ def test_a_fault_hides_no_other_gpu(name: str, capsys: pytest.CaptureFixture[str
     _, healthy = judged(capsys, overlay["base"])
     there = {each["subject"]["bdf"] for each in document["findings"]}
     late = {each["subject"]["bdf"] for each in document["findings"] if each["reason"] == "dependency-failed"}
-    skips = set(overlay["expect"].get("skips", ()))
+    skips = set(overlay["expect"]["skips"])
     gpus = [each for each in healthy["findings"] if each["subject"]["kind"] == "gpu" and each["peer"] is None]
     others = {each for each in found({"findings": gpus}) if each[1] in there - bad - late and each[0] not in skips}
     assert len(others) > 50

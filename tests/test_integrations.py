@@ -130,9 +130,13 @@ def slurm(script: str, folder: Path, dgxcheck: str, state: str = "idle") -> Node
     return Node(done.returncode, done.stderr, asked.read_text(encoding="utf-8") if asked.exists() else "")
 
 
+OPTIONS = ("-q", "--fail-on", "fail", "--format", "nagios")
+"""What both scripts of Slurm ask."""
+
+
 def said(name: str, capsys: pytest.CaptureFixture[str]) -> str:
     """A ``dgxcheck`` that says what it says of a recording."""
-    code = main(["health", "--format", "nagios", "--from", name])
+    code = main(["health", *OPTIONS, "--from", name])
     return f"printf '%s' {shlex.quote(capsys.readouterr().out)}; exit {code}"
 
 
@@ -164,7 +168,8 @@ BROKEN = {
     "not there": "exit 127",
     "no Python": 'echo "python: can\'t open file" >&2; exit 2',
     "a traceback": "echo Traceback >&2; exit 1",
-    "unknown": "echo 'DGXCHECK UNKNOWN - nothing could be judged | pass=0'; exit 3",
+    "unknown": "echo 'DGXCHECK UNKNOWN - nothing could be judged | pass=0'; exit 0",
+    "unknown, and the site says --fail-on unknown": "echo 'DGXCHECK UNKNOWN - nothing could be judged'; exit 3",
     "killed": "kill -9 $$",
 }
 
@@ -208,13 +213,24 @@ def test_the_prolog_stops_a_job_for_a_fault_alone(tmp_path: Path, capsys: pytest
         assert slurm("slurm-prolog.sh", tmp_path, broken).code == 0
 
 
+@pytest.mark.parametrize("how", ["a fault", "a warning", *BROKEN])
+def test_the_prolog_logs_all_but_a_sound_box(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"a fault": "dgx-1-v100-gpu-lost", "a warning": "dgx-1-v100-power-cap"}
+    done = slurm("slurm-prolog.sh", tmp_path, said(names[how], capsys) if how in names else BROKEN[how])
+    assert done.asked.startswith("logger\n-t\ndgxcheck\nprolog of job ? (code ")
+
+
+def test_the_prolog_is_silent_about_a_sound_box(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert slurm("slurm-prolog.sh", tmp_path, said("dgx-1-v100", capsys)) == Node(0, "", "")
+
+
 def test_options_of_the_site_reach_dgxcheck(tmp_path: Path) -> None:
     (tmp_path / "default-dgxcheck").write_text('DGXCHECK_OPTIONS="--skip power --only gpu"\nSLURM_CONF=/x\n')
-    arguments = f"printf '%s\\n' \"$@\" > '{tmp_path}/given'; echo DGXCHECK OK; exit 0"
+    arguments = f"printf '%s\\n' \"$@\" > '{tmp_path}/given'; echo 'DGXCHECK OK - all'; exit 0"
     for script in SCRIPTS:
         assert slurm(script, tmp_path, arguments).code == 0
         given = (tmp_path / "given").read_text(encoding="utf-8")
-        assert given.split() == ["health", "--format", "nagios", "--deadline", "20", "--skip", "power", "--only", "gpu"]
+        assert given.split() == ["health", *OPTIONS, "--deadline", "20", "--skip", "power", "--only", "gpu"]
 
 
 def test_there_are_no_other_samples() -> None:

@@ -8,6 +8,7 @@ a signal, and any other code but 0 for a failure, which it logs with the whole o
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,11 @@ def test_a_warning_drains_no_node_with_the_lines_that_ship(box: str, tmp_path: P
     done = nhc(tmp_path, CONFIGURATION, box)
     assert done.code == 0
     assert done.out.startswith("FINE WARN")
+
+
+def test_the_lines_that_ship_read_state_alone() -> None:
+    (given,) = re.findall(r'NVIDIA_HEALTHMON_ARGS="(.*)"', CONFIGURATION)
+    assert given.split() == ["-q", "--deadline", "20", "--fail-on", "fail"]
 
 
 def test_without_them_a_warning_drains_it(tmp_path: Path) -> None:

@@ -12,15 +12,15 @@ if [ -r /etc/default/dgxcheck ]; then . /etc/default/dgxcheck; export SLURM_CONF
 [ -n "$SLURM_CONF" ] || unset SLURM_CONF
 node=${SLURMD_NODENAME:-$(hostname -s)}
 
-# 30 + 2 + 8 + 8 seconds at most
-said=$(timeout -k 2 30 dgxcheck health --format nagios --deadline 20 $DGXCHECK_OPTIONS 2>&1 </dev/null)
+# state alone, and only a fault counts; 30 + 2 + 8 + 8 seconds at most
+said=$(timeout -k 2 30 dgxcheck health -q --fail-on fail --format nagios --deadline 20 $DGXCHECK_OPTIONS 2>&1 </dev/null)
 code=$?
 said=${said%%$'\n'*}
 said=${said%% | *}
-# the word, not the code alone: a broken Python ends with 1 or 2 as well
+# the word, not the code alone: a broken Python ends with 1 or 2 as well, and what is unknown with 0 here
 case "$code $said" in
-    "0 DGXCHECK "* | "1 DGXCHECK "*) exit 0 ;;
-    "2 DGXCHECK "*) said=${said#DGXCHECK * - } ;;
+    "0 DGXCHECK OK "* | "0 DGXCHECK WARNING "* | "1 DGXCHECK "*) exit 0 ;;
+    "2 DGXCHECK CRITICAL "*) said=${said#DGXCHECK * - } ;;
     *)
         # unknown, or no answer: no reason to take a node away
         logger -t dgxcheck "health of $node is not known (code $code): $said"

@@ -8,14 +8,15 @@ PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 if [ -r /etc/default/dgxcheck ]; then . /etc/default/dgxcheck; fi
 
-said=$(timeout -k 2 30 dgxcheck health --format nagios --deadline 20 $DGXCHECK_OPTIONS 2>&1 </dev/null)
+said=$(timeout -k 2 30 dgxcheck health -q --fail-on fail --format nagios --deadline 20 $DGXCHECK_OPTIONS 2>&1 </dev/null)
 code=$?
 said=${said%%$'\n'*}
 said=${said%% | *}
-[ "$code" -eq 0 ] || logger -t dgxcheck "prolog of job ${SLURM_JOB_ID:-?} (code $code): $said"
+# with --fail-on fail a warning and what is unknown end with 0 as well
+[[ "$code $said" == "0 DGXCHECK OK "* ]] || logger -t dgxcheck "prolog of job ${SLURM_JOB_ID:-?} (code $code): $said"
 # the word, not the code alone: a broken Python ends with 2 as well
 case "$code $said" in
-    "2 DGXCHECK "*)
+    "2 DGXCHECK CRITICAL "*)
         # slurmd writes it to its log and drains the node with "Prolog error"
         echo "dgxcheck: ${said#DGXCHECK * - }" >&2
         exit 1
