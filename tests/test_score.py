@@ -20,18 +20,18 @@ BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 GONE = Missing(Gap.UNRECORDED, "x")
 
 
-def due(area: Area, measured: int | float | Missing, expected: float = 1, tolerance: float = 0) -> Expectation:
+def due(area: Area, measured: int | float | Missing, expected: float = 1, enough: bool = False) -> Expectation:
     return Expectation(area=area, id="x", subject="x", measured=measured, expected=expected, unit="", source="",
-                       tolerance=tolerance)  # fmt: skip
+                       enough=enough)  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("measured", "expected", "tolerance", "share"),
-    [(8, 8, 0, 1), (9, 8, 0, 1), (4, 8, 0, 0.5), (0, 8, 0, 0), (-1, 8, 0, 0), (98, 100, 0.02, 1), (97, 100, 0.02, 0.97),
-     (GONE, 8, 0, None)],
+    ("measured", "expected", "enough", "share"),
+    [(8, 8, False, 1), (9, 8, False, 1), (4, 8, False, 0.5), (0, 8, False, 0), (-1, 8, False, 0), (98, 100, True, 1),
+     (97, 100, False, 0.97), (GONE, 8, False, None), (GONE, 8, True, None)],
 )  # fmt: skip
-def test_shares(measured: int | Missing, expected: float, tolerance: float, share: float | None) -> None:
-    assert due("gpu", measured, expected, tolerance).share == share
+def test_shares(measured: int | Missing, expected: float, enough: bool, share: float | None) -> None:
+    assert due("gpu", measured, expected, enough).share == share
 
 
 def test_areas_weigh_as_the_design_has_it() -> None:

@@ -30,7 +30,7 @@ def _disks(box: Box) -> Judged:
     if isinstance(disks, Missing):
         yield HOST, unjudged(disks)
         return
-    arrays = () if isinstance(storage.arrays, Missing) else storage.arrays
+    arrays = _arrays(box)
     said = [(Subject(kind="disk", name=each.name, bdf=None), _array(each)) for each in arrays]
     due = expected(box, "host.data")
     if isinstance(due, Number):
@@ -89,9 +89,12 @@ def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict
 
 
 def data(box: Box) -> float | Missing:
-    """TB of the largest volume."""
+    """TB of the largest volume that can be used: an inactive array holds nothing."""
     found = _volumes(box)
-    return found if isinstance(found, Missing) else max(found.values(), default=0) / 1e12
+    if isinstance(found, Missing):
+        return found
+    inactive = {array.name for array in _arrays(box) if array.state in _DOWN}
+    return max((size for name, size in found.items() if name not in inactive), default=0) / 1e12
 
 
 def pooled(box: Box) -> str:
@@ -113,7 +116,12 @@ def _volumes(box: Box) -> dict[str, int] | Missing:
         return storage
     if isinstance(storage.disks, Missing):
         return storage.disks
-    return volumes(storage.disks, () if isinstance(storage.arrays, Missing) else storage.arrays)
+    return volumes(storage.disks, _arrays(box))
+
+
+def _arrays(box: Box) -> tuple[MdArray, ...]:
+    storage = box.snapshot.storage
+    return () if isinstance(storage, Missing) or isinstance(storage.arrays, Missing) else storage.arrays
 
 
 def _volume(

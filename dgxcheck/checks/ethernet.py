@@ -70,7 +70,7 @@ def _judged(box: Box, interface: NetInterface, siblings: list[NetInterface]) -> 
     reference = expected(box, "host.ethernet")
     if isinstance(reference, Number) and box.choice is not None:
         due[box.choice.profile.name] = reference.value
-    evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", interface.speed_mbit),)
+    evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", round(speed * 1000)),)
     who = max(due, key=lambda name: due[name], default="")
     if isinstance(reference, Judgement) and speed >= due.get(who, 0):
         return reference  # two that are equally slow prove nothing
