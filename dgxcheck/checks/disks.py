@@ -93,7 +93,7 @@ def data(box: Box) -> float | Missing:
     found = _volumes(box)
     if isinstance(found, Missing):
         return found
-    inactive = {array.name for array in _arrays(box) if array.state in _DOWN}
+    inactive = {array.name for array in _arrays(box) if array.state in _DOWN and array.level not in _CONTAINER}
     return max((size for name, size in found.items() if name not in inactive), default=0) / 1e12
 
 
