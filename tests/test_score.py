@@ -9,29 +9,40 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_health_checks import GPU2, NVML, changed
+from test_health_checks import GPU2, NVML, box, changed
 
+from dgxcheck.checks.check import Box
 from dgxcheck.cli import main
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.host import Host
+from dgxcheck.frozen import replace
+from dgxcheck.profiles.library import boards_for, by_name
+from dgxcheck.profiles.model import Choice, How, Number
+from dgxcheck.reading import Gap, Json, Missing
+from dgxcheck.score.box import of_box
 from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, score
 from dgxcheck.source.library import shipped
 
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
+NO_FAULT = [
+    name
+    for name, path in shipped()
+    if name not in BOXES and not json.loads(Path(path).read_text(encoding="utf-8"))["expect"]["findings"]
+]
 GONE = Missing(Gap.UNRECORDED, "x")
 
 
-def due(area: Area, measured: int | float | Missing, expected: float = 1, tolerance: float = 0) -> Expectation:
+def due(area: Area, measured: int | float | Missing, expected: float = 1, enough: bool = False) -> Expectation:
     return Expectation(area=area, id="x", subject="x", measured=measured, expected=expected, unit="", source="",
-                       tolerance=tolerance)  # fmt: skip
+                       enough=enough)  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("measured", "expected", "tolerance", "share"),
-    [(8, 8, 0, 1), (9, 8, 0, 1), (4, 8, 0, 0.5), (0, 8, 0, 0), (-1, 8, 0, 0), (98, 100, 0.02, 1), (97, 100, 0.02, 0.97),
-     (GONE, 8, 0, None)],
+    ("measured", "expected", "enough", "share"),
+    [(8, 8, False, 1), (9, 8, False, 1), (4, 8, False, 0.5), (0, 8, False, 0), (-1, 8, False, 0), (98, 100, True, 1),
+     (97, 100, False, 0.97), (GONE, 8, False, None), (GONE, 8, True, None)],
 )  # fmt: skip
-def test_shares(measured: int | Missing, expected: float, tolerance: float, share: float | None) -> None:
-    assert due("gpu", measured, expected, tolerance).share == share
+def test_shares(measured: int | Missing, expected: float, enough: bool, share: float | None) -> None:
+    assert due("gpu", measured, expected, enough).share == share
 
 
 def test_areas_weigh_as_the_design_has_it() -> None:
@@ -73,6 +84,14 @@ def test_a_healthy_box_scores_full(box: str, level: list[str], capsys: pytest.Ca
     assert found["total"] == 100
     assert found["coverage"] >= 0.95
     assert found["level"] == ("quick" if level == ["-q"] else "default")
+
+
+@pytest.mark.parametrize("name", NO_FAULT)
+def test_what_is_no_fault_costs_nothing(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, name)
+    assert found["total"] == 100
+    assert set(found["areas"].values()) == {100}
+    assert found["coverage"] > 0.5
 
 
 @pytest.mark.parametrize(
@@ -125,3 +144,140 @@ def test_the_sum_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert "missing GPU 8" in out
     for area, weight in WEIGHTS.items():
         assert any(line.split()[:3] == [area, "weight", str(weight)] for line in out.splitlines())
+
+
+def held(spec: str, how: How = "named", **numbers: float) -> Box:
+    """A box held to the DGX-1 with V100, whose profile may say more."""
+    profile = by_name("dgx-1-v100")
+    more = {key.replace("_", "."): Number(value, "a data sheet") for key, value in numbers.items()}
+    choice = Choice(profile=replace(profile, numbers={**profile.numbers, **more}), how=how)
+    return replace(box(spec), choice=choice, boards=boards_for(None))
+
+
+def shares(made: Box, id: str) -> dict[str, float | None]:
+    """By subject, to two places, what is less than whole; all where there are none."""
+    found = of_box(made)
+    assert found is not None
+    of_all = {each.subject: each.share for each in found.expectations if each.id == id}
+    return {name: share if share is None else round(share, 2) for name, share in of_all.items() if share != 1}
+
+
+HCA = "0000:05:00.0"
+PORT = "text /sys/class/infiniband/mlx5_0/ports/1"
+ROCE = {f"{PORT}/link_layer": "Ethernet\n", f"{PORT}/rate": "25 Gb/sec (1X EDR)\n"}
+SLOW = {f"{PORT}/rate": "56 Gb/sec (4X FDR)\n"}
+BLOCK = "/sys/class/block"
+NET = "text /sys/class/net"
+INACTIVE = {f"text {BLOCK}/md0/md/array_state": "inactive\n"}
+ALONE: dict[str, Json] = {f"names {BLOCK}": ["sda", "sdb"]}
+CLASS = "text /sys/bus/pci/devices/0000:02:00.0/class"
+TWO = {f"{NET}/enp2s0f1/carrier": "1\n", f"{NET}/enp2s0f1/speed": "1000\n"}
+MEMINFO = "text /proc/meminfo"
+CPUINFO = "text /proc/cpuinfo"
+LXC: dict[str, Json] = {"text /run/systemd/container": "lxc\n"}
+ONE_CPU = {CPUINFO: "processor : 0\nphysical id : 0\ncore id : 0\n"}
+
+
+def gib(number: float) -> dict[str, Json]:
+    return {MEMINFO: f"MemTotal: {round(number * (1 << 20))} kB\n"}
+
+
+def sectors(number: int) -> dict[str, Json]:
+    return {**ALONE, f"text {BLOCK}/sdb/size": f"{number}\n"}
+
+
+@pytest.mark.parametrize(
+    ("id", "facts", "less"),
+    [
+        ("network.rate", {f"{PORT}/state": "5: ACTIVE_DEFER\n"}, {}),
+        ("network.rate", {f"{PORT}/state": "2: INIT\n"}, {"mlx5_0/1": 0}),
+        ("network.rate", SLOW, {"mlx5_0/1": 0.56}),
+        ("network.rate", ROCE, {}),
+        ("network.rate", {**SLOW, f"link /sys/bus/pci/devices/{HCA}/physfn": "../0000:05:00.1"}, {}),
+        ("network.hcas", {"names /sys/class/infiniband": ["mlx5_1", "mlx5_2", "mlx5_3"]}, {"host": 0.75}),
+        ("network.hcas", {"names /sys/class/infiniband": ["mlx5_1", "mlx5_2", "mlx5_3"],
+                          f"text /sys/bus/pci/devices/{HCA}/device": "0x0209\n"}, {}),  # in flash recovery
+        ("network.hcas", {"names /sys/class/infiniband": {"missing": "absent"}}, {"host": 0}),
+        ("network.hcas", {"names /sys/class/infiniband": {"missing": "absent"}, "text /.dockerenv": ""},
+         {"host": None}),
+        ("host.data", {f"text {BLOCK}/md0/size": "11251458048\n"}, {}),  # redundant by choice
+        ("host.data", INACTIVE, {"host": 0.06}),
+        ("host.data", {f"names {BLOCK}": ["sda", "sdb", "sdc", "sdd", "sde"]}, {"host": None}),  # in a pool
+        ("host.data", {f"names {BLOCK}": []}, {"host": None}),
+        ("host.data", sectors(14300000000), {}),
+        ("host.data", sectors(14200000000), {"host": 0.95}),
+        ("host.ethernet", {CLASS: "0x0c0330\n"}, {"host": None}),  # USB
+        ("host.ethernet", TWO, {"enp2s0f1": 0.1}),
+        ("gpu.not-slowed", {f"{NVML}CurrentClocksEventReasons {GPU2}": 0x20}, {"GPU2": 0}),
+        ("gpu.not-slowed", {f"{NVML}CurrentClocksEventReasons {GPU2}": 0x4}, {}),
+        ("memory.size", {f"{NVML}MemoryInfo {GPU2}": {"total": 15897460736, "free": 0, "used": 0}}, {"GPU2": 0.94}),
+        ("host.memory", gib(497), {}),
+        ("host.memory", gib(496), {"host": 0.97}),
+        ("host.memory", gib(16) | LXC, {"host": None}),
+        ("host.memory", LXC, {}),
+        ("host.cores", ONE_CPU, {"host": 0.03}),
+        ("host.cores", ONE_CPU | LXC, {"host": None}),
+        ("host.sockets", ONE_CPU | LXC, {"host": None}),
+    ],
+)  # fmt: skip
+def test_it_measures_as_the_checks_do(
+    id: str, facts: dict[str, Json], less: dict[str, float | None], tmp_path: Path
+) -> None:
+    assert shares(held(changed(tmp_path, facts)), id) == less
+
+
+def test_half_a_dimm_is_missed_where_its_size_is_known(tmp_path: Path) -> None:
+    for size, less in ((504 - 15.9, {}), (504 - 16, {"host": 0.95})):
+        assert shares(held(changed(tmp_path, gib(size)), host_dimm=32), "host.memory") == less
+
+
+def test_the_tolerances_are_the_site_s(tmp_path: Path) -> None:
+    made = held(changed(tmp_path, sectors(14200000000)))
+    wider = replace(made.settings, thresholds={"host.data-tolerance": 6})
+    assert shares(replace(made, settings=wider), "host.data") == {}
+
+
+def test_a_port_that_the_configuration_names_is_missed_where_none_is_up(tmp_path: Path) -> None:
+    down: dict[str, Json] = {f"text /sys/class/infiniband/mlx5_{n}/ports/1/state": "1: DOWN\n" for n in range(4)}
+    made = held(changed(tmp_path, down))
+    assert shares(made, "network.rate") == {}
+    named = replace(made, settings=replace(made.settings, ports=("mlx5_0/1",)))
+    assert shares(named, "network.rate") == {"mlx5_0/1": 0}
+
+
+def whole(made: Box) -> bool:
+    """Is nothing less than whole of what is covered, and something not covered?"""
+    found = of_box(made)
+    assert found is not None
+    return {each.share for each in found.expectations} == {1, None}
+
+
+def test_what_a_virtual_machine_was_not_given_is_not_missed() -> None:
+    made = held("dgx-1-v100-gpu-missing")
+    assert shares(made, "gpu.count") == {"host": 0.88}
+    assert shares(made, "memory.size") == {"missing GPU 8": 0}
+    host = made.snapshot.host
+    assert isinstance(host, Host)
+    guest = replace(made, snapshot=replace(made.snapshot, host=replace(host, vm="KVM")))
+    assert shares(guest, "gpu.count") == {"host": None}
+    assert shares(guest, "memory.size") == {"hidden GPU 8": None}
+    assert shares(guest, "nvlink.graph") == {"host": None}
+    assert whole(guest)
+
+
+def test_a_machine_known_by_its_gpus_alone_misses_no_gpu() -> None:
+    made = held("dgx-1-v100-gpu-missing", how="gpus")
+    assert shares(made, "nvlink.graph") == {"host": None}
+    assert shares(made, "memory.size") == {}
+
+
+@pytest.mark.parametrize(
+    ("driver", "less"), [("vfio-pci", None), ("nvidia", 0), ("nouveau", 0), ({"missing": "absent"}, 0)]
+)
+def test_a_gpu_of_another_driver_is_hidden_not_gone(driver: Json, less: float | None, tmp_path: Path) -> None:
+    hidden: dict[str, Json] = {"nvml nvmlDeviceGetCount": 7, "nvml nvmlDeviceGetHandleByIndex 7": {"missing": "absent"}}
+    last = "0000:8a:00.0"
+    link = f"../../../../bus/pci/drivers/{driver}" if isinstance(driver, str) else driver
+    made = held(changed(tmp_path, {**hidden, f"link /sys/bus/pci/devices/{last}/driver": link}))
+    assert shares(made, "memory.size") == {f"{'missing' if less == 0 else 'hidden'} GPU 8": less}
+    assert whole(made) == (less is None)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dgxcheck.checks import hidden
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
-from dgxcheck.checks.reference import expected, shares_a_machine
+from dgxcheck.checks.reference import expected
 from dgxcheck.facts.host import Cpu
 from dgxcheck.reading import Missing
 
@@ -26,6 +27,23 @@ def left_out(cpulist: str) -> str:
     return ",".join(gaps)
 
 
+def sockets(box: Box) -> int | Missing:
+    """Sockets with a CPU that is online."""
+    cpu = _online(box)
+    return cpu if isinstance(cpu, Missing) else cpu.sockets
+
+
+def cores(box: Box) -> int | Missing:
+    """Cores that are online."""
+    cpu = _online(box)
+    return cpu if isinstance(cpu, Missing) else cpu.cores
+
+
+def _online(box: Box) -> Cpu | Missing:
+    host = box.snapshot.host
+    return host if isinstance(host, Missing) else host.cpu
+
+
 def _cpu(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     yield HOST, _judged(box)
 
@@ -34,7 +52,7 @@ def _judged(box: Box) -> Judgement:
     host = box.snapshot.host
     if isinstance(host, Missing):
         return unjudged(host)
-    cpu = host.cpu
+    cpu = _online(box)
     if isinstance(cpu, Missing):
         return unjudged(cpu)
     said = _against_reference(box, cpu, host.online_cpus)
@@ -42,30 +60,30 @@ def _judged(box: Box) -> Judgement:
     if offline and said.status is not Status.WARN:
         message = f"CPUs {offline} are offline, {cpu.threads} are online"
         said = Judgement(Status.WARN, message, evidence=_evidence(cpu, host.online_cpus))
-    if said.status is Status.WARN and shares_a_machine(host):
-        return skip("not-visible", f"a container's share of the host: {said.message}", *said.evidence)
+    if said.status is Status.WARN and (why := hidden.share(box)):
+        return skip("not-visible", f"{why}: {said.message}", *said.evidence)
     return said
 
 
 def _against_reference(box: Box, cpu: Cpu, online: str | Missing) -> Judgement:
-    sockets, cores = expected(box, "host.sockets"), expected(box, "host.cores")
-    if isinstance(cores, Judgement):
-        return cores
+    due_sockets, due_cores = expected(box, "host.sockets"), expected(box, "host.cores")
+    if isinstance(due_cores, Judgement):
+        return due_cores
     if isinstance(cpu.cores, Missing):
         return unjudged(cpu.cores)
     evidence = _evidence(cpu, online)
-    due = (cpu.cores, cores.value, "cores", evidence)
-    if isinstance(sockets, Judgement) or isinstance(cpu.sockets, Missing):
+    due = (cpu.cores, due_cores.value, "cores", evidence)
+    if isinstance(due_sockets, Judgement) or isinstance(cpu.sockets, Missing):
         of_sockets = ""
     else:
-        of_sockets = f"{cpu.sockets} of {sockets.value:g} sockets, "
-        if cpu.sockets < sockets.value:
-            return Judgement(Status.WARN, f"{of_sockets}{cpu.cores} of {cores.value:g} cores", *due)
-    if cpu.cores < cores.value:
-        return Judgement(Status.WARN, f"{of_sockets}{cpu.cores} of {cores.value:g} cores", *due)
+        of_sockets = f"{cpu.sockets} of {due_sockets.value:g} sockets, "
+        if cpu.sockets < due_sockets.value:
+            return Judgement(Status.WARN, f"{of_sockets}{cpu.cores} of {due_cores.value:g} cores", *due)
+    if cpu.cores < due_cores.value:
+        return Judgement(Status.WARN, f"{of_sockets}{cpu.cores} of {due_cores.value:g} cores", *due)
     if cpu.threads % cpu.cores:
         return Judgement(Status.WARN, f"{cpu.threads} threads on {cpu.cores} cores: some are offline", *due)
-    return Judgement(Status.PASS, f"{of_sockets}{cpu.cores} of {cores.value:g} cores", *due)
+    return Judgement(Status.PASS, f"{of_sockets}{cpu.cores} of {due_cores.value:g} cores", *due)
 
 
 def _offline(cpu: Cpu, online: str | Missing) -> str:

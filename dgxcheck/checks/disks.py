@@ -30,12 +30,12 @@ def _disks(box: Box) -> Judged:
     if isinstance(disks, Missing):
         yield HOST, unjudged(disks)
         return
-    arrays = () if isinstance(storage.arrays, Missing) else storage.arrays
+    arrays = _arrays(box)
     said = [(Subject(kind="disk", name=each.name, bdf=None), _array(each)) for each in arrays]
     due = expected(box, "host.data")
     if isinstance(due, Number):
         down = [subject.name for subject, judgement in said if judgement.status is Status.WARN]
-        yield HOST, _volume(due, box.settings.limit("host.data-tolerance"), disks, arrays, down)
+        yield HOST, _volume(box, due, disks, arrays, down)
     elif not said:
         yield HOST, due
     yield from said
@@ -71,36 +71,85 @@ def _array(array: MdArray) -> Judgement:
     return Judgement(Status.PASS, f"{level}{members} is {state}", 0, 0, "disks", tuple(evidence))
 
 
-def _volume(
-    due: Number, percent: float, disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...], down: list[str]
-) -> Judgement:
-    """Is there a volume as large as the data volume should be: an array with all its disks, or a controller's?"""
+def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict[str, int] | Missing:
+    """Bytes of each disk that is in no array and of each array with its redundancy, by name."""
     sizes = {disk.name: disk.size_bytes for disk in disks if not isinstance(disk.size_bytes, Missing)}
     if not sizes:
-        return next((unjudged(disk.size_bytes) for disk in disks if isinstance(disk.size_bytes, Missing)), _NO_DISK)
+        return next(
+            (disk.size_bytes for disk in disks if isinstance(disk.size_bytes, Missing)), Missing(Gap.ABSENT, _BLOCK)
+        )
     taken = set[str]()
-    volumes = dict(sizes)
+    found = dict(sizes)
     for array in arrays:
         members = () if isinstance(array.members, Missing) else array.members
         taken.update(members)
         # the disks of a RAID 5 hold what those of a RAID 0 do; the array is smaller by choice
-        volumes[array.name] = max(sizes.get(array.name, 0), sum(sizes.get(name, 0) for name in members))
-    free = {name: size for name, size in volumes.items() if name not in taken}
+        found[array.name] = max(sizes.get(array.name, 0), sum(sizes.get(name, 0) for name in members))
+    return {name: size for name, size in found.items() if name not in taken}
+
+
+def data(box: Box) -> float | Missing:
+    """TB of the largest volume that can be used: an inactive array holds nothing."""
+    found = _volumes(box)
+    if isinstance(found, Missing):
+        return found
+    inactive = {array.name for array in _arrays(box) if array.state in _DOWN and array.level not in _CONTAINER}
+    return max((size for name, size in found.items() if name not in inactive), default=0) / 1e12
+
+
+def pooled(box: Box) -> str:
+    """The disks that hold the profile's data volume together, in a pool that is not seen; empty where none do."""
+    found, due = _volumes(box), expected(box, "host.data")
+    if isinstance(found, Missing) or isinstance(due, Judgement):
+        return ""
+    return _pool(_alike(found, lowest(box, due.value) * 1e12))
+
+
+def lowest(box: Box, due: float) -> float:
+    """What a data volume has at least, in the unit of what is due."""
+    return due * (1 - box.settings.limit("host.data-tolerance") / 100)
+
+
+def _volumes(box: Box) -> dict[str, int] | Missing:
+    storage = box.snapshot.storage
+    if isinstance(storage, Missing):
+        return storage
+    if isinstance(storage.disks, Missing):
+        return storage.disks
+    return volumes(storage.disks, _arrays(box))
+
+
+def _arrays(box: Box) -> tuple[MdArray, ...]:
+    storage = box.snapshot.storage
+    return () if isinstance(storage, Missing) or isinstance(storage.arrays, Missing) else storage.arrays
+
+
+def _volume(
+    box: Box, due: Number, disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...], down: list[str]
+) -> Judgement:
+    """Is there a volume as large as the data volume should be: an array with all its disks, or a controller's?"""
+    if not disks:
+        return skip("not-visible", "no disk is visible here")
+    free = volumes(disks, arrays)
+    if isinstance(free, Missing):
+        return unjudged(free)
+    sizes = {disk.name: disk.size_bytes for disk in disks if not isinstance(disk.size_bytes, Missing)}
     name = max(free, key=lambda each: free[each], default="")
     size = free.get(name, 0)
-    lowest = due.value * (1 - percent / 100) * 1e12
+    least = lowest(box, due.value) * 1e12
     evidence = (Evidence(f"{_BLOCK}/{name}/size", sizes.get(name, 0) // 512),) if name else ()
     message = f"largest volume {name}: {size / 1e12:.2f} TB, expected {due.value:g} TB"
-    if size >= lowest:
+    if size >= least:
         return Judgement(Status.PASS, message, round(size / 1e12, 2), due.value, "TB", evidence)
     if down:
         return skip("dependency-failed", f"{', '.join(down)} is to blame: {message}", *evidence)
-    if pool := _alike(free, lowest):
-        return skip("not-visible", f"{', '.join(pool)} have the size together, in a pool that is not seen", *evidence)
+    if pool := _pool(_alike(free, least)):
+        return skip("not-visible", pool, *evidence)
     return Judgement(Status.WARN, message, round(size / 1e12, 2), due.value, "TB", evidence)
 
 
-_NO_DISK = skip("not-visible", "no disk is visible here")
+def _pool(names: list[str]) -> str:
+    return f"{', '.join(names)} have the size together, in a pool that is not seen" if names else ""
 
 
 def _alike(sizes: dict[str, int], lowest: float) -> list[str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dgxcheck.checks.check import HOST, Box, Check, per_gpu
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import missing_in, of_the_driver, unjudged
+from dgxcheck.checks.hidden import in_container
 from dgxcheck.facts.device_nodes import DeviceNodes
 from dgxcheck.facts.gpu_modes import GpuModes
-from dgxcheck.facts.host import Host
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device
 
@@ -21,12 +21,6 @@ def bound(gpu: Device) -> str | Missing | None:
     if gpu.function is None:
         return Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}")
     return gpu.function.driver
-
-
-def in_container(box: Box) -> bool:
-    """Are we in a container, which sees the GPUs of the host on the PCI tree, given to it or not?"""
-    host = box.snapshot.host
-    return isinstance(host, Host) and isinstance(host.container, str)
 
 
 def gpu_nodes(box: Box) -> list[bool] | Missing:

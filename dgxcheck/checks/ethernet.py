@@ -19,19 +19,36 @@ _ETHERNET = 0x0200
 """PCI base class and subclass; Ethernet over USB, as a BMC offers it, has none."""
 
 
-def _ethernet(box: Box) -> Judged:
+NONE = "no physical Ethernet interface has a carrier"
+
+
+def cabled(box: Box) -> list[NetInterface] | Missing:
+    """Physical Ethernet interfaces that have a carrier."""
     interfaces = box.snapshot.network
     if isinstance(interfaces, Missing):
-        yield HOST, unjudged(interfaces)
+        return interfaces
+    return [each for each in interfaces if _chip(box, each) is not None and each.carrier is True]
+
+
+def gbit_per_s(interface: NetInterface) -> float | Missing:
+    """What an interface runs at."""
+    speed = interface.speed_mbit
+    return speed if isinstance(speed, Missing) else speed / 1000
+
+
+def _ethernet(box: Box) -> Judged:
+    found = cabled(box)
+    if isinstance(found, Missing):
+        yield HOST, unjudged(found)
         return
-    cabled = [(each, chip) for each in interfaces if (chip := _chip(box, each)) is not None and each.carrier is True]
-    if not cabled:
-        yield HOST, skip("not-visible", "no physical Ethernet interface has a carrier")
-    functions = Counter(each.bdf for each, _ in cabled)
-    for each, chip in cabled:
+    if not found:
+        yield HOST, skip("not-visible", NONE)
+    functions = Counter(each.bdf for each in found)
+    chips = [(each, _chip(box, each)) for each in found]
+    for each, chip in chips:
         bdf = each.bdf if isinstance(each.bdf, str) else None
         part = each.name if functions[each.bdf] > 1 else ""  # a ConnectX-3 has two ports on one function
-        siblings = [other for other, its in cabled if its == chip and other != each]
+        siblings = [other for other, its in chips if its == chip and other != each]
         yield Subject(kind="interface", name=each.name, bdf=bdf, part=part), _judged(box, each, siblings)
 
 
@@ -46,20 +63,20 @@ def _chip(box: Box, interface: NetInterface) -> tuple[int | Missing, int | Missi
 
 
 def _judged(box: Box, interface: NetInterface, siblings: list[NetInterface]) -> Judgement:
-    speed = interface.speed_mbit
+    speed = gbit_per_s(interface)
     if isinstance(speed, Missing):
         return unjudged(speed)
-    due = {other.name: other.speed_mbit / 1000 for other in siblings if not isinstance(other.speed_mbit, Missing)}
+    due = {other.name: its for other in siblings if not isinstance(its := gbit_per_s(other), Missing)}
     reference = expected(box, "host.ethernet")
     if isinstance(reference, Number) and box.choice is not None:
         due[box.choice.profile.name] = reference.value
-    evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", speed),)
+    evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", round(speed * 1000)),)
     who = max(due, key=lambda name: due[name], default="")
-    if isinstance(reference, Judgement) and speed / 1000 >= due.get(who, 0):
+    if isinstance(reference, Judgement) and speed >= due.get(who, 0):
         return reference  # two that are equally slow prove nothing
-    status = Status.WARN if speed / 1000 < due[who] else Status.PASS
-    message = f"runs at {speed / 1000:g} Gbit/s, {who} at {due[who]:g} Gbit/s"
-    return Judgement(status, message, speed / 1000, due[who], "Gbit/s", evidence)
+    status = Status.WARN if speed < due[who] else Status.PASS
+    message = f"runs at {speed:g} Gbit/s, {who} at {due[who]:g} Gbit/s"
+    return Judgement(status, message, speed, due[who], "Gbit/s", evidence)
 
 
 CHECKS = (

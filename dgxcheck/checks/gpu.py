@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.check import HOST, Box, Check, per_gpu
-from dgxcheck.checks.driver import bound, gpu_nodes, in_container
+from dgxcheck.checks.driver import bound, gpu_nodes
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import missing_in, unjudged
+from dgxcheck.checks.hidden import in_container
 from dgxcheck.facts.gpu_modes import GpuModes
 from dgxcheck.facts.ids import RECOVERY_ACTION
 from dgxcheck.reading import Gap, Missing
@@ -30,7 +31,7 @@ def _lost(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         elif own:
             yield box.subject(gpu), _fail(f"the GPU stopped answering: {own[0]}", own)
         elif gpu.index is None:
-            yield box.subject(gpu), _unlisted(box, gpu)
+            yield box.subject(gpu), unlisted(box, gpu)
         else:
             yield box.subject(gpu), Judgement(Status.PASS, "NVML lists it and it answers")
     lost = _lost_handles(box)
@@ -53,7 +54,7 @@ def _unlisted_gpus(box: Box) -> list[Device]:
     return [gpu for gpu in box.topology.gpus if gpu.index is None and bound(gpu) in ("nvidia", None)]
 
 
-def _unlisted(box: Box, gpu: Device) -> Judgement:
+def unlisted(box: Box, gpu: Device) -> Judgement:
     """A GPU on the PCI tree that NVML does not list: lost only if it is the driver's, and ours to open."""
     if isinstance(box.nvml, Missing):
         if box.nvml.gap is Gap.UNRECORDED:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dgxcheck.checks import hidden
 from dgxcheck.checks.check import HOST, Box, Check, per_gpu
-from dgxcheck.checks.driver import bound, in_container
+from dgxcheck.checks.driver import bound
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.facts.gpu_memory import GpuMemory
-from dgxcheck.facts.host import Host
 from dgxcheck.reading import Gap, Json, Missing
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
 NO_REFERENCE = skip("no-reference", "no reference machine is known for this box")
 MIB = 1 << 20
+_PCI = "/sys/bus/pci/devices"
 
 
 def expected_by(box: Box, worst: Status) -> Status:
@@ -23,42 +24,54 @@ def expected_by(box: Box, worst: Status) -> Status:
     return worst if box.choice is not None and box.choice.how != "gpus" else Status.WARN
 
 
+def count(box: Box) -> int | Missing:
+    """GPUs of the machine, those of another driver too; Missing where a container or virtual machine hides some."""
+    if why := hidden.gpus(box):
+        return Missing(Gap.ABSENT, _PCI, why)
+    if isinstance(box.snapshot.pci, Missing) and not _listed(box):
+        return box.snapshot.pci
+    return max(len(_there(box)), _listed(box))
+
+
+def _listed(box: Box) -> int:
+    """An index without a handle is a GPU that gpu.lost names."""
+    return 0 if isinstance(box.nvml, Missing) or isinstance(box.nvml.count, Missing) else box.nvml.count
+
+
+def _there(box: Box) -> list[Device]:
+    """A GPU that no driver took is as good as none."""
+    return [
+        gpu
+        for gpu in box.topology.gpus
+        if isinstance(box.nvml, Missing) or gpu.index is not None or bound(gpu) is not None
+    ]
+
+
 def _count(box: Box) -> Judged:
     yield HOST, _count_judged(box)
-
-
-def _hidden(box: Box) -> str:
-    """What may hide GPUs of the machine from here; empty on the machine itself."""
-    if in_container(box):
-        return "a container"
-    host = box.snapshot.host
-    return "a virtual machine" if isinstance(host, Host) and isinstance(host.vm, str) else ""
 
 
 def _count_judged(box: Box) -> Judgement:
     choice = box.choice
     nvml, pci = box.nvml, box.snapshot.pci
-    listed = 0 if isinstance(nvml, Missing) or isinstance(nvml.count, Missing) else nvml.count
-    hidden = _hidden(box)
-    if not box.topology.gpus and not listed and (choice is None or (choice.how != "named" and hidden)):
-        seen_none = (Evidence("/sys/bus/pci/devices", pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU"),)
+    listed = _listed(box)
+    why = hidden.gpus(box)
+    if not box.topology.gpus and not listed and (choice is None or (choice.how != "named" and why)):
+        seen = (Evidence(_PCI, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU"),)
         message = "no NVIDIA GPU is visible here, and no profile was named"
-        return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", seen_none)
+        return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", seen)
     if choice is None or choice.how == "gpus" or (due := choice.number("gpu.count")) is None:
         return NO_REFERENCE
-    if hidden:
-        return skip("not-visible", f"{hidden} sees the GPUs that it was given")
-    if isinstance(pci, Missing) and not listed:
-        return unjudged(pci)
-    # an index without a handle is a GPU that gpu.lost names; one that no driver took is as good as none
-    there = [
-        gpu for gpu in box.topology.gpus if isinstance(nvml, Missing) or gpu.index is not None or bound(gpu) is not None
-    ]
-    found = max(len(there), listed)
+    if why:
+        return skip("not-visible", why)
+    found = count(box)
+    if isinstance(found, Missing):
+        return unjudged(found)
+    there = _there(box)
     idle = [str(gpu.bdf) for gpu in box.topology.gpus if gpu not in there]
     on_pci: list[Json] = [gpu.bdf for gpu in box.topology.gpus]
     evidence = (
-        Evidence("/sys/bus/pci/devices", on_pci),
+        Evidence(_PCI, on_pci),
         Evidence("nvmlDeviceGetCount", listed if not isinstance(nvml, Missing) else nvml.reason),
     )
     status = Status.FAIL if found < due.value else Status.PASS
@@ -104,6 +117,11 @@ def _pci_id(box: Box, gpu: Device) -> Evidence | Missing:
     return answered(f"{said & 0xFFFF:04x}:{said >> 16:04x}", "nvmlDeviceGetPciInfo", gpu.bdf or "")
 
 
+def short(box: Box, mib: float, due: float) -> bool:
+    """Is it less memory, both in MiB, than the driver's reserve explains?"""
+    return mib < due * (1 - box.settings.limit("gpu.memory-size") / 100)
+
+
 def _memory(box: Box, memory: GpuMemory) -> Judgement | Missing:
     gpu = next(each for each in box.topology.gpus if each.bdf == memory.bdf)
     board = box.board(gpu)
@@ -112,12 +130,10 @@ def _memory(box: Box, memory: GpuMemory) -> Judgement | Missing:
         return skip("no-reference", "the size of this model's memory is not known")
     if isinstance(memory.total, Missing):
         return memory.total
-    share = box.settings.limit("gpu.memory-size")
     size = round(memory.total / MIB)
-    short = memory.total < due.value * MIB * (1 - share / 100)
     evidence = (answered({"total": memory.total}, "nvmlDeviceGetMemoryInfo", memory.bdf),)
     message = f"memory {size} MiB, {board.name} has {due.value} MiB"
-    status = expected_by(box, Status.FAIL) if short else Status.PASS
+    status = expected_by(box, Status.FAIL) if short(box, memory.total / MIB, due.value) else Status.PASS
     return Judgement(status, message, size, due.value, "MiB", evidence)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check, silent
-from dgxcheck.checks.driver import in_container
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
+from dgxcheck.checks.hidden import in_container
 from dgxcheck.facts.device_nodes import DeviceNode, DeviceNodes
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.modules import Modules

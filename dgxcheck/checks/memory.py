@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dgxcheck.checks import hidden
 from dgxcheck.checks.check import HOST, Box, Check, Growth
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.growth import grown
-from dgxcheck.checks.reference import expected, shares_a_machine
+from dgxcheck.checks.reference import expected
 from dgxcheck.facts.edac import MemoryController
 from dgxcheck.frozen import replace
 from dgxcheck.reading import Missing
@@ -26,28 +27,38 @@ def _memory(box: Box) -> Judged:
     yield HOST, _size(box)
 
 
+def _kb(box: Box) -> int | Missing:
+    host = box.snapshot.host
+    return host if isinstance(host, Missing) else host.memory_kb
+
+
+def size(box: Box) -> float | Missing:
+    """GiB that the kernel has."""
+    kb = _kb(box)
+    return kb if isinstance(kb, Missing) else kb / _KB
+
+
+def short(box: Box, gib: float, due: float) -> bool:
+    """Is it less, both in GiB, than what the kernel takes for itself explains?"""
+    dimm = expected(box, "host.dimm")
+    if isinstance(dimm, Judgement):
+        return gib < due * (1 - box.settings.limit("host.memory-missing") / 100)
+    return gib <= due * (1 - _MEMMAP) - dimm.value / 2
+
+
 def _size(box: Box) -> Judgement:
-    host, due = box.snapshot.host, expected(box, "host.memory")
-    if isinstance(host, Missing):
-        return unjudged(host)
-    kb = host.memory_kb
+    kb, due = _kb(box), expected(box, "host.memory")
     if isinstance(kb, Missing):
         return unjudged(kb)
     if isinstance(due, Judgement):
         return due
-    dimm = expected(box, "host.dimm")
-    if isinstance(dimm, Judgement):
-        lowest = due.value * (1 - box.settings.limit("host.memory-missing") / 100)
-        short = kb / _KB < lowest
-    else:
-        lowest = due.value * (1 - _MEMMAP) - dimm.value / 2
-        short = kb / _KB <= lowest
+    low = short(box, kb / _KB, due.value)
     gib = round(kb / _KB, 1)
     evidence = (Evidence("/proc/meminfo", f"MemTotal: {kb} kB"), *_sizes(box))
-    if short and shares_a_machine(host):
-        return skip("not-visible", f"a container's share of the host: {gib:g} of {due.value:g} GiB", *evidence)
-    message = f"{gib:g} GiB of {due.value:g} GiB" + (_smallest(box) if short else "")
-    return Judgement(Status.WARN if short else Status.PASS, message, gib, due.value, "GiB", evidence)
+    if low and (why := hidden.share(box)):
+        return skip("not-visible", f"{why}: {gib:g} of {due.value:g} GiB", *evidence)
+    message = f"{gib:g} GiB of {due.value:g} GiB" + (_smallest(box) if low else "")
+    return Judgement(Status.WARN if low else Status.PASS, message, gib, due.value, "GiB", evidence)
 
 
 def _controllers(box: Box) -> tuple[MemoryController, ...]:

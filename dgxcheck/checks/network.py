@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from dgxcheck.checks import hidden
 from dgxcheck.checks.check import HOST, Box, Check
-from dgxcheck.checks.driver import in_container
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.topology import classes, other, reference, without_place, wrong_gpus
@@ -44,20 +44,34 @@ def _recovering(box: Box) -> list[PciFunction]:
     return [each for each in functions if each.vendor == MELLANOX and each.device in RECOVERY]
 
 
+def count(box: Box) -> int | Missing:
+    """HCAs of the machine, those in flash recovery (told by network.firmware) too; Missing where they are hidden."""
+    if why := hidden.hcas(box):
+        return Missing(Gap.ABSENT, _CLASS, why)
+    found = hcas(box)
+    if isinstance(found, Missing) and found.gap is not Gap.ABSENT:
+        return found
+    return len(_here(found)) + len(_recovering(box))
+
+
+def _here(found: tuple[IbDevice, ...] | Missing) -> tuple[IbDevice, ...]:
+    return () if isinstance(found, Missing) else found
+
+
 def _count(box: Box) -> Judged:
     number = box.choice.number("network.hcas") if box.choice else None
-    found = hcas(box)
+    found = count(box)
     if number is None:
         yield HOST, skip("no-reference", "no number of HCAs is expected here")
-    elif isinstance(found, Missing) and (found.gap is not Gap.ABSENT or in_container(box)):
-        yield HOST, unjudged(found) if found.gap is not Gap.ABSENT else skip("not-visible", "hidden by a container")
+    elif why := hidden.hcas(box):
+        yield HOST, skip("not-visible", why)
+    elif isinstance(found, Missing):
+        yield HOST, unjudged(found)
     else:
-        here = () if isinstance(found, Missing) else found
-        count = len(here) + len(_recovering(box))  # told by network.firmware
-        names = ", ".join(device.name for device in here) or "none"
-        status = Status.FAIL if count < number.value else Status.PASS
-        message = f"{count} HCAs ({names}), {number.value:g} expected"
-        yield HOST, Judgement(status, message, count, number.value, "HCAs", (Evidence(_CLASS, names),))
+        names = ", ".join(device.name for device in _here(hcas(box))) or "none"
+        status = Status.FAIL if found < number.value else Status.PASS
+        message = f"{found} HCAs ({names}), {number.value:g} expected"
+        yield HOST, Judgement(status, message, found, number.value, "HCAs", (Evidence(_CLASS, names),))
 
 
 def _placement(box: Box) -> Judged:

@@ -36,6 +36,36 @@ def ports(box: Box) -> list[tuple[IbDevice, IbPort]] | Judgement:
     return found or skip("not-supported", "no port of an InfiniBand device is here")
 
 
+def of_the_profile(box: Box) -> list[IbPort]:
+    """The ports that the profile's rate is for; where all ports are down, those that the configuration names."""
+    found = ports(box)
+    listed = [] if isinstance(found, Judgement) else found
+    idle = _uncabled(listed)
+    return [port for device, port in listed if _first(device, port) and not (idle and not _named(box, port))]
+
+
+def gbit_per_s(port: IbPort) -> float | Missing:
+    """What a port runs at; 0 where it is not up."""
+    if isinstance(port.state, Missing):
+        return port.state
+    if port.state not in _UP:
+        return 0.0
+    return port.rate if isinstance(port.rate, Missing) else port.rate.gbit_per_s
+
+
+def _uncabled(listed: list[tuple[IbDevice, IbPort]]) -> bool:
+    return all(port.state in (PortState.DOWN, PortState.NOP) for _, port in listed)
+
+
+def _named(box: Box, port: IbPort) -> bool:
+    return name_of(port) in box.settings.ports
+
+
+def _first(device: IbDevice, port: IbPort) -> bool:
+    """The first of an InfiniBand card; the second may be made or cabled for less, and what RoCE runs at varies."""
+    return port.link_layer == "InfiniBand" and _place(device, port)[1:] == ("0", 1)
+
+
 def port_subject(device: IbDevice, port: IbPort) -> Subject:
     """A port as the configuration names it, at the PCI function behind it."""
     return replace(subject(device), kind="port", name=name_of(port), part=str(port.port))
@@ -61,9 +91,9 @@ def _state(box: Box) -> Judged:
     if isinstance(found, Judgement):
         yield HOST, found
         return
-    down = all(port.state in (PortState.DOWN, PortState.NOP) for _, port in listed)
+    down = _uncabled(listed)
     for device, port in listed:
-        expected = name_of(port) in box.settings.ports
+        expected = _named(box, port)
         yield port_subject(device, port), _standing(port, expected, idle=down and not expected)
 
 
@@ -116,7 +146,7 @@ def _speed(box: Box, device: IbDevice, port: IbPort, found: list[tuple[IbDevice,
 def _due(box: Box, device: IbDevice, port: IbPort, found: list[tuple[IbDevice, IbPort]]) -> tuple[float | None, str]:
     """What a port should run at: the first of an InfiniBand card as the profile says, others as their like."""
     number = box.choice.number("network.rate") if box.choice else None
-    if number is not None and port.link_layer == "InfiniBand" and _place(device, port)[1:] == ("0", 1):
+    if number is not None and _first(device, port):
         return number.value, "the profile says"
     rates = [
         each.rate.gbit_per_s

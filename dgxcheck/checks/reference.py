@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Judgement, skip
-from dgxcheck.facts.host import Host
 from dgxcheck.profiles.model import Number
 
 
@@ -16,8 +15,3 @@ def expected(box: Box, key: str) -> Number | Judgement:
     if number is None:
         return skip("no-reference", f"{box.choice.profile.name} says nothing of {key}")
     return number
-
-
-def shares_a_machine(host: Host) -> bool:
-    """Is this a container of LXC? LXCFS shows there a part of the host's CPUs and memory as if it were all."""
-    return isinstance(host.container, str) and host.container.startswith("lxc")

@@ -15,7 +15,7 @@ from dgxcheck.facts.host import Host
 from dgxcheck.output import profile_text
 from dgxcheck.profiles import library
 from dgxcheck.reading import BadInput, Missing
-from dgxcheck.score.golden import profile_of
+from dgxcheck.score.new_profile import profile_of
 from dgxcheck.survey import survey
 from dgxcheck.topology.build import build
 

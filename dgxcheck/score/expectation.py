@@ -26,15 +26,15 @@ class Expectation(Record):
     expected: int | float
     unit: str
     source: str
-    tolerance: float = 0.0
-    """The part of what is expected that may lack without being missed: firmware and kernels keep some memory."""
+    enough: bool = False
+    """Less than expected and nothing missing all the same: firmware, kernels and file systems keep some."""
 
     @property
     def share(self) -> float | None:
         """From 0 to 1; None where it is not covered."""
         if isinstance(self.measured, Missing):
             return None
-        if self.measured >= self.expected * (1 - self.tolerance):
+        if self.enough or self.measured >= self.expected:
             return 1.0
         return max(0.0, self.measured / self.expected)
 

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from dgxcheck.checks.check import Box, row_of
+from dgxcheck.checks.clocks import slowdown
 from dgxcheck.checks.finding import Judgement
 from dgxcheck.facts.gpu_ecc import GpuEcc
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.reading import Gap, Missing
+from dgxcheck.score.absent import hidden_gpus
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_above
 
 MIB = 1 << 20
-HELD_DOWN = 0x8 | 0x40 | 0x80
-"""Hardware slowdown, thermal slowdown and power brake of ``nvmlClocksEventReasons``."""
 Measure = Callable[[Box, Device], "int | float | Missing"]
 
 
@@ -37,9 +37,10 @@ def fact(facts: str, *names: str, per: float = 1) -> Measure:
 
 
 def unheld(box: Box, gpu: Device) -> int | Missing:
+    """1 while no slowdown holds the clocks down, that of software for heat's sake too."""
     clocks = _row(box, gpu, "gpu_clocks")
     reasons = clocks if isinstance(clocks, Missing) else clocks.reasons
-    return reasons if isinstance(reasons, Missing) else int(not reasons.mask & HELD_DOWN)
+    return reasons if isinstance(reasons, Missing) else int(not slowdown(reasons.mask))
 
 
 def pages_left(box: Box, gpu: Device) -> int | Missing:
@@ -87,23 +88,27 @@ def _least(box: Box, gpu: Device, what: str) -> int | Missing:
 
 
 def links(box: Box, gpu: Device) -> int | Missing:
-    """NVLinks that are up."""
+    """NVLinks that are up; those to hidden GPUs may be down."""
     rows = _links_of(box, gpu)
     if isinstance(rows, Missing):
         return rows
     silent = [row.up for row in rows if isinstance(row.up, Missing)]
-    return silent[0] if silent else sum(row.up is True for row in rows)
+    up = sum(row.up is True for row in rows)
+    due = box.choice.number("nvlink.links") if box.choice else None
+    unseen = hidden_gpus(box) if due is not None and up < due.value else None
+    return silent[0] if silent else up if unseen is None else unseen
 
 
 def nvlink_generation(box: Box, gpu: Device) -> int | Missing:
-    """The lowest generation among the NVLinks that are up; 0 where none is."""
+    """The lowest generation among the NVLinks that are up; 0 where none is and no GPU is hidden."""
     rows = _links_of(box, gpu)
     if isinstance(rows, Missing):
         return rows
     up = [row.generation for row in rows if row.up is True]
-    return next(
-        (each for each in up if isinstance(each, Missing)), min((n for n in up if isinstance(n, int)), default=0)
-    )
+    silent = [each for each in up if isinstance(each, Missing)]
+    unseen = hidden_gpus(box) if not up else None
+    lowest = min((n for n in up if isinstance(n, int)), default=0)
+    return silent[0] if silent else lowest if unseen is None else unseen
 
 
 def _links_of(box: Box, gpu: Device) -> tuple[NvLink, ...] | Missing:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dgxcheck.checks.check import Box
+from dgxcheck.checks.gpu_reference import count, short
 from dgxcheck.frozen import Record, replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import OF_THE_GPUS, Board, Choice
 from dgxcheck.reading import Gap, Missing
+from dgxcheck.score.absent import absent_gpus, usable
 from dgxcheck.score.expectation import Area, Expectation
 from dgxcheck.score.gpu_measures import (
     MIB,
@@ -34,8 +36,9 @@ class _Due(Record, kw_only=False):
     key: str
     unit: str
     measure: Measure
-    tolerance: float = 0.0
     yes_or_no: bool = False
+    short: Callable[[Box, float, float], bool] | None = None
+    """The check's, for what may be less than expected without being missed."""
 
 
 OF_THE_BOARD = (
@@ -43,7 +46,7 @@ OF_THE_BOARD = (
     _Due("gpu", "gpu.max-memory-clock", "max_memory_clock", "MHz", fact("gpu_clocks", "max", "memory")),
     _Due("gpu", "gpu.power-limit", "power_limit", "W", fact("gpu_power", "enforced_limit_mw", per=1000)),
     _Due("gpu", "gpu.not-slowed", "max_graphics_clock", "", unheld, yes_or_no=True),
-    _Due("memory", "memory.size", "memory", "MiB", fact("gpu_memory", "total", per=MIB), 0.02),
+    _Due("memory", "memory.size", "memory", "MiB", fact("gpu_memory", "total", per=MIB), short=short),
     _Due("memory", "memory.ecc", "ecc", "", fact("gpu_memory", "ecc"), yes_or_no=True),
     _Due("pcie", "pcie.bar1", "bar1", "MiB", fact("gpu_pcie", "bar1_total", per=MIB)),
     _Due("integrity", "integrity.retired-pages", "retired_pages", "", pages_left, yes_or_no=True),
@@ -61,22 +64,23 @@ MODEL = "gpu.model"
 
 def expected(box: Box, choice: Choice) -> Iterator[Expectation]:
     """Everything that is expected of each GPU, of those that are not there too."""
-    usable = [gpu for gpu in box.topology.gpus if gpu.index is not None or isinstance(box.nvml, Missing)]
+    here = usable(box)
     usual = next((box.boards[id] for id in choice.profile.boards if id in box.boards), None)
-    for gpu in usable:
+    for gpu in here:
         yield replace(_model(gpu.name, choice), measured=_is_of(gpu, choice))
         for due, each in _all(choice, gpu.name, box.board(gpu) or usual):
-            yield replace(each, measured=_here(due.measure(box, gpu)))
-    count = None if choice.how == "gpus" else choice.number("gpu.count")
-    if count is None:
+            yield _measured(box, due, each, _here(due.measure(box, gpu)))
+    number = None if choice.how == "gpus" else choice.number("gpu.count")
+    if number is None:
         return
     yield Expectation(
-        area="gpu", id="gpu.count", subject="host", measured=len(usable), expected=count.value, unit="GPUs",
-        source=count.source,
+        area="gpu", id="gpu.count", subject="host", measured=count(box), expected=number.value, unit="GPUs",
+        source=number.source,
     )  # fmt: skip
-    for number in range(len(usable), int(count.value)):
-        yield _model(f"missing GPU {number + 1}", choice)
-        yield from (each for _, each in _all(choice, f"missing GPU {number + 1}", usual))
+    for place, measured in enumerate(absent_gpus(box), len(here) + 1):
+        name = f"{'hidden' if isinstance(measured, Missing) else 'missing'} GPU {place}"
+        yield replace(_model(name, choice), measured=measured)
+        yield from (replace(each, measured=measured) for _, each in _all(choice, name, usual))
 
 
 def _all(choice: Choice, name: str, board: Board | None) -> Iterator[tuple[_Due, Expectation]]:
@@ -96,6 +100,12 @@ def _here(measured: int | float | Missing) -> int | float | Missing:
     return 0 if isinstance(measured, Missing) and measured.gap is Gap.LOST else measured
 
 
+def _measured(box: Box, due: _Due, each: Expectation, measured: int | float | Missing) -> Expectation:
+    if due.short is None or isinstance(measured, Missing):
+        return replace(each, measured=measured)
+    return replace(each, measured=measured, enough=not due.short(box, measured, each.expected))
+
+
 def _counts(area: Area, choice: Choice) -> bool:
     return choice.how != "gpus" or area in OF_THE_GPUS
 
@@ -103,7 +113,7 @@ def _counts(area: Area, choice: Choice) -> bool:
 def _due(due: _Due, name: str, value: int | float, source: str) -> Expectation:
     return Expectation(
         area=due.area, id=due.id, subject=name, measured=0, expected=1 if due.yes_or_no else value, unit=due.unit,
-        source=source, tolerance=due.tolerance,
+        source=source,
     )  # fmt: skip
 
 

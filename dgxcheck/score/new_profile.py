@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from dgxcheck.checks.check import Box
+from dgxcheck.checks.ports import gbit_per_s, of_the_profile
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import Board, Number, Profile, Wiring
 from dgxcheck.reading import Missing
 from dgxcheck.score.gpus import OF_THE_BOARD, OF_THE_BOX
-from dgxcheck.score.machine import OF_THE_HOST, port_rate, ports_in_use
+from dgxcheck.score.machine import OF_THE_HOST, ethernet_speeds
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import PciClass
 from dgxcheck.topology.reference import matches
@@ -22,9 +23,10 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
     numbers = {"gpu.count": Number(len(gpus), source)}
     for due in OF_THE_BOX:
         _put(numbers, due.key, (due.measure(box, gpu) for gpu in gpus), source)
-    for _, key, _, measure, _ in OF_THE_HOST:
-        _put(numbers, key, [measure(box)], source)
-    _put(numbers, "network.rate", map(port_rate, ports_in_use(box)), source)
+    for part in OF_THE_HOST:
+        _put(numbers, part.key, [part.measure(box)], source)
+    _put(numbers, "host.ethernet", ethernet_speeds(box).values(), source)
+    _put(numbers, "network.rate", map(gbit_per_s, of_the_profile(box)), source)
     boards: dict[str, Board] = {}
     for id in sorted({board_id(gpu) for gpu in gpus} - {""}):
         alike = [gpu for gpu in gpus if board_id(gpu) == id]
