@@ -18,6 +18,8 @@ WHOLE = 4
 """Lanes of a port; a cable that splits one has two, from HDR on."""
 SPLIT = ("HDR", "NDR", "XDR")
 _UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
+_DOWN = (PortState.DOWN, PortState.NOP)
+_OF_ETHERNET = "check cable and switch port, and that the network interface is up"
 
 
 def ports(box: Box) -> list[tuple[IbDevice, IbPort]] | Judgement:
@@ -61,13 +63,25 @@ def _state(box: Box) -> Judged:
     if isinstance(found, Judgement):
         yield HOST, found
         return
-    down = all(port.state in (PortState.DOWN, PortState.NOP) for _, port in listed)
+    down = all(port.state in _DOWN for _, port in listed)
     for device, port in listed:
         expected = name_of(port) in box.settings.ports
-        yield port_subject(device, port), _standing(port, expected, idle=down and not expected)
+        yield port_subject(device, port), _standing(port, expected, "" if expected else _uncabled(box, port, down))
 
 
-def _standing(port: IbPort, expected: bool, idle: bool) -> Judgement:
+def _uncabled(box: Box, port: IbPort, all_down: bool) -> str:
+    """Why a port that is down was never meant to be up; empty where it may have been."""
+    if port.state not in _DOWN:
+        return ""
+    if box.settings.ports:
+        return f"{box.settings.path} does not list it"
+    if all_down:
+        return "as are all: nothing is cabled here"
+    idle = port.link_layer == "Ethernet" and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
+    return "and no configuration says that this Ethernet port has a cable" if idle else ""
+
+
+def _standing(port: IbPort, expected: bool, idle: str) -> Judgement:
     state = port.state
     if isinstance(state, Missing):
         return unjudged(state)
@@ -78,10 +92,12 @@ def _standing(port: IbPort, expected: bool, idle: bool) -> Judgement:
     if state in _UP:
         return Judgement(Status.PASS, message, state.name, "ACTIVE", evidence=evidence)
     if idle:
-        return skip("not-configured", f"{message}, as are all: nothing is cabled here", *evidence)
+        return skip("not-configured", f"{message}, {idle}", *evidence)
     if state in (PortState.INIT, PortState.ARMED) and port.link_layer == "InfiniBand":
         message += ": no subnet manager has set it up"
-    return Judgement(Status.FAIL if expected else Status.WARN, message, state.name, "ACTIVE", evidence=evidence)
+    status = Status.FAIL if expected else Status.WARN
+    remedy = _OF_ETHERNET if port.link_layer == "Ethernet" else ""
+    return Judgement(status, message, state.name, "ACTIVE", evidence=evidence, remedy=remedy)
 
 
 def _rate(box: Box) -> Judged:
@@ -106,7 +122,8 @@ def _speed(box: Box, device: IbDevice, port: IbPort, found: list[tuple[IbDevice,
         due, whose = rate.gbit_per_s, "it alone"
     evidence = (Evidence(file_of(port, "rate"), said(rate)),)
     low = rate.gbit_per_s < due
-    few = rate.lanes < WHOLE and not (rate.lanes == WHOLE // 2 and rate.speed in SPLIT)
+    ethernet = port.link_layer == "Ethernet"  # one lane is all that 10 and 25 Gbit/s need
+    few = not ethernet and rate.lanes < WHOLE and not (rate.lanes == WHOLE // 2 and rate.speed in SPLIT)
     lanes = f", on {rate.lanes} of {WHOLE} lanes" if few else ""
     message = f"{said(rate)}{lanes}, {whose}: {due:g} Gb/s"
     status = Status.WARN if low or few else Status.PASS
@@ -145,8 +162,8 @@ CHECKS = (
     Check(
         id="network.port-state",
         rule="Warns where a port is not ACTIVE, in INIT or ARMED on InfiniBand for want of a subnet manager; fails"
-        " where the configuration names it. Where all ports are down nothing is cabled, and none is judged that the"
-        " configuration does not name.",
+        " where the configuration names it. One that is down is not judged where the configuration names others alone;"
+        " without a configuration neither where all are down, nor on Ethernet where it is disabled or polls.",
         source="state, phys_state and link_layer of /sys/class/infiniband/*/ports/*",
         remedy="check cable, switch port and subnet manager",
         judge=_state,
@@ -154,8 +171,8 @@ CHECKS = (
     Check(
         id="network.port-rate",
         rule="Warns where an ACTIVE port runs below the profile's rate (first port of an InfiniBand card), otherwise"
-        " below the ports in the same place of cards of its kind, or on fewer lanes than 4 (2 from HDR on, which is a"
-        " split cable).",
+        " below the ports in the same place of cards of its kind; on InfiniBand also on fewer lanes than 4 (2 from HDR"
+        " on, which is a split cable).",
         source="rate of /sys/class/infiniband/*/ports/*, the profile's network.rate",
         remedy="clean or replace the cable; look at the speed that the switch port is set to",
         judge=_rate,
