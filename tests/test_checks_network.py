@@ -171,17 +171,23 @@ def counters(folder: Path, later: dict[str, int], facts: dict[str, int] | None =
 @pytest.mark.parametrize(
     ("later", "seconds", "due"),
     [
-        ({"symbol_error": 1}, 60, "warn"),
+        ({"symbol_error": 2}, 60, "pass"),  # too few for a rate
+        ({"symbol_error": 3}, 60, "warn"),
+        ({"symbol_error": 3}, 3 * 3600, "warn"),
+        ({"symbol_error": 3}, 3 * 3600 + 60, "pass"),
+        ({"symbol_error": 700}, 30 * 86400, "pass"),
         ({"symbol_error": 1000}, 60, "warn"),  # not seen for an hour
         ({"symbol_error": 9}, 3600, "warn"),
         ({"symbol_error": 10}, 3600, "fail"),
         ({"symbol_error": 10}, 7200, "warn"),
         ({"symbol_error": 20}, 7200, "fail"),
         ({"link_downed": 1}, 1, "fail"),
-        ({"link_error_recovery": 1}, 60, "warn"),
-        ({"local_link_integrity_errors": 2}, 60, "warn"),
-        ({"excessive_buffer_overrun_errors": 1}, 60, "warn"),
-        ({"port_rcv_errors": 1}, 60, "warn"),
+        ({"link_downed": 1}, 30 * 86400, "fail"),
+        ({"link_error_recovery": 1}, 30 * 86400, "pass"),
+        ({"link_error_recovery": 3}, 60, "warn"),
+        ({"local_link_integrity_errors": 3}, 60, "warn"),
+        ({"excessive_buffer_overrun_errors": 3}, 60, "warn"),
+        ({"port_rcv_errors": 3}, 60, "warn"),
         ({"port_xmit_wait": 100000}, 3600, "pass"),
         ({"port_xmit_discards": 5, "VL15_dropped": 5}, 3600, "pass"),
         ({"port_rcv_data": 99999999999}, 60, "pass"),
@@ -202,7 +208,8 @@ def test_errors(later: dict[str, int], seconds: float, due: str, tmp_path: Path)
         ("symbol_error", 70000, 70000, "pass"),  # a wider counter
         ("link_downed", 255, 255, "skip no-history"),
         ("local_link_integrity_errors", 15, 15, "skip no-history"),
-        ("local_link_integrity_errors", 14, 15, "warn"),
+        ("local_link_integrity_errors", 14, 15, "pass"),
+        ("local_link_integrity_errors", 12, 15, "warn"),
     ],
 )
 def test_errors_of_before(name: str, before: int, after: int, due: str, tmp_path: Path) -> None:
