@@ -81,6 +81,11 @@ def test_a_dgx_a100_has_ten_hcas_or_twelve(tmp_path: Path) -> None:
     checks = ("network.hca-count", "network.hca-placement", "topology.profile")
     for spec in ("dgx-a100", ten_of_twelve(tmp_path)):
         assert {status for check in checks for status in said(box(spec, shipped), check)} == {"pass"}
+    for gone in range(12):  # of the card with two ports and no GPU beside it one may be gone
+        names: list[Json] = [f"mlx5_{number}" for number in range(12) if number != gone]
+        eleven = box(changed(tmp_path, {"names /sys/class/infiniband": names}, "dgx-a100"), shipped)
+        lone = gone not in (4, 5, 10, 11)
+        assert bad(eleven, *checks) == ({("network.hca-count", None, "fail")} if lone else set())
     nine = box(changed(tmp_path, fewer, "dgx-a100"), shipped)
     assert bad(nine, *checks) == {("network.hca-count", None, "fail")}
 

@@ -14,7 +14,7 @@ from dgxcheck.checks.wiring import misplaced
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.reading import Gap, Missing
-from dgxcheck.topology.model import Device
+from dgxcheck.topology.model import Device, PciClass
 
 Judged = Iterator[tuple[Subject, Judgement]]
 MELLANOX = 0x15B3
@@ -35,6 +35,7 @@ RECOVERY = frozenset({
 https://pci-ids.ucw.cz/v2.2/pci.ids, without the switch chips that are called so too; other ids between these are
 adapters that work (0262 and 0263 are a ConnectX-4 Lx)."""
 _CLASS = "/sys/class/infiniband"
+_NEAR: tuple[PciClass, ...] = ("PIX", "PXB", "PHB")
 
 
 def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
@@ -69,9 +70,29 @@ def _count(box: Box) -> Judged:
         here = () if isinstance(found, Missing) else found
         count = len(here) + len(_recovering(box))  # told by network.firmware
         names = ", ".join(device.name for device in here) or "none"
-        status = Status.FAIL if count < number.value else Status.PASS
+        lonely = _lonely(box)
+        status = Status.FAIL if count < number.value or lonely else Status.PASS
         message = f"{count} HCAs ({names}), {number.value:g} expected"
+        if lonely:
+            message += f"; fewer than expected near {', '.join(gpu.name for gpu in lonely)}"
         yield HOST, Judgement(status, message, count, number.value, "HCAs", (Evidence(_CLASS, names),))
+
+
+def _lonely(box: Box) -> list[Device]:
+    """GPUs with fewer HCAs near them than any of the reference: none where one sits elsewhere or is only not known."""
+    profile = reference(box)
+    nics = [nic for nic in box.topology.devices if nic.kind == "nic" and nic.is_vf is not True]
+    gpus = box.topology.gpus
+    unknown = any(isinstance(each.path, Missing) for each in (*gpus, *nics))
+    if isinstance(profile, Judgement) or unknown or _recovering(box):
+        return []
+    moved = misplaced(gpus, nics, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
+    wrong = wrong_gpus(box, profile)
+    if moved is None or moved.devices or wrong is None or wrong.devices:
+        return []
+    least = min(sum(wiring.to_hcas.get(pci, 0) for pci in _NEAR) for wiring in profile.wiring)
+    matrix = box.topology.matrix()
+    return [gpu for gpu in gpus if sum(matrix[gpu.name, nic.name].pci in _NEAR for nic in nics) < least]
 
 
 def _placement(box: Box) -> Judged:
@@ -156,8 +177,9 @@ def _version(board: str, device: IbDevice, usual: str) -> Judgement:
 CHECKS = (
     Check(
         id="network.hca-count",
-        rule="Fails where fewer HCAs are there than the profile says; virtual functions do not count, and one in flash"
-        " recovery counts as there.",
+        rule="Fails where fewer HCAs are there than the profile says, or where all are in their places and a GPU has"
+        " fewer at PIX, PXB or PHB than any has there; virtual functions do not count, and one in flash recovery counts"
+        " as there. More than expected are no fault.",
         source="/sys/class/infiniband against the profile's network.hcas",
         remedy="look for the adapter with lspci -d 15b3: and in the kernel log; load its driver, or reseat it",
         judge=_count,
