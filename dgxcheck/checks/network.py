@@ -35,7 +35,7 @@ RECOVERY = frozenset({
 https://pci-ids.ucw.cz/v2.2/pci.ids, without the switch chips that are called so too; other ids between these are
 adapters that work (0262 and 0263 are a ConnectX-4 Lx)."""
 _CLASS = "/sys/class/infiniband"
-_NEAR: tuple[PciClass, ...] = ("PIX", "PXB", "PHB")
+_NEAR: tuple[PciClass, ...] = ("PIX", "PXB")
 
 
 def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
@@ -74,12 +74,12 @@ def _count(box: Box) -> Judged:
         status = Status.FAIL if count < number.value or lonely else Status.PASS
         message = f"{count} HCAs ({names}), {number.value:g} expected"
         if lonely:
-            message += f"; fewer than expected near {', '.join(gpu.name for gpu in lonely)}"
+            message += f"; fewer than expected behind the switch of {', '.join(gpu.name for gpu in lonely)}"
         yield HOST, Judgement(status, message, count, number.value, "HCAs", (Evidence(_CLASS, names),))
 
 
 def _lonely(box: Box) -> list[Device]:
-    """GPUs with fewer HCAs near them than any of the reference: none where one sits elsewhere or is only not known."""
+    """GPUs with fewer HCAs behind their switch than any of the reference; none where one sits elsewhere."""
     profile = reference(box)
     nics = [nic for nic in box.topology.devices if nic.kind == "nic" and nic.is_vf is not True]
     gpus = box.topology.gpus
@@ -178,8 +178,8 @@ CHECKS = (
     Check(
         id="network.hca-count",
         rule="Fails where fewer HCAs are there than the profile says, or where all are in their places and a GPU has"
-        " fewer at PIX, PXB or PHB than any has there; virtual functions do not count, and one in flash recovery counts"
-        " as there. More than expected are no fault.",
+        " fewer behind its PCIe switch (PIX, PXB) than any has there; virtual functions do not count, and one in flash"
+        " recovery counts as there. More than expected are no fault.",
         source="/sys/class/infiniband against the profile's network.hcas",
         remedy="look for the adapter with lspci -d 15b3: and in the kernel log; load its driver, or reseat it",
         judge=_count,
