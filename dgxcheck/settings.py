@@ -38,12 +38,15 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "pcie.bar1-small": Threshold(256, "MiB", 1, 65536, "BAR1 of boards before large BARs (K20, K40c)"),
     "pcie.bar1-large": Threshold(16384, "MiB", 256, 1048576, "the smallest large BAR1 on record (K40m, K80)"),
     "nvlink.recoveries": Threshold(2, "recoveries", 1, 1000, "one may be chance; DCGM fails on the first"),
+    "network.errors-warn": Threshold(1, "an hour", 0, 1000000, "dgxcheck's own: a few in a month are noise"),
     "network.errors": Threshold(10, "an hour", 1, 1000000, "ibcheckerrors: 10 since the counters were cleared"),
     "ecc.retired-pages-fail": Threshold(60, "pages", 1, 64, "the table holds 64; DCGM fails at 63"),
     "kernel.xid-processes": Threshold(3, "processes", 2, 1000, "dgxcheck's own: one program's fault is not three's"),
-    "kernel.corrected-pcie": Threshold(100, "corrected errors", 0, 100000, "dgxcheck's own: no vendor gives one"),
+    "kernel.corrected-pcie": Threshold(
+        100, "corrected errors", 0, 100000, "dgxcheck's own, a day: no vendor gives one"
+    ),
     "host.memory-missing": Threshold(3, "%", 0, 100, "Azure node checks: 3 to 5 %"),
-    "host.edac-corrected": Threshold(0, "errors", 0, 1e9, "dgxcheck's own: no vendor gives one"),
+    "host.edac-corrected": Threshold(10, "a day", 0, 1e9, "dgxcheck's own: no vendor gives one"),
     "host.data-tolerance": Threshold(5, "%", 0, 100, "dgxcheck's own: file systems and controllers take some"),
 }
 """By name, which begins with the subject of the check that compares."""

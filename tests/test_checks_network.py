@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fabric_box import PROFILES, bad, box, said
+from fabric_box import PROFILES, bad, box, findings, said
 from test_checks_pcie import grown
 from test_health_checks import changed
 
+from dgxcheck.profiles import library
 from dgxcheck.reading import Json
 from dgxcheck.settings import Settings
 
@@ -55,6 +56,40 @@ def test_an_adapter_in_flash_recovery_is_told_once(tmp_path: Path) -> None:
     assert bad(box(changed(tmp_path, facts), V100)) == {("network.firmware", HCA, "fail")}
 
 
+@pytest.mark.parametrize(
+    ("device", "due"),
+    [
+        *((each, "fail") for each in ("0x01f6", "0x01f8", "0x01ff", "0x020b", "0x0218", "0x021d", "0x0221")),
+        *((each, "") for each in ("0x0262", "0x0263", "0x0264", "0x0252", "0x1013")),  # these work
+    ],
+)
+def test_only_ids_of_flash_recovery_are(device: str, due: str, tmp_path: Path) -> None:
+    facts: dict[str, Json] = {f"text /sys/bus/pci/devices/{HCA}/device": f"{device}\n"}
+    found = bad(box(changed(tmp_path, facts)), "network.firmware")
+    assert found == ({("network.firmware", HCA, due)} if due else set())
+
+
+def ten_of_twelve(folder: Path) -> str:
+    """A DGX A100 without its second card of two ports."""
+    names: list[Json] = [f"mlx5_{number}" for number in range(10)]
+    return changed(folder, {"names /sys/class/infiniband": names}, "dgx-a100")
+
+
+def test_a_dgx_a100_has_ten_hcas_or_twelve(tmp_path: Path) -> None:
+    shipped = library.by_name("dgx-a100")
+    fewer: dict[str, Json] = {"names /sys/class/infiniband": [f"mlx5_{number}" for number in range(9)]}
+    checks = ("network.hca-count", "network.hca-placement", "topology.profile")
+    for spec in ("dgx-a100", ten_of_twelve(tmp_path)):
+        assert {status for check in checks for status in said(box(spec, shipped), check)} == {"pass"}
+    for gone in range(12):  # of the card with two ports and no GPU beside it one may be gone
+        names: list[Json] = [f"mlx5_{number}" for number in range(12) if number != gone]
+        eleven = box(changed(tmp_path, {"names /sys/class/infiniband": names}, "dgx-a100"), shipped)
+        lone = gone not in (4, 5, 10, 11)
+        assert bad(eleven, *checks) == ({("network.hca-count", None, "fail")} if lone else set())
+    nine = box(changed(tmp_path, fewer, "dgx-a100"), shipped)
+    assert bad(nine, *checks) == {("network.hca-count", None, "fail")}
+
+
 DOWN, INIT = "1: DOWN", "2: INIT"
 
 
@@ -68,6 +103,10 @@ DOWN, INIT = "1: DOWN", "2: INIT"
         (port(1, state=INIT, link_layer="Ethernet"), "warn", "fail"),
         (every(state=DOWN), "skip not-configured", "fail"),
         (every(state=INIT), "warn", "fail"),
+        (port(1, state=DOWN, link_layer="Ethernet", phys_state="2: Polling"), "skip not-configured", "fail"),
+        (port(1, state=DOWN, link_layer="Ethernet", phys_state="3: Disabled"), "skip not-configured", "fail"),
+        (port(1, state=DOWN, link_layer="Ethernet", phys_state="4: PortConfigurationTraining"), "warn", "fail"),
+        (port(1, state=DOWN, phys_state="2: Polling"), "warn", "fail"),
         (port(1, state="nonsense"), "unknown", "unknown"),
         ({PORT.format(1, "state"): {"missing": "denied"}}, "skip no-permission", "skip no-permission"),
     ],
@@ -76,6 +115,19 @@ def test_state(facts: dict[str, Json], due: str, wanted: str, tmp_path: Path) ->
     spec = changed(tmp_path, facts)
     assert said(box(spec), "network.port-state", "mlx5_1/1") == [due]
     assert said(box(spec, settings=WANTED), "network.port-state", "mlx5_1/1") == [wanted]
+
+
+def test_a_port_that_the_configuration_leaves_out_may_be_down(tmp_path: Path) -> None:
+    for state, due in ((DOWN, "skip not-configured"), (INIT, "warn"), ("4: ACTIVE", "pass")):
+        found = box(changed(tmp_path, port(2, state=state)), settings=WANTED)
+        assert said(found, "network.port-state", "mlx5_2/1") == [due]
+
+
+@pytest.mark.parametrize(("layer", "named"), [("InfiniBand", True), ("Ethernet", False)])
+def test_the_remedy_names_a_subnet_manager_on_infiniband_alone(layer: str, named: bool, tmp_path: Path) -> None:
+    found = box(changed(tmp_path, port(1, state=INIT, link_layer=layer)))
+    (remedy,) = {each.remedy for each in findings(found, "network.port-state") if each.status.value == "warn"}
+    assert ("subnet manager" in remedy) is named
 
 
 def test_a_port_that_is_not_there_fails_where_it_is_expected() -> None:
@@ -98,6 +150,8 @@ def test_a_port_that_is_not_there_fails_where_it_is_expected() -> None:
         (port(1, state=DOWN, rate="10 Gb/sec (4X SDR)"), "skip dependency-failed", "skip dependency-failed"),
         (port(1, rate="fast"), "unknown", "unknown"),
         (every(link_layer="Ethernet", rate="25 Gb/sec (4X SDR)"), "pass", "pass"),
+        (every(link_layer="Ethernet", rate="25 Gb/sec (1X EDR)"), "pass", "pass"),
+        (every(link_layer="Ethernet", rate="10 Gb/sec (1X QDR)"), "pass", "pass"),
     ],
 )
 def test_rate(facts: dict[str, Json], held: str, alone: str, tmp_path: Path) -> None:
@@ -122,17 +176,23 @@ def counters(folder: Path, later: dict[str, int], facts: dict[str, int] | None =
 @pytest.mark.parametrize(
     ("later", "seconds", "due"),
     [
-        ({"symbol_error": 1}, 60, "warn"),
+        ({"symbol_error": 2}, 60, "pass"),  # too few for a rate
+        ({"symbol_error": 3}, 60, "warn"),
+        ({"symbol_error": 3}, 3 * 3600, "warn"),
+        ({"symbol_error": 3}, 3 * 3600 + 60, "pass"),
+        ({"symbol_error": 700}, 30 * 86400, "pass"),
         ({"symbol_error": 1000}, 60, "warn"),  # not seen for an hour
         ({"symbol_error": 9}, 3600, "warn"),
         ({"symbol_error": 10}, 3600, "fail"),
         ({"symbol_error": 10}, 7200, "warn"),
         ({"symbol_error": 20}, 7200, "fail"),
         ({"link_downed": 1}, 1, "fail"),
-        ({"link_error_recovery": 1}, 60, "warn"),
-        ({"local_link_integrity_errors": 2}, 60, "warn"),
-        ({"excessive_buffer_overrun_errors": 1}, 60, "warn"),
-        ({"port_rcv_errors": 1}, 60, "warn"),
+        ({"link_downed": 1}, 30 * 86400, "fail"),
+        ({"link_error_recovery": 1}, 30 * 86400, "pass"),
+        ({"link_error_recovery": 3}, 60, "warn"),
+        ({"local_link_integrity_errors": 3}, 60, "warn"),
+        ({"excessive_buffer_overrun_errors": 3}, 60, "warn"),
+        ({"port_rcv_errors": 3}, 60, "warn"),
         ({"port_xmit_wait": 100000}, 3600, "pass"),
         ({"port_xmit_discards": 5, "VL15_dropped": 5}, 3600, "pass"),
         ({"port_rcv_data": 99999999999}, 60, "pass"),
@@ -153,7 +213,8 @@ def test_errors(later: dict[str, int], seconds: float, due: str, tmp_path: Path)
         ("symbol_error", 70000, 70000, "pass"),  # a wider counter
         ("link_downed", 255, 255, "skip no-history"),
         ("local_link_integrity_errors", 15, 15, "skip no-history"),
-        ("local_link_integrity_errors", 14, 15, "warn"),
+        ("local_link_integrity_errors", 14, 15, "pass"),
+        ("local_link_integrity_errors", 12, 15, "warn"),
     ],
 )
 def test_errors_of_before(name: str, before: int, after: int, due: str, tmp_path: Path) -> None:

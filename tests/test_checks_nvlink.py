@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
 import pytest
 from clock import SPARE
-from fabric_box import PROFILES, bad, box, said
+from fabric_box import PROFILES, bad, box, findings, said
 from test_checks_pcie import grown
 from test_health_checks import GPU2, changed
 
@@ -150,6 +151,103 @@ FAR = "0000:8a:00.0"
 )
 def test_p2p(facts: dict[str, Json], peer: str, due: str, tmp_path: Path) -> None:
     assert said(box(changed(tmp_path, facts)), "p2p.status", f"{GPU2} {peer}") == [due]
+
+
+def worded(spec: str, pair: str) -> str:
+    (remedy,) = {
+        each.remedy
+        for each in findings(box(spec), "p2p.status")
+        if each.subject.peer is not None and f"{each.subject.bdf} {each.subject.peer.bdf}" == pair
+    }
+    return remedy
+
+
+K80_0, K80_1, K80_2, K80_3 = "0000:06:00.0", "0000:07:00.0", "0000:0a:00.0", "0000:0b:00.0"
+K80_SWITCH = "0000:02:00.0"
+GUEST: dict[str, Json] = {"text /sys/hypervisor/type": "xen\n"}
+
+
+def mig(bdf: str) -> dict[str, Json]:
+    return {f"nvml nvmlDeviceGetMigMode {bdf}": [1, 1]}
+
+
+def test_the_remedy_of_p2p_is_worded_by_what_joins_the_pair(tmp_path: Path) -> None:
+    assert "Xid 74" in worded(changed(tmp_path, both(1)), PAIR)
+    remedy = worded("k80-x8-p2p-broken", f"{K80_2} {K80_3}")
+    assert "ACS" in remedy
+    assert "Xid 74" not in remedy
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        (GUEST | both(1, a=K80_2, b=K80_3), "skip not-visible"),
+        (GUEST | both(3, a=K80_2, b=K80_3), "skip not-visible"),
+        (GUEST | both(4, a=K80_2, b=K80_3), "fail"),  # disabled by a registry key
+        (GUEST, "pass"),
+        (mig(K80_2) | both(1, a=K80_2, b=K80_3), "skip not-supported"),
+        (mig(K80_3) | both(4, a=K80_2, b=K80_3), "skip not-supported"),
+        (mig(K80_0) | both(4, a=K80_2, b=K80_3), "fail"),
+    ],
+)
+def test_p2p_that_a_hypervisor_hides_or_mig_takes(facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, facts, "k80-x8")), "p2p.status", f"{K80_2} {K80_3}") == [due]
+
+
+def test_nvlink_in_a_guest_is_judged(tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, GUEST | both(1))), "p2p.status", PAIR) == ["fail"]
+
+
+def of_pairs(status: int, *pairs: tuple[str, str]) -> dict[str, Json]:
+    return {key: value for a, b in pairs for key, value in both(status, a=a, b=b).items()}
+
+
+INNER = ((K80_0, K80_1), (K80_2, K80_3))
+OUTER = ((K80_0, K80_2), (K80_0, K80_3), (K80_1, K80_2), (K80_1, K80_3))
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        (of_pairs(1, *INNER, *OUTER), {(K80_SWITCH, "")}),
+        (of_pairs(1, *OUTER), {(K80_SWITCH, "")}),
+        (of_pairs(1, *OUTER[:3]), {(a, b) for a, b in OUTER[:3]}),
+        (of_pairs(1, *OUTER[:3]) | of_pairs(3, OUTER[3]), set(OUTER)),  # not alike
+        (of_pairs(1, *INNER), set(INNER)),
+    ],
+)
+def test_a_bridge_that_no_pair_gets_past_is_told_once(
+    facts: dict[str, Json], due: set[tuple[str, str]], tmp_path: Path
+) -> None:
+    told = {
+        (each.subject.bdf, each.subject.peer.bdf if each.subject.peer else "")
+        for each in findings(box(changed(tmp_path, facts, "k80-x8")), "p2p.status")
+        if each.status.value == "fail"
+    }
+    assert told == due
+
+
+def test_a_gpu_in_mig_mode_has_no_nvlink(tmp_path: Path) -> None:
+    down = ALL_DOWN | ends_at(GPU2)
+    assert said(box(changed(tmp_path, down), V100), "nvlink.state", GPU2) == ["fail"]
+    assert said(box(changed(tmp_path, down | mig(GPU2)), V100), "nvlink.state", GPU2) == ["skip not-supported"]
+    assert said(box(changed(tmp_path, mig(GPU2)), V100), "nvlink.state", GPU2) == ["pass"]
+
+
+XID_74 = "NVRM: Xid (PCI:{}): 74, pid=1, name=x, NVLink: fatal error detected on link 0"
+
+
+@pytest.mark.parametrize(
+    ("counter", "xid_of", "due"),
+    [("0 1", "0000:0a:00", "fail"), ("0 1", "0000:0b:00", "warn"), ("0 0", "0000:0a:00", "warn")],
+)
+def test_one_recovery_with_an_xid_74_fails(counter: str, xid_of: str, due: str, tmp_path: Path) -> None:
+    later: dict[str, Json] = {f"nvml nvmlDeviceGetNvLinkErrorCounter {GPU2}": {counter: 1}}
+    path = Path(grown(tmp_path, later))
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["add"] = {"kmsg 3": f"3600.000000;{XID_74.format(xid_of)}"}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert said(box(str(path)), "nvlink.errors", f"{GPU2} 0") == [due]
 
 
 def test_expected_links_may_come_from_the_profile_alone(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from test_health_checks import GPU2, changed
 from dgxcheck.frozen import replace
 from dgxcheck.profiles.model import Number
 from dgxcheck.reading import Json
+from dgxcheck.settings import Settings
 
 NVML = f"nvml nvmlDeviceGet{{}} {GPU2}"
 FILE = "text /sys/bus/pci/devices/{}/{}"
@@ -172,10 +173,12 @@ def aer(kind: str, error: str, count: int, bdf: str = GPU2) -> dict[str, Json]:
     [
         (aer("fatal", "DLP", 1), GPU2, "fail"),
         (aer("nonfatal", "CmpltTO", 1), GPU2, "warn"),
-        (aer("correctable", "RxErr", 1), GPU2, "warn"),
+        (aer("correctable", "RxErr", 1), GPU2, "pass"),
+        (aer("correctable", "RxErr", 100), GPU2, "pass"),
+        (aer("correctable", "RxErr", 101), GPU2, "warn"),
         (aer("correctable", "RxErr", 0), GPU2, "pass"),
-        (aer("correctable", "RxErr", 1, SWITCH), SWITCH, "warn"),
-        (aer("correctable", "RxErr", 1, "0000:0c:00.0"), "mlx5_1", "warn"),
+        (aer("correctable", "RxErr", 101, SWITCH), SWITCH, "warn"),
+        (aer("correctable", "RxErr", 101, "0000:0c:00.0"), "mlx5_1", "warn"),
         ({f"/sys/bus/pci/devices/{GPU2}": {"text": {"aer_dev_fatal": "DLP 0\nTOTAL_ERR 2\n"}}}, GPU2, "fail"),
     ],
 )
@@ -183,6 +186,23 @@ def test_aer_is_told_where_it_is_counted(later: dict[str, Json], bdf: str, due: 
     found = box(grown(tmp_path, later))
     assert said(found, "pcie.aer", bdf) == [due]
     assert [each for each in said(found, "pcie.aer") if each != "pass"] == ([due] if due != "pass" else [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "days", "allowed", "due"),
+    [
+        ("correctable", 3000, 30, 100, "pass"),
+        ("correctable", 3001, 30, 100, "warn"),
+        ("correctable", 2, 1, 0, "pass"),  # too few for a rate
+        ("correctable", 3, 1, 0, "warn"),
+        ("nonfatal", 1, 30, 100, "warn"),
+        ("fatal", 1, 30, 100, "fail"),
+    ],
+)
+def test_aer_by_the_day(kind: str, count: int, days: int, allowed: int, due: str, tmp_path: Path) -> None:
+    site = Settings(thresholds={"kernel.corrected-pcie": allowed})
+    found = box(grown(tmp_path, aer(kind, "RxErr", count)), settings=site, seconds=days * 86400)
+    assert said(found, "pcie.aer", GPU2) == [due]
 
 
 def test_aer_before_and_without_history(tmp_path: Path) -> None:

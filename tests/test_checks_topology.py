@@ -103,6 +103,22 @@ def test_nvml_agrees_needs_answers(tmp_path: Path) -> None:
     assert said(box(changed(tmp_path, quiet)), "topology.nvml-agrees") == ["skip not-supported"]
 
 
+def test_an_ethernet_adapter_may_sit_anywhere(tmp_path: Path) -> None:
+    """One RoCE card beside the HCAs of the fabric; as an HCA it would be in a wrong slot."""
+    moved: dict[str, Json] = {LINK.format(HCA): ROOT_PORT.format(HCA)}
+    layer = "text /sys/class/infiniband/mlx5_{}/ports/1/link_layer"
+    assert bad(box(changed(tmp_path, moved), V100), "network") == {("network.hca-placement", HCA, "warn")}
+    roce = moved | {layer.format(1): "Ethernet\n"}
+    assert bad(box(changed(tmp_path, roce), V100), "network.hca-placement", "topology.profile") == set()
+    none_left: dict[str, Json] = {layer.format(number): "Ethernet\n" for number in range(4)}
+    assert said(box(changed(tmp_path, none_left), V100), "network.hca-placement") == ["skip not-supported"]
+
+
+def test_a_guest_sees_no_numa_node(tmp_path: Path) -> None:
+    facts: dict[str, Json] = {NODE.format(GPU2): "-1\n", "text /sys/hypervisor/type": "xen\n"}
+    assert said(box(changed(tmp_path, facts)), "topology.numa") == ["skip not-visible", "pass"]
+
+
 @pytest.mark.parametrize(
     ("facts", "due"),
     [

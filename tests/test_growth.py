@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dgxcheck.checks.check import Growth
 from dgxcheck.checks.finding import Judgement
-from dgxcheck.checks.growth import grown
+from dgxcheck.checks.growth import grown, span
 from dgxcheck.cli import main
 from dgxcheck.cli.growth import RENEWED_AFTER_S, since_last_run, within
 from dgxcheck.reading import BadInput, Gap, Missing
@@ -160,3 +160,22 @@ def test_a_driver_that_is_silent_for_once_costs_no_history(tmp_path: Path, monke
     at(monkeypatch, 10_000)
     assert isinstance(since_last_run(*read(str(overlay)), str(file)), Growth)
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("seconds", "due"),
+    [
+        (0.25, "0.25 s"),
+        (10.0034, "10 s"),
+        (60, "60 s"),
+        (119, "119 s"),
+        (120, "2 minutes"),
+        (3600, "60 minutes"),
+        (7200, "2 hours"),
+        (172799, "48 hours"),
+        (172800, "2 days"),
+        (2592000, "30 days"),
+    ],
+)
+def test_a_time_is_told_as_people_read_it(seconds: float, due: str) -> None:
+    assert span(seconds) == due

@@ -139,6 +139,10 @@ def test_names_none_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "cannot be read: No such file" in capsys.readouterr().err
 
 
+MORE = {("dgx-a100", "network.hcas"): 12}
+"""What the shipped box has beyond its profile's least: both cards with two ports."""
+
+
 @pytest.mark.parametrize("name", names())
 def test_a_good_box_meets_the_profile_made_of_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / f"{name}.toml"
@@ -149,7 +153,8 @@ def test_a_good_box_meets_the_profile_made_of_it(name: str, tmp_path: Path, caps
     }
     assert made.nvlink_graph == shipped.nvlink_graph
     for key, number in shipped.numbers.items():
-        assert made.numbers[key].value == pytest.approx(number.value, rel=0.03), key
+        due = MORE.get((name, key), number.value)
+        assert made.numbers[key].value == pytest.approx(due, rel=0.03), key
     capsys.readouterr()
     assert main(["health", "--from", name, "--profile", str(file)]) == 0
     assert "Score: 100 of 100 against" in capsys.readouterr().out

@@ -109,6 +109,18 @@ def silent(box: Box, gpu: Device) -> Judgement | None:
     return skip("dependency-failed", "NVML does not list this GPU") if gpu.index is None else None
 
 
+def guest(box: Box) -> str | None:
+    """The hypervisor that this box is a guest of; None where there is none or nobody can tell."""
+    host = box.snapshot.host
+    return None if isinstance(host, Missing) or not isinstance(host.vm, str) else host.vm
+
+
+def in_mig(box: Box, *bdfs: str | None) -> bool:
+    """Is MIG on in one of these GPUs? It takes NVLink and P2P from it."""
+    rows = box.snapshot.gpu_modes
+    return not isinstance(rows, Missing) and any(row.mig is True for row in rows if row.bdf in bdfs)
+
+
 def untold(box: Box) -> Judgement | None:
     """Why NVML told nothing at all; None where it lists GPUs."""
     nvml = box.nvml

@@ -1,4 +1,4 @@
-"""Do the Ethernet interfaces with a cable run at their speed?"""
+"""Does an Ethernet interface run at the speed of the reference machine's?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.reference import expected
 from dgxcheck.facts.network import NetInterface
-from dgxcheck.profiles.model import Number
 from dgxcheck.reading import Missing
 
 Judged = Iterator[tuple[Subject, Judgement]]
@@ -27,7 +26,7 @@ def cabled(box: Box) -> list[NetInterface] | Missing:
     interfaces = box.snapshot.network
     if isinstance(interfaces, Missing):
         return interfaces
-    return [each for each in interfaces if _chip(box, each) is not None and each.carrier is True]
+    return [each for each in interfaces if _physical(box, each) and each.carrier is True]
 
 
 def gbit_per_s(interface: NetInterface) -> float | Missing:
@@ -44,46 +43,48 @@ def _ethernet(box: Box) -> Judged:
     if not found:
         yield HOST, skip("not-visible", NONE)
     functions = Counter(each.bdf for each in found)
-    chips = [(each, _chip(box, each)) for each in found]
-    for each, chip in chips:
+    for each in found:
         bdf = each.bdf if isinstance(each.bdf, str) else None
         part = each.name if functions[each.bdf] > 1 else ""  # a ConnectX-3 has two ports on one function
-        siblings = [other for other, its in chips if its == chip and other != each]
-        yield Subject(kind="interface", name=each.name, bdf=bdf, part=part), _judged(box, each, siblings)
+        yield Subject(kind="interface", name=each.name, bdf=bdf, part=part), _judged(box, each, found)
 
 
-def _chip(box: Box, interface: NetInterface) -> tuple[int | Missing, int | Missing] | None:
-    """PCI vendor and device of a physical Ethernet interface; None for bridges, tunnels, IP over InfiniBand, USB."""
+def _physical(box: Box, interface: NetInterface) -> bool:
+    """Is it Ethernet of a PCI function, not a bridge, a tunnel, IP over InfiniBand or USB?"""
     if isinstance(interface.bdf, Missing) or interface.type != _ARPHRD_ETHER:
-        return None
+        return False
     function = box.topology.functions.get(interface.bdf)
-    if function is None or isinstance(function.class_code, Missing) or function.class_code >> 8 != _ETHERNET:
-        return None
-    return function.vendor, function.device
+    return (
+        function is not None and not isinstance(function.class_code, Missing) and function.class_code >> 8 == _ETHERNET
+    )
 
 
-def _judged(box: Box, interface: NetInterface, siblings: list[NetInterface]) -> Judgement:
-    speed = gbit_per_s(interface)
+def _judged(box: Box, interface: NetInterface, cabled: list[NetInterface]) -> Judgement:
+    speed, due = interface.speed_mbit, expected(box, "host.ethernet")
     if isinstance(speed, Missing):
         return unjudged(speed)
-    due = {other.name: its for other in siblings if not isinstance(its := gbit_per_s(other), Missing)}
-    reference = expected(box, "host.ethernet")
-    if isinstance(reference, Number) and box.choice is not None:
-        due[box.choice.profile.name] = reference.value
-    evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", round(speed * 1000)),)
-    who = max(due, key=lambda name: due[name], default="")
-    if isinstance(reference, Judgement) and speed >= due.get(who, 0):
-        return reference  # two that are equally slow prove nothing
-    status = Status.WARN if speed < due[who] else Status.PASS
-    message = f"runs at {speed:g} Gbit/s, {who} at {due[who]:g} Gbit/s"
-    return Judgement(status, message, speed, due[who], "Gbit/s", evidence)
+    if isinstance(due, Judgement):
+        return due
+    evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", speed),)
+    speeds = {each.name: each.speed_mbit for each in cabled if not isinstance(each.speed_mbit, Missing)}
+    fastest = max(speeds, key=lambda name: speeds[name])
+    message = f"runs at {speed / 1000:g} Gbit/s, {due.value:g} Gbit/s expected"
+    if speeds[fastest] / 1000 >= due.value:
+        beside = f" and had by {fastest}" if speed / 1000 < due.value else ""
+        return Judgement(Status.PASS, message + beside, speed / 1000, due.value, "Gbit/s", evidence)
+    if len(speeds) < len(cabled):
+        return skip("dependency-failed", f"{message}; the speed of another is not known", *evidence)
+    if interface.name != fastest:
+        return skip("dependency-failed", f"{message}: told at {fastest}, the fastest", *evidence)
+    others = f", by none of {len(cabled)} with a carrier" if len(cabled) > 1 else ""
+    return Judgement(Status.WARN, f"{message}{others}", speed / 1000, due.value, "Gbit/s", evidence)
 
 
 CHECKS = (
     Check(
         id="host.ethernet",
-        rule="Warns where a physical Ethernet interface that has a carrier runs slower than the reference machine's, or"
-        " than another with the same chip.",
+        rule="Warns where no physical Ethernet interface that has a carrier runs at the reference machine's speed, at"
+        " the fastest of them; a slower one beside one that does is no fault.",
         source="speed and carrier of /sys/class/net against the profile",
         remedy="change the cable, look at the switch port's speed and at ethtool INTERFACE for what was advertised",
         judge=_ethernet,

@@ -66,6 +66,8 @@ class Judgement(Record, kw_only=False):
     evidence: tuple[Evidence, ...] = ()
     reason: SkipReason = ""
     """Why it was skipped; empty for every other status."""
+    remedy: str = ""
+    """What to do in this very case; empty where the check's own remedy holds."""
 
 
 class Finding(Record):

@@ -10,6 +10,10 @@ from dgxcheck.checks.finding import Judgement, Subject, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.reading import Missing
 
+FEWEST_EVENTS = 3
+"""Fewer make no rate, whatever the time between."""
+HOUR_S, DAY_S = 3600.0, 86400.0
+_UNITS = ((DAY_S, "days"), (HOUR_S, "hours"), (60.0, "minutes"))
 RESET = skip("no-history", "the counter was reset since it was first read")
 Rule = Callable[[Growth, Any, Any], "Judgement | Missing"]
 """From the old and the new record of one subject to a judgement."""
@@ -22,6 +26,19 @@ def grown(old: int | Missing, new: int | Missing) -> int | Missing | None:
     if isinstance(old, Missing):
         return old
     return new - old if new >= old else None
+
+
+def rate(events: int, growth: Growth, period: float) -> float:
+    """Events in so many seconds; over a shorter time the events themselves, which are no rate yet."""
+    return events * period / max(growth.seconds, period)
+
+
+def span(seconds: float) -> str:
+    """A time as people read it, in the largest unit of which there are two: ``30 days``, ``10 s``."""
+    for size, unit in _UNITS:
+        if seconds >= 2 * size:
+            return f"{round(seconds / size)} {unit}"
+    return f"{seconds:.3g} s"
 
 
 def per_gpu_growth(facts: str, rule: Rule) -> Judge:

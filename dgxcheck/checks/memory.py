@@ -8,7 +8,7 @@ from dgxcheck.checks import hidden
 from dgxcheck.checks.check import HOST, Box, Check, Growth
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
-from dgxcheck.checks.growth import grown
+from dgxcheck.checks.growth import DAY_S, grown, rate
 from dgxcheck.checks.reference import expected
 from dgxcheck.facts.edac import MemoryController
 from dgxcheck.frozen import replace
@@ -116,8 +116,8 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
             message = f"{_name(now)}: {more_uncorrected} uncorrected errors more {growth.how}"
             return Judgement(Status.FAIL, message, more_uncorrected, 0, "errors", evidence)
         limit = box.settings.limit("host.edac-corrected")
-        if more_corrected > limit and uncorrected == 0:
-            message = f"{_name(now)}: {more_corrected} corrected errors more {growth.how}"
+        if rate(more_corrected, growth, DAY_S) > limit and uncorrected == 0:
+            message = f"{_name(now)}: {more_corrected} corrected errors more {growth.how}, {limit:g} a day allowed"
             return Judgement(Status.WARN, message, more_corrected, limit, "errors", evidence)
     status = Status.WARN if uncorrected else Status.PASS
     message = f"{_name(now)}: {uncorrected} uncorrected, {corrected} corrected errors since its driver was loaded"
@@ -149,9 +149,9 @@ CHECKS = (
     ),
     Check(
         id="host.edac",
-        rule="Per memory controller: fails where uncorrected errors came since the last reading, warns where more than"
-        " {host.edac-corrected} corrected ones did, and where any uncorrected error was counted since the EDAC driver"
-        " was loaded.",
+        rule="Per memory controller: fails where uncorrected errors came since the last reading, warns where corrected"
+        " ones came at more than {host.edac-corrected}, and where any uncorrected error was counted since the EDAC"
+        " driver was loaded.",
         source="ue_count and ce_count of /sys/devices/system/edac/mc",
         remedy="find the DIMM (edac-util, ras-mc-ctl --errors, the BMC's event log) and replace it if errors come back",
         judge=_edac,

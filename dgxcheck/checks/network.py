@@ -9,18 +9,33 @@ from dgxcheck.checks import hidden
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
-from dgxcheck.checks.topology import classes, other, reference, without_place, wrong_gpus
+from dgxcheck.checks.topology import classes, fabric_adapters, other, reference, without_place, wrong_gpus
 from dgxcheck.checks.wiring import misplaced
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.reading import Gap, Missing
-from dgxcheck.topology.model import Device
+from dgxcheck.topology.model import Device, PciClass
 
 Judged = Iterator[tuple[Subject, Judgement]]
 MELLANOX = 0x15B3
-RECOVERY = range(0x0200, 0x0300)
-"""Device ids of adapters that wait for their firmware ("Flash Recovery" in pci.ids)."""
+RECOVERY = frozenset({
+    0x0191,  # ConnectX IB
+    0x01F6, 0x01F8,  # ConnectX-3, ConnectX-3 Pro
+    0x01FF,  # Connect-IB
+    0x0209, 0x020B,  # ConnectX-4, ConnectX-4 Lx
+    0x020D,  # ConnectX-5
+    0x020F, 0x0210, 0x0212, 0x0213, 0x0216, 0x0217,  # ConnectX-6, -6 Dx, -6 Lx
+    0x0211, 0x0214, 0x0215,  # BlueField, BlueField-2
+    0x0218, 0x0219,  # ConnectX-7
+    0x021A, 0x021B, 0x021C, 0x021D,  # BlueField-3
+    0x021E, 0x021F,  # ConnectX-8
+    0x0220, 0x0221,  # BlueField-4
+})  # fmt: skip
+"""Adapters that wait for their firmware: "Flash Recovery" and "Secure Flash Recovery" of vendor 15b3 in
+https://pci-ids.ucw.cz/v2.2/pci.ids, without the switch chips that are called so too; other ids between these are
+adapters that work (0262 and 0263 are a ConnectX-4 Lx)."""
 _CLASS = "/sys/class/infiniband"
+_NEAR: tuple[PciClass, ...] = ("PIX", "PXB")
 
 
 def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
@@ -69,9 +84,29 @@ def _count(box: Box) -> Judged:
         yield HOST, unjudged(found)
     else:
         names = ", ".join(device.name for device in _here(hcas(box))) or "none"
-        status = Status.FAIL if found < number.value else Status.PASS
+        lonely = _lonely(box)
+        status = Status.FAIL if found < number.value or lonely else Status.PASS
         message = f"{found} HCAs ({names}), {number.value:g} expected"
+        if lonely:
+            message += f"; fewer than expected behind the switch of {', '.join(gpu.name for gpu in lonely)}"
         yield HOST, Judgement(status, message, found, number.value, "HCAs", (Evidence(_CLASS, names),))
+
+
+def _lonely(box: Box) -> list[Device]:
+    """GPUs with fewer HCAs behind their switch than any of the reference; none where one sits elsewhere."""
+    profile = reference(box)
+    nics = [nic for nic in box.topology.devices if nic.kind == "nic" and nic.is_vf is not True]
+    gpus = box.topology.gpus
+    unknown = any(isinstance(each.path, Missing) for each in (*gpus, *nics))
+    if isinstance(profile, Judgement) or unknown or _recovering(box):
+        return []
+    moved = misplaced(gpus, nics, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
+    wrong = wrong_gpus(box, profile)
+    if moved is None or moved.devices or wrong is None or wrong.devices:
+        return []
+    least = min(sum(wiring.to_hcas.get(pci, 0) for pci in _NEAR) for wiring in profile.wiring)
+    matrix = box.topology.matrix()
+    return [gpu for gpu in gpus if sum(matrix[gpu.name, nic.name].pci in _NEAR for nic in nics) < least]
 
 
 def _placement(box: Box) -> Judged:
@@ -79,9 +114,9 @@ def _placement(box: Box) -> Judged:
     if isinstance(profile, Judgement):
         yield HOST, profile
         return
-    nics = [nic for nic in box.topology.devices if nic.kind == "nic" and nic.is_vf is not True]
+    nics = fabric_adapters(box)
     if not nics or not any(wiring.to_hcas for wiring in profile.wiring):
-        yield HOST, skip("not-supported", "no HCA is here" if nics else f"{profile.name} has no HCAs")
+        yield HOST, skip("not-supported", f"{profile.name} has no HCAs" if nics else "no HCA with InfiniBand is here")
         return
     wrong = wrong_gpus(box, profile)
     gpus = [gpu for gpu in box.topology.gpus if wrong is not None and gpu not in wrong.devices]
@@ -156,8 +191,9 @@ def _version(board: str, device: IbDevice, usual: str) -> Judgement:
 CHECKS = (
     Check(
         id="network.hca-count",
-        rule="Fails where fewer HCAs are there than the profile says; virtual functions do not count, and one in flash"
-        " recovery counts as there.",
+        rule="Fails where fewer HCAs are there than the profile says, or where all are in their places and a GPU has"
+        " fewer behind its PCIe switch (PIX, PXB) than any has there; virtual functions do not count, and one in flash"
+        " recovery counts as there. More than expected are no fault.",
         source="/sys/class/infiniband against the profile's network.hcas",
         remedy="look for the adapter with lspci -d 15b3: and in the kernel log; load its driver, or reseat it",
         judge=_count,
@@ -165,8 +201,8 @@ CHECKS = (
     Check(
         id="network.hca-placement",
         rule="Warns where GPUs have more HCAs at a PCI class than in the reference machine, at the fewest HCAs that"
-        " explain it, or at the host where more than three would have to; one that is gone is no wrong place. GPUs in a"
-        " wrong place are told by topology.profile.",
+        " explain it, or at the host where more than three would have to; one that is gone is no wrong place. Adapters"
+        " with Ethernet ports only are left out. GPUs in a wrong place are told by topology.profile.",
         source="the profile's wiring; PCI classes from the paths under /sys/devices",
         remedy="move the adapter to the slot behind the switch of its GPUs",
         judge=_placement,
@@ -174,7 +210,7 @@ CHECKS = (
     Check(
         id="network.firmware",
         rule="Warns on an HCA whose firmware differs from that of most others of its board_id, the newer where none"
-        " has a majority; fails on an adapter in flash recovery (PCI device 15b3:02xx).",
+        " has a majority; fails on an adapter in flash recovery, by its PCI device id.",
         source="fw_ver and board_id of /sys/class/infiniband; pci.ids",
         remedy="burn the firmware that the others run and reset the adapter",
         judge=_firmware,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks import fabric_manager
-from dgxcheck.checks.check import HOST, Box, Check, silent, untold
+from dgxcheck.checks.check import HOST, Box, Check, in_mig, silent, untold
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.nvlink_ends import (
@@ -71,6 +71,8 @@ def _up(box: Box, gpu: Device, ends: Mapping[str, End], due: int | None, by_pair
     count = up(view)
     evidence = _states(box, gpu)
     message = f"{count} of {view.positions} link positions are up"
+    if not count and in_mig(box, gpu.bdf):
+        return skip("not-supported", f"{message}: MIG is on", *evidence)
     if due is None:
         return skip("no-reference", f"{message}; how many are wired is not known", *evidence)
     others = [each for each in linked(box, ends) if each.bdf != gpu.bdf]
@@ -208,7 +210,8 @@ CHECKS = (
         id="nvlink.state",
         rule="Fails where a GPU has no NVLink up, or where fewer are up than the profile says and no pair can be named:"
         " with NVSwitches, or without a graph to compare with. A link between two GPUs is told by nvlink.graph, one"
-        " that is up at one end by nvlink.symmetry. Without a profile, links that are down are not judged.",
+        " that is up at one end by nvlink.symmetry. Without a profile, links that are down are not judged, nor where"
+        " MIG is on and none is up.",
         source="nvmlDeviceGetNvLinkState; the profile's nvlink.links or the degree of its graph",
         remedy="look for Xid 74 and the fabric manager's log; power the machine off and on, then reseat GPU or bridge",
         judge=_state,

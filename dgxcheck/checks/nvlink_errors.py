@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.check import Box, Check, Growth, silent
-from dgxcheck.checks.finding import Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.growth import RESET, grown
 from dgxcheck.facts.nvlink_health import NvLinkErrors
@@ -15,6 +15,8 @@ from dgxcheck.reading import Missing
 Judged = Iterator[tuple[Subject, Judgement]]
 COUNTERS = ("replay", "recovery", "crc_flit", "crc_data", "ecc_data")
 """By ``nvmlNvLinkErrorCounter_t``."""
+NVLINK_ERROR = 74
+"""Xid."""
 
 
 def _errors(box: Box) -> Judged:
@@ -62,20 +64,35 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
         if broken is not None or not events:
             return broken or hidden[0]
         return Judgement(Status.PASS, f"no new errors {growth.how}", 0, 0, "errors")
-    again = events.get("recovery", 0) >= box.settings.limit("nvlink.recoveries")
+    recoveries = events.get("recovery", 0)
+    xid = _xid_74(box, new.bdf) if recoveries else None
+    failed = xid is not None or recoveries >= box.settings.limit("nvlink.recoveries")
     said = ", ".join(f"{name} {more}" for name, more in told.items())
     evidence = tuple(
         answered(getattr(new, name), "nvmlDeviceGetNvLinkErrorCounter", new.bdf, new.link, COUNTERS.index(name))
         for name in told
     )
     message = f"link {new.link}, new errors {growth.how}: {said}"
-    return Judgement(Status.FAIL if again else Status.WARN, message, sum(told.values()), 0, "errors", evidence)
+    if xid is not None:
+        message += "; the kernel log has Xid 74 of this GPU"
+        evidence += (xid,)
+    return Judgement(Status.FAIL if failed else Status.WARN, message, sum(told.values()), 0, "errors", evidence)
+
+
+def _xid_74(box: Box, bdf: str) -> Evidence | None:
+    """The last NVLink error that the driver logged of this GPU since its reset or the driver's load."""
+    log = box.snapshot.kernel_log
+    if isinstance(log, Missing):
+        return None
+    seen = [each for each in log.xids if each.bdf == bdf and each.number == NVLINK_ERROR and not each.past]
+    return Evidence(log.where, seen[-1].line) if seen else None
 
 
 CHECKS = (
     Check(
         id="nvlink.errors",
-        rule="Warns where replays, recoveries or CRC and ECC errors of a link grew, fails from {nvlink.recoveries} on;"
+        rule="Warns where replays, recoveries or CRC and ECC errors of a link grew, fails from {nvlink.recoveries} on,"
+        " and on the first recovery where the kernel log has Xid 74 of the GPU since its last reset or driver load;"
         " each link of each GPU that is up. The numbers since the driver was loaded are no fault.",
         source="nvmlDeviceGetNvLinkErrorCounter; DCGM's health watch, which fails on a recovery",
         remedy="look for Xid 74; if it goes on, reseat the GPU or the bridge and run the field diagnostic",

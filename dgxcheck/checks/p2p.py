@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks import fabric_manager
-from dgxcheck.checks.check import HOST, Box, Check, untold
+from dgxcheck.checks.check import HOST, Box, Check, guest, in_mig, untold
 from dgxcheck.checks.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import unjudged
+from dgxcheck.checks.pcie import bridge
 from dgxcheck.facts.p2p import STATUSES, P2pStatus
+from dgxcheck.frozen import replace
 from dgxcheck.reading import Gap, Missing
-from dgxcheck.topology.model import Link
+from dgxcheck.topology.model import Device, Link
 
 Judged = Iterator[tuple[Subject, Judgement]]
 NEVER = ("GNS", "NS")
 """The GPUs cannot, or the function is not supported at all: no fault of the wiring."""
 NEAR = ("PIX", "PXB")
+_OF_THE_CHIPSET = ("CNS", "TNS")
 _WAYS = ("read", "write", "nvlink")
+_BY_NVLINK = "look for Xid 74 of the two GPUs and at the driver's registry keys, then reload the driver"
+_BY_PCIE = "turn off ACS and IOMMU translation on the path; look at the driver's registry keys, then reload it"
+Pair = tuple[Device, Device]
 
 
 def _status(box: Box) -> Judged:
@@ -33,10 +39,59 @@ def _status(box: Box) -> Judged:
         yield HOST, skip("dependency-failed", "the NVSwitch fabric is not up: see driver.fabric")
         return
     by_pair = {(row.a, row.b): row for row in rows}
+    pairs: dict[Pair, Judgement] = {}
     for a, b in combinations(listed, 2):
         if a in box.gpus or b in box.gpus:
             there, back = by_pair.get((a.bdf or "", b.bdf or "")), by_pair.get((b.bdf or "", a.bdf or ""))
-            yield box.pair(a, b), _pair(there, back, box.topology.link(a, b))
+            pairs[a, b] = _judged(box, there, back, box.topology.link(a, b), (a.bdf, b.bdf))
+    at = _at_bridges(box, pairs)
+    for pair, judged in pairs.items():
+        where = next((name for name, below in at.items() if pair in below), None)
+        yield box.pair(*pair), judged if where is None else skip("dependency-failed", f"told at {where}")
+    for name, below in at.items():
+        yield bridge(name), _of_all({pair: pairs[pair] for pair in below})
+
+
+def _judged(
+    box: Box, there: P2pStatus | None, back: P2pStatus | None, link: Link, bdfs: tuple[str | None, ...]
+) -> Judgement:
+    said = _pair(there, back, link)
+    if said.status is not Status.FAIL:
+        return said
+    if in_mig(box, *bdfs):
+        return skip("not-supported", f"{said.message}: MIG is on, and takes P2P from a GPU", *said.evidence)
+    vm = guest(box)
+    if vm is not None and not link.nvlinks and said.measured in _OF_THE_CHIPSET:
+        return skip("not-visible", f"{said.message}: {vm} hides from its guest what joins them", *said.evidence)
+    return replace(said, remedy=_BY_NVLINK if link.nvlinks else _BY_PCIE)
+
+
+def _at_bridges(box: Box, pairs: Mapping[Pair, Judgement]) -> dict[str, list[Pair]]:
+    """Bridges behind which all pairs fail alike, the highest first: of all GPUs below, or where their ways part."""
+    shared: dict[Pair, tuple[str, ...]] = {}
+    for a, b in pairs:
+        link = box.topology.link(a, b)
+        if link.nvlinks or link.pci not in NEAR or isinstance(a.path, Missing) or isinstance(b.path, Missing):
+            continue
+        shared[a, b] = tuple(one for one, other in zip(a.path, b.path, strict=False) if one == other)
+    found: dict[str, list[Pair]] = {}
+    for above in sorted({*shared.values()}, key=lambda each: (len(each), each)):
+        taken = {pair for group in found.values() for pair in group}
+        below = [pair for pair, ways in shared.items() if pair not in taken and above[-1] in ways]
+        for group in (below, [pair for pair in below if shared[pair] == above]):
+            said = {(pairs[pair].status, pairs[pair].measured) for pair in group}
+            if len(group) > 1 and len(said) == 1 and pairs[group[0]].status is Status.FAIL:
+                found[above[-1]] = group
+                break
+    return found
+
+
+def _of_all(below: Mapping[Pair, Judgement]) -> Judgement:
+    first = next(iter(below.values()))
+    names = ", ".join(f"{a.name}-{b.name}" for a, b in below)
+    message = f"P2P is {first.measured} between all GPUs that it joins: {names}"
+    evidence = tuple(each for said in below.values() for each in said.evidence[:1])
+    return Judgement(Status.FAIL, message, first.measured, "OK", evidence=evidence, remedy=_BY_PCIE)
 
 
 def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link) -> Judgement:
@@ -77,9 +132,10 @@ CHECKS = (
         id="p2p.status",
         rule="Fails where two GPUs that NVLink or one PCIe switch joins (PIX, PXB) cannot read and write each other's"
         " memory, and for any pair where one way works and the other does not. GPUs that never can (GNS, NS) are not"
-        " judged, nor are pairs further apart.",
+        " judged, nor are pairs further apart, GPUs with MIG on, and in a virtual machine what its hypervisor hides"
+        " (CNS, TNS without NVLink). Where all pairs behind one PCIe bridge fail alike it is told once, at the bridge.",
         source="nvmlDeviceGetP2PStatus both ways",
-        remedy="turn off ACS and IOMMU translation on the path; look at the driver's registry keys, then reload it",
+        remedy=f"for pairs joined by PCIe {_BY_PCIE}; for NVLink {_BY_NVLINK}",
         judge=_status,
     ),
 )

@@ -8,7 +8,7 @@ from math import ceil
 from dgxcheck.checks.check import HOST, Box, Check, Growth, row_of, silent
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import unjudged
-from dgxcheck.checks.growth import RESET, grown
+from dgxcheck.checks.growth import DAY_S, FEWEST_EVENTS, RESET, grown, rate
 from dgxcheck.checks.pcie import bridge
 from dgxcheck.facts.aer import AerDevice, AerErrors
 from dgxcheck.facts.gpu_counters import GpuCounters
@@ -19,8 +19,6 @@ from dgxcheck.topology.model import Device
 Judged = Iterator[tuple[Subject, Judgement]]
 PER_LANE = {1: 0.15, 2: 0.3, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
 """Replays a minute and lane that a link of each generation may have (DCGM's health watch)."""
-FEWEST_EVENTS = 3
-"""Fewer make no rate, whatever the time between."""
 _FILES = ("fatal", "nonfatal", "correctable")
 
 
@@ -84,7 +82,7 @@ def _aer(box: Box) -> Judged:
         counted = any(not isinstance(getattr(row, name), Missing) for name in _FILES)
         if row.bdf in wanted and counted:
             judged += 1
-            yield _subject(box, row.bdf), _errors(growth, before.get(row.bdf), row)
+            yield _subject(box, row.bdf), _errors(box, growth, before.get(row.bdf), row)
     if not judged:
         yield HOST, skip("not-supported", "no device or bridge here counts PCIe errors")
 
@@ -103,7 +101,7 @@ def _subject(box: Box, bdf: str) -> Subject:
     return box.subject(device) if device.kind == "gpu" else Subject(kind="hca", name=device.name, bdf=bdf)
 
 
-def _errors(growth: Growth, old: AerDevice | None, new: AerDevice) -> Judgement:
+def _errors(box: Box, growth: Growth, old: AerDevice | None, new: AerDevice) -> Judgement:
     if old is None:
         return skip("no-history", "it was not read before")
     for name in _FILES:
@@ -117,9 +115,15 @@ def _errors(growth: Growth, old: AerDevice | None, new: AerDevice) -> Judgement:
             continue
         what = ", ".join(f"{error} {count}" for error, count in events.items())
         status = Status.FAIL if name == "fatal" else Status.WARN
+        limit: int | float = 0
+        if name == "correctable":
+            limit = box.settings.limit("kernel.corrected-pcie")
+            count = sum(events.values())
+            often = count >= FEWEST_EVENTS and rate(count, growth, DAY_S) > limit
+            status = Status.WARN if often else Status.PASS
         evidence = (Evidence(f"/sys/bus/pci/devices/{new.bdf}/aer_dev_{name}", dict(after.counts)),)
-        message = f"{name} errors {growth.how}: {what}"
-        return Judgement(status, message, sum(events.values()), 0, "errors", evidence)
+        message = f"{name} errors {growth.how}: {what}" + (f"; {limit:g} a day allowed" if limit else "")
+        return Judgement(status, message, sum(events.values()), limit, "errors", evidence)
     return Judgement(Status.PASS, f"no new PCIe errors {growth.how}", 0, 0, "errors")
 
 
@@ -148,8 +152,8 @@ CHECKS = (
     ),
     Check(
         id="pcie.aer",
-        rule="Fails on each new fatal error, warns on new nonfatal and correctable ones, at the GPU, HCA, switch or"
-        " port that counts them.",
+        rule="Fails on each new fatal error, warns on each new nonfatal one, and on correctable ones from 3 on,"
+        " where they make more than {kernel.corrected-pcie} a day, at the GPU, HCA, switch or port that counts them.",
         source="aer_dev_fatal, aer_dev_nonfatal and aer_dev_correctable of /sys/bus/pci/devices",
         remedy="reseat what hangs on the link of the device named, and look at risers, cables and retimers",
         judge=_aer,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.checks.check import HOST, Box, Check, Growth
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
-from dgxcheck.checks.growth import RESET, grown
+from dgxcheck.checks.growth import FEWEST_EVENTS, HOUR_S, RESET, grown, rate
 from dgxcheck.checks.ports import file_of, port_subject, ports
 from dgxcheck.facts.ib_ports import IbPort
 from dgxcheck.reading import Missing
@@ -32,8 +32,6 @@ CEILING = {
     "port_rcv_errors": 65535,
 }
 """Where a counter of the InfiniBand specification's width stays; wider ones of newer adapters go on."""
-FEWEST_EVENTS = 3
-HOUR = 3600
 
 
 def _errors(box: Box) -> Judged:
@@ -94,9 +92,12 @@ def _grew(
     box: Box, growth: Growth, port: IbPort, events: dict[str, int], new: Mapping[str, int | Missing]
 ) -> Judgement:
     most = max((more for name, more in events.items() if name != DOWNED), default=0)
-    hourly = most * HOUR / max(growth.seconds, HOUR)
-    steady = most >= FEWEST_EVENTS and growth.seconds >= HOUR and hourly >= box.settings.limit("network.errors")
-    status = Status.FAIL if DOWNED in events or steady else Status.WARN
+    hourly = rate(most, growth, HOUR_S)
+    steady = growth.seconds >= HOUR_S and hourly >= box.settings.limit("network.errors")
+    often = hourly >= box.settings.limit("network.errors-warn")
+    status = Status.PASS if most < FEWEST_EVENTS else Status.FAIL if steady else Status.WARN if often else Status.PASS
+    if DOWNED in events:
+        status = Status.FAIL
     evidence = tuple(Evidence(file_of(port, f"counters/{name}"), _shown(new[name])) for name in events)
     said = ", ".join(f"{name} {more}{_full(name, new)}" for name, more in events.items())
     return Judgement(status, f"new errors {growth.how}: {said}", sum(events.values()), 0, "errors", evidence)
@@ -114,9 +115,9 @@ CHECKS = (
     Check(
         id="network.port-errors",
         rule="Fails where a link went down since the counters were first read (link_downed); warns where symbol errors,"
-        " link recoveries, local integrity errors, buffer overruns or receive errors grew, fails from {network.errors}"
-        " on, seen over an hour or more. A counter at its ceiling is saturated and not judged; port_xmit_wait never"
-        " is.",
+        " link recoveries, local integrity errors, buffer overruns or receive errors came 3 times or more and from"
+        " {network.errors-warn} on, fails from {network.errors} on, seen over an hour or more. A counter at its ceiling"
+        " is saturated and not judged; port_xmit_wait never is.",
         source="counters of /sys/class/infiniband/*/ports/*; widths of the InfiniBand specification; thresholds of"
         " ibcheckerrors",
         remedy="clean or replace the cable or transceiver, then look at both ports' counters again",

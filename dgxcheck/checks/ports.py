@@ -18,6 +18,8 @@ WHOLE = 4
 """Lanes of a port; a cable that splits one has two, from HDR on."""
 SPLIT = ("HDR", "NDR", "XDR")
 _UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
+_DOWN = (PortState.DOWN, PortState.NOP)
+_OF_ETHERNET = "check cable and switch port, and that the network interface is up"
 
 
 def ports(box: Box) -> list[tuple[IbDevice, IbPort]] | Judgement:
@@ -37,11 +39,10 @@ def ports(box: Box) -> list[tuple[IbDevice, IbPort]] | Judgement:
 
 
 def of_the_profile(box: Box) -> list[IbPort]:
-    """The ports that the profile's rate is for; where all ports are down, those that the configuration names."""
+    """The ports that the profile's rate is for, without those that were never meant to be up."""
     found = ports(box)
     listed = [] if isinstance(found, Judgement) else found
-    idle = _uncabled(listed)
-    return [port for device, port in listed if _first(device, port) and not (idle and not _named(box, port))]
+    return [port for device, port in listed if _first(device, port) and not _not_meant(box, port, listed)]
 
 
 def gbit_per_s(port: IbPort) -> float | Missing:
@@ -53,8 +54,16 @@ def gbit_per_s(port: IbPort) -> float | Missing:
     return port.rate if isinstance(port.rate, Missing) else port.rate.gbit_per_s
 
 
-def _uncabled(listed: list[tuple[IbDevice, IbPort]]) -> bool:
-    return all(port.state in (PortState.DOWN, PortState.NOP) for _, port in listed)
+def _not_meant(box: Box, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> str:
+    """Why a port that is down was never meant to be up; empty where it may have been."""
+    if _named(box, port) or port.state not in _DOWN:
+        return ""
+    if box.settings.ports:
+        return f"{box.settings.path} does not list it"
+    if all(each.state in _DOWN for _, each in listed):
+        return "as are all: nothing is cabled here"
+    idle = port.link_layer == "Ethernet" and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
+    return "and no configuration says that this Ethernet port has a cable" if idle else ""
 
 
 def _named(box: Box, port: IbPort) -> bool:
@@ -91,13 +100,11 @@ def _state(box: Box) -> Judged:
     if isinstance(found, Judgement):
         yield HOST, found
         return
-    down = _uncabled(listed)
     for device, port in listed:
-        expected = _named(box, port)
-        yield port_subject(device, port), _standing(port, expected, idle=down and not expected)
+        yield port_subject(device, port), _standing(port, _named(box, port), _not_meant(box, port, listed))
 
 
-def _standing(port: IbPort, expected: bool, idle: bool) -> Judgement:
+def _standing(port: IbPort, expected: bool, idle: str) -> Judgement:
     state = port.state
     if isinstance(state, Missing):
         return unjudged(state)
@@ -108,10 +115,12 @@ def _standing(port: IbPort, expected: bool, idle: bool) -> Judgement:
     if state in _UP:
         return Judgement(Status.PASS, message, state.name, "ACTIVE", evidence=evidence)
     if idle:
-        return skip("not-configured", f"{message}, as are all: nothing is cabled here", *evidence)
+        return skip("not-configured", f"{message}, {idle}", *evidence)
     if state in (PortState.INIT, PortState.ARMED) and port.link_layer == "InfiniBand":
         message += ": no subnet manager has set it up"
-    return Judgement(Status.FAIL if expected else Status.WARN, message, state.name, "ACTIVE", evidence=evidence)
+    status = Status.FAIL if expected else Status.WARN
+    remedy = _OF_ETHERNET if port.link_layer == "Ethernet" else ""
+    return Judgement(status, message, state.name, "ACTIVE", evidence=evidence, remedy=remedy)
 
 
 def _rate(box: Box) -> Judged:
@@ -136,7 +145,8 @@ def _speed(box: Box, device: IbDevice, port: IbPort, found: list[tuple[IbDevice,
         due, whose = rate.gbit_per_s, "it alone"
     evidence = (Evidence(file_of(port, "rate"), said(rate)),)
     low = rate.gbit_per_s < due
-    few = rate.lanes < WHOLE and not (rate.lanes == WHOLE // 2 and rate.speed in SPLIT)
+    ethernet = port.link_layer == "Ethernet"  # one lane is all that 10 and 25 Gbit/s need
+    few = not ethernet and rate.lanes < WHOLE and not (rate.lanes == WHOLE // 2 and rate.speed in SPLIT)
     lanes = f", on {rate.lanes} of {WHOLE} lanes" if few else ""
     message = f"{said(rate)}{lanes}, {whose}: {due:g} Gb/s"
     status = Status.WARN if low or few else Status.PASS
@@ -175,8 +185,8 @@ CHECKS = (
     Check(
         id="network.port-state",
         rule="Warns where a port is not ACTIVE, in INIT or ARMED on InfiniBand for want of a subnet manager; fails"
-        " where the configuration names it. Where all ports are down nothing is cabled, and none is judged that the"
-        " configuration does not name.",
+        " where the configuration names it. One that is down is not judged where the configuration names others alone;"
+        " without a configuration neither where all are down, nor on Ethernet where it is disabled or polls.",
         source="state, phys_state and link_layer of /sys/class/infiniband/*/ports/*",
         remedy="check cable, switch port and subnet manager",
         judge=_state,
@@ -184,8 +194,8 @@ CHECKS = (
     Check(
         id="network.port-rate",
         rule="Warns where an ACTIVE port runs below the profile's rate (first port of an InfiniBand card), otherwise"
-        " below the ports in the same place of cards of its kind, or on fewer lanes than 4 (2 from HDR on, which is a"
-        " split cable).",
+        " below the ports in the same place of cards of its kind; on InfiniBand also on fewer lanes than 4 (2 from HDR"
+        " on, which is a split cable).",
         source="rate of /sys/class/infiniband/*/ports/*, the profile's network.rate",
         remedy="clean or replace the cable; look at the speed that the switch port is set to",
         judge=_rate,

@@ -38,7 +38,13 @@ def _found(box: Box, check: Check) -> list[Finding]:
     except Exception as error:  # noqa: BLE001 -- one broken check must not hide what the others found
         said = [(HOST, Judgement(Status.UNKNOWN, f"the check failed: {type(error).__name__}: {error}"))]
     return [
-        Finding(id=check.id, subject=subject, judgement=judgement, source=check.source, remedy=check.remedy)
+        Finding(
+            id=check.id,
+            subject=subject,
+            judgement=judgement,
+            source=check.source,
+            remedy=judgement.remedy or check.remedy,
+        )
         for subject, judgement in said
     ]
 

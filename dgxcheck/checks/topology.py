@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from dgxcheck.checks.check import HOST, Box, Check, untold
+from dgxcheck.checks.check import HOST, Box, Check, guest, untold
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.wiring import Misplaced, misplaced
@@ -33,8 +33,16 @@ def reference(box: Box) -> Profile | Judgement:
 def wrong_gpus(box: Box, profile: Profile) -> Misplaced | None:
     """GPUs that are elsewhere than in the reference by their pairs with other GPUs, those with HCAs where in doubt."""
     gpus = box.topology.gpus
-    hcas = [nic for nic in box.topology.devices if nic.kind == "nic" and nic.is_vf is not True]
-    return misplaced(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus, hcas)
+    return misplaced(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus, fabric_adapters(box))
+
+
+def fabric_adapters(box: Box) -> list[Device]:
+    """Adapters without virtual functions and without those that have Ethernet ports only: each may sit anywhere."""
+    rows = () if isinstance(box.snapshot.ib_ports, Missing) else box.snapshot.ib_ports
+    ports = {row.device: row.ports for row in rows if not isinstance(row.ports, Missing) and row.ports}
+    ethernet = {name for name, each in ports.items() if all(port.link_layer == "Ethernet" for port in each)}
+    nics = (each for each in box.topology.devices if each.kind == "nic" and each.is_vf is not True)
+    return [nic for nic in nics if nic.name not in ethernet]
 
 
 def without_place(device: Device) -> Judgement | None:
@@ -131,10 +139,10 @@ def _numa(box: Box) -> Judged:
         if asked and device.function is not None and not isinstance(device.path, Missing):
             below[device.path[0]].append(device)
     for root, devices in sorted(below.items()):
-        yield Subject(kind="pci", name=root, bdf=None), _node(devices)
+        yield Subject(kind="pci", name=root, bdf=None), _node(devices, guest(box))
 
 
-def _node(devices: list[Device]) -> Judgement:
+def _node(devices: list[Device], vm: str | None) -> Judgement:
     """A host bridge gives its node to all that is below, so that one without a node is one fault."""
     lost: list[str] = []
     evidence: list[Evidence] = []
@@ -145,6 +153,9 @@ def _node(devices: list[Device]) -> Judgement:
         evidence.append(Evidence(f"/sys/bus/pci/devices/{device.bdf}/numa_node", node))
         if node < 0:
             lost.append(device.name)
+    if lost and vm is not None:
+        message = f"{vm} shows its guest no NUMA node of {', '.join(lost)}"
+        return skip("not-visible", message, *evidence)
     if lost:
         message = f"the firmware names no NUMA node for {', '.join(lost)}"
         return Judgement(Status.WARN, message, len(lost), 0, "devices", tuple(evidence))
@@ -172,7 +183,7 @@ CHECKS = (
     Check(
         id="topology.numa",
         rule="Warns where the host has several NUMA nodes and the firmware names none (-1) for GPUs or HCAs; one"
-        " finding per root bus, from which its devices have their node.",
+        " finding per root bus, from which its devices have their node. Not judged in a virtual machine.",
         source="numa_node of /sys/bus/pci/devices, /sys/devices/system/node",
         remedy="update the firmware and look at its NUMA setting; until then bind jobs by hand",
         judge=_numa,

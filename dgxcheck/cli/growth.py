@@ -5,6 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.check import Growth
 from dgxcheck.checks.finding import Judgement, skip
 from dgxcheck.checks.gaps import unjudged
+from dgxcheck.checks.growth import span
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.output.plain import visible
@@ -26,7 +27,7 @@ def within(source: Source, seconds: float) -> Growth | Judgement:
     if isinstance(later, Missing):
         return unjudged(later)
     taken = later.at_s - source.at_s
-    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {taken:g} s")
+    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {span(taken)}")
 
 
 def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth | Judgement:

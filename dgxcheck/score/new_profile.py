@@ -11,7 +11,7 @@ from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import Board, Number, Profile, Wiring
 from dgxcheck.reading import Missing
 from dgxcheck.score.gpus import OF_THE_BOARD, OF_THE_BOX
-from dgxcheck.score.machine import OF_THE_HOST, ethernet_speeds
+from dgxcheck.score.machine import OF_THE_HOST, fastest_ethernet
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import PciClass
 from dgxcheck.topology.reference import matches
@@ -25,7 +25,7 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
         _put(numbers, due.key, (due.measure(box, gpu) for gpu in gpus), source)
     for part in OF_THE_HOST:
         _put(numbers, part.key, [part.measure(box)], source)
-    _put(numbers, "host.ethernet", ethernet_speeds(box).values(), source)
+    _put(numbers, "host.ethernet", [fastest_ethernet(box)[1]], source)
     _put(numbers, "network.rate", map(gbit_per_s, of_the_profile(box)), source)
     boards: dict[str, Board] = {}
     for id in sorted({board_id(gpu) for gpu in gpus} - {""}):
