@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stdout
+from functools import cache
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sample import BOXES, BY_NAME, FAULTS
 
 from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.cli import main
-from dgxcheck.source.library import shipped
 
-BY_NAME = dict(shipped())
-FAULTS = {name: path for name, path in shipped() if "faults" in Path(path).parts}
-BOXES = [name for name, _ in shipped() if name not in FAULTS]
 NAMELESS = "k80-x8"
 """Its firmware names no product, so that its profile is named."""
 BAD = ("warn", "fail", "unknown")
@@ -53,12 +53,21 @@ SKIPPED = {
 """What a healthy box cannot be judged by; all else must pass, on every GPU."""
 
 
-def judged(capsys: pytest.CaptureFixture[str], spec: str, *argv: str) -> tuple[int, dict[str, Any]]:
+def judged(spec: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and document of ``health``; what ships is judged once."""
+    return _once(spec) if spec in BY_NAME else _judged(spec)
+
+
+def _judged(spec: str) -> tuple[int, dict[str, Any]]:
     nameless = NAMELESS in (spec if spec in BY_NAME else Path(spec).read_text(encoding="utf-8"))
     named = ("--profile", NAMELESS) if nameless else ()
-    code = main(["health", "--format", "json", "--from", spec, *named, *argv])
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    with redirect_stdout(StringIO()) as out:
+        code = main(["health", "--format", "json", "--from", spec, *named])
+    document: dict[str, Any] = json.loads(out.getvalue())
     return code, document
+
+
+_once = cache(_judged)
 
 
 def found(document: dict[str, Any]) -> set[tuple[str, str | None, str]]:
@@ -66,8 +75,8 @@ def found(document: dict[str, Any]) -> set[tuple[str, str | None, str]]:
 
 
 @pytest.mark.parametrize("box", BOXES)
-def test_a_healthy_box_passes(box: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, document = judged(capsys, box)
+def test_a_healthy_box_passes(box: str) -> None:
+    code, document = judged(box)
     assert (code, document["verdict"]) == (0, "pass")
     passed = {each["id"] for each in document["findings"] if each["status"] == "pass"}
     skipped = {each["id"] for each in document["findings"] if each["status"] == "skip"}
@@ -76,11 +85,11 @@ def test_a_healthy_box_passes(box: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_found_and_nothing_else(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_is_found_and_nothing_else(name: str) -> None:
     overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
     assert overlay["sources"]
     due = {(each["id"], each["bdf"], each["status"]) for each in overlay["expect"]["findings"]}
-    code, document = judged(capsys, name)
+    code, document = judged(name)
     assert {each for each in found(document) if each[2] in BAD} == due
     assert code == EXIT_CODE[document["verdict"]] == max((EXIT_CODE[status] for _, _, status in due), default=0)
     assert all(each["remedy"] and each["evidence"] for each in document["findings"] if each["status"] in BAD)
@@ -95,30 +104,30 @@ def statuses(document: dict[str, Any]) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_an_overlay_says_what_is_to_blame_and_what_skips(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_overlay_says_what_is_to_blame_and_what_skips(name: str) -> None:
     overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
     expect = overlay["expect"]
     bdfs = {each["bdf"] for each in expect["findings"]} - {None}
     assert expect["component"]
     assert expect["component"].startswith("none: ") == (not expect["findings"])
     assert not bdfs or any(bdf in expect["component"] for bdf in bdfs)
-    here, healthy = (statuses(judged(capsys, spec)[1]) for spec in (name, overlay["base"]))
+    here, healthy = (statuses(judged(spec)[1]) for spec in (name, overlay["base"]))
     gone = {check for check, ended in healthy.items() if ended == {"pass"} and here.get(check) == {"skip"}}
     assert gone <= set(expect["skips"])
     assert {check for check in expect["skips"] if "skip" not in here[check] or "pass" not in healthy[check]} == set()
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_hides_no_other_gpu(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_hides_no_other_gpu(name: str) -> None:
     """GPUs without a finding are judged as on the healthy box, unless the driver as a whole is gone."""
-    _, document = judged(capsys, name)
+    _, document = judged(name)
     overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
     bad = {bdf for _, bdf, status in found(document) if status in BAD}
     of_all = {"driver.library", "driver.fabric"} & {check for check, _, status in found(document) if status == "fail"}
     if of_all or len(bad) == 8:
         assert document["summary"]["skip"] > 40
         return
-    _, healthy = judged(capsys, overlay["base"])
+    _, healthy = judged(overlay["base"])
     there = {each["subject"]["bdf"] for each in document["findings"]}
     late = {each["subject"]["bdf"] for each in document["findings"] if each["reason"] == "dependency-failed"}
     skips = set(overlay["expect"]["skips"])

@@ -14,16 +14,15 @@ import nagiosplugin
 import pytest
 from programs import program
 from prometheus_client.parser import text_string_to_metric_families
+from sample import SAMPLE
 
 from dgxcheck.checks.finding import Finding, Judgement, Status, Subject
 from dgxcheck.cli import main
 from dgxcheck.output import health_nagios, health_prometheus
 from dgxcheck.output.health_report import Report
 from dgxcheck.settings import Settings
-from dgxcheck.source.library import shipped
 from dgxcheck.source.protocol import Origin
 
-NAMES = [name for name, _ in shipped()]
 CODES = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3, "skip": 4}
 WORDS = {"pass": "OK", "warn": "WARNING", "fail": "CRITICAL", "unknown": "UNKNOWN"}
 
@@ -69,7 +68,7 @@ def document(capsys: pytest.CaptureFixture[str], name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SAMPLE)
 def test_metrics_say_what_the_json_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     due = document(capsys, name)
     families = {each.name: each for each in text_string_to_metric_families(health(capsys, name, "prometheus")[1])}
@@ -87,7 +86,7 @@ def test_metrics_say_what_the_json_says(name: str, capsys: pytest.CaptureFixture
     assert told == {(each["id"], each["subject"]["bdf"] or ""): CODES[each["status"]] for each in due["findings"]}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SAMPLE)
 def test_metrics_carry_what_was_measured_and_no_more(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     due = {
         (METRICS[each["id"]], each["subject"]["bdf"] or ""): each["measured"]
@@ -106,7 +105,7 @@ def test_metrics_carry_what_was_measured_and_no_more(name: str, capsys: pytest.C
     assert len(series) == len(set(series))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SAMPLE)
 def test_promtool_finds_no_fault(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = [program("promtool"), "check", "metrics"]
     text = health(capsys, name, "prometheus")[1]
@@ -178,7 +177,7 @@ def test_a_metrics_file_is_readable_whatever_the_umask(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["dgxcheck.prom"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SAMPLE)
 def test_nagios_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     due = document(capsys, name)
     code, text = health(capsys, name, "nagios")

@@ -76,7 +76,7 @@ def _count_judged(box: Box) -> Judgement:
     )
     status = Status.FAIL if found < due.value else Status.PASS
     untaken = f"; no driver took {', '.join(idle)}" if idle else ""
-    message = f"GPUs found: {found}, a {choice.profile.title} has {due.value}{untaken}"
+    message = f"GPUs found: {found}, {choice.profile.title} has {due.value:g}{untaken}"
     return Judgement(status, message, found, due.value, "GPUs", evidence)
 
 
@@ -97,7 +97,7 @@ def _model_judged(box: Box, gpu: Device) -> Judgement:
     known = ", ".join(choice.profile.boards)
     if found in choice.profile.boards:
         return Judgement(Status.PASS, f"model {found}{name}", found, known, evidence=(said,))
-    message = f"model {found}{name}, a {choice.profile.title} has {known}"
+    message = f"model {found}{name}, {choice.profile.title} has {known}"
     return Judgement(expected_by(box, Status.FAIL), message, found, known, evidence=(said,))
 
 
