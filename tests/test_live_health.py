@@ -90,3 +90,12 @@ def test_the_letters_that_only_tell_work_on_the_machine_itself(served: Served, s
     assert '"source": "live"' in text
     assert f'"asked": "nvml nvmlDeviceGetPersistenceMode {gpu_bdfs(box.lines)[1]}", "answer": ' in text
     assert '"asked": "text /sys/bus/pci/devices/' in text
+
+
+def test_t_bounds_what_a_driver_may_take(served: Served, standin: Any) -> None:
+    """``-t`` is nvidia-healthmon's limit of one test; the driver's stage is never longer than it."""
+    box = served("dgx-1-v100", 3)
+    ran = box.live(box.environment(standin, "hang nvmlInit"), *HEALTH, "-t", "4")
+    assert ran.code == 2
+    assert statuses(ran)["driver.responsive", None] == "fail"
+    assert ran.seconds < 4 + SLACK + SPARE

@@ -76,10 +76,14 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
 
 def _source(ctx: click.Context, asked: Asked) -> Source:
-    """The machine; with ``-q`` its driver gets less time, unless the command line says how much."""
+    """The machine; with ``-q`` its driver gets less time, unless the command line says how much.
+
+    No test takes longer than all that is asked of the driver, so ``-t`` bounds that.
+    """
     live: Live = ctx.obj
     by_default = ctx.get_parameter_source("deadline") is ParameterSource.DEFAULT
-    return live.source(asked.spec, "HEALTH", QUICK_DEADLINE if asked.quick and by_default else asked.deadline)
+    deadline = QUICK_DEADLINE if asked.quick and by_default else asked.deadline
+    return live.source(asked.spec, "HEALTH", min(deadline, max(1.0, asked.test_seconds or deadline)))
 
 
 def _report(

@@ -42,6 +42,7 @@ class Asked(Record):
     verbose: bool
     listed: bool
     detailed: bool
+    test_seconds: float
     log_file: str | None
     debug: str | None
     fail_on: str
@@ -92,6 +93,9 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
                  help="List all GPUs, as dgxcheck list does; judge nothing."),
     click.option("-H", "--detailed-help", "detailed", is_flag=True, help="Print usage and the rule of every check."),
     click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s"),
+    click.option("-t", "--test-seconds", type=click.FloatRange(min=0, max=3600), default=120, show_default=True,
+                 metavar="SECONDS", callback=seconds,
+                 help="Most time for one test; 0 is no limit but --deadline's."),
     click.option("-l", "--log-file", "log_file", type=click.Path(), metavar="FILE",
                  help="As -o: nvidia-healthmon's name."),
     click.option("-d", "--debug-log", "debug", type=click.Path(), metavar="FILE",
