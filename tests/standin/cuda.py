@@ -47,7 +47,19 @@ from standin.nvml import compiler
 
 SONAME = "libcuda.so.1"
 HERE = Path(__file__).parent
-SOURCES = ("cuda_box.c", "cuda_contexts.c", "cuda_streams.c", "cuda_memory.c", "cuda_copies.c", "cuda_kernels.c")
+PARTS = (
+    "box",
+    "contexts",
+    "copies",
+    "devices",
+    "errors",
+    "faults",
+    "kernels",
+    "memory",
+    "modules",
+    "pingpong",
+    "streams",
+)
 FLAGS = ("-std=gnu11", "-O2", "-ftree-vectorize", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared")
 FIXTURES = HERE.parents[1] / "fixtures"
 
@@ -114,7 +126,7 @@ def build(directory: Path, *, old_driver: bool = False) -> Path:
         raise FileNotFoundError("gcc")
     library = directory / SONAME
     variant = ("-DOLD_DRIVER",) if old_driver else ()
-    sources = [str(HERE / name) for name in SOURCES]
+    sources = [str(HERE / f"cuda_{part}.c") for part in PARTS]
     linking = ("-fvisibility=hidden", f"-Wl,-soname,{SONAME}")
     subprocess.run((gcc, *FLAGS, *variant, *linking, "-o", str(library), *sources), check=True)
     return library
