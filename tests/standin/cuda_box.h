@@ -58,7 +58,8 @@ bool add_call_fault(char *const words[]);
 enum need { ANYTIME, INITIALIZED, CONTEXT };
 
 int enter(const char *function, enum need need, int a, int b);  /* what every call does first: its error, if any */
-int struck(const char *function, int a, int b);                 /* faults of this call between these devices */
+int struck(const char *function, int a, int b);                 /* faults of this call with these devices */
+int struck_between(const char *function, int a, int b);         /* those alone that name both */
 void break_down(int code);                                      /* all later calls return this code */
 void write_ledger(void);
 
@@ -116,6 +117,7 @@ struct stream {
     double clock;                       /* ns */
     struct wait *wait;
     bool stuck;
+    int from, to;                       /* GPUs between which it carried data last, or NOBODY */
 };
 
 extern uint64_t epoch;                  /* how often the host has seen work finished */
@@ -125,6 +127,7 @@ struct stream *stream_of(void *given);  /* the stream, the current context's own
 int stream_device(void *given);
 double start_of(const struct stream *stream);
 void spend(struct stream *stream, double ns);
+void carried(struct stream *stream, int from, int to);
 struct wait *hold(struct stream *stream, const volatile uint32_t *flag, double until);
 void release_flags(const char *start, size_t size);
 int settle(struct stream *stream);      /* waits for a stream */

@@ -34,11 +34,11 @@ static bool names(const char *wanted, const char *function)
     return !strncmp(wanted, function, n) && (!function[n] || !strcmp(function + n, "_v2"));
 }
 
-int struck(const char *function, int a, int b)
+static int strike(const char *function, int a, int b, bool pairs_only)
 {
     for (int i = 0; i < fault_count; i++) {
         const struct fault *fault = &faults[i];
-        if (!names(fault->function, function))
+        if (!names(fault->function, function) || (pairs_only && fault->b == NOBODY))
             continue;
         if (fault->b != NOBODY ? fault->a != a || fault->b != b
                                : fault->a != NOBODY && fault->a != a && fault->a != b && fault->a != here())
@@ -54,6 +54,10 @@ int struck(const char *function, int a, int b)
     }
     return SUCCESS;
 }
+
+int struck(const char *function, int a, int b) { return strike(function, a, b, false); }
+
+int struck_between(const char *function, int a, int b) { return strike(function, a, b, true); }
 
 int enter(const char *function, enum need need, int a, int b)
 {

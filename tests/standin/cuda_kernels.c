@@ -55,7 +55,11 @@ static bool aligned(uint64_t address, unsigned to)
 
 bool at(const struct run *run, uint64_t address, size_t size, unsigned alignment, bool writing, struct span *out)
 {
-    return aligned(address, alignment) && reach(run->gpu, address, size, writing, out);
+    if (!aligned(address, alignment) || !reach(run->gpu, address, size, writing, out))
+        return false;
+    int memory = out->buffer->device;
+    carried(run->stream, writing ? run->gpu : memory, writing ? memory : run->gpu);
+    return true;
 }
 
 bool store(const struct run *run, uint64_t address, const void *value, size_t size)
@@ -144,8 +148,6 @@ void run_copy(struct run *run)
         move(&to, &from, size);
         spoil(&to, size, from.buffer->device, to.buffer->device);
     }
-    if (from.buffer->device >= 0 && to.buffer->device >= 0)
-        run->stream->stuck |= pairs[from.buffer->device][to.buffer->device].never_ready;
     spend(run->stream, copy_ns(from.buffer->device, to.buffer->device, true, size));
 }
 

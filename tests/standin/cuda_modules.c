@@ -140,9 +140,9 @@ static int struck_kernel(const struct kernel *kernel, void **arguments)
         int memory = memory_of(value);
         if (memory < 0 || memory == here())
             continue;
-        code = struck(kernel->name, here(), memory);
+        code = struck_between(kernel->name, here(), memory);
         if (!code)
-            code = struck("cuLaunchKernel", here(), memory);
+            code = struck_between("cuLaunchKernel", here(), memory);
     }
     return code;
 }
