@@ -180,15 +180,16 @@ API int cuCtxEnablePeerAccess(struct context *context, unsigned flags)
 {
     int peer = context_device(context);
     ENTER(CONTEXT, here(), peer);
+    int gpu = current->device;
     if (peer == NOBODY)
         return INVALID_CONTEXT;
-    if (flags || peer == here())
+    if (flags || peer == gpu)
         return INVALID_VALUE;
-    if (!can_access(here(), peer))
+    if (!can_access(gpu, peer))
         return PEER_ACCESS_UNSUPPORTED;
-    if (peers[here()][peer])
+    if (peers[gpu][peer])
         return PEER_ACCESS_ALREADY_ENABLED;
-    peers[here()][peer] = true;
+    peers[gpu][peer] = true;
     return SUCCESS;
 }
 
@@ -196,10 +197,11 @@ API int cuCtxDisablePeerAccess(struct context *context)
 {
     int peer = context_device(context);
     ENTER(CONTEXT, here(), peer);
+    int gpu = current->device;
     if (peer == NOBODY)
         return INVALID_CONTEXT;
-    if (!peers[here()][peer])
+    if (!peers[gpu][peer])
         return PEER_ACCESS_NOT_ENABLED;
-    peers[here()][peer] = false;
+    peers[gpu][peer] = false;
     return SUCCESS;
 }
