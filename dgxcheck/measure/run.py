@@ -1,0 +1,79 @@
+"""Measure a box: the plan carried out, and what may be published of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.measure import plan
+from dgxcheck.reading import Json
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.model import Device, Topology
+from dgxcheck.workers.cuda import CudaStage, Progress
+
+TWICE = 2
+_HELD_BY_INTEGRITY = ("p2p", "p2p-both", "p2p-shared")
+
+
+def measure(
+    stage: CudaStage,
+    topology: Topology,
+    gpus: Sequence[Device],
+    facts: Snapshot,
+    progress: Progress,
+    long: bool = False,
+) -> dict[str, Json]:
+    """Every step's fact by its key; without a CUDA driver that can be used, ``measure cuda all`` alone."""
+    refused = plan.refused(gpus, facts)
+    open_to = [gpu for gpu in gpus if gpu.bdf not in refused]
+    found = stage.run(plan.steps(topology, open_to, long), progress)
+    own = {f"measure {kind} {bdf}": why for bdf, why in refused.items() for kind in plan.OF_ONE}
+    return published(found) | own
+
+
+def again(
+    stage: CudaStage, topology: Topology, gpus: Sequence[Device], keys: Sequence[str], facts: Mapping[str, Json],
+    progress: Progress, long: bool = False,
+) -> dict[str, Json]:  # fmt: skip
+    """The figures of these keys measured twice more; the best of the three is the value, the others are kept."""
+    due = [step for step in plan.steps(topology, gpus, long) if step["key"] in keys]
+    better = dict(facts)
+    for _ in range(TWICE if due else 0):
+        once = stage.anew().run(due, progress)
+        for step in due:
+            key = str(step["key"])
+            better[key] = best(better[key], once.get(key))
+    return better
+
+
+def best(first: Json, second: Json) -> Json:
+    """Two facts of one key: the better figure (more is better, but for times), with the other among its ``retries``."""
+    if not isinstance(first, dict) or not isinstance(second, dict):
+        return first
+    a, b = first.get("value"), second.get("value")
+    if not isinstance(a, int | float) or not isinstance(b, int | float):
+        return first
+    retries = first.get("retries")
+    kept = retries if isinstance(retries, list) else []
+    less_is_better = first.get("unit") in ("us", "ns")
+    if (b < a) if less_is_better else (b > a):
+        return {**second, "retries": [*kept, a]}
+    return {**first, "retries": [*kept, b]}
+
+
+def published(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The facts, but figures of pairs whose data did not arrive as it was sent, or was not looked at."""
+    return {key: _held(key, fact, facts) for key, fact in facts.items()}
+
+
+def _held(key: str, fact: Json, facts: Mapping[str, Json]) -> Json:
+    _, kind, *pair = key.split(" ")
+    if kind not in _HELD_BY_INTEGRITY or not isinstance(fact, dict) or "value" not in fact:
+        return fact
+    ways = (pair, pair[::-1]) if kind == "p2p-both" else (pair,)
+    for a, b in ways:
+        checked = facts.get(f"measure p2p-integrity {a} {b}")
+        if not isinstance(checked, dict) or "value" not in checked:
+            return {"skipped": "dependency-failed", "detail": "whether its data arrives was not seen"}
+        if checked["value"] != 0 or checked.get("timed_out"):
+            return {"failed": "integrity", "detail": "its data did not arrive as it was sent"}
+    return fact
