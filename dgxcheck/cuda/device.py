@@ -151,11 +151,14 @@ class Gpu:
         """Memory, streams and events of the last step; peer access stays."""
         self._kept.close()
 
-    def release(self) -> None:
-        """Everything, the context too."""
+    def part(self) -> None:
+        """Peer access of this GPU to any other: while the others' contexts are there."""
         self.give_back()
         for peer in [*self._peers]:
             self.reach(peer, wanted=False)
+
+    def release(self) -> None:
+        """The context, with the kernels in it."""
         if self.context:
             self.use()
             if self._module:

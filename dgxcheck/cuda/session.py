@@ -57,9 +57,10 @@ class Session:
 
     def close(self) -> None:
         """Give everything back; what the driver says to that interests nobody any more."""
-        for gpu in self._gpus.values():
-            with suppress(CudaError):
-                gpu.release()
+        for end in (Gpu.part, Gpu.release):
+            for gpu in self._gpus.values():
+                with suppress(CudaError):
+                    end(gpu)
 
     def _answer(self, step: Step) -> Fact:
         for bdf in (*step["gpus"], *_among(step)):

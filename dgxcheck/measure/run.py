@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.measure import plan
+from dgxcheck.measure.published import published
 from dgxcheck.reading import Json
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.workers.cuda import CudaStage, Progress
 
 TWICE = 2
-_HELD_BY_INTEGRITY = ("p2p", "p2p-both", "p2p-shared")
 
 
 def measure(
@@ -58,22 +58,3 @@ def best(first: Json, second: Json) -> Json:
     if (b < a) if less_is_better else (b > a):
         return {**second, "retries": [*kept, a]}
     return {**first, "retries": [*kept, b]}
-
-
-def published(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The facts, but figures of pairs whose data did not arrive as it was sent, or was not looked at."""
-    return {key: _held(key, fact, facts) for key, fact in facts.items()}
-
-
-def _held(key: str, fact: Json, facts: Mapping[str, Json]) -> Json:
-    _, kind, *pair = key.split(" ")
-    if kind not in _HELD_BY_INTEGRITY or not isinstance(fact, dict) or "value" not in fact:
-        return fact
-    ways = (pair, pair[::-1]) if kind == "p2p-both" else (pair,)
-    for a, b in ways:
-        checked = facts.get(f"measure p2p-integrity {a} {b}")
-        if not isinstance(checked, dict) or "value" not in checked:
-            return {"skipped": "dependency-failed", "detail": "whether its data arrives was not seen"}
-        if checked["value"] != 0 or checked.get("timed_out"):
-            return {"failed": "integrity", "detail": "its data did not arrive as it was sent"}
-    return fact

@@ -92,17 +92,18 @@ class CudaStage:
             self.facts[pending] = {"failed": ended, "detail": "the process that measured"}
 
     def _left(self, steps: Sequence[Step]) -> list[Step]:
-        """The steps that are still to do; those of GPUs in trouble are answered for."""
+        """The steps that are still to do; those of GPUs and pairs in trouble are answered for."""
         broken = [step for step in steps if _trouble(self.facts.get(step["key"]))]
         for step in broken:
-            for bdf in step["gpus"]:
-                self._troubles[bdf] = self._troubles.get(bdf, 0) + 1
+            for bdf in step["gpus"] if len(step["gpus"]) <= 2 else ():  # nobody knows which GPU of a ring it was
+                alone = len(step["gpus"]) == 1
+                self._troubles[bdf] = self._troubles.get(bdf, 0) + (MOST_TROUBLES + 1 if alone else 1)
         left = []
         for step in steps:
             if step["key"] in self.facts:
                 continue
-            after = next((each["key"] for each in broken if set(each["gpus"]) == set(step["gpus"])), None)
-            gone = next((bdf for bdf in step["gpus"] if self._troubles.get(bdf, 0) > MOST_TROUBLES), None)
+            after = next((each["key"] for each in broken if set(each["gpus"]) <= involved(step)), None)
+            gone = next((bdf for bdf in sorted(involved(step)) if self._troubles.get(bdf, 0) > MOST_TROUBLES), None)
             if after is None and gone is None:
                 left.append(step)
             else:
@@ -112,6 +113,11 @@ class CudaStage:
 
     def _silence(self, worker: Worker) -> float:
         return self._seconds if worker.pending != START and worker.spoke else max(self._seconds, LEAST_START_S)
+
+
+def involved(step: Step) -> set[str]:
+    """Bus ids of all GPUs that a step puts to work."""
+    return {*step["gpus"], *(bdf for each in step.get("with", ()) for bdf in each)}
 
 
 def _trouble(fact: Json) -> bool:

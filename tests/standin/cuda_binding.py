@@ -167,7 +167,9 @@ class Bench:
 
     def write(self, gpu: int, address: int, data: bytes) -> None:
         """Bytes into the memory of a GPU, from pageable memory."""
-        self.use(gpu).cuMemcpyHtoDAsync_v2(address, ctypes.cast(data, HANDLE), len(data), self.streams[gpu])
+        self.use(gpu).cuMemcpyHtoDAsync_v2(
+            address, ctypes.cast(ctypes.c_char_p(data), HANDLE), len(data), self.streams[gpu]
+        )
 
     def read(self, gpu: int, address: int, size: int) -> bytes:
         data = ctypes.create_string_buffer(size)
