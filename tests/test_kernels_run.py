@@ -83,6 +83,13 @@ def test_copy_moves_every_quad_and_no_byte_more(blocks: int, threads: int, quads
     assert machine.done["ld"] - 3 * blocks * threads == machine.done["st"] == quads
 
 
+def test_copy_moves_four_quads_at_a_time_as_long_as_it_can() -> None:
+    machine = Machine()
+    src, dst = machine.room(HERE, 480, pattern(480, 3)), machine.room(THERE, 480)
+    machine.run(Launch(KERNELS["dgx_copy"], (dst, src, 120), 3, 5))
+    assert machine.done["setp"] == 15 * (2 + 1 + 1)  # each thread: two rounds of four, the end of those, the end
+
+
 @pytest.mark.parametrize("block", [5, 1_048_579])
 def test_copy_finds_quads_beyond_4_gib(block: int) -> None:
     machine = Machine()
