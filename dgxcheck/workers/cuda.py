@@ -61,9 +61,9 @@ class CudaStage:
         self._stopped.clear()
         return self.facts
 
-    def anew(self) -> CudaStage:
-        """One with nothing measured yet."""
-        return CudaStage(self._seconds, self._library, self._killer, **self._plan)
+    def anew(self, **plan: Json) -> CudaStage:
+        """One with nothing measured yet, with these members of the plan beside the old ones."""
+        return CudaStage(self._seconds, self._library, self._killer, **{**self._plan, **plan})
 
     def stop(self) -> None:
         """End the run at the next chance; ``run`` returns with what there is."""

@@ -84,8 +84,11 @@ static bool is_gpu(int device) { return device >= 0 && device < gpu_count; }
 
 API int cuInit(unsigned flags)
 {
+    int code = flags ? INVALID_VALUE : load_box(); /* which holds the faults */
+    if (code)
+        return code;
     ENTER(ANYTIME, NOBODY, NOBODY);
-    return flags ? INVALID_VALUE : load_box();
+    return SUCCESS;
 }
 
 API int cuDriverGetVersion(int *version)
