@@ -50,9 +50,11 @@ class CudaStage:
                 self.facts[START] = {"missing": Gap.TIMEOUT.value, "detail": stuck}
                 break
             worker = Worker(MODULE, json.dumps({"library": self._library, "steps": left, **self._plan}), self._killer)
-            self._listen(worker, progress)
-            worker.stop(hung=worker.ended is None and worker.pending not in (None, CLOSING))
             self._stopped.append(worker)
+            try:
+                self._listen(worker, progress)
+            finally:  # Ctrl-C ends the worker, too
+                worker.stop(hung=worker.ended is None and worker.pending not in (None, CLOSING))
             opened = self.facts.get(START)
             if not isinstance(opened, dict) or "value" not in opened:
                 break
