@@ -17,6 +17,7 @@ from dgxcheck.checks import (
     installation,
     kernel,
     limits,
+    measured_host,
     memory,
     network,
     nvlink,
@@ -43,10 +44,12 @@ CHECKS: tuple[Check, ...] = (
     *network.CHECKS, *ports.CHECKS, *port_errors.CHECKS,
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
     *kernel.CHECKS, *versions.CHECKS,
+    *measured_host.CHECKS,
 )  # fmt: skip
 PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",
     "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc",
     "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes", "nvlink_errors", "p2p",
+    "measurement",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""

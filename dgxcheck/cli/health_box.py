@@ -19,13 +19,14 @@ from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import build
 
 KERNEL_LOG = "kernel_log"
+MEASUREMENT = "measurement"
 
 
 def box(source: Source, asked: Asked, settings: Settings) -> Box:
     """Ask the source all that the checks want to know."""
     saved = None if asked.kernel_log is None else _saved(asked.kernel_log)
-    unread = asked.quick or saved is not None
-    facts = survey(source, [name for name in PROBES if name != KERNEL_LOG or not unread])
+    unread = {KERNEL_LOG, MEASUREMENT} if asked.quick else {KERNEL_LOG} if saved is not None else set()
+    facts = survey(source, [name for name in PROBES if name not in unread])
     if saved is not None:
         facts = replace(facts, kernel_log=saved)
     topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
