@@ -82,6 +82,9 @@ P100_EDGES = {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (4, 5), (4, 6), (4
 """Pairs of a DGX-1 P100 that an NVLink joins."""
 
 
+RINGS = ((0, 1, 5, 4, 7, 6, 2, 3), (0, 2, 1, 3, 7, 5, 6, 4))
+
+
 def host_copies(down: float = 12.2, up: float = 12.9) -> dict[str, Json]:
     return {f"{kind} {gpu}": fact(value) for gpu in GPUS for kind, value in
             (("host-to-device", down), ("device-to-host", up))}  # fmt: skip
@@ -110,5 +113,6 @@ def dgx1_p100() -> dict[str, Json]:
         if a < b:
             facts[f"p2p-off-both {ends}"] = fact(staged if a // 2 == b // 2 else 17.4)
             facts |= {f"p2p-both {ends}": fact(36.8)} if linked else {}
-    facts["ring 0 all"] = fact(36.1, order=[GPUS[n] for n in (0, 1, 2, 3, 7, 6, 5, 4)], directions=2)
+    for ring, order in enumerate(RINGS):
+        facts[f"ring {ring} all"] = fact(36.1, order=[GPUS[n] for n in order], directions=2)
     return facts

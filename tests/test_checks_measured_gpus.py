@@ -10,7 +10,6 @@ from measured_box import GPUS, dgx1_p100, fact, found, host_copies, imported, me
 from dgxcheck.reading import Json
 
 HOST, MEMORY = "measure.host-bandwidth", "measure.memory-bandwidth"
-SIMULATED: dict[str, Json] = {"how": "simulated"}
 
 
 @pytest.mark.parametrize("check", [HOST, MEMORY])
@@ -67,11 +66,13 @@ def test_without_a_profile_the_path_warns_at_most(value: float, due: dict[str, s
 
 
 def test_what_is_simulated_is_held_to_no_reference(tmp_path: Path) -> None:
-    facts = {key: {**each, **SIMULATED, "value": 9.0} for key, each in host_copies().items() if isinstance(each, dict)}
+    facts = {
+        key: {**each, "how": "simulated", "value": 9.0} for key, each in host_copies().items() if isinstance(each, dict)
+    }
     assert said(measured(tmp_path, facts), HOST) == {}
-    copies = {f"device-copy {gpu}": fact(100, **SIMULATED) for gpu in GPUS}
+    copies = {f"device-copy {gpu}": fact(100, how="simulated") for gpu in GPUS}
     assert said(measured(tmp_path, copies), MEMORY) == {}
-    slow = copies | {f"device-copy {GPUS[5]}": fact(50, **SIMULATED)}
+    slow = copies | {f"device-copy {GPUS[5]}": fact(50, how="simulated")}
     assert said(measured(tmp_path, slow), MEMORY) == {"GPU5": "warn"}
 
 

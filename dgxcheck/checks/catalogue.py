@@ -17,7 +17,12 @@ from dgxcheck.checks import (
     installation,
     kernel,
     limits,
+    measured_collective,
+    measured_compute,
     measured_host,
+    measured_integrity,
+    measured_latency,
+    measured_p2p,
     memory,
     network,
     nvlink,
@@ -44,7 +49,8 @@ CHECKS: tuple[Check, ...] = (
     *network.CHECKS, *ports.CHECKS, *port_errors.CHECKS,
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
     *kernel.CHECKS, *versions.CHECKS,
-    *measured_host.CHECKS,
+    *measured_host.CHECKS, *measured_integrity.CHECKS, *measured_p2p.CHECKS, *measured_latency.CHECKS,
+    *measured_collective.CHECKS, *measured_compute.CHECKS,
 )  # fmt: skip
 PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",

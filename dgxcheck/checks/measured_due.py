@@ -101,13 +101,13 @@ def held(box: Box, row: Measurement, what: str) -> Judgement | None:
     status = Status.PASS
     if percent < limit.warn_below:
         status = expected_by(box, Status.FAIL) if percent < limit.fail_below else Status.WARN
-    origin = "as the path has it" if not limit.fail_below else _by(box)
+    origin = "of the path" if not limit.fail_below else "of its model" if row.kind == "device-copy" else _by(box)
     message = f"{what} {amount(value)} {row.unit}, {percent:.0f} % of the {amount(limit.value)} expected {origin}"
     return Judgement(status, message, value, round(limit.value, 3), row.unit, (evidence(row),))
 
 
 def _by(box: Box) -> str:
-    return f"by {box.choice.profile.name}" if box.choice is not None else "of its model"
+    return f"by {box.choice.profile.name}" if box.choice is not None else ""
 
 
 def amount(value: float) -> str:

@@ -6,20 +6,9 @@ from collections.abc import Callable, Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.measured import (
-    ALONE,
-    BAD,
-    Figures,
-    asked,
-    evidence,
-    figures,
-    in_order,
-    once,
-    subject,
-    untaken,
-    worst,
-)
+from dgxcheck.checks.measured import ALONE, Figures, asked, evidence, figures, in_order, subject
 from dgxcheck.checks.measured_due import amount, held
+from dgxcheck.checks.measured_gaps import BAD, once, untaken, worst
 from dgxcheck.checks.measured_like import again, below_class, gpus_alike, runs, slower_than, warned
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.frozen import replace
@@ -45,7 +34,7 @@ def copied(box: Box, found: Figures, row: Measurement) -> Judgement:
         said = warned(row, what, limit)
     said = said or slower_than(box, row, back, "measure.directions", f"{COPIES[row.kind]}")
     said = said or below_class(box, row, gpus_alike(box, found, row), "measure.directions", "GPUs like it have")
-    return _with_retries(row, said or by_reference or _alone(row))
+    return with_retries(row, said or by_reference or _alone(row))
 
 
 def copied_within(box: Box, found: Figures, row: Measurement) -> Judgement:
@@ -58,7 +47,7 @@ def copied_within(box: Box, found: Figures, row: Measurement) -> Judgement:
     said = said or runs(box, row) or below_class(box, row, alike, "measure.symmetry", "GPUs like it have")
     if said is None and by_reference is None and len(alike) < 2:
         return skip("no-reference", f"{_alone(row).message}, and nothing to compare it with", evidence(row))
-    return _with_retries(row, said or by_reference or _alone(row))
+    return with_retries(row, said or by_reference or _alone(row))
 
 
 def _without(box: Box, row: Measurement) -> Judgement | None:
@@ -73,7 +62,8 @@ def _alone(row: Measurement) -> Judgement:
     return Judgement(Status.PASS, message, row.number, unit=row.unit, evidence=(evidence(row),))
 
 
-def _with_retries(row: Measurement, said: Judgement) -> Judgement:
+def with_retries(row: Measurement, said: Judgement) -> Judgement:
+    """A bad judgement says how often the figure was measured."""
     return replace(said, message=f"{said.message}{again(row)}") if said.status in BAD else said
 
 
@@ -85,14 +75,14 @@ def per_gpu(box: Box, check: str, rules: dict[str, Rule], nothing: str) -> Judge
         return
     rows = [row for row in found.kinds(*rules) if asked(box, row.a)]
     for id in in_order(box, (row.a for row in rows)):
-        said = [rules[row.kind](box, found, row) for row in rows if row.a == id]
+        said = [rules[kind](box, found, row) for kind in rules for row in rows if (row.kind, row.a) == (kind, id)]
         yield subject(box, id), once(found, check, together(said), id)
     if not rows:
         yield HOST, skip("not-recorded", nothing)
 
 
 def together(said: list[Judgement]) -> Judgement:
-    """The worst, prefixed by none of the others; of several that are bad alike all are told."""
+    """The worst of several figures of one subject; of those that are equally bad all are told."""
     first = worst(said)
     same = [each for each in said if each.status is first.status and (first.status is not Status.SKIP)]
     if len(same) < 2:
