@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from clock import SPARE
-from measured_box import Bed, bdf, first, kind_of, odd, wired
+from cuda_bed import Bed, bdf, first, kind_of, odd, wired
 from standin import cuda
 
 from dgxcheck.measure import plan
