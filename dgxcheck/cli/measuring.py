@@ -10,6 +10,7 @@ from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.measure import plan, run
+from dgxcheck.measure.published import published
 from dgxcheck.reading import Json, Missing
 from dgxcheck.source import state
 from dgxcheck.source.keys import Lines, insert
@@ -17,7 +18,7 @@ from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recorded import RecordedSource
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.model import Device, Topology
-from dgxcheck.workers.cuda import CudaStage
+from dgxcheck.workers.cuda import START, CudaStage
 
 FACT = "measure "
 Measured = tuple[Measurement, ...] | Missing
@@ -30,10 +31,14 @@ def measured(
     """Measure all there is; what the checks find low is measured twice more. ``seconds`` is the most for one step."""
     stage = CudaStage(seconds)
     total = len(plan.steps(topology, gpus))
-    with progress(total) as told:
-        found = run.measure(stage, topology, gpus, facts, told, long)
-        low = sorted(_low(judge(as_facts(found))))
-        found = run.again(stage, topology, gpus, low, found, told, long)
+    try:
+        with progress(total) as told:
+            found = run.measure(stage, topology, gpus, facts, told, long)
+            low = sorted(_low(judge(as_facts(found))))
+            found = run.again(stage, topology, gpus, low, found, told, long)
+    except KeyboardInterrupt:  # SIGTERM too: what was seen of the box is told all the same
+        seen = f"after {len(stage.facts)} of {total} steps"
+        return as_facts(published(stage.facts) | {START: {"failed": "interrupted", "detail": seen}})
     keep(facts, found)
     return as_facts(found)
 
