@@ -150,6 +150,10 @@ def test_an_error_strikes_the_calls_of_one_gpu(opened: Opened) -> None:
     assert code(bench.alloc, 0, 16) == 0
 
 
+def test_an_error_strikes_the_first_call(opened: Opened) -> None:
+    assert code(opened, three_gpus(), "error cuInit 802") == 802
+
+
 def test_an_error_strikes_a_kernel_that_points_into_a_memory(rig: Callable[..., Rig]) -> None:
     ill = rig("error dgx_copy 999 0 1", "error dgx_fma 998")
     bench, (one, two, three) = ill.bench, ill.buffers

@@ -12,8 +12,11 @@
 
 API int cuInit(unsigned flags)
 {
+    int code = flags ? INVALID_VALUE : load_box(); /* which holds the faults */
+    if (code)
+        return code;
     ENTER(ANYTIME, NOBODY, NOBODY);
-    return flags ? INVALID_VALUE : load_box();
+    return SUCCESS;
 }
 
 API int cuDriverGetVersion(int *version)
