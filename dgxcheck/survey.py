@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.infiniband import IbDevice
     from dgxcheck.facts.iommu import Iommu
     from dgxcheck.facts.kernel_log import KernelLog
+    from dgxcheck.facts.measurement import Measurement
     from dgxcheck.facts.modules import Modules
     from dgxcheck.facts.network import NetInterface
     from dgxcheck.facts.numa import NumaMemory, NumaNode
@@ -88,6 +89,7 @@ class Snapshot(Record):
     nvlink_capability: tuple[NvLinkCapability, ...] | Missing = _UNASKED
     nvlink_errors: tuple[NvLinkErrors, ...] | Missing = _UNASKED
     p2p: tuple[P2pStatus, ...] | Missing = _UNASKED
+    measurement: tuple[Measurement, ...] | Missing = _UNASKED
 
 
 def survey(source: Source, names: Iterable[str]) -> Snapshot:

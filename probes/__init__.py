@@ -46,4 +46,5 @@ ALL = (
     "nvlink_capability",
     "nvlink_errors",
     "p2p",
+    "measurement",
 )

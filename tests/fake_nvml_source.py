@@ -50,6 +50,9 @@ class FakeNvml:
     def kernel_log(self) -> tuple[str, ...] | Missing:
         return self._unasked("/dev/kmsg")
 
+    def measured(self) -> Mapping[str, Json] | Missing:
+        return self._unasked("measure")
+
     def later(self, seconds: float) -> Source | Missing:
         return self._unasked(f"later {seconds}")
 

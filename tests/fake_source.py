@@ -62,6 +62,9 @@ class FakeSource:
     def kernel_log(self) -> tuple[str, ...] | Missing:
         return Missing(Gap.ABSENT, "/dev/kmsg")
 
+    def measured(self) -> Missing:
+        return Missing(Gap.UNRECORDED, "measure")
+
     def later(self, seconds: float) -> Source | Missing:
         return Missing(Gap.UNRECORDED, "later")
 

@@ -11,7 +11,7 @@ import pytest
 
 from dgxcheck.cli import main
 from dgxcheck.reading import Gap, Json, Missing
-from dgxcheck.source.keys import Lines, nvml_key
+from dgxcheck.source.keys import Lines, nvml_key, to_json
 from dgxcheck.source.library import open_source
 from dgxcheck.source.loader import SCHEMA
 from dgxcheck.source.protocol import Origin, Source
@@ -68,6 +68,10 @@ class Answers:
     def kernel_log(self) -> tuple[str, ...] | Missing:
         lines = [text for key, text in self._facts.items() if key.startswith("kmsg ") and isinstance(text, str)]
         return tuple(lines) or Missing(Gap.ABSENT, "/dev/kmsg")
+
+    def measured(self) -> Mapping[str, Json] | Missing:
+        facts = {key: fact for key, fact in self._facts.items() if key.startswith("measure ")}
+        return {key: to_json(fact) for key, fact in facts.items()} or Missing(Gap.UNRECORDED, "measure")
 
     def later(self, seconds: float) -> Source | Missing:
         left = [answers for answers in self._later if answers.at_s > self.at_s]

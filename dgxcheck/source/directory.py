@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Mapping
 
 from dgxcheck.reading import BadInput, Gap, Missing, missing, question
 from dgxcheck.rootfs import LIMIT, decode, list_names, read_bytes
@@ -70,6 +71,9 @@ class DirectorySource:
 
     def kernel_log(self) -> tuple[str, ...] | Missing:
         return Missing(Gap.UNRECORDED, "/dev/kmsg", "a directory holds no kernel log")
+
+    def measured(self) -> Mapping[str, Json] | Missing:
+        return Missing(Gap.UNRECORDED, "measure", "a directory holds no measurements")
 
     def later(self, seconds: float) -> Source | Missing:
         return Missing(Gap.UNRECORDED, "later", "a directory holds one moment only")

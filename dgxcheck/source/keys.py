@@ -1,8 +1,9 @@
 """Keys of facts, and the lines in which a recording keeps them.
 
 A key is ``text PATH``, ``data PATH``, ``link PATH``, ``names PATH``, ``opens PATH``,
-``nvml FUNCTION SUBJECT [ARG..]``, ``name TABLE KEY`` or ``kmsg N`` for line N of the kernel log. A line of a recording
-holds all facts of one directory, of one NVML function and subject, or the kernel log.
+``nvml FUNCTION SUBJECT [ARG..]``, ``name TABLE KEY``, ``kmsg N`` for line N of the kernel log, or
+``measure KIND A [B]`` for what was measured at a GPU, or from GPU A to GPU B. A line of a recording holds all facts of
+one directory, of one NVML function and subject, of one kind of measurement, or the kernel log.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ def place(key: str) -> tuple[str, str, str] | None:
     if kind == "name" and " " in rest:
         table, _, entry = rest.partition(" ")
         return f"name {table}", "", entry
+    if kind == "measure" and " " in rest:
+        what, _, entry = rest.partition(" ")
+        return f"measure {what}", "", entry
     if kind == "kmsg" and rest.isascii() and rest.isdecimal():
         return "kmsg", "", rest
     return None

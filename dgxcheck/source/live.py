@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.reading import Gap, Missing, missing
 from dgxcheck.rootfs import decode, list_names, read_bytes
@@ -91,6 +91,9 @@ class LiveSource:
         from dgxcheck.source.kernel_log import read
 
         return read(self._root + DEVICE)
+
+    def measured(self) -> Mapping[str, Json] | Missing:
+        return Missing(Gap.UNASKED, "measure", "health --extended measures")
 
     def later(self, seconds: float) -> Source | Missing:
         """Waits until ``seconds`` after the first answers, then asks the counters of this machine again."""

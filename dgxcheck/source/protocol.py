@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from dgxcheck.frozen import Record
@@ -58,6 +59,13 @@ class Source(Protocol):
         """The kernel log's lines about GPUs, PCIe and fabrics, each as ``<seconds since boot>;<message>``.
 
         There is a first line always: dgxcheck's own, which tells where the log begins. See ``source/kernel_log.py``.
+        """
+
+    def measured(self) -> Mapping[str, Json] | Missing:
+        """What was measured of this machine under load: ``measure KIND A [B]`` to a fact or a gap as an object.
+
+        Nothing is measured by asking: a live machine is measured by ``dgxcheck.measure``, other tools' outputs are
+        imported into recordings.
         """
 
     def later(self, seconds: float) -> Source | Missing:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from dgxcheck.reading import Gap, Missing, question
-from dgxcheck.source.keys import DEVICE, Lines, from_json, numbered, split_path
+from dgxcheck.source.keys import DEVICE, Lines, flatten, from_json, numbered, split_path
 from dgxcheck.source.protocol import Json, Origin, Source
 
 T = TypeVar("T", str, bool)
@@ -91,6 +91,10 @@ class RecordedSource:
             return first
         texts = numbered(lines)
         return Missing(Gap.GARBLED, DEVICE, "no lines of text in the recording") if texts is None else texts
+
+    def measured(self) -> Mapping[str, Json] | Missing:
+        lines = {line: group for line, group in self._lines.items() if line.startswith("measure ")}
+        return flatten(lines) if lines else Missing(Gap.UNRECORDED, "measure")
 
     def later(self, seconds: float) -> Source | Missing:
         """The first recorded moment at or after ``seconds``, else the last one there is."""

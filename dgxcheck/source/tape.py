@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from dgxcheck.reading import Missing
@@ -62,6 +62,12 @@ class RecordingSource:
         else:
             for number, line in enumerate(answer):
                 self.facts[f"kmsg {number}"] = line
+        return answer
+
+    def measured(self) -> Mapping[str, Json] | Missing:
+        answer = self._inner.measured()
+        if not isinstance(answer, Missing):
+            self.facts.update(answer)
         return answer
 
     def later(self, seconds: float) -> Source | Missing:

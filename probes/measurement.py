@@ -1,0 +1,78 @@
+"""Measurements that a source holds; nothing is measured here."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from dgxcheck.facts.measurement import How, Measurement, Untaken
+from dgxcheck.reading import Gap, Json, Missing
+from dgxcheck.source.protocol import Source
+
+MOST = 1e15
+"""No figure of any kind is larger: bytes checked in a day at 10 TB/s."""
+MOST_SAMPLES = 256
+_GAPS = {gap.value: gap for gap in Gap}
+_HOWS: dict[str, How] = {how: how for how in get_args(How)}
+_OWN = ("value", "unit", "method", "tool", "how", "samples", "runs")
+
+
+def probe(source: Source) -> tuple[Measurement, ...] | Missing:
+    """Every measurement, in the order of its key."""
+    facts = source.measured()
+    if isinstance(facts, Missing):
+        return facts
+    return tuple(_measurement(key, fact) for key, fact in sorted(facts.items()))
+
+
+def _measurement(key: str, fact: Json) -> Measurement:
+    _, kind, a, *rest = [*key.split(" "), "", ""]
+    members: dict[str, Json] = fact if isinstance(fact, dict) else {}
+    return Measurement(
+        kind=kind,
+        a=a,
+        b=" ".join(filter(None, rest)),
+        value=_value(key, fact),
+        unit=_text(members, "unit"),
+        method=_text(members, "method"),
+        tool=_text(members, "tool"),
+        how=_HOWS.get(_text(members, "how"), "imported"),
+        samples=_numbers(members.get("samples")),
+        runs=_runs(members.get("runs")),
+        more={name: value for name, value in members.items() if name not in _OWN},
+    )
+
+
+def _value(key: str, fact: Json) -> int | float | bool | Missing | Untaken | None:
+    if not isinstance(fact, dict):
+        return Missing(Gap.GARBLED, key, "no object in the recording")
+    if "missing" in fact:
+        gap = _GAPS.get(_text(fact, "missing"), Gap.GARBLED)
+        return Missing(gap, key, _text(fact, "detail"))
+    if "skipped" in fact:
+        return Untaken(_text(fact, "skipped"), _text(fact, "detail"))
+    if "failed" in fact:
+        code = fact.get("code")
+        why = ": ".join(filter(None, (_text(fact, "failed"), _text(fact, "detail"))))
+        return Untaken("failed", why, code if isinstance(code, int) else None)
+    value = fact.get("value")
+    if value is None and "value" in fact:
+        return None
+    if isinstance(value, int | float) and abs(value) <= MOST:
+        return value
+    return Missing(Gap.GARBLED, key, "no figure in the recording")
+
+
+def _text(members: dict[str, Json], name: str) -> str:
+    value = members.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _numbers(value: Json) -> tuple[float, ...]:
+    found = value[:MOST_SAMPLES] if isinstance(value, list) else []
+    return tuple(float(each) for each in found if isinstance(each, int | float) and abs(each) <= MOST)
+
+
+def _runs(value: Json) -> tuple[float, ...]:
+    """Of ``[{"value": .., "from": ..}, ..]`` the values."""
+    found = value if isinstance(value, list) else []
+    return _numbers([each.get("value") if isinstance(each, dict) else None for each in found])
