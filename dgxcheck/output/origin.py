@@ -5,7 +5,11 @@ from __future__ import annotations
 from dgxcheck.output.plain import visible
 from dgxcheck.source.protocol import Origin
 
-_MADE = {"reconstructed": ", reconstructed from published facts", "overlay": ", an overlay: not a real machine"}
+_MADE = {
+    "reconstructed": ", reconstructed from published facts",
+    "overlay": ", an overlay: not a real machine",
+    "imported": ", imported from the output of other tools",
+}
 
 
 def line(origin: Origin) -> list[str]:

@@ -95,6 +95,9 @@ class LiveSource:
     def measured(self) -> Mapping[str, Json] | Missing:
         return Missing(Gap.UNASKED, "measure", "health --extended measures")
 
+    def stated(self) -> Mapping[str, Json] | Missing:
+        return Missing(Gap.UNASKED, "stated", "a machine speaks for itself")
+
     def later(self, seconds: float) -> Source | Missing:
         """Waits until ``seconds`` after the first answers, then asks the counters of this machine again."""
         self._heard_nvml()
