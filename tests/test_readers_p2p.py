@@ -85,8 +85,8 @@ def test_every_line_of_a_whole_output_is_understood() -> None:
     assert found.tool == "p2pBandwidthLatencyTest"
     assert unread([found], TODAY) == []
     assert values(found) == {
-        "device 0": "0000:06:00.0",
-        "device 1": "0001:0a:00.0",
+        "device 0": None,
+        "device 1": None,
         "access 0 1": True,
         "access 1 0": True,
         "p2p-off 0 0": 700.0,
@@ -120,6 +120,12 @@ def test_every_line_of_a_whole_output_is_understood() -> None:
         "latency-cpu 1 0": 3.1,
         "latency-cpu 1 1": 2.61,
     }
+
+
+def test_a_device_is_known_by_its_bus_id() -> None:
+    found = one(p2p_test.read, TODAY)
+    assert (member(found, "device 0", "bdf"), member(found, "device 1", "bdf")) == ("0000:06:00.0", "0001:0a:00.0")
+    assert member(found, "device 1", "name") == "NVIDIA Example"
 
 
 def test_reads_run_from_the_column_to_the_row() -> None:

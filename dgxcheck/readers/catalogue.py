@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from dgxcheck.readers import p2p_test
+from dgxcheck.readers import bandwidth_test, nvbandwidth, nvbandwidth_json, p2p_test, simple_p2p
 from dgxcheck.readers.model import Reader
 
-READERS: tuple[Reader, ...] = (p2p_test.read,)
+READERS: tuple[Reader, ...] = (
+    p2p_test.read,
+    bandwidth_test.read,
+    simple_p2p.read,
+    nvbandwidth.read,
+    nvbandwidth_json.read,
+)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dgxcheck.reading import Json
 
 MOST_RUNS = 64
+TOLD = ("tool", "method", "name", "sizes", "bdf")
+"""What a run says only where the fact that stands in front says something else."""
 KEPT = ("value", "failed", "skipped", "from")
 LOWER_IS_BETTER = frozenset(("us", "ns", "ms"))
 
@@ -34,10 +36,19 @@ def _one(several: list[Json]) -> Json:
     for fact in objects[1:]:
         if _rank(fact) > _rank(best):
             best = fact
-    if all(isinstance(fact.get("value"), bool | str) and fact.get("value") == best.get("value") for fact in objects):
+    if not _figure(best) and all(_answer(fact) == _answer(best) for fact in objects):
         return objects[0]
     kept = [run for fact in objects for run in _runs(fact, best)][:MOST_RUNS]
     return {**best, "runs": kept}
+
+
+def _figure(fact: Mapping[str, Json]) -> bool:
+    value = fact.get("value")
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _answer(fact: Mapping[str, Json]) -> tuple[Json, ...]:
+    return tuple(fact.get(name) for name in ("value", "failed", "skipped", "detail", "bdf"))
 
 
 def _rank(fact: Mapping[str, Json]) -> tuple[int, float]:
@@ -48,7 +59,7 @@ def _rank(fact: Mapping[str, Json]) -> tuple[int, float]:
         return 2, float(not value)
     if isinstance(value, int | float):
         return 2, -float(value) if fact.get("unit") in LOWER_IS_BETTER else float(value)
-    return (1, 0.0) if isinstance(value, str) else (0, 0.0)
+    return 0, 0.0
 
 
 def _runs(fact: Mapping[str, Json], best: Mapping[str, Json]) -> list[Json]:
@@ -58,6 +69,6 @@ def _runs(fact: Mapping[str, Json], best: Mapping[str, Json]) -> list[Json]:
     told: list[Json] = []
     for run in runs:
         if isinstance(run, dict):
-            whole = {**{name: fact[name] for name in ("tool", "method") if name in fact}, **run}
+            whole = {**{name: fact[name] for name in TOLD if name in fact}, **run}
             told.append({name: one for name, one in whole.items() if name in KEPT or one != best.get(name)})
     return told

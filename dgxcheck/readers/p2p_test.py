@@ -113,9 +113,8 @@ def _said(line: str, number: int) -> list[tuple[str, Json]]:
     if (found := DEVICE.fullmatch(line)) and (index := gpu(found[1])) is not None:
         bus, device, domain = (int(found[group], 16) for group in (3, 4, 5))
         bdf = f"{domain:04x}:{bus:02x}:{device:02x}.0"
-        return [
-            (f"measure device {index}", imported(bdf, "", tool=TOOL, line=number, method="CUDA order", name=found[2]))
-        ]
+        fact = imported(None, "", tool=TOOL, line=number, method="CUDA order", bdf=bdf, name=found[2])
+        return [(f"measure device {index}", fact)]
     return []
 
 

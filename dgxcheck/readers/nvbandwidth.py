@@ -1,0 +1,104 @@
+"""nvbandwidth's text output, versions 0.1 to 0.8 (what its tests measure: ``nvbandwidth_tests``)."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.readers.matrix import Matrix, indexes, rows, two_places
+from dgxcheck.readers.merge import together
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.nvbandwidth_facts import cells, device, most, none, version
+from dgxcheck.readers.nvbandwidth_tests import HEADING, Case, by_heading, case
+from dgxcheck.readers.values import MOST_GPUS, bare, bounded
+from dgxcheck.reading import Json
+
+VERSION = re.compile(r"nvbandwidth Version: (v?[0-9.]{1,20})")
+RUNNING = re.compile(r"Running ([a-z0-9_]{1,60})\.")
+WAIVING = re.compile(r"Waiving ([a-z0-9_]{1,60})\.")
+TOTALS = re.compile(r"(?:SUM|MIN|MAX|AVG|&&&& PERF) ([a-z0-9_]{1,60}?)(?:_(?:read|write)[12]|_total)? \S{1,40}")
+BROKEN = re.compile(r"\[(CUDA_ERROR_[A-Z0-9_]{1,60})\] (.{1,200}?) in expression .*|(?:ERROR|Error): (.{1,200})")
+WRONG = re.compile(r"Invalid value when checking the pattern at .*")
+OFFSET = re.compile(r"Current offset :? ?\[? ?(\d{1,20}).*", re.ASCII)
+FAILED_ASSERT = re.compile(r"ASSERT in expression .*")
+CHATTER = re.compile(
+    r"Built from Git version: .*|CUDA (?:Runtime|Driver) Version: .*|Driver Version: .*|Waived:.*"
+    r"|NOTE: The reported results may not reflect .*|NOTE: This tool reports current measured bandwidth .*"
+    r"|Performance can vary with software drivers.*|Additional system-specific tuning may be required.*"
+    r"|NOTE: You have chosen a buffer size .*"
+)
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """One part for each version line: ``host-to-device``, ``device-to-host``, ``p2p``, ``p2p-both``, ``device-copy``
+    and more in GB/s, ``latency-sm`` in ns. A suffix ``-sm`` tells copies by a kernel from those of the copy engine,
+    ``-contended`` one direction's rate while the other is loaded, ``-shared`` a GPU's rate while all copy."""
+    lines = bounded(lines)
+    starts = [at for at, line in enumerate(lines) if VERSION.fullmatch(line.strip())]
+    parts = [_part(lines, start, end) for start, end in zip([0, *starts], [*starts, len(lines)], strict=True)]
+    return tuple(part for part in parts if part.facts)
+
+
+def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
+    found = VERSION.fullmatch(lines[start].strip()) if start < end else None
+    tool = f"nvbandwidth {found[1]}" if found else "nvbandwidth"
+    which = version(found[1]) if found else None
+    facts: list[tuple[str, Json]] = []
+    understood = {start} if found else set[int]()
+    name, wrong = "", False
+    for at in range(start, end):
+        line = " ".join(bare(lines[at]).split())
+        running = case(name, version=which)
+        if begun := RUNNING.fullmatch(line):
+            name, wrong = begun[1], False
+        elif waived := WAIVING.fullmatch(line):
+            if (skipped := case(waived[1], version=which)) is not None:
+                facts += none(skipped, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
+        elif heading := HEADING.fullmatch(line):
+            named = name or _afterwards(lines[at : min(at + MOST_GPUS + 4, end)]) or by_heading(heading)
+            if (what := case(named, heading["part"] or "", which)) is None:
+                continue
+            table, whole = _table(lines, at, what)
+            facts += cells(what, table, tool)
+            understood |= whole
+            name = name if heading["part"] else ""
+        elif WRONG.fullmatch(line) and running is not None and running.kind:
+            wrong = True
+            facts += none(running, "failed", "integrity", "nvbandwidth found wrong data after a copy", tool, at)
+        elif offset := OFFSET.fullmatch(line):
+            if not wrong or running is None:
+                continue
+            detail = f"nvbandwidth found wrong data after a copy, at offset {offset[1]}"
+            facts[-1:] = none(running, "failed", "integrity", detail, tool, at)
+        elif (broken := BROKEN.fullmatch(line)) and running is not None:
+            facts += none(running, "failed", broken[1] or "ERROR", broken[2] or broken[3], tool, at)
+        elif said := device(line, tool, at):
+            facts += said
+            if len(lines[at - 1].split()) == 1 and at > start:
+                understood.add(at - 1)  # the host's name, since 0.6
+        elif not (TOTALS.fullmatch(line) or CHATTER.fullmatch(line) or (wrong and FAILED_ASSERT.fullmatch(line))):
+            continue
+        understood.add(at)
+    return Imported(tool=tool, facts=together(facts), understood=frozenset(understood))
+
+
+def _afterwards(lines: tuple[str, ...]) -> str:
+    """The test's name in the sum below its table, where the line above was cut off."""
+    for line in lines[1:]:
+        text = " ".join(bare(line).split())
+        if found := TOTALS.fullmatch(text):
+            return found[1]
+        if HEADING.fullmatch(text) or RUNNING.fullmatch(text):
+            break
+    return ""
+
+
+def _table(lines: tuple[str, ...], heading: int, what: Case) -> tuple[list[tuple[int, int, float, int]], set[int]]:
+    """The cells below a heading, and the lines that are whole."""
+    columns = indexes(bare(lines[heading + 1]).split()) if heading + 1 < len(lines) else ()
+    if not columns:
+        return [], set()
+    expected = columns if what.pairs else tuple(range(MOST_GPUS))
+    below = rows(lines, heading + 1, columns, expected)
+    number = two_places(most(what))
+    table = Matrix(corner="", heading=heading + 1, columns=columns, rows=below)
+    return table.cells(lambda word: 0.0 if word == "N/A" else number(word))
