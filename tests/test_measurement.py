@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from seam import save
 
 from dgxcheck.facts.measurement import Untaken
 from dgxcheck.reading import Gap, Json, Missing
@@ -16,11 +17,11 @@ from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recorded import RecordedSource
 from dgxcheck.source.tape import RecordingSource
 from probes.measurement import probe
-from tests.seam import save
 
 A, B = "0000:06:00.0", "0000:07:00.0"
 FIGURE: dict[str, Json] = {"value": 18.4, "unit": "GB/s", "method": "ce", "tool": "t 1", "how": "imported",
-                           "samples": [18.3, 18.4, 18.5], "runs": [{"value": 18.4, "from": "line 3"}], "hop": "x"}  # fmt: skip
+                           "samples": [18.3, 18.4, 18.5],
+                           "runs": [{"value": 18.4, "from": "line 3"}], "hop": "x"}  # fmt: skip
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

@@ -9,6 +9,8 @@ _MADE = {
     "reconstructed": ", reconstructed from published facts",
     "overlay": ", an overlay: not a real machine",
     "imported": ", imported from the output of other tools",
+    "imported onto reconstructed": ", imported from the output of other tools onto reconstructed facts",
+    "imported onto overlay": ", imported from the output of other tools onto an overlay: not a real machine",
 }
 
 

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 
 from dgxcheck.frozen import Record
+from dgxcheck.readers import values
 
 MOST_COLUMNS = 512
 TITLES = {"CPU": "cpu-affinity", "NUMA": "numa-affinity", "GPU": "gpu-numa-id"}
 """First word of a title -> kind of fact."""
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_MARKUP = re.compile(r"(?:\s*\|)+\s*$")
 _TITLE = re.compile(r"\b(?:(CPU|NUMA)\s+Affinity|(GPU)\s+NUMA\s+ID)\b")
 _GLUED = re.compile(r"(GPU\d{1,3}|NIC\d{1,3})(?=\D)")
 _NAME = re.compile(r"(?!NV\d+$)(?=.*\d)[A-Za-z][\w.-]{0,63}")
@@ -52,13 +52,19 @@ class Matrix(Record):
         return {cell for row in self.rows for cell in row.cells}
 
 
+def plain(line: str) -> str:
+    """A line without the escapes of a terminal, its tabs as eight blanks."""
+    return _ESCAPE.sub("", line).expandtabs() if "\x1b" in line or "\t" in line else line
+
+
 def bare(line: str) -> str:
-    """A line without the escapes of a terminal and the markup of a list."""
-    return _MARKUP.sub("", _ESCAPE.sub("", line)).rstrip()
+    """The same without what quoting and lists put around a line."""
+    return values.bare(_ESCAPE.sub("", line))
 
 
 def matrices(lines: tuple[str, ...]) -> Iterator[Matrix]:
     """Every matrix in a text, in order."""
+    lines = values.bounded(lines)
     heads: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
     commands: dict[int, str] = {}
     for number, line in enumerate(lines):
@@ -72,8 +78,12 @@ def matrices(lines: tuple[str, ...]) -> Iterator[Matrix]:
         above = [at for at in range(max(previous + 1, number - 8), number) if at in commands]
         rows = [row for at in range(number + 1, end) if (row := _row(at, lines[at], columns)) is not None]
         if rows:
-            legend = {at: text for at in range(rows[-1].line + 1, end) if _LEGEND.fullmatch(text := bare(lines[at]).strip())}
-            nics = {at: found for at in range(rows[-1].line + 1, end) if (found := _NIC.fullmatch(bare(lines[at]).strip()))}
+            legend = {
+                at: text for at in range(rows[-1].line + 1, end) if _LEGEND.fullmatch(text := bare(lines[at]).strip())
+            }
+            nics = {
+                at: found for at in range(rows[-1].line + 1, end) if (found := _NIC.fullmatch(bare(lines[at]).strip()))
+            }
             yield Matrix(
                 columns=columns,
                 titles=titles,

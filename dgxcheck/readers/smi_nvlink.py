@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from dgxcheck.reading import Json
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.smi_matrix import bare
+from dgxcheck.reading import Json
 
 _GPU = re.compile(r"GPU (\d{1,3}): .*\(UUID: [^)]*\)")
 _STATE = re.compile(r"Link (\d{1,2}): (\d{1,4}(?:\.\d+)? GB/s|<inactive>)", re.IGNORECASE)

@@ -6,9 +6,9 @@ The output does not say which of the five was asked; a command line pasted above
 from __future__ import annotations
 
 from dgxcheck.facts.p2p import CAPABILITIES, STATUSES
-from dgxcheck.reading import Json
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.smi_matrix import Matrix, matrices
+from dgxcheck.reading import Json
 
 _OPTIONS = {name[0]: name for name in CAPABILITIES}
 

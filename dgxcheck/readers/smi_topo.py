@@ -1,7 +1,7 @@
 """``nvidia-smi topo -m`` and ``-mp`` of every era, as ``stated`` facts of devices that it names.
 
-Labels: SOC until 2017, SYS and NODE since (R387 or R390). A matrix without any NV# may be one of PCI paths alone, unless
-its legend knows NV# or is older than NVLink.
+Labels: SOC until 2017, SYS and NODE since (R387 or R390). A matrix without any NV# may be one of PCI paths alone,
+unless its legend knows NV# or is older than NVLink.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dgxcheck.reading import Json
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.smi_matrix import Matrix, Row, matrices
+from dgxcheck.reading import Json
 
 _LABEL = re.compile(r"PIX|PXB|PHB|NODE|SOC|SYS|NV[1-9]\d{0,2}")
 _BEFORE_NVLINK = "Path traverses"
@@ -57,7 +57,7 @@ def _shows_nvlinks(matrix: Matrix) -> bool:
 
 
 def _affinities(row: Row, titles: tuple[str, ...]) -> Iterator[tuple[str, Json]]:
-    """What stands under the titles; rows of NICs end before them, and a row with too few or many words tells nothing."""
+    """What stands under the titles; rows of NICs end before them, and too few or many words tell nothing."""
     if len(row.rest) == len(titles):
         for kind, said in zip(titles, row.rest, strict=True):
             if _CPUS.fullmatch(said):

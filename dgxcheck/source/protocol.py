@@ -11,7 +11,10 @@ from dgxcheck.reading import Missing
 
 
 class Origin(Record, kw_only=False):
-    """Where answers come from; ``provenance`` is ``recorded``, ``reconstructed``, ``overlay`` or ``imported`` for a recording."""
+    """Where answers come from.
+
+    ``provenance`` of a recording is ``recorded``, ``reconstructed``, ``overlay``, ``imported`` or ``imported onto ..``.
+    """
 
     kind: str
     """live, directory or recording"""

@@ -35,6 +35,16 @@ class RecordedSource:
         """The file's members beside its facts: date, identities, provenance with the sources of each group of facts."""
         self.at_s = at_s
 
+    @property
+    def lines(self) -> Lines:
+        """All facts of this moment, as the file has them."""
+        return self._lines
+
+    @property
+    def moments(self) -> Later:
+        """What changed afterwards."""
+        return self._later
+
     def text(self, path: str) -> str | Missing:
         return self._leaf("text", path, str)
 

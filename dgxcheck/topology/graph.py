@@ -52,3 +52,10 @@ def nvlink_generation(topology: Topology) -> int | Missing:
     """Lowest generation among the links that are up."""
     found = [link.nvlink_generation for link in topology.links if link.nvlink_generation is not None]
     return min(found) if found else Missing(Gap.ABSENT, "nvmlDeviceGetNvLinkVersion", "no NVLink up says its version")
+
+
+def known_rows(topology: Topology) -> list[list[int | None]]:
+    """The symmetric matrix of counts of all GPUs, None for a pair of which nobody can tell."""
+    names = [gpu.name for gpu in topology.gpus]
+    matrix = topology.matrix()
+    return [[0 if a == b else matrix[a, b].nvlinks for b in names] for a in names]

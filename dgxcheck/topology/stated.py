@@ -22,7 +22,6 @@ NO_ID = Missing(Gap.UNRECORDED, MATRIX, "a matrix names no bus ids")
 NOT_SHOWN = "no row of the imported matrix shows this pair"
 HIDDEN = "the matrix shows the NVLinks in place of the PCI path"
 PCI_ALONE = "the imported matrix may be one of PCI paths alone (topo -mp)"
-SHOWN = 4
 Cells = Mapping[frozenset[str], "str | Missing"]
 
 
@@ -101,7 +100,7 @@ def _nic_name(stated: Stated, name: str) -> str:
 
 def _positions(stated: Stated, name: str) -> int | Missing:
     gap = Missing(Gap.UNRECORDED, MATRIX, "a matrix shows no NVLinks that are down")
-    return stated.nvlinks[name] if name in stated.nvlinks else gap
+    return stated.nvlinks.get(name, gap)
 
 
 def _said(column: Mapping[str, str], name: str, title: str) -> str | Missing:
@@ -167,10 +166,6 @@ def _alone(links: Sequence[Link]) -> Iterator[str]:
         "This is what nvidia-smi printed, not a box: bus ids, PCIe links, NVLinks that are down, and the PCI path of "
         "pairs that NVLinks join are not known."
     )
-    unseen = [f"{link.a}-{link.b}" for link in links if NOT_SHOWN in (link.pci_reason, link.nvlink_reason)]
-    if unseen:
-        more = f" and {len(unseen) - SHOWN} more" if len(unseen) > SHOWN else ""
-        yield f"The matrix is not whole: no row shows {', '.join(unseen[:SHOWN])}{more}."
     if any(link.nvlink_reason == PCI_ALONE for link in links):
         yield f"NVLink is unknown: {PCI_ALONE}."
 
