@@ -33,9 +33,9 @@ def probe(source: Source) -> Stated | Missing:
             if a != b:
                 read = _label if kind.startswith("label") else _status
                 pairs.setdefault(kind, {})[a, b] = read(key, fact)
-        elif kind == "nvlink":
+        elif kind in ("nvlink", "nvlink-remote"):
             names[a] = None
-            links[a] += bool(b)
+            links[a] += kind == "nvlink" and b != ""
         elif isinstance(fact, str):
             texts.setdefault(kind, {})[a] = fact
     names.pop("", None)

@@ -54,7 +54,7 @@ def command(files: tuple[str, ...], onto: str | None, output: str) -> int:
     except BadInput as error:
         raise BadInput(f"{named(read)} onto {onto}: {error}; no file is written") from None
     head, lines, later = _recording(facts, base)
-    head["provenance"] = _provenance(read, parts, unread, base)
+    head["provenance"] = _provenance(read, [part for part in parts if part not in found.refused], unread, base)
     try:
         replace_file(output, written(head, lines, later), 0o644)
     except OSError as error:

@@ -90,7 +90,7 @@ def _printed(facts: Mapping[str, Json]) -> dict[int, str]:
     found: dict[int, str] = {}
     for key, fact in facts.items():
         index = key.removeprefix("measure device ")
-        if index != key and index.isdecimal() and isinstance(fact, dict) and isinstance(bdf := fact.get("value"), str):
+        if index != key and index.isdecimal() and isinstance(fact, dict) and isinstance(bdf := fact.get("bdf"), str):
             found[int(index)] = bdf
     return found
 

@@ -9,7 +9,7 @@ from dgxcheck.readers.smi_matrix import bare
 from dgxcheck.reading import Json
 
 _GPU = re.compile(r"GPU (\d{1,3}): .*\(UUID: [^)]*\)")
-_STATE = re.compile(r"Link (\d{1,2}): (\d{1,4}(?:\.\d+)? GB/s|<inactive>)", re.IGNORECASE)
+_STATE = re.compile(r"Link (\d{1,2}): (\d{1,4}(?:\.\d+)? GB/s|<?inactive>?)", re.IGNORECASE)
 _REMOTE = re.compile(r"Link (\d{1,2}): Remote Device ([0-9A-Fa-f:.]{12,16}): Link \d+", re.IGNORECASE)
 _NONE = re.compile(r"Device does not have or support Nvlink\.?", re.IGNORECASE)
 _DOWN = re.compile(r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive\.?", re.IGNORECASE)
@@ -28,7 +28,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             gpu, at = f"GPU{int(found[1])}", number
             continue
         if gpu and (found := _STATE.fullmatch(text)):
-            facts[f"stated nvlink {gpu} {int(found[1])}"] = found[2].lower().replace("gb/s", "GB/s")
+            facts[f"stated nvlink {gpu} {int(found[1])}"] = found[2] if found[2][0].isdigit() else "<inactive>"
             tools["nvidia-smi nvlink -s"] = None
         elif gpu and (found := _REMOTE.fullmatch(text)):
             facts[f"stated nvlink-remote {gpu} {int(found[1])}"] = found[2].lower()

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
+from dgxcheck.facts.p2p import CAPABILITIES, P2pStatus
 from dgxcheck.facts.stated import Labels, Stated
 from dgxcheck.frozen import replace
 from dgxcheck.reading import Gap, Missing
@@ -19,6 +20,8 @@ PCI: Mapping[str, PciClass] = {"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE":
 MOST_LINKS = 18
 """NVLinks of one GPU (H100, B200; older ones have fewer). Where a row adds up to more, NVSwitches are between."""
 NO_ID = Missing(Gap.UNRECORDED, MATRIX, "a matrix names no bus ids")
+NOT_ASKED = Missing(Gap.UNRECORDED, "nvidia-smi topo -p2p", "the imported matrix is of another capability")
+WHICH_P2P = "The imported nvidia-smi topo -p2p does not say of which capability it is: r, w, n, a or p."
 NOT_SHOWN = "no row of the imported matrix shows this pair"
 HIDDEN = "the matrix shows the NVLinks in place of the PCI path"
 PCI_ALONE = "the imported matrix may be one of PCI paths alone (topo -mp)"
@@ -57,7 +60,12 @@ def with_stated(topology: Topology, stated: Stated) -> Topology:
         devices=tuple(devices),
         links=tuple(links),
         headline="" if known else topology.headline,
-        notes=(*(_alone(links) if alone else topology.notes), *_differences(differing), *_not_here(gone)),
+        notes=(
+            *(_alone(links) if alone else topology.notes),
+            *_differences(differing),
+            *_not_here(gone),
+            *([WHICH_P2P] if "" in stated.p2p else []),
+        ),
         gaps=(NO_ID,) if alone else topology.gaps,
     )
 
@@ -178,3 +186,17 @@ def _differences(differing: Mapping[tuple[str, str], list[str]]) -> Iterator[str
 def _not_here(names: Sequence[str]) -> Iterator[str]:
     if names:
         yield f"The imported nvidia-smi topo names what is not here: {', '.join(names)}."
+
+
+def statuses(topology: Topology, stated: Stated, capability: str) -> tuple[P2pStatus, ...]:
+    """Peer-to-peer statuses of an imported ``topo -p2p``; empty where there is none of this capability.
+
+    A matrix that does not say which capability it is of counts for the one that is asked for.
+    """
+    known = stated.p2p.get(capability) or stated.p2p.get("", {})
+    names = {name: device.bdf or device.name for name in stated.names if (device := topology.device(name)) is not None}
+    return tuple(
+        P2pStatus(a=names[a], b=names[b], **dict.fromkeys(CAPABILITIES, NOT_ASKED) | {capability: status})
+        for (a, b), status in known.items()
+        if a in names and b in names
+    )
