@@ -50,5 +50,6 @@ def base_of(spec: str) -> Base:
         tape = RecordingSource(source)
         survey(tape, ALL)
         lines, later, head, kind = tape.lines(), [], {}, source.origin.kind
-    return Base(name=spec.rstrip("/").rpartition("/")[2], kind=kind, lines=lines, later=later, head=head,
+    name = spec.rstrip("/").rpartition("/")[2].encode(errors="replace").decode()
+    return Base(name=name, kind=kind, lines=lines, later=later, head=head,
                 gpus=listed(flatten(lines)))  # fmt: skip

@@ -27,7 +27,7 @@ def texts(files: tuple[str, ...]) -> list[Text]:
     found: list[Text] = []
     for file in files:
         raw = _stdin() if file == "-" else _file(file)
-        name = "stdin" if file == "-" else os.path.basename(file)
+        name = "stdin" if file == "-" else os.path.basename(file).encode(errors="replace").decode()
         again = sum(text.name == name or text.name.startswith(f"{name} (") for text in found)
         found.append(Text(f"{name} ({again + 1})" if again else name, lines(raw, file)))
     return found

@@ -54,7 +54,8 @@ def gathered(parts: Sequence[Part]) -> Gathered:
             if key not in others and not key.startswith(INDEX)
         ]
         mine |= others
-        taken = {**others, **taken}
+        for key, fact in others.items():
+            taken.setdefault(key, fact)
         if bdfs:
             listed.append(bdfs)
     return Gathered({**together(measured), **taken, **_list(listed)}, tuple(refused))

@@ -38,11 +38,12 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             at = part.end()
             if part["key"]:
                 key = part["key"].strip("\"'").lstrip("@")
-            elif part["open"]:
+            elif part["open"] and len(path) < 4 * DEEPEST:
                 path.append(key)
                 key = ""
             elif part["close"]:
-                path, key = path[:-1], ""
+                del path[-1:]
+                key = ""
             elif (value := part["double"] if part["double"] is not None else part["single"]) is not None:
                 _keep(gpus, system, [*path, key], value)
                 key = ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.frozen import replace
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.smi_answers import MOST_FIELDS, NOWHERE, Fields, Section, answers, as_bdf, imported
@@ -91,7 +92,7 @@ class _Reader:
 
     def _begin(self, number: int, depth: int, bdf: str) -> None:
         self._close()
-        if bdf in [gpu.bdf for gpu in self._gpus]:
+        if bdf in [gpu.bdf for gpu in self._gpus] or len(self._gpus) == MOST_GPUS:
             system = self._system
             self.end()
             self._system = system

@@ -41,9 +41,11 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
             continue
         if not inside and "<nvidia_smi_log" not in text and not text.startswith("<gpu "):
             continue
-        left = text
+        at = 0
+        whole = True
         for part in _PART.finditer(text):
-            left = left.replace(part[0], "", 1)
+            whole = whole and not text[at : part.start()].strip()
+            at = part.end()
             tag = part["tag"]
             if tag is None:
                 value = part["text"].strip()
@@ -55,7 +57,7 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
                     stack = []
                     found = _ID.search(part["more"])
                     gpus.append(Section((as_bdf(found[1]) if found else None) or NOWHERE, {}))
-                elif tag != "nvidia_smi_log":
+                elif tag != "nvidia_smi_log" and len(stack) < 4 * DEEPEST:
                     stack.append(tag)
             elif tag == "nvidia_smi_log":
                 if gpus:
@@ -67,7 +69,7 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
                 value = ""
             elif tag in stack:
                 del stack[stack.index(tag) :]
-        if not left.strip():
+        if whole and not text[at:].strip():
             understood.add(number)
     if gpus:
         yield imported(TOOL, gpus, system, frozenset(understood))

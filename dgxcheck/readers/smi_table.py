@@ -13,6 +13,8 @@ from dgxcheck.readers.smi_matrix import plain
 from dgxcheck.readers.values import bounded
 
 TOOL = "nvidia-smi"
+LONGEST = 240
+"""Characters of a line; the widest tables have 115."""
 _HEAD = re.compile(r"\| NVIDIA-SMI \S+ +Driver Version: (?P<driver>\S+)(?: +CUDA Version: (?P<cuda>\S+))? +\|")
 _FIRST = re.compile(
     r"\| +(?P<index>\d{1,3}) +(?P<name>\S.*?) +(?P<persistence>On|Off|N/A|ERR!) +\|"
@@ -39,7 +41,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     wanted = False
     processes = False
     for number, line in enumerate((*bounded(lines), "| NVIDIA-SMI end Driver Version: end |")):
-        text = plain(line).strip()
+        text = plain(line[:LONGEST]).strip()
         if head := _HEAD.fullmatch(text):
             if gpus:
                 found.append(imported(TOOL, gpus, system, frozenset(understood)))
