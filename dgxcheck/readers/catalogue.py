@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.readers import bandwidth_test, nvbandwidth, nvbandwidth_json, p2p_test, simple_p2p
+from dgxcheck.readers import bandwidth_test, nccl_tests, nvbandwidth, nvbandwidth_json, p2p_test, simple_p2p, tartan
 from dgxcheck.readers.model import Reader
 
 READERS: tuple[Reader, ...] = (
@@ -11,4 +11,6 @@ READERS: tuple[Reader, ...] = (
     simple_p2p.read,
     nvbandwidth.read,
     nvbandwidth_json.read,
+    nccl_tests.read,
+    tartan.read,
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dgxcheck.reading import Json
 
 MOST_RUNS = 64
-TOLD = ("tool", "method", "name", "sizes", "bdf")
+TOLD = ("tool", "method", "name", "sizes", "bdf", "devices", "hosts")
 """What a run says only where the fact that stands in front says something else."""
 KEPT = ("value", "failed", "skipped", "from")
 LOWER_IS_BETTER = frozenset(("us", "ns", "ms"))
