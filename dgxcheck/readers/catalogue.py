@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from dgxcheck.readers import bandwidth_test, nccl_tests, nvbandwidth, nvbandwidth_json, p2p_test, simple_p2p, tartan
+from dgxcheck.readers import (
+    bandwidth_test,
+    nccl_tests,
+    nvbandwidth,
+    nvbandwidth_json,
+    p2p_test,
+    perftest,
+    simple_p2p,
+    tartan,
+)
 from dgxcheck.readers.model import Reader
 
 READERS: tuple[Reader, ...] = (
@@ -13,4 +22,5 @@ READERS: tuple[Reader, ...] = (
     nvbandwidth_json.read,
     nccl_tests.read,
     tartan.read,
+    perftest.read,
 )

@@ -65,7 +65,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     run = _Run()
     for at, raw in enumerate(bounded(lines)):
         line = " ".join(bare(raw).split())
-        starting, command = STARTING.fullmatch(line), COMMAND.search(line)
+        starting = STARTING.fullmatch(line)
+        command = None if starting else COMMAND.search(line)
         if starting and "concluded" in line:
             run.op = run.op or starting[1]
         elif named := starting or command:
