@@ -196,7 +196,7 @@ def test_a_cell_that_is_no_bandwidth_is_no_fact_and_its_line_is_named(word: str)
     assert unread([found], text) == [15]
 
 
-def _json(**changes: object) -> str:
+def _json() -> str:
     body = {
         "version": "v0.8",
         "CUDA Runtime Version": 12040,
@@ -235,13 +235,15 @@ def _json(**changes: object) -> str:
             {"name": "device_to_device_latency_sm", "status": "Waived"},
             {"name": "all_to_one_read_sm", "status": "Error"},
         ],
-        **changes,
     }
     return json.dumps({"nvbandwidth": body}, indent=3)
 
 
+JSON = _json()
+
+
 def test_json_says_the_same() -> None:
-    found = one(nvbandwidth_json.read, "some log line\n" + _json() + "\nanother\n")
+    found = one(nvbandwidth_json.read, "some log line\n" + JSON + "\nanother\n")
     assert found.tool == "nvbandwidth v0.8"
     assert values(found) == {
         "device 0": None,
@@ -254,11 +256,11 @@ def test_json_says_the_same() -> None:
         "latency-sm all": None,
         "p2p-all-to-one-sm all": "ERROR",
     }
-    assert unread([found], "some log line\n" + _json() + "\nanother\n") == [1, len(_json().splitlines()) + 2]
+    assert unread([found], "some log line\n" + JSON + "\nanother\n") == [1, len(JSON.splitlines()) + 2]
 
 
 def test_tests_of_a_json_that_was_cut_are_read_one_by_one() -> None:
-    text = _json()[: _json().index('"device_to_device_latency_sm"')]
+    text = JSON[: JSON.index('"device_to_device_latency_sm"')]
     parts = nvbandwidth_json.read(tuple(text.splitlines()))
     assert {key: value for part in parts for key, value in values(part).items()} == {
         "host-to-device 0": 26.0312,
@@ -285,7 +287,7 @@ def test_json_that_is_none_says_nothing(text: str) -> None:
 
 
 def test_json_numbers_beyond_reason_are_no_facts() -> None:
-    text = _json().replace('"26.0312"', '"1e999"').replace('"25.94"', '"NaN"').replace('"270.01"', "270.01")
+    text = JSON.replace('"26.0312"', '"1e999"').replace('"25.94"', '"NaN"').replace('"270.01"', "270.01")
     found = values(one(nvbandwidth_json.read, text))
     assert "host-to-device 0" not in found
     assert "host-to-device 1" not in found
