@@ -30,8 +30,8 @@ CHATTER = re.compile(
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each version line: ``host-to-device``, ``device-to-host``, ``p2p``, ``p2p-both``, ``device-copy``
-    and more in GB/s, ``latency-sm`` in ns. A suffix ``-sm`` tells copies by a kernel from those of the copy engine,
-    ``-contended`` one direction's rate while the other is loaded, ``-shared`` a GPU's rate while all copy."""
+    and more in GB/s, ``latency-sm`` in ns; ``method`` tells copies by a kernel from those of the copy engine. With
+    ``-contended`` it is one direction's rate while the other is loaded, with ``-shared`` a GPU's while all copy."""
     lines = bounded(lines)
     starts = [at for at, line in enumerate(lines) if VERSION.fullmatch(line.strip())]
     parts = [_part(lines, start, end) for start, end in zip([0, *starts], [*starts, len(lines)], strict=True)]
