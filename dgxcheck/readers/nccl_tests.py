@@ -26,9 +26,10 @@ RANK = re.compile(
 )
 BOUNDS = re.compile(r"Out of bounds values : (\d{1,12}) (?:OK|FAILED)")
 CHATTER = re.compile(
-    r"nThread \d+ nGpus .*|NCCL Tests compiled with NCCL .*|NCCL version .*|Avg bus bandwidth : .*"
-    r"|out-of-place( in-place)?|\(B\) \(elements\) .*|Using devices|\S{1,255}:\d+:\d+ \[\d+\] NCCL (?:INFO|WARN) .*"
-    r"|Blocking Enabled: .*|Parallel Init Enabled: .*|Reducing maxBytes to .*|minBytes \d+ maxBytes .*"
+    r"nThread \d{1,9} nGpus .*|NCCL Tests compiled with NCCL .*|NCCL version .*|Avg bus bandwidth : .*"
+    r"|out-of-place( in-place)?|\(B\) \(elements\) .*|Using devices"
+    r"|\S{1,255}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL (?:INFO|WARN) .*"
+    r"|Blocking Enabled: .*|Parallel Init Enabled: .*|Reducing maxBytes to .*|minBytes \d{1,18} maxBytes .*"
 )
 PROMPT = re.compile(r"\S{0,255}\$ .*|\[.{1,100}\][$#] .*|\.?/.*|[A-Z_]{1,40}=.*|(?:mpirun|srun) .*")
 
