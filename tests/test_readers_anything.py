@@ -115,6 +115,18 @@ def test_what_is_read_alone_is_read_between_others(text: str) -> None:
     assert set(together(fact for part in among for fact in part.facts.items())) == set(alone)
 
 
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("before", ["> ", "    ", "\t"])
+def test_a_quoted_text_reads_the_same(text: str, before: str) -> None:
+    lines = text.splitlines()
+    if text == test_readers_nvbandwidth.JSON and before == "> ":
+        pytest.skip("a quoted JSON is none")
+    quoted = every(tuple(before + line if line.strip() else line for line in lines))
+    plain = every(tuple(lines))
+    assert [part.facts for part in quoted] == [part.facts for part in plain]
+    assert [part.understood for part in quoted] == [part.understood for part in plain]
+
+
 def test_a_line_too_long_is_nobodys() -> None:
     text = test_readers_p2p.OLD.replace("D\\D     0      1", "D\\D     0      1" + " " * (1 << 20))
     assert every(tuple(text.splitlines())) == ()

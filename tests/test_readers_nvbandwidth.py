@@ -179,9 +179,15 @@ def test_wrong_data_fails_the_test_that_was_running() -> None:
         " Current offset : 11136 \nASSERT in expression h_errorFlag == 0 in void memcmpPatternHelper()\n"
     )
     found = one(nvbandwidth.read, text)
-    assert values(found) == {"p2p all": "integrity"}
+    assert values(found) == {"p2p all": "integrity", "p2p-integrity all": 1}
+    assert member(found, "p2p-integrity all", "first") == 11136
     assert "offset 11136" in str(member(found, "p2p all", "detail"))
     assert unread([found], text) == []
+
+
+def test_wrong_data_of_a_host_copy_says_nothing_of_pairs() -> None:
+    text = "Running host_to_device_memcpy_ce.\n Invalid value when checking the pattern at 0x70a640000000\n"
+    assert values(one(nvbandwidth.read, text)) == {"host-to-device all": "integrity"}
 
 
 def test_an_error_of_the_driver_is_named() -> None:

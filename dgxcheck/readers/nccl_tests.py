@@ -75,7 +75,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             run.op = named[1]
             if command:
                 run.tool = "NCCL 1 tests" if command[2] == "test" else run.tool
-                if not PROMPT.fullmatch(raw.strip()):
+                if not PROMPT.fullmatch(line):
                     continue
         elif line == "Using devices":
             run = _next(run, facts, understood)
@@ -96,7 +96,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         elif bounds := BOUNDS.fullmatch(line):
             run.wrong = int(bounds[1])
-        elif not CHATTER.fullmatch(line) and raw.strip() != "#":
+        elif not CHATTER.fullmatch(line) and raw.strip(" \t>") != "#":
             continue
         understood.add(at)
     _next(run, facts, understood)

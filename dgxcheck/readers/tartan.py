@@ -13,7 +13,7 @@ import re
 from dgxcheck.readers.matrix import matrices, two_places
 from dgxcheck.readers.merge import together
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, MOST_US, bounded, imported, number, whole
+from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, imported, number, whole
 from dgxcheck.reading import Json
 
 TOOL = "Tartan"
@@ -50,7 +50,7 @@ def _sweep(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json
     size: int | None = None
     kind: str | None = None
     for at, raw in enumerate(lines):
-        line = raw.strip()
+        line = bare(raw)
         if found := SIZE.fullmatch(line):
             size, kind = whole(found[1], MOST_BYTES), None
         elif size is not None and line in TABLES:
@@ -94,7 +94,7 @@ def _csv(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]
     steps: dict[str, list[tuple[int, float, int]]] = {}
     head = ""
     for at, raw in enumerate(lines):
-        line = raw.strip("\ufeff \t\r")
+        line = bare(raw)
         if line in HEADS:
             head = line
         elif head and (row := ROW.fullmatch(line)):
