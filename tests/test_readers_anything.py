@@ -115,6 +115,16 @@ def test_what_is_read_alone_is_read_between_others(text: str) -> None:
     assert set(together(fact for part in among for fact in part.facts.items())) == set(alone)
 
 
+@pytest.mark.parametrize("one", TEXTS)
+@pytest.mark.parametrize("two", TEXTS)
+def test_two_outputs_in_a_file_say_what_each_says_alone(one: str, two: str) -> None:
+    def kinds(text: str) -> set[tuple[str, str]]:
+        return {(part.tool, key) for part in every(tuple(text.splitlines())) for key in part.facts}
+
+    if one != two and test_readers_p2p.OLD not in (one, two):  # its era shows in what stands beside it
+        assert kinds(f"{one}\n{two}") == kinds(one) | kinds(two)
+
+
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("before", ["> ", "    ", "\t"])
 def test_a_quoted_text_reads_the_same(text: str, before: str) -> None:

@@ -207,3 +207,10 @@ def test_more_cells_than_columns_are_no_row() -> None:
 
 def test_indexes_beyond_any_box_are_garbled() -> None:
     assert p2p_test.read(tuple(OLD.replace("D\\D     0      1", "D\\D     0    640").splitlines())) == ()
+
+
+def test_a_table_under_another_programs_heading_is_not_taken() -> None:
+    other = "Uni-PCIe-Bandwidth\n   D\\D     0      1\n     0 500.00  77.77\n     1  77.77 500.00\n"
+    found = one(p2p_test.read, OLD + other)
+    assert 77.77 not in values(found).values()
+    assert unread([found], OLD + other) == [17, 18, 19, 20]

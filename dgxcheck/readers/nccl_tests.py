@@ -58,9 +58,9 @@ class _Run:
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """``collective OP N`` in GB/s with ``sizes`` [[bytes, us, algbw, busbw], ..], ``in_place`` and ``wrong`` (wrong
-    elements, where they were checked), and ``device`` where the bus ids of one host are told. OP is ``unknown`` where
-    neither a name nor the columns tell it."""
+    """One part for each release: ``collective OP N`` in GB/s with ``sizes`` [[bytes, us, algbw, busbw], ..],
+    ``in_place`` and ``wrong`` (wrong elements, where they were checked), and ``device`` where the bus ids of one host
+    are told. OP is ``unknown`` where neither a name nor the columns tell it."""
     facts: list[tuple[str, Json]] = []
     understood: set[int] = set()
     run = _Run()
@@ -100,9 +100,13 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         understood.add(at)
     _next(run, facts, understood)
-    tools = {str(fact["tool"]) for _, fact in facts if isinstance(fact, dict)}
-    tool = next(iter(tools)) if len(tools) == 1 else "nccl-tests"
-    return (Imported(tool=tool, facts=together(facts), understood=frozenset(understood)),) if facts else ()
+    tools = dict.fromkeys(str(fact["tool"]) for _, fact in facts if isinstance(fact, dict))
+    known = frozenset(understood)
+    return tuple(Imported(tool=tool, facts=together(_of(tool, facts)), understood=known) for tool in tools)
+
+
+def _of(tool: str, facts: list[tuple[str, Json]]) -> list[tuple[str, Json]]:
+    return [(key, fact) for key, fact in facts if isinstance(fact, dict) and fact["tool"] == tool]
 
 
 def _rank(found: re.Match[str], at: int) -> Rank | None:
