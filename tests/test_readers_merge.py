@@ -37,14 +37,15 @@ def test_a_failure_is_not_mended_by_a_better_run() -> None:
         assert isinstance(one, dict)
         assert one["failed"] == "verification"
         assert "value" not in one
-        assert {"value": 5.0, "from": "line 1"} in (one["runs"] if isinstance(one["runs"], list) else [])
+        assert "runs" not in one
+        assert one["also"] == [{"value": 5.0, "from": "line 1"}]
 
 
 def test_a_skip_gives_way_to_a_measurement() -> None:
     one = merged({"skipped": "not-supported", "from": "line 1"}, fact(5.0, at=2))
     assert isinstance(one, dict)
     assert one["value"] == 5.0
-    assert one["runs"] == [{"skipped": "not-supported", "from": "line 1"}, {"value": 5.0, "from": "line 2"}]
+    assert one["also"] == [{"skipped": "not-supported", "from": "line 1"}]
 
 
 def test_answers_that_agree_are_one_and_a_no_stays_in_front() -> None:
@@ -52,18 +53,37 @@ def test_answers_that_agree_are_one_and_a_no_stays_in_front() -> None:
     no = merged(fact(True, ""), fact(False, "", 2))
     assert isinstance(no, dict)
     assert no["value"] is False
+    assert no["also"] == [{"value": True, "from": "line 1"}]
 
 
-def test_runs_of_runs_are_flat_and_keep_the_other_tools_name() -> None:
-    first = merged(fact(1.0, tool="a"), fact(2.0, at=2, tool="a"))
-    both = merged(first, fact(3.0, at=7, tool="b"))
-    assert isinstance(both, dict)
-    assert (both["value"], both["tool"]) == (3.0, "b")
-    assert both["runs"] == [
+def test_a_copy_engine_stands_before_a_kernel() -> None:
+    one = merged(fact(9.0, method="SM kernel, pushed"), fact(5.0, at=2, method="copy engine, pushed"))
+    assert isinstance(one, dict)
+    assert one["value"] == 5.0
+
+
+def test_what_was_measured_otherwise_is_no_second_run() -> None:
+    one = merged(fact(1.0, tool="a"), fact(3.0, at=2, tool="b"), fact(2.0, at=3, tool="b", name="x"))
+    assert isinstance(one, dict)
+    assert (one["value"], one["tool"]) == (3.0, "b")
+    assert "runs" not in one
+    assert one["also"] == [
+        {"value": 1.0, "from": "line 1", "tool": "a"},
+        {"value": 2.0, "from": "line 3", "name": "x"},
+    ]
+
+
+def test_merging_in_steps_says_the_same_as_merging_at_once() -> None:
+    facts = [fact(1.0, tool="a"), fact(2.0, at=2, tool="a"), fact(3.0, at=7, tool="b"), fact(2.5, at=8, tool="b")]
+    at_once = merged(*facts)
+    assert isinstance(at_once, dict)
+    assert at_once["runs"] == [{"value": 3.0, "from": "line 7"}, {"value": 2.5, "from": "line 8"}]
+    assert at_once["also"] == [
         {"value": 1.0, "from": "line 1", "tool": "a"},
         {"value": 2.0, "from": "line 2", "tool": "a"},
-        {"value": 3.0, "from": "line 7"},
     ]
+    assert merged(merged(*facts[:2]), merged(*facts[2:])) == at_once
+    assert merged(merged(*facts[:3]), facts[3]) == at_once
 
 
 def test_keys_keep_their_order_and_runs_are_bounded() -> None:

@@ -10,7 +10,7 @@ from dgxcheck import __version__
 from dgxcheck.cli.import_base import Base, base_of
 from dgxcheck.cli.import_texts import KNOWN, Text, named, texts
 from dgxcheck.output.plain import visible
-from dgxcheck.readers import catalogue
+from dgxcheck.readers import catalogue, smi
 from dgxcheck.readers.gather import Gathered, Part, gathered
 from dgxcheck.readers.onto import listed, placed, unfit
 from dgxcheck.reading import BadInput, Json
@@ -19,6 +19,7 @@ from dgxcheck.source.loader import SCHEMA
 from dgxcheck.source.pseudonyms import hidden, site_key
 from dgxcheck.source.save import check_place, replace_file, written
 
+READERS = (*catalogue.READERS, *smi.READERS)
 MOST_NAMED = 1000
 """Lines of one file that are named as not understood."""
 SHOWN = 100
@@ -40,7 +41,7 @@ def command(files: tuple[str, ...], onto: str | None, output: str) -> int:
     _check(output)
     base = None if onto is None else base_of(onto)
     read = texts(files)
-    parts = [Part(text.name, found) for text in read for reader in catalogue.ALL for found in reader(text.lines)]
+    parts = [Part(text.name, found) for text in read for reader in READERS for found in reader(text.lines)]
     found = gathered(parts)
     unread = {text.name: _unread(text, parts) for text in read}
     complaints = [line for text in read for line in _complaints(text, parts, unread[text.name])]

@@ -3,7 +3,9 @@
 The unit changed. Samples that print ``GB/s`` count 1e9 bytes
 (https://github.com/NVIDIA/cuda-samples/blob/306af8d2755e712ffcb0b16a585da61bd1956303/Samples/1_Utilities/bandwidthTest/bandwidthTest.cu);
 those of CUDA 5 to 10.0 print ``MB/s`` and compute ``1024 * bytes / ms / 2**20``, so that one of theirs is 1,024,000
-bytes a second. Copies inside a device count what is read and what is written in both.
+bytes a second
+(https://github.com/exitstop/cuda_toolkit_8_0_example/blob/6c40e961a95718d712fedd549b18f2df81778d37/1_Utilities/bandwidthTest/bandwidthTest.cu).
+Copies inside a device count what is read and what is written in both.
 """
 
 from __future__ import annotations

@@ -1,20 +1,16 @@
-"""The readers of other tools' outputs."""
+"""The readers of benchmark outputs, in the order in which they look at a text."""
 
 from __future__ import annotations
 
 from dgxcheck.readers import (
     bandwidth_test,
+    nccl_tests,
     nvbandwidth,
     nvbandwidth_json,
     p2p_test,
+    perftest,
     simple_p2p,
-    smi_nvlink,
-    smi_p2p,
-    smi_query_object,
-    smi_query_text,
-    smi_query_xml,
-    smi_table,
-    smi_topo,
+    tartan,
 )
 from dgxcheck.readers.model import Reader
 
@@ -24,18 +20,7 @@ READERS: tuple[Reader, ...] = (
     simple_p2p.read,
     nvbandwidth.read,
     nvbandwidth_json.read,
+    nccl_tests.read,
+    tartan.read,
+    perftest.read,
 )
-"""Those of benchmarks, in the order in which they look at a text."""
-
-SMI: tuple[Reader, ...] = (
-    smi_topo.read,
-    smi_p2p.read,
-    smi_nvlink.read,
-    smi_query_text.read,
-    smi_query_xml.read,
-    smi_query_object.read,
-    smi_table.read,
-)
-"""Those of nvidia-smi; a dump with more detail goes before the plain table."""
-
-ALL = (*READERS, *SMI)

@@ -7,9 +7,9 @@ import re
 from dgxcheck.readers.matrix import Matrix, indexes, rows, two_places
 from dgxcheck.readers.merge import together
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvbandwidth_facts import cells, device, most, none, version
+from dgxcheck.readers.nvbandwidth_facts import cells, device, most, none, version, wrong
 from dgxcheck.readers.nvbandwidth_tests import HEADING, Case, by_heading, case
-from dgxcheck.readers.values import MOST_GPUS, bare, bounded
+from dgxcheck.readers.values import MOST_GPUS, bare, bounded, whole
 from dgxcheck.reading import Json
 
 VERSION = re.compile(r"nvbandwidth Version: (v?[0-9.]{1,20})")
@@ -19,9 +19,11 @@ TOTALS = re.compile(r"(?:SUM|MIN|MAX|AVG|&&&& PERF) ([a-z0-9_]{1,60}?)(?:_(?:rea
 BROKEN = re.compile(r"\[(CUDA_ERROR_[A-Z0-9_]{1,60})\] (.{1,200}?) in expression .*|(?:ERROR|Error): (.{1,200})")
 WRONG = re.compile(r"Invalid value when checking the pattern at .*")
 OFFSET = re.compile(r"Current offset :? ?\[? ?(\d{1,20}).*", re.ASCII)
-FAILED_ASSERT = re.compile(r"ASSERT in expression .*")
+AFTER_WRONG = re.compile(r"Current offset .*|ASSERT in expression .*")
+MOST_BYTES = 1 << 40
 CHATTER = re.compile(
-    r"Built from Git version: .*|CUDA (?:Runtime|Driver) Version: .*|Driver Version: .*|Waived:.*"
+    r"(?:SUM|MIN|MAX|AVG|&&&& PERF) [a-z0-9_]{1,60} \S{1,40}|Built from Git version: .*"
+    r"|CUDA (?:Runtime|Driver) Version: .*|Driver Version: .*|Waived:.*"
     r"|NOTE: The reported results may not reflect .*|NOTE: This tool reports current measured bandwidth .*"
     r"|Performance can vary with software drivers.*|Additional system-specific tuning may be required.*"
     r"|NOTE: You have chosen a buffer size .*"
@@ -30,26 +32,26 @@ CHATTER = re.compile(
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each version line: ``host-to-device``, ``device-to-host``, ``p2p``, ``p2p-both``, ``device-copy``
-    and more in GB/s, ``latency-sm`` in ns. A suffix ``-sm`` tells copies by a kernel from those of the copy engine,
-    ``-contended`` one direction's rate while the other is loaded, ``-shared`` a GPU's rate while all copy."""
+    and more in GB/s, ``latency-sm`` in ns; ``method`` tells copies by a kernel from those of the copy engine. With
+    ``-contended`` it is one direction's rate while the other is loaded, with ``-shared`` a GPU's while all copy."""
     lines = bounded(lines)
-    starts = [at for at, line in enumerate(lines) if VERSION.fullmatch(line.strip())]
+    starts = [at for at, line in enumerate(lines) if VERSION.fullmatch(bare(line))]
     parts = [_part(lines, start, end) for start, end in zip([0, *starts], [*starts, len(lines)], strict=True)]
     return tuple(part for part in parts if part.facts)
 
 
 def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
-    found = VERSION.fullmatch(lines[start].strip()) if start < end else None
+    found = VERSION.fullmatch(bare(lines[start])) if start < end else None
     tool = f"nvbandwidth {found[1]}" if found else "nvbandwidth"
     which = version(found[1]) if found else None
     facts: list[tuple[str, Json]] = []
     understood = {start} if found else set[int]()
-    name, wrong = "", False
+    name, broke = "", False
     for at in range(start, end):
         line = " ".join(bare(lines[at]).split())
         running = case(name, version=which)
         if begun := RUNNING.fullmatch(line):
-            name, wrong = begun[1], False
+            name, broke = begun[1], False
         elif waived := WAIVING.fullmatch(line):
             if (skipped := case(waived[1], version=which)) is not None:
                 facts += none(skipped, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
@@ -57,25 +59,20 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
             named = name or _afterwards(lines[at : min(at + MOST_GPUS + 4, end)]) or by_heading(heading)
             if (what := case(named, heading["part"] or "", which)) is None:
                 continue
-            table, whole = _table(lines, at, what)
+            table, told = _table(lines, at, what)
             facts += cells(what, table, tool)
-            understood |= whole
+            understood |= told
             name = name if heading["part"] else ""
         elif WRONG.fullmatch(line) and running is not None and running.kind:
-            wrong = True
-            facts += none(running, "failed", "integrity", "nvbandwidth found wrong data after a copy", tool, at)
-        elif offset := OFFSET.fullmatch(line):
-            if not wrong or running is None:
-                continue
-            detail = f"nvbandwidth found wrong data after a copy, at offset {offset[1]}"
-            facts[-1:] = none(running, "failed", "integrity", detail, tool, at)
+            facts += wrong(running, _offset(lines, at), tool, at)
+            broke = True
         elif (broken := BROKEN.fullmatch(line)) and running is not None:
             facts += none(running, "failed", broken[1] or "ERROR", broken[2] or broken[3], tool, at)
         elif said := device(line, tool, at):
             facts += said
-            if len(lines[at - 1].split()) == 1 and at > start:
+            if len(bare(lines[at - 1]).split()) == 1 and at > start:
                 understood.add(at - 1)  # the host's name, since 0.6
-        elif not (TOTALS.fullmatch(line) or CHATTER.fullmatch(line) or (wrong and FAILED_ASSERT.fullmatch(line))):
+        elif not (CHATTER.fullmatch(line) or (broke and AFTER_WRONG.fullmatch(line))):
             continue
         understood.add(at)
     return Imported(tool=tool, facts=together(facts), understood=frozenset(understood))
@@ -90,6 +87,12 @@ def _afterwards(lines: tuple[str, ...]) -> str:
         if HEADING.fullmatch(text) or RUNNING.fullmatch(text):
             break
     return ""
+
+
+def _offset(lines: tuple[str, ...], at: int) -> int | None:
+    """Where in the buffer the wrong word was, by the line below."""
+    found = OFFSET.fullmatch(" ".join(bare(lines[at + 1]).split())) if at + 1 < len(lines) else None
+    return whole(found[1], MOST_BYTES) if found else None
 
 
 def _table(lines: tuple[str, ...], heading: int, what: Case) -> tuple[list[tuple[int, int, float, int]], set[int]]:

@@ -51,6 +51,20 @@ def none(case: Case, why: str, reason: str, detail: str, tool: str, at: int) -> 
     return [(f"measure {case.kind} all", fact)]
 
 
+def wrong(case: Case, offset: int | None, tool: str, at: int) -> list[tuple[str, Json]]:
+    """The facts of a test that found wrong data: it has no rate, and between GPUs the data did not arrive.
+
+    nvbandwidth stops at the first wrong word and does not say of which pair.
+    """
+    detail = "nvbandwidth found wrong data after a copy" + ("" if offset is None else f", at offset {offset}")
+    facts = none(case, "failed", "integrity", detail, tool, at)
+    if case.kind.startswith("p2p"):
+        method = f"{case.method}; checked on the receiver up to the first wrong word, of an unnamed pair"
+        fact = imported(1, "words", tool=tool, line=at, method=method, first=offset)
+        facts.append(("measure p2p-integrity all", fact))
+    return facts
+
+
 def device(text: str, tool: str, at: int) -> list[tuple[str, Json]]:
     """``Device 0: NAME (00000000:06:00)``, in JSON without ``Device`` and with the host's name."""
     found = DEVICE.fullmatch(text)

@@ -50,15 +50,15 @@ def case(name: str, part: str = "", version: tuple[int, int] | None = None) -> C
         what = "copies of all GPUs at once, own share" if "all" in way else "copies"
         kind = HOST_KINDS[way] + ("-contended" if both else "")
         against = ", against copies the other way" if both else ""
-        return _case(kind + _suffix(engine), method=f"{_engine(engine)}, {what}{against}, pinned memory")
+        return _case(kind, method=f"{_engine(engine)}, {what}{against}, pinned memory")
     if found := PAIRS.fullmatch(name):
         both, way, engine = found.groups()
         kind = ("p2p-both" if part == "Total" else "" if part else "p2p-contended") if both else "p2p"
         method = f"{_engine(engine)}, {'pulled by the receiver' if way == 'read' else 'pushed by the sender'}"
         pulled = way == "read"
-        return _case(kind and kind + _suffix(engine), method=method, pairs=True, from_column=pulled)
+        return _case(kind and kind, method=method, pairs=True, from_column=pulled)
     if found := MANY.fullmatch(name):
-        return _case(f"p2p-{found[1].replace('_', '-')}{_suffix(found[3])}", method=f"{_engine(found[3])}, {found[2]}")
+        return _case(f"p2p-{found[1].replace('_', '-')}", method=f"{_engine(found[3])}, {found[2]}")
     if name == "device_local_copy":
         # It reports what was copied; the memory was read and written (https://github.com/NVIDIA/nvbandwidth/issues/48).
         return _case("device-copy", method="copy engine, read and write counted", factor=2.0)
@@ -95,10 +95,6 @@ def _case(
     factor: float = 1.0,
 ) -> Case:
     return Case(kind=kind, pairs=pairs, from_column=from_column, unit=unit, factor=factor, method=method)
-
-
-def _suffix(engine: str) -> str:
-    return "-sm" if engine == "sm" else ""
 
 
 def _engine(engine: str) -> str:

@@ -38,6 +38,8 @@ DEVICE = re.compile(
     r"Device: (\d{1,3}), (.{1,100}), pciBusID: ([0-9a-f]{1,2}), pciDeviceID: ([0-9a-f]{1,2}), "
     r"pciDomainID: ?([0-9a-f]{1,8})"
 )
+NEAR = 3
+"""Lines from a heading to its table, and from the GPU's to the CPU's: further down it is somebody else's."""
 THROUGH_PEERS = frozenset(("p2p", "p2p-both", "latency", "latency-cpu"))
 CONNECTIVITY = "P2P Connectivity Matrix"
 TITLE = "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"
@@ -57,26 +59,29 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     facts: list[tuple[str, Json]] = []
     output: list[Table] = []
     heading: re.Match[str] | None = None
-    connectivity = False
+    connectivity = headed = False
+    until = 0
     for at, raw in enumerate(lines):
         line = " ".join(bare(raw).split())
-        if at in tables and (connectivity or heading is not None):
-            if connectivity:
-                facts += _access(tables[at], understood)
-            elif heading is not None:
-                output.append((heading, tables[at]))
-            connectivity = False
+        if at in tables:
+            table = tables[at]
+            if at <= until and connectivity:
+                facts += _access(table, understood)
+            elif at <= until and heading is not None and (table.corner == "CPU" or not headed):
+                output.append((heading, table))
+            connectivity, headed = False, True
+            until = at + len(table.rows) + NEAR
         elif found := HEADING.fullmatch(line):
             if any(found[0] == earlier[0] for earlier, _ in output):
                 facts += _figures(output, understood)
                 output = []
-            heading = found
+            heading, headed, until = found, False, at + NEAR
             understood.add(at)
         elif line in (CONNECTIVITY, TITLE):
             if line == TITLE:
                 facts += _figures(output, understood)
                 output = []
-            connectivity, heading = line == CONNECTIVITY, None
+            connectivity, heading, until = line == CONNECTIVITY, None, at + NEAR
             understood.add(at)
         elif said := _said(line, at):
             facts += said

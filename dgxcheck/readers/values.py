@@ -15,7 +15,7 @@ MOST_GBS = 100_000.0
 MOST_US = 10_000_000.0
 """us; ten seconds, ten times what the slowest row of a collective takes."""
 
-DECORATION = "\ufeff \t>|#*"
+DECORATION = "\ufeff \t\r>|#*`"
 """What stands before and after a line that was quoted, put into a table or commented out when it was pasted."""
 
 _DECIMAL = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
