@@ -23,7 +23,8 @@ READERS = (*catalogue.READERS, *smi.READERS)
 MOST_NAMED = 1000
 """Lines of one file that are named as not understood."""
 SHOWN = 100
-"""Characters of each."""
+"""Characters of each, after blanks are made one."""
+LONGEST = 1000
 
 
 @click.command("import")
@@ -134,7 +135,8 @@ def _complaints(text: Text, parts: list[Part], unread: list[int]) -> list[str]:
     if not any(part.file == text.name for part in parts):
         return [f"{text.name}: no output of a known tool in it; import reads {KNOWN}"]
     said = [
-        f"{text.name}:{number + 1}: not read: {text.lines[number].strip()[:SHOWN]}" for number in unread[:MOST_NAMED]
+        f"{text.name}:{number + 1}: not read: {' '.join(text.lines[number][:LONGEST].split())[:SHOWN]}"
+        for number in unread[:MOST_NAMED]
     ]
     return [
         *said,

@@ -19,6 +19,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TITLE = re.compile(r"\b(?:(CPU|NUMA)\s+Affinity|(GPU)\s+NUMA\s+ID)\b")
 _GLUED = re.compile(r"(GPU\d{1,3}|NIC\d{1,3})(?=\D)")
 _NAME = re.compile(r"(?!NV\d+$)(?=.*\d)[A-Za-z][\w.-]{0,63}")
+_CELL = re.compile(r"X|PIX|PXB|PHB|NODE|SOC|SYS|NV\d+|OK|CNS|GNS|TNS|NS|DR|U")
 _GPU = re.compile(r"GPU\d{1,3}")
 _COMMAND = re.compile(r"nvidia-smi\s+topo\s+(-\S+)(?:\s+(\w+))?")
 _LEGEND = re.compile(r"(?:NIC )?Legend:|\S{1,4}\s*=\s\S.*")
@@ -114,6 +115,8 @@ def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
 def _row(number: int, line: str, columns: tuple[str, ...]) -> Row | None:
     words = bare(line).split()
     if len(words) < 2 or (words[0] not in columns and not _GPU.fullmatch(words[0])):
+        return None
+    if not any(map(_CELL.fullmatch, words[1 : 1 + len(columns)])):
         return None
     rest = " ".join(words[1 + len(columns) :]).replace("0N/A", "0 N/A").split()
     return Row(number, words[0], tuple(words[1 : 1 + len(columns)]), tuple(rest))
