@@ -90,7 +90,7 @@ def test_nothing_read_is_3_and_writes_no_file(written: Any) -> None:
 def test_a_file_without_anything_known_beside_others_is_part_read(written: Any) -> None:
     code, said, document = written(STATION, "hello\nworld\n")
     assert (code, document is None) == (3, False)
-    assert said.startswith("dgxcheck: 1.txt: no output of a known tool in it; import reads nvidia-smi topo,")
+    assert said.startswith("dgxcheck: 1.txt: no output of a known tool in it; import reads what nvidia-smi, ")
 
 
 def test_a_matrix_of_another_box_is_left_out(written: Any) -> None:

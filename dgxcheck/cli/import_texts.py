@@ -11,7 +11,7 @@ from dgxcheck.frozen import Record
 from dgxcheck.reading import BadInput
 
 MOST_BYTES = 64 << 20
-KNOWN = "nvidia-smi topo, nvlink, -q, p2pBandwidthLatencyTest, bandwidthTest, nvbandwidth, nccl-tests"
+KNOWN = "what nvidia-smi, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P, nvbandwidth, nccl-tests and perftest print"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
