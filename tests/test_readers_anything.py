@@ -12,6 +12,7 @@ import test_readers_nvbandwidth
 import test_readers_p2p
 from hypothesis import given
 from hypothesis import strategies as st
+from readers_text import numbers as all_of
 from readers_text import sane
 
 from dgxcheck.readers.catalogue import READERS
@@ -29,6 +30,7 @@ TEXTS = (
     test_readers_nccl.OLD,
     test_readers_nccl.FIRST,
     test_readers_nccl.SWEEP,
+    test_readers_nccl.CSV,
     test_readers_nccl.WRITE,
 )
 HOSTILE = (
@@ -75,6 +77,17 @@ def test_any_text(text: str) -> None:
 @given(st.sampled_from(TEXTS), st.integers(0, 5000), st.integers(0, 5000))
 def test_a_text_cut_at_both_ends(text: str, start: int, length: int) -> None:
     every(tuple(text[start : start + length].splitlines()))
+
+
+@given(st.sampled_from(TEXTS), st.integers(0, 5000))
+def test_a_text_that_lost_its_end_says_no_figure_that_the_whole_does_not(text: str, length: int) -> None:
+    whole = {
+        number for part in every(tuple(text.splitlines())) for fact in part.facts.values() for number in all_of(fact)
+    }
+    for part in every(tuple(text[:length].splitlines())):
+        for key, fact in part.facts.items():
+            assert isinstance(fact, dict)
+            assert set(all_of(fact.get("value"))) <= whole, (key, fact)
 
 
 @given(st.sampled_from(TEXTS), st.sampled_from(TEXTS), st.randoms(use_true_random=False))

@@ -118,7 +118,7 @@ def test_programs_of_nccl_1_print_ms_and_several_rows_of_a_size() -> None:
 
 
 def test_runs_of_other_devices_are_told_apart() -> None:
-    other = FIRST.replace("device  4 [0x85]", "device  1 [0x07]").replace("4.00   4.00", "7.00   7.00")
+    other = FIRST.replace("device  4 [0x85]", "device  1 [0x07]").replace("2.600   4.00   4.00", "1.500   7.00   7.00")
     found = one(nccl_tests.read, other + FIRST)
     assert member(found, "collective reduce 2", "devices") == [0, 1]
     also = member(found, "collective reduce 2", "also")
@@ -132,6 +132,17 @@ def test_a_row_that_is_none_is_named(word: str) -> None:
     found = one(nccl_tests.read, text)
     assert values(found)["collective all_reduce 2"] == 134.22
     assert unread([found], text) == [15]
+
+
+def test_a_row_that_lost_columns_is_none() -> None:
+    """Each of them would be read one place too far to the right, and the time as a rate."""
+    row = "67108864 16777216 float sum 0 500.0 134.2 134.2 N/A 501.0 134.0 134.0 N/A"
+    whole = OLD.replace("redop  ", "redop root") + row + "\n"
+    for lost in range(1, 10):
+        text = whole + " ".join(row.split()[:-lost]) + "\n"
+        found = one(nccl_tests.read, text)
+        assert values(found) == {"collective reduce 4": 134.2}
+        assert unread([found], text) == [11]
 
 
 SWEEP = "".join(
@@ -157,17 +168,26 @@ def test_a_sweep_gives_bandwidth_at_the_largest_and_latency_at_16_bytes() -> Non
     assert unread([found], SWEEP) == []
 
 
+CSV = """\
+OP,GPU,Bandwidth
+broadcast_perf,1,1999891.64
+all_reduce_perf,8,62.24
+OP,GPU,Latency
+all_reduce_perf,8,0.045
+OP,Packet,Bandwidth
+all_gather_perf,32,0.00
+all_gather_perf,1048576,7.87
+"""
+
+
 def test_tartans_csv() -> None:
-    text = "OP,GPU,Bandwidth\nbroadcast_perf,1,1999891.64\nall_reduce_perf,8,62.24\n"
-    text += "OP,GPU,Latency\nall_reduce_perf,8,0.045\n"
-    text += "OP,Packet,Bandwidth\nall_gather_perf,32,0.00\nall_gather_perf,1048576,7.87\n"
-    found = one(tartan.read, text)
+    found = one(tartan.read, CSV)
     assert values(found) == {
         "collective all_reduce 8": 62.24,
         "collective-latency all_reduce 8": 45.0,
         "collective all_gather 8": 7.87,
     }
-    assert unread([found], text) == []
+    assert unread([found], CSV) == []
 
 
 def test_a_csv_without_its_first_line_is_nobodys() -> None:

@@ -105,6 +105,8 @@ def _csv(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]
                 steps.setdefault(row[1], []).append((size, rate, at))
             elif (many := whole(row[2], MOST_GPUS)) is None:
                 continue
+            elif len(row[3].partition(".")[2]) != (3 if head == HEADS[1] else 2):
+                continue  # it lost digits
             elif many > 1:  # one GPU has nobody to talk to: the program divides by a time of nearly nothing
                 fact = _collective(row[1], row[3], head == HEADS[1], at)
                 if fact is None:
