@@ -8,6 +8,7 @@ import time
 from dgxcheck import __version__
 from dgxcheck.checks.finding import Finding, Subject
 from dgxcheck.checks.run import counts
+from dgxcheck.output import health_causes
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.json_members import either, source
 from dgxcheck.profiles.model import Choice
@@ -32,6 +33,7 @@ def render(report: Report) -> str:
         "score": _score(report),
         "summary": summary | {"exit_code": report.exit_code},
         "findings": [_finding(finding) for finding in report.findings],
+        **health_causes.as_json(report.diagnosis),
     }
     return json.dumps(whole, indent=1) + "\n"
 
