@@ -69,6 +69,7 @@ def test_a_broken_row_is_named_and_its_good_cells_are_kept() -> None:
     assert found.facts["stated label GPU0 GPU2"] == {"missing": "garbled", "detail": "?!"}
     assert "stated label GPU1 GPU2" not in found.facts
     assert found.facts["stated label GPU2 GPU1"] == "PHB"
+    assert "stated label GPU1 GPU0" not in found.facts, "half a label may be another label"
 
 
 def test_two_matrices_are_two() -> None:

@@ -36,7 +36,8 @@ def _imported(matrix: Matrix) -> Imported:
     understood = set(matrix.lines)
     for row in matrix.rows:
         whole = len(row.cells) == len(matrix.columns) and row.name in matrix.columns
-        for column, cell in zip(matrix.columns, row.cells, strict=False):
+        cells = row.cells if len(row.cells) == len(matrix.columns) else row.cells[:-1]  # NV1 may be half of NV12
+        for column, cell in zip(matrix.columns, cells, strict=False):
             known = cell == "X" if column == row.name else _LABEL.fullmatch(cell) is not None
             fact: Json = cell if known else {"missing": "garbled", "detail": cell[:40]}
             whole = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and known and whole
