@@ -49,7 +49,7 @@ def gathered(parts: Sequence[Part]) -> Gathered:
             refused.append(part)
             continue
         measured += [
-            (key, _from(fact, part.file, len(parts)))
+            (key, _from(fact, part.file))
             for key, fact in part.found.facts.items()
             if key not in others and not key.startswith(INDEX)
         ]
@@ -71,7 +71,7 @@ def _list(listed: Sequence[Sequence[str]]) -> dict[str, Json]:
     return {INIT: True, COUNT: len(bdfs)} | {f"{INDEX} {number}": bdf for number, bdf in enumerate(bdfs)}
 
 
-def _from(fact: Json, file: str, files: int) -> Json:
+def _from(fact: Json, file: str) -> Json:
     """A fact's ``from`` with the file before the line."""
     if not isinstance(fact, dict):
         return fact
@@ -79,5 +79,5 @@ def _from(fact: Json, file: str, files: int) -> Json:
     if isinstance(said := whole.get("from"), str):
         whole["from"] = f"{file}, {said}"
     if isinstance(runs := whole.get("runs"), list):
-        whole["runs"] = [_from(run, file, files) for run in runs]
+        whole["runs"] = [_from(run, file) for run in runs]
     return whole
