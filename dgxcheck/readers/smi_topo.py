@@ -13,10 +13,10 @@ from dgxcheck.readers.model import Imported
 from dgxcheck.readers.smi_matrix import Matrix, Row, matrices
 from dgxcheck.reading import Json
 
-_LABEL = re.compile(r"PIX|PXB|PHB|NODE|SOC|SYS|NV[1-9]\d{0,2}")
+_LABEL = re.compile(r"PIX|PXB|PHB|NODE|SOC|SYS|NV[1-9]\d{0,2}", re.ASCII)
 _BEFORE_NVLINK = "Path traverses"
 """Words of the legend of 2015 and 2016 (352)."""
-_CPUS = re.compile(r"[\d,-]+|N/A")
+_CPUS = re.compile(r"[\d,-]{1,4096}|N/A", re.ASCII)
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
