@@ -299,6 +299,16 @@ def test_errors_have_names(opened: Opened) -> None:
     assert code(driver.cuGetErrorName, 12345, c_char_p()) == 1
 
 
+def test_a_context_that_is_made_anew_has_no_peers(opened: Opened) -> None:
+    bench = opened(cuda.dgx1_v100())
+    bench.peers(0, 1)
+    bench.driver.cuDevicePrimaryCtxRelease(0)
+    bench.driver.cuDevicePrimaryCtxRetain(HANDLE(), 0)
+    bench.driver.cuCtxSetCurrent(bench.contexts[0])
+    assert code(bench.driver.cuCtxDisablePeerAccess, bench.contexts[1]) == 705
+    bench.driver.cuCtxEnablePeerAccess(bench.contexts[1], 0)
+
+
 # ---- the ledger ----
 
 
@@ -317,6 +327,7 @@ def test_the_ledger_counts_what_is_not_given_back(opened: Opened, tmp_path: Path
     driver.cuStreamDestroy_v2(bench.streams[0])
     driver.cuModuleUnload(bench.modules[0])
     driver.cuDevicePrimaryCtxRelease(0)
+    # what died with its context is owed, too
     left = {"contexts": 0, "streams": 1, "events": 0, "buffers": 0, "host": 0, "modules": 1, "peers": 2}
     assert cuda.read_ledger(tmp_path / "ledger") == left
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from ctypes import c_int, create_string_buffer
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from standin import cuda
@@ -149,6 +150,10 @@ def test_an_error_strikes_the_calls_of_one_gpu(opened: Opened) -> None:
     assert code(bench.alloc, 0, 16) == 0
 
 
+def test_an_error_strikes_the_first_call(opened: Opened) -> None:
+    assert code(opened, three_gpus(), "error cuInit 802") == 802
+
+
 def test_an_error_strikes_a_kernel_that_points_into_a_memory(rig: Callable[..., Rig]) -> None:
     ill = rig("error dgx_copy 999 0 1", "error dgx_fma 998")
     bench, (one, two, three) = ill.bench, ill.buffers
@@ -157,6 +162,17 @@ def test_an_error_strikes_a_kernel_that_points_into_a_memory(rig: Callable[..., 
     assert code(bench.launch, 1, "dgx_copy", one, two, 1) == 0
     assert code(bench.launch, 0, "dgx_fill", two, 1, 1) == 0
     assert code(bench.launch, 2, "dgx_fma", three, 1) == 998
+
+
+def test_an_error_strikes_the_stream_that_carried_the_data(rig: Callable[..., Rig]) -> None:
+    ill = rig("error cuStreamQuery 999 0 1", "error cuStreamQuery 998 1 2")
+    bench, (one, two, three) = ill.bench, ill.buffers
+    bench.use(0).cuMemcpyDtoDAsync_v2(three, one, 16, bench.streams[0])
+    bench.launch(1, "dgx_fill", one, 1, 1)
+    assert [code(bench.use(gpu).cuStreamQuery, bench.streams[gpu]) for gpu in range(3)] == [0, 0, 0]
+    bench.use(0).cuMemcpyDtoDAsync_v2(two, one, 16, bench.streams[0])
+    bench.launch(1, "dgx_fill", three, 1, 1)
+    assert [code(bench.use(gpu).cuStreamQuery, bench.streams[gpu]) for gpu in range(3)] == [999, 998, 0]
 
 
 @pytest.mark.parametrize("number", [214, 220, 226, 700, 702, 714, 719, 721])
@@ -175,6 +191,7 @@ def test_an_error_that_poisons_the_context_comes_back(rig: Callable[..., Rig], n
 CHILD = """
 import sys
 from pathlib import Path
+from threading import Timer
 from standin.cuda_binding import Bench
 bench = Bench(Path("libcuda.so.1"))
 one, two = bench.alloc(0, 64), bench.alloc(1, 64)
@@ -206,10 +223,18 @@ def child(library: Path, folder: Path, fault: str, how: str) -> subprocess.Popen
     return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE)
 
 
+def finished(running: subprocess.Popen[str]) -> str:
+    """What the child has written when it has ended; one that does not end is killed."""
+    try:
+        return running.communicate(timeout=60)[0]
+    finally:
+        running.kill()
+
+
 @pytest.mark.parametrize(("at", "how"), AT)
 def test_a_crash_is_a_segmentation_fault(cuda_library: Path, tmp_path: Path, at: str, how: str) -> None:
     running = child(cuda_library, tmp_path, f"crash {at}", how)
-    assert running.communicate(timeout=60)[0] == "before\n"
+    assert finished(running) == "before\n"
     assert running.returncode == -signal.SIGSEGV
 
 
@@ -217,11 +242,14 @@ def test_a_crash_is_a_segmentation_fault(cuda_library: Path, tmp_path: Path, at:
 def test_a_hang_does_not_end(cuda_library: Path, tmp_path: Path, at: str, how: str) -> None:
     running = child(cuda_library, tmp_path, f"hang {at}", how)
     assert running.stdout is not None
+    last_resort = Timer(60, running.kill)
+    last_resort.start()
     try:
         assert running.stdout.readline() == "before\n"
         with pytest.raises(subprocess.TimeoutExpired):
             running.wait(0.5)
     finally:
+        last_resort.cancel()
         running.kill()
         running.communicate(timeout=60)
 
@@ -231,7 +259,7 @@ def test_a_fault_elsewhere_does_nothing_and_the_ledger_is_written_at_exit(
     cuda_library: Path, tmp_path: Path, how: str
 ) -> None:
     running = child(cuda_library, tmp_path, "hang cuMemcpyDtoDAsync 0 2", how)
-    assert running.communicate(timeout=60)[0] == "before\nafter\n"
+    assert finished(running) == "before\nafter\n"
     assert running.returncode == 0
     owed = {"contexts": 2, "streams": 2, "events": 0, "buffers": 2, "host": 0, "modules": 2, "peers": 2}
     assert cuda.read_ledger(tmp_path / "ledger") == owed

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from standin import cuda
-from standin.cuda_binding import HANDLE, U64, Bench, Refused, code, pattern, ping_pong
+from standin.cuda_binding import HANDLE, KERNELS, PTX, U64, Bench, Refused, code, pattern, ping_pong
 
 MIB = 2**20
 LONG = 2**62
@@ -198,3 +198,15 @@ def test_launches_are_looked_at(opened: Opened) -> None:
     with pytest.raises(Refused, match=r"cuLaunchKernel: 1$"):
         bench.launch(0, "dgx_pingpong", here, here, here, here, 1, 1, 1, 1, here, threads=64)
     assert code(bench.driver.told, HANDLE, "cuModuleGetFunction", bench.modules[0], b"dgx_nothing") == 500
+
+
+def test_a_module_has_the_kernels_that_are_emulated(opened: Opened, capfd: pytest.CaptureFixture[str]) -> None:
+    driver = opened(cuda.single()).use(0)
+    image = PTX.replace(b"dgx_fill(.param .u64", b"dgx_fill(.param .u32").replace(b"dgx_fma", b"dgx_fma2")
+    module = driver.told(HANDLE, "cuModuleLoadDataEx", image, 0, None, None)
+    for name in KERNELS.keys() - {"dgx_fill", "dgx_fma"}:
+        driver.cuModuleGetFunction(HANDLE(), module, name.encode())
+    assert code(driver.cuModuleGetFunction, HANDLE(), module, b"dgx_fma") == 500
+    assert capfd.readouterr().err == ""
+    assert code(driver.cuModuleGetFunction, HANDLE(), module, b"dgx_fill") == 500
+    assert "dgx_fill takes other parameters" in capfd.readouterr().err

@@ -67,12 +67,14 @@ KERNELS: dict[str, tuple[Any, ...]] = {
     "dgx_pingpong": (U64, U64, U64, U64, c_uint32, c_uint32, c_uint32, U64, U64),
     "dgx_fma": (U64, c_uint32),
 }
-PTX = "".join(
-    (
-        ".version 4.0\n.target sm_30\n.address_size 64\n",
-        *(f".visible .entry {name} (.param .u64 a) {{ ret; }}\n" for name in KERNELS),
-    )
-).encode()
+
+
+def _entry(name: str) -> str:
+    parameters = ", ".join(f".param .u{8 * ctypes.sizeof(kind)} p{n}" for n, kind in enumerate(KERNELS[name]))
+    return f".visible .entry {name}({parameters}) {{ ret; }}\n"
+
+
+PTX = "".join((".version 4.0\n.target sm_30\n.address_size 64\n", *map(_entry, KERNELS))).encode()
 
 
 class Refused(Exception):
