@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.checks import fabric_manager
@@ -11,7 +12,8 @@ from dgxcheck.checks.gaps import unjudged
 from dgxcheck.facts.measurement import Measurement, Untaken
 from dgxcheck.frozen import Record, replace
 from dgxcheck.reading import Json, Missing
-from dgxcheck.topology.model import Device
+from dgxcheck.topology.expected import between
+from dgxcheck.topology.model import Device, Link
 
 ALONE: Mapping[str, tuple[str, ...]] = {
     "measure.host-bandwidth": ("host-to-device", "device-to-host", "host-both"),
@@ -26,15 +28,26 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
     "measure.p2p-latency": ("latency", "latency-off", "latency-sm"),
 }
 """The same of two GPUs."""
+BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 NOT_READY = 802
 """``CUDA_ERROR_SYSTEM_NOT_READY``: the fabric manager has not set up the NVSwitches."""
 UNREADY = "the NVSwitch fabric is not set up: the fabric manager does not run"
+
+
+PairClass = tuple[str, float | None]
+"""Label of what joins two GPUs, and its line rate in GB/s."""
+P2P = ("p2p", "p2p-both")
+STAGED = ("p2p-off", "p2p-off-both")
+"""The same without peer access: through the host."""
 
 
 class Figures(Record):
     """Measurements by kind and GPUs."""
 
     rows: Mapping[tuple[str, str, str], Measurement]
+    by_kind: Mapping[str, tuple[Measurement, ...]]
+    classes: Mapping[tuple[str, str], PairClass]
+    """Of pairs that what joins them is known of: those of one class should be alike."""
 
     def of(self, kind: str, a: str, b: str = "") -> Measurement | None:
         """That of a kind from ``a`` to ``b``; None where nobody tried."""
@@ -46,7 +59,7 @@ class Figures(Record):
         return None if row is None else row.number
 
     def kinds(self, *kinds: str) -> list[Measurement]:
-        return [row for row in self.rows.values() if row.kind in kinds]
+        return [row for kind in kinds for row in self.by_kind.get(kind, ())]
 
 
 def figures(box: Box, check: str) -> Figures | Judgement:
@@ -57,7 +70,29 @@ def figures(box: Box, check: str) -> Figures | Judgement:
     unready = next((row for row in rows if _code(row) == NOT_READY), None)
     if unready is not None:
         return _unready(box, check, unready)
-    return Figures(rows={(row.kind, row.a, row.b): row for row in rows})
+    by_kind: dict[str, list[Measurement]] = {}
+    for row in rows:
+        by_kind.setdefault(row.kind, []).append(row)
+    ends = {(row.a, row.b) for row in rows if row.kind in P2P}
+    return Figures(
+        rows={(row.kind, row.a, row.b): row for row in rows},
+        by_kind={kind: tuple(each) for kind, each in by_kind.items()},
+        classes={each: found for each in ends if (found := _class(box, *each)) is not None},
+    )
+
+
+def _class(box: Box, a: str, b: str) -> PairClass | None:
+    one, other, link = device(box, a), device(box, b), joined(box, a, b)
+    if one is None or other is None or link is None or link.label == "?":
+        return None
+    line = between(one, other, link, box.topology).line_gbs
+    return link.label, None if isinstance(line, Missing) else line
+
+
+def joined(box: Box, a: str, b: str) -> Link | None:
+    """What joins two GPUs of the box; None for those that are known by number alone."""
+    one, other = device(box, a), device(box, b)
+    return None if one is None or other is None or one is other else box.topology.link(one, other)
 
 
 def _unready(box: Box, check: str, row: Measurement) -> Judgement:
@@ -66,7 +101,7 @@ def _unready(box: Box, check: str, row: Measurement) -> Judgement:
     first = next(iter(ALONE))
     if check != first:
         return skip("dependency-failed", f"the NVSwitch fabric is not set up: see {first}")
-    return Judgement(Status.FAIL, UNREADY, NOT_READY, 0, "CUresult", (evidence(row),))
+    return Judgement(Status.FAIL, UNREADY, evidence=(evidence(row),))
 
 
 def device(box: Box, id: str) -> Device | None:
@@ -85,7 +120,7 @@ def subject(box: Box, id: str) -> Subject:
     gpu = device(box, id)
     if gpu is not None:
         return box.subject(gpu)
-    return Subject(kind="gpu", name=name(box, id), bdf=id if ":" in id else None)
+    return Subject(kind="gpu", name=name(box, id), bdf=id if BDF.fullmatch(id) else None)
 
 
 def pair(box: Box, a: str, b: str) -> Subject:

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Judgement, Status
 from dgxcheck.checks.gpu_reference import expected_by
-from dgxcheck.checks.measured import device, evidence
+from dgxcheck.checks.measured import P2P, STAGED, device, evidence, joined
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.frozen import Record
 from dgxcheck.profiles.model import Number
 from dgxcheck.reading import Missing
 from dgxcheck.topology.expected import between, to_host
-from dgxcheck.topology.model import Link
-
-P2P = ("p2p", "p2p-both")
-STAGED = ("p2p-off", "p2p-off-both")
 
 
 class Due(Record, kw_only=False):
@@ -60,12 +56,6 @@ def _key(box: Box, row: Measurement) -> str:
         area = "nvlink" if link.nvlinks else "pcie"
         return f"{area}.{row.kind}-{link.label.lower()}"
     return f"pcie.{row.kind}-{(link.pci or '?').lower()}" if row.kind in STAGED else ""
-
-
-def joined(box: Box, a: str, b: str) -> Link | None:
-    """What joins two GPUs of the box; None for those that are known by number alone."""
-    one, other = device(box, a), device(box, b)
-    return None if one is None or other is None or one is other else box.topology.link(one, other)
 
 
 def _derived(box: Box, row: Measurement) -> Due | None:

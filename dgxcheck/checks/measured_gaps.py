@@ -60,7 +60,7 @@ def untaken(box: Box, row: Measurement) -> Judgement | None:
     words = f"{_WORDS[code]} ({value.detail})" if code in _WORDS else value.detail
     if code in _UNAVAILABLE:
         return skip(_UNAVAILABLE[code], f"{row.kind}: {words}", seen)
-    return Judgement(Status.FAIL, f"{way(box, row)} ended {row.kind} with {words}", code or None, evidence=(seen,))
+    return Judgement(Status.FAIL, f"{way(box, row)} ended {row.kind} with {words}", evidence=(seen,))
 
 
 def worst(said: Sequence[Judgement]) -> Judgement:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.measured import PAIRS, Figures, evidence, figures, name, pair, pairs, way
-from dgxcheck.checks.measured_due import P2P, STAGED, amount, held
+from dgxcheck.checks.measured import P2P, PAIRS, STAGED, Figures, evidence, figures, name, pair, pairs, way
+from dgxcheck.checks.measured_due import amount, held
 from dgxcheck.checks.measured_gaps import once, untaken, worst
 from dgxcheck.checks.measured_host import together, with_retries
 from dgxcheck.checks.measured_like import below_class, denied, pairs_alike, runs, slower_than
@@ -38,7 +38,7 @@ def moved(box: Box, found: Figures, row: Measurement) -> Judgement:
     if row.kind == "p2p":
         back = found.of("p2p", row.b, row.a)
         said = said or slower_than(box, row, back, "measure.symmetry", "the way back")
-    said = said or below_class(box, row, pairs_alike(box, found, row), "measure.symmetry", "pairs joined alike have")
+    said = said or below_class(box, row, pairs_alike(found, row), "measure.symmetry", "pairs joined alike have")
     fine = Judgement(Status.PASS, f"{what} {amount(row.number)} {row.unit}", row.number, unit=row.unit,
                      evidence=(evidence(row),))  # fmt: skip
     return with_retries(row, said or expected or fine)
