@@ -53,6 +53,10 @@ class Figures(Record):
         """That of a kind from ``a`` to ``b``; None where nobody tried."""
         return self.rows.get((kind, a, b))
 
+    def both(self, kind: str, a: str, b: str) -> list[Measurement]:
+        """Those of a kind between two GPUs, from ``a`` first."""
+        return [row for ends in ((a, b), (b, a)) if (row := self.of(kind, *ends)) is not None]
+
     def number(self, kind: str, a: str, b: str = "") -> float | None:
         """The figure alone; None where there is none."""
         row = self.of(kind, a, b)
@@ -70,12 +74,13 @@ def figures(box: Box, check: str) -> Figures | Judgement:
     unready = next((row for row in rows if _code(row) == NOT_READY), None)
     if unready is not None:
         return _unready(box, check, unready)
+    by_key = {(row.kind, row.a, row.b): row for row in rows}
     by_kind: dict[str, list[Measurement]] = {}
-    for row in rows:
+    for row in by_key.values():
         by_kind.setdefault(row.kind, []).append(row)
     ends = {(row.a, row.b) for row in rows if row.kind in P2P}
     return Figures(
-        rows={(row.kind, row.a, row.b): row for row in rows},
+        rows=by_key,
         by_kind={kind: tuple(each) for kind, each in by_kind.items()},
         classes={each: found for each in ends if (found := _class(box, *each)) is not None},
     )

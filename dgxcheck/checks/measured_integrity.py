@@ -72,7 +72,7 @@ def _p2p(box: Box) -> Judged:
         return
     tried = pairs(box, found, ("p2p-integrity",))
     for a, b in tried:
-        rows = [row for ends in ((a, b), (b, a)) if (row := found.of("p2p-integrity", *ends)) is not None]
+        rows = found.both("p2p-integrity", a, b)
         said = together([kept(box, found, row) for row in rows])
         if said.status is Status.PASS and len(rows) > 1:
             said = replace(said, message=f"both ways: no word is wrong{_checked(rows[0], ' in ')}")

@@ -69,7 +69,7 @@ def _bandwidth(box: Box) -> Judged:
 
 
 def _pair(box: Box, found: Figures, a: str, b: str) -> Judgement:
-    rows = [row for kind in PAIRS[ID] for ends in ((a, b), (b, a)) if (row := found.of(kind, *ends)) is not None]
+    rows = [row for kind in PAIRS[ID] for row in found.both(kind, a, b)]
     judged = [(row, moved(box, found, row)) for row in rows]
     said = [each for _, each in judged]
     if worst(said).status is not Status.PASS:
@@ -99,8 +99,11 @@ def _all_slower(box: Box, found: Figures, tried: list[Pair]) -> Mapping[Pair, Ju
     slower: dict[Pair, Judgement] = {}
     compared = 0
     for a, b in tried:
-        rows = [row for ends in ((a, b), (b, a)) if (row := found.of("p2p", *ends)) is not None]
-        rows = [row for row in rows if row.number is not None and found.number("p2p-off", row.a, row.b) is not None]
+        rows = [
+            row
+            for row in found.both("p2p", a, b)
+            if row.number is not None and found.number("p2p-off", row.a, row.b) is not None
+        ]
         if not rows or denied(found, a, b):
             continue
         compared += 1
