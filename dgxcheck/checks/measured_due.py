@@ -26,8 +26,8 @@ class Due(Record, kw_only=False):
 
 def due(box: Box, row: Measurement) -> Due | None:
     """What to expect of it; None where nothing is known. What is simulated is held to no reference."""
-    number = None if row.how == "simulated" else reference(box, row)
-    if number is not None:
+    number = reference(box, row)
+    if number is not None and by_reference(box, row):
         warn, fail = box.settings.limit("measure.warn"), box.settings.limit("measure.fail")
         return Due(float(number.value), number.source, warn, fail)
     return _derived(box, row)
@@ -56,6 +56,11 @@ def _key(box: Box, row: Measurement) -> str:
         area = "nvlink" if link.nvlinks else "pcie"
         return f"{area}.{row.kind}-{link.label.lower()}"
     return f"pcie.{row.kind}-{(link.pci or '?').lower()}" if row.kind in STAGED else ""
+
+
+def by_reference(box: Box, row: Measurement) -> bool:
+    """Is it held to the reference machine, not only to what the path gives?"""
+    return row.how != "simulated" and reference(box, row) is not None
 
 
 def _derived(box: Box, row: Measurement) -> Due | None:
