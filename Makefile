@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test golden clean
+.PHONY: help demo test ptxas golden clean
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -15,6 +15,8 @@ test: $(VENV)/.developed  ## install the dev group, then check style, types, imp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto
+
+ptxas: $(VENV)/.ptxas  ## fetch NVIDIA's assemblers of three CUDA releases (107 MB), for the tests of the kernels
 
 golden: $(VENV)/.developed  ## accept what the golden tests print now
 	DGXCHECK_UPDATE_GOLDEN=1 $(BIN)/pytest -n auto tests/test_golden.py
@@ -35,4 +37,12 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.developed: pyproject.toml $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+# the wheels of CUDA 11 and 12 hold files of the same names, so each release has its own folder
+$(VENV)/.ptxas: | $(VENV)/bin/python
+	rm -rf $(VENV)/ptxas
+	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/ptxas/11 'nvidia-cuda-nvcc-cu11==11.8.*'
+	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/ptxas/12 'nvidia-cuda-nvcc-cu12==12.9.*'
+	$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/ptxas/13 'nvidia-cuda-nvcc==13.*'
 	@touch $@

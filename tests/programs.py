@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import NoReturn
 
 import pytest
 
@@ -13,9 +14,13 @@ STRICT = "DGXCHECK_TEST_STRICT"
 def program(name: str) -> str:
     """The path of a program; without it the test skips, or fails where ``DGXCHECK_TEST_STRICT`` is set (CI)."""
     path = shutil.which(name)
-    if path is not None:
-        return path
-    reason = f"{name} is not installed here; .ci/run installs what these tests need"
+    if path is None:
+        lacking(f"{name} is not installed here; .ci/run installs what these tests need")
+    return path
+
+
+def lacking(reason: str) -> NoReturn:
+    """Skips the test, or fails it where ``DGXCHECK_TEST_STRICT`` is set (CI)."""
     if os.environ.get(STRICT):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)

@@ -57,8 +57,8 @@ def _count_judged(box: Box) -> Judgement:
     listed = _listed(box)
     why = hidden.gpus(box)
     if not box.topology.gpus and not listed and (choice is None or (choice.how != "named" and why)):
-        if isinstance(pci, Missing) and pci.gap is Gap.UNRECORDED and _only_figures(box):
-            return skip("not-recorded", "figures of GPUs were imported without the machine")
+        if isinstance(nvml, Missing) and isinstance(pci, Missing) and nvml.gap is pci.gap is Gap.UNRECORDED:
+            return unjudged(nvml)  # figures that were imported without their box
         seen = (Evidence(_PCI, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU"),)
         message = "no NVIDIA GPU is visible here, and no profile was named"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", seen)
@@ -80,12 +80,6 @@ def _count_judged(box: Box) -> Judgement:
     untaken = f"; no driver took {', '.join(idle)}" if idle else ""
     message = f"GPUs found: {found}, {choice.profile.title} has {due.value:g}{untaken}"
     return Judgement(status, message, found, due.value, "GPUs", evidence)
-
-
-def _only_figures(box: Box) -> bool:
-    """Was a tool's output imported, and nothing of the box?"""
-    figures = box.snapshot.measurement
-    return not isinstance(figures, Missing) and bool(figures) and isinstance(box.nvml, Missing)
 
 
 def _model(box: Box) -> Judged:

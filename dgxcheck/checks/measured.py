@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
 from dgxcheck.checks import fabric_manager
 from dgxcheck.checks.check import Box
-from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.finding import Evidence, Judgement, SkipReason, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.facts.measurement import Measurement, Untaken
 from dgxcheck.frozen import Record, replace
@@ -29,6 +30,10 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
 }
 """The same of two GPUs."""
 BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+START, ALL = "cuda", "all"
+"""The kind that tells whether CUDA could be opened."""
+INTERRUPTED = "interrupted"
+REASONS: Mapping[str, SkipReason] = {reason: reason for reason in get_args(SkipReason)}
 NOT_READY = 802
 """``CUDA_ERROR_SYSTEM_NOT_READY``: the fabric manager has not set up the NVSwitches."""
 UNREADY = "the NVSwitch fabric is not set up: the fabric manager does not run"
@@ -74,6 +79,9 @@ def figures(box: Box, check: str) -> Figures | Judgement:
     unready = next((row for row in rows if _code(row) == NOT_READY), None)
     if unready is not None:
         return _unready(box, check, unready)
+    begun = next((row for row in rows if row.kind == START and row.number is None), None)
+    if begun is not None and not _interrupted(begun):
+        return _unopened(check, begun)
     by_key = {(row.kind, row.a, row.b): row for row in rows}
     by_kind: dict[str, list[Measurement]] = {}
     for row in by_key.values():
@@ -98,6 +106,35 @@ def joined(box: Box, a: str, b: str) -> Link | None:
     """What joins two GPUs of the box; None for those that are known by number alone."""
     one, other = device(box, a), device(box, b)
     return None if one is None or other is None or one is other else box.topology.link(one, other)
+
+
+def _unopened(check: str, row: Measurement) -> Judgement:
+    """CUDA could not be opened, or the measuring was interrupted: one check says so where that is bad."""
+    value, seen = row.value, evidence(row)
+    if isinstance(value, Untaken) and value.reason != "failed":
+        return skip(REASONS.get(value.reason) or "not-supported", value.detail, seen)
+    first = next(iter(ALONE))
+    if check != first:
+        return skip("dependency-failed", f"nothing could be measured: see {first}")
+    return Judgement(Status.FAIL, f"CUDA cannot be used: {detail(row)}", evidence=(seen,))
+
+
+def cut_short(found: Figures, check: str) -> Judgement | None:
+    """That the measuring was interrupted, which one check says; None where it came to its end."""
+    begun = found.of(START, ALL)
+    if begun is None or not _interrupted(begun) or check != next(iter(ALONE)):
+        return None
+    return Judgement(Status.UNKNOWN, f"the measuring was {detail(begun)}", evidence=(evidence(begun),))
+
+
+def _interrupted(row: Measurement) -> bool:
+    return detail(row).startswith(INTERRUPTED)
+
+
+def detail(row: Measurement) -> str:
+    """Why there is no figure; empty where there is one."""
+    value = row.value
+    return value.detail if isinstance(value, Untaken) else str(value) if isinstance(value, Missing) else ""
 
 
 def _unready(box: Box, check: str, row: Measurement) -> Judgement:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Judgement, SkipReason, Status, skip
 from dgxcheck.checks.gaps import unjudged
-from dgxcheck.checks.measured import ALONE, PAIRS, UNREADY, Figures, evidence, way
+from dgxcheck.checks.measured import ALONE, PAIRS, REASONS, UNREADY, Figures, evidence, way
 from dgxcheck.facts.measurement import Measurement, Untaken
 from dgxcheck.reading import Gap, Missing
 
@@ -38,7 +37,6 @@ _UNAVAILABLE: dict[int, SkipReason] = {
     209: "not-supported", 217: "not-supported", 218: "not-supported", 221: "not-supported", 222: "not-supported",
     223: "not-supported", 711: "not-supported", 801: "not-supported",
 }  # fmt: skip
-_REASONS: dict[str, SkipReason] = {reason: reason for reason in get_args(SkipReason)}
 BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 _WORST = (*BAD, Status.PASS, Status.SKIP)
 
@@ -53,7 +51,7 @@ def untaken(box: Box, row: Measurement) -> Judgement | None:
     if not isinstance(value, Untaken):
         return None
     if value.reason != "failed":
-        return skip(_REASONS.get(value.reason) or "not-supported", f"{row.kind}: {value.detail}", seen)
+        return skip(REASONS.get(value.reason) or "not-supported", f"{row.kind}: {value.detail}", seen)
     if withheld(value):
         return skip("dependency-failed", "data arrive wrong: see measure.p2p-integrity", seen)
     code = value.code or 0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.measured import ALONE, Figures, asked, evidence, figures, in_order, subject
+from dgxcheck.checks.measured import ALONE, Figures, asked, cut_short, evidence, figures, in_order, subject
 from dgxcheck.checks.measured_due import amount, held
 from dgxcheck.checks.measured_gaps import BAD, once, untaken, worst
 from dgxcheck.checks.measured_like import again, below_class, gpus_alike, runs, slower_than, warned
@@ -73,11 +73,14 @@ def per_gpu(box: Box, check: str, rules: dict[str, Rule], nothing: str) -> Judge
     if isinstance(found, Judgement):
         yield HOST, found
         return
+    stopped = cut_short(found, check)
+    if stopped is not None:
+        yield HOST, stopped
     rows = [row for row in found.kinds(*rules) if asked(box, row.a)]
     for id in in_order(box, (row.a for row in rows)):
         said = [rules[kind](box, found, row) for kind in rules for row in rows if (row.kind, row.a) == (kind, id)]
         yield subject(box, id), once(found, check, together(said), id)
-    if not rows:
+    if not rows and stopped is None:
         yield HOST, skip("not-recorded", nothing)
 
 

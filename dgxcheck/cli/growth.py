@@ -30,6 +30,19 @@ def within(source: Source, seconds: float) -> Growth | Judgement:
     return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {span(taken)}")
 
 
+def loaded(source: Source, facts: Snapshot, path: str | None, seconds: float) -> Growth | Judgement:
+    """The counters after all that was measured: against an earlier run, else against those before the load."""
+    old = survey(source, COUNTERS)
+    later = source.later(seconds)
+    if isinstance(later, Missing):
+        return unjudged(later)
+    since = since_last_run(later, facts, path)
+    if isinstance(since, Growth):
+        return since
+    taken = later.at_s - source.at_s
+    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {span(taken)}")
+
+
 def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth | Judgement:
     """Against the state file of an earlier run with the same boot and driver; the file is made or renewed.
 

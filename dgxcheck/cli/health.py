@@ -38,7 +38,7 @@ _HOST = {"host": "hostname", "boot_id": "boot_id"}
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Is the box healthy, and how near to its reference machine?
 
-    No load is put on the box and nothing is changed. Exit code 0: pass; 1: warn; 2: fail; 3: unknown, which is also
+    Nothing is changed, and only -e puts load on the box. Exit code 0: pass; 1: warn; 2: fail; 3: unknown, which is also
     the verdict where nothing could be judged.
     """
     asked = Asked(**given)
@@ -52,6 +52,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return health_instead.explain(_named((asked.explain,)), settings, output, asked.color)
     if asked.quick and (asked.extended or asked.window is not None or asked.state is not None):
         raise BadInput("-q reads state once; it goes with none of -e, --window and --state")
+    if asked.long and not asked.extended:
+        raise BadInput("--long is about what -e measures; add -e")
     checks, required = _selected(asked)
     log = None
     if asked.debug is not None:
@@ -63,7 +65,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if log is not None:
         source = log.heard(source)
     level: Level = "quick" if asked.quick else "extended" if asked.extended else "default"
-    judged = box(source, asked, settings)
+    judged = box(source, asked, settings, checks)
     if asked.explain == SCORE:
         return health_instead.explain_score(of_box(judged), judged.choice, level, output, asked.color)
     report = _report(judged, checks, required, asked, source, level, begun)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
-from dgxcheck.checks.catalogue import PROBES
-from dgxcheck.checks.check import NO_GROWTH, Box, Growth
+from dgxcheck.checks.catalogue import CHECKS, PROBES
+from dgxcheck.checks.check import Box, Check, Growth
 from dgxcheck.checks.finding import Judgement
-from dgxcheck.cli.growth import since_last_run, within
+from dgxcheck.checks.run import run
+from dgxcheck.cli.growth import loaded, since_last_run, within
 from dgxcheck.cli.health_options import WINDOW, Asked
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.frozen import replace
@@ -20,12 +22,16 @@ from dgxcheck.topology.build import build
 
 KERNEL_LOG = "kernel_log"
 MEASUREMENT = "measurement"
+LOADED = ("measure", "pcie")
+"""Subjects of the checks that judge what was measured."""
 
 
-def box(source: Source, asked: Asked, settings: Settings) -> Box:
-    """Ask the source all that the checks want to know."""
+def box(source: Source, asked: Asked, settings: Settings, checks: Sequence[Check]) -> Box:
+    """Ask the source all that the checks want to know; with ``-e``, measure the live machine."""
     saved = None if asked.kernel_log is None else _saved(asked.kernel_log)
-    unread = {KERNEL_LOG, MEASUREMENT} if asked.quick else {KERNEL_LOG} if saved is not None else set()
+    live = source.origin.kind == "live"
+    unread = {name for name, is_so in ((KERNEL_LOG, asked.quick or saved is not None),
+                                       (MEASUREMENT, asked.quick or live)) if is_so}  # fmt: skip
     facts = survey(source, [name for name in PROBES if name not in unread])
     if saved is not None:
         facts = replace(facts, kernel_log=saved)
@@ -36,15 +42,31 @@ def box(source: Source, asked: Asked, settings: Settings) -> Box:
         from dgxcheck.cli import select
 
         gpus = tuple(dict.fromkeys(select.gpus(topology, ",".join(asked.gpus))))
-    return Box(
+    found = Box(
         snapshot=facts,
         topology=topology,
         gpus=gpus,
         settings=settings,
         choice=choice,
         boards={} if asked.profile == "none" else library.boards_for(choice),
-        growth=NO_GROWTH if asked.quick else _growth(source, facts, asked),
     )
+    if live and asked.extended and any(check.id.startswith(LOADED) for check in checks):
+        found = _measured(found, asked)
+    return found if asked.quick else replace(found, growth=_growth(source, facts, asked))
+
+
+def _measured(found: Box, asked: Asked) -> Box:
+    from dgxcheck.cli import measuring
+
+    judged = [check for check in CHECKS if check.id.startswith("measure.")]
+
+    def with_facts(measurement: measuring.Measured) -> Box:
+        return replace(found, snapshot=replace(found.snapshot, measurement=measurement))
+
+    return with_facts(measuring.measured(
+        found.snapshot, found.topology, found.gpus, lambda facts: run(with_facts(facts), judged), asked.test_seconds,
+        asked.long,
+    ))  # fmt: skip
 
 
 def _growth(source: Source, facts: Snapshot, asked: Asked) -> Growth | Judgement:
@@ -53,8 +75,7 @@ def _growth(source: Source, facts: Snapshot, asked: Asked) -> Growth | Judgement
         return within(source, asked.window)
     if source.origin.kind != "live":
         return within(source, inf)
-    since = since_last_run(source, facts, asked.state)
-    return within(source, WINDOW) if asked.extended and isinstance(since, Judgement) else since
+    return loaded(source, facts, asked.state, WINDOW) if asked.extended else since_last_run(source, facts, asked.state)
 
 
 def _saved(path: str) -> KernelLog | Missing:

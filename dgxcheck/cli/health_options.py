@@ -34,6 +34,7 @@ class Asked(Record):
     explain: str | None
     quick: bool
     extended: bool
+    long: bool
     window: float | None
     state: str | None
     profile: str
@@ -76,7 +77,8 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
                  help="Print rule, numbers, source and remedy of a check, or how the score comes about (score)."),
     click.option("-q", "--quick", is_flag=True, help="State alone: no growth of counters, no kernel log."),
     click.option("-e", "--extended", is_flag=True,
-                 help=f"All there is; where no earlier run was, counters are read again after {WINDOW:g} s."),
+                 help="All there is: bandwidth, latency and integrity of every GPU and pair are measured under load."),
+    click.option("--long", is_flag=True, help="With -e: larger copies, and all of the memory that is free."),
     click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS", callback=seconds,
                  help="Read the counters again after this time and judge their growth, not that since an earlier run."),
     click.option("--state", type=click.Path(), metavar="FILE",

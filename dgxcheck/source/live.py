@@ -7,9 +7,9 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.reading import Gap, Missing, missing
+from dgxcheck.reading import BadInput, Gap, Missing, missing
 from dgxcheck.rootfs import decode, list_names, read_bytes
-from dgxcheck.source.keys import DEVICE, from_json, nvml_key
+from dgxcheck.source.keys import DEVICE, Lines, flatten, from_json, nvml_key
 from dgxcheck.source.pci_ids import PciIds
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.workers.files import FilesStage
@@ -93,7 +93,13 @@ class LiveSource:
         return read(self._root + DEVICE)
 
     def measured(self) -> Mapping[str, Json] | Missing:
-        return Missing(Gap.UNASKED, "measure", "health --extended measures")
+        """What the last ``health --extended`` since the machine was started has measured."""
+        kept = self._kept()
+        nothing = Missing(Gap.UNASKED, "measure", "not measured since the machine was started; health --extended does")
+        return nothing if kept is None else flatten(kept)
+
+    def stated(self) -> Mapping[str, Json] | Missing:
+        return Missing(Gap.UNASKED, "stated", "a machine speaks for itself")
 
     def later(self, seconds: float) -> Source | Missing:
         """Waits until ``seconds`` after the first answers, then asks the counters of this machine again."""
@@ -116,6 +122,16 @@ class LiveSource:
         before = time.monotonic()
         self._nvml.finish()
         self._files.spent += time.monotonic() - before
+
+    def _kept(self) -> Lines | None:
+        from dgxcheck.source import state
+
+        try:
+            kept = state.read(state.default_path(state.MEASURED))
+        except (BadInput, OSError):
+            return None
+        boot_id = self.text("/proc/sys/kernel/random/boot_id")
+        return kept.lines if kept is not None and boot_id == f"{kept.boot_id}\n" else None
 
     def _read_text(self, path: str) -> str | Missing:
         if driver_backed(path):

@@ -1,4 +1,6 @@
-"""The counters of an earlier run, so that the next one can tell growth: a small recording in the state directory."""
+"""What an earlier run left in the state directory, as small recordings: counters, so that the next run can tell growth,
+and what was measured, so that ``record`` keeps it.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ from dgxcheck.source.protocol import Json
 from dgxcheck.source.save import replace_file, written
 
 NAME = "counters.json"
+MEASURED = "measured.json"
 
 
 class Reading(Record):
-    """Counters that were read once."""
+    """Facts that were read, or measured, once."""
 
     lines: Lines
     boot_id: str
@@ -28,15 +31,15 @@ class Reading(Record):
     """UTC, for people."""
 
 
-def default_path() -> str:
+def default_path(name: str = NAME) -> str:
     """``$STATE_DIRECTORY`` as systemd gives it, for root ``/var/lib/dgxcheck``, else under ``$XDG_STATE_HOME``."""
     given = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
     if given:
-        return os.path.join(given, NAME)
+        return os.path.join(given, name)
     if os.geteuid() == 0:
-        return os.path.join("/var/lib/dgxcheck", NAME)
+        return os.path.join("/var/lib/dgxcheck", name)
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(state, "dgxcheck", NAME)
+    return os.path.join(state, "dgxcheck", name)
 
 
 def now() -> tuple[float, str]:

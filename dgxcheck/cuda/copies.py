@@ -1,0 +1,141 @@
+"""Bandwidth by copy engine, and by the multiprocessors where that is another figure: GB/s of 1e9 bytes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+
+from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.figures import Fact, figure
+from dgxcheck.cuda.timing import Clock, Flow
+from dgxcheck.frozen import Record
+
+THREADS, BLOCKS_PER_SM = 256, 8
+
+
+class Size(Record):
+    """How much is copied: bytes of one copy, copies in a sample, samples."""
+
+    bytes: int
+    repeats: int
+    samples: int
+
+
+QUICK = Size(bytes=64 * MIB, repeats=8, samples=5)
+LONG = Size(bytes=512 * MIB, repeats=16, samples=3)
+"""nvbandwidth's"""
+SECOND = Size(bytes=64 * MIB, repeats=4, samples=3)
+"""Of slow paths through the host."""
+
+
+def host_to_device(gpu: Gpu, clock: Clock, size: Size) -> Fact:
+    """Pinned memory of the GPU's own NUMA node to the GPU."""
+    return _figure(clock, [_down(gpu, size)], size)
+
+
+def device_to_host(gpu: Gpu, clock: Clock, size: Size) -> Fact:
+    return _figure(clock, [_up(gpu, size)], size)
+
+
+def host_both(gpu: Gpu, clock: Clock, size: Size) -> Fact:
+    """Both directions at once, their sum."""
+    return _figure(clock, [_down(gpu, size), _up(gpu, size)], size)
+
+
+def device_copy(gpu: Gpu, clock: Clock, size: Size) -> Fact:
+    """Within the GPU's memory; each byte is read and written, so it counts twice."""
+    flow, copied = _within(gpu, size)
+    return _figure(clock, [flow], copied, "read and written")
+
+
+def device_copy_sm(gpu: Gpu, clock: Clock, size: Size) -> Fact:
+    """The same by a kernel on all multiprocessors."""
+    copied = _beyond_cache(gpu, size)
+    target, origin = gpu.memory(copied.bytes), gpu.memory(copied.bytes)
+    flow = Flow(gpu, 2 * copied.bytes, lambda stream: sm_copy(gpu, stream, target, origin, copied.bytes))
+    return _figure(clock, [flow], copied, "read and written", engine="sm")
+
+
+def p2p(a: Gpu, b: Gpu, clock: Clock, size: Size, enabled: bool = True) -> Fact:
+    """From ``a``'s memory to ``b``'s, with peer access, or without, where the driver goes through the host."""
+    return _figure(clock, [peer_flow(a, b, size, enabled)], size, _access(enabled))
+
+
+def p2p_both(a: Gpu, b: Gpu, clock: Clock, size: Size, enabled: bool = True) -> Fact:
+    """Both directions at once, their sum."""
+    return _figure(clock, [peer_flow(a, b, size, enabled), peer_flow(b, a, size, enabled)], size, _access(enabled))
+
+
+def peer_flow(a: Gpu, b: Gpu, size: Size, enabled: bool = True) -> Flow:
+    """Copies from ``a`` to ``b`` on a stream of ``a``."""
+    for here, there in ((a, b), (b, a)):
+        here.reach(there, enabled)
+    target, origin = b.memory(size.bytes), a.memory(size.bytes)
+    return Flow(a, size.bytes, peer_copy(a, b, target, origin, size.bytes, enabled))
+
+
+def peer_copy(a: Gpu, b: Gpu, target: int, origin: int, size: int, enabled: bool) -> Callable[[int], None]:
+    """Queues one copy. Without peer access ``cuMemcpyPeerAsync`` is staged through the host by the driver."""
+
+    def copy(stream: int) -> None:
+        a.use()
+        if enabled:
+            a.driver.call("cuMemcpyDtoDAsync_v2", target, origin, size, stream)
+        else:
+            a.driver.call("cuMemcpyPeerAsync", target, b.context, origin, a.context, size, stream)
+
+    return copy
+
+
+def sm_copy(gpu: Gpu, stream: int, target: int, origin: int, size: int) -> None:
+    """A kernel of ``gpu`` copies ``size`` bytes, a multiple of 16, between addresses that it can reach."""
+    args = (ctypes.c_uint64(target), ctypes.c_uint64(origin), ctypes.c_uint64(size // 16))
+    gpu.launch("dgx_copy", stream, BLOCKS_PER_SM * gpu.sms, THREADS, *args)
+
+
+def _down(gpu: Gpu, size: Size) -> Flow:
+    host, target = gpu.host(size.bytes), gpu.memory(size.bytes)
+
+    def copy(stream: int) -> None:
+        gpu.use()
+        gpu.driver.call("cuMemcpyHtoDAsync_v2", target, host.address, size.bytes, stream)
+
+    return Flow(gpu, size.bytes, copy)
+
+
+def _up(gpu: Gpu, size: Size) -> Flow:
+    host, origin = gpu.host(size.bytes), gpu.memory(size.bytes)
+
+    def copy(stream: int) -> None:
+        gpu.use()
+        gpu.driver.call("cuMemcpyDtoHAsync_v2", host.address, origin, size.bytes, stream)
+
+    return Flow(gpu, size.bytes, copy)
+
+
+def _within(gpu: Gpu, size: Size) -> tuple[Flow, Size]:
+    copied = _beyond_cache(gpu, size)
+    target, origin = gpu.memory(copied.bytes), gpu.memory(copied.bytes)
+
+    def copy(stream: int) -> None:
+        gpu.use()
+        gpu.driver.call("cuMemcpyDtoDAsync_v2", target, origin, copied.bytes, stream)
+
+    return Flow(gpu, 2 * copied.bytes, copy), copied
+
+
+def _beyond_cache(gpu: Gpu, size: Size) -> Size:
+    """Far above L2: a DGX-1 P100 seems to copy at 762 GB/s with 4 MiB, and settles at 522 (Tartan's sweep)."""
+    return Size(bytes=max(size.bytes, 256 * MIB, 4 * gpu.l2_bytes // 16 * 16), repeats=size.repeats,
+                samples=size.samples)  # fmt: skip
+
+
+def _access(enabled: bool) -> str:
+    return "peer access on" if enabled else "peer access off"
+
+
+def _figure(clock: Clock, flows: Sequence[Flow], size: Size, what: str = "", engine: str = "ce") -> Fact:
+    held = "behind a spinning kernel" if flows[0].gpu.has_kernels else "without a kernel to hold them back"
+    copied = f"{engine}, {size.bytes // MIB} MiB x {size.repeats} {held}"
+    method = f"{copied}, {what}" if what else copied
+    return figure(clock.rates(flows, size.repeats, size.samples), "GB/s", method)

@@ -1,0 +1,190 @@
+"""A GPU as CUDA has it: its context, memory, streams, events and kernels, given back at the end of each step."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from contextlib import ExitStack
+from typing import Any
+
+from dgxcheck.cuda.driver import NOT_READY, UNLOADABLE, CudaError, Driver
+
+KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.ptx")
+MIB = 1 << 20
+LEFT_FREE = 512 * MIB
+"""Bytes of each GPU's memory that a measurement never takes."""
+_SMS, _CLOCK_KHZ, _WATCHED, _L2 = 16, 13, 17, 38  # CU_DEVICE_ATTRIBUTE_..
+_NON_BLOCKING = 1
+_PORTABLE_MAPPED = 3
+WATCHED_S, UNWATCHED_S = 0.9, 10.0
+
+
+class Full(Exception):
+    """The GPU has too little memory free for a measurement."""
+
+
+class Gpu:
+    """One device and its primary context. What is made of it lives until ``give_back``."""
+
+    def __init__(self, driver: Driver, ordinal: int) -> None:
+        self.driver = driver
+        self.device = driver.number("cuDeviceGet", ordinal)
+        self.sms = driver.number("cuDeviceGetAttribute", _SMS, self.device)
+        self.clock_hz = 1000 * driver.number("cuDeviceGetAttribute", _CLOCK_KHZ, self.device)
+        self.l2_bytes = driver.number("cuDeviceGetAttribute", _L2, self.device)
+        self.watched = bool(driver.number("cuDeviceGetAttribute", _WATCHED, self.device))
+        """A display hangs at it, and the kernel ends what runs too long."""
+        self.context = 0
+        self._kernels: dict[str, int] = {}
+        self._module = 0
+        self._unloadable: CudaError | None = None
+        self._kept = ExitStack()
+        self._peers: set[Gpu] = set()
+
+    @property
+    def spin_clocks(self) -> int:
+        """How long a kernel may wait for the host at most, in clocks."""
+        return int((WATCHED_S if self.watched else UNWATCHED_S) * self.clock_hz)
+
+    def use(self) -> None:
+        """Make its context the current one."""
+        if not self.context:
+            self.context = self.driver.handle("cuDevicePrimaryCtxRetain", self.device)
+        self.driver.call("cuCtxSetCurrent", self.context)
+
+    def can_access(self, peer: Gpu) -> bool:
+        return bool(self.driver.number("cuDeviceCanAccessPeer", self.device, peer.device))
+
+    def reach(self, peer: Gpu, wanted: bool) -> None:
+        """Peer access from here to ``peer``'s memory, on or off."""
+        if wanted == (peer in self._peers):
+            return
+        peer.use()
+        self.use()
+        if wanted:
+            self.driver.call("cuCtxEnablePeerAccess", peer.context, 0)
+            self._peers.add(peer)
+        else:
+            self.driver.call("cuCtxDisablePeerAccess", peer.context)
+            self._peers.discard(peer)
+
+    def memory(self, size: int) -> int:
+        """Device memory of so many bytes; Full where less than ``LEFT_FREE`` would be left."""
+        self.use()
+        if (free := self.free()) - size < LEFT_FREE:
+            raise Full(
+                f"{size // MIB} MiB are wanted and {LEFT_FREE // MIB} MiB to be left, {free // MIB} MiB are free"
+            )
+        address = self.driver.handle("cuMemAlloc_v2", size)
+        self._kept.callback(self._release, "cuMemFree_v2", address)
+        return address
+
+    def free(self) -> int:
+        """Bytes of memory that nobody has."""
+        self.use()
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self.driver.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value
+
+    def host(self, size: int) -> Host:
+        """Pinned host memory that this and every other GPU can address."""
+        self.use()
+        address = self.driver.handle("cuMemHostAlloc", size, _PORTABLE_MAPPED)
+        self._kept.callback(self._release, "cuMemFreeHost", address)
+        return Host(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), size)
+
+    def stream(self) -> int:
+        self.use()
+        stream = self.driver.handle("cuStreamCreate", _NON_BLOCKING)
+        self._kept.callback(self._release, "cuStreamDestroy_v2", stream)
+        return stream
+
+    def event(self) -> int:
+        self.use()
+        event = self.driver.handle("cuEventCreate", 0)
+        self._kept.callback(self._release, "cuEventDestroy_v2", event)
+        return event
+
+    def kernel(self, name: str) -> int:
+        """A kernel of ``kernels.ptx``, compiled by the driver on first use; CudaError where it has no compiler."""
+        if self._unloadable is not None:
+            raise self._unloadable
+        if name not in self._kernels:
+            self.use()
+            try:
+                self._module = self._module or self._load()
+                self._kernels[name] = self.driver.handle("cuModuleGetFunction", self._module, name.encode())
+            except CudaError as error:
+                self._unloadable = error if error.code in UNLOADABLE else None
+                raise
+        return self._kernels[name]
+
+    @property
+    def has_kernels(self) -> bool:
+        """Can kernels run here? Copies work without."""
+        try:
+            return bool(self.kernel("dgx_spin"))
+        except CudaError as error:
+            if error.code in UNLOADABLE:
+                return False
+            raise
+
+    def launch(self, name: str, stream: int, blocks: int, threads: int, *args: Any) -> None:
+        """Start a kernel; ``args`` are ctypes values in the order of its parameters."""
+        kernel = self.kernel(name)
+        self.use()
+        pointers = (ctypes.c_void_p * len(args))(*(ctypes.addressof(arg) for arg in args))
+        self.driver.call("cuLaunchKernel", kernel, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, None)
+
+    def wait(self, stream: int) -> None:
+        """Until the stream is through. It is polled, so that a hang is the parent's to end, by its deadline."""
+        self.use()
+        pause = 20e-6
+        while code := self.driver.status("cuStreamQuery", stream):
+            if code != NOT_READY:
+                raise CudaError("cuStreamQuery", code, self.driver.error_name(code))
+            time.sleep(pause)
+            pause = min(pause * 1.5, 1e-3)
+
+    def give_back(self) -> None:
+        """Memory, streams and events of the last step; peer access stays."""
+        self._kept.close()
+
+    def part(self) -> None:
+        """Peer access of this GPU to any other: while the others' contexts are there."""
+        self.give_back()
+        for peer in [*self._peers]:
+            self.reach(peer, wanted=False)
+
+    def release(self) -> None:
+        """The context, with the kernels in it."""
+        if self.context:
+            self.use()
+            if self._module:
+                self.driver.call("cuModuleUnload", self._module)
+            newer = "cuDevicePrimaryCtxRelease_v2"
+            self.driver.call(newer if self.driver.has(newer) else "cuDevicePrimaryCtxRelease", self.device)
+            self.context = self._module = 0
+            self._kernels.clear()
+
+    def _release(self, function: str, what: int) -> None:
+        self.use()
+        self.driver.call(function, what)
+
+    def _load(self) -> int:
+        with open(KERNELS, "rb") as file:
+            return self.driver.handle("cuModuleLoadDataEx", file.read() + b"\0", 0, None, None)
+
+
+class Host:
+    """Pinned memory: where the host, and where a GPU finds it."""
+
+    def __init__(self, address: int, on_device: int, size: int) -> None:
+        self.address = address
+        self.on_device = on_device
+        self.size = size
+
+    def words(self) -> ctypes.Array[ctypes.c_uint32]:
+        """Its content as u32."""
+        return (ctypes.c_uint32 * (self.size // 4)).from_address(self.address)

@@ -1,0 +1,127 @@
+"""Did the data arrive? Looked at by the GPU that owns the memory, for a mirror shows the writer what it wrote.
+
+Copies that report success and move nothing are real: translating IOMMUs, P2P mappings that are private mirrors, and
+copy engines that work while resident kernels that wait for each other do not (see reference of the checks).
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from dgxcheck.cuda.copies import peer_copy, sm_copy
+from dgxcheck.cuda.device import LEFT_FREE, MIB, Full, Gpu
+from dgxcheck.cuda.figures import Fact, single
+
+PEER_BYTES = 16 * MIB
+POISON = 0xDEADBEEF
+THREADS = 256
+PING_PONG_WORDS, ROUNDS = 1024, 64
+MEMORY_BYTES = 1024 * MIB
+MEMORY_LEAST = 64 * MIB
+CHUNK = 4096 * MIB
+"""Of one launch: its counter has 32 bits, and a display's GPU is to be given back within a second."""
+PATTERNS = (0x00000000, 0x9E3779B9, 0x55555555)
+_NOTHING = 0xFFFFFFFF
+
+
+def between(a: Gpu, b: Gpu) -> Fact:
+    """Wrong words of what ``a`` sent to ``b``: by copy engine, by stores of a kernel, and by two kernels in turn."""
+    for here, there in ((a, b), (b, a)):
+        here.reach(there, wanted=True)
+    origin, target = a.memory(PEER_BYTES), b.memory(PEER_BYTES)
+    copied, first = _sent(a, b, origin, target, seed=1, by_kernel=False)
+    stored, first_stored = _sent(a, b, origin, target, seed=2, by_kernel=True)
+    exchanged, rounds = _ping_pong(a, b)
+    wrong = copied + stored + exchanged
+    found = [each for each in (first, first_stored) if each is not None]
+    return single(
+        wrong, "words", "ce, sm and ping-pong, checked by the owner",
+        checked=2 * PEER_BYTES, by={"ce": copied, "sm": stored, "ping-pong": exchanged},
+        first=min(found) if found else None, timed_out=rounds < ROUNDS, rounds=rounds,
+    )  # fmt: skip
+
+
+def memory(gpu: Gpu, size: int = MEMORY_BYTES) -> Fact:
+    """Wrong words in ``size`` bytes of the GPU's memory, or what is free of them, over several patterns."""
+    size = min(size, (gpu.free() - LEFT_FREE) // MIB * MIB)
+    if size < MEMORY_LEAST:
+        raise Full(f"less than {MEMORY_LEAST // MIB} MiB beside the {LEFT_FREE // MIB} MiB to be left are free")
+    address, stream = gpu.memory(size), gpu.stream()
+    wrong, first = 0, None
+    chunks = [(at, min(CHUNK, size - at)) for at in range(0, size, CHUNK)]
+    for seed in PATTERNS:  # all of it is filled before any is looked at: cells may take their neighbours' values
+        for at, part in chunks:
+            _fill(gpu, stream, address + at, part, seed)
+        for at, part in chunks:
+            bad, where = _check(gpu, stream, address + at, part, seed)
+            wrong += bad
+            first = at + where if first is None and where is not None else first
+    return single(wrong, "words", f"sm, {len(PATTERNS)} patterns", checked=size, patterns=len(PATTERNS), first=first)
+
+
+def _sent(a: Gpu, b: Gpu, origin: int, target: int, seed: int, by_kernel: bool) -> tuple[int, int | None]:
+    """How many words are not what was sent, and the offset of the first in bytes."""
+    here, there = a.stream(), b.stream()
+    _fill(a, here, origin, PEER_BYTES, seed)
+    b.use()
+    b.driver.call("cuMemsetD32Async", target, POISON, PEER_BYTES // 4, there)
+    a.wait(here)
+    b.wait(there)
+    if by_kernel:
+        sm_copy(a, here, target, origin, PEER_BYTES)
+    else:
+        peer_copy(a, b, target, origin, PEER_BYTES, enabled=True)(here)
+    a.wait(here)
+    return _check(b, there, target, PEER_BYTES, seed)
+
+
+def _ping_pong(a: Gpu, b: Gpu) -> tuple[int, int]:
+    """Kernels on both GPUs hand each other payloads in turn: wrong words that ``b`` and ``a`` saw, rounds of both."""
+    streams = a.stream(), b.stream()
+    flags, data, results = [], [], []
+    for gpu, stream in zip((a, b), streams, strict=True):
+        flags.append(gpu.memory(256))
+        data.append(gpu.memory(4 * PING_PONG_WORDS))
+        results.append(gpu.memory(256))
+        for address, words in ((flags[-1], 64), (data[-1], PING_PONG_WORDS), (results[-1], 64)):
+            gpu.driver.call("cuMemsetD32Async", address, 0, words, stream)
+        gpu.wait(stream)
+    for mine, gpu in enumerate((a, b)):
+        peer = 1 - mine
+        gpu.launch(
+            "dgx_pingpong", streams[mine], 1, 32,
+            ctypes.c_uint64(flags[mine]), ctypes.c_uint64(flags[peer]),
+            ctypes.c_uint64(data[mine]), ctypes.c_uint64(data[peer]),
+            ctypes.c_uint32(PING_PONG_WORDS), ctypes.c_uint32(ROUNDS), ctypes.c_uint32(int(gpu is a)),
+            ctypes.c_uint64(gpu.spin_clocks // 8), ctypes.c_uint64(results[mine]),
+        )  # fmt: skip
+    seen = []
+    for gpu, stream, result in zip((a, b), streams, results, strict=True):
+        gpu.wait(stream)
+        seen.append(_words(gpu, stream, result, 2))
+    return seen[0][0] + seen[1][0], min(seen[0][1], seen[1][1])
+
+
+def _fill(gpu: Gpu, stream: int, address: int, size: int, seed: int) -> None:
+    args = (ctypes.c_uint64(address), ctypes.c_uint64(size // 4), ctypes.c_uint32(seed))
+    gpu.launch("dgx_fill", stream, 8 * gpu.sms, THREADS, *args)
+    gpu.wait(stream)
+
+
+def _check(gpu: Gpu, stream: int, address: int, size: int, seed: int) -> tuple[int, int | None]:
+    result = gpu.memory(8)
+    gpu.driver.call("cuMemsetD32Async", result, 0, 1, stream)
+    gpu.driver.call("cuMemsetD32Async", result + 4, _NOTHING, 1, stream)
+    args = (ctypes.c_uint64(address), ctypes.c_uint64(size // 4), ctypes.c_uint32(seed), ctypes.c_uint64(result))
+    gpu.launch("dgx_check", stream, 8 * gpu.sms, THREADS, *args)
+    wrong, first = _words(gpu, stream, result, 2)
+    return wrong, 4 * first if wrong else None
+
+
+def _words(gpu: Gpu, stream: int, address: int, count: int) -> list[int]:
+    """u32 words out of the GPU's memory, when all before them in the stream is done."""
+    host = gpu.host(4 * count)
+    gpu.use()
+    gpu.driver.call("cuMemcpyDtoHAsync_v2", host.address, address, 4 * count, stream)
+    gpu.wait(stream)
+    return list(host.words())

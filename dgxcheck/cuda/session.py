@@ -1,0 +1,117 @@
+"""One child's measurements: the driver opened once, then step by step, each with what went wrong as its answer."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from dgxcheck.cuda.device import Full, Gpu
+from dgxcheck.cuda.driver import OUT_OF_MEMORY, STICKY, UNAVAILABLE, UNLOADABLE, CudaError, Driver
+from dgxcheck.cuda.figures import TOOL, Fact, failed, single, skipped
+from dgxcheck.cuda.steps import Step, measure
+from dgxcheck.cuda.timing import Clock
+from dgxcheck.cuda.under_load import Look, under_load
+
+START = "measure cuda all"
+"""Whether there is a CUDA driver that can be used: its version, as ``cuDriverGetVersion`` has it."""
+Busy = Callable[[str], "str | None"]
+"""Why the GPU of this bus id cannot be measured now; None where it can."""
+
+
+class Session:
+    """The driver and its GPUs, in one process."""
+
+    def __init__(self, plan: dict[str, Any], busy: Busy, look: Look) -> None:
+        """``busy`` and ``look`` ask NVML."""
+        self._plan = plan
+        self._busy = busy
+        self._look = look
+        self._clock = Clock(plan.get("between_ms", 0) / 1e3)
+        self._gpus: dict[str, Gpu] = {}
+        self._how = "measured"
+        self._all_cpus = os.sched_getaffinity(0)
+
+    def start(self) -> Fact:
+        """Open the driver; a fact that is not ``value`` means that nothing can be measured."""
+        try:
+            driver = Driver(self._plan["library"])
+        except OSError as error:
+            return skipped("not-supported", f"no CUDA driver: {error}")
+        self._how = "simulated" if driver.simulated else "measured"
+        try:
+            driver.call("cuInit", 0)
+            version = driver.number("cuDriverGetVersion")
+            for ordinal in range(driver.number("cuDeviceGetCount")):
+                gpu = Gpu(driver, ordinal)
+                self._gpus[_bdf(driver, gpu.device)] = gpu
+        except CudaError as error:
+            return skipped("not-visible", str(error)) if error.code in UNAVAILABLE else failed(error)
+        return self._signed(single(version, "", "cuDriverGetVersion"))
+
+    def answer(self, step: Step) -> Fact:
+        """What a step measured, or why it did not; with ``sticky`` this process can measure no more."""
+        return self._signed(self._answer(step))
+
+    def close(self) -> None:
+        """Give everything back; what the driver says to that interests nobody any more."""
+        for end in (Gpu.part, Gpu.release):
+            for gpu in self._gpus.values():
+                with suppress(CudaError):
+                    end(gpu)
+
+    def _answer(self, step: Step) -> Fact:
+        for bdf in (*step["gpus"], *_among(step)):
+            if bdf not in self._gpus:
+                return skipped("not-visible", f"CUDA does not list {bdf}")
+            if why := self._busy(bdf):
+                return skipped("busy", f"{bdf}: {why}")
+        self._bind(step)
+        try:
+            if step["key"].split(" ")[1] == "under-load":
+                return under_load(self._gpus[step["gpus"][0]], self._clock, step, self._look)
+            return measure(step, self._gpus, self._clock)
+        except Full as full:
+            return skipped("busy", str(full))
+        except CudaError as error:
+            return self._refused(error)
+        finally:
+            self._give_back(step)
+
+    def _refused(self, error: CudaError) -> Fact:
+        if error.code in STICKY:
+            self._gpus.clear()  # nothing in this process can be given back any more
+            return failed(error) | {"sticky": True}
+        if error.code in UNLOADABLE:
+            return skipped("not-supported", f"the driver cannot load kernels: {error}")
+        if error.code in (OUT_OF_MEMORY, *UNAVAILABLE):
+            return skipped("busy", str(error))
+        return failed(error)
+
+    def _give_back(self, step: Step) -> None:
+        for bdf in (*step["gpus"], *_among(step)):
+            if bdf in self._gpus:
+                with suppress(CudaError):
+                    self._gpus[bdf].give_back()
+
+    def _bind(self, step: Step) -> None:
+        """Run on the CPUs of the first GPU's NUMA node: pinned memory comes from there."""
+        cpus = set(step.get("cpus", ())) & self._all_cpus
+        with suppress(OSError):
+            os.sched_setaffinity(0, cpus or self._all_cpus)
+
+    def _signed(self, fact: Fact) -> Fact:
+        return fact | {"tool": TOOL, "how": self._how} if "value" in fact else fact
+
+
+def _among(step: Step) -> list[str]:
+    return [bdf for each in step.get("with", ()) for bdf in each]
+
+
+def _bdf(driver: Driver, device: int) -> str:
+    """``0000:06:00.0``; CUDA numbers devices in an order of its own."""
+    text = ctypes.create_string_buffer(32)
+    driver.call("cuDeviceGetPCIBusId", ctypes.addressof(text), len(text), device)
+    return text.value.decode("ascii", "replace").lower()

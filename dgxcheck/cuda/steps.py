@@ -1,0 +1,92 @@
+"""Which function measures a step of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any
+
+from dgxcheck.cuda import compute, copies, integrity, latency, together
+from dgxcheck.cuda.copies import LONG, QUICK, SECOND, Size
+from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.figures import Fact, single, skipped
+from dgxcheck.cuda.timing import Clock
+
+Step = Mapping[str, Any]
+"""``key`` and ``gpus`` (bus ids); ``bytes``, ``repeats`` and ``samples`` or ``long`` in place of the usual size;
+``with`` (lists of bus ids that are busy meanwhile)."""
+Gpus = Mapping[str, Gpu]
+
+
+def measure(step: Step, gpus: Gpus, clock: Clock) -> Fact:
+    """The fact that a step asks for; CudaError and Full as they come."""
+    kind = step["key"].split(" ")[1]
+    here = [gpus[bdf] for bdf in step["gpus"]]
+    if kind in _OF_PAIRS and not all(a.can_access(b) for a, b in ((here[0], here[1]), (here[1], here[0]))):
+        return skipped("not-supported", "CUDA offers no peer access between the two")
+    return _HOW[kind](step, here, gpus, clock)
+
+
+def size_of(step: Step, usual: Size = QUICK) -> Size:
+    """How much is copied: what the step says, nvbandwidth's sizes where it is long, the usual else."""
+    chosen = LONG if step.get("long") else usual
+    return Size(bytes=step.get("bytes", chosen.bytes), repeats=step.get("repeats", chosen.repeats),
+                samples=step.get("samples", chosen.samples))  # fmt: skip
+
+
+def _one(function: Callable[[Gpu, Clock, Size], Fact]) -> Callable[..., Fact]:
+    return lambda step, here, gpus, clock: function(here[0], clock, size_of(step))
+
+
+def _pair(function: Callable[..., Fact], enabled: bool) -> Callable[..., Fact]:
+    usual = QUICK if enabled else SECOND
+    return lambda step, here, gpus, clock: function(here[0], here[1], clock, size_of(step, usual), enabled)
+
+
+def _access(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
+    return single(here[0].can_access(here[1]), "", "cuDeviceCanAccessPeer")
+
+
+def _shared(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
+    pairs = [(here[0], here[1]), *((gpus[a], gpus[b]) for a, b in step["with"])]
+    fact = together.shared(pairs, clock, size_of(step, SECOND))
+    return fact | {"with": step["with"], "hop": step["hop"]}
+
+
+def _ring(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
+    order = [*here, here[0]]
+    if not all(a.can_access(b) and b.can_access(a) for a, b in pairwise(order)):
+        return skipped("not-supported", "CUDA offers no peer access between neighbours on the ring")
+    others = [[gpus[bdf] for bdf in each] for each in step["with"]]
+    fact = together.ring(here, others, clock, size_of(step, SECOND))
+    return fact | {"order": step["gpus"], "directions": 2}
+
+
+def _memory(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
+    whole = here[0].free() if step.get("long") else integrity.MEMORY_BYTES
+    return integrity.memory(here[0], step.get("memory_mib", whole // MIB) * MIB)
+
+
+_HOW: Mapping[str, Callable[..., Fact]] = {
+    "host-to-device": _one(copies.host_to_device),
+    "device-to-host": _one(copies.device_to_host),
+    "host-both": _one(copies.host_both),
+    "device-copy": _one(copies.device_copy),
+    "device-copy-sm": _one(copies.device_copy_sm),
+    "memory-integrity": _memory,
+    "compute": lambda step, here, gpus, clock: compute.fma(here[0], clock),
+    "access": _access,
+    "p2p-integrity": lambda step, here, gpus, clock: integrity.between(here[0], here[1]),
+    "p2p": _pair(copies.p2p, enabled=True),
+    "p2p-both": _pair(copies.p2p_both, enabled=True),
+    "p2p-off": _pair(copies.p2p, enabled=False),
+    "p2p-off-both": _pair(copies.p2p_both, enabled=False),
+    "latency": lambda step, here, gpus, clock: latency.small_copy(here[0], here[1], clock, enabled=True),
+    "latency-off": lambda step, here, gpus, clock: latency.small_copy(here[0], here[1], clock, enabled=False),
+    "latency-sm": lambda step, here, gpus, clock: latency.chase(here[0], here[1], clock),
+    "p2p-shared": _shared,
+    "ring": _ring,
+}
+KINDS = (*_HOW, "under-load")
+_OF_PAIRS = ("p2p-integrity", "p2p", "p2p-both", "latency", "latency-sm", "p2p-shared")
+"""They need peer access both ways, which CUDA offers or not."""

@@ -1,0 +1,50 @@
+"""Several pairs at once: those that share a hop, and the rings that a collective would take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from dgxcheck.cuda.copies import Size, peer_flow
+from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.figures import Fact, figure
+from dgxcheck.cuda.timing import Clock, Flow
+
+Pair = tuple[Gpu, Gpu]
+
+
+def shared(pairs: Sequence[Pair], clock: Clock, size: Size) -> Fact:
+    """GB/s of the first pair's copies while those of the others run too."""
+    flows = [peer_flow(a, b, size) for a, b in pairs]
+    rates = [_rates(clock, flows, size)[0] for _ in range(size.samples)]
+    return figure(rates, "GB/s", f"ce, {size.bytes // MIB} MiB x {size.repeats}, {len(pairs)} pairs at once")
+
+
+def ring(order: Sequence[Gpu], others: Sequence[Sequence[Gpu]], clock: Clock, size: Size) -> Fact:
+    """Bus bandwidth of ring traffic: every GPU sends to both its neighbours at once, the other rings run meanwhile.
+
+    A ring is as fast as its slowest hop, in each of its two directions.
+    """
+    flows = [peer_flow(a, b, size) for each in (order, *others) for a, b in _both_ways(each)]
+    half = len(order)
+    samples, hops = [], []
+    for _ in range(size.samples):
+        rates = _rates(clock, flows, size)[: 2 * half]
+        samples.append(min(rates[:half]) + min(rates[half:]))
+        hops.append(rates)
+    method = f"ce, {size.bytes // MIB} MiB x {size.repeats}, both ways round, {1 + len(others)} rings at once"
+    return figure(samples, "GB/s", method, hops=[round(median(each), 3) for each in zip(*hops, strict=True)])
+
+
+def _both_ways(order: Sequence[Gpu]) -> list[Pair]:
+    return [*_round(order), *_round(order[::-1])]
+
+
+def _round(order: Sequence[Gpu]) -> list[Pair]:
+    return list(zip(order, (*order[1:], order[0]), strict=True))
+
+
+def _rates(clock: Clock, flows: Sequence[Flow], size: Size) -> list[float]:
+    """GB/s of each flow on its own, while all run."""
+    _, each = clock.seconds(flows, size.repeats)
+    return [flow.bytes_each * size.repeats / seconds / 1e9 for flow, seconds in zip(flows, each, strict=True)]

@@ -1,0 +1,57 @@
+"""What a GPU says of its link and clocks while it works: idle ones rest at generation 1 and low clocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
+from statistics import median
+from typing import Any
+
+from dgxcheck.cuda.compute import Load
+from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.figures import Fact, single
+from dgxcheck.cuda.timing import Clock
+
+Look = Callable[[str], "dict[str, Any]"]
+"""NVML's answers of this moment for a bus id: ``link_gen``, ``link_width``, ``sm_clock``, .."""
+SECONDS, BEFORE_LOOKING_S = 0.5, 0.02
+COPIED = 64 * MIB
+COPIES = 8
+
+
+def under_load(gpu: Gpu, clock: Clock, step: Mapping[str, Any], look: Look) -> Fact:
+    """NVML asked some times while copies from the host and multiply-adds run.
+
+    Of the link the best that was seen, for it takes a moment to train up; of the throttle reasons all.
+    """
+    seconds = step.get("seconds", SECONDS)
+    host, target = gpu.host(COPIED), gpu.memory(COPIED)
+    stream = gpu.stream()
+    load = Load(gpu, clock) if gpu.has_kernels else None
+    looks: list[dict[str, Any]] = []
+    until = time.monotonic() + seconds
+    while not looks or time.monotonic() < until:
+        gpu.use()
+        for _ in range(COPIES):
+            gpu.driver.call("cuMemcpyHtoDAsync_v2", target, host.address, COPIED, stream)
+        if load is not None:
+            load.queue()
+        time.sleep(BEFORE_LOOKING_S)
+        looks.append(look(step["gpus"][0]))
+        gpu.wait(stream)
+        if load is not None:
+            load.wait()
+    figures = {name: _of([each[name] for each in looks if each[name] is not None], name) for name in looks[0]}
+    what = "copies from the host and multiply-adds" if load is not None else "copies from the host"
+    return single(None, "", f"NVML, {len(looks)} times during {what}", **figures)
+
+
+def _of(seen: list[Any], name: str) -> Any:
+    """One figure out of several looks; None where there was none."""
+    if not seen:
+        return None
+    if name == "reasons":
+        return reduce(or_, seen)
+    return max(seen) if name.startswith("link_") else median(seen)

@@ -1,0 +1,116 @@
+"""What is measured at a box, in which order: the steps that the CUDA worker takes.
+
+Each GPU alone first, then every ordered pair: whether its data arrives before how fast; last what runs at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, permutations
+
+from dgxcheck.facts.gpu_modes import GpuModes
+from dgxcheck.reading import Json, Missing
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.graph import nvlink_graph
+from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.paths import hops_between
+from dgxcheck.topology.rings import search
+
+Step = dict[str, Json]
+OF_ONE = (
+    "under-load", "host-to-device", "device-to-host", "host-both", "device-copy", "device-copy-sm", "memory-integrity",
+    "compute",
+)  # fmt: skip
+ORDERED = ("access", "p2p-integrity", "p2p", "latency", "latency-sm", "p2p-off", "latency-off")
+UNORDERED = ("p2p-both", "p2p-off-both")
+MOST_CPUS = 8192
+PROHIBITED = 2
+
+
+def refused(gpus: Sequence[Device], facts: Snapshot) -> dict[str, Json]:
+    """GPUs that cannot be measured as they are set up, by bus id: ``skipped`` with its reason."""
+    rows: Mapping[str, GpuModes] = {} if isinstance(facts.gpu_modes, Missing) else {row.bdf: row for row in
+                                                                                    facts.gpu_modes}  # fmt: skip
+    found: dict[str, Json] = {}
+    for gpu in gpus:
+        modes = rows.get(gpu.bdf or "")
+        if modes is None:
+            continue
+        if modes.mig is True:
+            found[modes.bdf] = {"skipped": "not-supported", "detail": "MIG is on: an instance is not the GPU"}
+        elif modes.compute_mode == PROHIBITED:
+            found[modes.bdf] = {"skipped": "not-configured", "detail": "its compute mode prohibits compute"}
+    return found
+
+
+def steps(topology: Topology, gpus: Sequence[Device], long: bool = False) -> list[Step]:
+    """All steps for these GPUs; those that NVML does not list are not measured."""
+    listed = [gpu for gpu in gpus if gpu.index is not None and gpu.bdf is not None]
+    found = [_step(kind, gpu) for gpu in listed for kind in OF_ONE]
+    for a, b in permutations(listed, 2):
+        found += [_step(kind, a, b) for kind in ORDERED]
+    for a, b in combinations(listed, 2):
+        found += [_step(kind, a, b) for kind in UNORDERED]
+    found += [*_shared(topology, listed), *_rings(topology, listed)]
+    return [step | {"long": True} for step in found] if long else found
+
+
+def _step(kind: str, *gpus: Device) -> Step:
+    bdfs: list[Json] = [gpu.bdf for gpu in gpus]
+    cpus: list[Json] = [*_cpus(gpus[0].cpu_affinity)]
+    return {"key": f"measure {kind} {' '.join(map(str, bdfs))}", "gpus": bdfs, "cpus": cpus}
+
+
+def _cpus(listed: str | Missing) -> Iterator[int]:
+    """``0-19,40-59`` as numbers; none where the kernel says nothing that makes sense."""
+    for part in "" if isinstance(listed, Missing) else listed.strip().split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (last or first).isdecimal() and int(last or first) < MOST_CPUS:
+            yield from range(int(first), int(last or first) + 1)
+
+
+def _shared(topology: Topology, gpus: Sequence[Device]) -> Iterator[Step]:
+    """Per physical link that several disjoint pairs without NVLink cross: each of them, while the others run too."""
+    crossing: dict[str, list[tuple[Device, Device]]] = {}
+    for a, b in permutations(gpus, 2):
+        hops = hops_between(a, b, topology.functions)
+        if topology.link(a, b).nvlinks != 0 or isinstance(hops, Missing):
+            continue
+        for hop in hops:
+            if not hop.unjudged:
+                crossing.setdefault(str(hop), []).append((a, b))
+    seen: set[tuple[str, ...]] = set()
+    for hop_name, pairs in crossing.items():
+        chosen = _disjoint(pairs)
+        name = tuple(sorted(f"{a.bdf} {b.bdf}" for a, b in chosen))
+        if len(chosen) < 2 or name in seen:
+            continue
+        seen.add(name)
+        others: list[Json] = [[a.bdf, b.bdf] for a, b in chosen[1:]]
+        yield _step("p2p-shared", *chosen[0]) | {"with": others, "hop": hop_name}
+
+
+def _disjoint(pairs: Sequence[tuple[Device, Device]]) -> list[tuple[Device, Device]]:
+    """Pairs of which no two have a GPU in common, in their order."""
+    taken: set[str] = set()
+    chosen = []
+    for a, b in pairs:
+        if not {a.name, b.name} & taken:
+            chosen.append((a, b))
+            taken |= {a.name, b.name}
+    return chosen
+
+
+def _rings(topology: Topology, gpus: Sequence[Device]) -> Iterator[Step]:
+    """Every ring of the NVLink graph, while the others run too; only where all GPUs of the box take part."""
+    graph = nvlink_graph(topology)
+    if isinstance(graph, Missing) or len(graph.names) < 2:
+        return
+    named = {gpu.name: gpu for gpu in gpus}
+    orders = search(graph).orders or ((graph.names,) if graph.switched else ())
+    if not all(name in named for order in orders for name in order):
+        return
+    bdfs: list[list[Json]] = [[named[name].bdf for name in order] for order in orders]
+    for number, order in enumerate(bdfs):
+        others: list[Json] = [*bdfs[:number], *bdfs[number + 1 :]]
+        yield {"key": f"measure ring {number} all", "gpus": order, "with": others, "cpus": []}

@@ -1,0 +1,67 @@
+"""Measure a box: the plan carried out, and what may be published of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.measure import plan
+from dgxcheck.measure.published import published
+from dgxcheck.reading import Json
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.model import Device, Topology
+from dgxcheck.workers.cuda import CudaStage, Progress
+
+TWICE = 2
+RATES = ("GB/s", "TFLOP/s", "us", "ns")
+
+
+def measure(
+    stage: CudaStage,
+    topology: Topology,
+    gpus: Sequence[Device],
+    facts: Snapshot,
+    progress: Progress,
+    long: bool = False,
+) -> dict[str, Json]:
+    """Every step's fact by its key; without a CUDA driver that can be used, ``measure cuda all`` alone."""
+    refused = plan.refused(gpus, facts)
+    open_to = [gpu for gpu in gpus if gpu.bdf not in refused]
+    found = stage.run(plan.steps(topology, open_to, long), progress)
+    own = {f"measure {kind} {bdf}": why for bdf, why in refused.items() for kind in plan.OF_ONE}
+    return published(found) | own
+
+
+def again(
+    stage: CudaStage, topology: Topology, gpus: Sequence[Device], keys: Sequence[str], facts: Mapping[str, Json],
+    progress: Progress, long: bool = False,
+) -> dict[str, Json]:  # fmt: skip
+    """The figures of these keys measured twice more; the best of the three is the value, the others are kept."""
+    due = [step for step in plan.steps(topology, gpus, long) if step["key"] in keys and _rate(facts, str(step["key"]))]
+    better = dict(facts)
+    for _ in range(TWICE if due else 0):
+        once = stage.anew().run(due, progress)
+        for step in due:
+            key = str(step["key"])
+            better[key] = best(better[key], once.get(key))
+    return better
+
+
+def _rate(facts: Mapping[str, Json], key: str) -> bool:
+    """Is the fact a figure that chance can lower? Wrong words are wrong."""
+    fact = facts.get(key)
+    return isinstance(fact, dict) and "value" in fact and fact.get("unit") in RATES
+
+
+def best(first: Json, second: Json) -> Json:
+    """Two facts of one key: the better figure (more is better, but for times), with the other among its ``retries``."""
+    if not isinstance(first, dict) or not isinstance(second, dict):
+        return first
+    a, b = first.get("value"), second.get("value")
+    if not isinstance(a, int | float) or not isinstance(b, int | float):
+        return first
+    retries = first.get("retries")
+    kept = retries if isinstance(retries, list) else []
+    less_is_better = first.get("unit") in ("us", "ns")
+    if (b < a) if less_is_better else (b > a):
+        return {**second, "retries": [*kept, a]}
+    return {**first, "retries": [*kept, b]}

@@ -1,0 +1,73 @@
+"""What NVML says beside a measurement: is the GPU idle before it, and how do link and clocks stand during it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from dgxcheck.reading import Missing
+from dgxcheck.workers import nvml_calls as calls
+
+IDLE_PERCENT = 10
+WAIT_S, POLL_S = 20.0, 0.5
+"""DCGM's nvbandwidth test waits so long for an idle GPU."""
+_LOOKS: tuple[tuple[str, str, tuple[int, ...], float], ...] = (
+    ("link_gen", "nvmlDeviceGetCurrPcieLinkGeneration", (), 1),
+    ("link_width", "nvmlDeviceGetCurrPcieLinkWidth", (), 1),
+    ("sm_clock", "nvmlDeviceGetClockInfo", (1,), 1),
+    ("memory_clock", "nvmlDeviceGetClockInfo", (2,), 1),
+    ("performance_state", "nvmlDeviceGetPerformanceState", (), 1),
+    ("reasons", "nvmlDeviceGetCurrentClocksEventReasons", (), 1),
+    ("temperature", "nvmlDeviceGetTemperature", (0,), 1),
+    ("power_w", "nvmlDeviceGetPowerUsage", (), 1e-3),
+)
+
+
+class Beside:
+    """NVML in the process that measures; where it does not answer, nothing is known and nothing is stopped."""
+
+    def __init__(self) -> None:
+        self._handles: dict[str, Any] = {}
+        if isinstance(calls.answer("nvmlInit", calls.init), Missing):
+            return
+        count = calls.answer("nvmlDeviceGetCount", lambda: calls.call("nvmlDeviceGetCount", (), ()))
+        for index in range(count if isinstance(count, int) else 0):
+            held: list[Any] = []
+
+            def bdf(index: int = index, held: list[Any] = held) -> str:
+                held.append(calls.call("nvmlDeviceGetHandleByIndex", (), (index,)))
+                return calls.bdf_of(held[0])
+
+            name = calls.answer("nvmlDeviceGetHandleByIndex", bdf)
+            if isinstance(name, str):
+                self._handles[name] = held[0]
+
+    def busy(self, bdfs: list[str]) -> dict[str, str]:
+        """Why GPUs cannot be measured, after a while in which their jobs might have ended; those missing are idle."""
+        until = time.monotonic() + WAIT_S
+        while True:
+            found = {bdf: why for bdf in bdfs if (why := self._busy(bdf))}
+            if not found or time.monotonic() >= until:
+                return found
+            time.sleep(POLL_S)
+
+    def look(self, bdf: str) -> dict[str, Any]:
+        """Link, clocks, throttle reasons, temperature (C) and power (W) now; None for what NVML does not tell."""
+        return {name: self._number(bdf, function, args, factor) for name, function, args, factor in _LOOKS}
+
+    def _busy(self, bdf: str) -> str:
+        processes = self._ask(bdf, "nvmlDeviceGetComputeRunningProcesses")
+        if isinstance(processes, list) and processes:
+            return f"{len(processes)} compute process{'es' if len(processes) > 1 else ''}"
+        used = self._ask(bdf, "nvmlDeviceGetUtilizationRates")
+        percent = used.get("memory") if isinstance(used, dict) else None
+        return f"its memory is {percent} % utilised" if isinstance(percent, int) and percent > IDLE_PERCENT else ""
+
+    def _number(self, bdf: str, function: str, args: tuple[int, ...], factor: float) -> float | None:
+        said = self._ask(bdf, function, *args)
+        return said * factor if isinstance(said, int) else None
+
+    def _ask(self, bdf: str, function: str, *args: int) -> Any:
+        if bdf not in self._handles:
+            return None
+        return calls.answer(function, lambda: calls.call(function, (self._handles[bdf],), args))
