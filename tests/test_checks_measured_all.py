@@ -32,6 +32,8 @@ MINE = [check for check in CHECKS if check.id.startswith("measure.") or check.id
         ("collective broadcast 8", fact(56.8), ""),
         ("collective all_reduce 4", fact(30), "fail"),
         ("collective sendrecv 8", fact(30), "skip no-reference"),
+        ("collective sendrecv 8", fact(30, wrong=0), ""),
+        ("collective sendrecv 8", fact(30, wrong=1), "fail"),
         ("collective all_reduce 16", fact(30), "skip no-reference"),
         ("collective all_reduce 8", {"failed": "crashed (SIGSEGV)", "detail": ""}, "fail"),
     ],

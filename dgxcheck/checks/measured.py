@@ -172,6 +172,8 @@ def pair(box: Box, a: str, b: str) -> Subject:
 
 def name(box: Box, id: str) -> str:
     """``GPU0``"""
+    if id == ALL:
+        return "some of the GPUs"
     gpu = device(box, id)
     return gpu.name if gpu is not None else f"GPU@{id}" if ":" in id else f"GPU{id}"
 
@@ -189,7 +191,8 @@ def in_order(box: Box, ids: Iterable[str]) -> list[str]:
 
 def pairs(box: Box, found: Figures, kinds: Sequence[str]) -> list[tuple[str, str]]:
     """Pairs of two different GPUs for which one of the kinds was tried, each once."""
-    ends = {frozenset((row.a, row.b)) for row in found.kinds(*kinds) if row.a != row.b and asked(box, row.a, row.b)}
+    rows = [row for row in found.kinds(*kinds) if row.b and row.a != row.b and ALL not in (row.a, row.b)]
+    ends = {frozenset((row.a, row.b)) for row in rows if asked(box, row.a, row.b)}
     both = [in_order(box, each) for each in ends]
     ids = in_order(box, (id for each in both for id in each))
     return sorted(((a, b) for a, b in both), key=lambda each: (ids.index(each[0]), ids.index(each[1])))
