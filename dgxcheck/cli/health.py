@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.checks.check import Box, Check
+from dgxcheck.checks.measured_figures import all_figures
 from dgxcheck.checks.run import EXIT_CODES, run, verdict
 from dgxcheck.cli import health_instead
 from dgxcheck.cli.health_box import box
@@ -108,6 +109,7 @@ def _report(
         diagnosis=diagnosis(judged, findings),
         verbose=asked.verbose,
         fail_on=asked.fail_on,
+        figures=all_figures(judged),
         settings=judged.settings,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from dgxcheck.checks.finding import Finding, Status
+from dgxcheck.checks.measured_figures import Figure
 from dgxcheck.diagnosis.causes import Diagnosis
 from dgxcheck.frozen import Record
 from dgxcheck.profiles.model import Choice
@@ -41,5 +42,7 @@ class Report(Record):
     """What is to blame."""
     fail_on: str = "warn"
     """The mildest verdict that the exit code tells."""
+    figures: tuple[Figure, ...] = ()
+    """What was measured under load."""
     settings: Settings = DEFAULTS
     """What the findings were judged by."""
