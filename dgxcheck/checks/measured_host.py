@@ -122,8 +122,8 @@ CHECKS = (
         rule="Pinned copies from and to each GPU: warns below {measure.warn} and fails below {measure.fail} of the"
         " profile's figure; without one warns below {measure.derived} of what the PCIe path gives. Warns as well where"
         " runs of one GPU differ by more than {measure.runs}, where one direction or one GPU is slower than the other,"
-        " or than GPUs like it, by more than {measure.directions}, and below {measure.pinned}. Both directions at once"
-        " are not judged.",
+        " or than GPUs like it, by more than {measure.directions}, and below {measure.pinned}. What a narrow or slow"
+        " PCIe link explains is told there. Both directions at once are not judged.",
         source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
         remedy="look at the GPU's PCIe width and generation under load; run with memory and process on its NUMA node;"
         " then reseat the GPU, its tray or riser",

@@ -136,8 +136,8 @@ CHECKS = (
         " what their NVLinks give, below {measure.derived} of what the PCIe path gives. Warns as well where P2P on is"
         " slower than off, where one direction is slower than the other, or the pair than the median of those that the"
         " same links join, by more than {measure.symmetry}, and where runs differ by more than {measure.runs}. Where"
-        " all pairs are slower with P2P on it is told once. Pairs that the driver offers no access are not judged with"
-        " P2P on, nor is a pair whose data arrive wrong.",
+        " all pairs are slower with P2P on it is told once. What a narrow PCIe link explains is told there."
+        " Pairs that the driver offers no access are not judged with P2P on, nor is a pair whose data arrive wrong.",
         source="the profile's nvlink.p2p and pcie.p2p figures; cuMemcpyDtoDAsync and cuMemcpyPeerAsync",
         remedy="for NVLink look for links that are down, for replays and Xid 74, and reseat both GPUs; for PCIe look at"
         " the path's width, and turn off ACS redirection and IOMMU translation",
