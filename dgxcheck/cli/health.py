@@ -19,6 +19,7 @@ from dgxcheck.cli.health_options import FAILING, Asked, options
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import emit
 from dgxcheck.configuration import of_site
+from dgxcheck.diagnosis.causes import diagnosis
 from dgxcheck.facts.host import Host
 from dgxcheck.output.health_report import Level, Report
 from dgxcheck.output.plain import visible
@@ -105,6 +106,7 @@ def _report(
         level=level,
         choice=judged.choice,
         score=of_box(judged),
+        diagnosis=diagnosis(judged, findings),
         verbose=asked.verbose,
         fail_on=asked.fail_on,
         figures=all_figures(judged),

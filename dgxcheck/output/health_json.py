@@ -11,6 +11,7 @@ from dgxcheck.checks.finding import Finding, Subject
 from dgxcheck.checks.measured_figures import Figure
 from dgxcheck.checks.run import counts
 from dgxcheck.facts.measurement import Measurement, Untaken
+from dgxcheck.output import health_causes
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.json_members import either, source
 from dgxcheck.profiles.model import Choice
@@ -35,6 +36,7 @@ def render(report: Report) -> str:
         "score": _score(report),
         "summary": summary | {"exit_code": report.exit_code},
         "findings": [_finding(finding) for finding in report.findings],
+        **health_causes.as_json(report.diagnosis),
         "measurements": [_measurement(figure) for figure in report.figures],
     }
     return json.dumps(whole, indent=1) + "\n"

@@ -8,7 +8,7 @@ from collections import Counter
 from dgxcheck.checks.check import Check
 from dgxcheck.checks.finding import Finding, Status, Subject
 from dgxcheck.checks.run import counts
-from dgxcheck.output import origin
+from dgxcheck.output import health_causes, origin
 from dgxcheck.output.health_figures import tables
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.plain import columns, lines, visible
@@ -35,8 +35,9 @@ def render(report: Report) -> str:
     told: list[str] = []
     for finding, line in zip(shown, table, strict=True):
         told += [line, f"         do: {finding.remedy}"] if finding.status in (Status.WARN, Status.FAIL) else [line]
+    causes = health_causes.as_text(report.diagnosis)
     measured = tables(report.figures) if report.verbose or report.level == "extended" else []
-    return lines([*told, *([""] if told else []), *measured, *_summary(report)])
+    return lines([*told, *([""] if told else []), *causes, *([""] if causes else []), *measured, *_summary(report)])
 
 
 def _score(report: Report) -> str:
