@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from measured_box import GPUS, dgx1_p100, fact, measured, words
+from measured_box import GPUS, dgx1_p100, fact, measured, overlay, words
 
+from dgxcheck.cli import main
+from dgxcheck.profiles.library import by_name
+from dgxcheck.profiles.model import MEASURED_KEYS
 from dgxcheck.reading import Json
 from dgxcheck.score.box import of_box
 from dgxcheck.score.expectation import Score
@@ -76,3 +79,17 @@ def test_what_was_not_measured_is_not_expected(tmp_path: Path) -> None:
     found = scored(tmp_path, {f"host-to-device {GPUS[1]}": fact(12.1), "p2p 0 1": fact(1)})
     assert [each.id for each in found.expectations if ".measured-" in each.id] == ["pcie.measured-host-to-device"]
     assert found.coverage == 1
+
+
+def test_a_profile_of_a_measured_box_has_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec, file = overlay(tmp_path, dgx1_p100() | {f"p2p {AB}": fact(18.2)}), tmp_path / "rack7.toml"
+    assert main(["profiles", "--new", "rack7", "--from", spec, "-o", str(file)]) == 0
+    made = by_name(str(file))
+    assert {key: each.value for key, each in made.numbers.items() if key in MEASURED_KEYS} == {
+        "pcie.host-to-device": 12.2, "pcie.device-to-host": 12.9, "nvlink.p2p-nv1": 18.2, "nvlink.p2p-both-nv1": 36.8,
+        "pcie.p2p-off-pix": 9.4, "pcie.p2p-off-phb": 10.4, "pcie.p2p-off-soc": 10.4, "pcie.p2p-off-both-pix": 9.4,
+        "pcie.p2p-off-both-phb": 17.4, "pcie.p2p-off-both-soc": 17.4,
+    }  # fmt: skip
+    assert [board.numbers["device_copy"].value for board in made.own_boards.values()] == [510.5]
+    assert main(["health", "--from", spec, "--profile", str(file), "--only", "measure"]) == 0
+    assert "Score: 100 of 100" in capsys.readouterr().out

@@ -39,12 +39,12 @@ def reference(box: Box, row: Measurement) -> Number | None:
         gpu = device(box, row.a)
         board = box.board(gpu) if gpu is not None else None
         return board.numbers.get("device_copy") if board is not None else None
-    key = _key(box, row) if box.choice is not None else ""
+    key = profile_key(box, row) if box.choice is not None else ""
     return box.choice.number(key) if box.choice is not None and key else None
 
 
-def _key(box: Box, row: Measurement) -> str:
-    """Of the profile; empty where it can have none."""
+def profile_key(box: Box, row: Measurement) -> str:
+    """The profile's key for such a measurement; empty where it can have none."""
     if row.kind in ("host-to-device", "device-to-host"):
         return f"pcie.{row.kind}" if device(box, row.a) is not None else ""
     if row.kind == "collective":

@@ -10,6 +10,7 @@ from dgxcheck.checks.measured import P2P, PAIRS, STAGED, Figures, evidence, figu
 from dgxcheck.checks.measured_due import amount, by_reference, held
 from dgxcheck.checks.measured_gaps import once, untaken, worst
 from dgxcheck.checks.measured_host import together, with_retries
+from dgxcheck.checks.measured_lanes import unless_narrow
 from dgxcheck.checks.measured_like import below_class, denied, pairs_alike, runs, slower_than
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.frozen import replace
@@ -30,7 +31,7 @@ def moved(box: Box, found: Figures, row: Measurement) -> Judgement:
     if row.number is None:
         return skip("not-recorded", f"{row.kind} has no figure", evidence(row))
     what = f"{way(box, row)} {row.kind}"
-    expected = held(box, row, what)
+    expected = unless_narrow(box, row, held(box, row, what)) if row.kind in P2P else held(box, row, what)
     low = None if expected is None or expected.status is Status.PASS else expected
     said = low if by_reference(box, row) else None
     if row.kind in P2P:
@@ -135,8 +136,8 @@ CHECKS = (
         " what their NVLinks give, below {measure.derived} of what the PCIe path gives. Warns as well where P2P on is"
         " slower than off, where one direction is slower than the other, or the pair than the median of those that the"
         " same links join, by more than {measure.symmetry}, and where runs differ by more than {measure.runs}. Where"
-        " all pairs are slower with P2P on it is told once. Pairs that the driver offers no access are not judged with"
-        " P2P on, nor is a pair whose data arrive wrong.",
+        " all pairs are slower with P2P on it is told once. What a narrow PCIe link explains is told there."
+        " Pairs that the driver offers no access are not judged with P2P on, nor is a pair whose data arrive wrong.",
         source="the profile's nvlink.p2p and pcie.p2p figures; cuMemcpyDtoDAsync and cuMemcpyPeerAsync",
         remedy="for NVLink look for links that are down, for replays and Xid 74, and reseat both GPUs; for PCIe look at"
         " the path's width, and turn off ACS redirection and IOMMU translation",
