@@ -47,6 +47,10 @@ THRESHOLDS: Mapping[str, Threshold] = {
     ),
     "host.memory-missing": Threshold(3, "%", 0, 100, "Azure node checks: 3 to 5 %"),
     "host.edac-corrected": Threshold(10, "a day", 0, 1e9, "dgxcheck's own: no vendor gives one"),
+    "measure.slowdown-warn": Threshold(1, "%", 0, 100, "dgxcheck's own: samples of a burn-in, one a second"),
+    "measure.slowdown-fail": Threshold(20, "%", 0, 100, "dgxcheck's own: no vendor gives one"),
+    "measure.drift": Threshold(10, "%", 1, 100, "dgxcheck's own: rates of sound links repeat within 2 %"),
+    "measure.clock": Threshold(15, "%", 1, 100, "dgxcheck's own: boost clocks of one model differ by some bins"),
     "host.data-tolerance": Threshold(5, "%", 0, 100, "dgxcheck's own: file systems and controllers take some"),
 }
 """By name, which begins with the subject of the check that compares."""

@@ -17,6 +17,7 @@ from dgxcheck.checks import (
     installation,
     kernel,
     limits,
+    measured_burn_in,
     memory,
     network,
     nvlink,
@@ -42,6 +43,7 @@ CHECKS: tuple[Check, ...] = (
     *nvlink.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS, *topology.CHECKS,
     *network.CHECKS, *ports.CHECKS, *port_errors.CHECKS,
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
+    *measured_burn_in.CHECKS,
     *kernel.CHECKS, *versions.CHECKS,
 )  # fmt: skip
 PROBES = (

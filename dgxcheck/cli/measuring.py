@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dgxcheck.checks.finding import Finding, Status
+from dgxcheck.cli.interrupt import interruptible
 from dgxcheck.cli.progress import progress
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
@@ -26,16 +27,19 @@ Judge = Callable[[Measured], tuple[Finding, ...]]
 
 def measured(
     facts: Snapshot, topology: Topology, gpus: tuple[Device, ...], judge: Judge, seconds: float, long: bool = False
-) -> Measured:
-    """Measure all there is; what the checks find low is measured twice more. ``seconds`` is the most for one step."""
+) -> tuple[dict[str, Json], bool]:
+    """Measure all there is; what the checks find low is measured twice more. ``seconds`` is the most for one step.
+
+    All facts by key, and whether it came to its end: Ctrl-C and SIGTERM end it.
+    """
     stage = CudaStage(seconds)
     total = len(plan.steps(topology, gpus))
-    with progress(total) as told:
+    with progress(total) as told, interruptible(stage.stop):
         found = run.measure(stage, topology, gpus, facts, told, long)
-        low = sorted(_low(judge(as_facts(found))))
-        found = run.again(stage, topology, gpus, low, found, told, long)
-    keep(facts, found)
-    return as_facts(found)
+        if not stage.stopped:
+            low = sorted(_low(judge(as_facts(found))))
+            found = run.again(stage, topology, gpus, low, found, told, long)
+    return found, not stage.stopped
 
 
 def as_facts(found: Mapping[str, Json]) -> Measured:

@@ -50,8 +50,10 @@ class CudaStage:
                 self.facts[START] = {"missing": Gap.TIMEOUT.value, "detail": stuck}
                 break
             worker = Worker(MODULE, json.dumps({"library": self._library, "steps": left, **self._plan}), self._killer)
-            self._listen(worker, progress)
-            worker.stop(hung=worker.ended is None and worker.pending not in (None, CLOSING))
+            try:
+                self._listen(worker, progress)
+            finally:
+                worker.stop(hung=worker.ended is None and worker.pending not in (None, CLOSING))
             self._stopped.append(worker)
             opened = self.facts.get(START)
             if not isinstance(opened, dict) or "value" not in opened:
@@ -68,6 +70,11 @@ class CudaStage:
     def stop(self) -> None:
         """End the run at the next chance; ``run`` returns with what there is."""
         self._stop = True
+
+    @property
+    def stopped(self) -> bool:
+        """Was it told to stop?"""
+        return self._stop
 
     def _listen(self, worker: Worker, progress: Progress) -> None:
         """Until the worker ends, or is silent for longer than a step may take."""
