@@ -22,7 +22,10 @@ _FEWEST = 2
 """Siblings without which there is no clock to compare with."""
 _WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 _REASONS: Mapping[str, SkipReason] = {reason: reason for reason in get_args(SkipReason)}
-Said = tuple[Status, str]
+HEAT = "look at airflow, cooling and power supplies, and compare with the neighbours"
+LINK = "look at the PCIe and NVLink checks for retrained links; reseat the GPU, then burn in again"
+Said = tuple[Status, str, str]
+"""With what to do; empty where the check's own remedy holds."""
 
 
 def _burn_in(box: Box) -> Iterator[tuple[Subject, Judgement]]:
@@ -60,7 +63,9 @@ def _of_gpu(box: Box, gpu: Device, known: Mapping[str, Measurement], whole: Meas
     row = known.get(str(gpu.bdf))
     if gpu.bdf is not None and whole.more.get("gpu") == gpu.bdf:
         text = f"the load was stopped after {span(_number(whole.value) or 0.0)}: {whole.more.get('detail')}"
-        return Judgement(Status.FAIL, text, evidence=(_evidence(row or whole, whole.more.get("stopped")),))
+        stopped = whole.more.get("stopped")
+        remedy = HEAT if stopped in ("near-slowdown", "slowdown") else ""
+        return Judgement(Status.FAIL, text, evidence=(_evidence(row or whole, stopped),), remedy=remedy)
     if row is None:
         return skip("not-visible", "it was not loaded")
     if row.number is None:
@@ -68,8 +73,8 @@ def _of_gpu(box: Box, gpu: Device, known: Mapping[str, Measurement], whole: Meas
     said = sorted(_said(box, gpu, row, known), key=lambda each: _WORST.index(each[0]))
     evidence = (_evidence(row, dict(row.more)),)
     if said:
-        return Judgement(said[0][0], "; ".join(text for _, text in said), _number(row.more.get("wrong")),
-                         evidence=evidence)  # fmt: skip
+        return Judgement(said[0][0], "; ".join(text for _, text, _ in said), _number(row.more.get("wrong")),
+                         evidence=evidence, remedy=said[0][2])  # fmt: skip
     if not row.more.get("cycles"):
         if whole.more.get("stopped") is not None:
             return skip("dependency-failed", "stopped before its first cycle of load was through", *evidence)
@@ -84,14 +89,24 @@ def _said(box: Box, gpu: Device, row: Measurement, known: Mapping[str, Measureme
         by = more.get("wrong_in")
         turns = " and ".join(by) if isinstance(by, dict) else ""
         peer = f" (with {more.get('peer')})" if "peer" in turns else ""
-        yield Status.FAIL, f"wrong words under load: {wrong:.0f}, in turn {turns}{peer}"
+        yield Status.FAIL, f"wrong words under load: {wrong:.0f}, in turn {turns}{peer}", ""
     if (dbe := _number(more.get("dbe"))) is not None and dbe > 0:
-        yield Status.FAIL, f"uncorrected memory errors under load: {dbe:.0f}"
-    if more.get("ended"):
-        yield Status.FAIL, f"its load ended: {more['ended']}"
+        yield Status.FAIL, f"uncorrected memory errors under load: {dbe:.0f}", ""
+    yield from _broken(row, known)
     yield from _held(box, more)
     yield from _drift(box, more)
     yield from _clock(box, gpu, row, known)
+
+
+def _broken(row: Measurement, known: Mapping[str, Measurement]) -> Iterator[Said]:
+    """A load that ended; one that ended in the traffic with a GPU that broke down by itself is that one's."""
+    more = row.more
+    peer = known.get(str(more.get("peer")))
+    of_peer = peer is not None and (peer.number is None or bool(peer.more.get("ended")))
+    if more.get("ended") and not (of_peer and more.get("turn_ended") == "peer"):
+        yield Status.FAIL, f"its load ended: {more['ended']}", ""
+    if more.get("with_peer") and not of_peer:
+        yield Status.FAIL, f"the traffic with {more.get('peer')} ended: {more['with_peer']}", LINK
 
 
 def _held(box: Box, more: Mapping[str, Any]) -> Iterator[Said]:
@@ -101,7 +116,7 @@ def _held(box: Box, more: Mapping[str, Any]) -> Iterator[Said]:
         share = 100 * (_number(shares.get(name)) or 0.0) if isinstance(shares, dict) else 0.0
         if share > warn:
             status = Status.FAIL if share > fail and name in HARDWARE else Status.WARN
-            yield status, f"{name} for {share:.3g} % of the time"
+            yield status, f"{name} for {share:.3g} % of the time", HEAT
             return  # 0x8 is set along with the others
 
 
@@ -113,7 +128,7 @@ def _drift(box: Box, more: Mapping[str, Any]) -> Iterator[Said]:
             continue
         lost = 100 * (1 - ended / begun)
         if lost > box.settings.limit("measure.drift"):
-            yield Status.WARN, f"{kind} {begun:g} GB/s at the beginning, {ended:g} at the end"
+            yield Status.WARN, f"{kind} {begun:g} GB/s at the beginning, {ended:g} at the end", LINK
 
 
 def _clock(box: Box, gpu: Device, row: Measurement, known: Mapping[str, Measurement]) -> Iterator[Said]:
@@ -124,7 +139,7 @@ def _clock(box: Box, gpu: Device, row: Measurement, known: Mapping[str, Measurem
         return
     usual = median(clocks)
     if own < usual * (1 - box.settings.limit("measure.clock") / 100):
-        yield Status.WARN, f"SM clock down to {own:g} MHz, its siblings' to {usual:g} MHz"
+        yield Status.WARN, f"SM clock down to {own:g} MHz, its siblings' to {usual:g} MHz", HEAT
 
 
 def _lowest(row: Measurement) -> float | None:
@@ -175,8 +190,7 @@ CHECKS = (
         " {measure.drift} from the first fifth of the time to the last, and where the lowest SM clock is more than"
         " {measure.clock} below that of the GPU's siblings. Unknown where it was interrupted.",
         source="dgxcheck's own load; NVML once a second",
-        remedy="for heat and brakes look at airflow, cooling and power supplies; for wrong words and errors reset the"
-        " GPU and burn in again, and have it replaced if they come back",
+        remedy="stop its jobs, reset the GPU and burn in again; have it replaced if it fails again",
         judge=_burn_in,
     ),
 )

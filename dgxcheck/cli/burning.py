@@ -16,7 +16,8 @@ from dgxcheck.cli.progress import Told, countdown
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.frozen import Record, replace
 from dgxcheck.measure import burn_in_plan, plan
-from dgxcheck.measure.burn_in import BurnIn, Event
+from dgxcheck.measure.burn_in import BurnIn
+from dgxcheck.measure.burn_in_events import Event
 from dgxcheck.measure.burn_in_stop import limits
 from dgxcheck.measure.rounds import Round, Rounds
 from dgxcheck.reading import Json, Missing

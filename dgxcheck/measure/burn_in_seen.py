@@ -24,6 +24,10 @@ class Seen:
         """What the load said of itself; with ``skipped``, ``failed`` or ``missing`` it never was."""
         self.ended = ""
         """Why the load ended before it was told to."""
+        self.turn_ended = ""
+        """In which turn."""
+        self.with_peer = ""
+        """Why there is no more traffic to the neighbour."""
         self.wrong = 0
         self.first: Mapping[str, Any] = {}
         """The sample before the load."""
@@ -60,8 +64,8 @@ class Seen:
             if row.get(name) is not None:
                 self._most[name] = max(self._most.get(name, row[name]), row[name])
 
-    def fact(self, seconds: float, known: Limits, stopped: str) -> Json:
-        """The whole; ``stopped`` says what the load was stopped for, where this GPU is to blame."""
+    def fact(self, seconds: float, known: Limits) -> Json:
+        """The whole, after so many seconds."""
         if "value" not in self.start:
             return {**self.start} if self.start else {"skipped": "dependency-failed", "detail": "it never came to it"}
         clocks = sorted(self._clocks.elements())
@@ -84,7 +88,8 @@ class Seen:
             "drift": {kind: [*both] for kind, rates in self._rates.items() if (both := drift(rates)) is not None},
             "looks": self._looks,
             "ended": self.ended or None,
-            "stopped": stopped or None,
+            "turn_ended": self.turn_ended or None,
+            "with_peer": self.with_peer or None,
         }
 
 

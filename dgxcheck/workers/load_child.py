@@ -37,8 +37,7 @@ def main() -> None:
             signed = {"tool": fact["tool"], "how": fact["how"]}
             burn, fact = _burn(session, plan)
             _say("start", fact | signed)
-            _load(burn, plan)
-            fact = {}
+            fact = _load(burn, session, plan)
         except CudaError as error:
             fact = session.refused(error)
         except Full as full:
@@ -72,14 +71,15 @@ def _burn(session: Any, plan: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return burn, single(burn.bytes, "bytes", "fma, patterns, host and peer copies", peer=bdf, turns=[*burn.names])
 
 
-def _load(burn: Any, plan: dict[str, Any]) -> None:
+def _load(burn: Any, session: Any, plan: dict[str, Any]) -> dict[str, Any]:
+    """Turn after turn until told to end; what the driver refused, with the ``turn``, where that ended it."""
     from dgxcheck.cuda.burn import turns
     from dgxcheck.cuda.device import Full
-    from dgxcheck.cuda.driver import STICKY, CudaError
+    from dgxcheck.cuda.driver import OUT_OF_MEMORY, STICKY, CudaError
     from dgxcheck.cuda.figures import failed, skipped
 
     if burn is None:
-        return
+        return {}
     names = [*burn.names]
     for cycle, name, until in turns(names, plan["begin"], plan["unit_s"]):
         key = f"{name} {cycle}"
@@ -89,13 +89,18 @@ def _load(burn: Any, plan: dict[str, Any]) -> None:
         except Full as full:
             fact = skipped("busy", str(full))
         except CudaError as error:
-            if name != "peer" or error.code in STICKY:
-                raise
+            if error.code != OUT_OF_MEMORY and (name != "peer" or error.code in STICKY):
+                refused: dict[str, Any] = session.refused(error)
+                return refused | {"turn": name}
+            if error.code == OUT_OF_MEMORY:
+                _say(key, skipped("busy", str(error)))
+                continue
             fact = failed(error)  # the neighbour may belong to one process alone
             names.remove(name)
         _say(key, fact)
         if _told_to_end():
-            return
+            break
+    return {}
 
 
 def _told_to_end() -> bool:
