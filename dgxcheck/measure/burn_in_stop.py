@@ -103,12 +103,12 @@ def _of_one(bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], known: 
 
 def _held(bdf: str, recent: Sequence[Sample], held_s: float) -> Stop | None:
     """Has the hardware held its clocks down in every sample of so many seconds?"""
-    last, since, bits = recent[-1]["at"], None, HARDWARE
+    last, since, bits = recent[-1]["at"], None, 0
     for sample in reversed(recent):
         mask = int(sample["gpus"].get(bdf, {}).get("reasons") or 0) & HARDWARE
         if not mask:
             break
-        since, bits = sample["at"], mask
+        since, bits = sample["at"], bits or mask
     if since is None or last - since < held_s:
         return None
     return Stop("slowdown", bdf, f"{name_of(bits)} for {last - since:.0f} s")
