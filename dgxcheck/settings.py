@@ -51,6 +51,19 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "measure.slowdown-fail": Threshold(20, "%", 0, 100, "dgxcheck's own: no vendor gives one"),
     "measure.drift": Threshold(10, "%", 1, 100, "dgxcheck's own: rates of sound links repeat within 2 %"),
     "measure.clock": Threshold(15, "%", 1, 100, "dgxcheck's own: boost clocks of one model differ by some bins"),
+    "measure.warn": Threshold(90, "%", 1, 100, "dgxcheck's own: good boxes stay within 5 % of each other"),
+    "measure.fail": Threshold(75, "%", 1, 100, "dgxcheck's own: a link or lane that is gone takes half or more"),
+    "measure.derived": Threshold(
+        60, "%", 1, 100, "dgxcheck's own: a server of 2016 reaches 64 % of what its PCIe links promise"
+    ),
+    "measure.symmetry": Threshold(10, "%", 0.1, 100, "dgxcheck's own: directions of good pairs are within 2 %"),
+    "measure.directions": Threshold(
+        25, "%", 1, 100, "dgxcheck's own: up to 20 % lie between the directions of good hosts"
+    ),
+    "measure.runs": Threshold(25, "%", 1, 100, "dgxcheck's own: the wrong NUMA node takes 69 % (gearshifft PR 82)"),
+    "measure.pinned": Threshold(2, "GB/s", 0.01, 1000, "less than a gen1 x8 link reaches"),
+    "measure.p2p-latency": Threshold(60, "%", 1, 100, "0.2 to 0.58 on good boxes, 1 where P2P is not in use"),
+    "measure.compute": Threshold(10, "%", 0.1, 100, "dgxcheck's own: no vendor gives one"),
     "host.data-tolerance": Threshold(5, "%", 0, 100, "dgxcheck's own: file systems and controllers take some"),
 }
 """By name, which begins with the subject of the check that compares."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.p2p import P2pStatus
     from dgxcheck.facts.pci import PciFunction
     from dgxcheck.facts.slots import Slot
+    from dgxcheck.facts.stated import Stated
     from dgxcheck.facts.storage import Storage
     from dgxcheck.source.protocol import Source
 
@@ -90,6 +91,7 @@ class Snapshot(Record):
     nvlink_errors: tuple[NvLinkErrors, ...] | Missing = _UNASKED
     p2p: tuple[P2pStatus, ...] | Missing = _UNASKED
     measurement: tuple[Measurement, ...] | Missing = _UNASKED
+    stated: Stated | Missing = _UNASKED
 
 
 def survey(source: Source, names: Iterable[str]) -> Snapshot:

@@ -4,7 +4,7 @@ Names, not modules: a command imports only the probes that it needs. Files come 
 a driver that takes all the time there is keeps no file from being read.
 """
 
-WIRING = ("pci", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs")
+WIRING = ("pci", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs", "stated")
 """What the topology engine is built from."""
 
 COUNTERS = ("aer", "edac", "ib_ports", "gpu_ecc", "gpu_counters", "nvlink_errors")
@@ -47,4 +47,5 @@ ALL = (
     "nvlink_errors",
     "p2p",
     "measurement",
+    "stated",
 )

@@ -1,7 +1,8 @@
-"""Fixtures of the whole session: the NVML stand-in, compiled once, and boxes served live."""
+"""Fixtures of the whole session: the stand-ins for NVML and CUDA, compiled once, and boxes served live."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from functools import cache
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from live_box import Box, serve, shipped, with_gpus
 from programs import program
-from standin import nvml
+from standin import cuda, nvml
+from standin.cuda_binding import Bench
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
@@ -29,6 +31,35 @@ def standin_384(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``libnvidia-ml.so.1`` with the symbols of the first drivers of a DGX-1."""
     program("gcc")
     return nvml.build(tmp_path_factory.mktemp("nvml-384"), without=nvml.newer_than(384))
+
+
+@pytest.fixture(scope="session")
+def cuda_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``libcuda.so.1`` with every symbol that dgxcheck may ask for."""
+    program("gcc")
+    return cuda.build(tmp_path_factory.mktemp("cuda"))
+
+
+@pytest.fixture(scope="session")
+def old_cuda_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``libcuda.so.1`` of a driver without the symbols that came later."""
+    program("gcc")
+    return cuda.build(tmp_path_factory.mktemp("cuda-old"), old_driver=True)
+
+
+@pytest.fixture
+def opened(cuda_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bench]:
+    """``opened(box, fault, ..)``: this box behind a copy of the library, which is as fresh as in a new process."""
+
+    def bench(box: cuda.Box, *faults: str) -> Bench:
+        description, copy = tmp_path / "box", tmp_path / cuda.SONAME
+        description.write_text(box.text(*faults))
+        shutil.copy(cuda_library, copy)
+        monkeypatch.setenv("DGXCHECK_CUDA_BOX", str(description))
+        monkeypatch.setenv("DGXCHECK_CUDA_LEDGER", str(tmp_path / "ledger"))
+        return Bench(copy)
+
+    return bench
 
 
 @pytest.fixture(scope="session")

@@ -53,6 +53,9 @@ class FakeNvml:
     def measured(self) -> Mapping[str, Json] | Missing:
         return self._unasked("measure")
 
+    def stated(self) -> Mapping[str, Json] | Missing:
+        return self._unasked("stated")
+
     def later(self, seconds: float) -> Source | Missing:
         return self._unasked(f"later {seconds}")
 

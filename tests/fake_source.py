@@ -65,6 +65,9 @@ class FakeSource:
     def measured(self) -> Missing:
         return Missing(Gap.UNRECORDED, "measure")
 
+    def stated(self) -> Missing:
+        return Missing(Gap.UNRECORDED, "stated")
+
     def later(self, seconds: float) -> Source | Missing:
         return Missing(Gap.UNRECORDED, "later")
 

@@ -9,48 +9,15 @@ What the instructions do: https://docs.nvidia.com/cuda/parallel-thread-execution
 from __future__ import annotations
 
 import random
-import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ptx_arithmetic import ALU, COMPARE, FLOAT, bits, number
 from ptx_text import Instruction, Kernel
 
-ALU: dict[str, Callable[..., int]] = {
-    "mov": lambda a: a,
-    "cvt": lambda a: a,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "mad": lambda a, b, c: a * b + c,
-    "and": lambda a, b: a & b,
-    "xor": lambda a, b: a ^ b,
-    "shl": lambda a, b: a << b,
-    "shr": lambda a, b: a >> b,
-    "min": min,
-}
-FLOAT: dict[str, Callable[..., float]] = {
-    "add": lambda a, b: a + b,
-    "mul": lambda a, b: a * b,
-    "fma": lambda a, b, c: a * b + c,  # the product of two f32 is exact in Python's float
-}
-COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "ge": lambda a, b: a >= b,
-    "gt": lambda a, b: a > b,
-}
-
-
-def bits(number: float) -> int:
-    """The bit pattern of a number, rounded to f32."""
-    return int(struct.unpack("<I", struct.pack("<f", number))[0])
-
-
-def number(pattern: int) -> float:
-    """The number of an f32 bit pattern."""
-    return float(struct.unpack("<f", struct.pack("<I", pattern))[0])
+BEGUN = 0xFFFF_FF00
+"""The SM's clock at the first step."""
 
 
 class Launch(NamedTuple):
@@ -70,7 +37,7 @@ class Machine:
         self.random = random.Random(seed)
         self.memory: dict[int, int] = {}
         self.rooms: list[range] = []
-        self.clock = 0
+        self.steps = 0
         self.done: Counter[str] = Counter()
         self.arrives: Callable[[int, int], int | None] = lambda address, word: word
         """What becomes of a word that is stored at an address: None where it is lost."""
@@ -104,9 +71,9 @@ class Machine:
             for _ in range(32 * len(awake)):
                 thread = self.random.choice(awake)
                 if not thread.waits and not thread.ended:
-                    self.clock += 1
+                    self.steps += 1
                     thread.step()
-                    if self.clock > limit:
+                    if self.steps > limit:
                         raise TimeoutError(f"no end after {limit} steps")
         for thread in (thread for block in blocks for thread in block):
             thread.flush()
@@ -139,7 +106,7 @@ class Thread:
     def value(self, operand: str, kind: str = "u64") -> int:
         """A register, the clock, or a literal of a type, as a bit pattern."""
         if operand == "%clock64":
-            return self.machine.clock
+            return BEGUN + self.machine.steps
         if operand.startswith("%"):
             return self.registers[operand]
         return bits(float(operand)) if kind == "f32" else int(operand, 0)

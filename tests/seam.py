@@ -70,8 +70,14 @@ class Answers:
         return tuple(lines) or Missing(Gap.ABSENT, "/dev/kmsg")
 
     def measured(self) -> Mapping[str, Json] | Missing:
-        facts = {key: fact for key, fact in self._facts.items() if key.startswith("measure ")}
-        return {key: to_json(fact) for key, fact in facts.items()} or Missing(Gap.UNRECORDED, "measure")
+        return self._all("measure")
+
+    def stated(self) -> Mapping[str, Json] | Missing:
+        return self._all("stated")
+
+    def _all(self, kind: str) -> Mapping[str, Json] | Missing:
+        facts = {key: to_json(fact) for key, fact in self._facts.items() if key.startswith(f"{kind} ")}
+        return facts or Missing(Gap.UNRECORDED, kind)
 
     def later(self, seconds: float) -> Source | Missing:
         left = [answers for answers in self._later if answers.at_s > self.at_s]

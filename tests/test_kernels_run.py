@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ptx_interpreter import Launch, Machine, bits, number
+from ptx_arithmetic import bits, number
+from ptx_interpreter import Launch, Machine
 from ptx_text import kernels
 
 TEXT = (Path(__file__).parent.parent / "dgxcheck" / "cuda" / "kernels.ptx").read_text(encoding="ascii")
@@ -82,6 +83,13 @@ def test_copy_moves_every_quad_and_no_byte_more(blocks: int, threads: int, quads
     assert machine.done["ld"] - 3 * blocks * threads == machine.done["st"] == quads
 
 
+def test_copy_moves_four_quads_at_a_time_as_long_as_it_can() -> None:
+    machine = Machine()
+    src, dst = machine.room(HERE, 480, pattern(480, 3)), machine.room(THERE, 480)
+    machine.run(Launch(KERNELS["dgx_copy"], (dst, src, 120), 3, 5))
+    assert machine.done["setp"] == 15 * (2 + 1 + 1)  # each thread: two rounds of four, the end of those, the end
+
+
 @pytest.mark.parametrize("block", [5, 1_048_579])
 def test_copy_finds_quads_beyond_4_gib(block: int) -> None:
     machine = Machine()
@@ -105,7 +113,7 @@ def test_chase_follows_the_pointers_and_tells_its_clocks(loads: int) -> None:
     low, high, clocks, zero = machine.words(out, 4)
     assert (low, high, zero) == (place & 0xFFFFFFFF, place >> 32, 0)
     assert clocks is not None
-    assert loads < clocks <= machine.clock
+    assert loads < clocks <= machine.steps
 
 
 def test_spin_ends_when_the_host_sets_the_flag() -> None:
@@ -119,7 +127,7 @@ def test_spin_ends_when_the_host_sets_the_flag() -> None:
 def test_spin_ends_at_the_time_out_and_not_before() -> None:
     machine = Machine()
     machine.run(Launch(KERNELS["dgx_spin"], (machine.room(FLAG, 1, [0]), 5000)))
-    assert 5000 <= machine.clock < 5100
+    assert 5000 <= machine.steps < 5100
     with pytest.raises(TimeoutError):
         machine.run(Launch(KERNELS["dgx_spin"], (FLAG, FOR_EVER)), limit=20_000)
 
@@ -190,7 +198,7 @@ def test_ping_pong_leaves_at_the_time_out_when_flags_never_come(lost: int, round
     machine.arrives = lambda address, word: None if address == lost else word
     machine.run(*pair(5, 3, timeout=20_000))
     assert (machine.words(RESULT, 2), machine.words(RESULT_2, 2)) == ([0, rounds[0]], [0, rounds[1]])
-    assert 20_000 <= machine.clock < 40_000
+    assert 20_000 <= machine.steps < 40_000
 
 
 def test_ping_pong_leaves_at_the_time_out_when_the_peer_is_dead() -> None:

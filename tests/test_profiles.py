@@ -12,7 +12,7 @@ from test_health_checks import box, changed
 
 from dgxcheck.cli import main
 from dgxcheck.profiles.library import boards_for, by_name, chosen, names
-from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS
+from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS
 from dgxcheck.profiles.parse import boards, profile
 from dgxcheck.reading import BadInput
 from dgxcheck.topology.reference import ALL
@@ -153,6 +153,8 @@ def test_a_good_box_meets_the_profile_made_of_it(name: str, tmp_path: Path, caps
     }
     assert made.nvlink_graph == shipped.nvlink_graph
     for key, number in shipped.numbers.items():
+        if key in MEASURED_KEYS:
+            continue  # nothing is measured of a box that ships
         due = MORE.get((name, key), number.value)
         assert made.numbers[key].value == pytest.approx(due, rel=0.03), key
     capsys.readouterr()

@@ -18,6 +18,12 @@ from dgxcheck.checks import (
     kernel,
     limits,
     measured_burn_in,
+    measured_collective,
+    measured_compute,
+    measured_host,
+    measured_integrity,
+    measured_latency,
+    measured_p2p,
     memory,
     network,
     nvlink,
@@ -43,12 +49,14 @@ CHECKS: tuple[Check, ...] = (
     *nvlink.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS, *topology.CHECKS,
     *network.CHECKS, *ports.CHECKS, *port_errors.CHECKS,
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
-    *measured_burn_in.CHECKS,
     *kernel.CHECKS, *versions.CHECKS,
+    *measured_host.CHECKS, *measured_integrity.CHECKS, *measured_p2p.CHECKS, *measured_latency.CHECKS,
+    *measured_collective.CHECKS, *measured_compute.CHECKS, *measured_burn_in.CHECKS,
 )  # fmt: skip
 PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",
     "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc",
     "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes", "nvlink_errors", "p2p",
+    "measurement",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""

@@ -57,6 +57,8 @@ def _count_judged(box: Box) -> Judgement:
     listed = _listed(box)
     why = hidden.gpus(box)
     if not box.topology.gpus and not listed and (choice is None or (choice.how != "named" and why)):
+        if isinstance(nvml, Missing) and isinstance(pci, Missing) and nvml.gap is pci.gap is Gap.UNRECORDED:
+            return unjudged(nvml)  # figures that were imported without their box
         seen = (Evidence(_PCI, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU"),)
         message = "no NVIDIA GPU is visible here, and no profile was named"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", seen)

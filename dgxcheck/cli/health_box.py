@@ -85,8 +85,6 @@ def _measured(
             found.snapshot, found.topology, found.gpus, lambda facts: run(with_facts(facts), judged),
             asked.test_seconds, asked.long,
         )  # fmt: skip
-    if not whole and asked.duration is None:
-        raise KeyboardInterrupt
     growth, kernel_log = found.growth, found.snapshot.kernel_log
     if asked.duration is not None:
         from dgxcheck.cli import burning
@@ -95,11 +93,13 @@ def _measured(
             asking = burning.Asking(seconds=asked.duration, test_seconds=asked.test_seconds, root=root, log=log)
             burned = burning.burned(found, source, asking, burning.refused(found, facts))
             facts |= burned.facts
-            growth, kernel_log = burned.growth, burned.kernel_log or kernel_log
+            growth = burned.growth
+            kernel_log = kernel_log if burned.kernel_log is None else burned.kernel_log
         else:
             facts |= burning.interrupted(asked.duration)
-    if facts:
+    if facts and whole:
         measuring.keep(found.snapshot, facts)
+    if facts:
         found = with_facts(measuring.as_facts(facts))
     return replace(found, growth=growth, snapshot=replace(found.snapshot, kernel_log=kernel_log))
 

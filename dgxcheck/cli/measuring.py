@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dgxcheck.checks.finding import Finding, Status
-from dgxcheck.cli.interrupt import interruptible
 from dgxcheck.cli.progress import progress
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.measure import plan, run
+from dgxcheck.measure.published import published
 from dgxcheck.reading import Json, Missing
 from dgxcheck.source import state
 from dgxcheck.source.keys import Lines, insert
@@ -18,7 +18,7 @@ from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recorded import RecordedSource
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.model import Device, Topology
-from dgxcheck.workers.cuda import CudaStage
+from dgxcheck.workers.cuda import START, CudaStage
 
 FACT = "measure "
 Measured = tuple[Measurement, ...] | Missing
@@ -30,16 +30,19 @@ def measured(
 ) -> tuple[dict[str, Json], bool]:
     """Measure all there is; what the checks find low is measured twice more. ``seconds`` is the most for one step.
 
-    All facts by key, and whether it came to its end: Ctrl-C and SIGTERM end it.
+    All facts by key, and whether it came to its end.
     """
     stage = CudaStage(seconds)
     total = len(plan.steps(topology, gpus))
-    with progress(total) as told, interruptible(stage.stop):
-        found = run.measure(stage, topology, gpus, facts, told, long)
-        if not stage.stopped:
+    try:
+        with progress(total) as told:
+            found = run.measure(stage, topology, gpus, facts, told, long)
             low = sorted(_low(judge(as_facts(found))))
             found = run.again(stage, topology, gpus, low, found, told, long)
-    return found, not stage.stopped
+    except KeyboardInterrupt:  # SIGTERM too: what was seen of the box is told all the same
+        seen = f"after {len(stage.facts)} of {total} steps"
+        return published(stage.facts) | {START: {"failed": "interrupted", "detail": seen}}, False
+    return found, True
 
 
 def as_facts(found: Mapping[str, Json]) -> Measured:

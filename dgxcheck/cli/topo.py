@@ -95,7 +95,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     more = _BESIDES.get(kind, ())
     source = live.source(given["spec"], "TOPOLOGY", given["deadline"], *(("p2p",) if kind == "p2p" else ()))
     box = survey(source, (*WIRING, *more))
-    topology = build(box.pci, box.infiniband, box.gpu, box.nvlink, box.gpu_pairs, box.numa)
+    topology = build(box.pci, box.infiniband, box.gpu, box.nvlink, box.gpu_pairs, box.numa, box.stated)
     asked = Asked(
         topology, box, source, given[kind], ",".join(given["ids"]), given["form"], given["labels"],
         width(given["output"]),

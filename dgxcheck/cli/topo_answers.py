@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.cli.topo_asked import Asked, Known
+from dgxcheck.facts.stated import Stated
 from dgxcheck.output import origin, topo_text
 from dgxcheck.output.plain import visible
 from dgxcheck.reading import Missing
@@ -44,6 +45,10 @@ def p2p(asked: Asked) -> Known:
 
     capability = CAPABILITIES[asked.value]
     statuses = asked.box.p2p
+    if isinstance(statuses, Missing) and isinstance(asked.box.stated, Stated):
+        from dgxcheck.topology.stated import statuses as stated_statuses
+
+        statuses = stated_statuses(asked.topology, asked.box.stated, capability) or statuses
     if isinstance(statuses, Missing):
         text = f"Peer-to-peer status is not known: {visible(str(statuses))}\n"
         return asked.either(lambda: text, lambda: {"p2p": None, "p2p_reason": statuses.reason}), False

@@ -10,7 +10,7 @@ from dgxcheck.cuda.figures import Fact, figure
 from dgxcheck.cuda.timing import Clock, Flow
 from dgxcheck.frozen import Record
 
-THREADS = 512
+THREADS, BLOCKS_PER_SM = 256, 8
 
 
 class Size(Record):
@@ -95,7 +95,7 @@ def peer_copy(a: Gpu, b: Gpu, target: int, origin: int, size: int, enabled: bool
 def sm_copy(gpu: Gpu, stream: int, target: int, origin: int, size: int) -> None:
     """A kernel of ``gpu`` copies ``size`` bytes, a multiple of 16, between addresses that it can reach."""
     args = (ctypes.c_uint64(target), ctypes.c_uint64(origin), ctypes.c_uint64(size // 16))
-    gpu.launch("dgx_copy", stream, 4 * gpu.sms, THREADS, *args)
+    gpu.launch("dgx_copy", stream, BLOCKS_PER_SM * gpu.sms, THREADS, *args)
 
 
 def _down(gpu: Gpu, size: Size) -> Flow:

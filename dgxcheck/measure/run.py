@@ -12,6 +12,7 @@ from dgxcheck.topology.model import Device, Topology
 from dgxcheck.workers.cuda import CudaStage, Progress
 
 TWICE = 2
+RATES = ("GB/s", "TFLOP/s", "us", "ns")
 
 
 def measure(
@@ -35,7 +36,7 @@ def again(
     progress: Progress, long: bool = False,
 ) -> dict[str, Json]:  # fmt: skip
     """The figures of these keys measured twice more; the best of the three is the value, the others are kept."""
-    due = [step for step in plan.steps(topology, gpus, long) if step["key"] in keys]
+    due = [step for step in plan.steps(topology, gpus, long) if step["key"] in keys and _rate(facts, str(step["key"]))]
     better = dict(facts)
     for _ in range(TWICE if due else 0):
         once = stage.anew().run(due, progress)
@@ -43,6 +44,12 @@ def again(
             key = str(step["key"])
             better[key] = best(better[key], once.get(key))
     return better
+
+
+def _rate(facts: Mapping[str, Json], key: str) -> bool:
+    """Is the fact a figure that chance can lower? Wrong words are wrong."""
+    fact = facts.get(key)
+    return isinstance(fact, dict) and "value" in fact and fact.get("unit") in RATES
 
 
 def best(first: Json, second: Json) -> Json:

@@ -20,7 +20,7 @@ DEFAULTS = Settings()
 _LEVELS = {
     "quick": "state read once",
     "default": "state, kernel log and growth of counters",
-    "extended": "state, kernel log and growth of counters, no load",
+    "extended": "state, kernel log, growth of counters and measurements under load",
 }
 _HOW = {"named": "as asked", "product": "by its product name", "gpus": "by its GPUs alone"}
 _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)

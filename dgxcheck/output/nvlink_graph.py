@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dgxcheck.output.plain import visible
 from dgxcheck.reading import Json, Missing
-from dgxcheck.topology.graph import Graph, nvlink_generation, nvlink_graph
+from dgxcheck.topology.graph import Graph, known_rows, nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import Topology
-from dgxcheck.topology.reference import Nearest, matches, nearest
+from dgxcheck.topology.reference import Nearest, matches, nearest, possible
 
 
 def as_json(topology: Topology) -> dict[str, Json]:
     """The member ``nvlink_graph``: reference machines that it equals, or the nearest one and what differs."""
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing):
-        return {"nvlink_graph": None, "nvlink_graph_reason": graph.reason}
+        may_be: list[Json] = [reference.name for reference in possible(known_rows(topology))]
+        return {"nvlink_graph": None, "nvlink_graph_reason": graph.reason, "nvlink_graph_possible": may_be}
     generation = nvlink_generation(topology)
     equal: list[Json] = [reference.name for reference in matches(graph, generation)]
     near = nearest(graph, generation) if graph.pairs and not equal else None
@@ -27,7 +30,9 @@ def as_json(topology: Topology) -> dict[str, Json]:
 def text(topology: Topology) -> list[str]:
     """Which reference graph this is, or how it differs from the nearest; nothing on a box without NVLink."""
     graph = nvlink_graph(topology)
-    if isinstance(graph, Missing) or not graph.pairs:
+    if isinstance(graph, Missing):
+        return _possible(known_rows(topology))
+    if not graph.pairs:
         return []
     generation = nvlink_generation(topology)
     if equal := matches(graph, generation):
@@ -36,6 +41,18 @@ def text(topology: Topology) -> list[str]:
     if near is None:
         return [f"NVLink graph: no reference machine's ({_links(graph)})."]
     return [f"NVLink graph: differs from {near.reference.machines}{_less(near)}:", *_differences(near)]
+
+
+def _possible(rows: Sequence[Sequence[int | None]]) -> list[str]:
+    """That what is known of a graph is as in some machine, or in none."""
+    unknown = sum(count is None for row in rows for count in row) // 2
+    if not any(count for row in rows for count in row):
+        return []
+    found = possible(rows)
+    machines = f"as in {', '.join(reference.machines for reference in found)}" if found else "no reference machine's"
+    return [
+        f"NVLink graph: {unknown} of {len(rows) * (len(rows) - 1) // 2} pairs are not known; the rest is {machines}."
+    ]
 
 
 def _links(graph: Graph) -> str:

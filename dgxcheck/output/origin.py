@@ -5,7 +5,13 @@ from __future__ import annotations
 from dgxcheck.output.plain import visible
 from dgxcheck.source.protocol import Origin
 
-_MADE = {"reconstructed": ", reconstructed from published facts", "overlay": ", an overlay: not a real machine"}
+_MADE = {
+    "reconstructed": ", reconstructed from published facts",
+    "overlay": ", an overlay: not a real machine",
+    "imported": ", imported from the output of other tools",
+    "imported onto reconstructed": ", imported from the output of other tools onto reconstructed facts",
+    "imported onto overlay": ", imported from the output of other tools onto an overlay: not a real machine",
+}
 
 
 def line(origin: Origin) -> list[str]:

@@ -24,9 +24,9 @@ LEGEND = {
 
 def matrix(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str, tabs: bool, width: int | None) -> str:
     """Status words from the row's GPU to the column's; with ``tabs`` as nvidia-smi prints them, for scripts."""
-    names = {gpu.bdf: visible(gpu.name) for gpu in topology.gpus}
+    names = {gpu.bdf or gpu.name: visible(gpu.name) for gpu in topology.gpus}
     found = {(each.a, each.b): getattr(each, capability) for each in statuses}
-    known = {(a, b): found.get((a or "", b or ""), NOT_LISTED) for a in names for b in names}
+    known = {(a, b): found.get((a, b), NOT_LISTED) for a in names for b in names}
     if tabs:
         rows = [" \t" + "".join(f"{name}\t" for name in names.values())]
         for a, name in names.items():
@@ -45,7 +45,7 @@ def matrix(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str,
 
 def as_json(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str) -> dict[str, Json]:
     """The member ``p2p`` of the JSON document."""
-    names = {gpu.bdf: gpu.name for gpu in topology.gpus}
+    names = {gpu.bdf or gpu.name: gpu.name for gpu in topology.gpus}
     pairs: list[Json] = [
         {"a": names.get(each.a, each.a), "b": names.get(each.b, each.b), **either("status", getattr(each, capability))}
         for each in statuses

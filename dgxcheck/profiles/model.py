@@ -22,6 +22,18 @@ class Key(Record, kw_only=False):
     high: float
 
 
+_RATE = Key("GB/s", 0.01, 10000)
+_PCI = ("pix", "pxb", "phb", "node", "soc")
+MEASURED_KEYS: Mapping[str, Key] = {
+    "pcie.host-to-device": _RATE,
+    "pcie.device-to-host": _RATE,
+    **{f"nvlink.{kind}-nv{links}": _RATE for kind in ("p2p", "p2p-both") for links in (1, 2, 3, 4, 6, 12, 18)},
+    **{f"pcie.{kind}-{pci}": _RATE for kind in ("p2p", "p2p-both", "p2p-off", "p2p-off-both") for pci in _PCI},
+    **{f"nvlink.all-reduce-{gpus}": _RATE for gpus in (2, 3, 4, 5, 6, 7, 8, 16)},
+    **{f"nvlink.{op}-8": _RATE for op in ("all-gather", "reduce-scatter", "broadcast", "reduce", "alltoall")},
+}
+"""What a kind of measurement gives on a good box: copies by direction, pairs of GPUs by the label that joins them (with
+P2P off by the PCI class), NCCL's bus bandwidth by the number of GPUs."""
 BOX_KEYS: Mapping[str, Key] = {
     "gpu.count": Key("GPUs", 1, 64),
     "pcie.link_width": Key("lanes", 1, 32),
@@ -36,6 +48,7 @@ BOX_KEYS: Mapping[str, Key] = {
     "host.dimm": Key("GiB", 1, 1024),
     "host.data": Key("TB", 0.01, 10000),
     "host.ethernet": Key("Gbit/s", 0.01, 800),
+    **MEASURED_KEYS,
 }
 """Of a box, by area."""
 BOARD_KEYS: Mapping[str, Key] = {
@@ -47,8 +60,9 @@ BOARD_KEYS: Mapping[str, Key] = {
     "ecc": Key("", 0, 1),
     "retired_pages": Key("pages", 1, 64),
     "spare_rows": Key("", 0, 1),
+    "device_copy": Key("GB/s", 1, 100000),
 }
-"""Of one GPU model; ``ecc`` and ``spare_rows`` are 1 where the board has them."""
+"""Of one GPU model; ``ecc`` and ``spare_rows`` are 1 where the board has them; ``device_copy`` is read plus write."""
 
 
 class Number(Record, kw_only=False):

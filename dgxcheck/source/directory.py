@@ -75,6 +75,9 @@ class DirectorySource:
     def measured(self) -> Mapping[str, Json] | Missing:
         return Missing(Gap.UNRECORDED, "measure", "a directory holds no measurements")
 
+    def stated(self) -> Mapping[str, Json] | Missing:
+        return Missing(Gap.UNRECORDED, "stated", "a directory holds no other tool's output")
+
     def later(self, seconds: float) -> Source | Missing:
         return Missing(Gap.UNRECORDED, "later", "a directory holds one moment only")
 

@@ -1,9 +1,10 @@
 """Keys of facts, and the lines in which a recording keeps them.
 
 A key is ``text PATH``, ``data PATH``, ``link PATH``, ``names PATH``, ``opens PATH``,
-``nvml FUNCTION SUBJECT [ARG..]``, ``name TABLE KEY``, ``kmsg N`` for line N of the kernel log, or
-``measure KIND A [B]`` for what was measured at a GPU, or from GPU A to GPU B. A line of a recording holds all facts of
-one directory, of one NVML function and subject, of one kind of measurement, or the kernel log.
+``nvml FUNCTION SUBJECT [ARG..]``, ``name TABLE KEY``, ``kmsg N`` for line N of the kernel log,
+``measure KIND A [B]`` for what was measured at a GPU, or from GPU A to GPU B, or ``stated KIND A [B]`` for what another
+tool says of devices that it knows by name. A line of a recording holds all facts of one directory, of one NVML function
+and subject, of one kind of measurement or statement, or the kernel log.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ def place(key: str) -> tuple[str, str, str] | None:
     if kind == "name" and " " in rest:
         table, _, entry = rest.partition(" ")
         return f"name {table}", "", entry
-    if kind == "measure" and " " in rest:
+    if kind in ("measure", "stated") and " " in rest:
         what, _, entry = rest.partition(" ")
-        return f"measure {what}", "", entry
+        return f"{kind} {what}", "", entry
     if kind == "kmsg" and rest.isascii() and rest.isdecimal():
         return "kmsg", "", rest
     return None

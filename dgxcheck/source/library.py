@@ -9,6 +9,8 @@ from dgxcheck.source.loader import OVERLAY, Recording, load, recording
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recorded import RecordedSource
 
+MADE = ("reconstructed", "overlay")
+"""Kinds of provenance of what is no real machine."""
 DEEPEST = 8  # overlays on overlays
 
 
@@ -88,6 +90,8 @@ def _unknown(spec: str) -> str:
 def _origin(spec: str, head: dict[str, Json]) -> Origin:
     provenance = head.get("provenance")
     kind = provenance.get("kind") if isinstance(provenance, dict) else None
+    if isinstance(provenance, dict) and isinstance(onto := provenance.get("onto"), dict):
+        kind = f"{kind} onto {onto['kind']}" if onto.get("kind") in MADE else kind
     recorded_at = head.get("recorded_at")
     return Origin(
         "recording",

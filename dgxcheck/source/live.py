@@ -94,9 +94,12 @@ class LiveSource:
 
     def measured(self) -> Mapping[str, Json] | Missing:
         """What the last ``health --extended`` since the machine was started has measured."""
-        kept = self._kept() if not self._root else None
+        kept = self._kept()
         nothing = Missing(Gap.UNASKED, "measure", "not measured since the machine was started; health --extended does")
         return nothing if kept is None else flatten(kept)
+
+    def stated(self) -> Mapping[str, Json] | Missing:
+        return Missing(Gap.UNASKED, "stated", "a machine speaks for itself")
 
     def later(self, seconds: float) -> Source | Missing:
         """Waits until ``seconds`` after the first answers, then asks the counters of this machine again."""

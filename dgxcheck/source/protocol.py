@@ -11,7 +11,10 @@ from dgxcheck.reading import Missing
 
 
 class Origin(Record, kw_only=False):
-    """Where answers come from; ``provenance`` is ``recorded``, ``reconstructed`` or ``overlay`` for a recording."""
+    """Where answers come from.
+
+    ``provenance`` of a recording is ``recorded``, ``reconstructed``, ``overlay``, ``imported`` or ``imported onto ..``.
+    """
 
     kind: str
     """live, directory or recording"""
@@ -66,6 +69,12 @@ class Source(Protocol):
 
         Nothing is measured by asking: a live machine is measured by ``dgxcheck.measure``, other tools' outputs are
         imported into recordings.
+        """
+
+    def stated(self) -> Mapping[str, Json] | Missing:
+        """What another tool says of this machine's devices by their names: ``stated KIND A [B]`` to a text or a gap.
+
+        Only a recording into which such a tool's output was imported holds any.
         """
 
     def later(self, seconds: float) -> Source | Missing:

@@ -35,6 +35,16 @@ class RecordedSource:
         """The file's members beside its facts: date, identities, provenance with the sources of each group of facts."""
         self.at_s = at_s
 
+    @property
+    def lines(self) -> Lines:
+        """All facts of this moment, as the file has them."""
+        return self._lines
+
+    @property
+    def moments(self) -> Later:
+        """What changed afterwards."""
+        return self._later
+
     def text(self, path: str) -> str | Missing:
         return self._leaf("text", path, str)
 
@@ -93,8 +103,10 @@ class RecordedSource:
         return Missing(Gap.GARBLED, DEVICE, "no lines of text in the recording") if texts is None else texts
 
     def measured(self) -> Mapping[str, Json] | Missing:
-        lines = {line: group for line, group in self._lines.items() if line.startswith("measure ")}
-        return flatten(lines) if lines else Missing(Gap.UNRECORDED, "measure")
+        return self._all("measure")
+
+    def stated(self) -> Mapping[str, Json] | Missing:
+        return self._all("stated")
 
     def later(self, seconds: float) -> Source | Missing:
         """The first recorded moment at or after ``seconds``, else the last one there is."""
@@ -103,6 +115,10 @@ class RecordedSource:
         at_s, changed = next(((at, lines) for at, lines in self._later if at - self.at_s >= seconds), self._later[-1])
         rest = tuple(moment for moment in self._later if moment[0] > at_s)
         return RecordedSource(merged(self._first, changed), self.origin, rest, at_s, self.head, self._first)
+
+    def _all(self, kind: str) -> Mapping[str, Json] | Missing:
+        lines = {line: group for line, group in self._lines.items() if line.startswith(f"{kind} ")}
+        return flatten(lines) if lines else Missing(Gap.UNRECORDED, kind)
 
     def _leaf(self, kind: str, path: str, form: type[T]) -> T | Missing:
         value = self._find(kind, path)

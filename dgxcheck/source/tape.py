@@ -65,10 +65,10 @@ class RecordingSource:
         return answer
 
     def measured(self) -> Mapping[str, Json] | Missing:
-        answer = self._inner.measured()
-        if not isinstance(answer, Missing):
-            self.facts.update(answer)
-        return answer
+        return self._keep_all(self._inner.measured())
+
+    def stated(self) -> Mapping[str, Json] | Missing:
+        return self._keep_all(self._inner.stated())
 
     def later(self, seconds: float) -> Source | Missing:
         answer = self._inner.later(seconds)
@@ -92,6 +92,11 @@ class RecordingSource:
         for moment in self.moments:
             yield moment
             yield from moment._all_moments()
+
+    def _keep_all(self, answer: Mapping[str, Json] | Missing) -> Mapping[str, Json] | Missing:
+        if not isinstance(answer, Missing):
+            self.facts.update(answer)
+        return answer
 
     def _keep(self, key: str, fact: T) -> T:
         self.facts[key] = to_json(fact)

@@ -11,12 +11,14 @@ from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.numa import NumaNode
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.stated import Stated
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology import notes
 from dgxcheck.topology.classes import numa_node, pci_class
 from dgxcheck.topology.model import Device, Link, PciClass, Topology
 from dgxcheck.topology.nvlinks import Count, End, between, end, silent
 
+NOTHING_STATED = Missing(Gap.UNASKED, "stated")
 NO_NVLINKS = Count(0)
 NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex", "NVML does not list this GPU")
 
@@ -28,10 +30,11 @@ def build(
     nvlinks: tuple[NvLink, ...] | Missing,
     pairs: tuple[GpuPair, ...] | Missing,
     numa: tuple[NumaNode, ...] | Missing,
+    stated: Stated | Missing = NOTHING_STATED,
 ) -> Topology:
     """The topology of a box; whatever could not be read leaves its device in place, with the reason in its cells.
 
-    NICs keep the order of ``ib``, which is that of their numbers.
+    NICs keep the order of ``ib``, which is that of their numbers. ``stated`` is an imported matrix, which fills gaps.
     """
     if isinstance(nvml, Nvml) and isinstance(nvml.count, Missing) and not nvml.gpus:
         nvml = nvml.count
@@ -66,7 +69,7 @@ def build(
         *notes.unanswered(silences),
         *notes.virtual(gpus, by_bdf),
     )
-    return Topology(
+    found = Topology(
         devices=devices,
         links=links,
         headline=notes.headline(nvlinks, gpus),
@@ -74,6 +77,11 @@ def build(
         gaps=(*_gaps(functions, ib, nvml, gpus, ends), *silences),
         functions=by_bdf,
     )
+    if isinstance(stated, Missing):
+        return found
+    from dgxcheck.topology.stated import with_stated
+
+    return with_stated(found, stated)
 
 
 def _gaps(

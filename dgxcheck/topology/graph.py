@@ -31,7 +31,8 @@ def nvlink_graph(topology: Topology) -> Graph | Missing:
     """The graph of the GPUs that NVML lists and that have NVLinks at all, up or down (a display GPU has none)."""
     gpus = [gpu for gpu in topology.gpus if gpu.index is not None] or topology.gpus
     silent = [gpu.nvlink_positions for gpu in gpus if isinstance(gpu.nvlink_positions, Missing)]
-    if silent and len(silent) == len(gpus):
+    told = {link.nvlinks for link in topology.links if link.a.startswith("GPU") and link.b.startswith("GPU")}
+    if silent and len(silent) == len(gpus) and told <= {None}:
         return silent[0]
     names = tuple(gpu.name for gpu in gpus if gpu.nvlink_positions != 0)
     pairs: dict[tuple[str, str], int] = {}
@@ -51,3 +52,10 @@ def nvlink_generation(topology: Topology) -> int | Missing:
     """Lowest generation among the links that are up."""
     found = [link.nvlink_generation for link in topology.links if link.nvlink_generation is not None]
     return min(found) if found else Missing(Gap.ABSENT, "nvmlDeviceGetNvLinkVersion", "no NVLink up says its version")
+
+
+def known_rows(topology: Topology) -> list[list[int | None]]:
+    """The symmetric matrix of counts of all GPUs, None for a pair of which nobody can tell."""
+    names = [gpu.name for gpu in topology.gpus]
+    matrix = topology.matrix()
+    return [[0 if a == b else matrix[a, b].nvlinks for b in names] for a in names]

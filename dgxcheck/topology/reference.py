@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 from dgxcheck.topology.graph import Graph
-from dgxcheck.topology.relabel import Rows, fewest_differences
+from dgxcheck.topology.relabel import Rows, fewest_differences, fits
 
 FEWEST_GPUS = 3
 
@@ -117,6 +117,22 @@ def matches(graph: Graph, generation: int | Missing) -> tuple[Reference, ...]:
     return tuple(
         found.reference for found in _compared(graph, generation, 0) if not found.missing_gpus and not found.differences
     )
+
+
+def possible(rows: Sequence[Sequence[int | None]]) -> tuple[Reference, ...]:
+    """References that a box of which some pairs are not known (None) may still equal, links being known of some."""
+    told = {count for i, row in enumerate(rows) for j, count in enumerate(row) if i != j and count is not None}
+    if not any(told):
+        return ()
+    return tuple(it for it in ALL if it.gpus == len(rows) and (told <= _counts(it)) and _fits(rows, it))
+
+
+def _fits(rows: Sequence[Sequence[int | None]], reference: Reference) -> bool:
+    return len(_counts(reference)) == 1 or fits(rows, reference.rows())
+
+
+def _counts(reference: Reference) -> set[int]:
+    return {count for i, row in enumerate(reference.rows()) for j, count in enumerate(row) if i != j}
 
 
 def nearest(graph: Graph, generation: int | Missing) -> Nearest | None:

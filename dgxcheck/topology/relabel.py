@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 Rows = list[list[int]]
 
@@ -21,6 +22,27 @@ def fewest_differences(box: Rows, reference: Rows, limit: int) -> tuple[int, ...
         if _assign(box, reference, apart, labels, bound, 0):
             return tuple(labels)
     return None
+
+
+def fits(box: Sequence[Sequence[int | None]], reference: Rows) -> bool:
+    """Can all that is known of a box be so in the reference, which has as many GPUs, under some labels?"""
+    labels: list[int] = []
+
+    def assign() -> bool:
+        gpu = len(labels)
+        if gpu == len(box):
+            return True
+        for label in range(len(reference)):
+            if label not in labels and all(
+                box[gpu][i] in (None, reference[label][other]) for i, other in enumerate(labels)
+            ):
+                labels.append(label)
+                if assign():
+                    return True
+                labels.pop()
+        return False
+
+    return len(box) == len(reference) and assign()
 
 
 def _apart(row: list[int], other: list[int]) -> int:

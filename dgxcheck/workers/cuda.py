@@ -50,11 +50,11 @@ class CudaStage:
                 self.facts[START] = {"missing": Gap.TIMEOUT.value, "detail": stuck}
                 break
             worker = Worker(MODULE, json.dumps({"library": self._library, "steps": left, **self._plan}), self._killer)
+            self._stopped.append(worker)
             try:
                 self._listen(worker, progress)
-            finally:
+            finally:  # Ctrl-C ends the worker, too
                 worker.stop(hung=worker.ended is None and worker.pending not in (None, CLOSING))
-            self._stopped.append(worker)
             opened = self.facts.get(START)
             if not isinstance(opened, dict) or "value" not in opened:
                 break
@@ -63,18 +63,13 @@ class CudaStage:
         self._stopped.clear()
         return self.facts
 
-    def anew(self) -> CudaStage:
-        """One with nothing measured yet."""
-        return CudaStage(self._seconds, self._library, self._killer, **self._plan)
+    def anew(self, **plan: Json) -> CudaStage:
+        """One with nothing measured yet, with these members of the plan beside the old ones."""
+        return CudaStage(self._seconds, self._library, self._killer, **{**self._plan, **plan})
 
     def stop(self) -> None:
         """End the run at the next chance; ``run`` returns with what there is."""
         self._stop = True
-
-    @property
-    def stopped(self) -> bool:
-        """Was it told to stop?"""
-        return self._stop
 
     def _listen(self, worker: Worker, progress: Progress) -> None:
         """Until the worker ends, or is silent for longer than a step may take."""

@@ -16,13 +16,13 @@ Faults, as ``fault`` lines::
     mirror A B           what A writes into B's memory is seen by A alone
     wrong A B OFFSET     this byte of every copy from A to B with peer access, and of a ping-pong's data, arrives wrong
     wrong-memory A OFFSET    this byte of every buffer on A has bit 3 stuck at 1
-    never-ready A [B]    streams of A never end; with B, a stream that carried a copy from A to B
+    never-ready A [B]    streams of A never end; with B, a stream that carried data from A to B
     oom A MIB            A gives no more than this
     hang FUNCTION [A [B]]        crash FUNCTION [A [B]]        error FUNCTION CODE [A [B]]
 
 FUNCTION is a driver call, with or without ``_v2``, or a kernel. A alone: in the context of A, or on its memory; A and
-B: between their memories, from A to B (a kernel of A with a pointer into B). An error that poisons a context in a real
-driver comes back from every later call.
+B: between their memories, from A to B (a kernel of A with a pointer into B; ``cuStreamQuery`` of a stream whose last
+data between GPUs went so). An error that poisons a context in a real driver comes back from every later call.
 
 Where real drivers differ by age, this one has ``cuDeviceGetUuid``, ``cuDeviceGetP2PAttribute`` and
 ``cuDevicePrimaryCtxRelease_v2``, or (``old_driver``) not. A copy takes latency + bytes / rate, whatever else runs; of
@@ -47,7 +47,19 @@ from standin.nvml import compiler
 
 SONAME = "libcuda.so.1"
 HERE = Path(__file__).parent
-SOURCES = ("cuda_box.c", "cuda_contexts.c", "cuda_streams.c", "cuda_memory.c", "cuda_copies.c", "cuda_kernels.c")
+PARTS = (
+    "box",
+    "contexts",
+    "copies",
+    "devices",
+    "errors",
+    "faults",
+    "kernels",
+    "memory",
+    "modules",
+    "pingpong",
+    "streams",
+)
 FLAGS = ("-std=gnu11", "-O2", "-ftree-vectorize", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared")
 FIXTURES = HERE.parents[1] / "fixtures"
 
@@ -114,7 +126,7 @@ def build(directory: Path, *, old_driver: bool = False) -> Path:
         raise FileNotFoundError("gcc")
     library = directory / SONAME
     variant = ("-DOLD_DRIVER",) if old_driver else ()
-    sources = [str(HERE / name) for name in SOURCES]
+    sources = [str(HERE / f"cuda_{part}.c") for part in PARTS]
     linking = ("-fvisibility=hidden", f"-Wl,-soname,{SONAME}")
     subprocess.run((gcc, *FLAGS, *variant, *linking, "-o", str(library), *sources), check=True)
     return library

@@ -67,12 +67,14 @@ KERNELS: dict[str, tuple[Any, ...]] = {
     "dgx_pingpong": (U64, U64, U64, U64, c_uint32, c_uint32, c_uint32, U64, U64),
     "dgx_fma": (U64, c_uint32),
 }
-PTX = "".join(
-    (
-        ".version 4.0\n.target sm_30\n.address_size 64\n",
-        *(f".visible .entry {name} (.param .u64 a) {{ ret; }}\n" for name in KERNELS),
-    )
-).encode()
+
+
+def _entry(name: str) -> str:
+    parameters = ", ".join(f".param .u{8 * ctypes.sizeof(kind)} p{n}" for n, kind in enumerate(KERNELS[name]))
+    return f".visible .entry {name}({parameters}) {{ ret; }}\n"
+
+
+PTX = "".join((".version 4.0\n.target sm_30\n.address_size 64\n", *map(_entry, KERNELS))).encode()
 
 
 class Refused(Exception):
@@ -81,6 +83,15 @@ class Refused(Exception):
     def __init__(self, call: str, code: int) -> None:
         super().__init__(f"{call}: {code}")
         self.code = code
+
+
+def code(call: Callable[..., object], *arguments: object) -> int:
+    """The code with which the driver refuses a call, 0 if it does not."""
+    try:
+        call(*arguments)
+    except Refused as refused:
+        return refused.code
+    return 0
 
 
 class Driver:
@@ -167,9 +178,8 @@ class Bench:
 
     def write(self, gpu: int, address: int, data: bytes) -> None:
         """Bytes into the memory of a GPU, from pageable memory."""
-        self.use(gpu).cuMemcpyHtoDAsync_v2(
-            address, ctypes.cast(ctypes.c_char_p(data), HANDLE), len(data), self.streams[gpu]
-        )
+        source = ctypes.create_string_buffer(data, len(data))
+        self.use(gpu).cuMemcpyHtoDAsync_v2(address, ctypes.addressof(source), len(data), self.streams[gpu])
 
     def read(self, gpu: int, address: int, size: int) -> bytes:
         data = ctypes.create_string_buffer(size)
@@ -187,6 +197,17 @@ class Bench:
         told = self.words(gpu, result, 2)
         self.use(gpu).cuMemFree_v2(result)
         return told[0], told[1]
+
+
+def ping_pong(bench: Bench, *, words: int = 64, rounds: int = 10, timeout: int = 2**62) -> list[tuple[int, int]]:
+    """Wrong words and rounds, as GPU 0 (first) and GPU 1 tell."""
+    flags, data, results = ([bench.alloc(gpu, 4 * words + 8) for gpu in (0, 1)] for _ in range(3))
+    for gpu in (0, 1):
+        arguments = (flags[gpu], flags[1 - gpu], data[gpu], data[1 - gpu], words, rounds, 1 - gpu, timeout)
+        bench.launch(gpu, "dgx_pingpong", *arguments, results[gpu])
+    for gpu in (0, 1):
+        bench.use(gpu).cuCtxSynchronize()
+    return [(told[0], told[1]) for told in (bench.words(gpu, results[gpu], 2) for gpu in (0, 1))]
 
 
 def pattern(index: int, seed: int) -> int:

@@ -46,11 +46,20 @@ extern struct gpu gpus[MAX_GPUS];
 extern struct pair pairs[MAX_GPUS][MAX_GPUS];
 extern int gpu_count;
 
-enum need { ANYTIME, INITIALIZED, CONTEXT };
+extern bool loaded;
 
 int load_box(void);
+int gpu_of(const char *word);           /* NOBODY if it is no index of a GPU */
+bool number(const char *word, double *out);
+
+/* ---- faults and the ledger: cuda_faults.c ---- */
+
+bool add_call_fault(char *const words[]);
+enum need { ANYTIME, INITIALIZED, CONTEXT };
+
 int enter(const char *function, enum need need, int a, int b);  /* what every call does first: its error, if any */
-int struck(const char *function, int a, int b);                 /* faults of this call between these devices */
+int struck(const char *function, int a, int b);                 /* faults of this call with these devices */
+int struck_between(const char *function, int a, int b);         /* those alone that name both */
 void break_down(int code);                                      /* all later calls return this code */
 void write_ledger(void);
 
@@ -85,6 +94,14 @@ unsigned count(enum kind kind);
 unsigned count_contexts(void);
 unsigned count_peers(void);
 int here(void);                         /* device of the current context, or NOBODY */
+bool is_gpu(int device);
+
+#define DEVICE(device)                          \
+    do {                                        \
+        ENTER(INITIALIZED, device, NOBODY);     \
+        if (!is_gpu(device))                    \
+            return INVALID_DEVICE;              \
+    } while (0)
 
 /* ---- time: cuda_streams.c ---- */
 
@@ -100,6 +117,7 @@ struct stream {
     double clock;                       /* ns */
     struct wait *wait;
     bool stuck;
+    int from, to;                       /* GPUs between which it carried data last, or NOBODY */
 };
 
 extern uint64_t epoch;                  /* how often the host has seen work finished */
@@ -109,6 +127,7 @@ struct stream *stream_of(void *given);  /* the stream, the current context's own
 int stream_device(void *given);
 double start_of(const struct stream *stream);
 void spend(struct stream *stream, double ns);
+void carried(struct stream *stream, int from, int to);
 struct wait *hold(struct stream *stream, const volatile uint32_t *flag, double until);
 void release_flags(const char *start, size_t size);
 int settle(struct stream *stream);      /* waits for a stream */
@@ -148,9 +167,5 @@ void changed(struct span *span, size_t size);
 void spoil(struct span *span, size_t size, int from, int to);
 double copy_ns(int from, int to, bool direct, size_t size);
 double touch_ns(int gpu, int memory, size_t size);              /* a kernel that reads or writes every byte once */
-
-/* ---- kernels: cuda_kernels.c ---- */
-
-uint32_t pattern(uint32_t index, uint32_t seed);
 
 #endif

@@ -102,8 +102,7 @@ static int copy(struct buffer *to, uint64_t target, struct buffer *from, uint64_
         move(&there, &origin, size);
     if (direct && !pairs[from->device][to->device].drop)
         spoil(&there, size, from->device, to->device);
-    if (between)
-        stream->stuck |= pairs[from->device][to->device].never_ready;
+    carried(stream, from->device, to->device);
     spend(stream, copy_ns(from->device, to->device, direct, size));
     return SUCCESS;
 }

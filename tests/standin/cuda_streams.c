@@ -29,8 +29,10 @@ struct stream *stream_of(void *given)
 {
     if (given)
         return valid(STREAM, given) ? given : NULL;
-    own[here()].handle.context = current;
-    return &own[here()];
+    struct stream *stream = &own[here()];
+    if (!stream->handle.context)
+        *stream = (struct stream){.handle.context = current, .from = NOBODY, .to = NOBODY};
+    return stream;
 }
 
 int stream_device(void *given)
@@ -43,6 +45,15 @@ int stream_device(void *given)
 double start_of(const struct stream *stream) { return stream->clock > seen ? stream->clock : seen; }
 
 void spend(struct stream *stream, double ns) { stream->clock = start_of(stream) + ns; }
+
+void carried(struct stream *stream, int from, int to)
+{
+    if (from < 0 || to < 0 || from == to)
+        return;
+    stream->from = from;
+    stream->to = to;
+    stream->stuck |= pairs[from][to].never_ready;
+}
 
 /* ---- kernels that wait ---- */
 
@@ -100,6 +111,7 @@ API int cuStreamCreate(struct stream **out, unsigned flags)
     if (!out || flags > 1)
         return INVALID_VALUE;
     *out = calloc(1, sizeof **out);
+    (*out)->from = (*out)->to = NOBODY;
     keep(STREAM, &(*out)->handle);
     return SUCCESS;
 }
@@ -114,7 +126,10 @@ API int cuStreamQuery(void *given)
 {
     ENTER(CONTEXT, stream_device(given), NOBODY);
     struct stream *stream = stream_of(given);
-    return stream ? observe(stream->clock, &stream->wait, is_stuck(stream)) : INVALID_HANDLE;
+    if (!stream)
+        return INVALID_HANDLE;
+    int code = stream->from == NOBODY ? SUCCESS : struck_between(__func__, stream->from, stream->to);
+    return code ? code : observe(stream->clock, &stream->wait, is_stuck(stream));
 }
 
 API int cuStreamWaitEvent(void *given, struct event *event, unsigned flags)

@@ -1,0 +1,55 @@
+"""The box onto which ``dgxcheck import`` puts facts: what ``--onto`` names."""
+
+from __future__ import annotations
+
+from dgxcheck.frozen import Record
+from dgxcheck.readers.onto import listed
+from dgxcheck.reading import Json
+from dgxcheck.source.keys import Lines, flatten
+from dgxcheck.source.library import open_source
+from dgxcheck.source.pseudonyms import hidden
+from dgxcheck.source.recorded import RecordedSource
+from dgxcheck.source.tape import RecordingSource
+from dgxcheck.survey import ALL, survey
+
+Moments = list[tuple[float, Lines]]
+
+
+class Base(Record):
+    """All facts of a source, and the members beside them."""
+
+    name: str
+    kind: str
+    """That of its provenance, or ``directory``."""
+    lines: Lines
+    later: Moments
+    head: dict[str, Json]
+    gpus: tuple[str, ...]
+    """bdfs by NVML's index."""
+
+    def with_identities_hidden(self, key: bytes) -> tuple[Lines, Moments]:
+        """Copies of lines and moments; pseudonyms and made-up identities stay as they are."""
+        if self.head.get("identities") in ("pseudonyms", "made up"):
+            return {line: dict(group) for line, group in self.lines.items()}, self.later
+        return hidden(self.lines, self.later, key)
+
+    def provenance(self) -> dict[str, Json]:
+        """What the provenance of the import says of this box."""
+        said = self.head.get("provenance")
+        groups = said.get("groups") if isinstance(said, dict) else None
+        found: dict[str, Json] = {"onto": {"name": self.name, "kind": self.kind}}
+        return found | ({"groups": groups} if groups is not None else {})
+
+
+def base_of(spec: str) -> Base:
+    """What ``--from`` would name."""
+    source = open_source(spec)
+    if isinstance(source, RecordedSource):
+        lines, later, head, kind = source.lines, list(source.moments), source.head, source.origin.provenance
+    else:
+        tape = RecordingSource(source)
+        survey(tape, ALL)
+        lines, later, head, kind = tape.lines(), [], {}, source.origin.kind
+    name = spec.rstrip("/").rpartition("/")[2].encode(errors="replace").decode()
+    return Base(name=name, kind=kind, lines=lines, later=later, head=head,
+                gpus=listed(flatten(lines)))  # fmt: skip

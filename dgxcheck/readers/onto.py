@@ -1,0 +1,110 @@
+"""Facts of tools that count GPUs, or name them, as facts about the GPUs of a box that is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.facts.p2p import CAPABILITIES, STATUSES
+from dgxcheck.readers.gather import COUNT, INDEX, INIT
+from dgxcheck.readers.smi_answers import NOWHERE, as_bdf
+from dgxcheck.reading import BadInput, Json
+
+NO_INDEXES = ("ring", "collective")
+"""Kinds of measurement whose subjects are other numbers."""
+_GPU = re.compile(r"(?:GPU)?(\d{1,3})", re.ASCII)
+_P2P = {f"p2p-{name}": number for number, name in enumerate(CAPABILITIES)}
+_STATE = "nvml nvmlDeviceGetNvLinkState"
+_REMOTE = "nvml nvmlDeviceGetNvLinkRemotePciInfo"
+_STATUS = "nvml nvmlDeviceGetP2PStatus"
+
+
+def listed(facts: Mapping[str, Json]) -> tuple[str, ...]:
+    """The bdfs of NVML's list, in its order; empty where the facts have none."""
+    found = {key.rpartition(" ")[2]: fact for key, fact in facts.items() if key.startswith(f"{INDEX} ")}
+    numbers = sorted(int(number) for number in found if number.isascii() and number.isdecimal() and len(number) < 4)
+    return tuple(bdf for n in numbers if isinstance(fact := found[str(n)], str) and (bdf := as_bdf(fact)))
+
+
+def unfit(facts: Mapping[str, Json], gpus: Sequence[str]) -> str:
+    """Why the facts cannot be those of a box with these GPUs; empty where they can."""
+    matrix = {word for key in facts if key.startswith(("stated label", "stated p2p")) for word in key.split()[2:]}
+    shown = sorted(int(word[3:]) for word in matrix if word.startswith("GPU") and word[3:].isdecimal())
+    if shown and (len(shown) != len(gpus) or shown[-1] >= len(gpus)):
+        return f"a matrix of {len(shown)} GPUs does not fit {len(gpus)}"
+    for key in facts:
+        kind, *words = key.split()
+        of_gpu = kind == "nvml" and words[1:] and ":" in words[1] and f"{kind} {words[0]}" != INDEX
+        if of_gpu and words[1] not in gpus and not (words[1] == NOWHERE and len(gpus) == 1):
+            what = "a GPU without a bus id" if words[1] == NOWHERE else f"GPU {words[1]}"
+            return f"{what} of a dump is not one of the {len(gpus)} there"
+        for word in _subjects(key):
+            if (found := _GPU.fullmatch(word)) and int(found[1]) >= len(gpus):
+                return f"GPU {found[1]} is not there: {len(gpus)} GPUs are, from 0 on"
+    return ""
+
+
+def placed(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, Json]:
+    """The facts with bdfs in place of indexes and names, ``gpus`` by NVML's index; BadInput where they do not fit.
+
+    A p2pBandwidthLatencyTest that prints bus ids is taken by these. States of NVLinks and P2P become NVML's answers.
+    """
+    order = dict(enumerate(gpus)) | _printed(facts)
+    if why := unfit(facts, gpus):
+        raise BadInput(why)
+    for index, bdf in order.items():
+        if bdf not in gpus:
+            raise BadInput(f"GPU {index} of a tool has the bus id {bdf}, which is not there")
+    found: dict[str, Json] = {}
+    for key, fact in facts.items():
+        if key.startswith(INDEX) or key in (COUNT, INIT):
+            continue
+        words = key.replace(NOWHERE, gpus[0]).split() if gpus else key.split()
+        subjects = _subjects(key)
+        if subjects:
+            table = order if words[0] == "measure" else dict(enumerate(gpus))
+            words = [*words[:2], *(_bdf(word, table) for word in subjects), *words[2 + len(subjects) :]]
+        new, answer = _as_nvml(words, fact)
+        found[new] = answer
+    return found
+
+
+def _subjects(key: str) -> list[str]:
+    """The words of a key that may be GPUs."""
+    kind, what, *words = [*key.split(), "", ""]
+    words = [word for word in words if word]
+    if kind == "measure":
+        return [] if what in NO_INDEXES else words
+    if kind == "stated":
+        return words[:1] if what.startswith(("nvlink", "nic-name")) else words
+    return []
+
+
+def _bdf(word: str, table: Mapping[int, str]) -> str:
+    found = _GPU.fullmatch(word)
+    return table.get(int(found[1]), word) if found else word
+
+
+def _printed(facts: Mapping[str, Json]) -> dict[int, str]:
+    """Bus ids that a tool printed beside its own indexes."""
+    found: dict[int, str] = {}
+    for key, fact in facts.items():
+        index = key.removeprefix("measure device ")
+        if index != key and index.isdecimal() and isinstance(fact, dict) and isinstance(bdf := fact.get("bdf"), str):
+            found[int(index)] = bdf
+    return found
+
+
+def _as_nvml(words: list[str], fact: Json) -> tuple[str, Json]:
+    """What NVML would have answered, where a tool's word says just that."""
+    kind, what, *rest = words
+    if kind == "stated" and isinstance(fact, str):
+        if what in _P2P and fact in STATUSES:
+            return f"{_STATUS} {' '.join(rest)} {_P2P[what]}", STATUSES.index(fact)
+        if what == "nvlink" and len(rest) == 2:
+            return f"{_STATE} {rest[0]} {rest[1]}", 0 if fact == "<inactive>" else 1
+        if what == "nvlink" and fact == "none":
+            return f"{_STATE} {rest[0]} 0", {"missing": "unsupported", "detail": "nvidia-smi: no NVLink"}
+        if what == "nvlink-remote" and (bdf := as_bdf(fact)) is not None:
+            return f"{_REMOTE} {rest[0]} {rest[1]}", {"busId": bdf}
+    return " ".join(words), fact

@@ -1,0 +1,64 @@
+"""Numbers and facts out of words that anybody may have edited: bounded, finite, or not taken at all."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.reading import Json
+
+MOST_GPUS = 64
+"""An index from here on is a garbled one: the largest boxes that print these tables have 16 GPUs."""
+LONGEST_LINE = 1 << 20
+"""Characters; a longer line is nobody's table."""
+MOST_GBS = 100_000.0
+"""GB/s; copies inside one B200 reach some 7,000."""
+MOST_US = 10_000_000.0
+"""us; ten seconds, ten times what the slowest row of a collective takes."""
+
+DECORATION = "\ufeff \t\r>|#*`"
+"""What stands before and after a line that was quoted, put into a table or commented out when it was pasted."""
+
+_DECIMAL = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
+_INDEX = re.compile(r"\d{1,3}", re.ASCII)
+
+
+def number(word: str, most: float) -> float | None:
+    """A decimal number from 0 to ``most``; None for ``nan``, ``inf``, ``N/A``, ``-1``, ``1e400`` and other text."""
+    if not _DECIMAL.fullmatch(word):
+        return None
+    value = float(word)
+    return value if value <= most else None
+
+
+def whole(word: str, most: int) -> int | None:
+    """A decimal integer from 0 to ``most``."""
+    value = number(word, float(most))
+    return int(word) if value is not None and "." not in word and int(word) <= most else None
+
+
+def gpu(word: str) -> int | None:
+    """A GPU's index as tools count them."""
+    return int(word) if _INDEX.fullmatch(word) and int(word) < MOST_GPUS else None
+
+
+def bare(line: str) -> str:
+    """A line without what pasting put around it."""
+    return line.strip(DECORATION)
+
+
+def bounded(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """The same lines under the same numbers, those that are too long emptied."""
+    return tuple(line if len(line) <= LONGEST_LINE else "" for line in lines)
+
+
+def imported(value: Json, unit: str, *, tool: str, line: int, method: str, **more: Json) -> dict[str, Json]:
+    """A fact of the ``measure`` family; ``line`` from 0 is where its number stood (shown from 1)."""
+    return {
+        "value": value,
+        "unit": unit,
+        "method": method,
+        "tool": tool,
+        "how": "imported",
+        "from": f"line {line + 1}",
+        **more,
+    }

@@ -1,0 +1,53 @@
+"""Texts for the tests of ``dgxcheck.readers``, and what is common to reading them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.readers.model import Imported, Reader
+from dgxcheck.reading import Json
+
+
+def one(reader: Reader, text: str) -> Imported:
+    """The only tool that the reader finds in a text."""
+    (found,) = reader(tuple(text.splitlines()))
+    return found
+
+
+def values(found: Imported | Mapping[str, Json]) -> dict[str, Json]:
+    """What each fact says, by its key without ``measure``."""
+    facts = found.facts if isinstance(found, Imported) else found
+    return {
+        key.removeprefix("measure "): fact.get("value", fact.get("failed")) if isinstance(fact, dict) else fact
+        for key, fact in facts.items()
+    }
+
+
+def member(found: Imported, key: str, name: str) -> Json:
+    """A member of one fact; KeyError where it has none."""
+    fact = found.facts[f"measure {key}"]
+    assert isinstance(fact, dict)
+    return fact[name]
+
+
+def unread(found: Sequence[Imported], text: str) -> list[int]:
+    """The numbers, from 1, of the lines that nobody accounts for."""
+    understood = {number for part in found for number in part.understood}
+    return [number + 1 for number, line in enumerate(text.splitlines()) if line.strip() and number not in understood]
+
+
+def numbers(fact: Json) -> list[float]:
+    """All numbers in a fact, however deep."""
+    if isinstance(fact, bool) or fact is None or isinstance(fact, str):
+        return []
+    if isinstance(fact, int | float):
+        return [float(fact)]
+    inside = fact.values() if isinstance(fact, dict) else fact
+    return [number for part in inside for number in numbers(part)]
+
+
+def sane(found: Imported) -> bool:
+    """No number of any fact is infinite, not a number, negative or beyond what hardware can do."""
+    every = [number for fact in found.facts.values() for number in numbers(fact)]
+    return all(math.isfinite(number) and 0 <= number <= 1e13 for number in every)

@@ -1,0 +1,124 @@
+"""All GPUs at once and calculation; and that no fact whatever makes a check break."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, of_box, said
+from test_measurement import FACTS, JSON
+
+from dgxcheck.checks.catalogue import CHECKS
+from dgxcheck.checks.run import run
+from dgxcheck.facts.measurement import Measurement, Untaken
+from dgxcheck.frozen import replace
+from dgxcheck.reading import Gap, Json, Missing
+from dgxcheck.source.library import open_source
+
+COLLECTIVE, COMPUTE = "measure.collective", "measure.compute"
+MINE = [check for check in CHECKS if check.id.startswith("measure.") or check.id in ("pcie.width", "pcie.generation")]
+
+
+@pytest.mark.parametrize(
+    ("key", "figure", "due"),
+    [
+        ("collective all_reduce 8", fact(62.3, wrong=0), ""),
+        ("collective all_reduce 8", fact(55.0), "warn"),
+        ("collective all_reduce 8", fact(7.6), "fail"),
+        ("collective all_reduce 8", fact(7.6, sizes=[[8, 1, 1, 1], [1 << 20, 1, 1, 1]]), "skip no-reference"),
+        ("collective all_reduce 8", fact(62.3, wrong=4), "fail"),
+        ("collective broadcast 8", fact(56.8), ""),
+        ("collective all_reduce 4", fact(30), "fail"),
+        ("collective sendrecv 8", fact(30), "skip no-reference"),
+        ("collective all_reduce 16", fact(30), "skip no-reference"),
+        ("collective all_reduce 8", {"failed": "crashed (SIGSEGV)", "detail": ""}, "fail"),
+    ],
+)
+def test_collectives(key: str, figure: Json, due: str, tmp_path: Path) -> None:
+    subject = f"host {key.partition(' ')[2]}"
+    assert said(measured(tmp_path, {key: figure}), COLLECTIVE) == ({subject: due} if due else {})
+
+
+@pytest.mark.parametrize(
+    ("rings", "due"),
+    [((36.1, 36.1), ""), ((30, 36), ""), ((30, 35), "warn"), ((20, 20), "fail"), ((36.1,), ""), ((30,), "warn")],
+)
+def test_rings(rings: tuple[float, ...], due: str, tmp_path: Path) -> None:
+    order: list[Json] = [*GPUS]
+    facts = {f"ring {n} all": fact(each, order=order, directions=2) for n, each in enumerate(rings)}
+    assert said(measured(tmp_path, facts), COLLECTIVE) == ({"host rings": due} if due else {})
+
+
+def test_a_ring_of_one_direction_carries_half(tmp_path: Path) -> None:
+    facts = {"ring 0 all": fact(18, directions=1), "ring 1 all": fact(18, directions=1)}
+    assert said(measured(tmp_path, facts), COLLECTIVE) == {}
+
+
+def load(mask: int) -> Json:
+    return fact(None, "", reasons=mask, sm_clock=1000)
+
+
+@pytest.mark.parametrize(
+    ("value", "clock", "mask", "words"),
+    [
+        (8.2, 1480, None, None),
+        (8.1, 1480, None, "8.1 TFLOP/s at 1480 MHz, GPUs like it have 9.1 at like clocks"),
+        (6.1, 1000, None, "6.1 TFLOP/s at 1000 MHz, GPUs like it have 9.1 at 1480 MHz"),
+        (6.1, 1000, 0x4, "6.1 TFLOP/s at 1000 MHz, GPUs like it have 9.1 at 1480 MHz; it is at its power limit"),
+        (6.1, 1000, 0x48, "6.1 TFLOP/s at 1000 MHz, GPUs like it have 9.1 at 1480 MHz; its clocks are held down:"
+                          " hardware thermal slowdown"),
+    ],
+)  # fmt: skip
+def test_compute(value: float, clock: int, mask: int | None, words: str | None, tmp_path: Path) -> None:
+    facts = dgx1_p100() | {f"compute {GPUS[5]}": fact(value, "TFLOP/s", clock_mhz=clock)}
+    facts |= {} if mask is None else {f"under-load {GPUS[5]}": load(mask)}
+    box = measured(tmp_path, facts)
+    assert said(box, COMPUTE) == ({} if words is None else {"GPU5": "warn"})
+    assert words is None or found(box, COMPUTE)["GPU5"].judgement.message == words
+
+
+def test_one_gpu_has_nothing_to_be_compared_with() -> None:
+    assert said(imported({"compute 0": fact(9, "TFLOP/s")}), COMPUTE) == {"GPU0": "skip no-reference"}
+
+
+KINDS = ("host-to-device", "device-to-host", "device-copy", "memory-integrity", "p2p", "p2p-both", "p2p-off",
+         "p2p-off-both", "latency", "latency-off", "access", "p2p-integrity", "ring", "collective", "compute",
+         "under-load", "x")  # fmt: skip
+ENDS = st.sampled_from((GPUS[0], GPUS[1], "0", "1", "all", "", "8", "0000:ff:00.0"))
+NUMBERS = st.floats(-1e15, 1e15) | st.integers(-10, 10**15)
+VALUES = st.one_of(
+    st.none(), st.booleans(), NUMBERS,
+    st.builds(Missing, st.sampled_from(Gap), st.just("measure")),
+    st.builds(Untaken, st.sampled_from(("busy", "failed", "?")), st.text(max_size=9), st.none() | st.integers(0, 999)),
+)  # fmt: skip
+ROWS = st.lists(
+    st.builds(
+        Measurement, kind=st.sampled_from(KINDS), a=ENDS, b=ENDS, value=VALUES, unit=st.just("GB/s"),
+        method=st.sampled_from(("ce", "sm")), tool=st.sampled_from(("a", "b")),
+        how=st.sampled_from(("measured", "simulated", "imported")), samples=st.just(()),
+        runs=st.lists(st.floats(-1e15, 1e15), max_size=3).map(tuple),
+        more=st.dictionaries(st.sampled_from(("by", "first", "checked", "timed_out", "retries", "clock_mhz", "reasons",
+                                              "sizes", "wrong", "order", "directions", "link_gen", "link_width")),
+                             JSON, max_size=4),
+    ), max_size=12,
+)  # fmt: skip
+BOXES = [of_box(open_source("dgx-1-p100")), of_box(open_source("k80-x8")), imported({})]
+
+
+@settings(max_examples=200)
+@given(ROWS, st.integers(0, len(BOXES) - 1))
+def test_no_measurement_breaks_a_check(rows: list[Measurement], which: int) -> None:
+    box = BOXES[which]
+    findings = run(replace(box, snapshot=replace(box.snapshot, measurement=tuple(rows))), MINE)
+    assert not [each for each in findings if "the check failed" in each.judgement.message]
+    keys = [each.key for each in findings]
+    assert len(keys) == len(set(keys))
+
+
+@settings(max_examples=100)
+@given(st.dictionaries(st.tuples(st.sampled_from(KINDS), ENDS, ENDS), FACTS | JSON, max_size=6))
+def test_no_recorded_fact_breaks_a_check(facts: dict[tuple[str, str, str], Json]) -> None:
+    box = imported({" ".join(filter(None, key)): fact for key, fact in facts.items() if key[1]})
+    assert not [each for each in run(box, MINE) if "the check failed" in each.judgement.message]

@@ -1,0 +1,145 @@
+"""Copies between host and GPU and within a GPU: thresholds, gaps, and what figures alone tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from measured_box import GPUS, dgx1_p100, fact, found, host_copies, imported, measured, said
+
+from dgxcheck.reading import Json
+
+HOST, MEMORY = "measure.host-bandwidth", "measure.memory-bandwidth"
+
+
+@pytest.mark.parametrize("check", [HOST, MEMORY])
+def test_a_good_box_passes(check: str, tmp_path: Path) -> None:
+    box = measured(tmp_path, dgx1_p100())
+    assert len(found(box, check)) == 8
+    assert said(box, check) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "due"),
+    [
+        ("host-to-device", 10.81, {}),
+        ("host-to-device", 10.79, {"GPU2": "warn"}),
+        ("host-to-device", 9.01, {"GPU2": "warn"}),
+        ("host-to-device", 8.99, {"GPU2": "fail"}),
+        ("device-to-host", 11.26, {}),
+        ("device-to-host", 11.24, {"GPU2": "warn"}),
+    ],
+)
+def test_host_copies_against_the_profile(kind: str, value: float, due: dict[str, str], tmp_path: Path) -> None:
+    box = measured(tmp_path, host_copies() | {f"{kind} {GPUS[2]}": fact(value)})
+    assert said(box, HOST) == due
+
+
+@pytest.mark.parametrize(("value", "due"), [(451, {}), (449, {"GPU2": "warn"}), (374, {"GPU2": "fail"})])
+def test_device_copies_against_the_model(value: float, due: dict[str, str], tmp_path: Path) -> None:
+    box = measured(tmp_path, {f"device-copy {gpu}": fact(value if gpu == GPUS[2] else 500) for gpu in GPUS})
+    assert said(box, MEMORY) == due
+
+
+def test_a_finding_says_all_that_is_needed(tmp_path: Path) -> None:
+    low = fact(6.2, retries=[[6.1, 6.1], [6.2, 6.2]])
+    finding = found(measured(tmp_path, host_copies() | {f"host-to-device {GPUS[3]}": low}), HOST)["GPU3"]
+    said = finding.judgement
+    assert (said.measured, said.expected, said.unit) == (6.2, 12.0, "GB/s")
+    assert said.message == (
+        "host-to-device 6.2 GB/s, 52 % of the 12 expected by dgx-1-p100, the best of 3 measurements"
+    )
+    assert [(each.where, each.value) for each in said.evidence] == [(f"measure host-to-device {GPUS[3]}", 6.2)]
+    assert finding.key == f"{HOST}/{GPUS[3]}"
+
+
+def test_both_directions_are_one_finding(tmp_path: Path) -> None:
+    wrong = {f"host-to-device {GPUS[3]}": fact(3.8), f"device-to-host {GPUS[3]}": fact(2.5)}
+    finding = found(measured(tmp_path, host_copies() | wrong), HOST)["GPU3"]
+    assert (finding.status.value, finding.judgement.measured, len(finding.judgement.evidence)) == ("fail", 2.5, 2)
+
+
+@pytest.mark.parametrize(("value", "due"), [(7.6, {}), (7.2, {"GPU2": "warn"}), (0.5, {"GPU2": "warn"})])
+def test_without_a_profile_the_path_warns_at_most(value: float, due: dict[str, str], tmp_path: Path) -> None:
+    facts = {f"{kind} {GPUS[2]}": fact(value) for kind in ("host-to-device", "device-to-host")}
+    assert said(measured(tmp_path, facts, profile="none"), HOST) == due
+
+
+def test_what_is_simulated_is_held_to_no_reference(tmp_path: Path) -> None:
+    facts = {
+        key: {**each, "how": "simulated", "value": 9.0} for key, each in host_copies().items() if isinstance(each, dict)
+    }
+    assert said(measured(tmp_path, facts), HOST) == {}
+    copies = {f"device-copy {gpu}": fact(100, how="simulated") for gpu in GPUS}
+    assert said(measured(tmp_path, copies), MEMORY) == {}
+    slow = copies | {f"device-copy {GPUS[5]}": fact(50, how="simulated")}
+    assert said(measured(tmp_path, slow), MEMORY) == {"GPU5": "warn"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        ({"host-to-device 0": fact(35.19), "device-to-host 0": fact(52.77)}, "warn"),  # SM copies, nvbandwidth 24
+        ({"host-to-device 0": fact(9.6), "device-to-host 0": fact(11.4)}, ""),
+        ({"host-to-device 0": fact(369.36), "device-to-host 0": fact(295.15)}, ""),
+        ({"host-to-device 0": fact(0.76), "device-to-host 0": fact(0.8)}, "warn"),  # 7gforce
+        ({"host-to-device 0": fact(2.01)}, ""),
+        ({"host-to-device 0": fact(1.99)}, "warn"),
+        ({"host-to-device 0": fact(12.15, runs=[{"value": 12.15}, {"value": 3.78}])}, "warn"),  # gearshifft
+        ({"host-to-device 0": fact(12.15, runs=[{"value": 12.15}, {"value": 9.2}])}, ""),
+        ({"pageable-host-to-device 0": fact(1.0)}, None),
+    ],
+)
+def test_figures_alone(facts: dict[str, Json], due: str | None) -> None:
+    told = said(imported(facts), HOST)
+    assert told == ({"host": "skip not-recorded"} if due is None else {"GPU0": due} if due else {})
+
+
+def test_a_gpu_that_is_slower_than_its_siblings(tmp_path: Path) -> None:
+    low = {f"device-copy-sm {gpu}": fact(530 if gpu != GPUS[1] else 470) for gpu in GPUS}
+    assert said(measured(tmp_path, low), MEMORY) == {"GPU1": "warn"}
+    assert said(measured(tmp_path, {f"device-copy-sm {GPUS[0]}": fact(500)}), MEMORY) == {"GPU0": "skip no-reference"}
+
+
+GAPS: list[tuple[Json, str]] = [
+    ({"skipped": "busy", "detail": "pid 7"}, "skip busy"),
+    ({"skipped": "not-configured", "detail": "exclusive"}, "skip not-configured"),
+    ({"skipped": "out of the blue", "detail": ""}, "skip not-supported"),
+    ({"failed": "CUDA_ERROR_OUT_OF_MEMORY", "code": 2, "detail": "x"}, "skip busy"),
+    ({"failed": "CUDA_ERROR_ECC_UNCORRECTABLE", "code": 214, "detail": "x"}, "fail"),
+    ({"failed": "crashed (SIGSEGV)", "detail": "x"}, "fail"),
+    ({"missing": "timeout", "detail": "no answer for 120 s"}, "fail"),
+    ({"missing": "garbled"}, "unknown"),
+    ({"missing": "unrecorded"}, "skip not-recorded"),
+    ({"value": "x"}, "unknown"),
+    ({"value": None}, "skip not-recorded"),
+]
+
+
+@pytest.mark.parametrize(("fact", "due"), GAPS)
+@pytest.mark.parametrize(("check", "kind"), [(HOST, "host-to-device"), (MEMORY, "device-copy")])
+def test_where_there_is_no_figure(check: str, kind: str, fact: Json, due: str, tmp_path: Path) -> None:
+    facts = {key: each for key, each in dgx1_p100().items() if not key.endswith(GPUS[2])}
+    assert said(measured(tmp_path, {**facts, f"{kind} {GPUS[2]}": fact}), check) == {"GPU2": due}
+
+
+def test_a_gpu_that_fails_is_told_once(tmp_path: Path) -> None:
+    dead: Json = {"failed": "CUDA_ERROR_ECC_UNCORRECTABLE", "code": 214, "detail": "cuStreamQuery"}
+    facts = dgx1_p100() | {f"{kind} {GPUS[2]}": dead for kind in ("host-to-device", "device-copy")}
+    box = measured(tmp_path, facts)
+    assert said(box, HOST) == {"GPU2": "fail"}
+    assert "an ECC error that could not be corrected" in found(box, HOST)["GPU2"].judgement.message
+    assert said(box, MEMORY) == {"GPU2": "skip dependency-failed"}
+
+
+def test_a_fabric_that_is_not_set_up_is_told_once(tmp_path: Path) -> None:
+    dead: Json = {"failed": "CUDA_ERROR_SYSTEM_NOT_READY", "code": 802, "detail": "cuInit"}
+    box = measured(tmp_path, {f"{kind} {gpu}": dead for gpu in GPUS for kind in ("host-to-device", "device-copy")})
+    assert said(box, HOST) == {"host": "fail"}
+    assert said(box, MEMORY) == {"host": "skip dependency-failed"}
+
+
+@pytest.mark.parametrize("check", [HOST, MEMORY])
+def test_nothing_measured_is_one_skip(check: str, tmp_path: Path) -> None:
+    assert said(measured(tmp_path, {}), check) == {"host": "skip not-recorded"}
+    assert said(measured(tmp_path, {"latency 0 1": fact(1, "us")}), check) == {"host": "skip not-recorded"}

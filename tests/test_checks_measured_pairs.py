@@ -1,0 +1,186 @@
+"""Between GPUs: bandwidth, latency and whether the data arrive; thresholds, gaps, and what figures alone tell."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, said, words
+from test_checks_measured_gpus import GAPS
+
+from dgxcheck.reading import Json
+
+BANDWIDTH, LATENCY, INTEGRITY = "measure.p2p-bandwidth", "measure.p2p-latency", "measure.p2p-integrity"
+MEMORY = "measure.memory-integrity"
+AB, BA = f"{GPUS[2]} {GPUS[3]}", f"{GPUS[3]} {GPUS[2]}"
+PAIR = "GPU2 GPU3"
+
+
+@pytest.mark.parametrize(("check", "count"), [(BANDWIDTH, 28), (LATENCY, 16), (INTEGRITY, 28), (MEMORY, 8)])
+def test_a_good_box_passes(check: str, count: int, tmp_path: Path) -> None:
+    box = measured(tmp_path, dgx1_p100())
+    assert len(found(box, check)) == count
+    assert said(box, check) == {}
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        ({f"p2p {AB}": fact(16.6), f"p2p {BA}": fact(16.6)}, ""),
+        ({f"p2p {AB}": fact(16.5)}, "warn"),
+        ({f"p2p {AB}": fact(13.7)}, "fail"),
+        ({f"p2p-both {AB}": fact(33.0)}, "warn"),
+        ({f"p2p-both {AB}": fact(18.4)}, "fail"),
+        ({f"p2p-off {AB}": fact(8.2)}, "warn"),
+        ({f"p2p-off {AB}": fact(6.8)}, "fail"),
+        ({f"p2p-off-both {AB}": fact(6.9)}, "fail"),
+        ({f"p2p {AB}": fact(18.4, runs=[{"value": 18.4}, {"value": 11}])}, "warn"),
+        ({f"p2p {AB}": fact(4.0), f"access {AB}": fact(False, ""), f"access {BA}": fact(False, ""),
+          f"p2p {BA}": fact(4.0)}, ""),  # through the host, as the tool says itself
+    ],
+)  # fmt: skip
+def test_bandwidth_against_the_profile(facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    assert said(measured(tmp_path, dgx1_p100() | facts), BANDWIDTH) == ({PAIR: due} if due else {})
+
+
+def test_a_finding_names_the_direction(tmp_path: Path) -> None:
+    low = fact(9.2, retries=[[9.1]])
+    finding = found(measured(tmp_path, dgx1_p100() | {f"p2p {BA}": low}), BANDWIDTH)[PAIR]
+    assert finding.judgement.message == (
+        "GPU3 to GPU2 p2p 9.2 GB/s, 50 % of the 18.4 expected by dgx-1-p100, the best of 2 measurements"
+    )
+    assert (finding.judgement.measured, finding.judgement.expected) == (9.2, 18.4)
+    assert finding.key == f"{BANDWIDTH}/{GPUS[2]}/{GPUS[3]}"
+
+
+def simulated(facts: dict[str, Json]) -> dict[str, Json]:
+    return {key: {**each, "how": "simulated"} for key, each in facts.items() if isinstance(each, dict)}
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        ({}, {}),
+        ({f"p2p {AB}": fact(9.2), f"p2p {BA}": fact(9.2)}, {PAIR: "warn"}),
+        ({f"p2p {AB}": fact(16.4)}, {PAIR: "warn"}),  # the way back has 18.41
+        ({f"p2p {AB}": fact(16.7)}, {}),
+    ],
+)
+@pytest.mark.parametrize("profile", ["auto", "none"])
+def test_what_is_simulated_or_unknown_warns_at_most(
+    facts: dict[str, Json], due: dict[str, str], profile: str, tmp_path: Path
+) -> None:
+    good = {key: each for key, each in dgx1_p100().items() if not key.startswith("p2p-both")} | facts
+    assert said(measured(tmp_path, simulated(good) if profile == "auto" else good, profile=profile), BANDWIDTH) == due
+
+
+def matrix(kind: str, value: float) -> dict[str, Json]:
+    return {f"{kind} {a} {b}": fact(value) for a, b in permutations(range(6), 2)}
+
+
+def test_p2p_slower_than_staged_is_told_once() -> None:
+    """As in NVIDIA/nccl issue 814: 9.9 with P2P on, 22 with P2P off."""
+    slow = matrix("p2p", 9.9) | matrix("p2p-off", 22.2)
+    told = said(imported(slow), BANDWIDTH)
+    assert {key: status for key, status in told.items() if status != "skip dependency-failed"} == {"host": "warn"}
+    assert len(told) == 16
+    one = matrix("p2p", 26.3) | matrix("p2p-off", 22.2) | {"p2p 2 4": fact(19.9), "p2p 4 2": fact(19.9)}
+    assert said(imported(one), BANDWIDTH) == {"GPU2 GPU4": "warn"}
+    near = matrix("p2p", 20.1) | matrix("p2p-off", 22.2)
+    assert said(imported(near), BANDWIDTH) == {}
+    barred = slow | {f"access {a} {b}": fact(False, "") for a, b in permutations(range(6), 2)}
+    assert said(imported(barred), BANDWIDTH) == {}
+
+
+@pytest.mark.parametrize(("value", "due"), [(24.0, {}), (23.6, {"GPU0 GPU1": "warn"})])
+def test_directions_without_a_box(value: float, due: dict[str, str]) -> None:
+    assert said(imported({"p2p 0 1": fact(26.3), "p2p 1 0": fact(value)}), BANDWIDTH) == due
+
+
+def test_other_tools_are_not_compared() -> None:
+    assert said(imported({"p2p 0 1": fact(26.3), "p2p 1 0": fact(9, tool="another")}), BANDWIDTH) == {}
+
+
+def test_pairs_joined_alike(tmp_path: Path) -> None:
+    """Half of one class of pairs of a box that nobody knows: below the median, though within the profile's limits."""
+    links = {f"p2p {a} {b}": fact(18.4) for a, b in permutations((GPUS[0], GPUS[1], GPUS[2], GPUS[3]), 2)}
+    slow = {f"p2p {AB}": fact(16.5), f"p2p {BA}": fact(16.5)}
+    assert said(measured(tmp_path, links | slow, profile="none"), BANDWIDTH) == {PAIR: "warn"}
+
+
+@pytest.mark.parametrize(
+    ("on", "off", "access", "due"),
+    [
+        (9.9, 18.8, True, ""),
+        (11.2, 18.8, True, ""),
+        (11.3, 18.8, True, "warn"),
+        (22.8, 19.6, False, "skip not-supported"),
+        (22.8, 19.6, None, "skip not-recorded"),
+        (9.9, None, True, "skip not-recorded"),
+        (9.9, 0, True, "skip not-recorded"),
+    ],
+)
+def test_latency(on: float, off: float | None, access: bool | None, due: str) -> None:
+    facts = {"latency 0 1": fact(on, "us")}
+    facts |= {} if off is None else {"latency-off 0 1": fact(off, "us")}
+    facts |= {} if access is None else {"access 0 1": fact(access, "")}
+    assert said(imported(facts), LATENCY) == ({"GPU0 GPU1": due} if due else {})
+
+
+def test_latencies_of_two_methods_are_not_compared() -> None:
+    facts = {"latency 0 1": fact(19, "us"), "access 0 1": fact(True, ""), "latency-off 0 1": fact(20, "us", method="x")}
+    assert said(imported(facts), LATENCY) == {"GPU0 GPU1": "skip not-recorded"}
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize(("check", "kind"), [(BANDWIDTH, "p2p"), (LATENCY, "latency"), (INTEGRITY, "p2p-integrity")])
+def test_where_there_is_no_figure(check: str, kind: str, gap: tuple[Json, str]) -> None:
+    facts = {f"{kind} 0 1": gap[0], "access 0 1": fact(True, "")}
+    assert said(imported(facts), check) == {"GPU0 GPU1": gap[1]}
+
+
+def test_wrong_words_are_told_once_and_nothing_is_said_of_their_speed(tmp_path: Path) -> None:
+    wrong = words(3, by={"ce": 0, "sm": 3, "ping-pong": 0}, timed_out=False)
+    unread: Json = {"failed": "integrity", "detail": "3 words wrong"}
+    facts = dgx1_p100() | {f"p2p-integrity {AB}": wrong, f"p2p {AB}": unread, f"p2p-both {AB}": unread}
+    box = measured(tmp_path, facts)
+    assert said(box, INTEGRITY) == {PAIR: "fail"}
+    assert found(box, INTEGRITY)[PAIR].judgement.message == (
+        "GPU2 to GPU3: 3 words are wrong (3 by stores of a kernel), the first at byte 4096 of 64 MiB"
+    )
+    assert said(box, BANDWIDTH) == {PAIR: "skip dependency-failed"}
+    assert said(box, LATENCY) == {}
+
+
+def test_kernels_that_wait_in_vain_fail(tmp_path: Path) -> None:
+    box = measured(tmp_path, dgx1_p100() | {f"p2p-integrity {BA}": words(timed_out=True)})
+    assert said(box, INTEGRITY) == {PAIR: "fail"}
+    assert "GPU3 to GPU2" in found(box, INTEGRITY)[PAIR].judgement.message
+
+
+def test_memory_that_is_wrong_is_the_gpu_s_alone(tmp_path: Path) -> None:
+    facts = dgx1_p100() | {f"memory-integrity {GPUS[2]}": words(1), f"p2p-integrity {BA}": words(1)}
+    box = measured(tmp_path, facts)
+    assert said(box, MEMORY) == {"GPU2": "fail"}
+    assert said(box, INTEGRITY) == {PAIR: "skip dependency-failed"}
+
+
+def test_a_pair_that_hangs_is_told_once(tmp_path: Path) -> None:
+    hung: Json = {"missing": "timeout", "detail": "no answer for 120 s"}
+    facts = dgx1_p100() | {f"{kind} {AB}": hung for kind in ("p2p", "latency")}
+    box = measured(tmp_path, facts)
+    assert said(box, BANDWIDTH) == {PAIR: "fail"}
+    assert found(box, BANDWIDTH)[PAIR].judgement.message == "GPU2 to GPU3 hung in p2p: no answer for 120 s"
+    assert said(box, LATENCY) == {PAIR: "skip dependency-failed"}
+
+
+def test_a_nvlink_error_is_named_in_words(tmp_path: Path) -> None:
+    bad: Json = {"failed": "CUDA_ERROR_NVLINK_UNCORRECTABLE", "code": 220, "detail": "cuStreamQuery"}
+    finding = found(measured(tmp_path, dgx1_p100() | {f"p2p {AB}": bad}), BANDWIDTH)[PAIR]
+    assert "GPU2 to GPU3 ended p2p with an NVLink error that could not be corrected" in finding.judgement.message
+
+
+@pytest.mark.parametrize("check", [BANDWIDTH, LATENCY, INTEGRITY])
+def test_nothing_measured_is_one_skip(check: str) -> None:
+    assert said(imported({"device-copy 0": fact(500)}), check) == {"host": "skip not-recorded"}

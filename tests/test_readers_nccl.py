@@ -1,0 +1,250 @@
+"""nccl-tests of several releases, NCCL 1's programs, Tartan's files and perftest."""
+
+from __future__ import annotations
+
+import pytest
+from readers_text import member, one, unread, values
+
+from dgxcheck.readers import nccl_tests, perftest, tartan
+
+TODAY = """\
+# nccl-tests version 2.17.9 nccl-headers=22903 nccl-library=22903
+# Collective test starting: all_reduce_perf
+# nThread 1 nGpus 2 minBytes 8 maxBytes 1073741824 step: 2(factor) warmup iters: 1 iters: 20 validation: 1 graph: 0
+#
+# Using devices
+#  Rank  0 Group  0 Pid   2574 on box17 device  0 [0000:06:00] NVIDIA Example
+#  Rank  1 Group  0 Pid   2574 on box17 device  1 [0001:0a:00] NVIDIA Example
+NCCL version 2.29.3+cuda13.1
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)
+box17:3442:3442 [0] NCCL INFO Launch mode Parallel
+           8             2     float     sum      -1    10.00    0.00    0.00       0    10.10    0.00    0.00       0
+  1073741824     268435456     float     sum      -1  10000.5  107.37  107.37       0  10001.0  107.36  107.36       0
+   536870912     134217728     float     sum      -1   4000.0  134.22  134.22       0   4001.0  134.18  134.18       0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 500.5
+#
+# Collective test concluded: all_reduce_perf
+"""
+OLD = """\
+# Using devices
+#   Rank  0 Pid 112424 on localhost device  0 [0x00] Example
+#   Rank  1 Pid 112424 on localhost device  1 [0x00] Example
+#   Rank  2 Pid 112424 on localhost device  2 [0x00] Example
+#   Rank  3 Pid 112424 on localhost device  3 [0x00] Example
+#
+#                                                       out-of-place                       in-place
+#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error
+#        (B)    (elements)                     (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+"""
+FIRST = """\
+[admin@box single]$ ./reduce_test 10485760  2 0 4
+# Using devices
+#   Rank  0 uses device  0 [0x06] Example
+#   Rank  1 uses device  4 [0x85] Example
+
+#                                                       out-of-place                    in-place
+#      bytes             N    type      op  root    time  algbw  busbw      res     time  algbw  busbw      res
+    10485760      10485760    char     sum    0    3.500   3.00   3.00    0e+00    3.600   2.90   2.90    0e+00
+    10485760      10485760    char     sum    1    2.600   4.00   4.00    0e+00    2.700   3.90   3.90    0e+00
+"""
+
+
+def test_the_largest_size_counts_and_the_average_does_not() -> None:
+    found = one(nccl_tests.read, TODAY)
+    assert found.tool == "nccl-tests 2.17.9"
+    assert values(found) == {"collective all_reduce 2": 107.37, "device 0": None, "device 1": None}
+    assert member(found, "collective all_reduce 2", "sizes") == [
+        [8, 10.0, 0.0, 0.0],
+        [536870912, 4000.0, 134.22, 134.22],
+        [1073741824, 10000.5, 107.37, 107.37],
+    ]
+    assert member(found, "collective all_reduce 2", "in_place") == 107.36
+    assert member(found, "collective all_reduce 2", "wrong") == 0
+    assert member(found, "collective all_reduce 2", "hosts") == 1
+    assert member(found, "device 1", "bdf") == "0001:0a:00.0"
+    assert unread([found], TODAY) == []
+
+
+def test_wrong_elements_of_both_groups_are_counted() -> None:
+    text = TODAY.replace("107.37       0", "107.37       3").replace("134.18       0", "134.18       4")
+    assert member(one(nccl_tests.read, text), "collective all_reduce 2", "wrong") == 7
+
+
+def test_several_hosts_are_told() -> None:
+    text = TODAY.replace("on box17 device  1", "on box18 device  0")
+    found = one(nccl_tests.read, text)
+    assert member(found, "collective all_reduce 2", "hosts") == 2
+    assert "device 0" not in values(found)
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "op"),
+    [
+        ("redop  ", "67108864 16777216 float sum 500.0 134.2 201.3 0e+00 501.0 134.0 201.0 0e+00", "all_reduce"),
+        ("redop  ", "67108864 4194304 float sum 500.0 134.2 100.6 0e+00 501.0 134.0 100.5 0e+00", "reduce_scatter"),
+        ("root   ", "67108864 16777216 float 0 500.0 134.2 134.2 0e+00 501.0 134.0 134.0 0e+00", "broadcast"),
+        ("redop root", "67108864 16777216 float sum 0 500.0 134.2 134.2 N/A 501.0 134.0 134.0 N/A", "reduce"),
+        ("       ", "67108864 4194304 float 500.0 134.2 100.6 0e+00 501.0 134.0 100.5 0e+00", "all_gather"),
+        ("redop  ", "67108864 4194304 float 500.0 134.2 100.6 0e+00 501.0 134.0 100.5 N/A", "alltoall"),
+        ("redop root", "67108864 4194304 float none -1 500.0 134.2 100.6 0 501.0 134.0 100.5 0", "unknown"),
+    ],
+)
+def test_old_tables_are_named_by_their_columns(head: str, row: str, op: str) -> None:
+    text = OLD.replace("redop  ", head) + row + "\n"
+    found = one(nccl_tests.read, text)
+    assert list(values(found)) == [f"collective {op} 4"]
+    assert unread([found], text) == []
+
+
+def test_without_ranks_the_factor_tells_how_many() -> None:
+    table = "\n".join(line for line in OLD.splitlines() if "Rank" not in line)
+    row = "\n67108864 16777216 float sum 500.0 134.20 {} 0e+00 501.0 134.0 201.0 0e+00\n"
+    assert list(values(one(nccl_tests.read, table + row.format("201.30")))) == ["collective all_reduce 4"]
+    assert list(values(one(nccl_tests.read, table + row.format("251.62")))) == ["collective all_reduce 16"]
+    assert nccl_tests.read(tuple((table + row.format("150.00")).splitlines())) == ()  # of 2.26 ranks
+
+
+def test_programs_of_nccl_1_print_ms_and_several_rows_of_a_size() -> None:
+    found = one(nccl_tests.read, FIRST)
+    assert found.tool == "NCCL 1 tests"
+    assert values(found) == {"collective reduce 2": 4.0, "device 0": None, "device 4": None}
+    assert member(found, "collective reduce 2", "sizes") == [[10485760, 3500.0, 3.0, 3.0], [10485760, 2600.0, 4.0, 4.0]]
+    assert member(found, "collective reduce 2", "devices") == [0, 4]
+    assert unread([found], FIRST) == []
+
+
+def test_runs_of_other_devices_are_told_apart() -> None:
+    other = FIRST.replace("device  4 [0x85]", "device  1 [0x07]").replace("2.600   4.00   4.00", "1.500   7.00   7.00")
+    found = one(nccl_tests.read, other + FIRST)
+    assert member(found, "collective reduce 2", "devices") == [0, 1]
+    also = member(found, "collective reduce 2", "also")
+    assert isinstance(also, list)
+    assert [(run["value"], run["devices"]) for run in also if isinstance(run, dict)] == [(4.0, [0, 4])]
+
+
+@pytest.mark.parametrize("word", ["nan", "inf", "-107.37", "N/A", "9999999.99"])
+def test_a_row_that_is_none_is_named(word: str) -> None:
+    text = TODAY.replace("107.37  107.37", f"107.37  {word}")
+    found = one(nccl_tests.read, text)
+    assert values(found)["collective all_reduce 2"] == 134.22
+    assert unread([found], text) == [15]
+
+
+def test_a_row_that_lost_columns_is_none() -> None:
+    """Each of them would be read one place too far to the right, and the time as a rate."""
+    row = "67108864 16777216 float sum 0 500.0 134.2 134.2 N/A 501.0 134.0 134.0 N/A"
+    whole = OLD.replace("redop  ", "redop root") + row + "\n"
+    for lost in range(1, 10):
+        text = whole + " ".join(row.split()[:-lost]) + "\n"
+        found = one(nccl_tests.read, text)
+        assert values(found) == {"collective reduce 4": 134.2}
+        assert unread([found], text) == [11]
+
+
+SWEEP = "".join(
+    f"===== {size} =====\n"
+    + "".join(
+        f"{name}\n   D\\D     0      1 \n     0 500.00 {first:6.2f} \n     1 {first + 1:6.2f} 500.00 \n"
+        for name, first in (("Uni-NVLink-Bandwidth", rate), ("Bi-PCIe-Bandwidth", rate), ("NVLink-Latency", rate))
+    )
+    for size, rate in ((1, 0.0), (16, 9.5), (1048576, 18.0))
+)
+
+
+def test_a_sweep_gives_bandwidth_at_the_largest_and_latency_at_16_bytes() -> None:
+    found = one(tartan.read, SWEEP)
+    assert {key: value for key, value in values(found).items() if key[-3:] != "0 0" and key[-3:] != "1 1"} == {
+        "p2p 1 0": 18.0,
+        "p2p 0 1": 19.0,
+        "p2p-off-both 0 1": 19.0,
+        "latency 1 0": 9.5,
+        "latency 0 1": 10.5,
+    }
+    assert member(found, "p2p 1 0", "sizes") == [[1, 0.0], [16, 9.5], [1048576, 18.0]]
+    assert unread([found], SWEEP) == []
+
+
+CSV = """\
+OP,GPU,Bandwidth
+broadcast_perf,1,1999891.64
+all_reduce_perf,8,62.24
+OP,GPU,Latency
+all_reduce_perf,8,0.045
+OP,Packet,Bandwidth
+all_gather_perf,32,0.00
+all_gather_perf,1048576,7.87
+"""
+
+
+def test_tartans_csv() -> None:
+    found = one(tartan.read, CSV)
+    assert values(found) == {
+        "collective all_reduce 8": 62.24,
+        "collective-latency all_reduce 8": 45.0,
+        "collective all_gather 8": 7.87,
+    }
+    assert unread([found], CSV) == []
+
+
+def test_a_csv_without_its_first_line_is_nobodys() -> None:
+    assert tartan.read(("all_reduce_perf,8,62.24",)) == ()
+
+
+WRITE = """\
+---------------------------------------------------------------------------------------
+                    RDMA_Write BW Test
+ Dual-port       : OFF\t\tDevice         : mlx5_0
+ Number of qps   : 1\t\tTransport type : IB
+ Connection type : RC\t\tUsing SRQ      : OFF
+ PCIe relax order: ON
+ ibv_wr* API     : ON
+ TX depth        : 128
+ CQ Moderation   : 1
+ Mtu             : 4096[B]
+ Link type       : IB
+ Max inline data : 0[B]
+ rdma_cm QPs\t : OFF
+ Data ex. method : Ethernet
+---------------------------------------------------------------------------------------
+ local address: LID 0x01 QPN 0x0028 PSN 0x3a6e5b RKey 0x1fff00 VAddr 0x007f2c8a6a0000
+ remote address: LID 0x02 QPN 0x0028 PSN 0xc1f6c2 RKey 0x1fff00 VAddr 0x007f0c8a6a0000
+---------------------------------------------------------------------------------------
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 2          5000             0.06               0.06                 3.700000
+ 65536      5000             97.00              96.80                0.184631
+---------------------------------------------------------------------------------------
+"""
+
+
+def test_ib_write_bw() -> None:
+    found = one(perftest.read, WRITE)
+    assert values(found) == {"rdma-write mlx5_0": 12.1}
+    assert member(found, "rdma-write mlx5_0", "sizes") == [[2, 0.0075], [65536, 12.1]]
+    rest = [line for line in unread([found], WRITE) if line > 1]
+    assert rest == []
+
+
+@pytest.mark.parametrize("unit", ["MB/sec", "MiB/sec"])
+def test_ib_write_bw_counts_2_to_20_bytes(unit: str) -> None:
+    text = WRITE.replace("Gb/sec", unit).replace("96.80 ", "11500.00 ")
+    assert values(one(perftest.read, text)) == {"rdma-write mlx5_0": 12.0586}
+
+
+def test_both_directions_and_latency_are_other_kinds() -> None:
+    both = WRITE.replace("RDMA_Write BW", "Send Bidirectional BW")
+    assert values(one(perftest.read, both)) == {"rdma-send-both mlx5_0": 12.1}
+    latency = WRITE.replace("RDMA_Write BW", "RDMA_Read Latency").replace(
+        "BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]",
+        "t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]",
+    )
+    rows = latency.replace("0.06               0.06                 3.700000", "1.01 9.00 1.04 1.05 0.10")
+    assert values(one(perftest.read, rows)) == {"rdma-read-latency mlx5_0": 1.04}
+
+
+def test_rates_without_a_device_are_nobodys() -> None:
+    rows = WRITE[WRITE.index(" #bytes") :]
+    assert perftest.read(tuple(rows.splitlines())) == ()

@@ -1,0 +1,308 @@
+"""nvbandwidth: text and JSON, which way the data went, and what failed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from readers_text import member, one, unread, values
+
+from dgxcheck.readers import nvbandwidth, nvbandwidth_json
+
+TEXT = """\
+nvbandwidth Version: v0.8
+Built from Git version: v0.8
+
+CUDA Runtime Version: 13000
+CUDA Driver Version: 13000
+Driver Version: 580.95.05
+
+box17
+Device 0: NVIDIA Example (00000000:06:00)
+Device 1: NVIDIA Example (00000001:0a:00)
+
+Running host_to_device_memcpy_ce.
+memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
+           0         1
+ 0     26.03     25.94
+
+SUM host_to_device_memcpy_ce 51.97
+
+Running device_to_device_memcpy_read_ce.
+memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)
+           0         1
+ 0       N/A    270.01
+ 1    270.10       N/A
+
+SUM device_to_device_memcpy_read_ce 540.11
+
+Running device_to_device_memcpy_write_sm.
+memcpy SM GPU(row) <- GPU(column) bandwidth (GB/s)
+           0         1
+ 0      0.00    260.01
+ 1    260.10      0.00
+
+SUM device_to_device_memcpy_write_sm 520.11
+
+Running device_to_device_bidirectional_memcpy_read_ce.
+memcpy CE GPU(row) <-> GPU(column) Read1 bandwidth (GB/s)
+           0         1
+ 0       N/A    200.01
+ 1    200.10       N/A
+
+SUM device_to_device_bidirectional_memcpy_read_ce_read1 400.11
+
+memcpy CE GPU(row) <-> GPU(column) Read2 bandwidth (GB/s)
+           0         1
+ 0       N/A    201.01
+ 1    201.10       N/A
+
+SUM device_to_device_bidirectional_memcpy_read_ce_read2 402.11
+
+memcpy CE GPU(row) <-> GPU(column) Total bandwidth (GB/s)
+           0         1
+ 0       N/A    401.02
+ 1    401.20       N/A
+
+SUM device_to_device_bidirectional_memcpy_read_ce_total 802.22
+
+Running host_to_device_bidirectional_memcpy_ce.
+memcpy CE CPU(row) <-> GPU(column) bandwidth (GB/s)
+           0         1
+ 0     18.56     18.37
+
+SUM host_to_device_bidirectional_memcpy_ce 36.93
+
+Running all_to_host_memcpy_sm.
+memcpy SM CPU(row) <- GPU(column) bandwidth (GB/s)
+           0         1
+ 0     12.00     12.10
+
+SUM all_to_host_memcpy_sm 24.10
+
+Running host_device_latency_sm.
+memory latency SM CPU(row) <-> GPU(column) (ns)
+           0         1
+ 0    772.58    780.00
+
+SUM host_device_latency_sm 1552.58
+
+Running device_to_device_latency_sm.
+Device to Device Latency SM GPU(row) <-> GPU(column) (ns)
+           0         1
+ 0    300.00    900.01
+ 1    900.10    300.00
+
+SUM device_to_device_latency_sm 2400.11
+
+Running device_local_copy.
+memcpy local GPU(column) bandwidth (GB/s)
+           0         1
+ 0    700.00    701.00
+
+SUM device_local_copy 1401.00
+
+NOTE: The reported results may not reflect the full capabilities of the platform.
+Performance can vary with software drivers, hardware clocks, and system topology.
+"""
+EXPECTED = {
+    "device 0": None,
+    "device 1": None,
+    "host-to-device 0": 26.03,
+    "host-to-device 1": 25.94,
+    "p2p 1 0": 270.01,
+    "p2p 0 1": 270.1,
+    "p2p-both 0 1": 401.2,
+    "host-to-device-contended 0": 18.56,
+    "host-to-device-contended 1": 18.37,
+    "device-to-host-shared 0": 12.0,
+    "device-to-host-shared 1": 12.1,
+    "latency-host-sm 0": 772.58,
+    "latency-host-sm 1": 780.0,
+    "latency-sm 0 1": 900.01,
+    "latency-sm 1 0": 900.1,
+    "device-copy 0": 1400.0,
+    "device-copy 1": 1402.0,
+}
+
+
+def test_every_line_of_a_whole_output_is_understood() -> None:
+    found = one(nvbandwidth.read, TEXT)
+    assert found.tool == "nvbandwidth v0.8"
+    assert values(found) == EXPECTED
+    assert unread([found], TEXT) == []
+    assert member(found, "device 1", "bdf") == "0001:0a:00.0"
+
+
+def test_a_read_copies_against_its_arrow() -> None:
+    """``GPU(row) -> GPU(column)`` of the read test: the row pulls from the column."""
+    assert member(one(nvbandwidth.read, TEXT), "p2p 1 0", "method") == "copy engine, pulled by the receiver"
+
+
+def test_copies_by_kernel_and_by_engine_stand_side_by_side() -> None:
+    """They differ on healthy boxes, so they are not two runs of one thing."""
+    found = one(nvbandwidth.read, TEXT)
+    assert member(found, "p2p 0 1", "also") == [
+        {"value": 260.01, "from": "line 30", "method": "SM kernel, pushed by the sender"}
+    ]
+    with pytest.raises(KeyError):
+        member(found, "p2p 0 1", "runs")
+
+
+def test_headings_alone_are_enough() -> None:
+    lines = [line for line in TEXT.splitlines() if not line.startswith(("Running", "SUM"))]
+    found = values(one(nvbandwidth.read, "\n".join(lines)))
+    told = {key: value for key, value in EXPECTED.items() if "contended" not in key and "shared" not in key}
+    assert found == told | {"device-to-host 0": 12.0, "device-to-host 1": 12.1}
+
+
+def test_the_sum_below_names_a_test_that_lost_its_first_line() -> None:
+    lines = [line for line in TEXT.splitlines() if not line.startswith("Running")]
+    assert values(one(nvbandwidth.read, "\n".join(lines))) == EXPECTED
+
+
+def test_peer_latency_before_0_8_was_the_hosts() -> None:
+    found = one(nvbandwidth.read, TEXT.replace("v0.8", "v0.7"))
+    assert not {key for key in values(found) if key.startswith("latency-sm")}
+    assert unread([found], TEXT) == []
+
+
+def test_each_version_is_an_output_of_its_own() -> None:
+    parts = nvbandwidth.read(tuple((TEXT + TEXT.replace("v0.8", "v0.6")).splitlines()))
+    assert [part.tool for part in parts] == ["nvbandwidth v0.8", "nvbandwidth v0.6"]
+    assert unread(parts, TEXT + TEXT) == []
+
+
+def test_wrong_data_fails_the_test_that_was_running() -> None:
+    text = (
+        "Running device_to_device_memcpy_read_ce.\n Invalid value when checking the pattern at 0x70a640000000\n"
+        " Current offset : 11136 \nASSERT in expression h_errorFlag == 0 in void memcmpPatternHelper()\n"
+    )
+    found = one(nvbandwidth.read, text)
+    assert values(found) == {"p2p all": "integrity", "p2p-integrity all": 1}
+    assert member(found, "p2p-integrity all", "first") == 11136
+    assert "offset 11136" in str(member(found, "p2p all", "detail"))
+    assert unread([found], text) == []
+
+
+def test_wrong_data_of_a_host_copy_says_nothing_of_pairs() -> None:
+    text = "Running host_to_device_memcpy_ce.\n Invalid value when checking the pattern at 0x70a640000000\n"
+    assert values(one(nvbandwidth.read, text)) == {"host-to-device all": "integrity"}
+
+
+def test_an_error_of_the_driver_is_named() -> None:
+    text = "Running host_to_device_memcpy_ce.\n"
+    text += "[CUDA_ERROR_ECC_UNCORRECTABLE] uncorrectable in expression cuMemcpy() in f\n"
+    assert values(one(nvbandwidth.read, text)) == {"host-to-device all": "CUDA_ERROR_ECC_UNCORRECTABLE"}
+
+
+def test_a_waived_test_is_skipped() -> None:
+    found = one(nvbandwidth.read, "Waiving device_to_device_memcpy_read_ce.\n")
+    assert member(found, "p2p all", "skipped") == "not-supported"
+
+
+@pytest.mark.parametrize("word", ["nan", "inf", "-26.03", "26.0", "9999999.00"])
+def test_a_cell_that_is_no_bandwidth_is_no_fact_and_its_line_is_named(word: str) -> None:
+    text = TEXT.replace("26.03", word)
+    found = one(nvbandwidth.read, text)
+    assert "host-to-device 0" not in values(found)
+    assert values(found)["host-to-device 1"] == 25.94
+    assert unread([found], text) == [15]
+
+
+def _json() -> str:
+    body = {
+        "version": "v0.8",
+        "CUDA Runtime Version": 12040,
+        "Driver Version": "550.54.15",
+        "GPU Device list": [
+            "0: NVIDIA Example (00000000:06:00): (box17)",
+            "1: NVIDIA Example (00000001:0a:00): (box17)",
+        ],
+        "testcases": [
+            {
+                "name": "host_to_device_memcpy_ce",
+                "bandwidth_description": "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)",
+                "bandwidth_matrix": [["26.0312", "25.94"]],
+                "status": "Passed",
+                "sum": 51.97,
+            },
+            {
+                "name": "device_to_device_memcpy_read_ce",
+                "bandwidth_description": "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)",
+                "bandwidth_matrix": [["N/A", "270.01"], ["270.1", "N/A"]],
+                "status": "Passed",
+            },
+            {
+                "name": "device_to_device_bidirectional_memcpy_write_ce",
+                "bandwidth_description": "memcpy CE GPU(row) <-> GPU(column) Total bandwidth (GB/s)",
+                "bandwidth_matrix": [
+                    ["N/A", "1"],
+                    ["1", "N/A"],
+                    ["N/A", "2"],
+                    ["2", "N/A"],
+                    ["N/A", "401.5"],
+                    ["400", "N/A"],
+                ],
+                "status": "Passed",
+            },
+            {"name": "device_to_device_latency_sm", "status": "Waived"},
+            {"name": "all_to_one_read_sm", "status": "Error"},
+        ],
+    }
+    return json.dumps({"nvbandwidth": body}, indent=3)
+
+
+JSON = _json()
+
+
+def test_json_says_the_same() -> None:
+    found = one(nvbandwidth_json.read, "some log line\n" + JSON + "\nanother\n")
+    assert found.tool == "nvbandwidth v0.8"
+    assert values(found) == {
+        "device 0": None,
+        "device 1": None,
+        "host-to-device 0": 26.0312,
+        "host-to-device 1": 25.94,
+        "p2p 1 0": 270.01,
+        "p2p 0 1": 270.1,
+        "p2p-both 0 1": 401.5,
+        "latency-sm all": None,
+        "p2p-all-to-one all": "ERROR",
+    }
+    assert unread([found], "some log line\n" + JSON + "\nanother\n") == [1, len(JSON.splitlines()) + 2]
+
+
+def test_tests_of_a_json_that_was_cut_are_read_one_by_one() -> None:
+    text = JSON[: JSON.index('"device_to_device_latency_sm"')]
+    parts = nvbandwidth_json.read(tuple(text.splitlines()))
+    assert {key: value for part in parts for key, value in values(part).items()} == {
+        "host-to-device 0": 26.0312,
+        "host-to-device 1": 25.94,
+        "p2p 1 0": 270.01,
+        "p2p 0 1": 270.1,
+        "p2p-both 0 1": 401.5,
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[" * 100_000,
+        "{" * 5000,
+        '{"nvbandwidth": 3}',
+        '{"nvbandwidth": {"testcases": [1, null, {"name": []}]}}',
+        "{}",
+    ],
+)
+def test_json_that_is_none_says_nothing(text: str) -> None:
+    assert nvbandwidth_json.read((text,)) == ()
+
+
+def test_json_numbers_beyond_reason_are_no_facts() -> None:
+    text = JSON.replace('"26.0312"', '"1e999"').replace('"25.94"', '"NaN"').replace('"270.01"', "270.01")
+    found = values(one(nvbandwidth_json.read, text))
+    assert "host-to-device 0" not in found
+    assert "host-to-device 1" not in found
+    assert "p2p 1 0" not in found

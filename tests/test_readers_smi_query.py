@@ -1,0 +1,186 @@
+"""``nvidia-smi -q``, ``-q -x`` and the plain table: what NVML would have answered, and what is left when broken."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from readers_text import one, unread
+from smi_texts import LINKS, QUERY, TABLE
+
+from dgxcheck.readers import smi_nvlink, smi_query_object, smi_query_text, smi_query_xml, smi_table
+from dgxcheck.reading import Json
+from dgxcheck.source.keys import place
+
+A, B = "0000:06:00.0", "0000:07:00.0"
+READERS = (smi_query_text.read, smi_query_xml.read, smi_query_object.read, smi_table.read, smi_nvlink.read)
+TOLD: dict[str, Json] = {
+    "nvml nvmlSystemGetDriverVersion": "550.1.2",
+    "nvml nvmlSystemGetCudaDriverVersion": 12040,
+    "nvml nvmlDeviceGetHandleByIndex 0": A,
+    "nvml nvmlDeviceGetHandleByIndex 1": B,
+    f"nvml nvmlDeviceGetName {A}": "Example SXM2",
+    f"nvml nvmlDeviceGetPersistenceMode {A}": 1,
+    f"nvml nvmlDeviceGetCurrPcieLinkWidth {A}": 8,
+    f"nvml nvmlDeviceGetMaxPcieLinkGeneration {A}": 3,
+    f"nvml nvmlDeviceGetCurrentClocksEventReasons {A}": 0x41,
+    f"nvml nvmlDeviceGetMemoryInfo {A}": {"total": 16 << 30, "used": 3 << 20},
+    f"nvml nvmlDeviceGetEccMode {A}": [1, 0],
+    f"nvml nvmlDeviceGetTotalEccErrors {A} 1 0": 2,
+    f"nvml nvmlDeviceGetTotalEccErrors {A} 1 1": 7,
+    f"nvml nvmlDeviceGetRetiredPages {A} 1": [{"address": 0}, {"address": 0}],
+    f"nvml nvmlDeviceGetTemperature {A} 0": 41,
+    f"nvml nvmlDeviceGetPowerUsage {A}": 56080,
+    f"nvml nvmlDeviceGetPersistenceMode {B}": {"missing": "lost", "detail": "nvidia-smi: GPU requires reset"},
+    f"nvml nvmlDeviceGetTemperature {B} 0": {"missing": "garbled", "detail": "nvidia-smi: ERR!"},
+    f"nvml nvmlDeviceGetEccMode {B}": {"missing": "unsupported", "detail": "nvidia-smi: N/A"},
+}
+
+
+def tree() -> Iterator[tuple[int, str, str | None]]:
+    """Depth, label and value of the lines of the text's GPUs."""
+    for line in QUERY.splitlines():
+        label, colon, value = line.strip().partition(" : ")
+        if line.startswith("    "):
+            yield (len(line) - len(line.lstrip())) // 4, label.strip(), value.strip() if colon else None
+
+
+def as_xml() -> str:
+    """The same GPUs as XML, with tags made of the labels."""
+    rows = [*tree(), (1, "", "")]
+    gpus, ends = iter((A, B)), list[str]()
+    out = ['<?xml version="1.0" ?>', '<!DOCTYPE nvidia_smi_log SYSTEM "x.dtd">', "<nvidia_smi_log>",
+           "<driver_version>550.1.2</driver_version>", "<cuda_version>12.4</cuda_version>"]  # fmt: skip
+    for (depth, label, value), (below, _, _) in pairwise(rows):
+        if label == "Product Name":
+            out += ["</gpu>"] * ("</gpu>" in ends) + [f'<gpu id="0000{next(gpus)}">']
+            ends = ["</gpu>"]
+        tag = re.sub(r"\W", "_", label.lower())
+        if below > depth and value is None:
+            out.append(f"<{tag}>")
+            ends.append(f"</{tag}>")
+        else:
+            out.append(f"<{tag}>{escape(value or '')}</{tag}>")
+            while len(ends) > below:
+                out.append(ends.pop())
+    return "\n".join([*out, "</gpu>", "</nvidia_smi_log>"])
+
+
+def test_the_text_is_what_nvml_would_have_answered() -> None:
+    found = one(smi_query_text.read, QUERY)
+    assert found.tool == "nvidia-smi -q 550.1.2"
+    assert {key: found.facts[key] for key in TOLD} == TOLD
+    assert unread([found], QUERY) == []
+
+
+def test_the_xml_is_what_nvml_would_have_answered() -> None:
+    found = one(smi_query_xml.read, as_xml())
+    same = {key: fact for key, fact in TOLD.items() if "HwThermal" not in key and "EventReasons" not in key}
+    assert {key: found.facts[key] for key in same} == same
+    assert unread([found], as_xml()) == []
+
+
+def test_xml_that_was_turned_into_json_is_read() -> None:
+    gpu = {"@id": f"0000{A}", "product_name": "Example", "ecc_mode": {"current_ecc": "Enabled", "pending_ecc": "N/A"}}
+    text = json.dumps(
+        {"nvidia_smi_log": {"driver_version": "550.1.2", "gpu": [gpu, {**gpu, "@id": f"0000{B}"}]}}, indent=1
+    )
+    found = one(smi_query_object.read, text)
+    assert found.facts[f"nvml nvmlDeviceGetName {B}"] == "Example"
+    assert found.facts[f"nvml nvmlDeviceGetEccMode {A}"] == {"missing": "unsupported", "detail": "nvidia-smi: N/A"}
+    assert found.facts["nvml nvmlSystemGetDriverVersion"] == "550.1.2"
+    assert unread([found], text) == []
+
+
+def test_the_plain_table_is_read_and_a_name_that_it_cuts_is_left_out() -> None:
+    found = one(smi_table.read, TABLE)
+    assert unread([found], TABLE) == []
+    assert found.facts[f"nvml nvmlDeviceGetName {A}"] == "Example SXM2-16GB"
+    assert f"nvml nvmlDeviceGetName {B}" not in found.facts
+    assert found.facts[f"nvml nvmlDeviceGetPersistenceMode {B}"] == 0
+    assert found.facts[f"nvml nvmlDeviceGetEnforcedPowerLimit {A}"] == 163000
+    assert found.facts[f"nvml nvmlDeviceGetPowerUsage {B}"] == {"missing": "garbled", "detail": "nvidia-smi: ERR!"}
+    assert found.facts[f"nvml nvmlDeviceGetComputeMode {B}"] == 3
+
+
+def test_nvlink_states_are_those_of_each_gpu() -> None:
+    found = one(smi_nvlink.read, f"$ nvidia-smi nvlink -s\n{LINKS}")
+    assert found.facts == {
+        "stated nvlink GPU0 0": "25.781 GB/s", "stated nvlink GPU0 1": "<inactive>",
+        "stated nvlink GPU1": "all inactive", "stated nvlink GPU2": "none",
+    }  # fmt: skip
+    assert unread([found], f"$ nvidia-smi nvlink -s\n{LINKS}") == []
+
+
+def test_the_other_ends_of_nvlinks_are_read() -> None:
+    text = (
+        "GPU 3: x (UUID: GPU-0)\n\tLink 2: Remote Device 00000000:0A:00.0: Link 46\n\tLink 3: Remote Device nowhere\n"
+    )
+    found = one(smi_nvlink.read, text)
+    assert found.facts == {"stated nvlink-remote GPU3 2": "00000000:0a:00.0"}
+    assert unread([found], text) == [3]
+
+
+def test_a_piece_without_its_gpus_line_has_the_address_of_nowhere() -> None:
+    piece = QUERY[QUERY.index("    Ecc Mode") : QUERY.index("GPU 00000000:07")]
+    found = one(smi_query_text.read, piece)
+    assert found.facts["nvml nvmlDeviceGetHandleByIndex 0"] == "0000:00:00.0"
+    assert found.facts["nvml nvmlDeviceGetTemperature 0000:00:00.0 0"] == 41
+
+
+def test_few_lines_with_colons_are_no_dump() -> None:
+    assert smi_query_text.read(("    Temperature", "        GPU Current Temp : 41 C", "  a : b", "c : d")) == ()
+
+
+def test_a_dump_of_a_gpu_that_comes_again_is_another() -> None:
+    body = QUERY[QUERY.index("GPU 0000") :]
+    found = smi_query_text.read(tuple((QUERY + body).splitlines()))
+    assert [sum("ByIndex" in key for key in part.facts) for part in found] == [2, 2]
+    assert unread(found, QUERY + body) == []
+
+
+def test_text_around_a_dump_belongs_to_nobody() -> None:
+    text = f"hello there\n{QUERY}bye : now\n"
+    assert unread(smi_query_text.read(tuple(text.splitlines())), text) == [1, len(text.splitlines())]
+
+
+@pytest.mark.parametrize("cut", range(0, len(as_xml()), 97))
+def test_cut_xml_tells_what_it_holds(cut: int) -> None:
+    text = as_xml()[:cut]
+    for found in smi_query_xml.read(tuple(text.splitlines())):
+        assert all(found.facts[key] == TOLD.get(key, found.facts[key]) for key in found.facts if "Name" in key)
+
+
+def test_entities_are_not_expanded() -> None:
+    bomb = ('<!DOCTYPE a [<!ENTITY b "bbbb">]>', "<nvidia_smi_log>", '<gpu id="0:06:00.0">')
+    (found,) = smi_query_xml.read((*bomb, "<product_name>&b;&lt;</product_name>"))
+    assert found.facts[f"nvml nvmlDeviceGetName {A}"] == "&b;<"
+
+
+LINES = st.sampled_from([*QUERY.splitlines(), *as_xml().splitlines(), *TABLE.splitlines(), *LINKS.splitlines(),
+                         "{", "gpu: [", "id: '0:06:00.0'", "}", "a: {", "'b': 'c'", "nvidia_smi_log"])  # fmt: skip
+
+
+@given(st.lists(LINES | st.text(max_size=40), max_size=40))
+def test_no_text_breaks_the_readers(lines: list[str]) -> None:
+    for reader in READERS:
+        for found in reader(tuple(lines)):
+            assert all(0 <= number < len(lines) for number in found.understood)
+            assert all(place(key) is not None for key in found.facts)
+
+
+VALUES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=30)
+
+
+@given(st.sampled_from([key for _, key, value in tree() if value is not None]), VALUES)
+def test_any_value_is_an_answer_or_a_gap(label: str, value: str) -> None:
+    text = re.sub(rf"({re.escape(label)} +: ).*", lambda found: found[1] + value, QUERY)
+    for found in smi_query_text.read(tuple(text.split("\n"))):
+        json.dumps(dict(found.facts), allow_nan=False)
+        assert all(abs(fact) < 1e19 for fact in found.facts.values() if isinstance(fact, int))
