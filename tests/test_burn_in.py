@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +16,7 @@ from programs import program
 from standin import cuda
 from test_live_signals import workers_of
 
+from dgxcheck.measure.hot_plug import HotPlug
 from dgxcheck.reading import Json
 
 GPU0, GPU1 = "0000:06:00.0", "0000:07:00.0"
@@ -204,3 +207,40 @@ def test_without_cuda_nothing_is_loaded(tmp_path: Path, standin: Path) -> None:
     assert ran.code == 3
     assert statuses(ran) == {GPU0: "skip", GPU1: "skip", None: "skip"}
     assert findings(ran)[GPU0]["reason"] == "not-supported"
+
+
+def test_errors_that_a_port_counts_are_told_at_once_and_judged_at_the_end(
+    tmp_path: Path, standin: Path, cuda_library: Path
+) -> None:
+    made = burning(tmp_path, standin, cuda_library)
+    running = made.box.start(made.environment, *BURN, "--only", "pcie.aer", "-l", str(made.log), "--duration", "5s")
+    made.wait("started")
+    counts = made.box.tree / "sys/bus/pci/devices" / GPU1 / "aer_dev_fatal"
+    counts.write_text(re.sub(r"(?m)^(DLP|TOTAL_ERR_FATAL) 0$", r"\1 1", counts.read_text()))
+    ran = finished(running, 60)
+    assert made.happened("aer")[0]["text"] == f"fatal PCIe errors of {GPU1} grew by 1"
+    assert ran.code == 2
+    document: dict[str, Any] = ran.json
+    bad = {(each["id"], each["subject"]["bdf"]) for each in document["findings"] if each["status"] == "fail"}
+    assert bad == {("pcie.aer", GPU1)}
+
+
+def test_a_load_does_not_outlive_a_command_that_was_killed(tmp_path: Path, standin: Path, cuda_library: Path) -> None:
+    made = burning(tmp_path, standin, cuda_library)
+    running = made.box.start(made.environment, *BURN, "-l", str(made.log), *LONG)
+    made.wait("started")
+    children = workers_of(running.process.pid)
+    assert len(children) >= 3
+    running.process.kill()
+    finished(running, 60)
+    until = time.monotonic() + 30
+    while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
+
+
+def test_without_udev_there_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyudev", None)
+    plug = HotPlug()
+    assert plug.trouble.startswith("PCI hot-plug is not watched: ")
+    assert plug.heard() == []

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 KERNEL_LOG = "kernel_log"
 MEASUREMENT = "measurement"
-LOADED = ("measure", "pcie")
-"""Subjects of the checks that judge what was measured."""
+LOADED = ("measure.", "pcie.width", "pcie.generation")
+"""What the checks begin with that judge what was measured."""
 BURN_IN = "measure.burn-in"
 
 
