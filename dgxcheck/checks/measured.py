@@ -17,7 +17,7 @@ from dgxcheck.topology.expected import between
 from dgxcheck.topology.model import Device, Link
 
 ALONE: Mapping[str, tuple[str, ...]] = {
-    "measure.host-bandwidth": ("host-to-device", "device-to-host", "host-both"),
+    "measure.host-bandwidth": ("under-load", "host-to-device", "device-to-host", "host-both"),
     "measure.memory-bandwidth": ("device-copy", "device-copy-sm"),
     "measure.memory-integrity": ("memory-integrity",),
     "measure.compute": ("compute",),
