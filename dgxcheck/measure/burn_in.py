@@ -37,7 +37,7 @@ class BurnIn:
     ) -> None:  # fmt: skip
         """``silence_s`` is how long a load may say nothing, ``files`` are counters of PCIe errors by name."""
         self._asked, self._known, self._rounds, self._log = seconds, known, rounds, log_before
-        self._files, self._start = files, start
+        self._files, self._start, self._wait_s = files, start, silence_s or LEAST_START_S
         self._events = Events(listener)
         self._crew = Crew(loads, seconds, silence_s, library, self._events, start)
         self._watch: Watch | None = None
@@ -75,7 +75,7 @@ class BurnIn:
 
     def _open(self) -> None:
         """Nothing is loaded that nobody looks at: the first sample comes first."""
-        self._watch = Watch([*self._crew.seen], self._files, self._known, self._events, self._start)
+        self._watch = Watch([*self._crew.seen], self._files, self._wait_s, self._known, self._events, self._start)
         while self._watch.first is None and self._stop is None:
             self._listen()
         begin = time.monotonic()
@@ -85,7 +85,10 @@ class BurnIn:
             if self._stop is not None:
                 return
             seen.first = self._watch.of(bdf)
-            self._crew.launch(bdf)
+            if bdf in self._watch.busy:
+                seen.start = {"skipped": "busy", "detail": self._watch.busy[bdf]}
+            else:
+                self._crew.launch(bdf)
         while self._stop is None and self._crew.opening:
             self._listen()
         self._events.begun = time.monotonic()
