@@ -15,6 +15,7 @@ from dgxcheck.measure.burn_in_watch import UNWATCHED_S, Watch
 from dgxcheck.measure.hot_plug import HotPlug
 from dgxcheck.measure.rounds import Round, Rounds
 from dgxcheck.reading import Gap, Json, Missing
+from dgxcheck.survey import Snapshot
 from dgxcheck.workers import left_behind
 from dgxcheck.workers.stream import Worker, bury, next_event
 
@@ -47,7 +48,9 @@ class BurnIn:
         self._seconds = 0.0
         self._ending = False
         self.last: Round | None = None
-        """The last look at counters and log that was whole."""
+        """The last look that gave counters."""
+        self.log = log_before
+        """The kernel log, as it was last read."""
 
     def interrupt(self) -> None:
         """End the load at the next chance; ``run`` returns with what was seen."""
@@ -129,8 +132,10 @@ class BurnIn:
             self._stop = self._stop or stop
 
     def _take_round(self, read: Round) -> None:
-        if read.counters is not None:
+        if isinstance(read.counters, Snapshot):
             self.last = read
+        if not isinstance(read.log, Missing):
+            self.log = read.log
         self._end_for(of_log(self._log, read.log, self._crew.seen))
         for event in self._events.listener.judged(read):
             self._events.keep(event)

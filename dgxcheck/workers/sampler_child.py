@@ -1,8 +1,8 @@
 """The worker that looks at GPUs during a burn-in: NVML and the error counters of PCIe, once a second.
 
-The plan is one line of JSON on stdin: ``gpus`` (bus ids), ``files`` (name to path of an ``aer_dev_*`` file), ``every_s``
-and ``wait_s``. It says ``idle``, with why GPUs are busy after a while in which their jobs might have ended, then
-``sample N`` before and after each look, with the time (monotonic). It ends when stdin does or holds more.
+The plan is one line of JSON on stdin: ``gpus`` (bus ids), ``files`` (name to path of an ``aer_dev_*`` file),
+``every_s`` and ``wait_s``. It says ``idle``, with why GPUs are busy after a while in which their jobs might have ended,
+then ``sample N`` before and after each look, with the time (monotonic). It ends when stdin does or holds more.
 """
 
 from __future__ import annotations
