@@ -24,7 +24,7 @@ WITHOUT_FAULT = {
     "gpu.memory-size", "clock.max",  # nobody reports a board that has less than its model
     "host.numa-balancing",  # for information alone
     "site.versions",  # of the configuration
-} | {check.id for check in CHECKS if check.id.startswith("measure.")}  # fmt: skip
+}  # fmt: skip
 NOWHERE = {"thermal.margin", "power.violation", "site.versions"}  # no dump shows either, nothing is pinned
 NO_FIRMWARE = {"network.firmware"}  # in no published dump
 NO_HCA = {"network.hca-placement", "network.firmware", "network.port-state", "network.port-rate", "network.port-errors"}

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.checks.check import Box, Check
+from dgxcheck.checks.measured_figures import all_figures
 from dgxcheck.checks.run import EXIT_CODES, run, verdict
 from dgxcheck.cli import health_instead
 from dgxcheck.cli.health_box import box
@@ -18,6 +19,7 @@ from dgxcheck.cli.health_options import FAILING, Asked, options
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import emit
 from dgxcheck.configuration import of_site
+from dgxcheck.diagnosis.causes import diagnosis
 from dgxcheck.facts.host import Host
 from dgxcheck.frozen import replace
 from dgxcheck.output.health_report import Level, Report
@@ -123,8 +125,10 @@ def _report(
         level=level,
         choice=judged.choice,
         score=of_box(judged),
+        diagnosis=diagnosis(judged, findings),
         verbose=asked.verbose,
         fail_on=asked.fail_on,
+        figures=all_figures(judged),
         settings=judged.settings,
     )
 

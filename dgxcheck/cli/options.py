@@ -42,7 +42,7 @@ def reading(command: F) -> F:
         "--from",
         "spec",
         metavar="SOURCE",
-        shell_complete=_sources,
+        shell_complete=sources,
         help="A recording that ships, a recording file, or a directory with sys/ inside, instead of this machine.",
     )(command)
 
@@ -60,7 +60,7 @@ def writing(command: F) -> F:
     return click.option("-o", "--output", type=click.Path(), metavar="FILE", help=help_text)(command)
 
 
-def _sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Shipped recordings by name, then files."""
     from click.shell_completion import CompletionItem
 
