@@ -93,8 +93,7 @@ def _measured(
             asking = burning.Asking(seconds=asked.duration, test_seconds=asked.test_seconds, root=root, log=log)
             burned = burning.burned(found, source, asking, burning.refused(found, facts))
             facts |= burned.facts
-            growth = burned.growth
-            kernel_log = kernel_log if burned.kernel_log is None else burned.kernel_log
+            growth, kernel_log = burned.growth, burned.kernel_log
         else:
             facts |= burning.interrupted(asked.duration)
     if facts and whole:
