@@ -24,6 +24,7 @@ WITHOUT_FAULT = {
     "gpu.memory-size", "clock.max",  # nobody reports a board that has less than its model
     "host.numa-balancing",  # for information alone
     "site.versions",  # of the configuration
+    "measure.burn-in",  # no box that ships was burnt in
 }  # fmt: skip
 NOWHERE = {"thermal.margin", "power.violation", "site.versions"}  # no dump shows either, nothing is pinned
 NO_FIRMWARE = {"network.firmware"}  # in no published dump
