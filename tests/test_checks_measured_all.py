@@ -45,7 +45,7 @@ def test_collectives(key: str, figure: Json, due: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("rings", "due"),
-    [((36.1, 36.1), ""), ((30, 36), ""), ((30, 35), "warn"), ((20, 20), "fail"), ((36.1,), ""), ((30,), "warn")],
+    [((36.1, 36.1), ""), ((20, 20), ""), ((14, 14), "warn"), ((36.1,), ""), ((15,), ""), ((12,), "warn")],
 )
 def test_rings(rings: tuple[float, ...], due: str, tmp_path: Path) -> None:
     order: list[Json] = [*GPUS]

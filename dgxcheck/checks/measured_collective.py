@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.gpu_reference import expected_by
 from dgxcheck.checks.measured import Figures, evidence, figures
 from dgxcheck.checks.measured_due import amount, held
 from dgxcheck.checks.measured_gaps import untaken
@@ -72,24 +71,14 @@ def ringed(box: Box, found: Figures, _: Measurement) -> Judgement:
     due = _allowed(box, rows)
     if due is None:
         return skip("no-reference", f"{what}; how much the links allow is not known", *seen)
-    allowed, whole = due
-    number = box.choice.number(f"nvlink.all-reduce-{_gpus(rows)}") if box.choice and whole else None
-    if number is not None and total < number.value * box.settings.limit("measure.fail") / 100:
-        message = f"{what}, NCCL's all-reduce has {number.value:g} on a good box"
-        return Judgement(expected_by(box, Status.FAIL), message, round(total, 3), number.value, rows[0].unit, seen)
-    low = total < allowed * box.settings.limit("measure.warn") / 100
-    message = f"{what}, {100 * total / allowed:.0f} % of the {amount(allowed)} that the NVLinks allow"
+    low = total < due * box.settings.limit("measure.rings") / 100
+    message = f"{what}, {100 * total / due:.0f} % of the {amount(due)} that the NVLinks allow"
     status = Status.WARN if low else Status.PASS
-    return Judgement(status, message, round(total, 3), round(allowed, 3), rows[0].unit, seen)
+    return Judgement(status, message, round(total, 3), round(due, 3), rows[0].unit, seen)
 
 
-def _gpus(rows: list[Measurement]) -> int:
-    orders = [row.more.get("order") for row in rows]
-    return max((len(order) for order in orders if isinstance(order, list)), default=0)
-
-
-def _allowed(box: Box, rows: list[Measurement]) -> tuple[float, bool] | None:
-    """Rings x directions x rate of a link x the share that copies reach; and is that all that the box can do?
+def _allowed(box: Box, rows: list[Measurement]) -> float | None:
+    """Rings x directions x rate of a link x the share that copies reach.
 
     Through NVSwitches one order of the GPUs has all the links; elsewhere each ring has its own.
     """
@@ -102,7 +91,7 @@ def _allowed(box: Box, rows: list[Measurement]) -> tuple[float, bool] | None:
         return None
     share = 1.0 if rings.how == "switched" else min(1.0, len(rows) / rings.count)
     share *= 1.0 if all(row.more.get("directions") == 2 for row in rows) else 0.5
-    return most * share * NVLINK_SHARE[generation][0], share == 1 and all(row.how != "simulated" for row in rows)
+    return most * share * NVLINK_SHARE[generation][0]
 
 
 def _collective(box: Box) -> Judged:
@@ -125,8 +114,8 @@ CHECKS = (
         id=ID,
         rule="Bus bandwidth of NCCL's operations: warns below {measure.warn} and fails below {measure.fail} of the"
         " profile's figure for the operation and number of GPUs; fails where values are wrong. Copies around the rings"
-        " of NVLinks: warns below {measure.warn} of what the links allow, fails below {measure.fail} of the profile's"
-        " all-reduce. Runs of NCCL with less than 32 MiB are not judged.",
+        " of NVLinks: warns below {measure.rings} of what the links allow. Runs of NCCL with less than 32 MiB are not"
+        " judged.",
         source="the profile's nvlink.all-reduce and the like; rings of the NVLink graph x 2 directions x rate of each",
         remedy="look at the pairs with less bandwidth than others; for NCCL at NCCL_DEBUG=INFO: which rings and"
         " transports it chose, and at ACS and IOMMU",

@@ -89,7 +89,7 @@ CHECKS = (
     Check(
         id="measure.memory-integrity",
         rule="Fails where words of the patterns that were written into a GPU's memory read back otherwise.",
-        source="kernels that fill and check all of the memory that is free but 512 MiB",
+        source="kernels that fill and check 1 GiB of the memory, with --long all that is free but 512 MiB",
         remedy="read the GPU's ECC counters and Xids 48, 63 and 64; reset it, run the vendor's field diagnostic, and"
         " ask for a replacement",
         judge=_memory,

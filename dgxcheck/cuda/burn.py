@@ -155,7 +155,7 @@ def _until(over: Over) -> Iterator[None]:
 
 def _each(clock: Clock, flows: tuple[Flow, Flow]) -> tuple[float, float]:
     """GB/s of two flows that run at once."""
-    _, seconds = clock.seconds(flows, COPIED.repeats)
+    seconds = clock.seconds(flows, COPIED.repeats)
     there, back = (flow.bytes_each * COPIED.repeats / s / 1e9 for flow, s in zip(flows, seconds, strict=True))
     return there, back
 

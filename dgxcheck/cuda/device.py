@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from dgxcheck.cuda.driver import NOT_READY, UNLOADABLE, CudaError, Driver
+from dgxcheck.cuda.driver import (
+    NOT_READY,
+    OUT_OF_MEMORY,
+    PEER_ALREADY_ENABLED,
+    PEER_NOT_ENABLED,
+    UNLOADABLE,
+    CudaError,
+    Driver,
+)
 
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.ptx")
 MIB = 1 << 20
@@ -41,6 +49,7 @@ class Gpu:
         self._module = 0
         self._unloadable: CudaError | None = None
         self._kept = ExitStack()
+        self._flag: Host | None = None
         self._peers: set[Gpu] = set()
 
     @property
@@ -63,12 +72,19 @@ class Gpu:
             return
         peer.use()
         self.use()
-        if wanted:
-            self.driver.call("cuCtxEnablePeerAccess", peer.context, 0)
-            self._peers.add(peer)
-        else:
-            self.driver.call("cuCtxDisablePeerAccess", peer.context)
-            self._peers.discard(peer)
+        name, *args = ("cuCtxEnablePeerAccess", 0) if wanted else ("cuCtxDisablePeerAccess",)
+        code = self.driver.status(name, peer.context, *args)
+        if code not in (0, PEER_ALREADY_ENABLED if wanted else PEER_NOT_ENABLED):
+            raise CudaError(name, code, self.driver.error_name(code))
+        (self._peers.add if wanted else self._peers.discard)(peer)
+
+    def flag(self) -> Host:
+        """A word of pinned memory that a kernel can wait for; the same in every step, until the end."""
+        if self._flag is None:
+            self.use()
+            address = self.driver.handle("cuMemHostAlloc", 4, _PORTABLE_MAPPED)
+            self._flag = Host(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), 4)
+        return self._flag
 
     def memory(self, size: int) -> int:
         """Device memory of so many bytes; Full where less than ``LEFT_FREE`` would be left."""
@@ -77,7 +93,12 @@ class Gpu:
             raise Full(
                 f"{size // MIB} MiB are wanted and {LEFT_FREE // MIB} MiB to be left, {free // MIB} MiB are free"
             )
-        address = self.driver.handle("cuMemAlloc_v2", size)
+        try:
+            address = self.driver.handle("cuMemAlloc_v2", size)
+        except CudaError as error:
+            if error.code != OUT_OF_MEMORY:
+                raise
+            raise Full(f"{size // MIB} MiB are wanted, and no longer free in one piece") from None
         self._kept.callback(self._release, "cuMemFree_v2", address)
         return address
 
@@ -172,6 +193,9 @@ class Gpu:
         """The context, with the kernels in it."""
         if self.context:
             self.use()
+            if self._flag is not None:
+                self.driver.call("cuMemFreeHost", self._flag.address)
+                self._flag = None
             if self._module:
                 self.driver.call("cuModuleUnload", self._module)
             newer = "cuDevicePrimaryCtxRelease_v2"

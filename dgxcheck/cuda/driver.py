@@ -44,6 +44,7 @@ _SIGNATURES: Mapping[str, tuple[Any, ...]] = {
     "cuEventCreate": (_P, _UINT),
     "cuEventDestroy_v2": (_P,),
     "cuEventRecord": (_P, _P),
+    "cuEventQuery": (_P,),
     "cuEventElapsedTime": (_P, _P, _P),
     "cuModuleLoadDataEx": (_P, _P, _UINT, _P, _P),
     "cuModuleGetFunction": (_P, _P, ctypes.c_char_p),
@@ -52,14 +53,15 @@ _SIGNATURES: Mapping[str, tuple[Any, ...]] = {
     "cuGetErrorName": (_INT, _P),
 }
 NOT_READY = 600
-PEER_ALREADY_ENABLED = 704
+PEER_ALREADY_ENABLED, PEER_NOT_ENABLED = 704, 705
 UNLOADABLE = (200, 209, 218, 221, 222, 223)
 """The driver has no compiler for the kernels, or refuses them: copies work all the same."""
-STICKY = (214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721)
+STICKY = (214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 999)
 """The context is broken from then on, and everything in it fails: the process must end."""
-UNAVAILABLE = (3, 34, 35, 36, 46, 100, 101, 803, 804, 999)
-"""No GPU is to be had here: no driver, none given to this container, one that a job holds for itself alone."""
-OUT_OF_MEMORY = 2
+UNAVAILABLE = (3, 34, 35, 36, 46, 100, 101, 803, 804)
+"""When CUDA is opened: no driver, none given to this container, a driver too old for its library."""
+OUT_OF_MEMORY, TAKEN = 2, 46
+"""Others have the memory, or a job has the GPU for itself alone."""
 
 
 class CudaError(Exception):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from dgxcheck.cuda.device import Full, Gpu
-from dgxcheck.cuda.driver import OUT_OF_MEMORY, STICKY, UNAVAILABLE, UNLOADABLE, CudaError, Driver
+from dgxcheck.cuda.driver import OUT_OF_MEMORY, STICKY, TAKEN, UNAVAILABLE, UNLOADABLE, CudaError, Driver
 from dgxcheck.cuda.figures import TOOL, Fact, failed, single, skipped
 from dgxcheck.cuda.steps import Step, measure
 from dgxcheck.cuda.timing import Clock
@@ -32,6 +32,7 @@ class Session:
         self._clock = Clock(plan.get("between_ms", 0) / 1e3)
         self._gpus: dict[str, Gpu] = {}
         self._how = "measured"
+        self._clocks: dict[str, float | None] = {}
         self._all_cpus = os.sched_getaffinity(0)
 
     def start(self) -> Fact:
@@ -74,9 +75,7 @@ class Session:
                 return skipped("busy", f"{bdf}: {why}")
         self.bind(step)
         try:
-            if step["key"].split(" ")[1] == "under-load":
-                return under_load(self._gpus[step["gpus"][0]], self._clock, step, self._look)
-            return measure(step, self._gpus, self._clock)
+            return self._measured(step)
         except Full as full:
             return skipped("busy", str(full))
         except CudaError as error:
@@ -91,9 +90,19 @@ class Session:
             return failed(error) | {"sticky": True}
         if error.code in UNLOADABLE:
             return skipped("not-supported", f"the driver cannot load kernels: {error}")
-        if error.code in (OUT_OF_MEMORY, *UNAVAILABLE):
+        if error.code in (OUT_OF_MEMORY, TAKEN):
             return skipped("busy", str(error))
         return failed(error)
+
+    def _measured(self, step: Step) -> Fact:
+        kind, bdf = step["key"].split(" ")[1], step["gpus"][0]
+        if kind == "under-load":
+            fact = under_load(self._gpus[bdf], self._clock, step, self._look)
+            self._clocks[bdf] = fact.get("sm_clock")
+            return fact
+        fact = measure(step, self._gpus, self._clock)
+        clock = self._clocks.get(bdf) if kind == "compute" else None
+        return fact if clock is None else fact | {"clock_mhz": clock}  # of the same load a moment before
 
     def _give_back(self, step: Step) -> None:
         for bdf in (*step["gpus"], *_among(step)):

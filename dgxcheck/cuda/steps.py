@@ -22,7 +22,8 @@ def measure(step: Step, gpus: Gpus, clock: Clock) -> Fact:
     """The fact that a step asks for; CudaError and Full as they come."""
     kind = step["key"].split(" ")[1]
     here = [gpus[bdf] for bdf in step["gpus"]]
-    if kind in _OF_PAIRS and not all(a.can_access(b) for a, b in ((here[0], here[1]), (here[1], here[0]))):
+    pairs = [here[:2], *([gpus[a], gpus[b]] for a, b in step["with"])] if kind == "p2p-shared" else [here[:2]]
+    if kind in _OF_PAIRS and not all(a.can_access(b) and b.can_access(a) for a, b in pairs):
         return skipped("not-supported", "CUDA offers no peer access between the two")
     return _HOW[kind](step, here, gpus, clock)
 
@@ -39,8 +40,9 @@ def _one(function: Callable[[Gpu, Clock, Size], Fact]) -> Callable[..., Fact]:
 
 
 def _pair(function: Callable[..., Fact], enabled: bool) -> Callable[..., Fact]:
-    usual = QUICK if enabled else SECOND
-    return lambda step, here, gpus, clock: function(here[0], here[1], clock, size_of(step, usual), enabled)
+    return lambda step, here, gpus, clock: function(
+        here[0], here[1], clock, size_of(step) if enabled else size_of({**step, "long": False}, SECOND), enabled
+    )
 
 
 def _access(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from dgxcheck.cuda.device import Gpu
+from dgxcheck.cuda.driver import NOT_READY
 
 WARM_UPS = 2
 Enqueue = Callable[[], None]
@@ -20,13 +21,16 @@ Enqueue = Callable[[], None]
 class Flow:
     """Work of one kind on a stream of one GPU."""
 
-    def __init__(self, gpu: Gpu, bytes_each: int, enqueue: Callable[[int], None], stream: int = 0) -> None:
-        """``enqueue(stream)`` queues one piece, which is worth ``bytes_each``."""
+    def __init__(
+        self, gpu: Gpu, bytes_each: int, enqueue: Callable[[int], None], stream: int = 0, times: int = 1
+    ) -> None:
+        """``enqueue(stream)`` queues one piece, which is worth ``bytes_each``; ``times`` as many of a companion."""
         self.gpu = gpu
         self.bytes_each = bytes_each
         self.stream = stream or gpu.stream()
-        self.begin, self.end = gpu.event(), gpu.event()
+        self.begin, self.end, self.held, self.start = (gpu.event() for _ in range(4))
         self.enqueue = enqueue
+        self.times = times
 
 
 class Clock:
@@ -35,54 +39,57 @@ class Clock:
     def __init__(self, between_s: float = 0.0) -> None:
         self._between_s = between_s
 
-    def seconds(self, flows: Sequence[Flow], repeats: int) -> tuple[float, list[float]]:
-        """Seconds from the common start until the last flow is through, and those that each took.
+    def seconds(self, flows: Sequence[Flow], repeats: int) -> list[float]:
+        """Seconds that each flow took for so many repeats of its work.
 
-        All flows start together, at the release of the first one's kernel.
+        All start together, at the release of the first one's kernel. Where that kernel gave up before all was queued,
+        as it does when a driver takes no more work (cuda-samples warns of it), less is queued.
         """
-        first = flows[0].gpu
+        first, stream = flows[0].gpu, flows[0].stream
         driver = first.driver
-        flag = self._hold(first, flows[0].stream)
-        start, joined = first.event(), first.event()
-        for _ in range(WARM_UPS):
-            flows[0].enqueue(flows[0].stream)
-            self._pause()
+        flag = self._hold(flows[0])
+        for flow in flows:
+            self._queue(flow, WARM_UPS)
         first.use()
-        driver.call("cuEventRecord", start, flows[0].stream)
+        driver.call("cuEventRecord", flows[0].start, stream)
         for flow in flows:
             flow.gpu.use()
             if flow is not flows[0]:
-                driver.call("cuStreamWaitEvent", flow.stream, start, 0)
+                driver.call("cuStreamWaitEvent", flow.stream, flows[0].start, 0)
             driver.call("cuEventRecord", flow.begin, flow.stream)
-            for _ in range(repeats):
-                flow.enqueue(flow.stream)
-                self._pause()
+            self._queue(flow, repeats * flow.times)
             flow.gpu.use()
             driver.call("cuEventRecord", flow.end, flow.stream)
         first.use()
-        for flow in flows[1:]:
-            driver.call("cuStreamWaitEvent", flows[0].stream, flow.end, 0)
-        driver.call("cuEventRecord", joined, flows[0].stream)
+        in_time = flag is None or driver.status("cuEventQuery", flows[0].held) == NOT_READY
         if flag is not None:
             flag[0] = 1
         for flow in flows:
             flow.gpu.wait(flow.stream)
-        each = [self._between(flow.gpu, flow.begin, flow.end) for flow in flows]
-        return self._between(first, start, joined), each
+        if not in_time and repeats > 1:
+            return [2 * seconds for seconds in self.seconds(flows, repeats // 2)]
+        return [self._between(flow.gpu, flow.begin, flow.end) for flow in flows]
 
-    def rates(self, flows: Sequence[Flow], repeats: int, samples: int) -> list[float]:
-        """GB/s of all flows together, sample by sample."""
-        total = sum(flow.bytes_each for flow in flows) * repeats
-        return [total / self.seconds(flows, repeats)[0] / 1e9 for _ in range(samples)]
+    def rates(self, flows: Sequence[Flow], repeats: int) -> list[float]:
+        """GB/s of each flow, while all run."""
+        seconds = self.seconds(flows, repeats)
+        return [flow.bytes_each * repeats * flow.times / each / 1e9 for flow, each in zip(flows, seconds, strict=True)]
 
-    def _hold(self, gpu: Gpu, stream: int) -> ctypes.Array[ctypes.c_uint32] | None:
+    def _queue(self, flow: Flow, pieces: int) -> None:
+        for _ in range(pieces):
+            flow.enqueue(flow.stream)
+            self._pause()
+
+    def _hold(self, flow: Flow) -> ctypes.Array[ctypes.c_uint32] | None:
         """A kernel at the head of the stream that waits for the word given back; None where no kernel can run."""
+        gpu = flow.gpu
         if not gpu.has_kernels:
             return None
-        host = gpu.host(4)
+        host = gpu.flag()
         words = host.words()
         words[0] = 0
-        gpu.launch("dgx_spin", stream, 1, 1, ctypes.c_uint64(host.on_device), ctypes.c_uint64(gpu.spin_clocks))
+        gpu.launch("dgx_spin", flow.stream, 1, 1, ctypes.c_uint64(host.on_device), ctypes.c_uint64(gpu.spin_clocks))
+        gpu.driver.call("cuEventRecord", flow.held, flow.stream)
         return words
 
     def _pause(self) -> None:

@@ -8,7 +8,7 @@ from statistics import median
 from dgxcheck.cuda.copies import Size, peer_flow
 from dgxcheck.cuda.device import MIB, Gpu
 from dgxcheck.cuda.figures import Fact, figure
-from dgxcheck.cuda.timing import Clock, Flow
+from dgxcheck.cuda.timing import Clock
 
 Pair = tuple[Gpu, Gpu]
 
@@ -16,7 +16,9 @@ Pair = tuple[Gpu, Gpu]
 def shared(pairs: Sequence[Pair], clock: Clock, size: Size) -> Fact:
     """GB/s of the first pair's copies while those of the others run too."""
     flows = [peer_flow(a, b, size) for a, b in pairs]
-    rates = [_rates(clock, flows, size)[0] for _ in range(size.samples)]
+    for other in flows[1:]:
+        other.times = 2  # they are still at work when the first is through
+    rates = [clock.rates(flows, size.repeats)[0] for _ in range(size.samples)]
     return figure(rates, "GB/s", f"ce, {size.bytes // MIB} MiB x {size.repeats}, {len(pairs)} pairs at once")
 
 
@@ -29,7 +31,7 @@ def ring(order: Sequence[Gpu], others: Sequence[Sequence[Gpu]], clock: Clock, si
     half = len(order)
     samples, hops = [], []
     for _ in range(size.samples):
-        rates = _rates(clock, flows, size)[: 2 * half]
+        rates = clock.rates(flows, size.repeats)[: 2 * half]
         samples.append(min(rates[:half]) + min(rates[half:]))
         hops.append(rates)
     method = f"ce, {size.bytes // MIB} MiB x {size.repeats}, both ways round, {1 + len(others)} rings at once"
@@ -42,9 +44,3 @@ def _both_ways(order: Sequence[Gpu]) -> list[Pair]:
 
 def _round(order: Sequence[Gpu]) -> list[Pair]:
     return list(zip(order, (*order[1:], order[0]), strict=True))
-
-
-def _rates(clock: Clock, flows: Sequence[Flow], size: Size) -> list[float]:
-    """GB/s of each flow on its own, while all run."""
-    _, each = clock.seconds(flows, size.repeats)
-    return [flow.bytes_each * size.repeats / seconds / 1e9 for flow, seconds in zip(flows, each, strict=True)]

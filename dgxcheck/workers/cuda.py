@@ -11,7 +11,7 @@ from typing import Any
 from dgxcheck.reading import Gap, Json
 from dgxcheck.workers import left_behind
 from dgxcheck.workers.process import kill
-from dgxcheck.workers.stream import Killer, Worker, bury, next_event
+from dgxcheck.workers.stream import LEAVING, Killer, Worker, bury, next_event
 
 MODULE = "dgxcheck.workers.cuda_child"
 LIBRARY = "libcuda.so.1"
@@ -45,11 +45,14 @@ class CudaStage:
     def run(self, steps: Sequence[Step], progress: Progress = lambda key, done: None) -> dict[str, Json]:
         """Measure; every step has a fact in the end, but after ``stop``."""
         left = list(steps)
+        own: list[int] = []
         while left and not self._stop:
             if (stuck := left_behind.stuck(MODULE)) is not None:
                 self.facts[START] = {"missing": Gap.TIMEOUT.value, "detail": stuck}
                 break
-            worker = Worker(MODULE, json.dumps({"library": self._library, "steps": left, **self._plan}), self._killer)
+            plan = {"library": self._library, "steps": left, "own": own, **self._plan}
+            worker = Worker(MODULE, json.dumps(plan), self._killer)
+            own.append(worker.pid)
             self._stopped.append(worker)
             try:
                 self._listen(worker, progress)
@@ -114,6 +117,8 @@ class CudaStage:
         return left
 
     def _silence(self, worker: Worker) -> float:
+        if worker.pending == CLOSING:
+            return LEAVING
         return self._seconds if worker.pending != START and worker.spoke else max(self._seconds, LEAST_START_S)
 
 

@@ -28,7 +28,7 @@ def main() -> None:
     _say(START)
     begun = session.start()
     if "value" in begun and nvml is not None:
-        busy.update(nvml.busy(sorted({bdf for step in plan["steps"] for bdf in step["gpus"]})))
+        busy.update(nvml.busy(sorted({bdf for step in plan["steps"] for bdf in step["gpus"]}), own=plan.get("own", ())))
     _say(START, begun)
     spent = "value" not in begun
     for step in () if spent else plan["steps"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from typing import Any
 
 from dgxcheck.reading import Gap, Missing
@@ -48,11 +49,14 @@ class Beside:
             if isinstance(name, str):
                 self._handles[name] = held[0]
 
-    def busy(self, bdfs: list[str], seconds: float = WAIT_S) -> dict[str, str]:
-        """Why GPUs cannot be measured, after a while in which their jobs might have ended; those missing are idle."""
+    def busy(self, bdfs: list[str], seconds: float = WAIT_S, own: Collection[int] = ()) -> dict[str, str]:
+        """Why GPUs cannot be measured, after a while in which their jobs might have ended; those missing are idle.
+
+        ``own`` are pids of workers that were killed before: a driver can take its time to let them go.
+        """
         until = time.monotonic() + seconds
         while True:
-            found = {bdf: why for bdf in bdfs if (why := self._busy(bdf))}
+            found = {bdf: why for bdf in bdfs if (why := self._busy(bdf, own))}
             if not found or time.monotonic() >= until:
                 return found
             time.sleep(POLL_S)
@@ -68,9 +72,10 @@ class Beside:
         lost = isinstance(said, Missing) and said.gap is Gap.LOST
         return {**self.look(bdf), **counted, "lost": lost}
 
-    def _busy(self, bdf: str) -> str:
-        processes = self._ask(bdf, "nvmlDeviceGetComputeRunningProcesses")
-        if isinstance(processes, list) and processes:
+    def _busy(self, bdf: str, own: Collection[int]) -> str:
+        said = self._ask(bdf, "nvmlDeviceGetComputeRunningProcesses")
+        processes = [each for each in said if each["pid"] not in own] if isinstance(said, list) else []
+        if processes:
             return f"{len(processes)} compute process{'es' if len(processes) > 1 else ''}"
         used = self._ask(bdf, "nvmlDeviceGetUtilizationRates")
         percent = used.get("memory") if isinstance(used, dict) else None
