@@ -47,6 +47,10 @@ THRESHOLDS: Mapping[str, Threshold] = {
     ),
     "host.memory-missing": Threshold(3, "%", 0, 100, "Azure node checks: 3 to 5 %"),
     "host.edac-corrected": Threshold(10, "a day", 0, 1e9, "dgxcheck's own: no vendor gives one"),
+    "measure.slowdown-warn": Threshold(1, "%", 0, 100, "dgxcheck's own: samples of a burn-in, one a second"),
+    "measure.slowdown-fail": Threshold(20, "%", 0, 100, "dgxcheck's own: no vendor gives one"),
+    "measure.drift": Threshold(10, "%", 1, 100, "dgxcheck's own: rates of sound links repeat within 2 %"),
+    "measure.clock": Threshold(15, "%", 1, 100, "dgxcheck's own: boost clocks of one model differ by some bins"),
     "measure.warn": Threshold(90, "%", 1, 100, "dgxcheck's own: good boxes stay within 5 % of each other"),
     "measure.fail": Threshold(75, "%", 1, 100, "dgxcheck's own: a link or lane that is gone takes half or more"),
     "measure.derived": Threshold(

@@ -61,8 +61,9 @@ GPU 00000000:06:00.0
             Double Bit
                 Total               : 2
         Aggregate
-            DRAM Uncorrectable      : 3
             SRAM Uncorrectable      : 4
+            DRAM Correctable        : 0
+            DRAM Uncorrectable      : 3
     Retired Pages
         Double Bit ECC              : 2
     Temperature

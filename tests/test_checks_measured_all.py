@@ -32,6 +32,8 @@ MINE = [check for check in CHECKS if check.id.startswith("measure.") or check.id
         ("collective broadcast 8", fact(56.8), ""),
         ("collective all_reduce 4", fact(30), "fail"),
         ("collective sendrecv 8", fact(30), "skip no-reference"),
+        ("collective sendrecv 8", fact(30, wrong=0), ""),
+        ("collective sendrecv 8", fact(30, wrong=1), "fail"),
         ("collective all_reduce 16", fact(30), "skip no-reference"),
         ("collective all_reduce 8", {"failed": "crashed (SIGSEGV)", "detail": ""}, "fail"),
     ],
@@ -85,7 +87,7 @@ def test_one_gpu_has_nothing_to_be_compared_with() -> None:
 
 KINDS = ("host-to-device", "device-to-host", "device-copy", "memory-integrity", "p2p", "p2p-both", "p2p-off",
          "p2p-off-both", "latency", "latency-off", "access", "p2p-integrity", "ring", "collective", "compute",
-         "under-load", "x")  # fmt: skip
+         "under-load", "cuda", "x")  # fmt: skip
 ENDS = st.sampled_from((GPUS[0], GPUS[1], "0", "1", "all", "", "8", "0000:ff:00.0"))
 NUMBERS = st.floats(-1e15, 1e15) | st.integers(-10, 10**15)
 VALUES = st.one_of(

@@ -143,3 +143,35 @@ def test_a_fabric_that_is_not_set_up_is_told_once(tmp_path: Path) -> None:
 def test_nothing_measured_is_one_skip(check: str, tmp_path: Path) -> None:
     assert said(measured(tmp_path, {}), check) == {"host": "skip not-recorded"}
     assert said(measured(tmp_path, {"latency 0 1": fact(1, "us")}), check) == {"host": "skip not-recorded"}
+
+
+EXPLAINED = "skip dependency-failed"
+
+
+@pytest.mark.parametrize(
+    ("base", "profile", "gpu", "value", "due"),
+    [
+        ("dgx-1-v100-gpu-x8", "auto", 2, 6.1, EXPLAINED),
+        ("dgx-1-v100-gpu-x8", "auto", 2, 5.0, "fail"),  # less than eight lanes carry
+        ("dgx-1-v100-gpu-x8", "auto", 3, 6.1, "fail"),
+        ("dgx-1-v100-switch-x8", "auto", 2, 6.1, EXPLAINED),
+        ("dgx-1-v100-slot-gen2", "auto", 2, 6.1, EXPLAINED),
+        ("dgx-1-v100-gpu-x8", "none", 2, 6.1, EXPLAINED),
+        ("dgx-1-v100-gpu-x8", "none", 2, 3.5, "warn"),
+        ("dgx-1-v100-gpu-x8", "none", 3, 6.1, "warn"),
+        ("dgx-1-v100-slot-gen2", "none", 2, 6.1, ""),  # as much as such a slot carries
+    ],
+)
+def test_what_a_narrow_link_explains_is_not_told_again(
+    base: str, profile: str, gpu: int, value: float, due: str, tmp_path: Path
+) -> None:
+    facts = {f"{kind} {GPUS[gpu]}": fact(value) for kind in ("host-to-device", "device-to-host")}
+    assert said(measured(tmp_path, facts, base, profile), HOST) == ({f"GPU{gpu}": due} if due else {})
+
+
+def test_lanes_that_are_lost_under_load_explain_it_too(tmp_path: Path) -> None:
+    load = fact(None, "", link_width=8)
+    facts = host_copies() | {f"host-to-device {GPUS[2]}": fact(6.1), f"under-load {GPUS[2]}": load}
+    box = measured(tmp_path, facts)
+    assert said(box, "pcie.width") == {"GPU2": "fail"}
+    assert said(box, HOST) == {"GPU2": EXPLAINED}

@@ -153,6 +153,14 @@ def test_wrong_words_are_told_once_and_nothing_is_said_of_their_speed(tmp_path: 
     assert said(box, LATENCY) == {}
 
 
+def test_wrong_words_somewhere_are_the_host_s() -> None:
+    """nvbandwidth gives up at the first wrong pattern and does not say between which GPUs."""
+    box = imported({"p2p-integrity all": words(1)})
+    assert said(box, INTEGRITY) == {"host": "fail"}
+    told = found(box, INTEGRITY)["host"].judgement.message
+    assert told == "some of the GPUs: 1 word is wrong, the first at byte 4096 of 64 MiB"
+
+
 def test_kernels_that_wait_in_vain_fail(tmp_path: Path) -> None:
     box = measured(tmp_path, dgx1_p100() | {f"p2p-integrity {BA}": words(timed_out=True)})
     assert said(box, INTEGRITY) == {PAIR: "fail"}

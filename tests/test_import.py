@@ -103,7 +103,7 @@ def test_a_matrix_of_another_box_is_left_out(written: Any) -> None:
 
 
 def test_several_texts_are_one_box_and_runs_are_kept(written: Any) -> None:
-    code, said, document = written(TABLE, QUERY, P2P, P2P.replace("18.01", "17.01"))
+    code, said, document = written(TABLE.replace("470.1.2", "550.1.2"), QUERY, P2P, P2P.replace("18.01", "17.01"))
     assert (code, said.count("\n")) == (0, 1)
     facts = document["facts"]
     assert facts["nvml nvmlDeviceGetHandleByIndex"] == {"0": A, "1": B}
@@ -115,6 +115,13 @@ def test_several_texts_are_one_box_and_runs_are_kept(written: Any) -> None:
         (18.01, "2.txt, line 3"),
         (17.01, "3.txt, line 3"),
     ]
+
+
+def test_a_dump_of_another_driver_is_left_out(written: Any) -> None:
+    code, said, document = written(QUERY, QUERY.replace("550.1.2", "470.3.4"))
+    assert code == 3
+    assert "nvidia-smi -q 470.3.4 is left out" in said
+    assert document["facts"]["nvml nvmlSystemGetDriverVersion"] == {"": "550.1.2"}
 
 
 def test_an_older_dump_is_no_second_moment(written: Any) -> None:

@@ -17,7 +17,7 @@ LABELS = st.sampled_from(("PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "NV1", "NV1
 
 
 def test_labels_affinities_and_the_names_of_nics_are_read() -> None:
-    found = one(smi_topo.read, STATION)
+    found = one(smi_topo.read, f"{STATION}\n")
     assert found.tool == "nvidia-smi topo -m"
     assert unread([found], STATION) == []
     assert found.facts["stated label GPU0 GPU3"] == "NV2"
@@ -69,6 +69,17 @@ def test_a_broken_row_is_named_and_its_good_cells_are_kept() -> None:
     assert found.facts["stated label GPU0 GPU2"] == {"missing": "garbled", "detail": "?!"}
     assert "stated label GPU1 GPU2" not in found.facts
     assert found.facts["stated label GPU2 GPU1"] == "PHB"
+    assert "stated label GPU1 GPU0" not in found.facts, "half a label may be another label"
+
+
+def test_no_cut_says_what_the_whole_does_not() -> None:
+    p2p = " \tGPU0\tGPU1\t\n GPU0\tX\tGNS\t\n GPU1\tCNS\tX\t\n"
+    for reader, text in ((smi_topo.read, STATION), (smi_p2p.read, p2p)):
+        whole = one(reader, text).facts
+        for cut in range(len(text)):
+            for part in reader(tuple(text[:cut].split("\n"))):
+                known = {key: fact for key, fact in part.facts.items() if not isinstance(fact, dict)}
+                assert known.items() <= whole.items(), text[:cut][-40:]
 
 
 def test_two_matrices_are_two() -> None:

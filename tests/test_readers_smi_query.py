@@ -15,6 +15,7 @@ from readers_text import one, unread
 from smi_texts import LINKS, QUERY, TABLE
 
 from dgxcheck.readers import smi_nvlink, smi_query_object, smi_query_text, smi_query_xml, smi_table
+from dgxcheck.readers.model import Reader
 from dgxcheck.reading import Json
 from dgxcheck.source.keys import place
 
@@ -155,6 +156,18 @@ def test_cut_xml_tells_what_it_holds(cut: int) -> None:
     text = as_xml()[:cut]
     for found in smi_query_xml.read(tuple(text.splitlines())):
         assert all(found.facts[key] == TOLD.get(key, found.facts[key]) for key in found.facts if "Name" in key)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_no_cut_says_what_the_whole_does_not(reader: Reader) -> None:
+    for text in (QUERY, as_xml(), TABLE, LINKS):
+        whole = {key: fact for part in reader(tuple(text.split("\n"))) for key, fact in part.facts.items()}
+        for cut in range(0, len(text), 3):
+            for part in reader(tuple(text[:cut].split("\n"))):
+                for key, fact in part.facts.items():
+                    told = whole.get(key)
+                    part_of = isinstance(fact, dict) and isinstance(told, dict) and fact.items() <= told.items()
+                    assert fact == told or part_of, (key, fact, told, text[:cut][-40:])
 
 
 def test_entities_are_not_expanded() -> None:

@@ -58,6 +58,12 @@ def test_cells_that_disagree_are_garbled() -> None:
     assert "says NV2 one way and NV1 the other" in link.nvlink_reason or "NV1 one way" in link.nvlink_reason
 
 
+def test_links_of_each_gpu_alone_make_no_graph() -> None:
+    graph = nvlink_graph(wired({"stated nvlink GPU0 0": "25 GB/s", "stated nvlink GPU1 0": "25 GB/s"}))
+    assert isinstance(graph, Missing)
+    assert graph.gap is Gap.UNRECORDED
+
+
 def test_a_pair_without_a_row_is_not_known() -> None:
     box = wired(PAIR | {"stated label GPU0 GPU2": "PIX"})
     links = {(link.a, link.b): link for link in box.links}

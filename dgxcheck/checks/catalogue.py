@@ -17,6 +17,7 @@ from dgxcheck.checks import (
     installation,
     kernel,
     limits,
+    measured_burn_in,
     measured_collective,
     measured_compute,
     measured_host,
@@ -50,7 +51,7 @@ CHECKS: tuple[Check, ...] = (
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
     *kernel.CHECKS, *versions.CHECKS,
     *measured_host.CHECKS, *measured_integrity.CHECKS, *measured_p2p.CHECKS, *measured_latency.CHECKS,
-    *measured_collective.CHECKS, *measured_compute.CHECKS,
+    *measured_collective.CHECKS, *measured_compute.CHECKS, *measured_burn_in.CHECKS,
 )  # fmt: skip
 PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",

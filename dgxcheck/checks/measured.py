@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
@@ -12,10 +13,11 @@ from dgxcheck.checks.gaps import unjudged
 from dgxcheck.facts.measurement import Measurement, Untaken
 from dgxcheck.frozen import Record, replace
 from dgxcheck.reading import Json, Missing
-from dgxcheck.topology.model import Device
+from dgxcheck.topology.expected import between
+from dgxcheck.topology.model import Device, Link
 
 ALONE: Mapping[str, tuple[str, ...]] = {
-    "measure.host-bandwidth": ("host-to-device", "device-to-host", "host-both"),
+    "measure.host-bandwidth": ("under-load", "host-to-device", "device-to-host", "host-both"),
     "measure.memory-bandwidth": ("device-copy", "device-copy-sm"),
     "measure.memory-integrity": ("memory-integrity",),
     "measure.compute": ("compute",),
@@ -27,6 +29,7 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
     "measure.p2p-latency": ("latency", "latency-off", "latency-sm"),
 }
 """The same of two GPUs."""
+BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 START, ALL = "cuda", "all"
 """The kind that tells whether CUDA could be opened."""
 INTERRUPTED = "interrupted"
@@ -36,14 +39,28 @@ NOT_READY = 802
 UNREADY = "the NVSwitch fabric is not set up: the fabric manager does not run"
 
 
+PairClass = tuple[str, float | None]
+"""Label of what joins two GPUs, and its line rate in GB/s."""
+P2P = ("p2p", "p2p-both")
+STAGED = ("p2p-off", "p2p-off-both")
+"""The same without peer access: through the host."""
+
+
 class Figures(Record):
     """Measurements by kind and GPUs."""
 
     rows: Mapping[tuple[str, str, str], Measurement]
+    by_kind: Mapping[str, tuple[Measurement, ...]]
+    classes: Mapping[tuple[str, str], PairClass]
+    """Of pairs that what joins them is known of: those of one class should be alike."""
 
     def of(self, kind: str, a: str, b: str = "") -> Measurement | None:
         """That of a kind from ``a`` to ``b``; None where nobody tried."""
         return self.rows.get((kind, a, b))
+
+    def both(self, kind: str, a: str, b: str) -> list[Measurement]:
+        """Those of a kind between two GPUs, from ``a`` first."""
+        return [row for ends in ((a, b), (b, a)) if (row := self.of(kind, *ends)) is not None]
 
     def number(self, kind: str, a: str, b: str = "") -> float | None:
         """The figure alone; None where there is none."""
@@ -51,7 +68,7 @@ class Figures(Record):
         return None if row is None else row.number
 
     def kinds(self, *kinds: str) -> list[Measurement]:
-        return [row for row in self.rows.values() if row.kind in kinds]
+        return [row for kind in kinds for row in self.by_kind.get(kind, ())]
 
 
 def figures(box: Box, check: str) -> Figures | Judgement:
@@ -65,7 +82,30 @@ def figures(box: Box, check: str) -> Figures | Judgement:
     begun = next((row for row in rows if row.kind == START and row.number is None), None)
     if begun is not None and not _interrupted(begun):
         return _unopened(check, begun)
-    return Figures(rows={(row.kind, row.a, row.b): row for row in rows})
+    by_key = {(row.kind, row.a, row.b): row for row in rows}
+    by_kind: dict[str, list[Measurement]] = {}
+    for row in by_key.values():
+        by_kind.setdefault(row.kind, []).append(row)
+    ends = {(row.a, row.b) for row in rows if row.kind in P2P}
+    return Figures(
+        rows=by_key,
+        by_kind={kind: tuple(each) for kind, each in by_kind.items()},
+        classes={each: found for each in ends if (found := _class(box, *each)) is not None},
+    )
+
+
+def _class(box: Box, a: str, b: str) -> PairClass | None:
+    one, other, link = device(box, a), device(box, b), joined(box, a, b)
+    if one is None or other is None or link is None or link.label == "?":
+        return None
+    line = between(one, other, link, box.topology).line_gbs
+    return link.label, None if isinstance(line, Missing) else line
+
+
+def joined(box: Box, a: str, b: str) -> Link | None:
+    """What joins two GPUs of the box; None for those that are known by number alone."""
+    one, other = device(box, a), device(box, b)
+    return None if one is None or other is None or one is other else box.topology.link(one, other)
 
 
 def _unopened(check: str, row: Measurement) -> Judgement:
@@ -103,7 +143,7 @@ def _unready(box: Box, check: str, row: Measurement) -> Judgement:
     first = next(iter(ALONE))
     if check != first:
         return skip("dependency-failed", f"the NVSwitch fabric is not set up: see {first}")
-    return Judgement(Status.FAIL, UNREADY, NOT_READY, 0, "CUresult", (evidence(row),))
+    return Judgement(Status.FAIL, UNREADY, evidence=(evidence(row),))
 
 
 def device(box: Box, id: str) -> Device | None:
@@ -122,7 +162,7 @@ def subject(box: Box, id: str) -> Subject:
     gpu = device(box, id)
     if gpu is not None:
         return box.subject(gpu)
-    return Subject(kind="gpu", name=name(box, id), bdf=id if ":" in id else None)
+    return Subject(kind="gpu", name=name(box, id), bdf=id if BDF.fullmatch(id) else None)
 
 
 def pair(box: Box, a: str, b: str) -> Subject:
@@ -132,6 +172,8 @@ def pair(box: Box, a: str, b: str) -> Subject:
 
 def name(box: Box, id: str) -> str:
     """``GPU0``"""
+    if id == ALL:
+        return "some of the GPUs"
     gpu = device(box, id)
     return gpu.name if gpu is not None else f"GPU@{id}" if ":" in id else f"GPU{id}"
 
@@ -149,7 +191,8 @@ def in_order(box: Box, ids: Iterable[str]) -> list[str]:
 
 def pairs(box: Box, found: Figures, kinds: Sequence[str]) -> list[tuple[str, str]]:
     """Pairs of two different GPUs for which one of the kinds was tried, each once."""
-    ends = {frozenset((row.a, row.b)) for row in found.kinds(*kinds) if row.a != row.b and asked(box, row.a, row.b)}
+    rows = [row for row in found.kinds(*kinds) if row.b and row.a != row.b and ALL not in (row.a, row.b)]
+    ends = {frozenset((row.a, row.b)) for row in rows if asked(box, row.a, row.b)}
     both = [in_order(box, each) for each in ends]
     ids = in_order(box, (id for each in both for id in each))
     return sorted(((a, b) for a, b in both), key=lambda each: (ids.index(each[0]), ids.index(each[1])))

@@ -44,6 +44,9 @@ def reduced(box: Box, _: Figures, row: Measurement) -> Judgement:
     said = said or runs(box, row) or expected
     if said is None:
         told = f"{what} {amount(row.number)} {row.unit}; no figure of a good box is known"
+        if wrong == 0:
+            return Judgement(Status.PASS, f"{told}, no value is wrong", row.number, unit=row.unit,
+                             evidence=(evidence(row),))  # fmt: skip
         return skip("no-reference", told, evidence(row))
     return with_retries(row, said)
 
@@ -54,8 +57,9 @@ def _largest(sizes: Json) -> float | None:
     return max((float(each) for each in found if isinstance(each, int | float)), default=None)
 
 
-def _rings(box: Box, rows: list[Measurement]) -> Judgement:
+def ringed(box: Box, found: Figures, _: Measurement) -> Judgement:
     """All rings together, against those that the NVLinks allow and the profile's all-reduce."""
+    rows = found.kinds("ring")
     said = [each for row in rows if (each := untaken(box, row)) is not None]
     if said:
         return next((each for each in said if each.status is not Status.SKIP), said[0])
@@ -111,7 +115,7 @@ def _collective(box: Box) -> Judged:
         yield replace(HOST, part=f"{row.a} {row.b}".strip()), reduced(box, found, row)
     rings = found.kinds("ring")
     if rings:
-        yield replace(HOST, part="rings"), _rings(box, rings)
+        yield replace(HOST, part="rings"), ringed(box, found, rings[0])
     if not rows and not rings:
         yield HOST, skip("not-recorded", "no traffic of all GPUs was measured")
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Judgement, Status
 from dgxcheck.checks.gpu_reference import expected_by
-from dgxcheck.checks.measured import device, evidence
+from dgxcheck.checks.measured import P2P, STAGED, device, evidence, joined
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.frozen import Record
 from dgxcheck.profiles.model import Number
 from dgxcheck.reading import Missing
 from dgxcheck.topology.expected import between, to_host
-from dgxcheck.topology.model import Link
-
-P2P = ("p2p", "p2p-both")
-STAGED = ("p2p-off", "p2p-off-both")
 
 
 class Due(Record, kw_only=False):
@@ -30,8 +26,8 @@ class Due(Record, kw_only=False):
 
 def due(box: Box, row: Measurement) -> Due | None:
     """What to expect of it; None where nothing is known. What is simulated is held to no reference."""
-    number = None if row.how == "simulated" else reference(box, row)
-    if number is not None:
+    number = reference(box, row)
+    if number is not None and by_reference(box, row):
         warn, fail = box.settings.limit("measure.warn"), box.settings.limit("measure.fail")
         return Due(float(number.value), number.source, warn, fail)
     return _derived(box, row)
@@ -43,12 +39,12 @@ def reference(box: Box, row: Measurement) -> Number | None:
         gpu = device(box, row.a)
         board = box.board(gpu) if gpu is not None else None
         return board.numbers.get("device_copy") if board is not None else None
-    key = _key(box, row) if box.choice is not None else ""
+    key = profile_key(box, row) if box.choice is not None else ""
     return box.choice.number(key) if box.choice is not None and key else None
 
 
-def _key(box: Box, row: Measurement) -> str:
-    """Of the profile; empty where it can have none."""
+def profile_key(box: Box, row: Measurement) -> str:
+    """The profile's key for such a measurement; empty where it can have none."""
     if row.kind in ("host-to-device", "device-to-host"):
         return f"pcie.{row.kind}" if device(box, row.a) is not None else ""
     if row.kind == "collective":
@@ -62,10 +58,9 @@ def _key(box: Box, row: Measurement) -> str:
     return f"pcie.{row.kind}-{(link.pci or '?').lower()}" if row.kind in STAGED else ""
 
 
-def joined(box: Box, a: str, b: str) -> Link | None:
-    """What joins two GPUs of the box; None for those that are known by number alone."""
-    one, other = device(box, a), device(box, b)
-    return None if one is None or other is None or one is other else box.topology.link(one, other)
+def by_reference(box: Box, row: Measurement) -> bool:
+    """Is it held to the reference machine, not only to what the path gives?"""
+    return row.how != "simulated" and reference(box, row) is not None
 
 
 def _derived(box: Box, row: Measurement) -> Due | None:

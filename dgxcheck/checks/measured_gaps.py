@@ -52,13 +52,13 @@ def untaken(box: Box, row: Measurement) -> Judgement | None:
         return None
     if value.reason != "failed":
         return skip(REASONS.get(value.reason) or "not-supported", f"{row.kind}: {value.detail}", seen)
-    if _integrity(value):
+    if withheld(value):
         return skip("dependency-failed", "data arrive wrong: see measure.p2p-integrity", seen)
     code = value.code or 0
     words = f"{_WORDS[code]} ({value.detail})" if code in _WORDS else value.detail
     if code in _UNAVAILABLE:
         return skip(_UNAVAILABLE[code], f"{row.kind}: {words}", seen)
-    return Judgement(Status.FAIL, f"{way(box, row)} ended {row.kind} with {words}", code or None, evidence=(seen,))
+    return Judgement(Status.FAIL, f"{way(box, row)} ended {row.kind} with {words}", evidence=(seen,))
 
 
 def worst(said: Sequence[Judgement]) -> Judgement:
@@ -76,17 +76,17 @@ def _teller(found: Figures, check: str, a: str, b: str) -> str | None:
     for id, kinds in ALONE.items():
         if id == check:
             return None
-        if any(_broken(found.of(kind, end)) for end in filter(None, (a, b)) for kind in kinds):
+        if any(broken(found.of(kind, end)) for end in filter(None, (a, b)) for kind in kinds):
             return id
     for id, kinds in PAIRS.items():
         if id == check:
             return None
-        if any(_broken(found.of(kind, *ends)) for ends in ((a, b), (b, a)) for kind in kinds):
+        if any(broken(found.of(kind, *ends)) for ends in ((a, b), (b, a)) for kind in kinds):
             return id
     return None
 
 
-def _broken(row: Measurement | None) -> bool:
+def broken(row: Measurement | None) -> bool:
     """Hung, failed for good, or wrong?"""
     if row is None:
         return False
@@ -94,9 +94,10 @@ def _broken(row: Measurement | None) -> bool:
     if isinstance(value, Missing):
         return value.gap is Gap.TIMEOUT
     if isinstance(value, Untaken):
-        return value.reason == "failed" and not _integrity(value) and (value.code or 0) not in _UNAVAILABLE
+        return value.reason == "failed" and not withheld(value) and (value.code or 0) not in _UNAVAILABLE
     return row.kind in INTEGRITY and (bool(row.number) or row.more.get("timed_out") is True)
 
 
-def _integrity(value: Untaken) -> bool:
+def withheld(value: Untaken) -> bool:
+    """Is there a figure that is not published, for the data arrived wrong?"""
     return value.detail.partition(":")[0] == "integrity"

@@ -9,6 +9,7 @@ from dgxcheck.checks.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.measured import ALONE, Figures, asked, cut_short, evidence, figures, in_order, subject
 from dgxcheck.checks.measured_due import amount, held
 from dgxcheck.checks.measured_gaps import BAD, once, untaken, worst
+from dgxcheck.checks.measured_lanes import unless_narrow
 from dgxcheck.checks.measured_like import again, below_class, gpus_alike, runs, slower_than, warned
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.frozen import replace
@@ -26,7 +27,7 @@ def copied(box: Box, found: Figures, row: Measurement) -> Judgement:
     value = row.number or 0
     limit = box.settings.limit("measure.pinned")
     back = found.of(COPIES[row.kind], row.a)
-    by_reference = held(box, row, f"{row.kind}")
+    by_reference = unless_narrow(box, row, held(box, row, row.kind))
     said = None if by_reference is None or by_reference.status is Status.PASS else by_reference
     said = said or runs(box, row)
     if said is None and value < limit:
@@ -87,6 +88,8 @@ def per_gpu(box: Box, check: str, rules: dict[str, Rule], nothing: str) -> Judge
 def together(said: list[Judgement]) -> Judgement:
     """The worst of several figures of one subject; of those that are equally bad all are told."""
     first = worst(said)
+    if first.status is Status.PASS:
+        first = next((each for each in said if each.reason == "dependency-failed"), first)
     same = [each for each in said if each.status is first.status and (first.status is not Status.SKIP)]
     if len(same) < 2:
         return first
@@ -105,7 +108,14 @@ def _share(said: Judgement) -> float:
 
 def _host(box: Box) -> Judged:
     id = "measure.host-bandwidth"
-    yield from per_gpu(box, id, dict.fromkeys(COPIES, copied), "no copy between host and GPU was measured")
+    rules: dict[str, Rule] = {"under-load": _loaded, **dict.fromkeys(COPIES, copied)}
+    yield from per_gpu(box, id, rules, "no copy between host and GPU was measured")
+
+
+def _loaded(box: Box, found: Figures, row: Measurement) -> Judgement:
+    """What NVML said meanwhile is for pcie.width and pcie.generation; that the load broke down is told here."""
+    nothing = untaken(box, row)
+    return skip("not-in-level", "see pcie.width and pcie.generation") if nothing is None else nothing
 
 
 def _memory(box: Box) -> Judged:
@@ -119,8 +129,8 @@ CHECKS = (
         rule="Pinned copies from and to each GPU: warns below {measure.warn} and fails below {measure.fail} of the"
         " profile's figure; without one warns below {measure.derived} of what the PCIe path gives. Warns as well where"
         " runs of one GPU differ by more than {measure.runs}, where one direction or one GPU is slower than the other,"
-        " or than GPUs like it, by more than {measure.directions}, and below {measure.pinned}. Both directions at once"
-        " are not judged.",
+        " or than GPUs like it, by more than {measure.directions}, and below {measure.pinned}. What a narrow or slow"
+        " PCIe link explains is told there. Both directions at once are not judged.",
         source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
         remedy="look at the GPU's PCIe width and generation under load; run with memory and process on its NUMA node;"
         " then reseat the GPU, its tray or riser",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.measured import Figures, evidence, figures, pair, pairs, way
+from dgxcheck.checks.measured import ALL, Figures, evidence, figures, pair, pairs, way
 from dgxcheck.checks.measured_gaps import once, untaken
 from dgxcheck.checks.measured_host import per_gpu, together
 from dgxcheck.facts.measurement import Measurement
@@ -27,7 +27,8 @@ def kept(box: Box, _: Figures, row: Measurement) -> Judgement:
         return skip("not-recorded", f"{row.kind} has no figure", evidence(row))
     where = way(box, row)
     if wrong:
-        message = f"{where}: {wrong:.0f} words are wrong{_by(row)}{_first(row)}{_checked(row, ' of ')}"
+        words = "word is" if wrong == 1 else "words are"
+        message = f"{where}: {wrong:.0f} {words} wrong{_by(row)}{_first(row)}{_checked(row, ' of ')}"
         return Judgement(Status.FAIL, message, wrong, 0, "words", (evidence(row),))
     if row.more.get("timed_out") is True:
         message = f"{where}: two kernels that wait for each other's data waited in vain{_checked(row, ' after ')}"
@@ -71,13 +72,16 @@ def _p2p(box: Box) -> Judged:
         yield HOST, found
         return
     tried = pairs(box, found, ("p2p-integrity",))
+    somewhere = found.of("p2p-integrity", ALL)
+    if somewhere is not None:  # nvbandwidth gives up and does not say where
+        yield HOST, kept(box, found, somewhere)
     for a, b in tried:
-        rows = [row for ends in ((a, b), (b, a)) if (row := found.of("p2p-integrity", *ends)) is not None]
+        rows = found.both("p2p-integrity", a, b)
         said = together([kept(box, found, row) for row in rows])
         if said.status is Status.PASS and len(rows) > 1:
             said = replace(said, message=f"both ways: no word is wrong{_checked(rows[0], ' in ')}")
         yield pair(box, a, b), once(found, id, said, a, b)
-    if not tried:
+    if not tried and somewhere is None:
         yield HOST, skip("not-recorded", "no data were sent from GPU to GPU and looked at")
 
 

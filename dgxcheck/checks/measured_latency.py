@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.measured import PAIRS, Figures, evidence, figures, pair, pairs, way
+from dgxcheck.checks.measured import Figures, evidence, figures, pair, pairs, way
 from dgxcheck.checks.measured_due import amount
 from dgxcheck.checks.measured_gaps import once, untaken
 from dgxcheck.checks.measured_host import together
@@ -51,8 +51,8 @@ def _latency(box: Box) -> Judged:
         return
     tried = pairs(box, found, ("latency",))
     for a, b in tried:
-        rows = [row for ends in ((a, b), (b, a)) if (row := found.of(PAIRS[ID][0], *ends)) is not None]
-        yield pair(box, a, b), once(found, ID, together([waited(box, found, row) for row in rows]), a, b)
+        said = together([waited(box, found, row) for row in found.both("latency", a, b)])
+        yield pair(box, a, b), once(found, ID, said, a, b)
     if not tried:
         yield HOST, skip("not-recorded", "no latency from GPU to GPU was measured")
 

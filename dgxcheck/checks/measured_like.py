@@ -7,12 +7,12 @@ from statistics import median
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Judgement, Status
-from dgxcheck.checks.measured import Figures, device, evidence, way
-from dgxcheck.checks.measured_due import P2P, amount, joined
+from dgxcheck.checks.measured import P2P, Figures, device, evidence, way
+from dgxcheck.checks.measured_due import amount
 from dgxcheck.checks.siblings import siblings
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.reading import Missing
-from dgxcheck.topology.expected import between, to_host
+from dgxcheck.topology.expected import to_host
 
 FEWEST = 2
 """A class of so many can be compared."""
@@ -77,22 +77,13 @@ def _to_host(box: Box, id: str) -> float | None:
     return None if isinstance(line, Missing) else line
 
 
-def pairs_alike(box: Box, found: Figures, row: Measurement) -> list[Measurement]:
+def pairs_alike(found: Figures, row: Measurement) -> list[Measurement]:
     """The same kind between pairs that the same number of links, or the same kind of PCI path, joins."""
-    own = pair_class(box, row.a, row.b)
+    own = found.classes.get((row.a, row.b))
     if own is None or row.kind not in P2P:
         return []
-    offered = [each for each in found.kinds(row.kind) if not denied(found, each.a, each.b)]
-    return [each for each in offered if pair_class(box, each.a, each.b) == own]
-
-
-def pair_class(box: Box, a: str, b: str) -> tuple[str, float | None] | None:
-    """Label and line rate; None where the label is not known."""
-    one, other, link = device(box, a), device(box, b), joined(box, a, b)
-    if one is None or other is None or link is None or link.label == "?":
-        return None
-    line = between(one, other, link, box.topology).line_gbs
-    return link.label, None if isinstance(line, Missing) else line
+    alike = [each for each in found.kinds(row.kind) if found.classes.get((each.a, each.b)) == own]
+    return [each for each in alike if not denied(found, each.a, each.b)]
 
 
 def denied(found: Figures, a: str, b: str) -> bool:

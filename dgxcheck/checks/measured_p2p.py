@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.measured import PAIRS, Figures, evidence, figures, name, pair, pairs, way
-from dgxcheck.checks.measured_due import P2P, STAGED, amount, held
+from dgxcheck.checks.measured import P2P, PAIRS, STAGED, Figures, evidence, figures, name, pair, pairs, way
+from dgxcheck.checks.measured_due import amount, by_reference, held
 from dgxcheck.checks.measured_gaps import once, untaken, worst
 from dgxcheck.checks.measured_host import together, with_retries
+from dgxcheck.checks.measured_lanes import unless_narrow
 from dgxcheck.checks.measured_like import below_class, denied, pairs_alike, runs, slower_than
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.frozen import replace
@@ -30,15 +31,16 @@ def moved(box: Box, found: Figures, row: Measurement) -> Judgement:
     if row.number is None:
         return skip("not-recorded", f"{row.kind} has no figure", evidence(row))
     what = f"{way(box, row)} {row.kind}"
-    expected = held(box, row, what)
-    said = None if expected is None or expected.status is Status.PASS else expected
+    expected = unless_narrow(box, row, held(box, row, what)) if row.kind in P2P else held(box, row, what)
+    low = None if expected is None or expected.status is Status.PASS else expected
+    said = low if by_reference(box, row) else None
     if row.kind in P2P:
         said = said or staged_faster(box, found, row)
-    said = said or runs(box, row)
+    said = said or low or runs(box, row)
     if row.kind == "p2p":
         back = found.of("p2p", row.b, row.a)
         said = said or slower_than(box, row, back, "measure.symmetry", "the way back")
-    said = said or below_class(box, row, pairs_alike(box, found, row), "measure.symmetry", "pairs joined alike have")
+    said = said or below_class(box, row, pairs_alike(found, row), "measure.symmetry", "pairs joined alike have")
     fine = Judgement(Status.PASS, f"{what} {amount(row.number)} {row.unit}", row.number, unit=row.unit,
                      evidence=(evidence(row),))  # fmt: skip
     return with_retries(row, said or expected or fine)
@@ -69,7 +71,7 @@ def _bandwidth(box: Box) -> Judged:
 
 
 def _pair(box: Box, found: Figures, a: str, b: str) -> Judgement:
-    rows = [row for kind in PAIRS[ID] for ends in ((a, b), (b, a)) if (row := found.of(kind, *ends)) is not None]
+    rows = [row for kind in PAIRS[ID] for row in found.both(kind, a, b)]
     judged = [(row, moved(box, found, row)) for row in rows]
     said = [each for _, each in judged]
     if worst(said).status is not Status.PASS:
@@ -99,16 +101,24 @@ def _all_slower(box: Box, found: Figures, tried: list[Pair]) -> Mapping[Pair, Ju
     slower: dict[Pair, Judgement] = {}
     compared = 0
     for a, b in tried:
-        rows = [row for ends in ((a, b), (b, a)) if (row := found.of("p2p", *ends)) is not None]
-        rows = [row for row in rows if row.number is not None and found.number("p2p-off", row.a, row.b) is not None]
+        rows = [
+            row
+            for row in found.both("p2p", a, b)
+            if row.number is not None and found.number("p2p-off", row.a, row.b) is not None
+        ]
         if not rows or denied(found, a, b):
             continue
         compared += 1
         said = [each for row in rows if (each := staged_faster(box, found, row)) is not None]
-        failed = [row for row in rows if (each := held(box, row, "")) is not None and each.status is not Status.PASS]
+        failed = [row for row in rows if by_reference(box, row) and _is_low(box, row)]
         if said and not failed:
             slower[a, b] = min(said, key=lambda each: each.measured or 0)
     return slower if len(slower) >= FEWEST and len(slower) == compared else {}
+
+
+def _is_low(box: Box, row: Measurement) -> bool:
+    said = held(box, row, "")
+    return said is not None and said.status is not Status.PASS
 
 
 def _of_all(box: Box, slower: Mapping[Pair, Judgement]) -> Judgement:
@@ -126,8 +136,8 @@ CHECKS = (
         " what their NVLinks give, below {measure.derived} of what the PCIe path gives. Warns as well where P2P on is"
         " slower than off, where one direction is slower than the other, or the pair than the median of those that the"
         " same links join, by more than {measure.symmetry}, and where runs differ by more than {measure.runs}. Where"
-        " all pairs are slower with P2P on it is told once. Pairs that the driver offers no access are not judged with"
-        " P2P on, nor is a pair whose data arrive wrong.",
+        " all pairs are slower with P2P on it is told once. What a narrow PCIe link explains is told there."
+        " Pairs that the driver offers no access are not judged with P2P on, nor is a pair whose data arrive wrong.",
         source="the profile's nvlink.p2p and pcie.p2p figures; cuMemcpyDtoDAsync and cuMemcpyPeerAsync",
         remedy="for NVLink look for links that are down, for replays and Xid 74, and reseat both GPUs; for PCIe look at"
         " the path's width, and turn off ACS redirection and IOMMU translation",

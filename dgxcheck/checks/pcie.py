@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
+from dgxcheck.checks.measured_load import under_load
 from dgxcheck.reading import Missing
+from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 Judged = Iterator[tuple[Subject, Judgement]]
@@ -29,7 +31,21 @@ def bridge(bdf: str) -> Subject:
 def _width(box: Box) -> Judged:
     for gpu in box.gpus:
         hop = own_hop(box, gpu.path)
-        yield box.subject(gpu), hop if isinstance(hop, Judgement) else _own(box, hop)
+        yield box.subject(gpu), hop if isinstance(hop, Judgement) else _under_load(box, gpu, _own(box, hop))
+
+
+def _under_load(box: Box, gpu: Device, said: Judgement) -> Judgement:
+    """A link that is wide at rest may lose lanes while copies run."""
+    loaded = under_load(box, gpu.bdf, "link_width")
+    if loaded is None or said.status is not Status.PASS or not isinstance(said.measured, int):
+        return said
+    if loaded[0] >= said.measured:
+        return said
+    width, seen = loaded
+    held = box.choice is not None and box.choice.number("pcie.link_width") is not None
+    message = f"link runs x{width} while copies are measured, x{said.measured} before"
+    status = Status.FAIL if held else Status.WARN
+    return Judgement(status, message, width, said.measured, "lanes", (*said.evidence, seen))
 
 
 def _own(box: Box, hop: Hop) -> Judgement:
@@ -98,7 +114,8 @@ CHECKS = (
     Check(
         id="pcie.width",
         rule="Fails where a GPU's own link runs on fewer lanes than the profile says; without a profile warns where it"
-        " runs on fewer than both its ends have. On a K80 that is the link to the switch on the board.",
+        " runs on fewer than both its ends have; likewise where it loses lanes while copies are measured."
+        " On a K80 that is the link to the switch on the board.",
         source="current_link_width against the profile's pcie.link_width, else max_link_width of both ends",
         remedy="power off and reseat the GPU, its tray or riser; then look at the slot's settings in the firmware",
         judge=_width,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dgxcheck.checks.check import Box, Check, row_of, silent
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import unjudged
+from dgxcheck.checks.measured_load import under_load
 from dgxcheck.checks.pcie import own_hop
 from dgxcheck.facts.bars import PciBars
 from dgxcheck.facts.gpu_clocks import GpuClocks
@@ -35,20 +36,22 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     if isinstance(together, Missing):
         return unjudged(together)
     due = _due(box)
-    evidence = (
+    evidence: tuple[Evidence, ...] = (
         answered(_shown(row.max_link_gen), "nvmlDeviceGetMaxPcieLinkGeneration", row.bdf),
         answered(_shown(row.link_gen), "nvmlDeviceGetCurrPcieLinkGeneration", row.bdf),
     )
     if due is not None and together < due:
         message = f"GPU and slot can do gen{together} together, the profile says gen{due}"
         return Judgement(Status.WARN, message, together, due, "generation", evidence)
-    now = row.link_gen
+    loaded = under_load(box, row.bdf, "link_gen")
+    now = row.link_gen if loaded is None else loaded[0]
+    evidence = evidence if loaded is None else (*evidence, loaded[1])
     if isinstance(now, Missing):
         return unjudged(now)
     message = f"link runs at gen{now}, GPU and slot can do gen{together}"
     if now >= together:
         return Judgement(Status.PASS, message, now, together, "generation", evidence)
-    if not _loaded(box, row.bdf):
+    if loaded is None and not _loaded(box, row.bdf):
         return skip("not-in-level", f"{message}: the GPU is not under load, so that is no fault", *evidence)
     return Judgement(Status.WARN, f"{message}, under load", now, together, "generation", evidence)
 
@@ -136,7 +139,8 @@ CHECKS = (
         id="pcie.generation",
         rule="Warns where GPU and slot together can do a lower generation than the profile or the GPU's model has, or"
         " without either the GPU alone; and where the link runs below what both can do while the GPU is under load:"
-        " in P0, not idle, with utilisation or a process. A slower link of an idle GPU is not judged.",
+        " in P0, not idle, with utilisation or a process, or while copies were measured. A slower link of an idle GPU"
+        " is not judged.",
         source="nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against"
         " nvmlDeviceGetGpuMaxPcieLinkGeneration; nvidia-smi's manual on idle links",
         remedy="set the slot's link speed in the firmware to automatic; then reseat the GPU, its tray or riser",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.checks.check import Box, Check
+from dgxcheck.checks.measured_figures import all_figures
 from dgxcheck.checks.run import EXIT_CODES, run, verdict
 from dgxcheck.cli import health_instead
 from dgxcheck.cli.health_box import box
@@ -18,12 +19,17 @@ from dgxcheck.cli.health_options import FAILING, Asked, options
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import emit
 from dgxcheck.configuration import of_site
+from dgxcheck.diagnosis.causes import diagnosis
 from dgxcheck.facts.host import Host
+from dgxcheck.frozen import replace
 from dgxcheck.output.health_report import Level, Report
 from dgxcheck.output.plain import visible
 from dgxcheck.reading import BadInput
 from dgxcheck.score.box import of_box
 from dgxcheck.source.protocol import Source
+
+if TYPE_CHECKING:
+    from dgxcheck.source.debug_log import DebugLog
 
 QUICK_DEADLINE = 28.0
 """Node health checkers allow 30 s."""
@@ -41,7 +47,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     the verdict where nothing could be judged.
     """
     asked = Asked(**given)
-    output = health_instead.one_file(ctx, asked.output, asked.log_file)
+    events = asked.log_file if asked.duration is not None else None
+    output = health_instead.one_file(ctx, asked.output, None if events else asked.log_file)
     settings = of_site(asked.config, [check.id for check in CHECKS])
     if asked.detailed:
         return health_instead.detailed_help(ctx, settings, output, asked.color)
@@ -51,20 +58,19 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return health_instead.explain(_named((asked.explain,)), settings, output, asked.color)
     if asked.quick and (asked.extended or asked.window is not None or asked.state is not None):
         raise BadInput("-q reads state once; it goes with none of -e, --window and --state")
+    if asked.duration is not None:
+        asked = _burning(asked)
     if asked.long and not asked.extended:
         raise BadInput("--long is about what -e measures; add -e")
     checks, required = _selected(asked)
-    log = None
-    if asked.debug is not None:
-        from dgxcheck.source.debug_log import DebugLog
-
-        log = DebugLog(asked.debug)
+    log = None if asked.debug is None else _log(asked.debug)
+    happens = None if events is None else _log(events)
     begun = time.monotonic()
     source = _source(ctx, asked)
     if log is not None:
         source = log.heard(source)
     level: Level = "quick" if asked.quick else "extended" if asked.extended else "default"
-    judged = box(source, asked, settings, checks)
+    judged = box(source, asked, settings, checks, ctx.obj.root, happens)
     if asked.explain == SCORE:
         return health_instead.explain_score(of_box(judged), judged.choice, level, output, asked.color)
     report = _report(judged, checks, required, asked, source, level, begun)
@@ -75,6 +81,21 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         if log.trouble:
             click.echo(f"dgxcheck: {visible(log.trouble)}", err=True)
     return report.exit_code
+
+
+def _burning(asked: Asked) -> Asked:
+    """What a burn-in goes with; it implies ``-e``."""
+    for given, option in ((asked.quick, "-q"), (asked.spec, "--from"), (asked.window, "--window"),
+                          (asked.state, "--state"), (asked.kernel_log, "--kernel-log")):  # fmt: skip
+        if given:
+            raise BadInput(f"--duration loads this machine and looks at it meanwhile; it goes without {option}")
+    return replace(asked, extended=True)
+
+
+def _log(path: str) -> DebugLog:
+    from dgxcheck.source.debug_log import DebugLog
+
+    return DebugLog(path)
 
 
 def _source(ctx: click.Context, asked: Asked) -> Source:
@@ -104,8 +125,10 @@ def _report(
         level=level,
         choice=judged.choice,
         score=of_box(judged),
+        diagnosis=diagnosis(judged, findings),
         verbose=asked.verbose,
         fail_on=asked.fail_on,
+        figures=all_figures(judged),
         settings=judged.settings,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from typing import TYPE_CHECKING
 
 from dgxcheck.checks.catalogue import CHECKS, PROBES
 from dgxcheck.checks.check import Box, Check, Growth
@@ -20,14 +21,23 @@ from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import build
 
+if TYPE_CHECKING:
+    from dgxcheck.source.debug_log import DebugLog
+
 KERNEL_LOG = "kernel_log"
 MEASUREMENT = "measurement"
-LOADED = ("measure", "pcie")
-"""Subjects of the checks that judge what was measured."""
+LOADED = ("measure.", "pcie.width", "pcie.generation")
+"""What the checks begin with that judge what was measured."""
+BURN_IN = "measure.burn-in"
 
 
-def box(source: Source, asked: Asked, settings: Settings, checks: Sequence[Check]) -> Box:
-    """Ask the source all that the checks want to know; with ``-e``, measure the live machine."""
+def box(
+    source: Source, asked: Asked, settings: Settings, checks: Sequence[Check], root: str = "/",
+    log: DebugLog | None = None,
+) -> Box:  # fmt: skip
+    """Ask the source all that the checks want to know; with ``-e``, measure the live machine, whose files are in
+    ``root``. What happens during a burn-in goes to the ``log``.
+    """
     saved = None if asked.kernel_log is None else _saved(asked.kernel_log)
     live = source.origin.kind == "live"
     unread = {name for name, is_so in ((KERNEL_LOG, asked.quick or saved is not None),
@@ -50,12 +60,17 @@ def box(source: Source, asked: Asked, settings: Settings, checks: Sequence[Check
         choice=choice,
         boards={} if asked.profile == "none" else library.boards_for(choice),
     )
-    if live and asked.extended and any(check.id.startswith(LOADED) for check in checks):
-        found = _measured(found, asked)
-    return found if asked.quick else replace(found, growth=_growth(source, facts, asked))
+    if live and asked.extended:
+        found = _measured(found, source, asked, checks, root, log)
+    if asked.quick or asked.duration is not None:
+        return found
+    return replace(found, growth=_growth(source, facts, asked))
 
 
-def _measured(found: Box, asked: Asked) -> Box:
+def _measured(
+    found: Box, source: Source, asked: Asked, checks: Sequence[Check], root: str, log: DebugLog | None
+) -> Box:  # fmt: skip
+    """The box with what was measured, and with a burn-in's growth of counters and kernel log."""
     from dgxcheck.cli import measuring
 
     judged = [check for check in CHECKS if check.id.startswith("measure.")]
@@ -63,10 +78,30 @@ def _measured(found: Box, asked: Asked) -> Box:
     def with_facts(measurement: measuring.Measured) -> Box:
         return replace(found, snapshot=replace(found.snapshot, measurement=measurement))
 
-    return with_facts(measuring.measured(
-        found.snapshot, found.topology, found.gpus, lambda facts: run(with_facts(facts), judged), asked.test_seconds,
-        asked.long,
-    ))  # fmt: skip
+    facts: dict[str, Json] = {}
+    whole = True
+    if any(check.id.startswith(LOADED) and check.id != BURN_IN for check in checks):
+        facts, whole = measuring.measured(
+            found.snapshot, found.topology, found.gpus, lambda facts: run(with_facts(facts), judged),
+            asked.test_seconds, asked.long,
+        )  # fmt: skip
+    growth, kernel_log = found.growth, found.snapshot.kernel_log
+    if asked.duration is not None:
+        from dgxcheck.cli import burning
+
+        if whole:
+            asking = burning.Asking(seconds=asked.duration, test_seconds=asked.test_seconds, root=root, log=log)
+            burned = burning.burned(found, source, asking, burning.refused(found, facts))
+            facts |= burned.facts
+            growth = burned.growth
+            kernel_log = kernel_log if burned.kernel_log is None else burned.kernel_log
+        else:
+            facts |= burning.interrupted(asked.duration)
+    if facts and whole:
+        measuring.keep(found.snapshot, facts)
+    if facts:
+        found = with_facts(measuring.as_facts(facts))
+    return replace(found, growth=growth, snapshot=replace(found.snapshot, kernel_log=kernel_log))
 
 
 def _growth(source: Source, facts: Snapshot, asked: Asked) -> Growth | Judgement:

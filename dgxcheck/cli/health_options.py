@@ -8,6 +8,7 @@ import click
 
 from dgxcheck import __version__
 from dgxcheck.checks.finding import Status
+from dgxcheck.cli.duration import duration
 from dgxcheck.cli.options import F, profiles, reading, seconds, writing
 from dgxcheck.frozen import Record
 
@@ -30,6 +31,7 @@ class Asked(Record):
     quick: bool
     extended: bool
     long: bool
+    duration: float | None
     window: float | None
     state: str | None
     profile: str
@@ -64,6 +66,9 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     click.option("-e", "--extended", is_flag=True,
                  help="All there is: bandwidth, latency and integrity of every GPU and pair are measured under load."),
     click.option("--long", is_flag=True, help="With -e: larger copies, and all of the memory that is free."),
+    click.option("--duration", metavar="TIME", callback=duration,
+                 help="With load on all GPUs for so long (90s, 30m, 1h30m) after -e's measurements, which it implies: a"
+                      " burn-in. It ends by itself before hardware is at risk."),
     click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS", callback=seconds,
                  help="Read the counters again after this time and judge their growth, not that since an earlier run."),
     click.option("--state", type=click.Path(), metavar="FILE",
@@ -84,7 +89,8 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
                  metavar="SECONDS", callback=seconds,
                  help="Most time for one test; 0 is no limit but --deadline's."),
     click.option("-l", "--log-file", "log_file", type=click.Path(), metavar="FILE",
-                 help="As -o: nvidia-healthmon's name."),
+                 help="As -o: nvidia-healthmon's name. With --duration: what happens, line by line as JSON; the report"
+                      " goes to -o or stdout."),
     click.option("-d", "--debug-log", "debug", type=click.Path(), metavar="FILE",
                  help="Add every question that was asked, with its answer, to FILE."),
     click.option("--fail-on", type=click.Choice([*FAILING]), default="warn", show_default=True,

@@ -9,6 +9,7 @@ import click
 from dgxcheck import __version__
 from dgxcheck.cli.import_base import Base, base_of
 from dgxcheck.cli.import_texts import KNOWN, Text, named, texts
+from dgxcheck.cli.options import sources
 from dgxcheck.output.plain import visible
 from dgxcheck.readers import catalogue, smi
 from dgxcheck.readers.gather import Gathered, Part, gathered
@@ -29,7 +30,7 @@ LONGEST = 1000
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="TEXT...")
-@click.option("--onto", metavar="SOURCE",
+@click.option("--onto", metavar="SOURCE", shell_complete=sources,
               help="The box whose GPUs the indexes are: a recording, or a directory with sys/ inside.")  # fmt: skip
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE",
               help="The recording to write; one that is there is replaced.")  # fmt: skip

@@ -13,7 +13,8 @@ class Live:
     """The running machine, opened when a command does not say ``--from``; it ends its workers."""
 
     def __init__(self, root: str, stage: NvmlStage | None) -> None:
-        self._root = root
+        self.root = root
+        """Where the running machine's files are."""
         self._stage = stage
         self._opened: LiveSource | None = None
 
@@ -30,7 +31,7 @@ class Live:
         from dgxcheck.workers import nvml_plan
 
         groups: tuple[str, ...] = getattr(nvml_plan, plan)
-        self._opened = LiveSource(self._root, (*groups, *more), deadline, self._stage)
+        self._opened = LiveSource(self.root, (*groups, *more), deadline, self._stage)
         return self._opened
 
     def close(self) -> None:

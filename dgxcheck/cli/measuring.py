@@ -27,8 +27,11 @@ Judge = Callable[[Measured], tuple[Finding, ...]]
 
 def measured(
     facts: Snapshot, topology: Topology, gpus: tuple[Device, ...], judge: Judge, seconds: float, long: bool = False
-) -> Measured:
-    """Measure all there is; what the checks find low is measured twice more. ``seconds`` is the most for one step."""
+) -> tuple[dict[str, Json], bool]:
+    """Measure all there is; what the checks find low is measured twice more. ``seconds`` is the most for one step.
+
+    All facts by key, and whether it came to its end.
+    """
     stage = CudaStage(seconds)
     total = len(plan.steps(topology, gpus))
     try:
@@ -38,9 +41,8 @@ def measured(
             found = run.again(stage, topology, gpus, low, found, told, long)
     except KeyboardInterrupt:  # SIGTERM too: what was seen of the box is told all the same
         seen = f"after {len(stage.facts)} of {total} steps"
-        return as_facts(published(stage.facts) | {START: {"failed": "interrupted", "detail": seen}})
-    keep(facts, found)
-    return as_facts(found)
+        return published(stage.facts) | {START: {"failed": "interrupted", "detail": seen}}, False
+    return found, True
 
 
 def as_facts(found: Mapping[str, Json]) -> Measured:

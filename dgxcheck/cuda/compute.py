@@ -18,11 +18,16 @@ _FIRST = 64
 
 def fma(gpu: Gpu, clock: Clock) -> Fact:
     """TFLOP/s in single precision."""
+    flow, flop = work(gpu, clock)
+    samples = [flop / clock.seconds([flow], 1)[0] / 1e12 for _ in range(SAMPLES)]
+    return figure(samples, "TFLOP/s", "sm, single precision fused multiply-add")
+
+
+def work(gpu: Gpu, clock: Clock) -> tuple[Flow, float]:
+    """Launches of about ``LAUNCH_S`` each, and the floating-point operations of one."""
     out, stream = _result(gpu), gpu.stream()
     iterations = _iterations(gpu, clock, out, stream)
-    flow = _flow(gpu, out, stream, iterations)
-    samples = [_flop(gpu, iterations) / clock.seconds([flow], 1)[0] / 1e12 for _ in range(SAMPLES)]
-    return figure(samples, "TFLOP/s", "sm, single precision fused multiply-add")
+    return _flow(gpu, out, stream, iterations), _flop(gpu, iterations)
 
 
 class Load:

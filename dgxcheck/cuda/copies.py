@@ -39,7 +39,12 @@ def device_to_host(gpu: Gpu, clock: Clock, size: Size) -> Fact:
 
 def host_both(gpu: Gpu, clock: Clock, size: Size) -> Fact:
     """Both directions at once, their sum."""
-    return _figure(clock, [_down(gpu, size), _up(gpu, size)], size)
+    return _figure(clock, host_flows(gpu, size), size)
+
+
+def host_flows(gpu: Gpu, size: Size) -> tuple[Flow, Flow]:
+    """Copies from the host, and to it."""
+    return _down(gpu, size), _up(gpu, size)
 
 
 def device_copy(gpu: Gpu, clock: Clock, size: Size) -> Fact:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from dgxcheck.cuda.driver import NOT_READY, UNLOADABLE, CudaError, Driver
@@ -150,6 +151,16 @@ class Gpu:
     def give_back(self) -> None:
         """Memory, streams and events of the last step; peer access stays."""
         self._kept.close()
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """What is made of it meanwhile is given back afterwards; what was made before stays."""
+        before, self._kept = self._kept, ExitStack()
+        try:
+            yield
+        finally:
+            self._kept.close()
+            self._kept = before
 
     def part(self) -> None:
         """Peer access of this GPU to any other: while the others' contexts are there."""

@@ -29,8 +29,8 @@ def between(a: Gpu, b: Gpu) -> Fact:
     for here, there in ((a, b), (b, a)):
         here.reach(there, wanted=True)
     origin, target = a.memory(PEER_BYTES), b.memory(PEER_BYTES)
-    copied, first = _sent(a, b, origin, target, seed=1, by_kernel=False)
-    stored, first_stored = _sent(a, b, origin, target, seed=2, by_kernel=True)
+    copied, first = sent(a, b, origin, target, seed=1, by_kernel=False)
+    stored, first_stored = sent(a, b, origin, target, seed=2, by_kernel=True)
     exchanged, rounds = _ping_pong(a, b)
     wrong = copied + stored + exchanged
     found = [each for each in (first, first_stored) if each is not None]
@@ -51,7 +51,7 @@ def memory(gpu: Gpu, size: int = MEMORY_BYTES) -> Fact:
     chunks = [(at, min(CHUNK, size - at)) for at in range(0, size, CHUNK)]
     for seed in PATTERNS:  # all of it is filled before any is looked at: cells may take their neighbours' values
         for at, part in chunks:
-            _fill(gpu, stream, address + at, part, seed)
+            fill(gpu, stream, address + at, part, seed)
         for at, part in chunks:
             bad, where = _check(gpu, stream, address + at, part, seed)
             wrong += bad
@@ -59,10 +59,10 @@ def memory(gpu: Gpu, size: int = MEMORY_BYTES) -> Fact:
     return single(wrong, "words", f"sm, {len(PATTERNS)} patterns", checked=size, patterns=len(PATTERNS), first=first)
 
 
-def _sent(a: Gpu, b: Gpu, origin: int, target: int, seed: int, by_kernel: bool) -> tuple[int, int | None]:
+def sent(a: Gpu, b: Gpu, origin: int, target: int, seed: int, by_kernel: bool) -> tuple[int, int | None]:
     """How many words are not what was sent, and the offset of the first in bytes."""
     here, there = a.stream(), b.stream()
-    _fill(a, here, origin, PEER_BYTES, seed)
+    fill(a, here, origin, PEER_BYTES, seed)
     b.use()
     b.driver.call("cuMemsetD32Async", target, POISON, PEER_BYTES // 4, there)
     a.wait(here)
@@ -102,20 +102,35 @@ def _ping_pong(a: Gpu, b: Gpu) -> tuple[int, int]:
     return seen[0][0] + seen[1][0], min(seen[0][1], seen[1][1])
 
 
-def _fill(gpu: Gpu, stream: int, address: int, size: int, seed: int) -> None:
+def fill(gpu: Gpu, stream: int, address: int, size: int, seed: int) -> None:
     args = (ctypes.c_uint64(address), ctypes.c_uint64(size // 4), ctypes.c_uint32(seed))
     gpu.launch("dgx_fill", stream, 8 * gpu.sms, THREADS, *args)
     gpu.wait(stream)
 
 
 def _check(gpu: Gpu, stream: int, address: int, size: int, seed: int) -> tuple[int, int | None]:
-    result = gpu.memory(8)
-    gpu.driver.call("cuMemsetD32Async", result, 0, 1, stream)
-    gpu.driver.call("cuMemsetD32Async", result + 4, _NOTHING, 1, stream)
-    args = (ctypes.c_uint64(address), ctypes.c_uint64(size // 4), ctypes.c_uint32(seed), ctypes.c_uint64(result))
-    gpu.launch("dgx_check", stream, 8 * gpu.sms, THREADS, *args)
-    wrong, first = _words(gpu, stream, result, 2)
-    return wrong, 4 * first if wrong else None
+    return Checker(gpu, stream).look(address, size, seed)
+
+
+class Checker:
+    """Looks at patterns in one GPU's memory, again and again with the same few bytes of its own."""
+
+    def __init__(self, gpu: Gpu, stream: int) -> None:
+        self._gpu, self._stream = gpu, stream
+        self._result, self._host = gpu.memory(8), gpu.host(8)
+
+    def look(self, address: int, size: int, seed: int) -> tuple[int, int | None]:
+        """How many words are not as ``fill`` left them, and the offset of the first in bytes."""
+        gpu, stream, result = self._gpu, self._stream, self._result
+        gpu.use()
+        gpu.driver.call("cuMemsetD32Async", result, 0, 1, stream)
+        gpu.driver.call("cuMemsetD32Async", result + 4, _NOTHING, 1, stream)
+        args = (ctypes.c_uint64(address), ctypes.c_uint64(size // 4), ctypes.c_uint32(seed), ctypes.c_uint64(result))
+        gpu.launch("dgx_check", stream, 8 * gpu.sms, THREADS, *args)
+        gpu.driver.call("cuMemcpyDtoHAsync_v2", self._host.address, result, 8, stream)
+        gpu.wait(stream)
+        wrong, first = self._host.words()
+        return wrong, 4 * first if wrong else None
 
 
 def _words(gpu: Gpu, stream: int, address: int, count: int) -> list[int]:

@@ -51,6 +51,10 @@ class Session:
             return skipped("not-visible", str(error)) if error.code in UNAVAILABLE else failed(error)
         return self._signed(single(version, "", "cuDriverGetVersion"))
 
+    def gpu(self, bdf: str) -> Gpu | None:
+        """The GPU of a bus id; None where CUDA does not list it."""
+        return self._gpus.get(bdf)
+
     def answer(self, step: Step) -> Fact:
         """What a step measured, or why it did not; with ``sticky`` this process can measure no more."""
         return self._signed(self._answer(step))
@@ -68,7 +72,7 @@ class Session:
                 return skipped("not-visible", f"CUDA does not list {bdf}")
             if why := self._busy(bdf):
                 return skipped("busy", f"{bdf}: {why}")
-        self._bind(step)
+        self.bind(step)
         try:
             if step["key"].split(" ")[1] == "under-load":
                 return under_load(self._gpus[step["gpus"][0]], self._clock, step, self._look)
@@ -76,11 +80,12 @@ class Session:
         except Full as full:
             return skipped("busy", str(full))
         except CudaError as error:
-            return self._refused(error)
+            return self.refused(error)
         finally:
             self._give_back(step)
 
-    def _refused(self, error: CudaError) -> Fact:
+    def refused(self, error: CudaError) -> Fact:
+        """What to say of a call that the driver refused; ``sticky`` where this process is spent."""
         if error.code in STICKY:
             self._gpus.clear()  # nothing in this process can be given back any more
             return failed(error) | {"sticky": True}
@@ -96,7 +101,7 @@ class Session:
                 with suppress(CudaError):
                     self._gpus[bdf].give_back()
 
-    def _bind(self, step: Step) -> None:
+    def bind(self, step: Step) -> None:
         """Run on the CPUs of the first GPU's NUMA node: pinned memory comes from there."""
         cpus = set(step.get("cpus", ())) & self._all_cpus
         with suppress(OSError):

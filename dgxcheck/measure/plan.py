@@ -57,11 +57,11 @@ def steps(topology: Topology, gpus: Sequence[Device], long: bool = False) -> lis
 
 def _step(kind: str, *gpus: Device) -> Step:
     bdfs: list[Json] = [gpu.bdf for gpu in gpus]
-    cpus: list[Json] = [*_cpus(gpus[0].cpu_affinity)]
-    return {"key": f"measure {kind} {' '.join(map(str, bdfs))}", "gpus": bdfs, "cpus": cpus}
+    near: list[Json] = [*cpus(gpus[0].cpu_affinity)]
+    return {"key": f"measure {kind} {' '.join(map(str, bdfs))}", "gpus": bdfs, "cpus": near}
 
 
-def _cpus(listed: str | Missing) -> Iterator[int]:
+def cpus(listed: str | Missing) -> Iterator[int]:
     """``0-19,40-59`` as numbers; none where the kernel says nothing that makes sense."""
     for part in "" if isinstance(listed, Missing) else listed.strip().split(","):
         first, _, last = part.partition("-")

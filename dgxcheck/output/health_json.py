@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from math import isfinite
 
 from dgxcheck import __version__
 from dgxcheck.checks.finding import Finding, Subject
+from dgxcheck.checks.measured_figures import Figure
 from dgxcheck.checks.run import counts
+from dgxcheck.facts.measurement import Measurement, Untaken
+from dgxcheck.output import health_causes
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.json_members import either, source
 from dgxcheck.profiles.model import Choice
-from dgxcheck.reading import Json
+from dgxcheck.reading import Json, Missing
 
 SCHEMA = "dgxcheck/health/1"
 
@@ -32,6 +36,8 @@ def render(report: Report) -> str:
         "score": _score(report),
         "summary": summary | {"exit_code": report.exit_code},
         "findings": [_finding(finding) for finding in report.findings],
+        **health_causes.as_json(report.diagnosis),
+        "measurements": [_measurement(figure) for figure in report.figures],
     }
     return json.dumps(whole, indent=1) + "\n"
 
@@ -72,6 +78,37 @@ def _finding(finding: Finding) -> Json:
         "evidence": [{"where": each.where, "value": each.value} for each in said.evidence],
         "remedy": finding.remedy,
     }
+
+
+def _measurement(figure: Figure) -> Json:
+    """One figure, with its samples and what they are held to."""
+    row = figure.row
+    value = row.value
+    samples: list[Json] = [*row.samples]
+    return {
+        "kind": row.kind,
+        "a": row.a,
+        "b": row.b or None,
+        "value": value if isinstance(value, int | float) else None,
+        **({"reason": value.reason} if isinstance(value, Missing) else {}),
+        **({"reason": f"{value.reason}: {value.detail}"} if isinstance(value, Untaken) else {}),
+        "unit": row.unit or None,
+        "method": row.method or None,
+        "samples": samples,
+        "spread": _spread(row),
+        "expected": figure.expected,
+        "verdict": None if figure.verdict is None else figure.verdict.value,
+        "source": figure.source or None,
+        "tool": row.tool or None,
+        "how": row.how,
+    }
+
+
+def _spread(row: Measurement) -> float | None:
+    if len(row.samples) < 2 or not row.number or row.number < 0:
+        return None
+    spread = (max(row.samples) - min(row.samples)) / row.number
+    return round(spread, 4) if isfinite(spread) else None
 
 
 def _subject(subject: Subject) -> Json:

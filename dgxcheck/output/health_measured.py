@@ -45,6 +45,9 @@ def _pages(_said: Judgement, settings: Settings) -> Ranges:
     return plain(settings.limit("ecc.retired-pages-warn")), plain(settings.limit("ecc.retired-pages-fail") - 1)
 
 
+GIGA = 1e9
+
+
 class Quantity(Record, kw_only=False):
     """How the number of a check is called outside, in base units: by Prometheus and by Nagios."""
 
@@ -55,6 +58,10 @@ class Quantity(Record, kw_only=False):
     label: str
     """Of performance data, behind the subject's name."""
     limits: Limits = _never
+    unit: str = ""
+    """Of the check, where it is no base unit; a number in another unit is not of this quantity."""
+    scale: float = 1
+    """Base units in one of the check's."""
 
 
 QUANTITIES = {
@@ -70,6 +77,22 @@ QUANTITIES = {
                               " life.", "ecc_aggregate"),
     "ecc.retired-pages": Quantity("gpu_retired_pages", "Memory pages that were retired for errors.", "retired_pages",
                                   _pages),
+    "measure.host-bandwidth": Quantity("gpu_host_copy_bytes_per_second", "Pinned copies between host and GPU, the worse"
+                                       " direction.", "host_copy", unit="GB/s", scale=GIGA),
+    "measure.memory-bandwidth": Quantity("gpu_memory_copy_bytes_per_second", "Copies within the GPU's memory, both read"
+                                         " and write.", "memory_copy", unit="GB/s", scale=GIGA),
+    "measure.memory-integrity": Quantity("gpu_memory_wrong_words", "Words of patterns in the GPU's memory that read"
+                                         " back otherwise.", "memory_wrong", _any, unit="words"),
+    "measure.p2p-integrity": Quantity("gpu_p2p_wrong_words", "Words that arrived wrong between two GPUs.", "p2p_wrong",
+                                      _any, unit="words"),
+    "measure.p2p-bandwidth": Quantity("gpu_p2p_bytes_per_second", "Copies between two GPUs, the worse direction.",
+                                      "p2p", unit="GB/s", scale=GIGA),
+    "measure.p2p-latency": Quantity("gpu_p2p_latency_seconds", "A small copy between two GPUs with peer access on.",
+                                    "p2p_latency", unit="us", scale=1e-6),
+    "measure.collective": Quantity("collective_bytes_per_second", "Bus bandwidth of all GPUs together.", "collective",
+                                   unit="GB/s", scale=GIGA),
+    "measure.compute": Quantity("gpu_compute_flops", "Multiplications and additions a second.", "compute",
+                                unit="TFLOP/s", scale=1e12),
 }  # fmt: skip
 """By the id of the check; a check that measures something that can be followed over time gets a line here."""
 
@@ -78,7 +101,7 @@ def measurements(findings: Iterable[Finding]) -> Iterator[tuple[Quantity, Findin
     """Every finding whose check measured a quantity, with the number."""
     for finding in findings:
         quantity, value = QUANTITIES.get(finding.id), number(finding.judgement.measured)
-        if quantity is not None and value is not None:
+        if quantity is not None and value is not None and quantity.unit in ("", finding.judgement.unit):
             yield quantity, finding, value
 
 

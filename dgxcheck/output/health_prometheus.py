@@ -61,7 +61,7 @@ def _measured(findings: Iterable[Finding]) -> list[str]:
     found: dict[tuple[str, str], list[Sample]] = {}
     for quantity, finding, value in measurements(findings):
         metric = found.setdefault((quantity.metric, quantity.text), [])
-        metric.append((_subject(finding), value))
+        metric.append((_subject(finding), value if quantity.scale == 1 else value * quantity.scale))
     return [line for (name, text), samples in found.items() for line in _metric(name, text, samples)]
 
 

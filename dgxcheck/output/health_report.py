@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from dgxcheck.checks.finding import Finding, Status
+from dgxcheck.checks.measured_figures import Figure
+from dgxcheck.diagnosis.causes import Diagnosis
 from dgxcheck.frozen import Record
 from dgxcheck.profiles.model import Choice
 from dgxcheck.reading import Missing
@@ -14,6 +16,7 @@ from dgxcheck.settings import Settings
 from dgxcheck.source.protocol import Origin
 
 DEFAULTS = Settings()
+NOTHING = Diagnosis(causes=(), unexplained=())
 Level = Literal["quick", "default", "extended"]
 """How much was asked for: state once; growth of counters and the kernel log too; all there is."""
 
@@ -35,7 +38,11 @@ class Report(Record):
     choice: Choice | None = None
     """The reference machine."""
     score: Score | None = None
+    diagnosis: Diagnosis = NOTHING
+    """What is to blame."""
     fail_on: str = "warn"
     """The mildest verdict that the exit code tells."""
+    figures: tuple[Figure, ...] = ()
+    """What was measured under load."""
     settings: Settings = DEFAULTS
     """What the findings were judged by."""

@@ -8,7 +8,8 @@ from collections import Counter
 from dgxcheck.checks.check import Check
 from dgxcheck.checks.finding import Finding, Status, Subject
 from dgxcheck.checks.run import counts
-from dgxcheck.output import origin
+from dgxcheck.output import health_causes, origin
+from dgxcheck.output.health_figures import tables
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.plain import columns, lines, visible
 from dgxcheck.settings import THRESHOLDS, Settings
@@ -20,7 +21,7 @@ DEFAULTS = Settings()
 _LEVELS = {
     "quick": "state read once",
     "default": "state, kernel log and growth of counters",
-    "extended": "state, kernel log, growth of counters and measurements under load",
+    "extended": "state, kernel log and growth of counters",
 }
 _HOW = {"named": "as asked", "product": "by its product name", "gpus": "by its GPUs alone"}
 _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
@@ -34,7 +35,9 @@ def render(report: Report) -> str:
     told: list[str] = []
     for finding, line in zip(shown, table, strict=True):
         told += [line, f"         do: {finding.remedy}"] if finding.status in (Status.WARN, Status.FAIL) else [line]
-    return lines([*told, *([""] if told else []), *_summary(report)])
+    causes = health_causes.as_text(report.diagnosis)
+    measured = tables(report.figures) if report.verbose or report.level == "extended" else []
+    return lines([*told, *([""] if told else []), *causes, *([""] if causes else []), *measured, *_summary(report)])
 
 
 def _score(report: Report) -> str:
@@ -85,6 +88,13 @@ def _name(subject: Subject) -> str:
     return f"{name} - {_name(subject.peer)}" if subject.peer else name
 
 
+def _load(report: Report) -> str:
+    """Was anything measured?"""
+    if report.figures:
+        return ", measurements under load"
+    return ", no load" if report.level == "extended" else ""
+
+
 def _summary(report: Report) -> list[str]:
     """The last two lines are those of nvidia-healthmon, for scripts that read them."""
     findings = report.findings
@@ -94,7 +104,7 @@ def _summary(report: Report) -> list[str]:
     judged = len(findings) - seen[Status.SKIP]
     silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
     return [
-        f"Verdict: {report.verdict.value}; {judged} of {len(findings)} judged, {_LEVELS[report.level]}.",
+        f"Verdict: {report.verdict.value}; {judged} of {len(findings)} judged, {_LEVELS[report.level]}{_load(report)}.",
         _score(report),
         *([f"Skipped: {reasons}; -v names them."] if reasons else []),
         *origin.line(report.origin),

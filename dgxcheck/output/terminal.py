@@ -18,6 +18,8 @@ _STYLES = {
     r"(?m)^(FAIL|UNKNOWN) ": "bold red",
     r"(?m)^WARN ": "bold yellow",
     r"(?m)^PASS ": "green",
+    r"(?<!\S)([0-9.]+|hung|failed|wrong|\?)!(?!\S)": "bold red",
+    r"(?<!\S)[0-9.]+\*(?!\S)": "bold yellow",
 }
 
 

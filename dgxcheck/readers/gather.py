@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.frozen import Record
 from dgxcheck.readers.merge import together
@@ -12,6 +12,7 @@ from dgxcheck.reading import Json
 INDEX = "nvml nvmlDeviceGetHandleByIndex"
 COUNT = "nvml nvmlDeviceGetCount"
 INIT = "nvml nvmlInit"
+DRIVER = "nvml nvmlSystemGetDriverVersion"
 
 
 class Part(Record, kw_only=False):
@@ -31,8 +32,8 @@ class Gathered(Record, kw_only=False):
 def gathered(parts: Sequence[Part]) -> Gathered:
     """One fact per key: measurements of several runs are merged, of all else the first counts.
 
-    A matrix that differs from an earlier one, or a second dump of the same GPU by the same tool, is of another box or
-    another time, and is left out whole.
+    A matrix that differs from an earlier one, a second dump of the same GPU by the same tool, or a dump of another
+    driver is of another box or another time, and is left out whole.
     """
     measured: list[tuple[str, Json]] = []
     taken: dict[str, Json] = {}
@@ -44,12 +45,12 @@ def gathered(parts: Sequence[Part]) -> Gathered:
         bdfs = [str(fact) for key, fact in others.items() if key.startswith(INDEX)]
         others = {key: fact for key, fact in others.items() if not key.startswith(INDEX)}
         mine = by_tool.setdefault(part.found.tool, {})
-        known = taken if all(key.startswith("stated ") for key in others) else mine
+        known = taken if all(key.startswith(("stated ", DRIVER)) for key in others) else {**mine, **_driver(taken)}
         if any(known.get(key, fact) != fact for key, fact in others.items()):
             refused.append(part)
             continue
         measured += [
-            (key, _from(fact, part.file, len(parts)))
+            (key, _from(fact, part.file))
             for key, fact in part.found.facts.items()
             if key not in others and not key.startswith(INDEX)
         ]
@@ -59,6 +60,10 @@ def gathered(parts: Sequence[Part]) -> Gathered:
         if bdfs:
             listed.append(bdfs)
     return Gathered({**together(measured), **taken, **_list(listed)}, tuple(refused))
+
+
+def _driver(taken: Mapping[str, Json]) -> dict[str, Json]:
+    return {DRIVER: taken[DRIVER]} if DRIVER in taken else {}
 
 
 def _list(listed: Sequence[Sequence[str]]) -> dict[str, Json]:
@@ -71,7 +76,7 @@ def _list(listed: Sequence[Sequence[str]]) -> dict[str, Json]:
     return {INIT: True, COUNT: len(bdfs)} | {f"{INDEX} {number}": bdf for number, bdf in enumerate(bdfs)}
 
 
-def _from(fact: Json, file: str, files: int) -> Json:
+def _from(fact: Json, file: str) -> Json:
     """A fact's ``from`` with the file before the line."""
     if not isinstance(fact, dict):
         return fact
@@ -79,5 +84,5 @@ def _from(fact: Json, file: str, files: int) -> Json:
     if isinstance(said := whole.get("from"), str):
         whole["from"] = f"{file}, {said}"
     if isinstance(runs := whole.get("runs"), list):
-        whole["runs"] = [_from(run, file, files) for run in runs]
+        whole["runs"] = [_from(run, file) for run in runs]
     return whole

@@ -105,6 +105,6 @@ def _as_nvml(words: list[str], fact: Json) -> tuple[str, Json]:
             return f"{_STATE} {rest[0]} {rest[1]}", 0 if fact == "<inactive>" else 1
         if what == "nvlink" and fact == "none":
             return f"{_STATE} {rest[0]} 0", {"missing": "unsupported", "detail": "nvidia-smi: no NVLink"}
-        if what == "nvlink-remote" and (bdf := as_bdf(fact)) is not None:
+        if what == "nvlink-remote" and len(rest) == 2 and (bdf := as_bdf(fact)) is not None:
             return f"{_REMOTE} {rest[0]} {rest[1]}", {"busId": bdf}
     return " ".join(words), fact

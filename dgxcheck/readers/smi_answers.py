@@ -78,8 +78,9 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
     for cause, pattern in RETIRED:
         if (said := _one(fields, pattern)) is not None:
             yield f"RetiredPages {cause}", _read(said, pages)
-    if (state := _one(fields, "fabric/state")) is not None:
-        status, clique = _one(fields, "fabric/status") or "N/A", _one(fields, "fabric/cliqueid") or ""
+    state, status = _one(fields, "fabric/state"), _one(fields, "fabric/status")
+    if state is not None and status is not None:
+        clique = _one(fields, "fabric/cliqueid") or ""
         known = {"state": WORDS.get(state), "status": WORDS.get(status), "cliqueId": number(clique)}
         known["clusterUuid"] = (_one(fields, "fabric/clusteruuid") or "").removesuffix("N/A")
         yield "GpuFabricInfo", known if state in WORDS and status in WORDS else UNSUPPORTED
@@ -126,6 +127,8 @@ def _memory(fields: Fields) -> Iterator[tuple[str, Json]]:
 
 
 def _reasons(fields: Fields) -> Iterator[tuple[str, Json]]:
+    if next(reversed(fields), "").startswith(("clocks throttle reasons/", "clocks event reasons/")):
+        return  # cut before all of them were said
     said = {bit: _one(fields, pattern) for bit, pattern in THROTTLE}
     words = set(said.values()) - {None}
     if words & {"Active", "Not Active"}:
@@ -143,6 +146,6 @@ def _errors(fields: Fields) -> Iterator[tuple[str, Json]]:
         numbers = [number for number in parts if isinstance(number, int)]
         if total is not None:
             yield f"TotalEccErrors 1 {when}", _read(total, number)
-        elif parts:
+        elif parts and _one(fields, f"ecc errors/{period}/dram uncorrectable") is not None:  # which is the last
             gaps = [part for part in parts if not isinstance(part, int)]
             yield f"TotalEccErrors 1 {when}", gaps[0] if gaps else sum(numbers)

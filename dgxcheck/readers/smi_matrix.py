@@ -18,12 +18,12 @@ TITLES = {"CPU": "cpu-affinity", "NUMA": "numa-affinity", "GPU": "gpu-numa-id"}
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TITLE = re.compile(r"\b(?:(CPU|NUMA)\s+Affinity|(GPU)\s+NUMA\s+ID)\b")
 _GLUED = re.compile(r"(GPU\d{1,3}|NIC\d{1,3})(?=\D)")
-_NAME = re.compile(r"(?!NV\d+$)(?=.*\d)[A-Za-z][\w.-]{0,63}")
+_NAME = re.compile(r"(?!NV\d+$)(?=.*\d)[A-Za-z][\w.-]{0,63}", re.ASCII)
 _CELL = re.compile(r"X|PIX|PXB|PHB|NODE|SOC|SYS|NV\d+|OK|CNS|GNS|TNS|NS|DR|U")
-_GPU = re.compile(r"GPU\d{1,3}")
+_GPU = re.compile(r"GPU\d{1,3}", re.ASCII)
 _COMMAND = re.compile(r"nvidia-smi\s+topo\s+(-\S+)(?:\s+(\w+))?")
 _LEGEND = re.compile(r"(?:NIC )?Legend:|\S{1,4}\s*=\s\S.*")
-_NIC = re.compile(r"(NIC\d{1,3}):\s+(\S+)")
+_NIC = re.compile(r"(NIC\d{1,3}):\s+(\S{1,64})", re.ASCII)
 
 
 class Row(Record, kw_only=False):
@@ -75,26 +75,32 @@ def matrices(lines: tuple[str, ...]) -> Iterator[Matrix]:
             commands[number] = " ".join(filter(None, found.groups()))
     ends = [*(number for number, _, _ in heads[1:]), len(lines)]
     previous = -1
+    cut = len(lines) - 1  # a last line without an end may be half of one
     for (number, columns, titles), end in zip(heads, ends, strict=False):
         above = [at for at in range(max(previous + 1, number - 8), number) if at in commands]
         rows = [row for at in range(number + 1, end) if (row := _row(at, lines[at], columns)) is not None]
         if rows:
-            legend = {
-                at: text for at in range(rows[-1].line + 1, end) if _LEGEND.fullmatch(text := bare(lines[at]).strip())
-            }
-            nics = {
-                at: found for at in range(rows[-1].line + 1, end) if (found := _NIC.fullmatch(bare(lines[at]).strip()))
-            }
+            below = [(at, bare(lines[at]).strip()) for at in range(rows[-1].line + 1, end)]
+            legend = {at: text for at, text in below if _LEGEND.fullmatch(text)}
+            nics = {at: found for at, text in below if at < cut and (found := _NIC.fullmatch(text))}
             yield Matrix(
                 columns=columns,
                 titles=titles,
-                rows=tuple(rows),
+                rows=_sure(rows, cut),
                 option=commands[above[-1]] if above else "",
                 legend="\n".join(legend.values()),
                 nics={found[1]: found[2] for found in nics.values()},
                 lines=frozenset((number, *above, *legend, *nics)),
             )
             previous = max(rows[-1].line, number)
+
+
+def _sure(rows: list[Row], cut: int) -> tuple[Row, ...]:
+    """The rows, without affinities of a line that may be cut, unless another row has the same."""
+    last = rows[-1]
+    if last.line == cut and last.rest not in [row.rest for row in rows[:-1]]:
+        rows[-1] = Row(last.line, last.name, last.cells, ())
+    return tuple(rows)
 
 
 def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

@@ -8,11 +8,13 @@ from dgxcheck.readers.model import Imported
 from dgxcheck.readers.smi_matrix import bare
 from dgxcheck.reading import Json
 
-_GPU = re.compile(r"GPU (\d{1,3}): .*\(UUID: [^)]*\)")
-_STATE = re.compile(r"Link (\d{1,2}): (\d{1,4}(?:\.\d+)? GB/s|<?inactive>?)", re.IGNORECASE)
-_REMOTE = re.compile(r"Link (\d{1,2}): Remote Device ([0-9A-Fa-f:.]{12,16}): Link \d+", re.IGNORECASE)
-_NONE = re.compile(r"Device does not have or support Nvlink\.?", re.IGNORECASE)
-_DOWN = re.compile(r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive\.?", re.IGNORECASE)
+_GPU = re.compile(r"GPU (\d{1,3}): .*\(UUID: [^)]*\)", re.ASCII)
+_STATE = re.compile(r"Link (\d{1,2}): (\d{1,4}(?:\.\d+)? GB/s|<?inactive>?)", re.IGNORECASE | re.ASCII)
+_REMOTE = re.compile(r"Link (\d{1,2}): Remote Device ([0-9A-Fa-f:.]{12,16}): Link \d+", re.IGNORECASE | re.ASCII)
+_NONE = re.compile(r"Device does not have or support Nvlink\.?", re.IGNORECASE | re.ASCII)
+_DOWN = re.compile(
+    r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive\.?", re.IGNORECASE | re.ASCII
+)
 _COMMAND = re.compile(r"nvidia-smi\s+nvlink\b.*")
 
 

@@ -26,7 +26,8 @@ def _imported(matrix: Matrix) -> Imported:
     understood = set(matrix.lines)
     for row in matrix.rows:
         known = row.name in matrix.columns and len(row.cells) == len(matrix.columns)
-        for column, cell in zip(matrix.columns, row.cells, strict=False):
+        cells = row.cells if len(row.cells) == len(matrix.columns) else row.cells[:-1]  # N may be half of NS
+        for column, cell in zip(matrix.columns, cells, strict=False):
             right = cell == "X" if column == row.name else cell in STATUSES
             fact: Json = cell if right else {"missing": "garbled", "detail": cell[:40]}
             known = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and right and known

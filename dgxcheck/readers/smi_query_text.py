@@ -21,14 +21,20 @@ _HEAD = re.compile(r"=+NVSMI LOG=+")
 _GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])")
 _GROUP = re.compile(r"[a-z][a-z0-9 .&-]{1,60}")
 _SYSTEM = ("timestamp", "driver version", "cuda version", "attached gpus")
+_WHOLE = re.compile(r"[\d.]+ (?:MHz|MiB|C|W|%|KB/s)|N/A|None|Disabled|Enabled")
 _COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi\s+(?:-q|-a|--query)\b")
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Every dump of a text; a GPU that comes again begins another dump."""
+    """Every dump of a text; a GPU that comes again begins another dump.
+
+    A last line without an end may be cut: then half a number is read as little as none.
+    """
     reader = _Reader()
     for number, line in enumerate(bounded(lines)):
-        reader.take(number, plain(line))
+        _, colon, value = _split(line)
+        if number < len(lines) - 1 or not colon or _WHOLE.fullmatch(value):
+            reader.take(number, plain(line))
     reader.cut()
     reader.end()
     *before, last = reader.found or [Imported(tool=TOOL, facts={}, understood=frozenset())]

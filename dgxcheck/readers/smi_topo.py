@@ -13,10 +13,10 @@ from dgxcheck.readers.model import Imported
 from dgxcheck.readers.smi_matrix import Matrix, Row, matrices
 from dgxcheck.reading import Json
 
-_LABEL = re.compile(r"PIX|PXB|PHB|NODE|SOC|SYS|NV[1-9]\d{0,2}")
+_LABEL = re.compile(r"PIX|PXB|PHB|NODE|SOC|SYS|NV[1-9]\d{0,2}", re.ASCII)
 _BEFORE_NVLINK = "Path traverses"
 """Words of the legend of 2015 and 2016 (352)."""
-_CPUS = re.compile(r"[\d,-]+|N/A")
+_CPUS = re.compile(r"[\d,-]{1,4096}|N/A", re.ASCII)
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -36,7 +36,8 @@ def _imported(matrix: Matrix) -> Imported:
     understood = set(matrix.lines)
     for row in matrix.rows:
         whole = len(row.cells) == len(matrix.columns) and row.name in matrix.columns
-        for column, cell in zip(matrix.columns, row.cells, strict=False):
+        cells = row.cells if len(row.cells) == len(matrix.columns) else row.cells[:-1]  # NV1 may be half of NV12
+        for column, cell in zip(matrix.columns, cells, strict=False):
             known = cell == "X" if column == row.name else _LABEL.fullmatch(cell) is not None
             fact: Json = cell if known else {"missing": "garbled", "detail": cell[:40]}
             whole = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and known and whole

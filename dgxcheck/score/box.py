@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.checks.check import Box
-from dgxcheck.score import gpus, machine
+from dgxcheck.score import gpus, machine, measured
 from dgxcheck.score.expectation import Score, score
 
 
@@ -11,4 +11,5 @@ def of_box(box: Box) -> Score | None:
     """How much of its reference machine's capability is there; None without a reference."""
     if box.choice is None:
         return None
-    return score((*gpus.expected(box, box.choice), *machine.expected(box, box.choice)))
+    choice = box.choice
+    return score((*gpus.expected(box, choice), *machine.expected(box, choice), *measured.expected(box, choice)))

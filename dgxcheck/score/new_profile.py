@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from dgxcheck.checks.check import Box
+from dgxcheck.checks.measured import P2P
+from dgxcheck.checks.measured_due import profile_key
 from dgxcheck.checks.ports import gbit_per_s, of_the_profile
+from dgxcheck.facts.measurement import Measurement
 from dgxcheck.profiles.library import board_id
-from dgxcheck.profiles.model import Board, Number, Profile, Wiring
+from dgxcheck.profiles.model import MEASURED_KEYS, Board, Number, Profile, Wiring
 from dgxcheck.reading import Missing
 from dgxcheck.score.gpus import OF_THE_BOARD, OF_THE_BOX
 from dgxcheck.score.machine import OF_THE_HOST, fastest_ethernet
@@ -27,6 +30,8 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
         _put(numbers, part.key, [part.measure(box)], source)
     _put(numbers, "host.ethernet", [fastest_ethernet(box)[1]], source)
     _put(numbers, "network.rate", map(gbit_per_s, of_the_profile(box)), source)
+    for key, figures in _measured(box).items():
+        _put(numbers, key, figures, source)
     boards: dict[str, Board] = {}
     for id in sorted({board_id(gpu) for gpu in gpus} - {""}):
         alike = [gpu for gpu in gpus if board_id(gpu) == id]
@@ -34,11 +39,35 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
         for due in OF_THE_BOARD:
             if not due.yes_or_no or due.key == "ecc":
                 _put(of_board, due.key, (due.measure(box, gpu) for gpu in alike), source)
+        _put(of_board, "device_copy", _copies(box, [gpu.bdf for gpu in alike]), source)
         boards[id] = Board(id=id, name=_name(box, alike[0].bdf), numbers=of_board)
     return Profile(
         name=name, title=title, products=(product,) if product else (), boards=tuple(boards), own_boards=boards,
         numbers=numbers, nvlink_graph=_graph(box), wiring=_wiring(box), wiring_source=source,
     )  # fmt: skip
+
+
+def _taken(box: Box) -> list[Measurement]:
+    """Measurements with a figure; what is simulated is none of this box."""
+    rows = box.snapshot.measurement
+    taken = () if isinstance(rows, Missing) else rows
+    return [row for row in taken if row.how != "simulated" and row.number is not None]
+
+
+def _measured(box: Box) -> dict[str, list[float]]:
+    """Figures by the profile's key; those of pairs that the driver offers no access are of another kind."""
+    found: dict[str, list[float]] = {}
+    taken = _taken(box)
+    denied = {frozenset((row.a, row.b)) for row in taken if row.kind == "access" and row.value is False}
+    for row in taken:
+        key = profile_key(box, row)
+        if key in MEASURED_KEYS and not (row.kind in P2P and frozenset((row.a, row.b)) in denied):
+            found.setdefault(key, []).append(row.number or 0.0)
+    return found
+
+
+def _copies(box: Box, bdfs: list[str | None]) -> list[float]:
+    return [row.number or 0.0 for row in _taken(box) if row.kind == "device-copy" and row.a in bdfs]
 
 
 def _put(numbers: dict[str, Number], key: str, values: Iterable[int | float | Missing], source: str) -> None:

@@ -41,7 +41,8 @@ def nvlink_graph(topology: Topology) -> Graph | Missing:
     for a, b in combinations(names, 2):
         link = matrix[a, b]
         if link.nvlinks is None:
-            return Missing(silent[0].gap, silent[0].where, link.nvlink_reason)
+            known = silent[0] if silent else Missing(Gap.UNRECORDED, f"{a} {b}")
+            return Missing(known.gap, known.where, link.nvlink_reason)
         switched = switched or link.switched
         if link.nvlinks:
             pairs[a, b] = link.nvlinks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from dgxcheck.reading import Missing
+from dgxcheck.reading import Gap, Missing
 from dgxcheck.workers import nvml_calls as calls
 
 IDLE_PERCENT = 10
@@ -20,6 +20,12 @@ _LOOKS: tuple[tuple[str, str, tuple[int, ...], float], ...] = (
     ("reasons", "nvmlDeviceGetCurrentClocksEventReasons", (), 1),
     ("temperature", "nvmlDeviceGetTemperature", (0,), 1),
     ("power_w", "nvmlDeviceGetPowerUsage", (), 1e-3),
+)
+_COUNTED: tuple[tuple[str, str, tuple[int, ...], float], ...] = (
+    ("dbe", "nvmlDeviceGetTotalEccErrors", (1, 0), 1),
+    ("sbe", "nvmlDeviceGetTotalEccErrors", (0, 0), 1),
+    ("replays", "nvmlDeviceGetPcieReplayCounter", (), 1),
+    ("margin", "nvmlDeviceGetMarginTemperature", (), 1),
 )
 
 
@@ -54,6 +60,13 @@ class Beside:
     def look(self, bdf: str) -> dict[str, Any]:
         """Link, clocks, throttle reasons, temperature (C) and power (W) now; None for what NVML does not tell."""
         return {name: self._number(bdf, function, args, factor) for name, function, args, factor in _LOOKS}
+
+    def sample(self, bdf: str) -> dict[str, Any]:
+        """A look, with volatile ECC errors (``dbe``, ``sbe``), ``replays``, ``margin`` (C); is it ``lost``?"""
+        counted = {name: self._number(bdf, function, args, factor) for name, function, args, factor in _COUNTED}
+        said = self._ask(bdf, "nvmlDeviceGetTemperature", 0)
+        lost = isinstance(said, Missing) and said.gap is Gap.LOST
+        return {**self.look(bdf), **counted, "lost": lost}
 
     def _busy(self, bdf: str) -> str:
         processes = self._ask(bdf, "nvmlDeviceGetComputeRunningProcesses")

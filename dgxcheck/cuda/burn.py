@@ -1,0 +1,182 @@
+"""The load of a burn-in on one GPU: power, memory patterns, host traffic and peer traffic in turn, cycle by cycle.
+
+Every turn has its place in time, so that the GPUs of a box meet in the same way in every cycle: what they share is
+shared alike at the beginning and at the end, and only what has become slower shows as slower.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack
+
+from dgxcheck.cuda import compute, copies, integrity
+from dgxcheck.cuda.copies import Size
+from dgxcheck.cuda.device import LEFT_FREE, MIB, Full, Gpu
+from dgxcheck.cuda.figures import Fact
+from dgxcheck.cuda.timing import Clock, Flow
+
+TURNS = (("power", 3), ("memory", 2), ("host", 1), ("peer", 1))
+"""In their order, with their share of a cycle."""
+MOST_CHUNK, LEAST_CHUNK, CHUNKS = 1024 * MIB, 16 * MIB, 8
+FOR_OTHERS = 1024 * MIB
+"""Left to the neighbour's context and buffers, beside what is always left free."""
+COPIED = Size(bytes=32 * MIB, repeats=8, samples=1)
+LAUNCHES = 5
+_SEEDS = (0x00000000, 0x9E3779B9, 0x55555555, 0xAAAAAAAA, 0xFFFFFFFF, 0x13579BDF)
+Over = Callable[[], bool]
+"""Is the turn's time over?"""
+
+
+class Chunk:
+    """Part of the memory that is filled and looked at."""
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        self.seed: int | None = None
+        """Of the pattern that it holds; None before the first."""
+
+
+class Seen:
+    """What looking at data has shown."""
+
+    def __init__(self) -> None:
+        self._wrong = self._checked = 0
+        self._first: int | None = None
+
+    def add(self, wrong: int, first: int | None, checked: int) -> None:
+        """Wrong words, the offset of the first in bytes, bytes looked at."""
+        self._wrong += wrong
+        self._checked += checked
+        self._first = first if self._first is None else self._first
+
+    def fact(self) -> Fact:
+        return {"wrong": self._wrong, "checked": self._checked, "first": self._first}
+
+
+class Burn:
+    """One GPU under load, and its neighbour where it has one."""
+
+    def __init__(self, gpu: Gpu, peer: Gpu | None, clock: Clock) -> None:
+        self._gpu, self._peer, self._clock = gpu, peer, clock
+        self._stream = gpu.stream()
+        self._checker = integrity.Checker(gpu, self._stream) if gpu.has_kernels else None
+        self._chunk_bytes = _chunk_bytes(gpu)
+        self.chunks = _chunks(gpu, self._chunk_bytes) if self._checker is not None else []
+        self._next = 0
+        self._turns: Mapping[str, Callable[[Over], Fact]] = {
+            "power": self._power, "memory": self._memory, "host": self._host, "peer": self._to_peer,
+        }  # fmt: skip
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The turns that this GPU can take."""
+        without = set() if self._checker is not None else {"power", "memory"}
+        if not self.chunks:
+            without.add("memory")
+        if self._peer is None:
+            without.add("peer")
+        return tuple(name for name, _ in TURNS if name not in without)
+
+    @property
+    def bytes(self) -> int:
+        """How much memory is filled and looked at."""
+        return len(self.chunks) * self._chunk_bytes
+
+    def turn(self, name: str, over: Over) -> Fact:
+        """One turn, until its time is over: its figures by kind, ``wrong`` words where it looks at data."""
+        with ExitStack() as stack:
+            for gpu in filter(None, (self._gpu, self._peer)):
+                stack.enter_context(gpu.passing())
+            return self._turns[name](over)
+
+    def _power(self, over: Over) -> Fact:
+        flow, flop = compute.work(self._gpu, self._clock)
+        rates = [LAUNCHES * flop / self._clock.seconds([flow], LAUNCHES)[0] / 1e12 for _ in _until(over)]
+        return {"compute": _mean(rates)}
+
+    def _memory(self, over: Over) -> Fact:
+        """Each chunk is looked at as it was left a while ago, then filled anew and looked at again."""
+        seen = Seen()
+        for _ in _until(over):
+            at = self._next % len(self.chunks)
+            chunk = self.chunks[at]
+            if chunk.seed is not None:
+                self._look(chunk, at, seen)
+            chunk.seed = (_SEEDS[self._next % len(_SEEDS)] + self._next) & 0xFFFFFFFF
+            integrity.fill(self._gpu, self._stream, chunk.address, self._chunk_bytes, chunk.seed)
+            self._look(chunk, at, seen)
+            self._next += 1
+        return seen.fact()
+
+    def _look(self, chunk: Chunk, at: int, seen: Seen) -> None:
+        if self._checker is not None and chunk.seed is not None:
+            bad, where = self._checker.look(chunk.address, self._chunk_bytes, chunk.seed)
+            seen.add(bad, None if where is None else at * self._chunk_bytes + where, self._chunk_bytes)
+
+    def _host(self, over: Over) -> Fact:
+        down, up = copies.host_flows(self._gpu, COPIED)
+        rates = [_each(self._clock, (down, up)) for _ in _until(over)]
+        return {"host-to-device": _mean([a for a, _ in rates]), "device-to-host": _mean([b for _, b in rates])}
+
+    def _to_peer(self, over: Over) -> Fact:
+        """Data is looked at by its owner once, then both directions are kept busy."""
+        gpu, peer = self._gpu, self._peer
+        assert peer is not None
+        flows = (copies.peer_flow(gpu, peer, COPIED), copies.peer_flow(peer, gpu, COPIED))
+        origin, target = gpu.memory(integrity.PEER_BYTES), peer.memory(integrity.PEER_BYTES)
+        seen = Seen()
+        for by_kernel in (False, True) if self._checker is not None else ():
+            bad, where = integrity.sent(gpu, peer, origin, target, 3 + by_kernel, by_kernel)
+            seen.add(bad, where, integrity.PEER_BYTES)
+        rates = [_each(self._clock, flows) for _ in _until(over)]
+        return {"p2p": _mean([there for there, _ in rates]), "p2p-back": _mean([back for _, back in rates]),
+                **seen.fact()}  # fmt: skip
+
+
+def turns(names: Collection[str], begun: float, unit: float) -> Iterator[tuple[int, str, float]]:
+    """For ever: cycle, turn, and until when it lasts (monotonic); a cycle that took longer delays the next."""
+    at, cycle = begun, 0
+    while True:
+        for name, units in TURNS:
+            at += units * unit
+            if name in names:
+                yield cycle, name, at
+        at = max(at, time.monotonic())
+        cycle += 1
+
+
+def _until(over: Over) -> Iterator[None]:
+    """Once, and again until the time is over."""
+    yield
+    while not over():
+        yield
+
+
+def _each(clock: Clock, flows: tuple[Flow, Flow]) -> tuple[float, float]:
+    """GB/s of two flows that run at once."""
+    _, seconds = clock.seconds(flows, COPIED.repeats)
+    there, back = (flow.bytes_each * COPIED.repeats / s / 1e9 for flow, s in zip(flows, seconds, strict=True))
+    return there, back
+
+
+def _mean(rates: list[float]) -> float:
+    return round(sum(rates) / len(rates), 3)
+
+
+def _chunk_bytes(gpu: Gpu) -> int:
+    share = max(0, gpu.free() - LEFT_FREE) // 2 // CHUNKS // MIB * MIB
+    return max(LEAST_CHUNK, min(MOST_CHUNK, share))
+
+
+def _chunks(gpu: Gpu, size: int) -> list[Chunk]:
+    """As many as fit beside what is left to others."""
+    spare = max(0, gpu.free() - LEFT_FREE)
+    room = spare - min(FOR_OTHERS, spare // 2)
+    found: list[Chunk] = []
+    while (len(found) + 1) * size <= room:
+        try:
+            found.append(Chunk(gpu.memory(size)))
+        except Full:
+            break
+    return found

@@ -1,0 +1,1 @@
+"""From findings to causes: the fewest components that explain them, and what to do about each."""

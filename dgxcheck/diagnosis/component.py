@@ -1,0 +1,76 @@
+"""What can be to blame: a part of the machine, by the names that an admin knows it by."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dgxcheck.checks.check import Box
+from dgxcheck.frozen import Record
+from dgxcheck.reading import Missing
+from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import Hop, sharers
+from dgxcheck.topology.slots import slot_of
+
+Kind = Literal["gpu", "hca", "port", "link", "nvlink", "path", "slot", "socket interconnect", "host bridge", "driver",
+               "subnet manager", "host", "disk", "interface"]  # fmt: skip
+
+
+class Component(Record):
+    """One thing that a cause names."""
+
+    kind: Kind
+    name: str
+    """``GPU2``, ``mlx5_1/1``, ``0000:00:03.0 - 0000:08:00.0``, ``GPU2 - GPU3``"""
+    bdf: str | None = None
+    part: str = ""
+    """Of a GPU or the host what of it: ``memory``, ``cooling``; empty for the whole of it."""
+    slot: str | None = None
+    serial: str | None = None
+    shared_by: tuple[str, ...] = ()
+    """Devices whose traffic runs through a link."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The same for the same thing."""
+        return self.kind, self.bdf or self.name, self.part
+
+    def __str__(self) -> str:
+        plain = self.bdf is None or self.bdf in self.name or self.kind in ("nvlink", "path")
+        name = self.name if plain else f"{self.name} {self.bdf}"
+        thing = f"{_WORDS.get(self.kind, '')} {name}".strip()
+        if self.kind == "slot":
+            return f"{self.part} {name}".strip()
+        return f"{self.part} of {thing}" if self.part else thing
+
+
+_WORDS: dict[str, str] = {
+    "link": "PCIe link", "nvlink": "NVLinks", "port": "port", "hca": "HCA", "driver": "the", "host": "the",
+    "disk": "disk", "interface": "interface", "path": "P2P path", "subnet manager": "subnet manager",
+    "host bridge": "host bridge", "socket interconnect": "interconnect of",
+}  # fmt: skip
+DRIVER = Component(kind="driver", name="NVIDIA driver")
+
+
+def of_device(box: Box, device: Device, part: str = "") -> Component:
+    """A GPU or HCA, or a part of it."""
+    kind: Kind = "gpu" if device.kind == "gpu" else "hca"
+    slot = slot_of(device, box.snapshot.slots)
+    serial = box.subject(device).serial if kind == "gpu" else None
+    return Component(
+        kind=kind, name=device.name, bdf=device.bdf, part=part, slot=None if isinstance(slot, Missing) else slot,
+        serial=serial if isinstance(serial, str) else None,
+    )  # fmt: skip
+
+
+def of_hop(box: Box, hop: Hop) -> Component:
+    """A physical PCIe link: the device at its lower end, and whom it serves."""
+    return Component(kind="link", name=str(hop), bdf=hop.device, shared_by=sharers(hop, box.topology))
+
+
+def of_nvlinks(a: Device, b: Device) -> Component:
+    """The NVLinks between two GPUs."""
+    return Component(kind="nvlink", name=f"{a.name} - {b.name}", bdf=a.bdf, shared_by=(a.name, b.name))
+
+
+def of_host(part: str) -> Component:
+    return Component(kind="host", name="host", part=part)

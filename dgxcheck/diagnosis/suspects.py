@@ -1,0 +1,167 @@
+"""Which components one finding could come from, the likeliest first: by what it was found at, walking the topology."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from dgxcheck.checks.check import Box
+from dgxcheck.checks.finding import Finding, Subject
+from dgxcheck.diagnosis.component import DRIVER, Component, Kind, of_device, of_hop, of_host, of_nvlinks
+from dgxcheck.diagnosis.gone import place_of_missing
+from dgxcheck.diagnosis.xids import part_of
+from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.reading import Missing
+from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import hops_above, hops_between
+
+LINKED = ("pcie.width", "pcie.path", "pcie.replay", "pcie.aer", "pcie.generation", "kernel.aer")
+"""Found at a device, and about the link above it."""
+REFUSED = ("p2p.status", "measure.p2p-integrity")
+"""Of two GPUs that PCIe joins it is a setting of the path, not a link."""
+PARTS = {
+    "ecc.mode": "ECC mode", "ecc": "memory", "measure.memory": "memory", "gpu.memory": "memory", "thermal": "cooling",
+    "power.limit": "power limit", "power": "power supply", "clock.throttle": "cooling", "clock": "clock setting",
+    "pcie.bar1": "BAR1", "gpu.inforom": "InfoROM", "gpu.compute-mode": "compute mode", "gpu.mig": "MIG mode",
+    "driver.persistence": "persistence mode", "driver.device-nodes": "device node", "measure.compute": "cooling",
+    "gpu.model": "model", "gpu.uniform": "versions and settings",
+}  # fmt: skip
+"""What of a GPU a finding is about, by its id or the start of it; else the GPU."""
+POWER_BRAKE = 0x80
+
+
+def suspects(box: Box, finding: Finding) -> tuple[Component, ...]:
+    """Never empty: at the least the subject itself."""
+    return tuple(dict.fromkeys(_suspects(box, finding))) or (_itself(finding.subject),)
+
+
+def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
+    subject = finding.subject
+    device = box.topology.device(subject.bdf or subject.name) if subject.kind != "port" else None
+    if finding.id.startswith("driver.") and finding.id not in PARTS:
+        yield DRIVER
+    elif device is not None and subject.peer is not None:
+        yield from _of_pair(box, finding, device, subject.peer)
+    elif device is not None and device.kind == "gpu":
+        yield from _of_gpu(box, finding, device)
+    elif subject.kind == "pci":
+        yield from _of_bus(box, subject)
+    elif subject.kind == "host":
+        yield from _of_host(box, finding)
+    elif device is not None:
+        yield of_device(box, device, PARTS_OF_HCA.get(finding.id, ""))
+    elif subject.kind == "port" and "no subnet manager" in finding.judgement.message:
+        yield Component(kind="subnet manager", name=f"at port {subject.name}", bdf=subject.bdf)
+    elif subject.kind in ("port", "disk", "interface"):
+        yield Component(kind=subject.kind, name=subject.name, bdf=subject.bdf)
+    else:
+        yield of_host(finding.id)
+
+
+def _itself(subject: Subject) -> Component:
+    kind: Kind = "gpu" if subject.kind == "gpu" else "host"
+    return Component(kind=kind, name=subject.name, bdf=subject.bdf)
+
+
+def _of_pair(box: Box, finding: Finding, a: Device, peer: Subject) -> Iterator[Component]:
+    """What joins two GPUs, then the GPUs."""
+    b = box.topology.device(peer.bdf or peer.name)
+    if b is None or b is a:
+        yield of_device(box, a)
+        return
+    link = box.topology.link(a, b)
+    if link.nvlinks or finding.id.startswith("nvlink."):
+        yield of_nvlinks(*sorted((a, b), key=box.topology.devices.index))
+    elif finding.id in REFUSED:
+        yield Component(kind="path", name=f"{a.name} - {b.name}", bdf=a.bdf, shared_by=(a.name, b.name))
+    else:
+        hops = hops_between(a, b, box.topology.functions)
+        for hop in () if isinstance(hops, Missing) else hops:
+            if not hop.unjudged:
+                yield of_hop(box, hop)
+        if link.pci == "SOC":
+            yield Component(kind="socket interconnect", name=f"NUMA nodes {a.numa_node} and {b.numa_node}")
+    yield of_device(box, a)
+    yield of_device(box, b)
+
+
+def _of_gpu(box: Box, finding: Finding, gpu: Device) -> Iterator[Component]:
+    """The link above it, its own parts, or its NVLinks."""
+    if finding.id in LINKED:
+        yield from islice(_links_above(box, gpu), 1)
+    elif finding.id == "measure.host-bandwidth":
+        yield from _links_above(box, gpu)
+        yield of_device(box, gpu)
+    elif finding.id == "kernel.xid":
+        part = part_of(box, gpu.bdf)
+        yield of_device(box, gpu, part)
+        if part == "NVLink":
+            yield from _nvlinks(box, gpu, None)
+    elif finding.id.startswith("nvlink."):
+        yield from _nvlinks(box, gpu, int(finding.subject.part) if finding.subject.part.isdecimal() else None)
+        yield of_device(box, gpu, "NVLink")
+    else:
+        yield of_device(box, gpu, _part(finding))
+
+
+def _part(finding: Finding) -> str:
+    masks = [each.value for each in finding.judgement.evidence if isinstance(each.value, int)]
+    if finding.id == "clock.throttle" and any(mask & POWER_BRAKE for mask in masks):
+        return "power supply"
+    names = [name for name in PARTS if finding.id.startswith(name)]
+    return PARTS[max(names, key=len)] if names else ""
+
+
+def _links_above(box: Box, gpu: Device) -> Iterator[Component]:
+    """The GPU's own link first, then up to the root."""
+    if isinstance(gpu.path, Missing):
+        return
+    for hop in reversed(hops_above(gpu.path, box.topology.functions)):
+        if not hop.unjudged:
+            yield of_hop(box, hop)
+
+
+def _nvlinks(box: Box, gpu: Device, position: int | None) -> Iterator[Component]:
+    """Those of one position, or of all that this GPU has."""
+    rows: tuple[NvLink, ...] = () if isinstance(box.snapshot.nvlink, Missing) else box.snapshot.nvlink
+    for row in rows:
+        peer = box.topology.device(row.remote_bdf) if isinstance(row.remote_bdf, str) else None
+        if row.bdf == gpu.bdf and position in (None, row.link) and peer is not None and peer.kind == "gpu":
+            yield of_nvlinks(*sorted((gpu, peer), key=box.topology.devices.index))
+
+
+def _of_bus(box: Box, subject: Subject) -> Iterator[Component]:
+    """A bridge: the link that it is an end of, as some device's path has it; a host bridge is itself."""
+    for device in box.topology.devices:
+        for hop in () if isinstance(device.path, Missing) else hops_above(device.path, box.topology.functions):
+            if subject.bdf in (hop.device, hop.port):
+                yield of_hop(box, hop)
+    if subject.bdf is None:
+        yield Component(kind="host bridge", name=subject.name)
+
+
+def _of_host(box: Box, finding: Finding) -> Iterator[Component]:
+    if finding.id == "gpu.count":
+        yield from (of_device(box, gpu) for gpu in box.topology.gpus if gpu.index is None)
+        yield _missing(box, "GPU")
+    elif finding.id == "network.hca-count":
+        yield _missing(box, "HCA")
+    elif finding.id == "topology.nvml-agrees":
+        yield DRIVER
+    else:
+        part = PARTS_OF_HOST.get(finding.id, finding.id)
+        yield of_host(f"{part} at {finding.subject.part}" if finding.subject.part else part)
+
+
+def _missing(box: Box, what: str) -> Component:
+    where, bdf = place_of_missing(box, "gpu" if what == "GPU" else "nic")
+    return Component(kind="slot", name=where, bdf=bdf, part=f"missing {what}")
+
+
+PARTS_OF_HCA = {"network.firmware": "firmware", "network.hca-placement": "slot"}
+PARTS_OF_HOST = {
+    "host.memory": "memory", "host.edac": "memory", "host.cpu": "CPUs", "host.governor": "CPU frequency governor",
+    "driver.device-nodes": "device nodes", "topology.profile": "placement of GPUs", "topology.numa": "NUMA nodes",
+    "nvlink.graph": "NVLink graph", "site.versions": "versions", "measure.p2p-bandwidth": "P2P setting",
+    "measure.collective": "collective",
+}  # fmt: skip

@@ -1,0 +1,121 @@
+"""The worker that keeps one GPU under load for a burn-in, turn by turn.
+
+The plan is one line of JSON on stdin: ``library``, ``gpu``, ``peers`` (bus ids, those to prefer first), ``cpus``,
+``begin`` (monotonic) and ``unit_s``. It says ``start``, then each turn as ``NAME CYCLE``. It ends when stdin does or
+holds another line: a worker whose parent is gone has nobody to burn for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+from typing import Any
+
+from dgxcheck.workers.process import SAY
+
+SPENT = 9
+
+
+def main() -> None:
+    plan = json.loads(_line())
+    # both are read when the library is loaded: every GPU is asked for by its bus id, whoever started this
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    from dgxcheck.cuda.device import Full
+    from dgxcheck.cuda.driver import CudaError
+    from dgxcheck.cuda.figures import skipped
+    from dgxcheck.cuda.session import Session
+
+    session = Session(plan, lambda bdf: None, lambda bdf: {})
+    _say("start")
+    fact = session.start()
+    if "value" in fact:
+        session.bind(plan)
+        try:
+            signed = {"tool": fact["tool"], "how": fact["how"]}
+            burn, fact = _burn(session, plan)
+            _say("start", fact | signed)
+            fact = _load(burn, session, plan)
+        except CudaError as error:
+            fact = session.refused(error)
+        except Full as full:
+            fact = skipped("busy", str(full))
+        if fact:
+            _say("failed", fact)
+        if fact.get("sticky"):
+            os._exit(SPENT)
+        _say("closing")
+        session.close()
+    else:
+        _say("start", fact)
+    os.write(SAY, b"done\n")
+    # no interpreter shutdown: the driver's own exit handlers can hang
+    os._exit(0)
+
+
+def _burn(session: Any, plan: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The load and what to say of it; without the GPU a fact that has no ``value``."""
+    from dgxcheck.cuda.burn import Burn
+    from dgxcheck.cuda.figures import single, skipped
+    from dgxcheck.cuda.timing import Clock
+
+    gpu = session.gpu(plan["gpu"])
+    if gpu is None:
+        return None, skipped("not-visible", f"CUDA does not list {plan['gpu']}")
+    others = [(bdf, session.gpu(bdf)) for bdf in plan["peers"]]
+    near = [(bdf, peer) for bdf, peer in others if peer is not None and gpu.can_access(peer) and peer.can_access(gpu)]
+    bdf, peer = near[0] if near else (None, None)
+    burn = Burn(gpu, peer, Clock())
+    return burn, single(burn.bytes, "bytes", "fma, patterns, host and peer copies", peer=bdf, turns=[*burn.names])
+
+
+def _load(burn: Any, session: Any, plan: dict[str, Any]) -> dict[str, Any]:
+    """Turn after turn until told to end; what the driver refused, with the ``turn``, where that ended it."""
+    from dgxcheck.cuda.burn import turns
+    from dgxcheck.cuda.device import Full
+    from dgxcheck.cuda.driver import OUT_OF_MEMORY, STICKY, CudaError
+    from dgxcheck.cuda.figures import failed, skipped
+
+    if burn is None:
+        return {}
+    names = [*burn.names]
+    for cycle, name, until in turns(names, plan["begin"], plan["unit_s"]):
+        key = f"{name} {cycle}"
+        _say(key)
+        try:
+            fact = burn.turn(name, lambda until=until: time.monotonic() >= until or _told_to_end())
+        except Full as full:
+            fact = skipped("busy", str(full))
+        except CudaError as error:
+            if error.code != OUT_OF_MEMORY and (name != "peer" or error.code in STICKY):
+                refused: dict[str, Any] = session.refused(error)
+                return refused | {"turn": name}
+            if error.code == OUT_OF_MEMORY:
+                _say(key, skipped("busy", str(error)))
+                continue
+            fact = failed(error)  # the neighbour may belong to one process alone
+            names.remove(name)
+        _say(key, fact)
+        if _told_to_end():
+            break
+    return {}
+
+
+def _told_to_end() -> bool:
+    """Has the parent said anything more, or is it gone?"""
+    return bool(select.select([0], [], [], 0)[0])
+
+
+def _line() -> str:
+    """The first line of stdin, and no byte of what follows."""
+    text = bytearray()
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        text += byte
+    return text.decode()
+
+
+def _say(key: str, fact: Any = None) -> None:
+    text = key if fact is None else f"{key}\t{json.dumps(fact)}"
+    os.write(SAY, f"{text}\n".encode())

@@ -1,0 +1,152 @@
+"""What a burn-in showed is judged, GPU by GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from test_health_checks import box
+
+from dgxcheck.checks.check import Box
+from dgxcheck.checks.finding import Finding
+from dgxcheck.checks.measured_burn_in import CHECKS
+from dgxcheck.checks.run import run
+from dgxcheck.cli.measuring import as_facts
+from dgxcheck.frozen import replace
+from dgxcheck.reading import Json
+from dgxcheck.settings import Settings
+
+BOX = box("dgx-1-v100")
+GPUS = [str(gpu.bdf) for gpu in BOX.gpus]
+GPU, OTHER = GPUS[2], GPUS[3]
+CALM: dict[str, Json] = {
+    "value": 600.0, "unit": "s", "cycles": 85, "peer": OTHER, "wrong": 0, "wrong_in": {}, "dbe": 0,
+    "sm_clock": {"min": 1300, "median": 1400}, "throttled": {"power cap": 1.0}, "temperature_max": 70,
+    "power_max": 299.0, "drift": {"p2p": [24.0, 23.9]}, "ended": None, "turn_ended": None, "with_peer": None,
+}  # fmt: skip
+WHOLE: dict[str, Json] = {
+    "value": 600.0, "unit": "s", "asked": 600.0, "stopped": None, "gpu": None, "detail": "", "events": [],
+}  # fmt: skip
+
+
+def burnt(whole: dict[str, Json] | None = None, **rows: dict[str, Json]) -> Box:
+    """All GPUs calm, but for ``gpu`` and ``other``."""
+    own: dict[str, dict[str, Json]] = {GPU: rows.get("gpu", {}), OTHER: rows.get("other", {})}
+    facts: dict[str, Json] = {}
+    for bdf in GPUS:
+        row = own.get(bdf, {})
+        alone = any(name in row for name in ("skipped", "failed", "missing"))
+        facts[f"measure burn-in {bdf}"] = row if alone else {**CALM, **row}
+    facts["measure burn-in all"] = {**WHOLE, **(whole or {})}
+    return replace(BOX, snapshot=replace(BOX.snapshot, measurement=as_facts(facts)))
+
+
+def found(made: Box) -> dict[str | None, Finding]:
+    return {each.subject.bdf: each for each in run(made, CHECKS)}
+
+
+def word(finding: Finding) -> str:
+    return " ".join(filter(None, (finding.status.value, finding.judgement.reason)))
+
+
+def test_without_a_burn_in_there_is_nothing_to_say() -> None:
+    assert run(BOX, CHECKS) == ()
+
+
+def test_a_calm_burn_in_passes() -> None:
+    said = found(burnt())
+    assert {bdf: each.status.value for bdf, each in said.items()} == dict.fromkeys([*GPUS, None], "pass")
+    assert said[GPU].judgement.message == (
+        "10 minutes of load: no wrong word in 85 cycles, at most 70 C, 299 W, SM clock at least 1300 MHz"
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "due", "text"),
+    [
+        ({"wrong": 3, "wrong_in": {"memory": 3}}, "fail", "wrong words under load: 3, in turn memory"),
+        ({"wrong": 3, "wrong_in": {"peer": 3}}, "fail", f"in turn peer (with {OTHER})"),
+        ({"dbe": 1}, "fail", "uncorrected memory errors under load: 1"),
+        ({"dbe": None}, "pass", "no wrong word"),
+        ({"throttled": {"power brake": 0.005}}, "pass", "no wrong word"),
+        ({"throttled": {"power brake": 0.05, "hardware slowdown": 0.05}}, "warn", "power brake for 5 % of the time"),
+        ({"throttled": {"hardware thermal slowdown": 0.5}}, "fail", "hardware thermal slowdown for 50 %"),
+        ({"throttled": {"software thermal slowdown": 0.5}}, "warn", "software thermal slowdown for 50 %"),
+        ({"drift": {"p2p": [24.0, 21.7]}}, "pass", "no wrong word"),
+        ({"drift": {"p2p": [24.0, 21.5]}}, "warn", "p2p 24 GB/s at the beginning, 21.5 at the end"),
+        ({"drift": {"p2p": [24.0, 30.0], "compute": [14.0, 7.0]}}, "pass", "no wrong word"),
+        ({"drift": {"p2p": ["x"], "host-to-device": None}}, "pass", "no wrong word"),
+        ({"sm_clock": {"min": 1110, "median": 1400}}, "pass", "no wrong word"),
+        ({"sm_clock": {"min": 1100, "median": 1400}}, "warn", "SM clock down to 1100 MHz, its siblings' to 1300 MHz"),
+        ({"sm_clock": None}, "pass", "no wrong word"),
+        ({"ended": "hung: no answer for 120 s in turn host", "turn_ended": "host"}, "fail", "its load ended: hung"),
+        ({"with_peer": "died: SIGSEGV in turn peer"}, "fail", f"the traffic with {OTHER} ended: died: SIGSEGV"),
+        ({"cycles": 0}, "unknown", "not one cycle"),
+        ({"skipped": "busy", "detail": "a job"}, "skip busy", "a job"),
+        ({"skipped": "nonsense", "detail": "a job"}, "skip not-supported", "a job"),
+        ({"failed": "CUDA_ERROR_X", "code": 999, "detail": "cuInit"}, "fail", "CUDA_ERROR_X: cuInit"),
+        ({"missing": "timeout", "detail": "CUDA did not open"}, "fail", "CUDA did not open"),
+        ({"missing": "garbled", "detail": "?"}, "unknown", "?"),
+    ],
+)
+def test_each_trouble_is_told_of_its_gpu(row: dict[str, Json], due: str, text: str) -> None:
+    said = found(burnt(gpu=row))
+    assert word(said[GPU]) == due
+    assert text in said[GPU].judgement.message
+    assert {each.status.value for bdf, each in said.items() if bdf != GPU} == {"pass"}
+
+
+def test_the_worst_comes_first_and_nothing_is_left_out() -> None:
+    said = found(burnt(gpu={"wrong": 3, "wrong_in": {"memory": 3}, "drift": {"p2p": [24.0, 12.0]}}))[GPU]
+    assert word(said) == "fail"
+    assert said.judgement.message.startswith("wrong words under load: 3, in turn memory; p2p 24 GB/s")
+
+
+@pytest.mark.parametrize("other", [{"ended": "x in turn power", "turn_ended": "power"}, {"failed": "died"}])
+def test_the_neighbour_of_a_gpu_that_broke_down_is_not_blamed(other: dict[str, Json]) -> None:
+    for row in ({"with_peer": "x in turn peer"}, {"ended": "x in turn peer", "turn_ended": "peer"}):
+        said = found(burnt(gpu=dict(row), other=other))
+        assert (word(said[GPU]), word(said[OTHER])) == ("pass", "fail")
+
+
+@pytest.mark.parametrize(
+    ("whole", "own", "host"),
+    [
+        ({"stopped": "near-slowdown", "gpu": GPU, "detail": "85 C"}, "fail", "skip dependency-failed"),
+        ({"stopped": "interrupted", "detail": "interrupted"}, "pass", "unknown"),
+        ({"stopped": "unwatched", "detail": "no sample"}, "pass", "unknown"),
+        ({"stopped": "no-load", "detail": "none"}, "pass", "skip dependency-failed"),
+        ({"stopped": "xid", "gpu": "0000:ff:00.0", "detail": "Xid 79"}, "pass", "fail"),
+    ],
+)
+def test_why_it_ended_is_told_once(whole: dict[str, Json], own: str, host: str) -> None:
+    said = found(burnt(whole))
+    assert (word(said[GPU]), word(said[None])) == (own, host)
+    assert {word(each) for bdf, each in said.items() if bdf not in (GPU, None)} == {"pass"}
+
+
+def test_a_gpu_that_was_stopped_before_its_first_cycle_is_not_judged() -> None:
+    said = found(burnt({"stopped": "interrupted", "detail": "interrupted"}, gpu={"cycles": 0}))
+    assert word(said[GPU]) == "skip dependency-failed"
+
+
+def test_a_run_that_never_was_is_said_of_the_host_alone() -> None:
+    facts: dict[str, Json] = {"measure burn-in all": {"missing": "timeout", "detail": "an earlier worker is stuck"}}
+    made = replace(BOX, snapshot=replace(BOX.snapshot, measurement=as_facts(facts)))
+    (only,) = run(made, CHECKS)
+    assert (word(only), only.subject.bdf) == ("fail", None)
+
+
+def test_a_site_decides_what_is_too_much() -> None:
+    made: Any = burnt(gpu={"drift": {"p2p": [24.0, 21.0]}, "throttled": {"power brake": 0.05}})
+    assert word(found(made)[GPU]) == "warn"
+    own = Settings(thresholds={"measure.drift": 20, "measure.slowdown-warn": 10})
+    assert word(found(replace(made, settings=own))[GPU]) == "pass"
+
+
+@pytest.mark.parametrize("junk", [[], "x", 3, {"a": []}, True])
+def test_nonsense_in_a_recording_stops_no_check(junk: Json) -> None:
+    names = ("wrong", "dbe", "wrong_in", "throttled", "drift", "sm_clock", "temperature_max", "power_max", "peer")
+    for name in names:
+        said = found(burnt(gpu={name: junk}))
+        assert "the check failed" not in "".join(each.judgement.message for each in said.values())

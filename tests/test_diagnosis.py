@@ -1,0 +1,141 @@
+"""Causes: one for each fault, at the component that its overlay names; of several faults each its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample import BOXES, FAULTS
+from test_health_faults import BAD, judged
+
+BDF = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+ELSEWHERE = {
+    # what is missing has no address: the bridge above is named, or the socket's
+    "dgx-1-v100-gpu-missing": "0000:08:00.0", "dgx-1-v100-hca-missing": "0000:08:00.0",
+    "dgx-station-v100-gpu-missing": "0000:0c:00.0", "k80-x8-board-missing": "pci0000:00",
+    "k80-x8-board-moved": None, "dgx-1-v100-nouveau": None, "dgx-1-v100-nvml-disagrees": None,
+    "k80-x8-driver-hangs": None, "dgx-1-v100-slot-gen2": "0000:0a:00.0", "dgx-1-v100-switch-aer": "0000:0a:00.0",
+    # the link's other end is named first
+    "dgx-1-v100-nvlink-crc": "0000:07:00.0", "dgx-1-v100-nvlink-recoveries": "0000:07:00.0",
+    "dgx-1-v100-nvlink-recovery-xid-74": "0000:07:00.0", "dgx-1-v100-nvlink-replays": "0000:06:00.0",
+}  # fmt: skip
+COMBINED = (
+    ("dgx-1-v100-nvlink-down", "dgx-1-v100-port-down"),
+    ("dgx-1-v100-switch-x8", "dgx-1-v100-hot"),
+    ("dgx-1-v100-xid-48", "dgx-1-v100-port-fdr"),
+    ("dgx-1-v100-gpu-x8", "dgx-1-v100-disk-missing", "dgx-1-v100-ecc-off"),
+    ("dgx-1-v100-gpu-missing", "dgx-1-v100-hca-missing"),
+    ("dgx-1-v100-persistence-off", "dgx-1-v100-power-brake"),
+    ("dgx-1-v100-switch-x8", "dgx-1-v100-gpu-x8"),
+    ("dgx-1-v100-one-hot", "dgx-1-v100-dimm-missing"),
+    ("dgx-1-v100-nvlink-crc", "dgx-1-v100-xid-62"),
+    ("dgx-a100-remap-pending", "dgx-a100-nvlink-down"),
+    ("dgx-a100-mig-pending", "dgx-a100-md-degraded", "dgx-a100-governor"),
+    ("k80-x8-ecc-off", "k80-x8-p2p-broken"),
+    ("dgx-1-v100-gpu-lost", "dgx-1-v100-port-symbol-errors"),
+)
+V100 = ("06", "07", "0a", "0b", "85", "86", "89", "8a")
+PORTS = ("04:10", "04:14", "09:08", "09:10", "83:08", "83:10", "88:08", "88:10")
+MOVED = (
+    "application-clock", "bar1-small", "ecc-off", "ecc-volatile", "gpu-aer-fatal", "gpu-x8", "hot", "inforom",
+    "mixed-vbios", "one-hot", "pcie-replays", "persistence-off", "power-brake", "power-cap", "prohibited",
+    "thermal-held", "xid-48", "xid-62", "xid-63",
+)  # fmt: skip
+"""Faults of GPU2 alone, or of the link above it."""
+
+
+def bad_keys(document: dict[str, Any]) -> list[str]:
+    return [each["key"] for each in document["findings"] if each["status"] in BAD]
+
+
+def components(document: dict[str, Any]) -> set[tuple[str, str, str | None]]:
+    named = [cause["component"] for cause in document["causes"]]
+    return {(each["kind"], each["bdf"] or each["name"], each["part"]) for each in named}
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_a_healthy_box_has_no_cause(box: str) -> None:
+    document = judged(box)[1]
+    assert (document["causes"], document["unexplained"]) == ([], [])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_has_one_cause_at_its_component(fault: str) -> None:
+    document = judged(fault)[1]
+    keys = bad_keys(document)
+    explained = [key for cause in document["causes"] for key in cause["explains"]]
+    assert sorted([*explained, *document["unexplained"]]) == sorted(keys)
+    if any(key.startswith("measure.") for key in keys):
+        return  # of figures alone: no structure need explain them
+    assert len(document["causes"]) == (1 if keys else 0)
+    for cause in document["causes"]:
+        assert cause["action"] == cause["actions"][0]
+        assert cause["severity"] == document["verdict"]
+        expect = json.loads(Path(FAULTS[fault]).read_text(encoding="utf-8"))["expect"]
+        due = ELSEWHERE[fault] if fault in ELSEWHERE else next(iter(BDF.findall(expect["component"])), None)
+        at = cause["component"]["bdf"]
+        if cause["component"]["kind"] == "link" and fault not in ELSEWHERE:
+            assert at in expect["component"]
+        elif due is not None:
+            assert at == due
+
+
+@pytest.mark.parametrize("faults", COMBINED, ids=" ".join)
+def test_of_several_faults_each_has_its_cause(faults: tuple[str, ...], tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.json" for number in range(len(faults))]
+    for fault, path in zip(faults, paths, strict=True):
+        path.write_text(Path(FAULTS[fault]).read_text(encoding="utf-8"), encoding="utf-8")
+    for below, path in pairwise(paths):
+        overlay = json.loads(path.read_text(encoding="utf-8")) | {"base": str(below)}
+        path.write_text(json.dumps(overlay), encoding="utf-8")
+    named = ("--profile", "k80-x8") if faults[0].startswith("k80") else ()
+    document = health(str(paths[-1]), *named)
+    assert components(document) == {each for fault in faults for each in components(judged(fault)[1])}
+    assert document["unexplained"] == []
+
+
+@pytest.mark.parametrize("gpu", [0, 3, 5, 7])
+@pytest.mark.parametrize("fault", MOVED)
+def test_a_fault_that_moves_takes_its_component_along(fault: str, gpu: int, tmp_path: Path) -> None:
+    text = Path(FAULTS[f"dgx-1-v100-{fault}"]).read_text(encoding="utf-8")
+    pairs = ((f"0000:{V100[2]}:00", f"0000:{V100[gpu]}:00"), (f"0000:{PORTS[2]}.", f"0000:{PORTS[gpu]}."))
+    for old, new in pairs:
+        text = text.replace(old, new)
+    path = tmp_path / "moved.json"
+    path.write_text(text, encoding="utf-8")
+    there, here = health(str(path)), judged(f"dgx-1-v100-{fault}")[1]
+    (cause,), (before,) = there["causes"], here["causes"]
+    assert cause["component"]["bdf"] == f"0000:{V100[gpu]}:00.0"
+    assert {**cause["component"], "bdf": 0, "name": 0} == {**before["component"], "bdf": 0, "name": 0} | {
+        name: cause["component"][name] for name in ("slot", "serial", "shared_by")
+    }
+
+
+def health(*argv: str) -> dict[str, Any]:
+    from contextlib import redirect_stdout
+    from io import StringIO
+
+    from dgxcheck.cli import main
+
+    with redirect_stdout(StringIO()) as out:
+        main(["health", "--format", "json", "--from", *argv])
+    document: dict[str, Any] = json.loads(out.getvalue())
+    return document
+
+
+def test_a_reset_takes_what_nvlinks_join_and_both_halves_of_a_k80() -> None:
+    (cause,) = judged("k80-x8-page-pending")[1]["causes"]
+    reset = next(step for step in cause["actions"] if step["action"] == "reset GPU")
+    assert reset["disturbs"] == ["jobs on GPU6, GPU7"]
+    assert reset["command"].endswith("nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0")
+    (cause,) = judged("dgx-1-v100-xid-62")[1]["causes"]
+    assert cause["action"]["disturbs"] == ["jobs on all 8 GPUs"]
+
+
+def test_no_reset_is_offered_for_a_lost_gpu() -> None:
+    (cause,) = judged("dgx-1-v100-xid-79")[1]["causes"]
+    assert [step["action"] for step in cause["actions"]] == ["power-cycle cold", "reseat or cable", "replace"]
