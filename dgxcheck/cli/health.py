@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from dgxcheck.checks.acknowledged import acknowledged, today
 from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.checks.check import Box, Check
 from dgxcheck.checks.measured_figures import all_figures
@@ -112,7 +113,7 @@ def _source(ctx: click.Context, asked: Asked) -> Source:
 def _report(
     judged: Box, checks: list[Check], required: set[str], asked: Asked, source: Source, level: Level, begun: float
 ) -> Report:
-    findings = run(judged, checks, required)
+    findings = acknowledged(run(judged, checks, required), judged.settings.acknowledged, today())
     found = verdict(findings)
     host = judged.snapshot.host
     return Report(
