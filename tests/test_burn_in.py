@@ -20,7 +20,7 @@ from dgxcheck.measure.hot_plug import HotPlug
 from dgxcheck.reading import Json
 
 GPU0, GPU1 = "0000:06:00.0", "0000:07:00.0"
-BURN = ("health", "--profile", "none", "--only", "measure.burn-in", "--format", "json", "-t", "8")
+BURN = ("health", "--profile", "none", "--only", "measure.burn-in", "--format", "json", "-t", "10")
 LONG = ("--duration", "2m")
 
 
@@ -137,7 +137,7 @@ def test_a_fault_is_told_of_its_gpu(
 
 def test_a_gpu_that_hangs_stops_no_other(tmp_path: Path, standin: Path, cuda_library: Path) -> None:
     made = burning(tmp_path, standin, cuda_library, "hang cuMemcpyHtoDAsync 1")
-    ran = made.run("--duration", "4s", "-t", "4")
+    ran = made.run("--duration", "4s")
     assert ran.code == 2
     assert statuses(ran) == {GPU0: "pass", GPU1: "fail", None: "pass"}
     assert "hung: no answer for" in findings(ran)[GPU1]["message"]
@@ -152,6 +152,19 @@ def test_a_hot_gpu_is_not_loaded_at_all(tmp_path: Path, standin: Path, cuda_libr
     assert statuses(ran) == {GPU0: "skip", GPU1: "fail", None: "skip"}
     assert "84 C, it slows down at 87 C" in findings(ran)[GPU1]["message"]
     assert [event["gpu"] for event in made.happened("stopped")] == [GPU1]
+
+
+def test_a_gpu_with_a_job_is_left_alone(tmp_path: Path, standin: Path, cuda_library: Path) -> None:
+    job: list[Json] = [{"pid": 4711, "usedGpuMemory": 1 << 30}]
+    at_work: dict[str, dict[str, Json]] = {f"nvml nvmlDeviceGetComputeRunningProcesses {GPU1}": {"": job}}
+    made = burning(tmp_path, standin, cuda_library, facts=at_work)
+    running = made.box.start(made.environment, *BURN, "-l", str(made.log), *LONG, "-t", "1")
+    made.wait("started")
+    assert [event["text"] for event in made.happened("started")] == ["GPUs under load: 1"]
+    running.process.send_signal(signal.SIGTERM)
+    found = findings(finished(running, 60))
+    assert (found[GPU1]["status"], found[GPU1]["reason"]) == ("skip", "busy")
+    assert "1 compute process" in found[GPU1]["message"]
 
 
 def test_an_xid_ends_the_load(tmp_path: Path, standin: Path, cuda_library: Path) -> None:

@@ -102,6 +102,16 @@ def test_the_worst_comes_first_and_nothing_is_left_out() -> None:
     assert said.judgement.message.startswith("wrong words under load: 3, in turn memory; p2p 24 GB/s")
 
 
+def test_wrong_words_are_told_once_where_they_come_from() -> None:
+    sent: dict[str, Json] = {"wrong": 3, "wrong_in": {"peer": 3}}
+    kept: dict[str, Json] = {"wrong": 5, "wrong_in": {"memory": 5}}
+    said = found(burnt(gpu=sent, other=kept))
+    assert (word(said[GPU]), word(said[OTHER])) == ("pass", "fail")
+    both: dict[str, Json] = {"wrong": 7, "wrong_in": {"peer": 3, "memory": 4}}
+    said = found(burnt(gpu=both, other=kept))
+    assert "wrong words under load: 4, in turn memory" in said[GPU].judgement.message
+
+
 @pytest.mark.parametrize("other", [{"ended": "x in turn power", "turn_ended": "power"}, {"failed": "died"}])
 def test_the_neighbour_of_a_gpu_that_broke_down_is_not_blamed(other: dict[str, Json]) -> None:
     for row in ({"with_peer": "x in turn peer"}, {"ended": "x in turn peer", "turn_ended": "peer"}):

@@ -123,6 +123,7 @@ def test_metrics_are_in_base_units(tmp_path: Path, capsys: pytest.CaptureFixture
     assert ("GPU6", "GPU7") not in p2p  # not published
     host = {each.labels["gpu"]: each.value for each in families["dgxcheck_gpu_host_copy_bytes_per_second"].samples}
     assert host["GPU4"] == 5.9e9
+    assert {each.value for each in families["dgxcheck_gpu_memory_copy_bytes_per_second"].samples} == {510.5e9}
     latencies = [each.value for each in families["dgxcheck_gpu_p2p_latency_seconds"].samples]
     assert latencies == [pytest.approx(9.5e-6)] * 15
     assert max(each.value for each in families["dgxcheck_gpu_p2p_wrong_words"].samples) == 3

@@ -85,17 +85,35 @@ def _of_gpu(box: Box, gpu: Device, known: Mapping[str, Measurement], whole: Meas
 def _said(box: Box, gpu: Device, row: Measurement, known: Mapping[str, Measurement]) -> Iterator[Said]:
     """All that is wrong with one GPU under load."""
     more = row.more
-    if (wrong := _number(more.get("wrong"))) is not None and wrong > 0:
-        by = more.get("wrong_in")
-        turns = " and ".join(by) if isinstance(by, dict) else ""
-        peer = f" (with {more.get('peer')})" if "peer" in turns else ""
-        yield Status.FAIL, f"wrong words under load: {wrong:.0f}, in turn {turns}{peer}", ""
+    yield from _wrong(row, known)
     if (dbe := _number(more.get("dbe"))) is not None and dbe > 0:
         yield Status.FAIL, f"uncorrected memory errors under load: {dbe:.0f}", ""
     yield from _broken(row, known)
     yield from _held(box, more)
     yield from _drift(box, more)
     yield from _clock(box, gpu, row, known)
+
+
+def _wrong(row: Measurement, known: Mapping[str, Measurement]) -> Iterator[Said]:
+    """Wrong words; those in the memory of a neighbour that gives wrong words by itself are that one's."""
+    by = _words(row)
+    peer = known.get(str(row.more.get("peer")))
+    if peer is not None and "memory" in _words(peer):
+        by.pop("peer", None)
+    if not by:
+        return
+    with_peer = f" (with {row.more.get('peer')})" if "peer" in by else ""
+    text = f"wrong words under load: {sum(by.values()):.0f}, in turn {' and '.join(by)}{with_peer}"
+    yield Status.FAIL, text, LINK if [*by] == ["peer"] else ""
+
+
+def _words(row: Measurement) -> dict[str, float]:
+    """Wrong words by turn."""
+    by = row.more.get("wrong_in")
+    counts = {name: _number(each) or 0.0 for name, each in by.items()} if isinstance(by, dict) else {}
+    found = {name: count for name, count in counts.items() if count > 0}
+    rest = (_number(row.more.get("wrong")) or 0.0) - sum(found.values())
+    return found | ({"memory": rest} if rest > 0 else {})
 
 
 def _broken(row: Measurement, known: Mapping[str, Measurement]) -> Iterator[Said]:

@@ -64,8 +64,8 @@ def _wanted(box: Box, row: Measurement) -> bool:
 
 def _figure(box: Box, found: Figures, row: Measurement) -> Figure:
     named = row.kind not in GPUS_AT
-    limit = due(box, row)
     said = _said(box, found, row)
+    limit = None if said is None or said.status is Status.SKIP else due(box, row)
     return Figure(
         row=row,
         a=name(box, row.a) if named else row.a,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import inf
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Judgement, Status, Subject, skip
@@ -99,10 +100,10 @@ def together(said: list[Judgement]) -> Judgement:
 
 
 def _share(said: Judgement) -> float:
-    """How much of what is expected is there."""
+    """How much of what is expected is there; a figure of which nothing is expected stands behind the others."""
     measured, expected = said.measured, said.expected
     if not isinstance(measured, int | float) or not isinstance(expected, int | float) or not expected:
-        return 1.0
+        return inf
     return measured / expected
 
 

@@ -44,7 +44,7 @@ class Burned(Record):
 
     facts: dict[str, Json]
     growth: Growth | Judgement
-    kernel_log: KernelLog | Missing | None
+    kernel_log: KernelLog | Missing
 
 
 def burned(found: Box, source: Source, asking: Asking, left_out: Mapping[str, Json]) -> Burned:
@@ -62,11 +62,10 @@ def burned(found: Box, source: Source, asking: Asking, left_out: Mapping[str, Js
         )  # fmt: skip
         with interruptible(burn.interrupt):
             seen = burn.run()
-    last = burn.last
     return Burned(
         facts=seen | {f"measure burn-in {bdf}": why for bdf, why in left_out.items()},
-        growth=_growth(before, last) or skip("no-history", "the counters were not read again"),
-        kernel_log=None if last is None else last.log,
+        growth=_growth(before, burn.last) or skip("no-history", "the counters were not read again"),
+        kernel_log=burn.log,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from dgxcheck.checks import baseline
 from dgxcheck.checks.acknowledged import acknowledged, today
 from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.checks.check import Box, Check
@@ -139,6 +140,8 @@ def _selected(asked: Asked) -> tuple[list[Check], set[str]]:
     left_out = {check.id for check in _named(asked.skip)}
     checks = [check for check in (_named(asked.only) or CHECKS) if check.id not in left_out]
     required = {check.id for check in _named(asked.require)}
+    if baseline.ID in required and asked.baseline is None:
+        raise BadInput(f"--require {baseline.ID} needs --baseline FILE, the recording to compare with")
     if idle := sorted(required - {check.id for check in checks}):
         raise BadInput(f"--require {idle[0]}, but --only or --skip leaves it out")
     return checks, required

@@ -9,7 +9,7 @@ import click
 from dgxcheck import __version__
 from dgxcheck.checks.finding import Status
 from dgxcheck.cli.duration import duration
-from dgxcheck.cli.options import F, profiles, reading, seconds, writing
+from dgxcheck.cli.options import F, profiles, reading, seconds, sources, writing
 from dgxcheck.frozen import Record
 
 WINDOW = 10.0
@@ -34,6 +34,7 @@ class Asked(Record):
     duration: float | None
     window: float | None
     state: str | None
+    baseline: str | None
     profile: str
     kernel_log: str | None
     config: str | None
@@ -73,6 +74,8 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
                  help="Read the counters again after this time and judge their growth, not that since an earlier run."),
     click.option("--state", type=click.Path(), metavar="FILE",
                  help="Counters of an earlier run, kept here; by default in the state directory."),
+    click.option("--baseline", metavar="SOURCE", shell_complete=sources,
+                 help="A recording of this box from a better day: what is worse now warns, lost hardware fails."),
     click.option("--profile", default="auto", show_default=True, metavar="NAME", shell_complete=profiles,
                  help="The reference machine: a name of dgxcheck profiles, a .toml file, auto or none."),
     click.option("--kernel-log", type=click.Path(), metavar="FILE",

@@ -15,6 +15,7 @@ from dgxcheck.measure.burn_in_watch import UNWATCHED_S, Watch
 from dgxcheck.measure.hot_plug import HotPlug
 from dgxcheck.measure.rounds import Round, Rounds
 from dgxcheck.reading import Gap, Json, Missing
+from dgxcheck.survey import Snapshot
 from dgxcheck.workers import left_behind
 from dgxcheck.workers.stream import Worker, bury, next_event
 
@@ -37,7 +38,7 @@ class BurnIn:
     ) -> None:  # fmt: skip
         """``silence_s`` is how long a load may say nothing, ``files`` are counters of PCIe errors by name."""
         self._asked, self._known, self._rounds, self._log = seconds, known, rounds, log_before
-        self._files, self._start = files, start
+        self._files, self._start, self._wait_s = files, start, silence_s or LEAST_START_S
         self._events = Events(listener)
         self._crew = Crew(loads, seconds, silence_s, library, self._events, start)
         self._watch: Watch | None = None
@@ -47,7 +48,9 @@ class BurnIn:
         self._seconds = 0.0
         self._ending = False
         self.last: Round | None = None
-        """The last look at counters and log that was whole."""
+        """The last look that gave counters."""
+        self.log = log_before
+        """The kernel log, as it was last read."""
 
     def interrupt(self) -> None:
         """End the load at the next chance; ``run`` returns with what was seen."""
@@ -75,7 +78,7 @@ class BurnIn:
 
     def _open(self) -> None:
         """Nothing is loaded that nobody looks at: the first sample comes first."""
-        self._watch = Watch([*self._crew.seen], self._files, self._known, self._events, self._start)
+        self._watch = Watch([*self._crew.seen], self._files, self._wait_s, self._known, self._events, self._start)
         while self._watch.first is None and self._stop is None:
             self._listen()
         begin = time.monotonic()
@@ -85,7 +88,10 @@ class BurnIn:
             if self._stop is not None:
                 return
             seen.first = self._watch.of(bdf)
-            self._crew.launch(bdf)
+            if bdf in self._watch.busy:
+                seen.start = {"skipped": "busy", "detail": self._watch.busy[bdf]}
+            else:
+                self._crew.launch(bdf)
         while self._stop is None and self._crew.opening:
             self._listen()
         self._events.begun = time.monotonic()
@@ -126,8 +132,10 @@ class BurnIn:
             self._stop = self._stop or stop
 
     def _take_round(self, read: Round) -> None:
-        if read.counters is not None:
+        if isinstance(read.counters, Snapshot):
             self.last = read
+        if not isinstance(read.log, Missing):
+            self.log = read.log
         self._end_for(of_log(self._log, read.log, self._crew.seen))
         for event in self._events.listener.judged(read):
             self._events.keep(event)

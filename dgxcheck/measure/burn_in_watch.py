@@ -13,6 +13,7 @@ from dgxcheck.measure.burn_in_stop import HELD_S, Limits, Sample, Stop, grown, o
 from dgxcheck.workers.stream import Worker
 
 MODULE = "dgxcheck.workers.sampler_child"
+IDLE = "idle"
 EVERY_S = 1.0
 UNWATCHED_S = 30.0
 """Without a sample for so long the load ends: nobody would see a GPU overheat."""
@@ -22,13 +23,17 @@ class Watch:
     """Its samples, and what they end the load for."""
 
     def __init__(
-        self, gpus: Sequence[str], files: Mapping[str, str], known: Limits, events: Events, start: Callable[..., Worker]
-    ) -> None:
+        self, gpus: Sequence[str], files: Mapping[str, str], wait_s: float, known: Limits, events: Events,
+        start: Callable[..., Worker],
+    ) -> None:  # fmt: skip
+        """``wait_s`` is how long jobs may take to end, ``files`` are counters of PCIe errors by name."""
         self._known, self._events = known, events
-        plan = {"gpus": list(gpus), "files": dict(files), "every_s": EVERY_S}
+        plan = {"gpus": list(gpus), "files": dict(files), "every_s": EVERY_S, "wait_s": wait_s}
         self.worker: Worker | None = start(MODULE, json.dumps(plan))
         self.first: Sample | None = None
         """Taken before any load."""
+        self.busy: Mapping[str, str] = {}
+        """Why GPUs are not to be loaded; known before the first sample."""
         self._recent: deque[Sample] = deque(maxlen=8 * int(HELD_S))
         self._aer: dict[str, Any] = {}
 
@@ -38,7 +43,10 @@ class Watch:
             return None
         stop: Stop | None = None
         under_load = [*loaded]
-        for text in self.worker.answers.values():
+        for key, text in self.worker.answers.items():
+            if key == IDLE:
+                self.busy = json.loads(text)
+                continue
             sample = json.loads(text)
             self.first = self.first or sample
             self._recent.append(sample)

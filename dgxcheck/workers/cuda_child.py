@@ -11,6 +11,7 @@ import os
 import sys
 from typing import Any
 
+from dgxcheck.cuda import environment
 from dgxcheck.workers.process import SAY
 
 SPENT = 9
@@ -18,9 +19,7 @@ SPENT = 9
 
 def main() -> None:
     plan = json.loads(sys.stdin.readline())
-    # both are read when the library is loaded: every GPU is asked for by its bus id, whoever started this
-    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    environment.prepare()  # before the library is loaded
     from dgxcheck.cuda.session import START, Session
 
     nvml = _nvml()

@@ -13,6 +13,7 @@ import select
 import time
 from typing import Any
 
+from dgxcheck.cuda import environment
 from dgxcheck.workers.process import SAY
 
 SPENT = 9
@@ -20,9 +21,7 @@ SPENT = 9
 
 def main() -> None:
     plan = json.loads(_line())
-    # both are read when the library is loaded: every GPU is asked for by its bus id, whoever started this
-    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    environment.prepare()
     from dgxcheck.cuda.device import Full
     from dgxcheck.cuda.driver import CudaError
     from dgxcheck.cuda.figures import skipped

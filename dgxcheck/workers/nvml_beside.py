@@ -48,9 +48,9 @@ class Beside:
             if isinstance(name, str):
                 self._handles[name] = held[0]
 
-    def busy(self, bdfs: list[str]) -> dict[str, str]:
+    def busy(self, bdfs: list[str], seconds: float = WAIT_S) -> dict[str, str]:
         """Why GPUs cannot be measured, after a while in which their jobs might have ended; those missing are idle."""
-        until = time.monotonic() + WAIT_S
+        until = time.monotonic() + seconds
         while True:
             found = {bdf: why for bdf in bdfs if (why := self._busy(bdf))}
             if not found or time.monotonic() >= until:

@@ -1,8 +1,8 @@
 """The worker that looks at GPUs during a burn-in: NVML and the error counters of PCIe, once a second.
 
-The plan is one line of JSON on stdin: ``gpus`` (bus ids), ``files`` (name to path of an ``aer_dev_*`` file) and
-``every_s``. It says ``sample N`` before and after each look, with the time (monotonic), and ends when stdin does or
-holds more.
+The plan is one line of JSON on stdin: ``gpus`` (bus ids), ``files`` (name to path of an ``aer_dev_*`` file),
+``every_s`` and ``wait_s``. It says ``idle``, with why GPUs are busy after a while in which their jobs might have ended,
+then ``sample N`` before and after each look, with the time (monotonic). It ends when stdin does or holds more.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from dgxcheck.rootfs import read_bytes
-from dgxcheck.workers.nvml_beside import Beside
+from dgxcheck.workers.nvml_beside import WAIT_S, Beside
 from dgxcheck.workers.process import SAY
 
 
 def main() -> None:
     plan = json.loads(_line())
-    os.write(SAY, b"start\n")
+    os.write(SAY, b"idle\n")
     nvml = Beside()
+    os.write(SAY, f"idle\t{json.dumps(nvml.busy(plan['gpus'], min(WAIT_S, plan['wait_s'])))}\n".encode())
     number, due = 0, time.monotonic()
     while True:
         key = f"sample {number}"
