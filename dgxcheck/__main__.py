@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dgxcheck.workers.nvml import NvmlStage
 
 # What each command asks NVML: names of groups in workers/nvml_plan.py
-_PLANS = {"topo": "TOPOLOGY", "health": "HEALTH", "list": "IDENTITY", "record": "EVERYTHING"}
+_PLANS = {"topo": "TOPOLOGY", "health": "HEALTH", "list": "IDENTITY", "record": "EVERYTHING", "diff": "EVERYTHING"}
 _NO_MACHINE = ("-h", "--help", "-H", "--detailed-help", "-V", "--version")
 
 
@@ -35,7 +35,9 @@ def run(root: str = "/") -> None:
 def _early(argv: list[str]) -> NvmlStage | None:
     """Start asking NVML before click is imported, where the command line is plainly a live one."""
     plan = _PLANS.get(argv[0]) if argv else None
-    if plan is None or any(word.startswith("--from") or word in _NO_MACHINE for word in argv):
+    if plan is None or (argv[0] == "diff" and "live" not in argv):
+        return None
+    if any(word.startswith("--from") or word in _NO_MACHINE for word in argv):
         return None
     import signal
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
+from datetime import date, datetime
 from difflib import get_close_matches
 from typing import Any, NoReturn, get_args
 
 from dgxcheck.reading import BadInput
-from dgxcheck.settings import THRESHOLDS, Settings, Severity
+from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
 from dgxcheck.toml_file import load
 
 SITE = "/etc/dgxcheck/config.toml"
@@ -18,11 +19,18 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "severities": (),
     "network": ("ports",),
     "versions": ("driver", "vbios", "hca_firmware"),
+    "acknowledged": ("check", "device", "ceiling", "reason", "expiry"),
 }
 """The tables of the file and what each may hold; ``severities`` holds ids of checks."""
+ACKNOWLEDGED = "acknowledged"
+"""An array of tables."""
+_NEEDED = ("check", "reason", "expiry")
+_DATE = "a date, which is written 2027-01-31"
 _SEVERITIES: Mapping[str, Severity] = {word: word for word in get_args(Severity)}
 _PORT = re.compile(r"[\w.:-]+/[1-9][0-9]{0,2}", re.ASCII)
 _MOST_SHOWN = 60
+MOST = 1e18
+"""A ceiling that is larger is none."""
 
 
 def of_site(path: str | None, checks: Collection[str]) -> Settings:
@@ -33,7 +41,8 @@ def of_site(path: str | None, checks: Collection[str]) -> Settings:
 
 def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) -> Settings:
     """The settings that a TOML document holds; ``checks`` are the ids that there are."""
-    tables = {name: _table(document, name, path, checks) for name in _known(document, KEYS, path, "")}
+    names = _known(document, KEYS, path, "")
+    tables = {name: _table(document, name, path, checks) for name in names if name != ACKNOWLEDGED}
     network, versions = tables.get("network", {}), tables.get("versions", {})
     ports = _texts(network, "ports", path, "network")
     for port in ports:
@@ -46,8 +55,51 @@ def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) ->
         driver=_texts(versions, "driver", path, "versions"),
         vbios=_texts(versions, "vbios", path, "versions"),
         hca_firmware=_texts(versions, "hca_firmware", path, "versions"),
+        acknowledged=_acknowledged(document.get(ACKNOWLEDGED, []), path, checks),
         path=path,
     )
+
+
+def _acknowledged(entries: object, path: str, checks: Collection[str]) -> tuple[Acknowledgement, ...]:
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        _refuse(path, ACKNOWLEDGED, f"stands as an array of tables, [[{ACKNOWLEDGED}]]")
+    return tuple(_acknowledgement(entry, f"{ACKNOWLEDGED}[{n}]", path, checks) for n, entry in enumerate(entries, 1))
+
+
+def _acknowledgement(entry: dict[str, Any], where: str, path: str, checks: Collection[str]) -> Acknowledgement:
+    _known(entry, KEYS[ACKNOWLEDGED], path, where)
+    for key in (key for key in _NEEDED if key not in entry):
+        _refuse(path, f"{where}.{key}", "is missing")
+    for key in ("check", "device", "reason"):
+        if key in entry and not (isinstance(entry[key], str) and entry[key].strip()):
+            _refuse(path, f"{where}.{key}", f"{_shown(entry[key])} is no text")
+    check = entry["check"].strip()
+    if check not in checks:
+        near = get_close_matches(check[:_MOST_SHOWN], checks, n=1)
+        hint = f"did you mean {near[0]}?" if near else "dgxcheck health -H lists them"
+        _refuse(path, f"{where}.check", f"{_shown(check)} is no check; {hint}")
+    ceiling = entry.get("ceiling", 0)
+    if isinstance(ceiling, bool) or not isinstance(ceiling, int | float) or not abs(ceiling) <= MOST:
+        _refuse(path, f"{where}.ceiling", f"{_shown(ceiling)} is no number up to {MOST:g}")
+    return Acknowledgement(
+        check=check,
+        device=entry.get("device", "").strip(),
+        ceiling=ceiling if "ceiling" in entry else None,
+        reason=entry["reason"].strip(),
+        expiry=_day(entry["expiry"], f"{where}.expiry", path),
+    )
+
+
+def _day(value: object, where: str, path: str) -> str:
+    """A date of TOML, or one as text."""
+    if isinstance(value, str):
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            value = _shown(value)
+    if not isinstance(value, date) or isinstance(value, datetime):
+        _refuse(path, where, f"{value if isinstance(value, str | datetime) else _shown(value)} is not {_DATE}")
+    return value.isoformat()
 
 
 def _of_etc() -> str | None:

@@ -72,6 +72,21 @@ THRESHOLDS: Mapping[str, Threshold] = {
 """By name, which begins with the subject of the check that compares."""
 
 
+class Acknowledgement(Record):
+    """A finding that a site knows of."""
+
+    check: str
+    device: str
+    """Bus id, serial number or UUID; empty for the host."""
+    ceiling: int | float | None
+    """The worst measured value up to which it holds; None where it holds for any."""
+    reason: str
+    expiry: str
+    """The last day on which it holds: ``2027-01-31``."""
+    lapsed: str = ""
+    """Why it does not hold for a finding; empty where it does."""
+
+
 class Settings(Record):
     """What a site decides; empty means the defaults."""
 
@@ -84,6 +99,7 @@ class Settings(Record):
     """Driver versions that this site runs."""
     vbios: tuple[str, ...] = ()
     hca_firmware: tuple[str, ...] = ()
+    acknowledged: tuple[Acknowledgement, ...] = ()
     path: str = ""
     """The file that says so."""
 

@@ -77,7 +77,8 @@ def test_a_bad_file(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("command", READING)
 def test_every_command_refuses_it(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     more = {"record": [str(tmp_path / "out.json")], "profiles": ["--new", "x"]}.get(command, [])
-    argv = [command, *more, "--from", put(tmp_path, "{")]
+    bad = put(tmp_path, "{")
+    argv = ["diff", "dgx-1-v100", bad] if command == "diff" else [command, *more, "--from", bad]
     assert "no complete recording" in refused(capsys, *argv)
     assert os.listdir(tmp_path) == ["box.json"]
 
@@ -195,7 +196,7 @@ def test_bad_options_of_topo(argv: tuple[str, ...], due: str, capsys: pytest.Cap
         (("xyzzy",), "commands are topo, health, list"),
         (("\x1b[2Jtopo\n",), "no command"),
         (("--fromm",), "--fromm"),
-        (("schema", "nothing"), "nothing: no schema of this name; there are health, list"),
+        (("schema", "nothing"), "nothing: no schema of this name; there are diff, health, list"),
         (("schema",), "NAME"),
         (("record",), "FILE"),
         (("list", "--format", "nvidia-smi"), "nvidia-smi"),

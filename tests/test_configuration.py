@@ -82,7 +82,7 @@ def test_every_threshold_can_be_set_within_its_range(name: str) -> None:
     ("text", "due"),
     [
         ("[threshold]", "threshold: no such key; did you mean thresholds?"),
-        ("zz = 1", "zz: no such key; keys are thresholds, severities, network, versions"),
+        ("zz = 1", "zz: no such key; keys are thresholds, severities, network, versions, acknowledged"),
         ("thresholds = 3", "thresholds: stands as a table, [thresholds]"),
         ("[[network]]", "network: stands as a table, [network]"),
         ("thresholds.thermal.margn = 3", "thresholds.thermal.margn: no such key; did you mean thermal.margin?"),
@@ -103,7 +103,7 @@ def test_every_threshold_can_be_set_within_its_range(name: str) -> None:
         ("network.ports = 1", "network.ports: 1 is no text and no list of texts"),
         ("versions.vbios = ['']", "versions.vbios: a list is no text and no list of texts"),
         ("versions.driver = 550.127", "versions.driver: 550.127 is no text and no list of texts"),
-        ('"\\n" = 1', "'\\n': no such key; keys are thresholds, severities, network, versions"),
+        ('"\\n" = 1', "'\\n': no such key; keys are thresholds, severities, network, versions, acknowledged"),
         ("x = ", "not TOML: Invalid value (at end of document)"),
         ("x = 1\nx = 2\n", "not TOML: Cannot overwrite a value (at line 2, column 6)"),
         ("x = " + "[" * 5000 + "]" * 5000, "nested too deep"),

@@ -28,6 +28,12 @@ COMMANDS = {
     "list": ["list"],
     "list-json": ["list", "--format", "json"],
 }
+CHANGES = (
+    "dgx-1-v100-gpu-missing", "dgx-1-v100-switch-x8", "dgx-1-v100-nvlink-down", "dgx-1-v100-hca-wrong-slot",
+    "dgx-1-v100-power-cap", "dgx-1-v100-no-nvml", "dgx-1-p100-pages-62", "dgx-1-p100-wrong-model",
+    "dgx-a100-md-degraded", "k80-x8-board-moved",
+)  # fmt: skip
+"""Faults that are compared with their healthy boxes."""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -36,6 +42,12 @@ def test_output_is_golden(box: str, command: str, capsys: pytest.CaptureFixture[
     code = main([*COMMANDS[command], "--from", box])
     printed = capsys.readouterr()
     agrees(f"{box}.{command}", f"{printed.out}{printed.err}exit code {code}\n")
+
+
+@pytest.mark.parametrize("fault", CHANGES)
+def test_a_change_is_golden(fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["diff", fault[: fault.index("00-") + 2] if "k80" not in fault else "k80-x8", fault])
+    agrees(f"{fault}.diff", f"{capsys.readouterr().out}exit code {code}\n")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -55,6 +67,7 @@ def test_no_golden_file_is_left_over() -> None:
         "measured.tables.txt",
     }
     wanted |= {f"{fault}.health.txt" for fault in FAULTS}
+    wanted |= {f"{fault}.diff.txt" for fault in CHANGES}
     assert {path.name for path in FOLDER.glob("*.txt") if not path.name.startswith("import-")} == wanted
 
 

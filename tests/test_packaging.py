@@ -61,7 +61,7 @@ def test_the_wheel_holds_every_module_and_data_file(inside: set[str]) -> None:
     assert code <= inside
     assert "dgxcheck/py.typed" in inside
     assert {
-        f"dgxcheck/schemas/{name}.schema.json" for name in ("topo", "health", "list", "recording", "overlay")
+        f"dgxcheck/schemas/{name}.schema.json" for name in ("topo", "health", "list", "diff", "recording", "overlay")
     } <= inside
 
 

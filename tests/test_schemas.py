@@ -18,7 +18,7 @@ from dgxcheck.source.library import shipped
 from dgxcheck.source.loader import OVERLAY, load
 
 FOLDER = Path(__file__).parent.parent / "dgxcheck" / "schemas"
-NAMES = ("topo", "health", "list", "recording", "overlay")
+NAMES = ("topo", "health", "list", "diff", "recording", "overlay")
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 QUESTIONS = (
     "-m", "-mp", "-p2p r", "-p2p p", "-c 0", "-n 0 -i 0", "-n 5 -i 0", "-p -i 0,1", "-C -i 0", "-M -i 0,1",
@@ -195,6 +195,17 @@ BROKEN: dict[str, list[Callable[[Document], None]]] = {
         _set("gpus", 0, "slot_reason", value="the firmware names no slot"),
         _set("notes", value=[1]),
     ],
+    "diff": [
+        _set("schema", value="dgxcheck/health/1"),
+        _set("verdict", value="equal"),
+        _set("old", "source", "kind", value="guess"),
+        _set("summary", "exit_code", value=2),
+        _set("differences", 0, "kind", value="bad"),
+        _set("differences", 0, "area", value="weather"),
+        _set("differences", 0, "message", value=KeyError),
+        _set("differences", 0, "old", value={"bdf": "0000:0b:00.0"}),
+        _set("notes", value="none"),
+    ],
     "recording": [
         _set("schema", value="dgxcheck/recording/0"),
         _set("facts", value=[]),
@@ -246,6 +257,10 @@ def sound() -> dict[str, Document]:
         with contextlib.redirect_stdout(out):
             main([name, "--format", "json", "--from", "dgx-1-v100"])
         documents[name] = json.loads(out.getvalue())
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main(["diff", "dgx-1-v100", "dgx-1-v100-gpu-missing", "--format", "json"])
+    documents["diff"] = json.loads(out.getvalue())
     documents["recording"] = load(dict(shipped())["dgx-1-v100"])
     documents["overlay"] = {
         "schema": "dgxcheck/overlay/1",
@@ -264,7 +279,7 @@ def test_sound_documents_pass(name: str, sound: dict[str, Document]) -> None:
     assert name != "topo" or complaints(name, sound[name] | {"hops": [HOP]}) == []
 
 
-@pytest.mark.parametrize("name", ["topo", "health", "list", "recording"])
+@pytest.mark.parametrize("name", ["topo", "health", "list", "diff", "recording"])
 def test_added_members_are_no_error(name: str, sound: dict[str, Document]) -> None:
     """Not so in an overlay, which people write by hand: a misspelt ``drop`` would go unnoticed."""
     assert complaints(name, sound[name] | {"added_later": {"any": "thing"}}) == []

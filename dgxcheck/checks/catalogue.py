@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.checks import (
+    baseline,
     clocks,
     cpu,
     disks,
@@ -49,7 +50,7 @@ CHECKS: tuple[Check, ...] = (
     *nvlink.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS, *topology.CHECKS,
     *network.CHECKS, *ports.CHECKS, *port_errors.CHECKS,
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
-    *kernel.CHECKS, *versions.CHECKS,
+    *kernel.CHECKS, *versions.CHECKS, *baseline.CHECKS,
     *measured_host.CHECKS, *measured_integrity.CHECKS, *measured_p2p.CHECKS, *measured_latency.CHECKS,
     *measured_collective.CHECKS, *measured_compute.CHECKS, *measured_burn_in.CHECKS,
 )  # fmt: skip

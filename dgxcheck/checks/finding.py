@@ -7,6 +7,7 @@ from typing import Literal
 
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Json, Missing, question
+from dgxcheck.settings import Acknowledgement
 
 
 class Status(str, Enum):
@@ -79,6 +80,13 @@ class Finding(Record):
     source: str
     """Where the thresholds come from."""
     remedy: str
+    acknowledgement: Acknowledgement | None = None
+    """That of the site, whether it holds or has lapsed."""
+
+    @property
+    def acknowledged(self) -> bool:
+        """Does the site know and accept it? Then it does not count."""
+        return self.acknowledgement is not None and not self.acknowledgement.lapsed
 
     @property
     def status(self) -> Status:

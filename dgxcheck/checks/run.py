@@ -21,14 +21,14 @@ def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tu
 
 
 def verdict(findings: Iterable[Finding]) -> Status:
-    """The worst status; unknown where nothing could be judged."""
-    seen = {finding.status for finding in findings}
+    """The worst status; unknown where nothing could be judged. What the site has acknowledged is no fault."""
+    seen = {Status.PASS if finding.acknowledged else finding.status for finding in findings}
     return next((status for status in _WORST if status in seen), Status.UNKNOWN)
 
 
 def counts(findings: Iterable[Finding]) -> dict[Status, int]:
-    """How many findings have each status."""
-    seen = Counter(finding.status for finding in findings)
+    """How many findings have each status, those apart that the site has acknowledged."""
+    seen = Counter(finding.status for finding in findings if not finding.acknowledged)
     return {status: seen[status] for status in Status}
 
 

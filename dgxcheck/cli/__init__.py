@@ -25,6 +25,7 @@ COMMANDS = {
     "list": "Every GPU: index, bus id, name, UUID, serial, slot, VBIOS.",
     "record": "Write all that this machine says into one file, to be read with --from.",
     "import": "What other tools printed, as a recording: nvidia-smi, p2pBandwidthLatencyTest, nvbandwidth, nccl-tests.",
+    "diff": "What has changed between two recordings, two health reports, or a recording and this machine.",
     "recordings": "The recordings that ship with dgxcheck.",
     "profiles": "The reference machines, and a new one from a box that is known to be good.",
     "schema": "The JSON Schema of an output or file format.",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from dgxcheck.checks import baseline
+from dgxcheck.checks.acknowledged import acknowledged, today
 from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.checks.check import Box, Check
 from dgxcheck.checks.measured_figures import all_figures
@@ -112,7 +114,7 @@ def _source(ctx: click.Context, asked: Asked) -> Source:
 def _report(
     judged: Box, checks: list[Check], required: set[str], asked: Asked, source: Source, level: Level, begun: float
 ) -> Report:
-    findings = run(judged, checks, required)
+    findings = acknowledged(run(judged, checks, required), judged.settings.acknowledged, today())
     found = verdict(findings)
     host = judged.snapshot.host
     return Report(
@@ -138,6 +140,8 @@ def _selected(asked: Asked) -> tuple[list[Check], set[str]]:
     left_out = {check.id for check in _named(asked.skip)}
     checks = [check for check in (_named(asked.only) or CHECKS) if check.id not in left_out]
     required = {check.id for check in _named(asked.require)}
+    if baseline.ID in required and asked.baseline is None:
+        raise BadInput(f"--require {baseline.ID} needs --baseline FILE, the recording to compare with")
     if idle := sorted(required - {check.id for check in checks}):
         raise BadInput(f"--require {idle[0]}, but --only or --skip leaves it out")
     return checks, required

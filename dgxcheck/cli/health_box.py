@@ -22,6 +22,7 @@ from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import build
 
 if TYPE_CHECKING:
+    from dgxcheck.difference.model import Difference
     from dgxcheck.source.debug_log import DebugLog
 
 KERNEL_LOG = "kernel_log"
@@ -62,9 +63,23 @@ def box(
     )
     if live and asked.extended:
         found = _measured(found, source, asked, checks, root, log)
+    if asked.baseline is not None:
+        found = replace(found, drift=_drift(asked.baseline, source, found))
     if asked.quick or asked.duration is not None:
         return found
     return replace(found, growth=_growth(source, facts, asked))
+
+
+def _drift(spec: str, source: Source, found: Box) -> tuple[Difference, ...]:
+    """What differs from an earlier recording of this box."""
+    from dgxcheck.cli.diff_sides import called_as, namespace, side_of
+    from dgxcheck.difference.compare import compare
+    from dgxcheck.difference.model import Side
+    from dgxcheck.source.library import open_source
+
+    old = side_of(open_source(spec))
+    new = Side(snapshot=found.snapshot, topology=found.topology, namespace=namespace(source))
+    return compare(called_as(old, new.namespace), called_as(new, old.namespace)).differences
 
 
 def _measured(

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import click
 
 from dgxcheck import __version__
 from dgxcheck.checks.finding import Status
 from dgxcheck.cli.duration import duration
-from dgxcheck.cli.options import F, reading, seconds, writing
+from dgxcheck.cli.options import F, profiles, reading, seconds, sources, writing
 from dgxcheck.frozen import Record
-from dgxcheck.profiles import library
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 WINDOW = 10.0
 """Seconds between two readings where no earlier run gives one."""
@@ -39,6 +34,7 @@ class Asked(Record):
     duration: float | None
     window: float | None
     state: str | None
+    baseline: str | None
     profile: str
     kernel_log: str | None
     config: str | None
@@ -60,16 +56,6 @@ def _ids(*names: str, text: str) -> Callable[[F], F]:
     return click.option(*names, multiple=True, metavar="ID[,ID]", help=text)
 
 
-def _profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
-    names = (*library.names(), "auto", "none")
-    return [
-        *(CompletionItem(name) for name in names if name.startswith(incomplete)),
-        CompletionItem(incomplete, "file"),
-    ]
-
-
 OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     _ids("-i", "--id", "gpus", text="Only these GPUs: index, bus id or UUID; may be repeated."),
     _ids("--only", text="Only these checks: by id (ecc.mode) or subject (ecc)."),
@@ -88,7 +74,9 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
                  help="Read the counters again after this time and judge their growth, not that since an earlier run."),
     click.option("--state", type=click.Path(), metavar="FILE",
                  help="Counters of an earlier run, kept here; by default in the state directory."),
-    click.option("--profile", default="auto", show_default=True, metavar="NAME", shell_complete=_profiles,
+    click.option("--baseline", metavar="SOURCE", shell_complete=sources,
+                 help="A recording of this box from a better day: what is worse now warns, lost hardware fails."),
+    click.option("--profile", default="auto", show_default=True, metavar="NAME", shell_complete=profiles,
                  help="The reference machine: a name of dgxcheck profiles, a .toml file, auto or none."),
     click.option("--kernel-log", type=click.Path(), metavar="FILE",
                  help="Judge a saved dmesg, journalctl -k or /dev/kmsg in place of the source's kernel log."),

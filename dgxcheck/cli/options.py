@@ -27,9 +27,9 @@ def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) 
     return value
 
 
-def reading(command: F) -> F:
-    """``--from`` and ``--deadline``: which machine is asked, and how long its driver may take."""
-    command = click.option(
+def deadline(command: F) -> F:
+    """``--deadline``: how long the driver may take."""
+    return click.option(
         "--deadline",
         type=click.FloatRange(min=1, max=3600),
         default=DEADLINE,
@@ -38,13 +38,17 @@ def reading(command: F) -> F:
         callback=seconds,
         help="Most time for everything that asks a driver; what has not answered by then is reported missing.",
     )(command)
+
+
+def reading(command: F) -> F:
+    """``--from`` and ``--deadline``: which machine is asked, and how long its driver may take."""
     return click.option(
         "--from",
         "spec",
         metavar="SOURCE",
         shell_complete=sources,
         help="A recording that ships, a recording file, or a directory with sys/ inside, instead of this machine.",
-    )(command)
+    )(deadline(command))
 
 
 def writing(command: F) -> F:
@@ -68,6 +72,19 @@ def sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
     names = [CompletionItem(name) for name, _ in shipped() if name.startswith(incomplete)]
     return [*names, CompletionItem(incomplete, type="file")]
+
+
+def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Reference machines by name, then files."""
+    from click.shell_completion import CompletionItem
+
+    from dgxcheck.profiles import library
+
+    names = (*library.names(), "auto", "none")
+    return [
+        *(CompletionItem(name) for name in names if name.startswith(incomplete)),
+        CompletionItem(incomplete, "file"),
+    ]
 
 
 def emit(text: str, output: str | None, color: str, form: str = "text") -> None:

@@ -15,7 +15,7 @@ from dgxcheck.output.plain import visible
 from dgxcheck.reading import BadInput, Json, Missing
 from dgxcheck.source.loader import SCHEMA
 from dgxcheck.source.protocol import Source
-from dgxcheck.source.pseudonyms import hidden, site_key
+from dgxcheck.source.pseudonyms import hidden, mark, site_key
 from dgxcheck.source.recorded import RecordedSource
 from dgxcheck.source.save import check_place, replace_file, written
 from dgxcheck.source.tape import RecordingSource
@@ -49,8 +49,12 @@ def command(
     silent = [key for key, fact in tape.facts.items() if isinstance(fact, dict) and fact.get("missing") == "timeout"]
     lines, later = tape.lines(), tape.later_lines()
     identities = _identities(source)
+    key_mark = source.head.get("identity_key") if isinstance(source, RecordedSource) else None
     if not keep_identity and identities != "made up":
-        lines, later = hidden(lines, later, site_key())
+        key = site_key()
+        lines, later = hidden(lines, later, key)
+        # pseudonyms of pseudonyms are comparable with nothing
+        key_mark = mark(key) if identities == "kept" else None
         identities = "pseudonyms"
     head: dict[str, Json] = {
         "schema": SCHEMA,
@@ -58,6 +62,7 @@ def command(
         **_when(source, begun),
         "tool_version": __version__,
         "identities": identities,
+        **({"identity_key": key_mark} if isinstance(key_mark, str) else {}),
         "provenance": _provenance(source),
     }
     try:

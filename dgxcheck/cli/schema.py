@@ -17,7 +17,7 @@ _FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 @click.argument("name", metavar="NAME")
 @writing
 def command(name: str, output: str | None, color: str) -> int:
-    """The JSON Schema of an output or file format: topo, health, list, recording or overlay."""
+    """The JSON Schema of an output or file format: topo, health, list, diff, recording or overlay."""
     known = sorted(file[: -len(".schema.json")] for file in os.listdir(_FOLDER) if file.endswith(".schema.json"))
     if name not in known:
         raise BadInput(f"{name}: no schema of this name; there are {', '.join(known)}")

@@ -34,7 +34,7 @@ def render(report: Report) -> str:
         "level": report.level,
         "verdict": report.verdict.value,
         "score": _score(report),
-        "summary": summary | {"exit_code": report.exit_code},
+        "summary": summary | _acknowledged(report) | {"exit_code": report.exit_code},
         "findings": [_finding(finding) for finding in report.findings],
         **health_causes.as_json(report.diagnosis),
         "measurements": [_measurement(figure) for figure in report.figures],
@@ -77,6 +77,27 @@ def _finding(finding: Finding) -> Json:
         "threshold_source": finding.source,
         "evidence": [{"where": each.where, "value": each.value} for each in said.evidence],
         "remedy": finding.remedy,
+        **_acknowledgement(finding),
+    }
+
+
+def _acknowledged(report: Report) -> dict[str, Json]:
+    """How many findings do not count; left out where there is none."""
+    known = sum(finding.acknowledged for finding in report.findings)
+    return {"acknowledged": known} if known else {}
+
+
+def _acknowledgement(finding: Finding) -> dict[str, Json]:
+    known = finding.acknowledgement
+    if known is None:
+        return {}
+    return {
+        "acknowledged": {
+            "reason": known.reason,
+            "expiry": known.expiry,
+            "ceiling": known.ceiling,
+            "lapsed": known.lapsed or None,
+        }
     }
 
 

@@ -62,6 +62,8 @@ def _case(finding: Finding, fail_on: str) -> Element:
     kind = {Status.FAIL: "failure", Status.UNKNOWN: "error", Status.SKIP: "skipped"}.get(finding.status, "system-out")
     if finding.status is Status.WARN and fail_on == "warn":
         kind = "failure"
+    if finding.acknowledged:
+        kind = "system-out"
     if kind == "system-out":
         SubElement(case, kind).text = "\n".join(_told(finding))
     elif kind == "skipped":
@@ -92,6 +94,9 @@ def _told(finding: Finding) -> list[str]:
         due = "" if said.expected is None else f", expected {said.expected} {said.unit}".rstrip()
         lines.append(f"measured {said.measured} {said.unit}".rstrip() + due)
     lines += [f"{each.where}: {each.value}" for each in said.evidence]
+    if (known := finding.acknowledgement) is not None:
+        lapsed = f"; no longer, for {known.lapsed}" if known.lapsed else ""
+        lines += [f"acknowledged until {known.expiry}: {_clean(known.reason)}{lapsed}"]
     lines += [f"do: {finding.remedy}"] if finding.status in (Status.WARN, Status.FAIL) else []
     return [*map(_clean, lines)]
 

@@ -29,11 +29,12 @@ FIRST_LINE = 80
 
 def render(report: Report) -> str:
     """The verdict and the worst findings in one line of at most 80 bytes before the performance data."""
-    bad = sorted((each for each in report.findings if each.status in _TOLD), key=lambda each: _TOLD.index(each.status))
+    told = sorted((each for each in report.findings if each.status in _TOLD), key=lambda each: _TOLD.index(each.status))
+    bad, known = ([each for each in told if each.acknowledged is is_known] for is_known in (False, True))
     seen = counts(report.findings)
     counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
     performance = " ".join((*counted, *_score(report), *_measured(report)))
-    return lines([f"{_first(report.verdict, bad, seen[Status.PASS])} | {performance}", *map(_line, bad)])
+    return lines([f"{_first(report.verdict, bad, seen[Status.PASS])} | {performance}", *map(_line, (*bad, *known))])
 
 
 def _score(report: Report) -> Iterator[str]:
@@ -83,5 +84,8 @@ def _named(finding: Finding) -> str:
 
 def _line(finding: Finding) -> str:
     remedy = "" if finding.status is Status.UNKNOWN else f"; do: {finding.remedy}"
+    known = finding.acknowledgement
+    if known is not None and finding.acknowledged:
+        remedy = f"; acknowledged until {known.expiry}: {known.reason}"
     line = f"{finding.status.value.upper()} {_named(finding)}: {finding.judgement.message}{remedy}"
     return visible(line).replace("|", "/")

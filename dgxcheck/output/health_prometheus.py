@@ -34,6 +34,7 @@ def render(report: Report) -> str:
             *_score(report),
             *_metric("findings", "Findings by status.", by_status),
             *_metric("check_status", "0 pass, 1 warn, 2 fail, 3 unknown, 4 skip.", map(_status, report.findings)),
+            *_acknowledged(report.findings),
             *_measured(report.findings),
         ]
     )
@@ -54,6 +55,12 @@ def _score(report: Report) -> list[str]:
 
 def _status(finding: Finding) -> Sample:
     return {"check": finding.id, **_subject(finding)}, CODES[finding.status]
+
+
+def _acknowledged(findings: Iterable[Finding]) -> list[str]:
+    """Findings whose status stands, but which do not count in the verdict; no sample where there is none."""
+    known = [({"check": finding.id, **_subject(finding)}, 1) for finding in findings if finding.acknowledged]
+    return _metric("check_acknowledged", "1 where the site's configuration acknowledges it.", known)
 
 
 def _measured(findings: Iterable[Finding]) -> list[str]:

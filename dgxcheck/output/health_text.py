@@ -29,15 +29,34 @@ _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 
 def render(report: Report) -> str:
     """One line per finding that is not a pass and its remedy below; with ``verbose`` every finding."""
-    ordered = sorted(report.findings, key=lambda finding: _ORDER.index(finding.status))
+    ordered = sorted(report.findings, key=_rank)
     shown = [finding for finding in ordered if report.verbose or finding.status in _TOLD]
     table = columns([_cells(finding) for finding in shown]) if shown else []
     told: list[str] = []
     for finding, line in zip(shown, table, strict=True):
-        told += [line, f"         do: {finding.remedy}"] if finding.status in (Status.WARN, Status.FAIL) else [line]
+        told += [line, *_below(finding)]
     causes = health_causes.as_text(report.diagnosis)
     measured = tables(report.figures) if report.verbose or report.level == "extended" else []
     return lines([*told, *([""] if told else []), *causes, *([""] if causes else []), *measured, *_summary(report)])
+
+
+def _rank(finding: Finding) -> tuple[int, bool]:
+    """What the site has acknowledged stands below all that counts."""
+    place = _ORDER.index(finding.status)
+    return (_ORDER.index(Status.WARN), True) if finding.acknowledged else (place, False)
+
+
+def _below(finding: Finding) -> list[str]:
+    """What to do, or why nothing is to be done now."""
+    if finding.status not in (Status.WARN, Status.FAIL):
+        return []
+    known = finding.acknowledgement
+    if known is None:
+        return [f"         do: {finding.remedy}"]
+    said = f"acknowledged until {known.expiry}: {visible(known.reason)}"
+    if finding.acknowledged:
+        return [f"         {said}"]
+    return [f"         {said}; no longer, for {known.lapsed}", f"         do: {finding.remedy}"]
 
 
 def _score(report: Report) -> str:
@@ -102,9 +121,11 @@ def _summary(report: Report) -> list[str]:
     skipped = Counter(finding.judgement.reason for finding in findings if finding.status is Status.SKIP)
     reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.most_common())
     judged = len(findings) - seen[Status.SKIP]
+    known = sum(finding.acknowledged for finding in findings)
     silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
     return [
         f"Verdict: {report.verdict.value}; {judged} of {len(findings)} judged, {_LEVELS[report.level]}{_load(report)}.",
+        *([f"Acknowledged: {known}, which do not count."] if known else []),
         _score(report),
         *([f"Skipped: {reasons}; -v names them."] if reasons else []),
         *origin.line(report.origin),

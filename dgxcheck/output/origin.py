@@ -16,6 +16,11 @@ _MADE = {
 
 def line(origin: Origin) -> list[str]:
     """``Source: recording dgx-1-v100, reconstructed from published facts.``; nothing for the running machine."""
+    return [] if origin.kind == "live" else [f"Source: {said(origin)}."]
+
+
+def said(origin: Origin) -> str:
+    """``recording dgx-1-v100, reconstructed from published facts``, or ``this machine``."""
     if origin.kind == "live":
-        return []
-    return [f"Source: {origin.kind} {visible(origin.name)}{_MADE.get(origin.provenance, '')}."]
+        return "this machine"
+    return f"{origin.kind} {visible(origin.name)}{_MADE.get(origin.provenance, '')}"

@@ -27,6 +27,16 @@ class Recording(Record, kw_only=False):
 
 def load(path: str) -> dict[str, Json]:
     """The members of a recording or overlay file; BadInput with one line for whatever is wrong with it."""
+    document = members(path)
+    schema = document.get("schema")
+    if schema not in (SCHEMA, OVERLAY):
+        named = repr(schema)[:80] if isinstance(schema, str | int) else "of another form"
+        raise BadInput(f"{path}: schema {named} is not known here; this version reads {SCHEMA} and {OVERLAY}")
+    return document
+
+
+def members(path: str) -> dict[str, Json]:
+    """The members of a JSON file of whatever schema, read within the limits that hold for recordings."""
     raw = _read(path)
     try:
         text = raw.decode("utf-8")
@@ -51,10 +61,6 @@ def load(path: str) -> dict[str, Json]:
         raise BadInput(f"{path}: no complete recording: {error}; record the box again") from None
     if not isinstance(document, dict):
         raise BadInput(f"{path}: not a recording: it holds no object with a schema")
-    schema = document.get("schema")
-    if schema not in (SCHEMA, OVERLAY):
-        named = repr(schema)[:80] if isinstance(schema, str | int) else "of another form"
-        raise BadInput(f"{path}: schema {named} is not known here; this version reads {SCHEMA} and {OVERLAY}")
     return document
 
 

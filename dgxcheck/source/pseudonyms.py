@@ -83,6 +83,16 @@ def site_key(root: str = "/") -> bytes:
     return os.urandom(32)
 
 
+def pseudonym(identity: str, key: bytes) -> str:
+    """What one identity is called in a recording that was saved under this key."""
+    return _Replacer(key, "").identity(identity)
+
+
+def mark(key: bytes) -> str:
+    """A site key's own name, which tells nothing of it: recordings with the same one call a device alike."""
+    return hmac.new(key, b"dgxcheck: the name of this key", hashlib.sha256).hexdigest()[:16]
+
+
 def hidden(lines: Lines, later: Iterable[tuple[float, Lines]], key: bytes) -> tuple[Lines, list[tuple[float, Lines]]]:
     """The same lines with every identity replaced."""
     facts = flatten(lines)

@@ -1,0 +1,100 @@
+"""What each GPU is, how it is set, and what its memory has lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dgxcheck.difference.matching import Matched
+from dgxcheck.difference.model import Difference, Side
+from dgxcheck.difference.numbers import Quantity, of_gpus, row_of
+from dgxcheck.facts.host import Host
+from dgxcheck.reading import Missing
+from dgxcheck.topology.model import Device
+
+DRIVER_RESERVE = 0.03
+"""Drivers differ in how much of the memory they keep out of the total: 1.6 % of a V100's."""
+
+COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
+"""``nvmlComputeMode_t``"""
+RECOVERY = {0: "none", 1: "reset", 2: "reboot", 3: "drain P2P", 4: "drain and reset"}
+"""What NVML asks for (``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``)."""
+
+
+def _many(pages: Any) -> Any:
+    return pages if isinstance(pages, Missing) else len(pages)
+
+
+TABLE = (
+    ("gpu", Quantity("hardware", "model", lambda row: row.name)),
+    ("gpu_memory", Quantity("hardware", "memory", lambda row: row.total, "more", "bytes", DRIVER_RESERVE)),
+    ("gpu_pcie", Quantity("hardware", "bar1", lambda row: row.bar1_total, "more", "bytes")),
+    ("gpu_ecc", Quantity("memory", "retired-pages-single-bit", lambda row: _many(row.retired_single_bit), "less")),
+    ("gpu_ecc", Quantity("memory", "retired-pages-double-bit", lambda row: _many(row.retired_double_bit), "less")),
+    ("gpu_ecc", Quantity("memory", "retirement-pending", lambda row: row.retirement_pending, "less")),
+    ("gpu_ecc", Quantity("memory", "remapped-rows-corrected", lambda row: row.remapped_corrected, "less")),
+    ("gpu_ecc", Quantity("memory", "remapped-rows-uncorrected", lambda row: row.remapped_uncorrected, "less")),
+    ("gpu_ecc", Quantity("memory", "remap-pending", lambda row: row.remap_pending, "less")),
+    ("gpu_ecc", Quantity("memory", "remap-failed", lambda row: row.remap_failed, "less")),
+    ("gpu_modes", Quantity("memory", "recovery-action", lambda row: row.recovery_action, "less", words=RECOVERY)),
+    ("gpu", Quantity("firmware", "vbios", lambda row: row.vbios)),
+    ("gpu_board", Quantity("firmware", "inforom-image", lambda row: row.inforom_image)),
+    ("gpu_board", Quantity("firmware", "inforom-oem", lambda row: row.inforom_oem)),
+    ("gpu_board", Quantity("firmware", "inforom-ecc", lambda row: row.inforom_ecc)),
+    ("gpu_board", Quantity("firmware", "inforom-power", lambda row: row.inforom_power)),
+    ("gpu_memory", Quantity("setting", "ecc", lambda row: row.ecc)),
+    ("gpu_memory", Quantity("setting", "ecc-pending", lambda row: row.ecc_pending)),
+    ("gpu_modes", Quantity("setting", "persistence", lambda row: row.persistence)),
+    ("gpu_modes", Quantity("setting", "compute-mode", lambda row: row.compute_mode, words=COMPUTE_MODES)),
+    ("gpu_modes", Quantity("setting", "mig", lambda row: row.mig)),
+    ("gpu_modes", Quantity("setting", "mig-pending", lambda row: row.mig_pending)),
+    ("gpu_power", Quantity("setting", "power-limit", lambda row: row.limit_mw, "neither", "mW")),
+    ("gpu_clocks", Quantity("setting", "application-clock", lambda row: row.application.graphics, "neither", "MHz")),
+)
+"""By the field of the snapshot."""
+
+
+def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
+    ecc = {pair.either.bdf for pair in devices.gpus if _ecc(old, pair.old) != _ecc(new, pair.new)}
+    for each in of_gpus(old, new, devices, TABLE):
+        if each.what != "memory" or each.bdf not in ecc:  # ECC takes an eighth of a K80's memory
+            yield each
+    yield from _listed(old, new, devices)
+    yield from _bound(old, new, devices)
+
+
+def _ecc(side: Side, device: Device | None) -> Any:
+    row = row_of(side, "gpu_memory", device)
+    return row.ecc if row is not None else None
+
+
+def _listed(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
+    """GPUs that NVML lists on one side alone; in a container that may be meant."""
+    if not all(any(device.index is not None for device in side.topology.gpus) for side in (old, new)):
+        return
+    hosts = [side.snapshot.host for side in (old, new)]
+    inside = any(isinstance(host, Host) and isinstance(host.container, str) for host in hosts)
+    for pair in devices.gpus:
+        if pair.old is None or pair.new is None or (pair.old.index is None) == (pair.new.index is None):
+            continue
+        now = pair.new.index is not None
+        yield Difference(
+            kind="neutral" if inside else "better" if now else "worse", area="hardware", change="changed",
+            device=pair.old.name if pair.new.index is None else pair.new.name, bdf=pair.either.bdf, what="nvml-listed",
+            old=not now, new=now, message=f"NVML {'lists it again' if now else 'no longer lists it'}",
+        )  # fmt: skip
+
+
+def _bound(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
+    """The kernel driver of every device, which another may have taken."""
+    for pair in devices.devices:
+        if not pair.old or not pair.new or not pair.old.function or not pair.new.function:
+            continue
+        was, now = pair.old.function.driver, pair.new.function.driver
+        if isinstance(was, Missing) or isinstance(now, Missing) or was == now:
+            continue
+        yield Difference(
+            kind="worse" if now is None else "better" if was is None else "neutral", area="setting", change="changed",
+            device=pair.either.name, bdf=pair.either.bdf, what="kernel-driver", old=was, new=now,
+            message=f"kernel driver: {was or 'none'} -> {now or 'none'}",
+        )  # fmt: skip

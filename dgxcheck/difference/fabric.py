@@ -1,0 +1,80 @@
+"""HCAs and their ports, and network interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dgxcheck.difference.matching import Matched
+from dgxcheck.difference.model import Difference, Side
+from dgxcheck.difference.numbers import Quantity, compared
+from dgxcheck.facts.ib_ports import IbPort, PortState
+from dgxcheck.facts.infiniband import IbDevice
+from dgxcheck.reading import Missing
+
+FIRMWARE = Quantity("firmware", "hca-firmware", lambda row: row.fw_ver)
+INTERFACE = (
+    Quantity("network", "carrier", lambda row: row.carrier, "more"),
+    Quantity("network", "speed", lambda row: row.speed_mbit, "more", "Mbit/s"),
+)
+
+STATES = {state.value: state.name for state in PortState}
+_INFINIBAND = 32
+"""ARPHRD of IP over InfiniBand, which goes with its port."""
+
+
+def _rate(port: IbPort) -> Any:
+    """A port that is down says a rate that means nothing."""
+    up = port.state == PortState.ACTIVE
+    return port.rate.gbit_per_s if up and not isinstance(port.rate, Missing) else None
+
+
+PORT = (
+    Quantity("network", "port-state", lambda port: _ordered(port.state), "more", words=STATES),
+    Quantity("network", "port-rate", _rate, "more", "Gbit/s"),
+    Quantity("network", "link-layer", lambda port: port.link_layer),
+)
+
+
+def _ordered(state: Any) -> Any:
+    return state if isinstance(state, Missing) else int(state)
+
+
+def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
+    was, now = _hcas(old), _hcas(new)
+    for pair in devices.nics:
+        if pair.old is None or pair.new is None:
+            continue
+        before, after = was.get(pair.old.name), now.get(pair.new.name)
+        yield from compared(before, after, FIRMWARE, pair.new.name, pair.new.bdf)
+        earlier = ports(old, pair.old.name)
+        for number, port in ports(new, pair.new.name).items():
+            for quantity in PORT:
+                yield from compared(earlier.get(number), port, quantity, f"{pair.new.name}/{number}", pair.new.bdf)
+    yield from _interfaces(old, new)
+
+
+def ports(side: Side, name: str) -> Mapping[int, IbPort]:
+    """The ports of an HCA by number."""
+    rows = side.snapshot.ib_ports
+    if isinstance(rows, Missing):
+        return {}
+    return {port.port: port for row in rows if row.device == name and not isinstance(row.ports, Missing)
+            for port in row.ports}  # fmt: skip
+
+
+def _hcas(side: Side) -> dict[str, IbDevice]:
+    rows = side.snapshot.infiniband
+    return {} if isinstance(rows, Missing) else {row.name: row for row in rows}
+
+
+def _interfaces(old: Side, new: Side) -> Iterator[Difference]:
+    """Those with a PCI function behind them."""
+    lists = [side.snapshot.network for side in (old, new)]
+    before, after = (
+        {row.name: row for row in rows if isinstance(row.bdf, str) and row.type != _INFINIBAND}
+        for rows in lists if not isinstance(rows, Missing)
+    ) if not any(isinstance(rows, Missing) for rows in lists) else ({}, {})  # fmt: skip
+    for name, row in after.items():
+        for quantity in INTERFACE:
+            yield from compared(before.get(name), row, quantity, name, row.bdf if isinstance(row.bdf, str) else None)

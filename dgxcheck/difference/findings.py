@@ -1,0 +1,68 @@
+"""Findings that are new, gone or end otherwise, and the score: what two health reports have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from dgxcheck.difference.model import Difference, Kind
+from dgxcheck.frozen import Record
+
+Status = Literal["pass", "warn", "fail", "unknown", "skip"]
+RANK: Mapping[Status, int] = {"pass": 0, "warn": 1, "unknown": 2, "fail": 3}
+"""From good to bad; a skip has no place among them."""
+
+
+class Said(Record):
+    """One finding."""
+
+    status: Status
+    device: str
+    bdf: str | None
+    message: str
+
+
+class Report(Record):
+    """The findings of one run by key, and its score; None without a reference machine."""
+
+    findings: Mapping[str, Said]
+    score: float | None
+    against: str
+    """The reference machine's name."""
+
+
+def differences(old: Report, new: Report) -> Iterator[Difference]:
+    """Findings that are no pass on one side at least, then the score."""
+    seen = {said.bdf for said in new.findings.values()}
+    ran = {_check(key) for key, said in new.findings.items() if said.status != "skip"}
+    for key in (*new.findings, *(key for key in old.findings if key not in new.findings)):
+        was, now = old.findings.get(key), new.findings.get(key)
+        cured = now is None and was is not None and was.bdf in seen and _check(key) in ran
+        yield from _finding(key, was, now, cured)
+    if old.score is not None and new.score is not None and old.score != new.score and old.against == new.against:
+        yield Difference(
+            kind="better" if new.score > old.score else "worse", area="score", change="changed", device="score",
+            bdf=None, what="score", old=old.score, new=new.score,
+            message=f"{old.score:g} -> {new.score:g} of 100 against {new.against}",
+        )  # fmt: skip
+
+
+def _check(key: str) -> str:
+    return key.partition("/")[0]
+
+
+def _finding(key: str, old: Said | None, new: Said | None, cured: bool) -> Iterator[Difference]:
+    was, now = (None if said is None or said.status == "skip" else said.status for said in (old, new))
+    if was == now or (RANK[was] if was else 0) == (RANK[now] if now else 0):
+        return
+    said = new or old
+    assert said is not None
+    kind: Kind = "worse" if (RANK[now] if now else 0) > (RANK[was] if was else 0) else "better"
+    if now is None and not cured:
+        kind = "neutral"  # no longer judged, or the device is gone: that is no cure
+    words = f"{was or 'not judged'} -> {now or 'not judged'}"
+    about = f": {new.message}" if new is not None and now not in (None, "pass") else ""
+    yield Difference(
+        kind=kind, area="finding", change="changed" if was and now else "new" if now else "gone", device=said.device,
+        bdf=said.bdf, what=key, old=was, new=now, message=f"{_check(key)} {words}{about}",
+    )  # fmt: skip

@@ -1,0 +1,85 @@
+"""What was measured under load on both sides, where it drifted beyond its own spread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dgxcheck.difference.matching import Matched
+from dgxcheck.difference.model import Difference, Kind, Side, arrow, judged
+from dgxcheck.facts.measurement import Measurement, Untaken
+from dgxcheck.reading import Missing
+
+DRIFT = 0.10
+"""Of the greater figure; good boxes repeat themselves within 5 %."""
+LESS_IS_BETTER = ("us", "ns", "words")
+EXACT = ("words", "")
+"""Units of what is counted or is true, and has no drift."""
+Key = tuple[str, str, str]
+
+
+def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
+    """Kind by kind and pair by pair; what one side did not try is no news."""
+    pairs = [pair for pair in devices.gpus if pair.old and pair.new]
+    places = {pair.old.bdf: pair.new.bdf for pair in pairs if pair.old and pair.new}
+    before = _rows(old, places)
+    names = {device.bdf: device.name for device in new.topology.gpus}
+    for key, now in _rows(new, {place: place for place in places.values()}).items():
+        if (was := before.get(key)) is None:
+            continue
+        device = " -> ".join(names.get(end, f"GPU{end}" if end.isdecimal() else end) for end in key[1:] if end)
+        yield from _compared(was, now, device)
+
+
+def _rows(side: Side, places: Mapping[str | None, str | None]) -> dict[Key, Measurement]:
+    """By kind and bus ids of the new side; indexes of imported files stand as they are."""
+    rows = side.snapshot.measurement
+    found: dict[Key, Measurement] = {}
+    for row in () if isinstance(rows, Missing) else rows:
+        ends = [places.get(end) if ":" in end else end for end in (row.a, row.b)]
+        if ends[0] is not None and ends[1] is not None and row.kind != "cuda":
+            found[row.kind, ends[0], ends[1]] = row
+    return found
+
+
+def _compared(old: Measurement, new: Measurement, device: str) -> Iterator[Difference]:
+    was, now = old.number, new.number
+    bdf = new.a if ":" in new.a else None
+    if was is None or now is None:
+        kind: Kind | None = "worse" if was is not None and _failed(new) else None
+        kind = "better" if now is not None and _failed(old) else kind
+        if kind is not None:
+            words = arrow(_words(old), _words(new))
+            yield Difference(kind=kind, area="measurement", change="changed", device=device, bdf=bdf, what=new.kind,
+                             old=was, new=now, unit=new.unit or old.unit, message=f"{new.kind}: {words}")  # fmt: skip
+        return
+    if was == now or old.unit != new.unit or not (new.unit in EXACT or drifted(old, new)):
+        return
+    yield Difference(
+        kind=judged(was, now, new.unit not in LESS_IS_BETTER), area="measurement", change="changed", device=device,
+        bdf=bdf, what=new.kind, old=was, new=now, unit=new.unit,
+        message=f"{new.kind}: {arrow(f'{was:.4g}', f'{now:.4g}', new.unit)}"
+        + ("" if new.unit in EXACT or not was else f" ({(now - was) / was:+.0%})"),
+    )  # fmt: skip
+
+
+def drifted(old: Measurement, new: Measurement) -> bool:
+    """More than a tenth, and no sample of the one among those of the other."""
+    was, now = old.number, new.number
+    if was is None or now is None or abs(now - was) <= DRIFT * max(abs(was), abs(now)):
+        return False
+    (low, high), (least, most) = ((min(each), max(each)) for each in (_samples(old, was), _samples(new, now)))
+    return high < least or most < low
+
+
+def _samples(row: Measurement, number: float) -> tuple[float, ...]:
+    return (*row.samples, *row.runs, number)
+
+
+def _failed(row: Measurement) -> bool:
+    return isinstance(row.value, Untaken) and row.value.reason == "failed"
+
+
+def _words(row: Measurement) -> str:
+    if row.number is not None:
+        return f"{row.number:.4g} {row.unit}".rstrip()
+    return f"failed, {row.value.detail}" if isinstance(row.value, Untaken) else "none"

@@ -1,0 +1,101 @@
+"""Numbers, versions and modes that are not what they were: what all their tables have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from dgxcheck.difference.matching import Matched
+from dgxcheck.difference.model import Area, Difference, Kind, Side, Value, arrow, judged
+from dgxcheck.frozen import Record
+from dgxcheck.reading import Missing
+from dgxcheck.topology.model import Device
+
+Better = Literal["more", "less", "neither"]
+
+
+class Quantity(Record, kw_only=False):
+    """A fact that is worth comparing: its name, and how to read it from one record of the snapshot."""
+
+    area: Area
+    what: str
+    read: Callable[[Any], Any]
+    """A value, a gap, or None where there is nothing to compare."""
+    better: Better = "neither"
+    unit: str = ""
+    tolerance: float = 0.0
+    """Relative; so much more or less is none."""
+    words: Mapping[int, str] = {}
+    """What numbers of an enumeration are called."""
+
+
+def of_gpus(old: Side, new: Side, devices: Matched, table: Sequence[tuple[str, Quantity]]) -> Iterator[Difference]:
+    """Rows of a field of the snapshot that has one record per GPU; a board that was replaced has no history."""
+    for pair in devices.gpus:
+        if not pair.same:
+            continue
+        for field, quantity in table:
+            before, after = row_of(old, field, pair.old), row_of(new, field, pair.new)
+            yield from compared(before, after, quantity, pair.either.name, pair.either.bdf)
+
+
+def row_of(side: Side, field: str, device: Device | None) -> Any:
+    """A GPU's record in a field of the snapshot; None where it has none."""
+    bdf = device.bdf if device else None
+    rows = getattr(side.snapshot, field)
+    if field == "gpu" and not isinstance(rows, Missing):
+        rows = rows.gpus
+    return None if isinstance(rows, Missing) else next((row for row in rows if row.bdf == bdf), None)
+
+
+def compared(old: Any, new: Any, quantity: Quantity, device: str, bdf: str | None) -> Iterator[Difference]:
+    """The difference of one quantity between two records, where both have it."""
+    if old is None or new is None or isinstance(old, Missing) or isinstance(new, Missing):
+        return
+    was, now = value(quantity.read(old)), value(quantity.read(new))
+    if was is None or now is None or was == now or _within(was, now, quantity.tolerance):
+        return
+    yield Difference(
+        kind=kind_of(was, now, quantity.better), area=quantity.area, change="changed", device=device, bdf=bdf,
+        what=quantity.what, old=was, new=now, unit=quantity.unit,
+        message=f"{quantity.what.replace('-', ' ')}: {_words(was, now, quantity)}",
+    )  # fmt: skip
+
+
+def kind_of(old: Value, new: Value, better: Better) -> Kind:
+    """Neutral for what has no order."""
+    if better == "neither" or isinstance(old, str) or isinstance(new, str) or old is None or new is None:
+        return "neutral"
+    return judged(old, new, better == "more")
+
+
+def value(said: Any) -> Value:
+    """A fact as a number or text; None for a gap."""
+    if isinstance(said, str):
+        return said.strip() or None
+    return said if isinstance(said, bool | int | float) else None
+
+
+def _within(old: Value, new: Value, tolerance: float) -> bool:
+    if isinstance(old, str) or isinstance(new, str) or old is None or new is None:
+        return False
+    return abs(new - old) <= tolerance * max(abs(old), abs(new))
+
+
+_SHOWN = {"mW": (1000, "W"), "bytes": (1 << 30, "GiB"), "kB": (1 << 20, "GiB")}
+"""What people take a unit in."""
+
+
+def _words(old: Value, new: Value, quantity: Quantity) -> str:
+    if quantity.words:
+        old, new = (quantity.words.get(each, each) if isinstance(each, int) else each for each in (old, new))
+    size, unit = _SHOWN.get(quantity.unit, (1, quantity.unit))
+    if size > 1 and isinstance(old, int | float) and isinstance(new, int | float):
+        return arrow(f"{old / size:.4g}", f"{new / size:.4g}", unit)
+    return arrow(_word(old), _word(new), unit)
+
+
+def _word(said: Value) -> str:
+    if isinstance(said, bool):
+        return "yes" if said else "no"
+    return f"{said:.6g}" if isinstance(said, float) else str(said)

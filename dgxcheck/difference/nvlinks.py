@@ -1,0 +1,59 @@
+"""NVLinks between GPUs, or to NVSwitches, that are up on one side alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from dgxcheck.difference.matching import Matched
+from dgxcheck.difference.model import Difference, Side, arrow, judged
+from dgxcheck.reading import Missing
+
+SWITCH, UNKNOWN = "NVSwitch", "?"
+_REMOTE_SWITCH = 2
+Ends = tuple[str, str]
+
+
+def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
+    """Of every pair of GPUs that both sides have; a link counts where both of its ends say that it is up."""
+    places = {pair.old.bdf: pair.new.bdf for pair in devices.gpus if pair.old and pair.new}
+    before, after = _counted(old, places), _counted(new, {place: place for place in places.values()})
+    if before is None or after is None:
+        return
+    names = {device.bdf: device.name for device in new.topology.gpus}
+    order = {device.bdf: place for place, device in enumerate(new.topology.gpus)}
+    silent = {a for a, b in (*before, *after) if b == UNKNOWN}
+    for ends in sorted({*before, *after}, key=lambda pair: [order.get(end, len(order)) for end in pair]):
+        was, now = before.get(ends, 0), after.get(ends, 0)
+        if was == now or silent & {*ends}:
+            continue
+        a, b = (names.get(end, end) for end in ends)
+        yield Difference(
+            kind=judged(was, now, more_is_better=True), area="nvlink", change="changed", device=f"{a} - {b}",
+            bdf=ends[0], what="nvlinks", old=was, new=now, unit="NVLinks",
+            message=f"NVLinks up: {arrow(was, now)}",
+        )  # fmt: skip
+
+
+def _counted(side: Side, places: Mapping[str | None, str | None]) -> dict[Ends, int] | None:
+    """Links up per pair of GPUs that both sides have, by bus ids of the new side; None where nobody can tell."""
+    rows = side.snapshot.nvlink
+    listed = {device.bdf for device in side.topology.gpus if device.index is not None}
+    if isinstance(rows, Missing) or not listed:
+        return None
+    ways: Counter[Ends] = Counter()
+    found: dict[Ends, int] = {(now, UNKNOWN): 0 for was, now in places.items() if now and was not in listed}
+    for row in rows:
+        place = places.get(row.bdf)
+        if place is None:
+            continue
+        if isinstance(row.up, Missing):
+            found[place, UNKNOWN] = 0
+        elif row.up and row.remote_type == _REMOTE_SWITCH:
+            found[place, SWITCH] = found.get((place, SWITCH), 0) + 1
+        elif row.up and not isinstance(row.remote_bdf, Missing) and (far := places.get(row.remote_bdf)):
+            ways[place, far] += 1
+    for a, b in ways:
+        ends = (min(a, b), max(a, b))
+        found[ends] = min(ways[a, b], ways[b, a])
+    return found

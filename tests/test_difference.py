@@ -1,0 +1,185 @@
+"""Two looks at a machine: what differs, and nothing else; the same seen from both ends."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sample import BY_NAME, FAULTS
+
+from dgxcheck.cli.diff_sides import side_of
+from dgxcheck.difference.compare import Compared, compare
+from dgxcheck.difference.measured import DRIFT
+from dgxcheck.difference.model import Difference, Side
+from dgxcheck.frozen import replace
+from dgxcheck.reading import Json
+from dgxcheck.source.library import open_source
+
+BOOT = "text /proc/sys/kernel/random/boot_id"
+GPU1 = "0000:07:00.0"
+VOLATILE = f"nvml nvmlDeviceGetTotalEccErrors {GPU1} 1 0"
+REPLAYS = f"nvml nvmlDeviceGetPcieReplayCounter {GPU1}"
+names = st.sampled_from(sorted(BY_NAME))
+
+
+@cache
+def side(name: str) -> Side:
+    return side_of(open_source(name))
+
+
+def between(old: str, new: str) -> list[Difference]:
+    return [*compare(side(old), side(new)).differences]
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> object:
+    """Makes a side of a box with some facts changed."""
+
+    def make(base: str = "dgx-1-p100", drop: tuple[str, ...] = (), add: dict[str, Json] | None = None, /,
+             **facts: Json) -> Side:  # fmt: skip
+        path = tmp_path / f"{len([*tmp_path.iterdir()])}.json"
+        document = {"schema": "dgxcheck/overlay/1", "base": base, "fault": "made up", "sources": ["made up"],
+                    "expect": {"findings": [], "component": "none", "skips": []}, "facts": facts,
+                    "drop": [*drop], "add": add or {}}  # fmt: skip
+        path.write_text(json.dumps(document))
+        return side_of(open_source(str(path)))
+
+    return make
+
+
+@given(names)
+@settings(max_examples=30, deadline=None)
+def test_a_box_is_what_it_is(name: str) -> None:
+    assert compare(side(name), side(name)) == Compared(differences=(), notes=())
+
+
+@given(names, names)
+@settings(max_examples=60, deadline=None)
+def test_any_two_boxes_can_be_compared_and_both_ways_tell_the_same(old: str, new: str) -> None:
+    forth, back = between(old, new), between(new, old)
+    changes = {(each.area, each.what, str(each.old), str(each.new)) for each in forth}
+    assert changes == {(each.area, each.what, str(each.new), str(each.old)) for each in back}
+    turned = {"worse": "better", "better": "worse", "neutral": "neutral"}
+    kinds = sorted(turned[each.kind] for each in forth if each.area != "counter")
+    assert kinds == sorted(each.kind for each in back if each.area != "counter")
+
+
+@given(names, names)
+@settings(max_examples=30, deadline=None)
+def test_the_worst_stand_first(old: str, new: str) -> None:
+    kinds = [each.kind for each in between(old, new)]
+    assert kinds == sorted(kinds, key=("worse", "better", "neutral").index)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("dgx-1-v100-gpu-missing", ("hardware", "gone", "GPU3", "0000:0b:00.0", None)),
+        ("dgx-1-v100-hca-missing", ("hardware", "gone", "mlx5_1", "0000:0c:00.0", None)),
+        ("dgx-1-v100-switch-x8", ("link", "changed", "0000:08:00.0", 16, 8)),
+        ("dgx-1-v100-gpu-x8", ("link", "changed", "GPU2", 16, 8)),
+        ("dgx-1-v100-slot-gen2", ("link", "changed", "GPU2", 3, 2)),
+        ("dgx-1-v100-nvlink-down", ("nvlink", "changed", "GPU2 - GPU3", 2, 1)),
+        ("dgx-1-v100-gpu-lost", ("hardware", "changed", "GPU2", True, False)),
+        ("dgx-1-v100-dimm-missing", ("host", "changed", "host", 526133493, 493250150)),
+        ("dgx-1-v100-disk-missing", ("hardware", "gone", "sde", "sde", None)),
+        ("dgx-1-v100-port-down", ("network", "changed", "mlx5_1/1", 4, 1)),
+        ("dgx-a100-nvlink-down", ("nvlink", "changed", "GPU0 - NVSwitch", 12, 11)),
+    ],
+)
+def test_a_fault_is_the_one_thing_that_is_worse(fault: str, told: tuple[object, ...]) -> None:
+    base = str(json.loads(Path(FAULTS[fault]).read_text())["base"])
+    worse = [each for each in between(base, fault) if each.kind == "worse"]
+    assert [(each.area, each.change, each.device, each.old, each.new) for each in worse] == [told]
+
+
+def test_a_moved_adapter_is_known_by_its_guid() -> None:
+    (moved,) = (each for each in between("dgx-1-v100", "dgx-1-v100-hca-wrong-slot") if each.change == "moved")
+    assert (moved.kind, moved.device, moved.old, moved.new) == ("neutral", "mlx5_1", "0000:0c:00.0", "0000:81:00.0")
+
+
+def test_without_a_common_key_devices_are_known_by_place() -> None:
+    old, new = side("dgx-1-v100"), side("dgx-1-v100-hca-wrong-slot")
+    foreign = replace(new, namespace="0123456789abcdef", pseudonym=lambda identity: identity[::-1] + "x")
+    said = compare(old, foreign)
+    assert [note for note in said.notes if "identity not comparable" in note]
+    assert {each.change for each in said.differences if each.device == "mlx5_1"} >= {"gone", "new"}
+    assert not [each for each in said.differences if each.change in ("moved", "replaced")]
+
+
+def test_another_board_in_the_same_place_is_replaced(changed: object) -> None:
+    assert callable(changed)
+    uuid = f"nvml nvmlDeviceGetUUID {GPU1}"
+    new = changed(**{uuid: "GPU-11111111-2222-3333-4444-555555555555", VOLATILE: 7})
+    (told,) = compare(side("dgx-1-p100"), new).differences
+    assert (told.kind, told.change, told.device, told.bdf) == ("neutral", "replaced", "GPU1", GPU1)
+
+
+def test_two_gpus_that_changed_places_are_moved(changed: object) -> None:
+    assert callable(changed)
+    a, b = "nvml nvmlDeviceGetUUID 0000:06:00.0", f"nvml nvmlDeviceGetUUID {GPU1}"
+    facts = {gpu.bdf: gpu.uuid for gpu in side("dgx-1-p100").snapshot.gpu.gpus}  # type: ignore[union-attr]
+    told = compare(side("dgx-1-p100"), changed(**{a: facts[GPU1], b: facts["0000:06:00.0"]})).differences
+    assert {(each.old, each.new) for each in told if each.change == "moved"} == {
+        ("0000:06:00.0", GPU1), (GPU1, "0000:06:00.0"),
+    }  # fmt: skip
+
+
+def test_counters_grow(changed: object) -> None:
+    assert callable(changed)
+    old, new = changed(**{REPLAYS: 3, VOLATILE: 1}), changed(**{REPLAYS: 10, VOLATILE: 2})
+    told = {each.what: each for each in compare(old, new).differences}
+    assert {what: (each.kind, each.change) for what, each in told.items()} == {
+        "pcie-replays": ("neutral", "grown"), "ecc-volatile-uncorrected": ("worse", "grown"),
+    }  # fmt: skip
+    assert told["pcie-replays"].message.endswith("3 -> 10, 7 since then")
+
+
+def test_a_counter_that_fell_was_reset(changed: object) -> None:
+    assert callable(changed)
+    (told,) = compare(changed(**{VOLATILE: 5}), changed(**{VOLATILE: 2})).differences
+    assert (told.kind, told.change, told.old, told.new) == ("neutral", "reset", 5, 2)
+
+
+def test_after_a_reboot_counters_begin_anew(changed: object) -> None:
+    assert callable(changed)
+    other = "11111111-2222-3333-4444-555555555555\n"
+    (told,) = compare(changed(**{VOLATILE: 5}), changed(**{VOLATILE: 5, BOOT: other})).differences
+    assert (told.kind, told.change) == ("worse", "grown")
+    assert "5 since the machine was started again" in told.message
+
+
+def figure(value: float, samples: list[float]) -> Json:
+    return {"value": value, "unit": "GB/s", "samples": [*samples], "method": "ce", "tool": "dgxcheck 0.1.0",
+            "how": "measured"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kinds"),
+    [
+        ((18.0, [17.9, 18.1]), (9.0, [8.9, 9.1]), ["worse"]),
+        ((9.0, [8.9, 9.1]), (18.0, [17.9, 18.1]), ["better"]),
+        ((18.0, [17.9, 18.1]), (18.0 * (1 - DRIFT) + 0.1, [16.2]), []),
+        ((18.0, [8.0, 18.0, 19.0]), (9.0, [8.9, 9.1]), []),
+    ],
+)
+def test_bandwidth_drifts_beyond_its_spread(
+    changed: object, old: tuple[float, list[float]], new: tuple[float, list[float]], kinds: list[str]
+) -> None:
+    assert callable(changed)
+    key = f"measure p2p 0000:06:00.0 {GPU1}"
+    told = compare(*(changed("dgx-1-p100", (), {key: figure(*each)}) for each in (old, new))).differences
+    assert [each.kind for each in told] == kinds
+    assert all(each.what == "p2p" and each.device == "GPU0 -> GPU1" for each in told)
+
+
+def test_a_pair_that_fails_now_is_worse(changed: object) -> None:
+    assert callable(changed)
+    key = f"measure p2p 0000:06:00.0 {GPU1}"
+    failed: Json = {"failed": "integrity", "detail": "3 wrong words"}
+    told = compare(changed("dgx-1-p100", (), {key: figure(18.0, [18.0])}), changed("dgx-1-p100", (), {key: failed}))
+    assert [(each.kind, each.what, each.new) for each in told.differences] == [("worse", "p2p", None)]
