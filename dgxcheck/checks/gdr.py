@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from dgxcheck.checks.check import Box, guest
-from dgxcheck.checks.finding import Judgement, SkipReason, Status, skip
+from dgxcheck.checks.finding import Judgement, SkipReason, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.network import hcas, none_here
 from dgxcheck.facts.modules import Modules
@@ -28,19 +28,12 @@ class Said(Record, kw_only=False):
 
     state: State
     judgement: Judgement
+    short: str = ""
+    """In words for a pair, where the judgement speaks of more than that; ``words`` is one of the two."""
 
     @property
     def words(self) -> str:
-        return self.judgement.message
-
-
-def ready(message: str) -> Said:
-    """A precondition that holds."""
-    return Said("ready", passed(message))
-
-
-def passed(message: str) -> Judgement:
-    return Judgement(Status.PASS, message)
+        return self.short or self.judgement.message
 
 
 def unsaid(gap: Missing) -> Said:
@@ -50,6 +43,8 @@ def unsaid(gap: Missing) -> Said:
         judgement = skip("dependency-failed", f"{gap.where}: {gap}", *judgement.evidence)
     if gap.gap is Gap.DENIED:
         judgement = skip("no-permission", f"{gap.where}: {gap}; {_ROOT}", *judgement.evidence)
+        if gap.where.endswith("/config"):
+            return Said("?", judgement, f"configuration space is for root to read: {_ROOT}")
     return Said("?", judgement)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.gdr import NEAR, Said, hypervisor, in_guest, near_pairs, no_rdma, unsaid, wanted
+from dgxcheck.checks.gdr import NEAR, Said, elsewhere, hypervisor, in_guest, near_pairs, no_rdma, unsaid, wanted
 from dgxcheck.checks.gdr_iommu import translated
 from dgxcheck.checks.pcie import bridge
 from dgxcheck.facts.config_space import Acs, PortType
+from dgxcheck.frozen import replace
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.classes import shared_bridges
 from dgxcheck.topology.model import Device
@@ -58,9 +59,14 @@ def acs(box: Box, gpu: Device, nic: Device) -> Said:
     ports = between(box, gpu, nic)
     if isinstance(ports, Missing):
         return unsaid(ports)
-    said = [each for each in (of_port(box, port, [(gpu, nic)]) for port in ports) if each.state != "ready"]
-    worst = next((each for each in said if each.state == "no"), None) or next(iter(said), None)
-    return worst or Said("ready", Judgement(Status.PASS, "no port between them redirects"))
+    said = {port: of_port(box, port, [(gpu, nic)]) for port in ports}
+    bad = {port: each for port, each in said.items() if each.state == "no"}
+    if bad:
+        first = next(iter(bad.values())).judgement
+        told = replace(first, remedy=_remedy(*bad)) if first.remedy else first
+        return Said("no", told, f"ACS sends their traffic up to the root complex at {', '.join(bad)}")
+    unknown = next((each for each in said.values() if each.state == "?"), None)
+    return unknown or Said("ready", Judgement(Status.PASS, "no port between them redirects"))
 
 
 def of_port(box: Box, bdf: str, pairs: list[tuple[Device, Device]]) -> Said:
@@ -77,21 +83,22 @@ def of_port(box: Box, bdf: str, pairs: list[tuple[Device, Device]]) -> Said:
     evidence = Evidence(f"/sys/bus/pci/devices/{bdf}/config", f"ACSCtl {found.control:#06x}")
     if why := hypervisor(box):
         return Said("no", skip("not-configured", f"{message}; virtual machines need that: {why}", evidence))
+    if translated(box):
+        return elsewhere("no", f"{message}; the kernel sets that where an IOMMU translates", "gdr.iommu")
     if not wanted(box):
         return Said("no", skip("not-configured", message, evidence))
     expected = found.control & ~REDIRECT
     return Said("no", Judgement(
-        Status.WARN, message, found.control, expected, evidence=(evidence,), remedy=_remedy(box, bdf, expected)
+        Status.WARN, message, found.control, expected, evidence=(evidence,), remedy=_remedy(bdf)
     ))  # fmt: skip
 
 
-def _remedy(box: Box, bdf: str, control: int) -> str:
-    """Never an ACS command while groups translate: the kernel has switched redirection on for them."""
-    if translated(box):
-        return "first stop the IOMMU from translating, see gdr.iommu: the kernel sets ACS for it; then look again"
+def _remedy(*ports: str) -> str:
+    """The redirect bits alone: source validation stays as it is."""
+    commands = "; ".join(f"setpci -s {port} ECAP_ACS+0x6.w=0:3c" for port in ports)
     return (
-        f"disable ACS in the firmware, or at every boot: setpci -s {bdf} ECAP_ACS+0x6.w={control:04x}; it takes"
-        " isolation between the devices below, so not where virtual machines are to be given any"
+        f"disable ACS in the firmware, or at every boot: {commands}; it takes isolation from the devices below, so not"
+        " where virtual machines are to be given any"
     )
 
 
@@ -111,17 +118,34 @@ def _acs(box: Box) -> Judged:
             return
         for port in ports:
             crossed.setdefault(port, []).append(pair)
-    said = {port: of_port(box, port, found) for port, found in crossed.items()}
-    bad = {port: each for port, each in said.items() if each.state == "no"}
-    for port, each in bad.items():
-        yield bridge(port), each.judgement
+    able = {port: found for port, found in crossed.items() if _row(box, port) is not None}
+    yield from _of_ports({port: of_port(box, port, found) for port, found in able.items()})
+
+
+def _of_ports(said: Mapping[str, Said]) -> Judged:
+    """Each port that redirects; all of them at once where they all do, for that is a setting of firmware or kernel."""
+    bad = {port: each.judgement for port, each in said.items() if each.state == "no"}
     unknown = next((each for each in said.values() if each.state == "?"), None)
+    first = next(iter(bad.values()), None)
+    if first is not None and len(bad) == len(said) > 1:
+        yield HOST, _all(bad, first)
+    else:
+        for port, judgement in bad.items():
+            yield bridge(port), judgement
     if unknown is not None:
         yield HOST, unknown.judgement
-    elif not bad:
+    elif first is None:
         evidence = tuple(Evidence(f"/sys/bus/pci/devices/{port}/config", "no redirect") for port in list(said)[:10])
-        message = f"none of {len(said)} ports between GPUs and the HCAs near them redirects"
+        message = f"none of {len(said)} ports with ACS between GPUs and the HCAs near them redirects"
         yield HOST, Judgement(Status.PASS, message, 0, 0, "ports", evidence)
+
+
+def _all(bad: Mapping[str, Judgement], first: Judgement) -> Judgement:
+    message = f"ACS of all {len(bad)} ports between GPUs and the HCAs near them sends traffic up to the root complex"
+    evidence = tuple(each for judgement in bad.values() for each in judgement.evidence)[:10]
+    if first.status is Status.SKIP:
+        return skip(first.reason, f"{message}; first: {first.message}", *evidence)
+    return Judgement(Status.WARN, message, len(bad), 0, "ports", evidence, remedy=_remedy(*bad))
 
 
 CHECKS = (

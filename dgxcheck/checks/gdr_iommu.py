@@ -68,13 +68,15 @@ def iommu(box: Box, devices: list[Device]) -> Said:
 
 def _of(box: Box, told: dict[Device, str]) -> Said:
     kinds = ", ".join(sorted({*told.values()}))
-    message = f"an IOMMU translates (group type {kinds}) for {', '.join(each.name for each in told)}"
+    short = f"an IOMMU translates (group type {kinds})"
+    message = f"{short} for {', '.join(each.name for each in told)}"
     evidence = tuple(Evidence(f"iommu_group/type of {each.bdf}", said) for each, said in told.items())[:10]
     if why := hypervisor(box):
-        return Said("no", skip("not-configured", f"{message}; virtual machines need that: {why}", *evidence))
+        needed = f"virtual machines need that: {why}"
+        return Said("no", skip("not-configured", f"{message}; {needed}", *evidence), f"{short}; {needed}")
     if not wanted(box):
-        return Said("no", skip("not-configured", message, *evidence))
-    return Said("no", Judgement(Status.WARN, message, kinds, _THROUGH, evidence=evidence))
+        return Said("no", skip("not-configured", message, *evidence), short)
+    return Said("no", Judgement(Status.WARN, message, kinds, _THROUGH, evidence=evidence), short)
 
 
 def _unknown(gap: Missing) -> Said:

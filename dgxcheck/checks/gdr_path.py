@@ -39,28 +39,34 @@ def path(box: Box, gpu: Device, nic: Device) -> Said:
 
 def link(box: Box, gpu: Device, nic: Device) -> Said:
     """The narrowest hop between the two against the rate of the port."""
+    found = narrowest(box, gpu, nic)
+    if isinstance(found, Missing):
+        return unsaid(found)
+    if found is None:
+        return Said("?", skip("not-visible", "no link is visible between them, as in a virtual machine"))
+    gbs, hop = found
+    rate = rate_gbs(box, nic)
+    port = "" if rate is None else f", the port {rate:.1f}"
+    if rate is not None and gbs < rate:
+        return Said("slow", Judgement(Status.PASS, f"link {hop} runs x{hop.width} and carries {gbs:.1f} GB/s{port}"))
+    return Said("ready", Judgement(Status.PASS, f"link {hop} carries {gbs:.1f} GB/s{port}"))
+
+
+def narrowest(box: Box, gpu: Device, nic: Device) -> tuple[float, Hop] | Missing | None:
+    """GB/s of the narrowest hop between the two, as trained; None where no hop is visible."""
     hops = hops_between(gpu, nic, box.topology.functions)
     if isinstance(hops, Missing):
-        return unsaid(hops)
-    rate = rate_gbs(box, nic)
+        return hops
     least: tuple[float, Hop] | None = None
     for hop in hops:
+        gbs = _carries(hop, nic)
         if hop.unjudged:
             continue
-        gbs = _carries(hop, nic)
         if isinstance(gbs, Missing):
-            return unsaid(gbs)
+            return gbs
         if least is None or gbs < least[0]:
             least = gbs, hop
-    if least is None:
-        return Said("?", skip("not-visible", "no link is visible between them, as in a virtual machine"))
-    gbs, hop = least
-    if rate is None:
-        return Said("ready", Judgement(Status.PASS, f"link {hop} carries {gbs:.1f} GB/s"))
-    if gbs < rate:
-        message = f"link {hop} runs x{hop.width} and carries {gbs:.1f} GB/s, the port {rate:.1f}"
-        return Said("slow", Judgement(Status.PASS, message))
-    return Said("ready", Judgement(Status.PASS, f"link {hop} carries {gbs:.1f} GB/s, the port {rate:.1f}"))
+    return least
 
 
 def _carries(hop: Hop, nic: Device) -> float | Missing:

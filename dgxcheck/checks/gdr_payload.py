@@ -51,8 +51,9 @@ def payload(box: Box, gpu: Device, nic: Device) -> Said:
     if len({*sizes.values()}) < 2:
         message = f"MaxPayload is {next(iter(sizes.values()))} bytes all the way"
         return Said("ready", Judgement(Status.PASS, message))
-    shown = ", ".join(f"{bdf} {size}" for bdf, size in sizes.items())
-    return Said("slow", Judgement(Status.WARN, f"MaxPayload differs on the way: {shown}"))
+    usual = Counter(sizes.values()).most_common(1)[0][0]
+    odd = ", ".join(f"{size} at {bdf}" for bdf, size in sizes.items() if size != usual)
+    return Said("no", Judgement(Status.WARN, f"MaxPayload is {odd}, {usual} bytes around: larger packets are dropped"))
 
 
 def _payload(box: Box) -> Judged:
@@ -62,13 +63,13 @@ def _payload(box: Box) -> Judged:
         yield HOST, nothing or (far if hidden is None else hidden.judgement)
         return
     odd: dict[str, Judgement] = {}
-    for pair in pairs:
-        said = payload(box, *pair)
-        if said.state == "?":
-            yield HOST, said.judgement
-            return
+    said = {pair: payload(box, *pair) for pair in pairs}
+    if all(each.state == "?" for each in said.values()):
+        yield HOST, next(iter(said.values())).judgement
+        return
+    for pair in (pair for pair, each in said.items() if each.state == "no"):
         bdfs = chain(*pair)
-        if said.state == "ready" or isinstance(bdfs, Missing):
+        if isinstance(bdfs, Missing):
             continue
         sizes = {bdf: _size(box, bdf) for bdf in bdfs}
         usual = Counter(sizes.values()).most_common(1)[0][0]
@@ -85,7 +86,9 @@ def _payload(box: Box) -> Judged:
             name = bdf if device is None else device.name
             yield Subject(kind="pci" if device is None else "hca", name=name, bdf=bdf), judgement
     if not odd:
-        message = f"MaxPayload is the same all the way for {len(pairs)} pairs of GPU and HCA"
+        equal = sum(each.state == "ready" for each in said.values())
+        of = "" if equal == len(pairs) else f" of {len(pairs)}, the others cannot be read"
+        message = f"MaxPayload is the same all the way for {equal} pairs of GPU and HCA{of}"
         yield HOST, Judgement(Status.PASS, message, evidence=(Evidence("/sys/bus/pci/devices/*/config", "equal"),))
 
 

@@ -9,19 +9,14 @@ from dgxcheck.checks.gdr import Said, State
 from dgxcheck.checks.gdr_acs import acs
 from dgxcheck.checks.gdr_device import bar1, port, rate_gbs
 from dgxcheck.checks.gdr_iommu import iommu
-from dgxcheck.checks.gdr_path import link, path
+from dgxcheck.checks.gdr_path import link, narrowest, path
 from dgxcheck.checks.gdr_payload import payload
 from dgxcheck.checks.gdr_software import memlock, peer_memory, stack
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
-from dgxcheck.topology.expected import between
+from dgxcheck.topology.expected import READ, between
 from dgxcheck.topology.model import Device
 
-PROBES = (
-    "pci", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs", "bars", "config_space", "iommu", "ib_ports", "modules",
-    "host", "device_nodes", "memlock", "gpu_board", "gpu_pcie", "gpu_memory",
-)  # fmt: skip
-"""Fields of the snapshot that the verdict rests on."""
 Verdict = Literal["ready", "slow", "not ready", "cannot tell"]
 _WORST: tuple[tuple[State, Verdict], ...] = (("no", "not ready"), ("?", "cannot tell"), ("slow", "slow"))
 PORT_SHARE = 0.9
@@ -74,4 +69,6 @@ def _expected(box: Box, gpu: Device, nic: Device) -> float | Missing:
         return found.write_gbs
     if rate is None:
         return Missing(Gap.ABSENT, f"/sys/class/infiniband/{nic.name}/ports", "no port is up")
-    return min(rate * PORT_SHARE, found.read_gbs, found.write_gbs)
+    hop = narrowest(box, gpu, nic)
+    trained = [] if hop is None or isinstance(hop, Missing) else [hop[0] * READ]
+    return min(rate * PORT_SHARE, found.read_gbs, found.write_gbs, *trained)

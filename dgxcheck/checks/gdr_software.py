@@ -21,7 +21,6 @@ _TURING = (7, 5)
 _DMABUF_KERNEL, _DMABUF_CUDA = (5, 12), 11070
 _PEERMEM_DRIVER = 470
 _LIMITS = "/proc/self/limits"
-MIB = 1 << 20
 
 
 def peer_memory(box: Box, gpu: Device | None = None) -> Said:
@@ -167,7 +166,7 @@ def memlock(box: Box) -> Said:
         )
     least = _memory(box)
     evidence = Evidence(_LIMITS, limit.soft)
-    message = f"this session may lock {limit.soft / MIB:.4g} MiB of memory"
+    message = f"this session may lock {limit.soft >> 10} KiB of memory"
     if least is not None and limit.soft >= least:
         return Said("ready", Judgement(Status.PASS, f"{message}, more than a GPU has", evidence=(evidence,)))
     if _is_root(box):
