@@ -32,6 +32,17 @@ def between(box: Box, a: Device, b: Device) -> list[str] | Missing:
     return [*([common] if common and not _is_root_port(box, common) else []), *found]
 
 
+def redirecting(box: Box, a: Device, b: Device) -> list[str] | Missing:
+    """The ports between two devices that send their traffic up; a gap where one cannot be read."""
+    ports = between(box, a, b)
+    if isinstance(ports, Missing):
+        return ports
+    rows = {port: _row(box, port) for port in ports}
+    found = [port for port, row in rows.items() if isinstance(row, Acs) and row.control & REDIRECT]
+    gap = next((row for row in rows.values() if isinstance(row, Missing)), None)
+    return found if found or gap is None else gap
+
+
 def _row(box: Box, bdf: str) -> Acs | Missing | None:
     rows = box.snapshot.config_space
     if isinstance(rows, Missing):
@@ -63,7 +74,7 @@ def acs(box: Box, gpu: Device, nic: Device) -> Said:
     bad = {port: each for port, each in said.items() if each.state == "no"}
     if bad:
         first = next(iter(bad.values())).judgement
-        told = replace(first, remedy=_remedy(*bad)) if first.remedy else first
+        told = replace(first, remedy=lifted(*bad)) if first.remedy else first
         return Said("no", told, f"ACS sends their traffic up to the root complex at {', '.join(bad)}")
     unknown = next((each for each in said.values() if each.state == "?"), None)
     return unknown or Said("ready", Judgement(Status.PASS, "no port between them redirects"))
@@ -89,11 +100,11 @@ def of_port(box: Box, bdf: str, pairs: list[tuple[Device, Device]]) -> Said:
         return Said("no", skip("not-configured", message, evidence))
     expected = found.control & ~REDIRECT
     return Said("no", Judgement(
-        Status.WARN, message, found.control, expected, evidence=(evidence,), remedy=_remedy(bdf)
+        Status.WARN, message, found.control, expected, evidence=(evidence,), remedy=lifted(bdf)
     ))  # fmt: skip
 
 
-def _remedy(*ports: str) -> str:
+def lifted(*ports: str) -> str:
     """The redirect bits alone: source validation stays as it is."""
     commands = "; ".join(f"setpci -s {port} ECAP_ACS+0x6.w=0:3c" for port in ports)
     return (
@@ -145,7 +156,7 @@ def _all(bad: Mapping[str, Judgement], first: Judgement) -> Judgement:
     evidence = tuple(each for judgement in bad.values() for each in judgement.evidence)[:10]
     if first.status is Status.SKIP:
         return skip(first.reason, f"{message}; first: {first.message}", *evidence)
-    return Judgement(Status.WARN, message, len(bad), 0, "ports", evidence, remedy=_remedy(*bad))
+    return Judgement(Status.WARN, message, len(bad), 0, "ports", evidence, remedy=lifted(*bad))
 
 
 CHECKS = (

@@ -49,7 +49,7 @@ def bar1(box: Box, gpu: Device) -> Said:
     memory = row_of(box.snapshot.gpu_memory, gpu.bdf)
     total = memory.total if isinstance(memory, GpuMemory) else None
     if isinstance(total, int) and size < total:
-        message = f"BAR1 shows {size // MIB} of {total // MIB} MiB at a time, as this model has it"
+        message = f"BAR1 shows {size // MIB} of {total // MIB} MiB at a time"
         return Said("slow", Judgement(Status.PASS, message, size // MIB, unit="MiB", evidence=(evidence,)))
     message = f"BAR1 of {size // MIB} MiB shows all of the GPU's memory" if total else f"BAR1 of {size // MIB} MiB"
     return Said("ready", Judgement(Status.PASS, message, size // MIB, unit="MiB", evidence=(evidence,)))

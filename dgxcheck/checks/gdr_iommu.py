@@ -38,9 +38,14 @@ def _command_line(box: Box) -> list[str]:
     return host.cmdline.split() if isinstance(host, Host) and isinstance(host.cmdline, str) else []
 
 
+def through(kind: str) -> bool:
+    """Does a group of this type leave addresses as they are?"""
+    return kind == _THROUGH
+
+
 def _translates(box: Box, device: Device) -> bool:
     found = group_type(box, device.bdf)
-    return isinstance(found, str) and found != _THROUGH
+    return isinstance(found, str) and not through(found)
 
 
 def translated(box: Box) -> list[Device]:
@@ -59,9 +64,11 @@ def iommu(box: Box, devices: list[Device]) -> Said:
     for said in found.values():
         if isinstance(said, Missing):
             return _unknown(said)
-    through = any(said == _THROUGH for said in found.values())
+    passes = any(said == _THROUGH for said in found.values())
     units = box.snapshot.iommu.units if isinstance(box.snapshot.iommu, Iommu) else ()
-    message = "an IOMMU passes their addresses through" if through else "no IOMMU translates for them"
+    if isinstance(units, Missing) and units.gap is not Gap.ABSENT and not passes:
+        return unsaid(units)
+    message = "an IOMMU passes their addresses through" if passes else "no IOMMU translates for them"
     evidence = Evidence("/sys/class/iommu", "absent" if isinstance(units, Missing) else [*units])
     return Said("ready", Judgement(Status.PASS, message, evidence=(evidence,)))
 
