@@ -82,7 +82,7 @@ BREAKS = {
     "acs-everywhere": ("GPU2", "not ready", "gdr.acs", "0000:09:14.0"),
     "bar1-full": ("GPU5", "slow", "gdr.bar1", "15564 of 16384 MiB"),
     "bar1-small": ("GPU2", "not ready", "gdr.bar1", "256 MiB"),
-    "bar1-unassigned": ("GPU7", "not ready", "gdr.bar1", "not assigned"),
+    "bar1-unassigned": ("0000:8a:00.0", "not ready", "gdr.bar1", "not assigned"),
     "hca-x8": ("GPU2", "slow", "gdr.link", "0000:0c:00.0"),
     "hypervisor": ("GPU2", "not ready", "gdr.iommu", "vfio-pci"),
     "iommu-dma": ("GPU2", "not ready", "gdr.iommu", "DMA"),
@@ -101,7 +101,10 @@ BREAKS = {
 def test_a_broken_precondition_is_named(fault: str) -> None:
     gpu, verdict, check, word = BREAKS[fault]
     of = with_reference(f"dgx-1-v100-{fault}", "dgx-1-v100")
-    found = pair(of, gpu, f"mlx5_{int(gpu[3:]) // 2}")
+    device = of.topology.device(gpu)
+    assert device is not None
+    (near,) = [nic for nic in nics(of) if of.topology.link(device, nic).pci in NEAR]
+    found = readiness(of, device, near)
     reasons = dict(found.reasons)
     assert (found.verdict, check in reasons) == (verdict, True)
     assert word in reasons[check].words

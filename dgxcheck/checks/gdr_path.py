@@ -21,8 +21,8 @@ HOW_SLOW = "3.7 GB/s read and 6.1 written on a host of 2013"
 _FAR = {
     "PHB": f"through a host bridge: works, slower ({HOW_SLOW}), and NCCL does not use it as it is set",
     "NODE": f"through two host bridges: works, slower ({HOW_SLOW}), and NCCL does not use it as it is set",
-    "SOC": f"across the sockets: slow or unreliable, no more than through a host bridge ({HOW_SLOW}); NCCL does not use"
-    " it as it is set",
+    "SOC": f"between NUMA nodes, mostly across sockets: slow or unreliable, no more than through a host bridge"
+    f" ({HOW_SLOW}); NCCL does not use it as it is set",
 }
 
 
