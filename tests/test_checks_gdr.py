@@ -189,7 +189,7 @@ def test_acs_is_no_fault_where_nobody_wants_rdma_nor_in_a_guest(more: dict[str, 
     assert bool(bad(box(changed(tmp_path, facts)), "gdr.acs", "gdr.iommu")) == (not more)
 
 
-@pytest.mark.parametrize("how", ["kvm_intel", "mdev", "vfio-pci"])
+@pytest.mark.parametrize("how", ["kvm_intel", "mdev", "vfio_pci", "vfio-pci"])
 def test_no_acs_command_where_virtual_machines_run(how: str, tmp_path: Path) -> None:
     names = open_source("dgx-1-v100").names(MODULE)
     assert not isinstance(names, Missing)
@@ -205,6 +205,18 @@ def test_no_acs_command_where_virtual_machines_run(how: str, tmp_path: Path) -> 
     assert "virtual machines need that" in said_of_acs.judgement.message
     assert "setpci" not in said_of_acs.judgement.remedy
     assert bad(of, "gdr") == set()
+
+
+@pytest.mark.parametrize("kind", [{"missing": "denied"}, {"missing": "absent"}])
+def test_no_acs_command_while_groups_may_translate(kind: Json, tmp_path: Path) -> None:
+    facts = acs("0000:09:08.0", 0x1D) | {f"link {PCI}/0000:8a:00.0/iommu_group": GROUP}
+    document: dict[str, Json] = {
+        "schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": facts, "add": {TYPE: kind}
+    }  # fmt: skip
+    of = box(_written(tmp_path / "fault.json", document))
+    remedy = dict(pair(of, "GPU2", "mlx5_1").reasons)["gdr.acs"].judgement.remedy
+    assert "setpci" not in remedy
+    assert "whether an IOMMU translates is not known" in remedy
 
 
 def _written(path: Path, document: dict[str, Json]) -> str:

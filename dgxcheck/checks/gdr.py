@@ -18,7 +18,8 @@ State = Literal["ready", "slow", "no", "?"]
 NEAR = ("PIX", "PXB")
 """What NCCL uses for GPUDirect RDMA as it is set (``NCCL_NET_GDR_LEVEL``)."""
 PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
-_OF_VIRTUAL_MACHINES = ("mdev", "nvidia_vgpu_vfio")
+_OF_VIRTUAL_MACHINES = ("vfio_pci", "mdev", "nvidia_vgpu_vfio")
+"""Loaded by who gives devices to virtual machines, never by itself; of mediated devices the last two."""
 _KVM = ("kvm_intel", "kvm_amd")
 _ROOT = "run dgxcheck as root"
 
@@ -93,7 +94,7 @@ def hypervisor(box: Box) -> str:
         if function.driver == "vfio-pci":
             return f"{function.bdf} is bound to vfio-pci"
     if names := loaded(box, *_OF_VIRTUAL_MACHINES):
-        return f"{names[0]} is loaded, for mediated devices"
+        return f"{names[0]} is loaded"
     modules = box.snapshot.modules
     for each in modules.modules if isinstance(modules, Modules) else ():
         if each.name in _KVM and isinstance(each.refcnt, int) and each.refcnt > 0:

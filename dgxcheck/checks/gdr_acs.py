@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gdr import NEAR, Said, elsewhere, hypervisor, in_guest, near_pairs, no_rdma, unsaid, wanted
-from dgxcheck.checks.gdr_iommu import translated
+from dgxcheck.checks.gdr_iommu import translated, unsure
 from dgxcheck.checks.pcie import bridge
 from dgxcheck.facts.config_space import Acs, PortType
 from dgxcheck.frozen import replace
@@ -74,7 +74,7 @@ def acs(box: Box, gpu: Device, nic: Device) -> Said:
     bad = {port: each for port, each in said.items() if each.state == "no"}
     if bad:
         first = next(iter(bad.values())).judgement
-        told = replace(first, remedy=lifted(*bad)) if first.remedy else first
+        told = replace(first, remedy=lifted(box, *bad)) if first.remedy else first
         return Said("no", told, f"ACS sends their traffic up to the root complex at {', '.join(bad)}")
     unknown = next((each for each in said.values() if each.state == "?"), None)
     return unknown or Said("ready", Judgement(Status.PASS, "no port between them redirects"))
@@ -100,12 +100,14 @@ def of_port(box: Box, bdf: str, pairs: list[tuple[Device, Device]]) -> Said:
         return Said("no", skip("not-configured", message, evidence))
     expected = found.control & ~REDIRECT
     return Said("no", Judgement(
-        Status.WARN, message, found.control, expected, evidence=(evidence,), remedy=lifted(bdf)
+        Status.WARN, message, found.control, expected, evidence=(evidence,), remedy=lifted(box, bdf)
     ))  # fmt: skip
 
 
-def lifted(*ports: str) -> str:
-    """The redirect bits alone: source validation stays as it is."""
+def lifted(box: Box, *ports: str) -> str:
+    """What clears the redirect bits alone, source validation stays; no command where something may need them."""
+    if why := unsure(box):
+        return f"first find out: {why}; only where none does, and none run, disable ACS in the firmware"
     commands = "; ".join(f"setpci -s {port} ECAP_ACS+0x6.w=0:3c" for port in ports)
     return (
         f"disable ACS in the firmware, or at every boot: {commands}; it takes isolation from the devices below, so not"
@@ -130,16 +132,16 @@ def _acs(box: Box) -> Judged:
         for port in ports:
             crossed.setdefault(port, []).append(pair)
     able = {port: found for port, found in crossed.items() if _row(box, port) is not None}
-    yield from _of_ports({port: of_port(box, port, found) for port, found in able.items()})
+    yield from _of_ports(box, {port: of_port(box, port, found) for port, found in able.items()})
 
 
-def _of_ports(said: Mapping[str, Said]) -> Judged:
+def _of_ports(box: Box, said: Mapping[str, Said]) -> Judged:
     """Each port that redirects; all of them at once where they all do, for that is a setting of firmware or kernel."""
     bad = {port: each.judgement for port, each in said.items() if each.state == "no"}
     unknown = next((each for each in said.values() if each.state == "?"), None)
     first = next(iter(bad.values()), None)
     if first is not None and len(bad) == len(said) > 1:
-        yield HOST, _all(bad, first)
+        yield HOST, _all(box, bad, first)
     else:
         for port, judgement in bad.items():
             yield bridge(port), judgement
@@ -151,12 +153,12 @@ def _of_ports(said: Mapping[str, Said]) -> Judged:
         yield HOST, Judgement(Status.PASS, message, 0, 0, "ports", evidence)
 
 
-def _all(bad: Mapping[str, Judgement], first: Judgement) -> Judgement:
+def _all(box: Box, bad: Mapping[str, Judgement], first: Judgement) -> Judgement:
     message = f"ACS of all {len(bad)} ports between GPUs and the HCAs near them sends traffic up to the root complex"
     evidence = tuple(each for judgement in bad.values() for each in judgement.evidence)[:10]
     if first.status is Status.SKIP:
         return skip(first.reason, f"{message}; first: {first.message}", *evidence)
-    return Judgement(Status.WARN, message, len(bad), 0, "ports", evidence, remedy=lifted(*bad))
+    return Judgement(Status.WARN, message, len(bad), 0, "ports", evidence, remedy=lifted(box, *bad))
 
 
 CHECKS = (

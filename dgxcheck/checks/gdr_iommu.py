@@ -50,7 +50,20 @@ def _translates(box: Box, device: Device) -> bool:
 
 def translated(box: Box) -> list[Device]:
     """GPUs and HCAs whose addresses an IOMMU translates."""
-    return [each for each in (*box.gpus, *nics(box)) if _translates(box, each)]
+    return [each for each in (*box.topology.gpus, *nics(box)) if _translates(box, each)]
+
+
+def unsure(box: Box) -> str:
+    """Why nobody can say that ACS may go: what may translate, or need it, cannot be seen. Empty where that is seen."""
+    for each in (*box.topology.gpus, *nics(box)):
+        found = group_type(box, each.bdf)
+        if isinstance(found, Missing):
+            return f"whether an IOMMU translates is not known ({found.where}: {found})"
+    modules = box.snapshot.modules
+    gap = modules if isinstance(modules, Missing) else next(
+        (each.loaded for each in modules.modules if isinstance(each.loaded, Missing)), None
+    )  # fmt: skip
+    return f"whether virtual machines run here is not known ({gap.where}: {gap})" if gap is not None else ""
 
 
 def iommu(box: Box, devices: list[Device]) -> Said:

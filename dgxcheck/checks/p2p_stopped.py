@@ -41,7 +41,7 @@ def stopped(box: Box, a: Device, b: Device) -> Stopped:
         return Stopped(by, f"leave {by} as it is: {why}; give such GPUs to different virtual machines or to none")
     if translates:
         return Stopped(by, _PASS_THROUGH)
-    return Stopped(by, lifted(*(() if isinstance(ports, Missing) else ports)))
+    return Stopped(by, lifted(box, *(() if isinstance(ports, Missing) else ports)))
 
 
 def _nothing_seen(ports: list[str] | Missing) -> Stopped:
