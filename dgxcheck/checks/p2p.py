@@ -23,7 +23,10 @@ NEAR = ("PIX", "PXB")
 _OF_THE_CHIPSET = ("CNS", "TNS")
 _WAYS = ("read", "write", "nvlink")
 _BY_NVLINK = "look for Xid 74 of the two GPUs and at the driver's registry keys, then reload the driver"
-_BY_PCIE = "turn off ACS and IOMMU translation on the path; look at the driver's registry keys, then reload it"
+_BY_PCIE = (
+    "stop the IOMMU from translating, then turn off ACS of the ports between them, neither where virtual machines run;"
+    " else look at the driver's registry keys and reload it"
+)
 Pair = tuple[Device, Device]
 
 
@@ -148,7 +151,8 @@ CHECKS = (
         rule="Fails where two GPUs that NVLink or one PCIe switch joins (PIX, PXB) cannot read and write each other's"
         " memory, and for any pair where one way works and the other does not. GPUs that never can (GNS, NS) are not"
         " judged, nor are pairs further apart, GPUs with MIG on, and in a virtual machine what its hypervisor hides"
-        " (CNS, TNS without NVLink). Where all pairs behind one PCIe bridge fail alike it is told once, at the bridge.",
+        " (CNS, TNS without NVLink). Where an IOMMU translates or ACS of a port between them redirects, that is named."
+        " Where all pairs behind one PCIe bridge fail alike it is told once, at the bridge.",
         source="nvmlDeviceGetP2PStatus both ways",
         remedy=f"for pairs joined by PCIe {_BY_PCIE}; for NVLink {_BY_NVLINK}",
         judge=_status,
