@@ -37,6 +37,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "pcie.replay-fail": Threshold(80, "replays", 1, 1000000, "DCGM's diagnostic: more than 80 in a test"),
     "pcie.bar1-small": Threshold(256, "MiB", 1, 65536, "BAR1 of boards before large BARs (K20, K40c)"),
     "pcie.bar1-large": Threshold(16384, "MiB", 256, 1048576, "the smallest large BAR1 on record (K40m, K80)"),
+    "gdr.bar1-used": Threshold(90, "%", 1, 100, "dgxcheck's own: no vendor gives one"),
     "nvlink.recoveries": Threshold(2, "recoveries", 1, 1000, "one may be chance; DCGM fails on the first"),
     "network.errors-warn": Threshold(1, "an hour", 0, 1000000, "dgxcheck's own: a few in a month are noise"),
     "network.errors": Threshold(10, "an hour", 1, 1000000, "ibcheckerrors: 10 since the counters were cleared"),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.iommu import Iommu
     from dgxcheck.facts.kernel_log import KernelLog
     from dgxcheck.facts.measurement import Measurement
+    from dgxcheck.facts.memlock import Memlock
     from dgxcheck.facts.modules import Modules
     from dgxcheck.facts.network import NetInterface
     from dgxcheck.facts.numa import NumaMemory, NumaNode
@@ -75,6 +76,7 @@ class Snapshot(Record):
     network: tuple[NetInterface, ...] | Missing = _UNASKED
     storage: Storage | Missing = _UNASKED
     device_nodes: DeviceNodes | Missing = _UNASKED
+    memlock: Memlock | Missing = _UNASKED
     kernel_log: KernelLog | Missing = _UNASKED
     gpu_board: tuple[GpuBoard, ...] | Missing = _UNASKED
     gpu_pcie: tuple[GpuPcie, ...] | Missing = _UNASKED

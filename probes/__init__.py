@@ -28,6 +28,7 @@ ALL = (
     "network",
     "storage",
     "device_nodes",
+    "memlock",
     "kernel_log",
     "gpu",
     "nvlink",

@@ -26,6 +26,10 @@ WATCHED = (
     "ib_core",
     "ib_uverbs",
     "vfio_pci",
+    "kvm_intel",
+    "kvm_amd",
+    "mdev",
+    "nvidia_vgpu_vfio",
 )
 _MODULES = "/sys/module"
 _PEERS = "/sys/kernel/mm/memory_peers"

@@ -67,7 +67,7 @@ class Layers:
 def disagreements(lines: Lines) -> list[str]:
     """One sentence for each pair of layers that tell different things."""
     box = Layers(lines)
-    rules = (_links, _bars, _gpus, _nvlinks, _memory, _ports, _arrays, _interfaces, _versions)
+    rules = (_links, _bars, _gpus, _nvlinks, _memory, _ports, _arrays, _interfaces, _versions, _peers)
     return sorted(chain.from_iterable(rule(box) for rule in rules))
 
 
@@ -193,3 +193,13 @@ def _versions(box: Layers) -> Iterator[str]:
     loaded, proc = box.text("/sys/module/nvidia/version"), box.text("/proc/driver/nvidia/version")
     if loaded and proc and loaded not in proc:
         yield f"the module is {loaded}, /proc/driver/nvidia/version says {proc.split(chr(10))[0]}"
+
+
+def _peers(box: Layers) -> Iterator[str]:
+    """What uses ib_core is loaded, and what has registered for GPU memory uses it."""
+    loaded, holders = box.names("/sys/module"), box.names("/sys/module/ib_core/holders")
+    for name in holders:
+        if name not in loaded:
+            yield f"{name} uses ib_core and is not loaded"
+    if box.names("/sys/kernel/mm/memory_peers") and not {"nvidia_peermem", "nv_peer_mem"} & {*holders}:
+        yield "a memory peer is registered, and no module that could be"

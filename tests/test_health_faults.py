@@ -25,12 +25,14 @@ WITHOUT_FAULT = {
     "host.numa-balancing",  # for information alone
     "site.versions",  # of the configuration
     "measure.burn-in",  # no box that ships was burnt in
+    "gdr.path", "gdr.port",  # told by network.hca-placement and network.port-state
 }  # fmt: skip
 NOWHERE = {"thermal.margin", "power.violation", "site.versions"}  # no dump shows either, nothing is pinned
 NO_FIRMWARE = {"network.firmware"}  # in no published dump
 NO_HCA = {"network.hca-placement", "network.firmware", "network.port-state", "network.port-rate", "network.port-errors"}
 BURN_IN = {"measure.burn-in"}  # says nothing where none was asked for
 UNMEASURED = {check.id for check in CHECKS if check.id.startswith("measure.")} - BURN_IN  # no box that ships
+NO_RDMA = {check.id for check in CHECKS if check.id.startswith("gdr.")}
 NO_NVLINK = {"nvlink.state", "nvlink.graph", "nvlink.symmetry", "nvlink.errors"}
 NOT_BEFORE_AMPERE = NOWHERE | {"ecc.row-remap", "gpu.reset-required", "gpu.mig", "driver.fabric"}
 SKIPPED = {
@@ -42,6 +44,7 @@ SKIPPED = {
     | {"nvlink.graph", "nvlink.symmetry"},  # through NVSwitches
     "dgx-station-v100": NOT_BEFORE_AMPERE
     | NO_HCA
+    | NO_RDMA
     | {"topology.numa"}  # one node
     | {"pcie.replay"}  # no dump of such a board shows it, nor the next
     | {"ecc.aggregate", "ecc.retired-pages", "ecc.retirement-pending"}  # no dump of such a board shows these
@@ -51,6 +54,7 @@ SKIPPED = {
     | NO_FIRMWARE
     | NO_NVLINK
     | {"pcie.generation"}  # idle at gen1
+    | {"gdr.path", "gdr.acs", "gdr.max-payload"}  # its HCA is on a root port of its own
     | {"host.memory", "host.disks", "host.ethernet"},
 }
 """What a healthy box cannot be judged by; all else must pass, on every GPU."""

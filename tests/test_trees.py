@@ -61,7 +61,7 @@ JUDGED = {
     "procfs-sys-class-infiniband": PORTS,
     "checkbox-dgx-station": {"driver.nouveau"},
     "mpibind-coral-lassen": {"network.port-state", "topology.numa"},
-    "mpibind-cts1-pascal": {"network.port-state", "topology.numa"},
+    "mpibind-cts1-pascal": {"gdr.path", "network.port-state", "topology.numa"},
     "mpibind-g4dnmetal": {"network.port-state", "topology.numa"},
 }
 """What passes in a tree: all that files alone can show."""

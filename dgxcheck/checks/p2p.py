@@ -9,6 +9,7 @@ from dgxcheck.checks import fabric_manager
 from dgxcheck.checks.check import HOST, Box, Check, guest, in_mig, untold
 from dgxcheck.checks.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import unjudged
+from dgxcheck.checks.p2p_stopped import stopped
 from dgxcheck.checks.pcie import bridge
 from dgxcheck.facts.p2p import STATUSES, P2pStatus
 from dgxcheck.frozen import replace
@@ -22,7 +23,10 @@ NEAR = ("PIX", "PXB")
 _OF_THE_CHIPSET = ("CNS", "TNS")
 _WAYS = ("read", "write", "nvlink")
 _BY_NVLINK = "look for Xid 74 of the two GPUs and at the driver's registry keys, then reload the driver"
-_BY_PCIE = "turn off ACS and IOMMU translation on the path; look at the driver's registry keys, then reload it"
+_BY_PCIE = (
+    "stop the IOMMU from translating, then turn off ACS of the ports between them, neither where virtual machines run;"
+    " else look at the driver's registry keys and reload it"
+)
 Pair = tuple[Device, Device]
 
 
@@ -63,7 +67,18 @@ def _judged(
     vm = guest(box)
     if vm is not None and not link.nvlinks and said.measured in _OF_THE_CHIPSET:
         return skip("not-visible", f"{said.message}: {vm} hides from its guest what joins them", *said.evidence)
-    return replace(said, remedy=_BY_NVLINK if link.nvlinks else _BY_PCIE)
+    return replace(said, remedy=_BY_NVLINK) if link.nvlinks else _explained(box, said, link)
+
+
+def _explained(box: Box, said: Judgement, link: Link) -> Judgement:
+    """With the setting that stops the pair, and what lifts it."""
+    a, b = box.topology.device(link.a), box.topology.device(link.b)
+    if a is None or b is None:
+        return replace(said, remedy=_BY_PCIE)
+    what = stopped(box, a, b)
+    return replace(
+        said, message=f"{said.message}; stopped by {what.by}" if what.by else said.message, remedy=what.remedy
+    )
 
 
 def _at_bridges(box: Box, pairs: Mapping[Pair, Judgement]) -> dict[str, list[Pair]]:
@@ -89,9 +104,12 @@ def _at_bridges(box: Box, pairs: Mapping[Pair, Judgement]) -> dict[str, list[Pai
 def _of_all(below: Mapping[Pair, Judgement]) -> Judgement:
     first = next(iter(below.values()))
     names = ", ".join(f"{a.name}-{b.name}" for a, b in below)
-    message = f"P2P is {first.measured} between all GPUs that it joins: {names}"
+    remedies = list(dict.fromkeys(said.remedy for said in below.values()))
+    causes = list(dict.fromkeys(filter(None, (said.message.partition("; stopped by ")[2] for said in below.values()))))
+    why = f"; stopped by {', '.join(causes)}" if causes else ""
+    message = f"P2P is {first.measured} between all GPUs that it joins: {names}{why}"
     evidence = tuple(each for said in below.values() for each in said.evidence[:1])
-    return Judgement(Status.FAIL, message, first.measured, "OK", evidence=evidence, remedy=_BY_PCIE)
+    return Judgement(Status.FAIL, message, first.measured, "OK", evidence=evidence, remedy="; ".join(remedies))
 
 
 def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link) -> Judgement:
@@ -133,7 +151,8 @@ CHECKS = (
         rule="Fails where two GPUs that NVLink or one PCIe switch joins (PIX, PXB) cannot read and write each other's"
         " memory, and for any pair where one way works and the other does not. GPUs that never can (GNS, NS) are not"
         " judged, nor are pairs further apart, GPUs with MIG on, and in a virtual machine what its hypervisor hides"
-        " (CNS, TNS without NVLink). Where all pairs behind one PCIe bridge fail alike it is told once, at the bridge.",
+        " (CNS, TNS without NVLink). Where an IOMMU translates or ACS of a port between them redirects, that is named."
+        " Where all pairs behind one PCIe bridge fail alike it is told once, at the bridge.",
         source="nvmlDeviceGetP2PStatus both ways",
         remedy=f"for pairs joined by PCIe {_BY_PCIE}; for NVLink {_BY_NVLINK}",
         judge=_status,

@@ -19,6 +19,7 @@ from dgxcheck.topology.build import build
 F = TypeVar("F", bound=Callable[..., Any])
 _ANSWERS = {
     **{kind: ("topo_answers", kind) for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path")},
+    "rdma": ("topo_rdma", "rdma"),
     "cpu": ("topo_queries", "gpus_of_cpu"),
     "level": ("topo_queries", "nearest"),
     "gpu_path": ("topo_queries", "gpu_path"),
@@ -27,13 +28,18 @@ _ANSWERS = {
     "gpu_numa": ("topo_queries", "own_memory"),
 }
 """Module and function that answer each question, imported when it is put."""
-_BESIDES = {"p2p": ("p2p",), "tree": ("pci_names",), "numa_memory": ("numa_memory",)}
+RDMA = (
+    "bars", "config_space", "iommu", "ib_ports", "modules", "host", "device_nodes", "memlock", "gpu_board", "gpu_pcie",
+    "gpu_memory",
+)  # fmt: skip
+_BESIDES = {"p2p": ("p2p",), "tree": ("pci_names",), "numa_memory": ("numa_memory",), "rdma": RDMA}
 """Probes that a question needs beside those of the wiring."""
 _AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
 _ABOUT_GPUS = ("level", "gpu_path", "numa_cpu", "numa_memory", "gpu_numa")
 _SPELT = {
     "matrix": "-m", "matrix_pci": "-mp", "p2p": "-p2p", "cpu": "-c", "level": "-n", "gpu_path": "-p",
     "numa_cpu": "-C", "numa_memory": "-M", "gpu_numa": "-gnid", "tree": "--tree", "rings": "--rings", "path": "--path",
+    "rdma": "--rdma",
 }  # fmt: skip
 
 
@@ -77,6 +83,7 @@ class _Topo(click.Command):
 @_flag("--rings", text="Rings over the NVLinks, and the collective bandwidth that they allow.")
 @click.option("--path", nargs=2, metavar="A B", callback=_two_devices,
               help="Every hop between two GPUs or NICs, and what to expect of it.")  # fmt: skip
+@_flag("--rdma", text="GPUDirect RDMA of each GPU and HCA: ready, slow, not ready or cannot tell, and why.")
 @click.option("--format", "form", type=click.Choice(["text", "nvidia-smi", "json"]), default="text", show_default=True,
               help="nvidia-smi is what current drivers print, in tab-separated cells.")  # fmt: skip
 @click.option("--labels", type=click.Choice(["soc", "sys"]), default="soc", show_default=True,

@@ -1,0 +1,52 @@
+"""What stops two GPUs behind one PCIe switch from reaching each other: the IOMMU, or ACS of a port between them."""
+
+from __future__ import annotations
+
+from dgxcheck.checks.check import Box
+from dgxcheck.checks.gdr import hypervisor
+from dgxcheck.checks.gdr_acs import lifted, redirecting
+from dgxcheck.checks.gdr_iommu import group_type, through
+from dgxcheck.frozen import Record
+from dgxcheck.reading import Gap, Missing
+from dgxcheck.topology.model import Device
+
+UNSEEN = "look at the driver's registry keys, then reload the driver"
+_PASS_THROUGH = (
+    "boot with iommu=pt, or switch VT-d or AMD-Vi off in the firmware, which takes a reboot and leaves the host's"
+    " memory open to its devices; then look again, for ACS may be left"
+)
+
+
+class Stopped(Record, kw_only=False):
+    """The setting, and what lifts it."""
+
+    by: str
+    """In words; empty where no setting is to be seen."""
+    remedy: str
+
+
+def stopped(box: Box, a: Device, b: Device) -> Stopped:
+    """The IOMMU goes first: while groups translate, the kernel needs the redirection that it has switched on.
+
+    No command is given where virtual machines run: they would lose what keeps their devices apart.
+    """
+    kinds = {kind for kind in (group_type(box, a.bdf), group_type(box, b.bdf)) if isinstance(kind, str)}
+    translates = any(not through(kind) for kind in kinds)
+    ports = redirecting(box, a, b)
+    named = "" if isinstance(ports, Missing) or not ports else f"ACS of {', '.join(ports)}"
+    if not translates and not named:
+        return _nothing_seen(ports)
+    by = "an IOMMU that translates" if translates else named
+    if why := hypervisor(box):
+        return Stopped(by, f"leave {by} as it is: {why}; give such GPUs to different virtual machines or to none")
+    if translates:
+        return Stopped(by, _PASS_THROUGH)
+    return Stopped(by, lifted(box, *(() if isinstance(ports, Missing) else ports)))
+
+
+def _nothing_seen(ports: list[str] | Missing) -> Stopped:
+    if isinstance(ports, Missing) and ports.gap is Gap.DENIED:
+        return Stopped("", f"run dgxcheck as root, to see whether ACS does it; if not, {UNSEEN}")
+    if isinstance(ports, Missing):
+        return Stopped("", f"look at ACS of the ports between them; then {UNSEEN}")
+    return Stopped("", f"neither ACS nor an IOMMU does it: {UNSEEN}")

@@ -1,0 +1,96 @@
+"""GPUDirect RDMA of every GPU and HCA: a matrix, the best HCA of each GPU, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.checks.gdr_ready import Readiness
+from dgxcheck.output.json_members import either
+from dgxcheck.output.matrix_names import nic_legend, row_names
+from dgxcheck.output.plain import columns, fitted, lines, visible
+from dgxcheck.reading import Json, Missing
+from dgxcheck.topology.model import Topology
+
+CELLS = {"ready": "ready", "slow": "slow", "not ready": "no", "cannot tell": "?"}
+LEGEND = {
+    "ready": "data go straight between GPU memory and the HCA",
+    "slow": "they do, but slowly, or only where a program is told to",
+    "no": "something keeps them from it",
+    "?": "cannot tell, for the reason below",
+}
+_ORDER = tuple(CELLS)
+
+
+def text(topology: Topology, pairs: Sequence[Readiness], width: int | None) -> str:
+    """Everything above the notes."""
+    names = row_names(topology, numbered_nics=False)
+    gpus = list(dict.fromkeys(pair.gpu.name for pair in pairs))
+    hcas = list(dict.fromkeys(pair.nic.name for pair in pairs))
+    cells = {(pair.gpu.name, pair.nic.name): CELLS[pair.verdict] for pair in pairs}
+    head = ["", *(names[gpu] for gpu in gpus)]
+    table, _ = fitted(head, [[names[hca], *(cells[gpu, hca] for gpu in gpus)] for hca in hcas], [], width)
+    seen = {*cells.values()}
+    legend = columns([(f"  {cell}", f"= {words}") for cell, words in LEGEND.items() if cell in seen], " ")
+    best = [_sentence(each) for gpu in gpus for each in _best([pair for pair in pairs if pair.gpu.name == gpu])]
+    nics = nic_legend(topology, names)
+    return lines([*table, "", "Legend:", *legend, *([""] if nics else []), *nics, "", *best, *_reasons(pairs)])
+
+
+def _best(pairs: Sequence[Readiness]) -> list[Readiness]:
+    """The HCAs that are best for a GPU; where all are alike and none is ready, the nearest stands for them."""
+    verdict = min((pair.verdict for pair in pairs), key=_ORDER.index)
+    if verdict == "ready":
+        return [pair for pair in pairs if pair.verdict == verdict]
+    near = [pair for pair in pairs if dict(pair.told)["gdr.path"].state == "ready"]
+    return near or [pair for pair in pairs if pair.verdict == verdict][:1]
+
+
+def _sentence(pair: Readiness) -> str:
+    """``GPU3 -> mlx5_1: ready, expected 11.2 GB/s``."""
+    between = f"{visible(pair.gpu.name)} -> {visible(pair.nic.name)}: {pair.verdict}"
+    if pair.verdict not in ("ready", "slow"):
+        return f"{between}, {visible(pair.reasons[0][1].words)}"
+    gbs = pair.expected_gbs
+    if isinstance(gbs, Missing):
+        return f"{between}, expected bandwidth not known"
+    most = "" if dict(pair.told)["gdr.path"].state == "ready" else "at most "
+    return f"{between}, expected {most}{gbs:.1f} GB/s"
+
+
+def _reasons(pairs: Sequence[Readiness]) -> list[str]:
+    """Each reason once, with the pairs that it holds for."""
+    found: dict[tuple[str, str], list[Readiness]] = {}
+    for pair in sorted(pairs, key=lambda each: -_ORDER.index(each.verdict)):
+        for id_, said in pair.reasons:
+            line = f"{CELLS[pair.verdict]}: {id_}: {visible(said.words)}"
+            found.setdefault((line, said.judgement.remedy), []).append(pair)
+    told = [""] if found else []
+    for (line, remedy), held in found.items():
+        who = "all pairs" if len(held) == len(pairs) else visible(_grouped(held))
+        told += [line, *([f"  {visible(remedy)}"] if remedy else []), f"  {who}"]
+    return told
+
+
+def _grouped(pairs: Sequence[Readiness]) -> str:
+    """``GPU0, GPU1 with mlx5_1; GPU2 with mlx5_0, mlx5_3``."""
+    hcas: dict[str, list[str]] = {}
+    for pair in pairs:
+        hcas.setdefault(pair.gpu.name, []).append(pair.nic.name)
+    gpus: dict[str, list[str]] = {}
+    for gpu, names in hcas.items():
+        gpus.setdefault(", ".join(names), []).append(gpu)
+    return "; ".join(f"{', '.join(each)} with {names}" for names, each in gpus.items())
+
+
+def as_json(pairs: Sequence[Readiness]) -> dict[str, Json]:
+    """The member ``rdma`` of the JSON document."""
+    return {"rdma": [_pair(pair) for pair in pairs]}
+
+
+def _pair(pair: Readiness) -> Json:
+    found: dict[str, Json] = {"gpu": pair.gpu.name, "hca": pair.nic.name, "verdict": pair.verdict}
+    found |= either("expected_gb_per_second", pair.expected_gbs)
+    found["preconditions"] = [
+        {"check": id_, "state": CELLS.get(said.state, said.state), "message": said.words} for id_, said in pair.told
+    ]
+    return found
