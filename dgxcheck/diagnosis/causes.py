@@ -43,8 +43,8 @@ class Diagnosis(Record):
 
 
 def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
-    """Causes by severity, then by how much they explain."""
-    bad = [finding for finding in findings if finding.status in BAD]
+    """Causes by severity, then by how much they explain; what the site has acknowledged has none."""
+    bad = [finding for finding in findings if finding.status in BAD and not finding.acknowledged]
     own = {finding.key: suspects(box, finding) for finding in bad}
     seen = {component.key for finding in bad if not _slow(finding) for component in own[finding.key]}
     open_to = {finding.key: _allowed(finding, own[finding.key], seen) for finding in bad}

@@ -12,7 +12,7 @@ from dgxcheck.topology.paths import Hop, sharers
 from dgxcheck.topology.slots import slot_of
 
 Kind = Literal["gpu", "hca", "port", "link", "nvlink", "path", "slot", "socket interconnect", "host bridge", "driver",
-               "subnet manager", "host", "disk", "interface"]  # fmt: skip
+               "port of a switch", "subnet manager", "host", "disk", "interface"]  # fmt: skip
 
 
 class Component(Record):
@@ -46,7 +46,7 @@ class Component(Record):
 _WORDS: dict[str, str] = {
     "link": "PCIe link", "nvlink": "NVLinks", "port": "port", "hca": "HCA", "driver": "the", "host": "the",
     "disk": "disk", "interface": "interface", "path": "P2P path", "subnet manager": "subnet manager",
-    "host bridge": "host bridge", "socket interconnect": "interconnect of",
+    "host bridge": "host bridge", "port of a switch": "switch port", "socket interconnect": "interconnect of",
 }  # fmt: skip
 DRIVER = Component(kind="driver", name="NVIDIA driver")
 

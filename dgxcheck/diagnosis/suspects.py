@@ -24,7 +24,7 @@ PARTS = {
     "power.limit": "power limit", "power": "power supply", "clock.throttle": "cooling", "clock": "clock setting",
     "pcie.bar1": "BAR1", "gpu.inforom": "InfoROM", "gpu.compute-mode": "compute mode", "gpu.mig": "MIG mode",
     "driver.persistence": "persistence mode", "driver.device-nodes": "device node", "measure.compute": "cooling",
-    "gpu.model": "model", "gpu.uniform": "versions and settings",
+    "gdr.bar1": "BAR1", "gdr.max-payload": "MaxPayload", "gpu.model": "model", "gpu.uniform": "versions and settings",
 }  # fmt: skip
 """What of a GPU a finding is about, by its id or the start of it; else the GPU."""
 POWER_BRAKE = 0x80
@@ -44,10 +44,14 @@ def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
         yield from _of_pair(box, finding, device, subject.peer)
     elif device is not None and device.kind == "gpu":
         yield from _of_gpu(box, finding, device)
+    elif subject.kind == "pci" and finding.id == "gdr.acs":
+        yield Component(kind="port of a switch", name=subject.name, bdf=subject.bdf, part="ACS setting")
     elif subject.kind == "pci":
         yield from _of_bus(box, subject)
     elif subject.kind == "host":
         yield from _of_host(box, finding)
+    elif device is not None and finding.id == "gdr.link":
+        yield from islice(_links_above(box, device), 1)
     elif device is not None:
         yield of_device(box, device, PARTS_OF_HCA.get(finding.id, ""))
     elif subject.kind == "port" and "no subnet manager" in finding.judgement.message:
@@ -158,8 +162,10 @@ def _missing(box: Box, what: str) -> Component:
     return Component(kind="slot", name=where, bdf=bdf, part=f"missing {what}")
 
 
-PARTS_OF_HCA = {"network.firmware": "firmware", "network.hca-placement": "slot"}
+PARTS_OF_HCA = {"gdr.max-payload": "MaxPayload", "network.firmware": "firmware", "network.hca-placement": "slot"}
 PARTS_OF_HOST = {
+    "gdr.iommu": "IOMMU setting", "gdr.acs": "ACS setting", "gdr.memlock": "memlock limit",
+    "gdr.stack": "verbs device nodes", "gdr.peer-memory": "peer memory module",
     "host.memory": "memory", "host.edac": "memory", "host.cpu": "CPUs", "host.governor": "CPU frequency governor",
     "driver.device-nodes": "device nodes", "topology.profile": "placement of GPUs", "topology.numa": "NUMA nodes",
     "nvlink.graph": "NVLink graph", "site.versions": "versions", "measure.p2p-bandwidth": "P2P setting",
