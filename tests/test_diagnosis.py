@@ -128,6 +128,13 @@ def health(*argv: str) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.parametrize("fault", ["dgx-1-v100-gpu-missing", "dgx-1-v100-switch-x8", "dgx-1-p100-pages-62"])
+def test_what_the_baseline_says_as_well_is_the_same_cause(fault: str) -> None:
+    document = health(fault, "--baseline", fault[:10])
+    assert "baseline.drift" in {key.partition("/")[0] for key in bad_keys(document)}
+    assert components(document) == components(judged(fault)[1])
+
+
 def test_a_reset_takes_what_nvlinks_join_and_both_halves_of_a_k80() -> None:
     (cause,) = judged("k80-x8-page-pending")[1]["causes"]
     reset = next(step for step in cause["actions"] if step["action"] == "reset GPU")

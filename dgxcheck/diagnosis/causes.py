@@ -17,7 +17,8 @@ OF_ITSELF = ("measure.memory-integrity", "measure.p2p-integrity", "measure.compu
 """Measured findings that say what is broken; the others say only that something is slow."""
 
 
-GONE = ("gpu.count", "gpu.lost")
+GONE = ("gpu.count", "gpu.lost", "baseline.drift")
+"""About a device as a whole: what is wrong with a part of it explains them."""
 LOGGED = "kernel."
 """The log says that something was wrong at a device, and less of where."""
 

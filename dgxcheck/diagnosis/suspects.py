@@ -40,6 +40,8 @@ def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
     device = box.topology.device(subject.bdf or subject.name) if subject.kind != "port" else None
     if finding.id.startswith("driver.") and finding.id not in PARTS:
         yield DRIVER
+    elif finding.id == "baseline.drift" and device is None and subject.kind == "gpu":
+        yield _missing(box, "GPU")
     elif device is not None and subject.peer is not None:
         yield from _of_pair(box, finding, device, subject.peer)
     elif device is not None and device.kind == "gpu":
