@@ -24,14 +24,14 @@ WITHOUT_FAULT = {
     "gpu.memory-size", "clock.max",  # nobody reports a board that has less than its model
     "host.numa-balancing",  # for information alone
     "site.versions",  # of the configuration
-    "measure.burn-in",  # no box that ships was burnt in
+    "measure.burn-in", "baseline.drift",  # of no box as it ships
     "gdr.path", "gdr.port",  # told by network.hca-placement and network.port-state
 }  # fmt: skip
 NOWHERE = {"thermal.margin", "power.violation", "site.versions"}  # no dump shows either, nothing is pinned
 NO_FIRMWARE = {"network.firmware"}  # in no published dump
 NO_HCA = {"network.hca-placement", "network.firmware", "network.port-state", "network.port-rate", "network.port-errors"}
-BURN_IN = {"measure.burn-in"}  # says nothing where none was asked for
-UNMEASURED = {check.id for check in CHECKS if check.id.startswith("measure.")} - BURN_IN  # no box that ships
+UNASKED = {"measure.burn-in", "baseline.drift"}  # say nothing where nobody asked
+UNMEASURED = {check.id for check in CHECKS if check.id.startswith("measure.")} - UNASKED  # no box that ships
 NO_RDMA = {check.id for check in CHECKS if check.id.startswith("gdr.")}
 NO_NVLINK = {"nvlink.state", "nvlink.graph", "nvlink.symmetry", "nvlink.errors"}
 NOT_BEFORE_AMPERE = NOWHERE | {"ecc.row-remap", "gpu.reset-required", "gpu.mig", "driver.fabric"}
@@ -88,7 +88,7 @@ def test_a_healthy_box_passes(box: str) -> None:
     passed = {each["id"] for each in document["findings"] if each["status"] == "pass"}
     skipped = {each["id"] for each in document["findings"] if each["status"] == "skip"}
     assert skipped == SKIPPED[box] | UNMEASURED
-    assert passed == {check.id for check in CHECKS} - skipped - BURN_IN
+    assert passed == {check.id for check in CHECKS} - skipped - UNASKED
 
 
 @pytest.mark.parametrize("name", FAULTS)
