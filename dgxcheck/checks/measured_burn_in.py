@@ -22,6 +22,8 @@ _FEWEST = 2
 """Siblings without which there is no clock to compare with."""
 _WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 _REASONS: Mapping[str, SkipReason] = {reason: reason for reason in get_args(SkipReason)}
+FEWEST_LOOKS = 3
+"""Seconds of slowdown that are more than the moment in which clocks change."""
 HEAT = "look at airflow, cooling and power supplies, and compare with the neighbours"
 LINK = "look at the PCIe and NVLink checks for retrained links; reseat the GPU, then burn in again"
 Said = tuple[Status, str, str]
@@ -132,7 +134,8 @@ def _held(box: Box, more: Mapping[str, Any]) -> Iterator[Said]:
     warn, fail = (box.settings.limit(f"measure.slowdown-{word}") for word in ("warn", "fail"))
     for name in HELD_BACK:
         share = 100 * (_number(shares.get(name)) or 0.0) if isinstance(shares, dict) else 0.0
-        if share > warn:
+        looks = _number(more.get("looks"))
+        if share > warn and (looks is None or share * looks / 100 >= FEWEST_LOOKS):
             status = Status.FAIL if share > fail and name in HARDWARE else Status.WARN
             yield status, f"{name} for {share:.3g} % of the time", HEAT
             return  # 0x8 is set along with the others
@@ -150,29 +153,29 @@ def _drift(box: Box, more: Mapping[str, Any]) -> Iterator[Said]:
 
 
 def _clock(box: Box, gpu: Device, row: Measurement, known: Mapping[str, Measurement]) -> Iterator[Said]:
-    own = _lowest(row)
+    own = _usual(row)
     others = [known[str(other.bdf)] for other in siblings(box, gpu) if str(other.bdf) in known]
-    clocks = [clock for clock in map(_lowest, others) if clock is not None]
+    clocks = [clock for clock in map(_usual, others) if clock is not None]
     if own is None or len(clocks) < _FEWEST:
         return
     usual = median(clocks)
     if own < usual * (1 - box.settings.limit("measure.clock") / 100):
-        yield Status.WARN, f"SM clock down to {own:g} MHz, its siblings' to {usual:g} MHz", HEAT
+        yield Status.WARN, f"SM clock {own:g} MHz, its siblings' {usual:g} MHz", HEAT
 
 
-def _lowest(row: Measurement) -> float | None:
+def _usual(row: Measurement) -> float | None:
     clocks = row.more.get("sm_clock")
-    return _number(clocks.get("min")) if isinstance(clocks, dict) else None
+    return _number(clocks.get("median")) if isinstance(clocks, dict) else None
 
 
 def _calm(row: Measurement) -> str:
     more = row.more
-    clock = _lowest(row)
+    clock = _usual(row)
     parts = [
         f"{span(row.number or 0.0)} of load: no wrong word in {more.get('cycles')} cycles",
         f"at most {more['temperature_max']:g} C" if _number(more.get("temperature_max")) is not None else "",
         f"{more['power_max']:.0f} W" if _number(more.get("power_max")) is not None else "",
-        f"SM clock at least {clock:g} MHz" if clock is not None else "",
+        f"SM clock {clock:g} MHz" if clock is not None else "",
     ]
     return ", ".join(filter(None, parts))
 
@@ -205,7 +208,7 @@ CHECKS = (
         " errors, where the load of a GPU hung or broke down, where the burn-in stopped by itself for a GPU, and where"
         " the hardware held clocks down for more than {measure.slowdown-fail} of the samples; warns above"
         " {measure.slowdown-warn}, also for software thermal slowdown, where a bandwidth fell by more than"
-        " {measure.drift} from the first fifth of the time to the last, and where the lowest SM clock is more than"
+        " {measure.drift} from the first fifth of the time to the last, and where the median SM clock is more than"
         " {measure.clock} below that of the GPU's siblings. Unknown where it was interrupted.",
         source="dgxcheck's own load; NVML once a second",
         remedy="stop its jobs, reset the GPU and burn in again; have it replaced if it fails again",

@@ -56,8 +56,9 @@ def burned(found: Box, source: Source, asking: Asking, left_out: Mapping[str, Js
     rounds = Rounds(lambda: survey(source, ("kernel_log",)).kernel_log, lambda: _counters(source))
     with countdown(asking.seconds) as told:
         burn = BurnIn(
-            burn_in_plan.loads(found.topology, gpus), asking.seconds, asking.test_seconds, limits(facts.gpu_thermal),
-            rounds, survey(source, ("kernel_log",)).kernel_log, Follower(found, before, asking.log, told),
+            burn_in_plan.loads(found.topology, gpus, facts.gpu_modes), asking.seconds, asking.test_seconds,
+            limits(facts.gpu_thermal), rounds, survey(source, ("kernel_log",)).kernel_log,
+            Follower(found, before, asking.log, told),
             burn_in_plan.files(asking.root, facts.aer),
         )  # fmt: skip
         with interruptible(burn.interrupt):

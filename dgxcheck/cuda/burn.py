@@ -135,14 +135,19 @@ class Burn:
 
 
 def turns(names: Collection[str], begun: float, unit: float) -> Iterator[tuple[int, str, float]]:
-    """For ever: cycle, turn, and until when it lasts (monotonic); a cycle that took longer delays the next."""
+    """For ever: cycle, turn, and until when it lasts (monotonic), the same for every GPU that began at ``begun``.
+
+    One that is late leaves out cycles, so that GPUs that share a link meet in the same turns to the end.
+    """
     at, cycle = begun, 0
+    whole = unit * sum(units for _, units in TURNS)
     while True:
         for name, units in TURNS:
             at += units * unit
             if name in names:
                 yield cycle, name, at
-        at = max(at, time.monotonic())
+        while at + TURNS[0][1] * unit <= time.monotonic():
+            at += whole
         cycle += 1
 
 

@@ -81,6 +81,7 @@ class BurnIn:
         self._watch = Watch([*self._crew.seen], self._files, self._wait_s, self._known, self._events, self._start)
         while self._watch.first is None and self._stop is None:
             self._listen()
+        self._crew.begin(self._watch.busy)
         begin = time.monotonic()
         for number, (bdf, seen) in enumerate(self._crew.seen.items()):
             while self._stop is None and time.monotonic() < begin + number * BETWEEN_STARTS_S:
@@ -187,4 +188,7 @@ class BurnIn:
         return [*self._crew.workers, *watching]
 
     def _silence(self, worker: Worker) -> float:
-        return UNWATCHED_S if worker not in self._crew.workers else self._crew.silence(worker)
+        if worker in self._crew.workers:
+            return self._crew.silence(worker)
+        # opening NVML on a cold box and waiting for jobs to end is no silence
+        return UNWATCHED_S if self._watch is not None and self._watch.first is not None else LEAST_START_S

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 from typing import Any
 
 from dgxcheck.measure.burn_in_events import Events
-from dgxcheck.measure.burn_in_plan import Load
+from dgxcheck.measure.burn_in_plan import Load, matched
 from dgxcheck.measure.burn_in_seen import Seen
 from dgxcheck.reading import Gap
 from dgxcheck.workers.stream import Worker
@@ -32,6 +32,8 @@ class Crew:
     ) -> None:  # fmt: skip
         """``seconds`` is the time for all, ``silence_s`` how long a load may say nothing (0: for ever)."""
         self._loads = {load.gpu: load for load in loads}
+        self._peers: Mapping[str, str] = {}
+        self._begin = 0.0
         self.seen = {load.gpu: Seen(load.gpu) for load in loads}
         self._unit = min(UNIT_S, seconds / (3 * CYCLE_UNITS))
         self.silence_s = max(silence_s or inf, 10 * self._unit)
@@ -40,11 +42,16 @@ class Crew:
         self.ending = False
         """Nothing is begun anew."""
 
+    def begin(self, busy: Collection[str]) -> None:
+        """From now on the turns of all GPUs are counted; those that are ``busy`` are nobody's neighbours."""
+        self._begin = time.monotonic()
+        self._peers = matched([*self._loads.values()], busy)
+
     def launch(self, bdf: str, alone: bool = False) -> None:
         """Put a GPU under load; ``alone`` without traffic to a neighbour."""
-        load = self._loads[bdf]
-        plan = {"library": self._library, "gpu": bdf, "peers": [] if alone else list(load.peers),
-                "cpus": list(load.cpus), "begin": time.monotonic(), "unit_s": self._unit}  # fmt: skip
+        peers = [self._peers[bdf]] if bdf in self._peers and not alone else []
+        plan = {"library": self._library, "gpu": bdf, "peers": peers, "cpus": list(self._loads[bdf].cpus),
+                "begin": self._begin, "unit_s": self._unit}  # fmt: skip
         self.workers[self._start(MODULE, json.dumps(plan))] = self.seen[bdf]
 
     @property

@@ -13,6 +13,7 @@ from dgxcheck.reading import Json
 FIFTHS = 5
 SIGNED = ("tool", "how")
 _NO_RATES = ("wrong", "checked", "first")
+SLOWDOWN, HELD = 0x8, 0x8 | 0x40 | 0x80
 
 
 class Seen:
@@ -36,13 +37,14 @@ class Seen:
         self._rates: dict[str, list[float]] = {}
         self._cycles = 0
         self._looks = 0
+        self._mask = 0
         self._reasons: Counter[str] = Counter()
         self._clocks: Counter[int] = Counter()
         self._most: dict[str, float] = {}
 
     def turn(self, name: str, fact: Mapping[str, Any]) -> int:
         """Take in what a turn was; how many wrong words there are in it."""
-        self._cycles += name == "host"
+        self._cycles += name == "power" and "skipped" not in fact
         wrong = int(fact.get("wrong") or 0)
         self.wrong += wrong
         if wrong:
@@ -57,7 +59,10 @@ class Seen:
         self._looks += 1
         self._last = row
         mask = int(row.get("reasons") or 0)
-        self._reasons.update(name for bit, name in BITS.items() if mask & bit)
+        # set while clocks change, too: alone it counts from the second look in a row (NVML's manual on 0x8)
+        fleeting = mask & HELD == SLOWDOWN and not self._mask & SLOWDOWN
+        self._reasons.update(name for bit, name in BITS.items() if mask & bit and not (bit == SLOWDOWN and fleeting))
+        self._mask = mask
         if settled and row.get("sm_clock") is not None:
             self._clocks[int(row["sm_clock"])] += 1
         for name in ("temperature", "power_w"):

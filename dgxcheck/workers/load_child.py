@@ -92,19 +92,20 @@ def _load(burn: Any, session: Any, plan: dict[str, Any]) -> dict[str, Any]:
                 refused: dict[str, Any] = session.refused(error)
                 return refused | {"turn": name}
             if error.code == OUT_OF_MEMORY:
-                _say(key, skipped("busy", str(error)))
-                continue
-            fact = failed(error)  # the neighbour may belong to one process alone
-            names.remove(name)
+                fact = skipped("busy", str(error))
+            else:
+                fact = failed(error)  # the neighbour may belong to one process alone
+                names.remove(name)
         _say(key, fact)
-        if _told_to_end():
+        left = until - time.monotonic() if "skipped" in fact else 0.0
+        if _told_to_end(max(0.0, left)):
             break
     return {}
 
 
-def _told_to_end() -> bool:
-    """Has the parent said anything more, or is it gone?"""
-    return bool(select.select([0], [], [], 0)[0])
+def _told_to_end(seconds: float = 0.0) -> bool:
+    """Has the parent said anything more, or is it gone? Waits so long for it."""
+    return bool(select.select([0], [], [], seconds)[0])
 
 
 def _line() -> str:
