@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import measured_box
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,8 @@ from dgxcheck.reading import Gap, Json, Missing
 from dgxcheck.score.box import of_box
 from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, score
 from dgxcheck.source.library import shipped
+from dgxcheck.source.protocol import Origin
+from dgxcheck.source.recorded import RecordedSource
 
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 NO_FAULT = [
@@ -281,3 +284,10 @@ def test_a_gpu_of_another_driver_is_hidden_not_gone(driver: Json, less: float | 
     made = held(changed(tmp_path, {**hidden, f"link /sys/bus/pci/devices/{last}/driver": link}))
     assert shares(made, "memory.size") == {f"{'missing' if less == 0 else 'hidden'} GPU 8": less}
     assert whole(made) == (less is None)
+
+
+def test_hardware_that_nobody_looked_for_is_not_missing() -> None:
+    nothing = measured_box.of_box(RecordedSource({}, Origin("recording")), "dgx-1-v100")
+    found = of_box(nothing)
+    assert found is not None
+    assert (found.total, found.coverage) == (None, 0)

@@ -44,6 +44,8 @@ def _absent(box: Box, gpu: Device) -> int | Missing:
 
 
 def _elsewhere(box: Box) -> int | Missing:
+    if isinstance(box.snapshot.pci, Missing):
+        return box.snapshot.pci  # nobody has looked for them
     if why := hidden.gpus(box):
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", why)
     if box.choice is not None and box.choice.how == "gpus":
