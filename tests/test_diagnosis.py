@@ -144,6 +144,11 @@ def test_a_reset_takes_what_nvlinks_join_and_both_halves_of_a_k80() -> None:
     assert cause["action"]["disturbs"] == ["jobs on all 8 GPUs"]
 
 
+def test_an_iommu_takes_a_reboot_to_be_set() -> None:
+    (cause,) = judged("dgx-1-v100-iommu-dma")[1]["causes"]
+    assert [step["action"] for step in cause["actions"]] == ["change setting", "reboot"]
+
+
 def test_no_reset_is_offered_for_a_lost_gpu() -> None:
     (cause,) = judged("dgx-1-v100-xid-79")[1]["causes"]
     assert [step["action"] for step in cause["actions"]] == ["power-cycle cold", "reseat or cable", "replace"]

@@ -56,6 +56,7 @@ LADDERS: Mapping[tuple[str, str], tuple[Step, ...]] = {
     ("driver", ""): ("restart service", "load module", "reboot"),
     ("slot", "missing GPU"): ("power-cycle cold", "reseat or cable", "replace"),
     ("slot", "missing HCA"): ("power-cycle cold", "reseat or cable", "replace"),
+    ("host", "IOMMU setting"): ("change setting", "reboot"),
     ("host", "memory"): ("reseat or cable", "replace"),
     ("host", "placement of GPUs"): ("reseat or cable",),
     ("host", "device nodes"): ("change setting",),

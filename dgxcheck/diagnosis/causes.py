@@ -108,7 +108,7 @@ def _cause(box: Box, component: Component, explained: Sequence[Finding]) -> Caus
 
 def _confidence(component: Component, explained: Sequence[Finding]) -> str:
     if len(explained) > 1:
-        return f"high: {len(explained)} findings have nothing else in common"
+        return f"high: {len(explained)} findings point to it"
     if component.kind in ("link", "nvlink", "port", "socket interconnect"):
         return "fair: one finding, and either end of the link or what is between can be at fault"
     return "fair: one finding, at the component itself"
