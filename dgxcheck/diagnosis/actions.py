@@ -7,6 +7,7 @@ from typing import Literal
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding
+from dgxcheck.checks.p2p_stopped import stopped
 from dgxcheck.diagnosis.component import Component
 from dgxcheck.diagnosis.reset import form_factor, reset_set
 from dgxcheck.frozen import Record
@@ -44,6 +45,8 @@ LADDERS: Mapping[tuple[str, str], tuple[Step, ...]] = {
     ("gpu", "device node"): ("change setting",),
     ("gpu", ""): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
     ("link", ""): ("power-cycle cold", "reseat or cable", "replace"),
+    ("switch", ""): ("power-cycle cold", "reseat or cable", "replace"),
+    ("fabric", ""): ("reseat or cable", "replace"),
     ("nvlink", ""): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
     ("gpu", "model"): ("replace",),
     ("gpu", "versions and settings"): ("change setting",),
@@ -58,6 +61,12 @@ LADDERS: Mapping[tuple[str, str], tuple[Step, ...]] = {
     ("slot", "missing HCA"): ("power-cycle cold", "reseat or cable", "replace"),
     ("host", "IOMMU setting"): ("change setting", "reboot"),
     ("host", "memory"): ("reseat or cable", "replace"),
+    ("host", "memory bandwidth"): ("change setting", "reseat or cable"),
+    ("host", "cooling"): ("reseat or cable", "replace"),
+    ("host", "power supply"): ("reseat or cable", "replace"),
+    ("host", "large BARs"): ("change setting", "reboot"),
+    ("host", "PCIe setting"): ("change setting", "reboot"),
+    ("host", "NVLink setting"): ("restart service", "change setting", "reboot"),
     ("host", "placement of GPUs"): ("reseat or cable",),
     ("host", "device nodes"): ("change setting",),
     ("host bridge", ""): ("change setting",),
@@ -68,11 +77,17 @@ LADDERS: Mapping[tuple[str, str], tuple[Step, ...]] = {
 LOST = ("gpu.lost", "kernel.off-bus", "gpu.count")
 """A GPU that is gone cannot be reset."""
 _SETTINGS = {
-    "ECC mode": "nvidia-smi -i {bdf} -e 1", "compute mode": "nvidia-smi -i {bdf} -c 0",
-    "persistence mode": "nvidia-smi -i {bdf} -pm 1", "clock setting": "nvidia-smi -i {bdf} -rac",
-    "power limit": "nvidia-smi -i {bdf} -pl WATT, with the default that nvidia-smi -q -d POWER names",
-    "MIG mode": "nvidia-smi -i {bdf} -mig 0, or 1", "device node": "nvidia-modprobe -u -c 0",
+    "ECC mode": "nvidia-smi{id} -e 1", "compute mode": "nvidia-smi{id} -c 0", "clock setting": "nvidia-smi{id} -rac",
+    "persistence mode": "systemctl enable --now nvidia-persistenced, or nvidia-smi{id} -pm 1",
+    "power limit": "nvidia-smi{id} -pl WATT, with the default that nvidia-smi -q -d POWER names",
+    "MIG mode": "nvidia-smi{id} -mig 0, or 1", "device node": "nvidia-modprobe -u -c 0",
     "device nodes": "nvidia-modprobe -u -c 0",
+    "large BARs": "switch on Above 4G Decoding, with all the address space that it offers, in the firmware",
+    "PCIe setting": "set speed and width of the slots to automatic in the firmware",
+    "settings of NCCL": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in"
+    " the job's environment, /etc/nccl.conf and ~/.nccl.conf",
+    "NVLink setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d, and load the driver again",
+    "memory bandwidth": "look at the population of the memory channels, NUMA and power settings in the firmware",
 }  # fmt: skip
 
 
@@ -88,8 +103,7 @@ def actions(box: Box, component: Component, explained: Sequence[Finding]) -> tup
 
 def _action(box: Box, component: Component, step: Step, remedy: str) -> Action:
     if step == "change setting":
-        command = _SETTINGS.get(component.part, remedy).format(bdf=component.bdf)
-        return Action(action=step, disturbs=(), command=command)
+        return Action(action=step, disturbs=(), command=_setting(box, component, remedy))
     if step in ("stop job", "reset GPU"):
         gpus = reset_set(box, component)
         every = len(gpus) == len(box.topology.gpus)
@@ -106,11 +120,28 @@ def _action(box: Box, component: Component, step: Step, remedy: str) -> Action:
     return Action(action=step, disturbs=(), command=remedy)
 
 
+def _setting(box: Box, component: Component, remedy: str) -> str:
+    """What to type for a part of the machine; of two GPUs' way what is seen of it; else what the check says."""
+    ends = [box.topology.device(bdf) for bdf in (component.bdf, component.peer_bdf) if bdf is not None]
+    if component.kind == "path" and len(ends) == 2 and ends[0] is not None and ends[1] is not None:
+        return stopped(box, ends[0], ends[1]).remedy
+    known = _SETTINGS.get(component.part.partition(" at ")[0])
+    return remedy if known is None else known.format(id=f" -i {component.bdf}" if component.bdf else "")
+
+
 _WITHOUT_JOBS = {
     "stop job": "nvidia-smi{ids} --query-compute-apps=pid,name --format=csv, then end those",
     "reset GPU": "systemctl stop nvidia-persistenced nvidia-fabricmanager nvidia-dcgm; nvidia-smi -r{ids}",
 }
 _MODULES = {"driver": "modprobe nvidia"}
+
+
+_LOOK_AT = {
+    "cooling": "look at fans, filters and the inlet air; in a DGX Station at pump and coolant",
+    "power supply": "look at the power supplies, their cables and feeds",
+    "": "look at the switch that the cables go to, and at their seating",
+}
+"""By the part of the host; of the fabric as a whole."""
 
 
 def _parted(component: Component) -> tuple[str, ...]:
@@ -123,6 +154,8 @@ def _by_hand(box: Box, component: Component, step: Step) -> str:
     verb = "reseat" if step == "reseat or cable" else "replace"
     if component.kind in ("port", "interface"):
         return f"{verb} the cable or transceiver at {component.name}"
+    if component.kind in ("host", "fabric") and component.part in _LOOK_AT:
+        return _LOOK_AT[component.part] if step == "reseat or cable" else f"replace what of {component} has failed"
     if component.kind in ("gpu", "link", "nvlink"):
         return f"{verb} {form_factor(box, component)}"
     return f"{verb} {component}"
