@@ -67,9 +67,10 @@ def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     good = {check: cleared(box, findings, check) for check in {bad[key].id for key in slow}}
     left = {key: [each for each in those if each.key not in good[bad[key].id]] for key, those in slow.items()}
     by_figures = {each: keys for each, keys in _cover(left).items() if len(keys) > 1 or len(left[keys[0]]) == 1}
-    told = [
-        _cause(box, component, [finding for key, finding in bad.items() if key in keys], component in by_figures)
-        for component, keys in (*found.items(), *by_figures.items())
+    told = [_cause(box, each, [bad[key] for key in keys], _agreed(keys)) for each, keys in found.items()]
+    told += [
+        _cause(box, each, [bad[key] for key in keys], _eliminated(each, keys, left))
+        for each, keys in by_figures.items()
     ]
     told.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
     explained = {key for cause in told for key in cause.explains}
@@ -111,23 +112,28 @@ def _place(component: Component, components: Sequence[Component]) -> int:
     return next(place for place, each in enumerate(components) if _explains(component, [each], True))
 
 
-def _cause(box: Box, component: Component, explained: Sequence[Finding], by_figures: bool) -> Cause:
+def _cause(box: Box, component: Component, explained: Sequence[Finding], confidence: str) -> Cause:
     worst = min(explained, key=lambda finding: BAD.index(finding.status))
+    if not confidence:
+        ends = component.kind in ("link", "nvlink", "port", "socket interconnect")
+        either = "and either end of the link or what is between can be at fault"
+        confidence = f"fair: one finding, {either if ends else 'at the component itself'}"
     return Cause(
         component=component, explains=tuple(finding.key for finding in explained), severity=worst.status,
-        confidence=_confidence(component, explained, by_figures), lead=worst.judgement.message,
-        actions=actions(box, component, explained), save_first=save_first(box, component),
+        confidence=confidence, lead=worst.judgement.message, actions=actions(box, component, explained),
+        save_first=save_first(box, component),
     )  # fmt: skip
 
 
-def _confidence(component: Component, explained: Sequence[Finding], by_figures: bool) -> str:
-    number = len(explained)
-    if by_figures and number > 1:
-        return f"fair: {number} slow figures have it in common, and no good one"
-    if by_figures:
+def _agreed(keys: Sequence[str]) -> str:
+    return f"high: {len(keys)} findings point to it" if len(keys) > 1 else ""
+
+
+def _eliminated(component: Component, keys: Sequence[str], left: Suspected) -> str:
+    """By what slow figures have in common; with what else they have in common."""
+    if len(keys) == 1:
         return "fair: by elimination, for what else these data cross is as fast as it should be in other figures"
-    if number > 1:
-        return f"high: {number} findings point to it"
-    if component.kind in ("link", "nvlink", "port", "socket interconnect"):
-        return "fair: one finding, and either end of the link or what is between can be at fault"
-    return "fair: one finding, at the component itself"
+    others = [each for each in left[keys[0]] if all(each in left[key] for key in keys) and each != component]
+    if others:
+        return f"low: {len(keys)} slow figures have it in common, and {', '.join(map(str, others))} as well"
+    return f"fair: {len(keys)} slow figures have it in common, and no good one"

@@ -24,7 +24,7 @@ def save_first(box: Box, component: Component) -> tuple[str, ...]:
 def _commands(box: Box, component: Component) -> Iterator[str]:
     yield "dgxcheck record BOX.json"
     yield "dmesg > dmesg.txt"
-    if component.kind in _OF_GPUS:
+    if component.kind in _OF_GPUS and component.part != "missing HCA":
         yield "nvidia-bug-report.sh"
     if component.kind == "gpu" and component.part == "memory":
         yield "nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER > ecc.txt"
