@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import pytest
@@ -143,3 +143,22 @@ def test_slow_pairs_behind_acs_or_an_iommu_are_the_setting(iommu: bool, tmp_path
 def test_every_pair_slow_is_one_cause_of_the_host(tmp_path: Path) -> None:
     assert len(blamed(tmp_path, nvlink(LINKS))) == 1
     assert len(blamed(tmp_path, k80(combinations(range(8), 2)), "k80-x8")) == 1
+
+
+@pytest.mark.parametrize("iommu", [False, True])
+def test_p2p_that_is_refused_below_a_bridge_is_one_setting(iommu: bool, tmp_path: Path) -> None:
+    refused: dict[str, Json] = {
+        f"nvml nvmlDeviceGetP2PStatus {a} {b} {way}": 1 for a, b in permutations(K80[:4], 2) for way in (0, 1)
+    }
+    add: dict[str, Json] = {}
+    if iommu:
+        refused |= {
+            f"link /sys/bus/pci/devices/{gpu}/iommu_group": f"../../../kernel/iommu_groups/{number}"
+            for number, gpu in enumerate(K80)
+        }
+        add = {f"text /sys/kernel/iommu_groups/{number}/type": "DMA\n" for number in range(8)}
+    document = {"schema": "dgxcheck/overlay/1", "base": "k80-x8", "facts": refused, "add": add}
+    path = tmp_path / "refused.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    found = components(health(str(path), "--profile", "k80-x8"))
+    assert found == {("host", "host", "IOMMU setting" if iommu else "P2P setting")}

@@ -8,7 +8,7 @@ from itertools import combinations
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.diagnosis.component import Component, Key, of_device, of_hop, of_host, of_nvlinks, of_path
-from dgxcheck.diagnosis.settings import stops
+from dgxcheck.diagnosis.settings import stop_most, stops
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop, hops_above, hops_between
@@ -95,6 +95,7 @@ def _nvlinks(box: Box, a: Device, b: Device) -> Iterator[Component]:
 def _of_all(box: Box, finding: Finding) -> Iterator[Component]:
     """Of all GPUs at once: whatever joins any two, and for NCCL what it was told."""
     if finding.id == COPIES[0]:
+        yield from stop_most(box)
         yield of_host("P2P setting")
         return
     for a, b in combinations(box.topology.gpus, 2):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import combinations
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.gdr_acs import redirecting
@@ -21,3 +23,14 @@ def stops(box: Box, a: Device, b: Device) -> Iterator[Component]:
         yield of_port_setting(port)
     if not isinstance(ports, Missing) and ports:
         yield of_host("ACS setting")  # where all ports do it, that is one finding of the host
+
+
+def stop_most(box: Box, below: str | None = None) -> list[Component]:
+    """Of all GPUs that no NVLink joins, or of those below one bridge: the settings that stop the most pairs first."""
+    gpus = [gpu for gpu in box.topology.gpus if below is None or _is_below(gpu, below)]
+    pairs = [(a, b) for a, b in combinations(gpus, 2) if not box.topology.link(a, b).nvlinks]
+    return [setting for setting, _ in Counter(each for a, b in pairs for each in stops(box, a, b)).most_common()]
+
+
+def _is_below(gpu: Device, bridge: str) -> bool:
+    return not isinstance(gpu.path, Missing) and bridge in gpu.path

@@ -19,7 +19,7 @@ from dgxcheck.diagnosis.component import (
     of_port_setting,
 )  # fmt: skip
 from dgxcheck.diagnosis.gone import place_of_missing
-from dgxcheck.diagnosis.settings import stops
+from dgxcheck.diagnosis.settings import stop_most, stops
 from dgxcheck.diagnosis.wider import LINKED
 from dgxcheck.diagnosis.xids import part_of
 from dgxcheck.facts.nvlink import NvLink
@@ -57,6 +57,9 @@ def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
         yield from _of_gpu(box, finding, device)
     elif subject.kind == "pci" and finding.id == "gdr.acs":
         yield of_port_setting(subject.bdf or subject.name)
+    elif finding.id == "p2p.status" and device is None:
+        yield from stop_most(box, subject.bdf)
+        yield of_host("P2P setting")
     elif subject.kind == "pci":
         yield from _of_bus(box, subject)
     elif subject.kind == "host":
@@ -169,5 +172,8 @@ PARTS_OF_HOST = {
     "gdr.stack": "verbs device nodes", "gdr.peer-memory": "peer memory module",
     "host.memory": "memory", "host.edac": "memory", "host.cpu": "CPUs", "host.governor": "CPU frequency governor",
     "driver.device-nodes": "device nodes", "topology.profile": "placement of GPUs", "topology.numa": "NUMA nodes",
-    "nvlink.graph": "NVLink graph", "site.versions": "versions",
+    "nvlink.graph": "NVLink graph", "site.versions": "versions", "gpu.uniform": "versions and settings",
+    "host.numa-balancing": "NUMA balancing", "gdr.max-payload": "MaxPayload", "gdr.path": "placement of HCAs",
+    "network.firmware": "firmware of HCAs", "measure.p2p-integrity": "P2P setting", "measure.burn-in": "burn-in",
+    "baseline.drift": "changes since the baseline",
 }  # fmt: skip
