@@ -31,12 +31,21 @@ def as_text(found: Diagnosis, verbose: bool) -> list[str]:
 
 
 def _actions(steps: Sequence[Action], verbose: bool) -> Iterator[str]:
-    """Up to the first that can help, for to end jobs alone cures nothing; then the others."""
-    now = next((number for number, step in enumerate(steps, 1) if step.action != "stop job"), len(steps))
+    """Up to the first that can help: to end jobs cures nothing, and many a setting waits for a reset; then the others."""
+    now = 1
+    while now < len(steps) and (
+        steps[now - 1].action == "stop job"
+        or (steps[now - 1].action == "change setting" and steps[now].action in _TAKE)
+    ):
+        now += 1
     for number, step in enumerate(steps if verbose else steps[:now]):
         yield f"         {'if it stays, ' if number >= now else 'then ' if number else ''}{_action(step)}"
     if not verbose and steps[now:]:
         yield f"         if it stays: {', '.join(step.action for step in steps[now:])}; -v says how"
+
+
+_TAKE = ("reset GPU", "reboot", "power-cycle cold")
+"""Bring a setting into use."""
 
 
 def as_json(found: Diagnosis) -> dict[str, Json]:
