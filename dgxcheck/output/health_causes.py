@@ -31,7 +31,7 @@ def as_text(found: Diagnosis, verbose: bool) -> list[str]:
 
 
 def _actions(steps: Sequence[Action], verbose: bool) -> Iterator[str]:
-    """Up to the first that can help, for ended jobs cure nothing, and many a setting waits for a reset; then the rest."""
+    """Up to the first that can help, for ended jobs cure nothing and many settings wait for a reset; then the rest."""
     now = 1
     while now < len(steps) and (
         steps[now - 1].action == "stop job"
