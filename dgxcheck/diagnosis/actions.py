@@ -7,6 +7,7 @@ from typing import Literal
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding
+from dgxcheck.diagnosis.again import again, beyond
 from dgxcheck.diagnosis.component import Component
 from dgxcheck.diagnosis.reset import form_factor, reset_set
 from dgxcheck.frozen import Record
@@ -76,14 +77,16 @@ _SETTINGS = {
 }  # fmt: skip
 
 
-def actions(box: Box, component: Component, explained: Sequence[Finding]) -> tuple[Action, ...]:
-    """Never empty; the remedies of the findings say more."""
+def actions(box: Box, component: Component, explained: Sequence[Finding]) -> tuple[tuple[Action, ...], str]:
+    """Never empty, and in words why the first are left out; the remedies of the findings say more."""
     kind, part = component.kind, component.part
     ladder = LADDERS.get((kind, part)) or LADDERS.get((kind, part.partition(" at ")[0]), ("change setting",))
     if any(finding.id in LOST for finding in explained):
         ladder = tuple(step for step in ladder if step not in ("stop job", "reset GPU")) or ("power-cycle cold",)
+    tried = again(box, explained)
+    left, why = (ladder, "") if tried is None else beyond(ladder, tried)
     remedy = explained[0].remedy
-    return tuple(_action(box, component, step, remedy) for step in ladder)
+    return tuple(_action(box, component, step, remedy) for step in left), why
 
 
 def _action(box: Box, component: Component, step: Step, remedy: str) -> Action:

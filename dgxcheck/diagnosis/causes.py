@@ -34,6 +34,8 @@ class Cause(Record):
     """In words, with the reason."""
     actions: tuple[Action, ...]
     """From the least disruptive up."""
+    again: str = ""
+    """What was done already and did not help, if the same was seen before."""
 
 
 class Diagnosis(Record):
@@ -100,9 +102,10 @@ def _place(component: Component, components: Sequence[Component]) -> int:
 
 def _cause(box: Box, component: Component, explained: Sequence[Finding]) -> Cause:
     worst = min((finding.status for finding in explained), key=BAD.index)
+    steps, again = actions(box, component, explained)
     return Cause(
         component=component, explains=tuple(finding.key for finding in explained), severity=worst,
-        confidence=_confidence(component, explained), actions=actions(box, component, explained),
+        confidence=_confidence(component, explained), actions=steps, again=again,
     )  # fmt: skip
 
 

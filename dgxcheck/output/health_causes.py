@@ -37,7 +37,8 @@ def message(cause: Cause) -> str:
     by = f", shared by {', '.join(shared)}" if shared else ""
     where = f", slot {component.slot}" if component.slot else ""
     number = len(cause.explains)
-    return f"{component}{where}{by}: explains {number} finding{'s' if number > 1 else ''}"
+    again = f"; {cause.again}" if cause.again else ""
+    return f"{component}{where}{by}: explains {number} finding{'s' if number > 1 else ''}{again}"
 
 
 def _disturbs(what: tuple[str, ...]) -> str:
@@ -54,6 +55,7 @@ def _cause(cause: Cause) -> Json:
         "explains": list(cause.explains),
         "severity": cause.severity.value,
         "confidence": cause.confidence,
+        "again": cause.again or None,
         "message": message(cause),
         "actions": steps,
         "action": steps[0],

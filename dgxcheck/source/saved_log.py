@@ -33,12 +33,17 @@ _BACK = 60.0
 _FIRST = "Linux version "
 
 
+Lines = list[tuple[float, str]]
+
+
 class Times(Record, kw_only=False):
     """The messages of the last boot that a text holds, by their seconds."""
 
-    lines: list[tuple[float, str]]
+    lines: Lines
     begins: float | None
     """Seconds since boot of its first line; None where its times count from something else."""
+    earlier: tuple[Lines, ...] = ()
+    """Those of the boots before, in their order."""
 
 
 def load(path: str) -> Times:
@@ -63,23 +68,34 @@ def load(path: str) -> Times:
 def times(text: str) -> Times | None:
     """Every line's time and message; None where no line has the form of a kernel log's.
 
-    Lines from before the last boot are left out. The two further lines of a message that has three have its time.
+    The boots before the last are kept apart. The two further lines of a message that has three have its time.
     """
-    lines: list[tuple[float, str]] = []
+    *before, last = map(_boots, _NEW_BOOT.split(text))
+    if not last:
+        return None
+    earlier = [lines for part in (*before, last[:-1]) for lines, _ in part]
+    return Times(*last[-1], tuple(earlier))
+
+
+def _boots(text: str) -> list[tuple[Lines, float | None]]:
+    """The lines of each boot, and when its log begins."""
+    found: list[tuple[Lines, float | None]] = []
+    lines: Lines = []
     begins: float | None = None
     base: float | None = None
-    for since_boot, seconds, message in _parsed(_NEW_BOOT.split(text)[-1]):
+    for since_boot, seconds, message in _parsed(text):
         if not since_boot and base is None and not lines:
             base = seconds
         if since_boot is (base is not None):
             continue  # of another clock than the lines before
         starts = message.startswith(_FIRST)
         if (starts and not since_boot) or (since_boot and lines and seconds < lines[-1][0] - _BACK):
+            found.append((lines, begins))
             lines, base = [], None if since_boot else seconds
         if not lines:
             begins = seconds if base is None else 0.0 if starts else None
         lines.append((seconds - (base or 0.0), message))
-    return Times(lines, begins) if lines else None
+    return [(each, begun) for each, begun in (*found, (lines, begins)) if each]
 
 
 def _parsed(text: str) -> Iterator[tuple[bool, float, str]]:
