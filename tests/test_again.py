@@ -1,4 +1,4 @@
-"""An Xid that is there again after its cure: how far up the ladder, in which words, and when it is not the same again."""
+"""An Xid that is there again after its cure: how far up the ladder, in which words, and when it is not the same."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def earlier(boot: str, said: str = "62", uuid: str = UUID, begun_s: float = 13.0
         (GPU, 62, False, 2, "reseat or cable", "Xid 62 again after 2 reboots (seen before at D): reset and reboots"),
         (GPU, 62, False, 9, "reseat or cable", "Xid 62 again after 9 reboots"),
         (MEMORY, 48, True, 0, "reboot", "Xid 48 again after a reset or driver load"),
-        (MEMORY, 48, False, 1, "reboot", "Xid 48 again after a reboot (seen before at D): the reset in it did not cure"),
+        (MEMORY, 48, False, 1, "reboot", "Xid 48 again after a reboot (seen before at D): the reset in it"),
         (MEMORY, 48, False, 2, "replace", "Xid 48 again after 2 reboots"),
         (LOST, 79, True, 0, "power-cycle cold", ""),
-        (LOST, 79, False, 1, "reseat or cable", "off the bus again after a reboot or power cycle (seen before at D): that"),
+        (LOST, 79, False, 1, "reseat or cable", "off the bus again after a reboot or power cycle (seen before at D)"),
         (LOST, 79, False, 3, "reseat or cable", "off the bus again after 3 reboots or power cycles"),
         (("replace",), 48, True, 5, "replace", ""),
         (("reset GPU",), 48, True, 5, "reset GPU", ""),
@@ -139,3 +139,8 @@ def test_the_shipped_faults_go_up(fault: str, steps: list[str]) -> None:
     assert [step["action"] for step in first["actions"]][-len(steps) :] == steps
     assert first["again"] is None
     assert found["again"]
+
+
+def test_a_lost_gpu_sits_where_the_others_do() -> None:
+    (found,) = judged("dgx-1-v100-xid-79-again")[1]["causes"]
+    assert found["action"]["command"] == "reseat the GPU tray or the board on it: with the vendor's support"
