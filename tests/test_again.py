@@ -109,6 +109,23 @@ def test_the_same_gpu_number_and_a_cure_between(
         assert found["message"].endswith(f"; {found['again']}")
 
 
+@pytest.mark.parametrize(
+    ("boots", "first", "why"),
+    [(1, "stop job", None), (2, "power-cycle cold", "Xid 62 again after a reboot:"),
+     (4, "reseat or cable", "Xid 62 again after 3 reboots: ")],
+)  # fmt: skip
+def test_a_saved_journal_of_several_boots_tells(boots: int, first: str, why: str | None, tmp_path: Path) -> None:
+    rows = [
+        f"-- Boot {boot:032x} --\n{at} Linux version 5.15\n{at} {BEFORE[1]}"
+        for boot in range(boots)
+        for at in [f"Nov {boot + 1} 10:00:00 dgx kernel:"]
+    ]
+    (tmp_path / "journal").write_text("\n".join(rows), encoding="utf-8")
+    (found,) = health("dgx-1-v100", "--kernel-log", str(tmp_path / "journal"))["causes"]
+    assert found["action"]["action"] == first
+    assert found["again"] is None if why is None else found["again"].startswith(why)
+
+
 def test_programs_at_fault_escalate_nothing(tmp_path: Path) -> None:
     before = [(1000.0 + n, f"{GPU2}13, pid={n}, name=x, y") for n in range(4)]
     after = [(8000.0 + n, f"{GPU2}13, pid={n}, name=x, y") for n in range(4)]

@@ -223,18 +223,18 @@ def test_boots_before_the_last_are_kept_apart(between: str) -> None:
     found = of_text(f"{first}\n{between}\n{first}\n{between}\n{again}\n")
     assert [each.seconds for each in found.xids] == [99.0]
     assert [(each.bdf, each.number, each.boot, each.text) for each in found.earlier] == [
-        (GPU, 79, "1", "GPU has fallen off the bus.")
-    ]  # the second time it is the same boot, written twice
+        (GPU, 79, "2", "GPU has fallen off the bus.")
+    ]  # the first is the same boot, written twice
 
 
 def test_earlier_boots_of_dates_are_kept_apart() -> None:
     rows = [f"Nov {day} 12:00:0{n} dgx kernel: {text}"
-            for day in (18, 19, 20) for n, text in enumerate(("Linux version 5.15", f"{XID}{day}"))]  # fmt: skip
+            for day in (18, 19, 20) for n, text in enumerate(("Linux version 5.15", XID))]  # fmt: skip
     found = of_text(
-        "\n".join([*rows, "Nov 20 12:00:05 dgx kernel: NVRM: GPU 0000:06:00.0: GPU has fallen off the bus."])
+        "\n".join([*rows[:2], *rows, "Nov 20 12:00:05 dgx kernel: NVRM: GPU 0000:06:00.0: GPU has fallen off the bus."])
     )
     assert [each.seconds for each in found.xids] == [1.0]
-    assert [each.boot for each in found.earlier] == ["1", "2"]
+    assert [each.boot for each in found.earlier] == ["2", "3"]
     assert len(found.off_bus) == 2
 
 

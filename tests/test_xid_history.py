@@ -136,9 +136,9 @@ class Machine:
         (self.box.tree / "dev/kmsg").write_text(kmsg(f"{at:.6f};{said}" for at, said in log), encoding="utf-8")
         (self.box.tree / "proc/sys/kernel/random/boot_id").write_text(f"{name}\n", encoding="utf-8")
 
-    def health(self, *more: str) -> dict[str, Any]:
+    def health(self, *more: str, **faults: str) -> dict[str, Any]:
         """What a run finds of GPU2's cause."""
-        ran = self.box.live(self.given, *HEALTH, *more)
+        ran = self.box.live(self.given | faults, *HEALTH, *more)
         assert ran.err == ""
         document: dict[str, Any] = ran.json
         return next((each for each in document["causes"] if each["component"]["bdf"] == GPU2), {})
@@ -175,6 +175,20 @@ def test_an_xid_that_two_reboots_did_not_cure(machine: Machine) -> None:
     assert third["action"]["action"] == "reseat or cable"
 
 
+def test_a_gpu_that_a_reboot_did_not_bring_back(machine: Machine) -> None:
+    fallen = (100.0, "NVRM: Xid (PCI:0000:0a:00): 79, pid=7, name=x, GPU has fallen off the bus.")
+    lost = {"NVML_STANDIN_FAULT": "error 15 * 2"}
+    machine.boot(BOOTS[0], fallen)
+    first = machine.health(**lost)
+    assert (first["again"], first["action"]["action"]) == (None, "power-cycle cold")
+    machine.boot(BOOTS[1], fallen)
+    second = machine.health(**lost)
+    assert second["again"].startswith("off the bus again after a reboot or power cycle (seen before at 20")
+    assert [step["action"] for step in second["actions"]] == ["reseat or cable", "replace"]
+    machine.boot(BOOTS[2])
+    assert machine.health() == {}
+
+
 def test_what_the_log_has_lost_since_a_reset_is_remembered(machine: Machine) -> None:
     machine.boot(BOOTS[0], (100.0, XID))
     machine.health()
@@ -209,6 +223,25 @@ def test_a_file_of_its_own_is_read_and_written_alone(machine: Machine, tmp_path:
     machine.boot(BOOTS[1], (100.0, XID))
     assert machine.health()["again"] is None
     assert machine.health("--state", own)["again"].startswith("Xid 62 again after a reboot")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from([earlier(seen()), "dgxcheck: earlier: "]),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(json_values)
+def test_any_json_may_stand_for_the_xids_of_a_state_file(tmp_path_factory: pytest.TempPathFactory, xids: Any) -> None:
+    path = tmp_path_factory.getbasetemp() / "any-state.json"
+    head = {"schema": "dgxcheck/recording/1", "facts": {}}
+    head["state"] = {"boot_id": "b0", "driver": "", "date": DATE, "at_s": 1.0, "xids": xids}
+    path.write_text(json.dumps(head), encoding="utf-8")
+    kept = state.read(str(path))
+    assert kept is not None
+    good = [each for each in xids if each == earlier(seen())] if isinstance(xids, list) else []
+    assert len(read(kept.xids, DATE)) == len(good)
+    assert len(remembered(kept.xids, box_with((100.0, XID)), DATE)) == 1 + bool(good)
 
 
 @pytest.mark.parametrize("xids", ["x", [7, None, "", "dgxcheck: earlier: boot b1"], {"a": 1}, [["deep"]]])

@@ -62,7 +62,8 @@ def kept(log: Times) -> tuple[str, ...]:
 
 def with_earlier(lines: tuple[str, ...], earlier: Iterable[str]) -> tuple[str, ...]:
     """The log's lines, then dgxcheck's own about what is not in it."""
-    return (*lines, *(line(0.0, message) for message in earlier if message.startswith(EARLIER)))
+    fits = (message for message in earlier if message.startswith(EARLIER) and len(message) <= LONGEST)
+    return (*lines, *(line(0.0, message) for message in fits))
 
 
 def earlier(seen: EarlierXid) -> str:
@@ -74,17 +75,13 @@ def earlier(seen: EarlierXid) -> str:
 
 
 def _earlier(log: Times) -> list[str]:
-    """Lines of earlier boots about a GPU's end, as ``earlier`` writes them; none that the last boot has.
-
-    A file to which dmesg was written twice has the same boot twice.
-    """
-    seen = {*log.lines}
-    found: dict[str, None] = {}
-    for number, boot in enumerate(log.earlier, 1):
-        for each in boot:
-            if each not in seen and _OF_GPU.match(each[1]):
-                seen.add(each)
-                found[f"{EARLIER}boot {number}, begun 0: {each[1][:LONGEST]}"] = None
+    """Lines of earlier boots about a GPU's end, with the number of their boot."""
+    found = {
+        f"{EARLIER}boot {number}, begun 0: {message}"[:LONGEST]: None
+        for number, boot in enumerate(log.earlier, 1)
+        for _, message in boot
+        if _OF_GPU.match(message)
+    }
     return [*found][-MOST:]
 
 

@@ -31,6 +31,7 @@ _NEW_BOOT = re.compile(r"^-- (?:Boot [0-9a-f]{1,32}|Reboot) --\r?$", re.MULTILIN
 _BACK = 60.0
 """Seconds by which the clock of one boot never goes back."""
 _FIRST = "Linux version "
+_OF_DRIVER = "NVRM: "
 
 
 Lines = list[tuple[float, str]]
@@ -43,7 +44,7 @@ class Times(Record, kw_only=False):
     begins: float | None
     """Seconds since boot of its first line; None where its times count from something else."""
     earlier: tuple[Lines, ...] = ()
-    """Those of the boots before, in their order."""
+    """Those of the driver in the boots before, in their order; none that a later boot has too."""
 
 
 def load(path: str) -> Times:
@@ -73,13 +74,26 @@ def times(text: str) -> Times | None:
     *before, last = map(_boots, _NEW_BOOT.split(text))
     if not last:
         return None
-    earlier = [lines for part in (*before, last[:-1]) for lines, _ in part]
-    return Times(*last[-1], tuple(earlier))
+    seen: set[tuple[float, str]] = set()
+    earlier = [_fresh(lines, base, seen) for part in (last, *reversed(before)) for lines, _, base in reversed(part)]
+    lines, begins, _ = last[-1]
+    return Times(lines, begins, tuple(earlier[:0:-1]))
 
 
-def _boots(text: str) -> list[tuple[Lines, float | None]]:
-    """The lines of each boot, and when its log begins."""
-    found: list[tuple[Lines, float | None]] = []
+def _fresh(lines: Lines, base: float, seen: set[tuple[float, str]]) -> Lines:
+    """Of the driver, and not seen yet: a file to which dmesg was written twice has one boot."""
+    found = [
+        (seconds, message)
+        for seconds, message in lines
+        if message.startswith(_OF_DRIVER) and (round(seconds + base, 3), message) not in seen
+    ]
+    seen.update((round(seconds + base, 3), message) for seconds, message in found)
+    return found
+
+
+def _boots(text: str) -> list[tuple[Lines, float | None, float]]:
+    """The lines of each boot, when its log begins, and the date from which its times count, or 0 for its start."""
+    found: list[tuple[Lines, float | None, float]] = []
     lines: Lines = []
     begins: float | None = None
     base: float | None = None
@@ -90,12 +104,12 @@ def _boots(text: str) -> list[tuple[Lines, float | None]]:
             continue  # of another clock than the lines before
         starts = message.startswith(_FIRST)
         if (starts and not since_boot) or (since_boot and lines and seconds < lines[-1][0] - _BACK):
-            found.append((lines, begins))
+            found.append((lines, begins, base or 0.0))
             lines, base = [], None if since_boot else seconds
         if not lines:
             begins = seconds if base is None else 0.0 if starts else None
         lines.append((seconds - (base or 0.0), message))
-    return [(each, begun) for each, begun in (*found, (lines, begins)) if each]
+    return [each for each in (*found, (lines, begins, base or 0.0)) if each[0]]
 
 
 def _parsed(text: str) -> Iterator[tuple[bool, float, str]]:
