@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from seam import run
 from test_checks_kernel import DAY, logged
 from test_diagnosis import health
 from test_health_faults import judged
 
-from dgxcheck.diagnosis.actions import LADDERS
 from dgxcheck.diagnosis.again import Again, beyond, escalates
+from dgxcheck.diagnosis.ladders import LADDERS
 
 GPU2 = "NVRM: Xid (PCI:0000:0a:00): "
 UUID = "GPU-00000000-0000-0000-0002-000000000a00"
@@ -106,7 +107,6 @@ def test_the_same_gpu_number_and_a_cure_between(
         assert found["again"] is None
     else:
         assert found["again"].startswith(why)
-        assert found["message"].endswith(f"; {found['again']}")
 
 
 @pytest.mark.parametrize(
@@ -156,6 +156,12 @@ def test_the_shipped_faults_go_up(fault: str, steps: list[str]) -> None:
     assert [step["action"] for step in first["actions"]][-len(steps) :] == steps
     assert first["again"] is None
     assert found["again"]
+
+
+def test_the_text_says_so_above_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(capsys, "health", "--from", "dgx-1-v100-xid-62-again").out.splitlines()
+    place = next(n for n, line in enumerate(said) if "Xid 62 again after a reset or driver load: that did" in line)
+    assert said[place + 1].strip().startswith("power-cycle cold: ")
 
 
 def test_a_lost_gpu_sits_where_the_others_do() -> None:
