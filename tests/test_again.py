@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sample import FAULTS
 from seam import run
 from test_checks_kernel import DAY, logged
 from test_diagnosis import health
@@ -124,6 +126,14 @@ def test_a_saved_journal_of_several_boots_tells(boots: int, first: str, why: str
     (found,) = health("dgx-1-v100", "--kernel-log", str(tmp_path / "journal"))["causes"]
     assert found["action"]["action"] == first
     assert found["again"] is None if why is None else found["again"].startswith(why)
+
+
+def test_a_page_that_waits_is_cured_by_the_next_reset(tmp_path: Path) -> None:
+    base = json.loads(Path(FAULTS["dgx-1-v100-xid-48"]).read_text(encoding="utf-8"))
+    base["add"] |= {f"kmsg {n}": f"0.0;{earlier(f'b{n}', '48')[1]}" for n in (6, 7)}
+    (tmp_path / "waits.json").write_text(json.dumps(base), encoding="utf-8")
+    (found,) = health(str(tmp_path / "waits.json"))["causes"]
+    assert (found["again"], [step["action"] for step in found["actions"]][:2]) == (None, ["stop job", "reset GPU"])
 
 
 def test_programs_at_fault_escalate_nothing(tmp_path: Path) -> None:

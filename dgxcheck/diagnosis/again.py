@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from dgxcheck.checks.check import Box
+from dgxcheck.checks.check import Box, row_of
 from dgxcheck.checks.finding import Finding
 from dgxcheck.checks.xids import FATAL, meaning
+from dgxcheck.facts.gpu_ecc import GpuEcc
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog
 from dgxcheck.frozen import Record
@@ -19,6 +20,8 @@ from dgxcheck.reading import Missing
 FALLEN = 79
 _ANNOUNCES = 154
 """Says what another Xid asks for."""
+_MENDED = (48, 95, 140, 171, 172)
+"""Uncorrected memory errors: while a page waits to be retired, or a row to be remapped, the cure is still to come."""
 _WINDOW_S = EARLIER_DAYS * 86400.0
 _OF_GPU = ("kernel.xid", "kernel.off-bus", "gpu.lost")
 _HARDWARE = ("reseat or cable", "replace")
@@ -49,7 +52,10 @@ def escalates(number: int, text: str) -> bool:
 
 
 def again(box: Box, explained: Sequence[Finding]) -> Again | None:
-    """Of the Xids that the findings speak of, the one against which most was tried; None for the first time."""
+    """Of the Xids that the findings speak of, the one against which most was tried; None for the first time.
+
+    An uncorrected memory error whose page or row waits for the next reset is new, for that reset takes it away.
+    """
     log = box.snapshot.kernel_log
     if isinstance(log, Missing):
         return None
@@ -58,6 +64,7 @@ def again(box: Box, explained: Sequence[Finding]) -> Again | None:
         for finding in explained
         if finding.id in _OF_GPU and finding.subject.bdf is not None
         for number in sorted(_numbers(log, finding.id, finding.subject.bdf))
+        if number not in _MENDED or not _waits(box, finding.subject.bdf)
     ]
     tried = [each for each in found if each.reset or each.reboots]
     return max(tried, key=lambda each: (each.reboots, each.reset), default=None)
@@ -91,6 +98,11 @@ def _words(tried: Again, lost: bool, once_more: bool) -> str:
     if tried.reboots > 1:
         return f"{after}{seen}: reset and reboots did not cure it, which points to hardware"
     return f"{after}{seen}: {'the reset in it' if once_more else 'reset and reboot'} did not cure it"
+
+
+def _waits(box: Box, bdf: str) -> bool:
+    row = row_of(box.snapshot.gpu_ecc, bdf)
+    return isinstance(row, GpuEcc) and (row.retirement_pending is True or row.remap_pending is True)
 
 
 def _numbers(log: KernelLog, check: str, bdf: str) -> set[int]:
