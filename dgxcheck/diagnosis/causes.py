@@ -29,6 +29,8 @@ class Cause(Record):
     """What the worst of the findings says."""
     actions: tuple[Action, ...]
     """From the least disruptive up."""
+    again: str
+    """What was done already and did not help, where an Xid was there before; else empty."""
     save_first: tuple[str, ...]
     """Commands that keep what the actions destroy."""
 
@@ -77,9 +79,10 @@ def _cause(box: Box, component: Component, explained: Sequence[Finding], confide
         ends = component.kind in ("link", "nvlink", "port", "socket interconnect")
         either = "and either end of the link or what is between can be at fault"
         confidence = f"fair: one finding, {either if ends else 'at the component itself'}"
+    steps, again = actions(box, component, explained)
     return Cause(
         component=component, explains=tuple(finding.key for finding in explained), severity=worst.status,
-        confidence=confidence, lead=worst.judgement.message, actions=actions(box, component, explained),
+        confidence=confidence, lead=worst.judgement.message, actions=steps, again=again,
         save_first=save_first(box, component),
     )  # fmt: skip
 
