@@ -123,6 +123,64 @@ def test_what_only_root_sees_is_never_ready() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fault", "gpu", "verdict", "word"),
+    [
+        ("gpu-lost", "0000:0a:00.0", "not ready", "GPU is lost"),
+        ("xid-79", "0000:0a:00.0", "not ready", "GPU is lost"),
+        ("off-bus-at-load", "0000:0a:00.0", "not ready", "no driver"),
+        ("nouveau", "GPU0", "not ready", "nouveau"),
+        ("mismatch", "GPU0", "cannot tell", "differ in version"),
+        ("no-nvml", "GPU0", "cannot tell", "libnvidia-ml.so.1 not found"),
+        ("container", "0000:85:00.0", "cannot tell", "may be hidden"),
+    ],
+)
+def test_a_gpu_that_nvml_does_not_list_is_never_ready(fault: str, gpu: str, verdict: str, word: str) -> None:
+    of = box(f"dgx-1-v100-{fault}")
+    device = of.topology.device(gpu)
+    assert device is not None
+    found = [readiness(of, device, nic) for nic in nics(of)]
+    assert {each.verdict for each in found} == {verdict}
+    assert all(each.reasons[0][0] == "gpu.lost" and word in each.reasons[0][1].words for each in found)
+
+
+NVML = "nvml nvmlDeviceGet"
+UNSEEN = (
+    f"text {PCI}/0000:0a:00.0/resource", f"data {PCI}/0000:09:08.0/config", f"data {PCI}/0000:0a:00.0/config",
+    f"link {PCI}/0000:0a:00.0/iommu_group", f"link {PCI}/0000:0c:00.0/iommu_group", f"names {MODULE}",
+    f"text {PCI}/0000:0a:00.0/max_link_speed", "names /dev/infiniband", "text /proc/cpuinfo", "text /proc/self/limits",
+    "text /sys/class/infiniband/mlx5_1/ports/1/state", "text /sys/class/infiniband/mlx5_1/ports/1/rate",
+    "names /sys/class/infiniband/mlx5_1/ports", f"{NVML}BAR1MemoryInfo 0000:0a:00.0", f"{NVML}Count",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", UNSEEN)
+@pytest.mark.parametrize("gap", ["denied", "garbled", "unrecorded"])
+def test_what_was_not_seen_is_never_ready(key: str, gap: str, tmp_path: Path) -> None:
+    of = box(changed(tmp_path, {key: {"missing": gap}}))
+    gpu, hca = of.topology.device("0000:0a:00.0"), of.topology.device("mlx5_1")
+    assert gpu is not None
+    assert hca is not None
+    assert readiness(of, gpu, hca).verdict == "cannot tell"
+
+
+def test_the_size_of_memory_may_be_unknown(tmp_path: Path) -> None:
+    of = box(changed(tmp_path, {f"{NVML}MemoryInfo 0000:0a:00.0": {"missing": "denied"}}))
+    assert pair(of, "GPU2", "mlx5_1").verdict == "cannot tell"
+    assert said(of, "gdr.bar1") == ["pass"] * 8
+
+
+def test_an_hca_may_have_no_verbs_device_here(tmp_path: Path) -> None:
+    of = box(changed(tmp_path, {"names /dev/infiniband": ["uverbs0", "uverbs1", "rdma_cm"]}))
+    assert pair(of, "GPU2", "mlx5_1").verdict == "cannot tell"
+    assert said(of, "gdr.stack") == ["skip not-visible"]
+
+
+def test_a_board_that_does_not_count_what_is_taken_of_bar1(tmp_path: Path) -> None:
+    of = box(changed(tmp_path, {f"{NVML}BAR1MemoryInfo 0000:0a:00.0": {"missing": "unsupported"}}))
+    assert pair(of, "GPU2", "mlx5_1").verdict == "ready"
+
+
+@pytest.mark.parametrize(
     ("facts", "due"),
     [
         ({}, "pass"),

@@ -9,7 +9,7 @@ from dgxcheck.checks.finding import Judgement, SkipReason, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.network import hcas, none_here
 from dgxcheck.facts.modules import Modules
-from dgxcheck.frozen import Record
+from dgxcheck.frozen import Record, replace
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device
 
@@ -103,7 +103,12 @@ def hypervisor(box: Box) -> str:
 
 
 def in_guest(box: Box) -> Said | None:
-    """What a virtual machine cannot see of its host."""
+    """What a virtual machine cannot see of its host; None on the host itself."""
+    host = box.snapshot.host
+    unknown = host if isinstance(host, Missing) else host.vm
+    if isinstance(unknown, Missing):
+        judgement = unsaid(unknown).judgement
+        return Said("?", replace(judgement, message=f"this may be a virtual machine: {judgement.message}"))
     vm = guest(box)
     if vm is None:
         return None

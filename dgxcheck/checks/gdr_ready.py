@@ -7,11 +7,12 @@ from typing import Literal
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.gdr import Said, State
 from dgxcheck.checks.gdr_acs import acs
-from dgxcheck.checks.gdr_device import bar1, port, rate_gbs
+from dgxcheck.checks.gdr_device import bar1, held, port, rate_gbs
 from dgxcheck.checks.gdr_iommu import iommu
 from dgxcheck.checks.gdr_path import link, narrowest, path
 from dgxcheck.checks.gdr_payload import payload
 from dgxcheck.checks.gdr_software import memlock, peer_memory, stack
+from dgxcheck.checks.gpu import LOST
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.expected import READ, between
@@ -44,6 +45,7 @@ class Readiness(Record):
 def readiness(box: Box, gpu: Device, nic: Device) -> Readiness:
     """The verdict of one pair; what cannot be seen makes it ``cannot tell``, never ``ready``."""
     told = (
+        (LOST, held(box, gpu)),
         ("gdr.path", path(box, gpu, nic)),
         ("gdr.peer-memory", peer_memory(box, gpu)),
         ("gdr.stack", stack(box)),

@@ -116,7 +116,7 @@ def _advice(box: Box) -> str:
     )
 
 
-def stack(box: Box, nic: Device | None = None) -> Said:
+def stack(box: Box) -> Said:
     """Can programs open the verbs devices?"""
     nodes = box.snapshot.device_nodes
     verbs = nodes if isinstance(nodes, Missing) else nodes.verbs
@@ -135,6 +135,10 @@ def stack(box: Box, nic: Device | None = None) -> Said:
     if odd is not None:
         return unsaid(odd)
     of = "of MLNX_OFED or DOCA" if _ofed(box) else "of the kernel"
+    hcas = box.snapshot.infiniband
+    if not shut and not isinstance(hcas, Missing) and len(listed) < len(hcas):
+        message = f"{len(listed)} verbs devices for {len(hcas)} HCAs: whose are missing cannot be seen"
+        return Said("?", skip("not-visible", message))
     if not shut:
         message = f"the {len(listed)} verbs devices can be opened; drivers {of}"
         return Said("ready", Judgement(Status.PASS, message, evidence=(Evidence("/dev/infiniband", len(listed)),)))
