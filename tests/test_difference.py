@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample import BY_NAME, FAULTS
 
+from dgxcheck.cli import main
 from dgxcheck.cli.diff_sides import side_of
 from dgxcheck.difference.compare import Compared, compare
 from dgxcheck.difference.measured import DRIFT
@@ -24,6 +25,7 @@ GPU1 = "0000:07:00.0"
 VOLATILE = f"nvml nvmlDeviceGetTotalEccErrors {GPU1} 1 0"
 REPLAYS = f"nvml nvmlDeviceGetPcieReplayCounter {GPU1}"
 names = st.sampled_from(sorted(BY_NAME))
+MATRIX = "     GPU0 GPU1 mlx5_0 CPU Affinity\nGPU0  X   NV1  PHB   0-19\nGPU1 NV1   X   PHB   0-19\nmlx5_0 PHB PHB  X\n"
 
 
 @cache
@@ -117,6 +119,38 @@ def test_another_board_in_the_same_place_is_replaced(changed: object) -> None:
     new = changed(**{uuid: "GPU-11111111-2222-3333-4444-555555555555", VOLATILE: 7})
     (told,) = compare(side("dgx-1-p100"), new).differences
     assert (told.kind, told.change, told.device, told.bdf) == ("neutral", "replaced", "GPU1", GPU1)
+
+
+def test_a_side_without_uuids_is_compared_by_serial_number(changed: object) -> None:
+    assert callable(changed)
+    new = changed(**{f"nvml nvmlDeviceGetUUID {GPU1}": {"missing": "unsupported"}})
+    assert compare(side("dgx-1-p100"), new).differences == ()
+
+
+@pytest.mark.parametrize("gap", ["unrecorded", "denied"])
+def test_hcas_that_nobody_could_look_for_are_not_gone(gap: str, changed: object) -> None:
+    assert callable(changed)
+    key = "names /sys/class/infiniband"
+    blind = changed(**{key: {"missing": gap}})
+    for old, new in ((side("dgx-1-p100"), blind), (blind, side("dgx-1-p100"))):
+        said = compare(old, new)
+        assert said.differences == ()
+        assert [note for note in said.notes if "HCAs" in note]
+    without = changed(**{key: {"missing": "absent"}})
+    assert {each.change for each in compare(side("dgx-1-p100"), without).differences} == {"gone"}
+    inside = changed(**{key: {"missing": "absent"}, "text /.dockerenv": ""})
+    assert compare(side("dgx-1-p100"), inside).differences == ()
+
+
+def test_what_nvidia_smi_printed_has_no_bus_ids(tmp_path: Path) -> None:
+    """A matrix tells which GPUs there are by number alone: none is gone, none is new, none has moved."""
+    text = tmp_path / "topo.txt"
+    text.write_text(MATRIX, encoding="utf-8")
+    assert main(["import", str(text), "-o", str(tmp_path / "box.json")]) == 0
+    matrix = side_of(open_source(str(tmp_path / "box.json")))
+    assert [device.name for device in matrix.topology.gpus] == ["GPU0", "GPU1"]
+    for old, new in ((side("dgx-1-v100"), matrix), (matrix, side("dgx-1-v100"))):
+        assert not [each for each in compare(old, new).differences if each.area == "hardware"]
 
 
 def test_two_gpus_that_changed_places_are_moved(changed: object) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dgxcheck.difference.matching import Matched
-from dgxcheck.difference.model import Difference, Side
+from dgxcheck.difference.model import Difference, Side, in_container
 from dgxcheck.difference.numbers import Quantity, of_gpus, row_of
-from dgxcheck.facts.host import Host
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
 
@@ -72,8 +71,7 @@ def _listed(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     """GPUs that NVML lists on one side alone; in a container that may be meant."""
     if not all(any(device.index is not None for device in side.topology.gpus) for side in (old, new)):
         return
-    hosts = [side.snapshot.host for side in (old, new)]
-    inside = any(isinstance(host, Host) and isinstance(host.container, str) for host in hosts)
+    inside = in_container(old) or in_container(new)
     for pair in devices.gpus:
         if pair.old is None or pair.new is None or (pair.old.index is None) == (pair.new.index is None):
             continue

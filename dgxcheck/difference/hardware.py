@@ -35,7 +35,7 @@ def _device(old: Side, new: Side, pair: Pair) -> Iterator[Difference]:
         yield _difference("better" if came else "worse", "new" if came else "gone", pair, "device", message)
     elif pair.replaced:
         yield _difference("neutral", "replaced", pair, "identity", f"replaced by another: {_described(new, pair)}")
-    elif before.bdf != after.bdf:
+    elif before.bdf and after.bdf and before.bdf != after.bdf:
         message = f"moved: was at {before.bdf}{_slot(old, pair)}, is at {after.bdf}{_slot(new, pair)}"
         yield _difference("neutral", "moved", pair, "bdf", message)
     elif isinstance(before.path, tuple) and isinstance(after.path, tuple) and before.path != after.path:

@@ -88,6 +88,12 @@ def judged(old: float, new: float, more_is_better: bool) -> Kind:
     return "better" if (new > old) == more_is_better else "worse"
 
 
+def in_container(side: Side) -> bool:
+    """A container hides devices of the host."""
+    host = side.snapshot.host
+    return isinstance(host, Host) and isinstance(host.container, str)
+
+
 def same_boot(old: Side, new: Side) -> bool:
     """Have both looks the same boot? Where nobody can tell, counters are taken to go on."""
     ids = [side.pseudonym(host.boot_id.strip()) for side in (old, new)
