@@ -126,6 +126,10 @@ def _summary(report: Report) -> list[str]:
     return [
         f"Verdict: {report.verdict.value}; {judged} of {len(findings)} judged, {_LEVELS[report.level]}{_load(report)}.",
         *([f"Acknowledged: {known}, which do not count."] if known else []),
+        *[
+            f"Acknowledged, but not here: {visible(each.device) or 'the host'} of {each.check}."
+            for each in report.of_nothing
+        ],
         _score(report),
         *([f"Skipped: {reasons}; -v names them."] if reasons else []),
         *origin.line(report.origin),
