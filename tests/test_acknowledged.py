@@ -175,6 +175,14 @@ def test_junit(judged: Callable[..., tuple[int, str]]) -> None:
     assert ElementTree.fromstring(judged("junit", 61)[1]).get("failures") == "1"
 
 
+@pytest.mark.parametrize(("ceiling", "code"), [(15564, 0), (16000, 0), (15563, 1)])
+def test_more_of_bar1_taken_is_worse(ceiling: int, code: int, tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(f'[[acknowledged]]\ncheck = "gdr.bar1"\ndevice = "86:00.0"\nceiling = {ceiling}\n'
+                    'reason = "a cache"\nexpiry = 2099-12-31\n')  # fmt: skip
+    assert main(["health", "-c", str(path), "--only", "gdr.bar1", "--from", "dgx-1-v100-bar1-full"]) == code
+
+
 @pytest.mark.parametrize(("check", "device", "told"), [
     (PAGES, "0000:99:00.0", True), (PAGES, "GPU1", True), (PAGES, "", True), ("ecc.aggregate", "", True),
     (PAGES, "00000000:06:00.0", False), (PAGES, "mlx5_0", False), (PAGES, "sda", False), ("gpu.count", "", False),

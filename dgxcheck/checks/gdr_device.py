@@ -55,10 +55,11 @@ def bar1(box: Box, gpu: Device) -> Said:
     evidence = Evidence(f"/sys/bus/pci/devices/{gpu.bdf}/resource", size)
     used = _used(box, gpu)
     limit = box.settings.limit("gdr.bar1-used")
-    if isinstance(used, int) and used * 100 > size * limit:
+    most = size * limit / 100
+    if isinstance(used, int) and used > most:
         message = f"{used // MIB} of {size // MIB} MiB of BAR1 are taken"
         said = answered(used, "nvmlDeviceGetBAR1MemoryInfo", row.bdf)
-        return Said("slow", Judgement(Status.WARN, message, used // MIB, size // MIB, "MiB", (evidence, said)))
+        return Said("slow", Judgement(Status.WARN, message, used // MIB, int(most) // MIB, "MiB", (evidence, said)))
     memory = row_of(box.snapshot.gpu_memory, gpu.bdf)
     total = memory.total if isinstance(memory, GpuMemory) else None
     if isinstance(total, int) and size < total:
