@@ -13,9 +13,9 @@ from sample import BY_NAME, FAULTS
 
 from dgxcheck.cli import main
 from dgxcheck.cli.diff_sides import side_of
-from dgxcheck.difference.compare import Compared, compare
+from dgxcheck.difference.compare import compare
 from dgxcheck.difference.measured import DRIFT
-from dgxcheck.difference.model import Difference, Side
+from dgxcheck.difference.model import Compared, Difference, Side
 from dgxcheck.frozen import replace
 from dgxcheck.reading import Json
 from dgxcheck.source.library import open_source

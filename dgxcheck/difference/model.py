@@ -41,6 +41,13 @@ class Difference(Record):
         return self.area == "hardware" and self.change == "gone"
 
 
+class Compared(Record):
+    """What differs, and what could not be compared."""
+
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...]
+
+
 def as_it_stands(identity: str) -> str:
     """An identity that needs no pseudonym to be compared."""
     return identity
