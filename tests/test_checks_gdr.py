@@ -23,6 +23,7 @@ from dgxcheck.source.rows import to_rows
 PCI = "/sys/bus/pci/devices"
 MODULE = "/sys/module"
 A100 = "dgx-a100"
+CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.127.05  Tue Oct  8 03:22:07 UTC 2024\n"
 GROUP = "../../../../kernel/iommu_groups/20"
 TYPE = "text /sys/kernel/iommu_groups/20/type"
 GUEST: dict[str, Json] = {"text /sys/hypervisor/type": "xen\n"}
@@ -107,7 +108,7 @@ def test_a_broken_precondition_is_named(fault: str) -> None:
     found = readiness(of, device, near)
     reasons = dict(found.reasons)
     assert (found.verdict, check in reasons) == (verdict, True)
-    assert word in reasons[check].words
+    assert word in reasons[check].words + reasons[check].judgement.remedy
 
 
 def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:
@@ -210,7 +211,9 @@ def test_two_modules_of_peer_memory_exclude_each_other(tmp_path: Path) -> None:
         (A100, {}, "dma-buf may do it"),
         (A100, {"text /proc/sys/kernel/osrelease": "5.4.0-42-generic\n"}, "Linux 5.12"),
         (A100, {"nvml nvmlSystemGetCudaDriverVersion": 11060}, "CUDA 11.7"),
+        (A100, {"text /proc/driver/nvidia/version": CLOSED}, "these are the proprietary ones"),
         ("dgx-1-v100", {}, "begin with Turing"),
+        ("dgx-1-v100", {"text /.dockerenv": ""}, "on the host of this container"),
         ("dgx-1-p100", {}, "build nv_peer_mem"),
     ],
 )
@@ -219,7 +222,9 @@ def test_dma_buf_is_never_advised_where_it_cannot_work(
 ) -> None:
     of = box(changed(tmp_path, facts | modules("nvidia_peermem", "nv_peer_mem", base=base), base))
     reasons = dict(pair(of, "GPU0", "mlx5_0").reasons)
-    assert word in reasons["gdr.peer-memory"].words
+    told = reasons["gdr.peer-memory"]
+    assert word in told.words + told.judgement.remedy
+    assert "modprobe" not in told.words
     assert said(of, "gdr.peer-memory") == ["skip not-configured"]
 
 

@@ -11,6 +11,7 @@ from dgxcheck.checks.hidden import in_container
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.modules import Flavour, Modules
+from dgxcheck.frozen import replace
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device
 
@@ -62,7 +63,8 @@ def _without_module(box: Box, gpu: Device | None) -> Said:
         message = "no peer-memory module; dma-buf may do it, which only a program with CUDA and verbs can tell"
         return Said("?", skip("not-configured", f"{message}; NCCL_DEBUG=INFO says whether NCCL uses it"))
     message = f"no peer-memory module is loaded, and dma-buf cannot stand in: {why_not}"
-    return Said("no", skip("not-configured", f"{message}; {_advice(box)}"))
+    advice = _advice(box) + (", on the host of this container" if in_container(box) else "")
+    return Said("no", replace(skip("not-configured", f"{message}; {advice}"), remedy=advice), message)
 
 
 def _no_dma_buf(box: Box, gpu: Device | None) -> str | Missing:
