@@ -16,6 +16,7 @@ from dgxcheck.checks.gdr import NEAR, nics
 from dgxcheck.checks.gdr_acs import between
 from dgxcheck.checks.gdr_ready import Readiness, readiness
 from dgxcheck.checks.p2p_stopped import stopped
+from dgxcheck.cli import main
 from dgxcheck.reading import Json, Missing
 from dgxcheck.source.library import open_source
 from dgxcheck.source.rows import to_rows
@@ -109,6 +110,24 @@ def test_a_broken_precondition_is_named(fault: str) -> None:
     reasons = dict(found.reasons)
     assert (found.verdict, check in reasons) == (verdict, True)
     assert word in reasons[check].words + reasons[check].judgement.remedy
+
+
+@pytest.mark.parametrize(("fault", "words"), [
+    ("iommu-dma", "boot with iommu=pt"), ("memlock", "LimitMEMLOCK=infinity"), ("verbs-shut", "udev rule"),
+    ("peermem-unregistered", "modprobe -r nvidia_peermem"), ("no-peermem", "run modprobe nvidia-peermem"),
+    ("acs-redirect", "setpci -s 0000:09:08.0"), ("max-payload", "pci=pcie_bus_safe"), ("bar1-full", "end it"),
+])  # fmt: skip
+def test_the_matrix_tells_what_lifts_a_fault(fault: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topo", "--rdma", "--from", f"dgx-1-v100-{fault}"]) == 0
+    assert capsys.readouterr().out.count(words) == 1
+
+
+@pytest.mark.parametrize("fault", ["hypervisor", "port-down", "gpu-lost"])
+def test_the_matrix_advises_nothing_elsewhere(fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["topo", "--rdma", "--from", f"dgx-1-v100-{fault}"])
+    told = capsys.readouterr().out
+    assert "iommu=pt" not in told
+    assert "setpci" not in told
 
 
 def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck.checks.gdr_ready import Readiness
+from dgxcheck.checks.gdr_ready import Readiness, lifting
 from dgxcheck.output.json_members import either
 from dgxcheck.output.matrix_names import nic_legend, row_names
 from dgxcheck.output.plain import columns, fitted, lines, visible
@@ -63,7 +63,7 @@ def _reasons(pairs: Sequence[Readiness]) -> list[str]:
     for pair in sorted(pairs, key=lambda each: -_ORDER.index(each.verdict)):
         for id_, said in pair.reasons:
             line = f"{CELLS[pair.verdict]}: {id_}: {visible(said.words)}"
-            found.setdefault((line, said.judgement.remedy), []).append(pair)
+            found.setdefault((line, lifting(id_, said)), []).append(pair)
     told = [""] if found else []
     for (line, remedy), held in found.items():
         who = "all pairs" if len(held) == len(pairs) else visible(_grouped(held))
