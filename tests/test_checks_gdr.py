@@ -11,11 +11,13 @@ from fabric_box import box as with_reference
 from sample import FAULTS
 from test_health_checks import box, changed
 
+from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.gdr import NEAR, nics
 from dgxcheck.checks.gdr_acs import between
 from dgxcheck.checks.gdr_ready import Readiness, readiness
 from dgxcheck.checks.p2p_stopped import stopped
+from dgxcheck.checks.run import run
 from dgxcheck.cli import main
 from dgxcheck.reading import Json, Missing
 from dgxcheck.source.library import open_source
@@ -287,6 +289,26 @@ def test_no_acs_command_where_virtual_machines_run(how: str, tmp_path: Path) -> 
     assert "virtual machines need that" in said_of_acs.judgement.message
     assert "setpci" not in said_of_acs.judgement.remedy
     assert bad(of, "gdr") == set()
+
+
+@pytest.mark.parametrize(("facts", "more"), [
+    ({f"link {PCI}/0000:02:00.0/driver": {"missing": "denied"}}, {}),
+    ({}, {f"text {MODULE}/kvm_intel/refcnt": {"missing": "absent"}}),
+])  # fmt: skip
+def test_no_acs_command_where_virtual_machines_may_run(
+    facts: dict[str, Json], more: dict[str, Json], tmp_path: Path
+) -> None:
+    names = open_source("dgx-1-v100").names(MODULE)
+    assert not isinstance(names, Missing)
+    document: dict[str, Json] = {
+        "schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "add": more,
+        "facts": acs("0000:09:08.0", 0x1D) | facts | {f"names {MODULE}": [*names, "kvm_intel"] if more else [*names]},
+    }  # fmt: skip
+    of = box(_written(tmp_path / "fault.json", document))
+    (told,) = (each for each in run(of, CHECKS) if each.id == "gdr.acs")
+    assert told.status.value == "warn"
+    assert "setpci" not in told.remedy
+    assert "whether virtual machines run here is not known" in told.remedy
 
 
 @pytest.mark.parametrize("kind", [{"missing": "denied"}, {"missing": "absent"}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from dgxcheck.checks.check import Box, guest
@@ -100,6 +101,17 @@ def hypervisor(box: Box) -> str:
         if each.name in _KVM and isinstance(each.refcnt, int) and each.refcnt > 0:
             return f"{each.name} is in use"
     return ""
+
+
+def unseen_of_virtual_machines(box: Box) -> Iterator[Missing]:
+    """What ``hypervisor`` would have to see and cannot: a KVM built into the kernel does not count its users."""
+    modules = box.snapshot.modules
+    yield from (modules,) if isinstance(modules, Missing) else ()
+    for each in () if isinstance(modules, Missing) else modules.modules:
+        for said in (each.loaded, each.refcnt if each.name in _KVM and each.loaded is True else None):
+            yield from (said,) if isinstance(said, Missing) else ()
+    for function in box.topology.functions.values():
+        yield from (function.driver,) if isinstance(function.driver, Missing) else ()
 
 
 def in_guest(box: Box) -> Said | None:
