@@ -121,6 +121,17 @@ def test_another_board_in_the_same_place_is_replaced(changed: object) -> None:
     assert (told.kind, told.change, told.device, told.bdf) == ("neutral", "replaced", "GPU1", GPU1)
 
 
+def test_a_board_that_was_replaced_has_no_history_of_errors(changed: object) -> None:
+    assert callable(changed)
+    aer = f"text /sys/bus/pci/devices/{GPU1}/aer_dev_fatal"
+    facts = {aer: "DLP 3\nTOTAL_ERR_FATAL 3\n"}
+    (grown,) = compare(side("dgx-1-p100"), changed(**facts)).differences
+    assert (grown.what, grown.kind) == ("aer-fatal", "worse")
+    other = {f"nvml nvmlDeviceGetUUID {GPU1}": "GPU-11111111-2222-3333-4444-555555555555"}
+    (told,) = compare(side("dgx-1-p100"), changed(**facts, **other)).differences
+    assert told.change == "replaced"
+
+
 def test_a_side_without_uuids_is_compared_by_serial_number(changed: object) -> None:
     assert callable(changed)
     new = changed(**{f"nvml nvmlDeviceGetUUID {GPU1}": {"missing": "unsupported"}})

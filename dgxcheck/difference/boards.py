@@ -16,6 +16,7 @@ DRIVER_RESERVE = 0.03
 
 COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
 """``nvmlComputeMode_t``"""
+SWITCH = {0: "off", 1: "on"}
 RECOVERY = {0: "none", 1: "reset", 2: "reboot", 3: "drain P2P", 4: "drain and reset"}
 """What NVML asks for (``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``)."""
 
@@ -41,12 +42,12 @@ TABLE = (
     ("gpu_board", Quantity("firmware", "inforom-oem", lambda row: row.inforom_oem)),
     ("gpu_board", Quantity("firmware", "inforom-ecc", lambda row: row.inforom_ecc)),
     ("gpu_board", Quantity("firmware", "inforom-power", lambda row: row.inforom_power)),
-    ("gpu_memory", Quantity("setting", "ecc", lambda row: row.ecc)),
-    ("gpu_memory", Quantity("setting", "ecc-pending", lambda row: row.ecc_pending)),
-    ("gpu_modes", Quantity("setting", "persistence", lambda row: row.persistence)),
+    ("gpu_memory", Quantity("setting", "ecc", lambda row: row.ecc, words=SWITCH)),
+    ("gpu_memory", Quantity("setting", "ecc-pending", lambda row: row.ecc_pending, words=SWITCH)),
+    ("gpu_modes", Quantity("setting", "persistence", lambda row: row.persistence, words=SWITCH)),
     ("gpu_modes", Quantity("setting", "compute-mode", lambda row: row.compute_mode, words=COMPUTE_MODES)),
-    ("gpu_modes", Quantity("setting", "mig", lambda row: row.mig)),
-    ("gpu_modes", Quantity("setting", "mig-pending", lambda row: row.mig_pending)),
+    ("gpu_modes", Quantity("setting", "mig", lambda row: row.mig, words=SWITCH)),
+    ("gpu_modes", Quantity("setting", "mig-pending", lambda row: row.mig_pending, words=SWITCH)),
     ("gpu_power", Quantity("setting", "power-limit", lambda row: row.limit_mw, "neither", "mW")),
     ("gpu_clocks", Quantity("setting", "application-clock", lambda row: row.application.graphics, "neither", "MHz")),
 )

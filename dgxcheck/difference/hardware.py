@@ -124,9 +124,8 @@ def _disks(old: Side, new: Side) -> Iterator[Difference]:
     before, after = sides[0], sides[1]
     for key in sorted({*before, *after}, key=str):
         was, now = before.get(key, []), after.get(key, [])
-        for names, others, kind, change in ((was, now, "worse", "gone"), (now, was, "better", "new")):
-            for name in _surplus(names, others):
-                yield _disk("worse" if kind == "worse" else "better", "gone" if change == "gone" else "new", name, key)
+        yield from (_disk("worse", "gone", name, key) for name in _surplus(was, now))
+        yield from (_disk("better", "new", name, key) for name in _surplus(now, was))
 
 
 def _disk(kind: Kind, change: Change, name: str, key: tuple[str, str]) -> Difference:
