@@ -70,6 +70,14 @@ def no_rdma(box: Box) -> Judgement | None:
     return None if box.topology.gpus else skip("not-supported", "no GPU is here")
 
 
+def not_judged(box: Box, pairs: list[tuple[Device, Device]]) -> Judgement | None:
+    """Why nothing between GPUs and the HCAs near them can be judged; None where it can."""
+    hidden = in_guest(box)
+    guest_of = None if hidden is None else hidden.judgement
+    far = None if pairs else skip("not-supported", "no GPU has an HCA behind its own PCIe switches")
+    return no_rdma(box) or guest_of or far
+
+
 def near_pairs(box: Box) -> list[tuple[Device, Device]]:
     """GPUs asked about, each with the HCAs behind its own PCIe switches."""
     matrix = box.topology.matrix()
