@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,18 @@ def test_hostile_names_reach_no_terminal(tmp_path: Path, capsys: Capture) -> Non
         (tmp_path / name).write_text(json.dumps({"schema": "dgxcheck/health/1", "findings": findings}))
     assert main(["diff", str(tmp_path / "old"), str(tmp_path / "new"), "--color", "never"]) == 1
     assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("argv", "marked"), [
+    (("diff", "dgx-1-v100-ecc-off", "dgx-1-v100-hot"), ("\x1b[1;31mWORSE", "\x1b[32mBETTER")),
+    (("topo", "--rdma", "--from", "dgx-1-v100-port-down"), ("\x1b[32mready", "\x1b[33mslow", "\x1b[1;31mno")),
+])  # fmt: skip
+def test_colour_marks_what_is_worse(argv: tuple[str, ...], marked: tuple[str, ...], capsys: Capture) -> None:
+    main([*argv, "--color", "always"])
+    painted = capsys.readouterr().out
+    main([*argv, "--color", "never"])
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == capsys.readouterr().out
+    assert all(each in painted for each in marked)
 
 
 def test_text_fits_80_columns(capsys: Capture) -> None:
