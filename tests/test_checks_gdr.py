@@ -197,6 +197,15 @@ def test_an_hca_may_have_no_verbs_device_here(tmp_path: Path) -> None:
     assert said(of, "gdr.stack") == ["skip not-visible"]
 
 
+@pytest.mark.parametrize(("version", "word"), [
+    ({"missing": "absent"}, "of the kernel"), ("2.2-1\n", "old kernels"), ("5.4-1.0.3\n", "MLNX_OFED"),
+])  # fmt: skip
+def test_whose_drivers_they_are(version: Json, word: str, tmp_path: Path) -> None:
+    of = box(changed(tmp_path, {f"text {MODULE}/mlx5_ib/version": version}))
+    (told,) = (each for each in run(of, CHECKS) if each.id == "gdr.stack")
+    assert word in told.judgement.message
+
+
 def test_a_board_that_does_not_count_what_is_taken_of_bar1(tmp_path: Path) -> None:
     of = box(changed(tmp_path, {f"{NVML}BAR1MemoryInfo 0000:0a:00.0": {"missing": "unsupported"}}))
     assert pair(of, "GPU2", "mlx5_1").verdict == "ready"

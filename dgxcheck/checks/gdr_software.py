@@ -8,11 +8,12 @@ from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gdr import Said, no_rdma, unsaid, wanted
 from dgxcheck.checks.hidden import in_container
-from dgxcheck.facts.modules import Modules
 from dgxcheck.reading import Gap, Missing
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _LIMITS = "/proc/self/limits"
+_OF_OLD_KERNELS = ("2.2-1", "3.0-1", "5.0-0")
+"""``DRIVER_VERSION`` in Linux drivers/infiniband/hw/mlx5/main.c, which has none any more."""
 
 
 def stack(box: Box) -> Said:
@@ -33,13 +34,12 @@ def stack(box: Box) -> Said:
     )
     if odd is not None:
         return unsaid(odd)
-    of = "of MLNX_OFED or DOCA" if _ofed(box) else "of the kernel"
     hcas = box.snapshot.infiniband
     if not shut and not isinstance(hcas, Missing) and len(listed) < len(hcas):
         message = f"{len(listed)} verbs devices for {len(hcas)} HCAs: whose are missing cannot be seen"
         return Said("?", skip("not-visible", message))
     if not shut:
-        message = f"the {len(listed)} verbs devices can be opened; drivers {of}"
+        message = f"the {len(listed)} verbs devices can be opened; {_origin(box)}"
         return Said("ready", Judgement(Status.PASS, message, evidence=(Evidence("/dev/infiniband", len(listed)),)))
     names = ", ".join(each.path for each in shut)
     if in_container(box):
@@ -48,12 +48,14 @@ def stack(box: Box) -> Said:
     return Said("no", Judgement(Status.WARN, f"this user cannot open {names}", evidence=evidence))
 
 
-def _ofed(box: Box) -> bool:
-    """MLNX_OFED's modules have versions of their own, those of the kernel have none."""
+def _origin(box: Box) -> str:
+    """MLNX_OFED's modules have versions of their own, those of today's kernels have none."""
     modules = box.snapshot.modules
-    return isinstance(modules, Modules) and any(
-        each.name == "mlx5_ib" and isinstance(each.version, str) for each in modules.modules
-    )
+    listed = () if isinstance(modules, Missing) else modules.modules
+    version = next((each.version for each in listed if each.name == "mlx5_ib"), None)
+    if not isinstance(version, str):
+        return "drivers of the kernel"
+    return f"drivers {version}, as in old kernels" if version in _OF_OLD_KERNELS else "drivers of MLNX_OFED or DOCA"
 
 
 def memlock(box: Box) -> Said:
