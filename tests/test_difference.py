@@ -222,6 +222,15 @@ def test_bandwidth_drifts_beyond_its_spread(
     assert all(each.what == "p2p" and each.device == "GPU0 -> GPU1" for each in told)
 
 
+def test_figures_by_number_are_those_of_the_gpus(changed: object) -> None:
+    """Imported figures know GPUs by number, measured ones by bus id."""
+    assert callable(changed)
+    by_number = changed("dgx-1-p100", (), {"measure p2p 0 1": figure(18.0, [18.0])})
+    by_place = changed("dgx-1-p100", (), {f"measure p2p 0000:06:00.0 {GPU1}": figure(9.0, [9.0])})
+    for old, new, kind in ((by_number, by_place, "worse"), (by_place, by_number, "better")):
+        assert [(each.kind, each.device) for each in compare(old, new).differences] == [(kind, "GPU0 -> GPU1")]
+
+
 def test_a_pair_that_fails_now_is_worse(changed: object) -> None:
     assert callable(changed)
     key = f"measure p2p 0000:06:00.0 {GPU1}"
