@@ -206,6 +206,16 @@ def test_a_device_that_is_not_here_is_named(
     assert "not here" not in capsys.readouterr().out
 
 
+def test_few_of_many_are_named(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text("".join(f'[[acknowledged]]\ncheck = "{PAGES}"\ndevice = "03{n}"\nreason = "r"\n'
+                            "expiry = 2099-12-31\n" for n in range(9)))  # fmt: skip
+    main(["health", "-c", str(path), "--from", "dgx-1-v100"])
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "not here" in line)
+    assert line.count(PAGES) == 4
+    assert line.endswith(" and 5 more.")
+
+
 WHOLE: dict[str, Any] = {"check": PAGES, "device": "07:00.0", "ceiling": 3, "reason": "r", "expiry": "2027-01-31"}
 
 
