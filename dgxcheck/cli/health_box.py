@@ -24,7 +24,7 @@ from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import build
 
 if TYPE_CHECKING:
-    from dgxcheck.difference.model import Difference
+    from dgxcheck.difference.model import Compared
     from dgxcheck.source.debug_log import DebugLog
 
 KERNEL_LOG = "kernel_log"
@@ -76,7 +76,7 @@ def box(
     return replace(found, growth=_growth(source, facts, asked))
 
 
-def _drift(spec: str, source: Source, found: Box) -> tuple[Difference, ...]:
+def _drift(spec: str, source: Source, found: Box) -> Compared:
     """What differs from an earlier recording of this box."""
     from dgxcheck.cli.diff_sides import called_as, namespace, side_of
     from dgxcheck.difference.compare import compare
@@ -85,7 +85,7 @@ def _drift(spec: str, source: Source, found: Box) -> tuple[Difference, ...]:
 
     old = side_of(open_source(spec))
     new = Side(snapshot=found.snapshot, topology=found.topology, namespace=namespace(source))
-    return compare(called_as(old, new.namespace), called_as(new, old.namespace)).differences
+    return compare(called_as(old, new.namespace), called_as(new, old.namespace))
 
 
 def _measured(
