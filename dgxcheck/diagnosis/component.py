@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from dgxcheck.checks.check import Box
+from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
@@ -95,3 +96,16 @@ def of_port_setting(bdf: str) -> Component:
 
 def of_host(part: str) -> Component:
     return Component(kind="host", name="host", part=part)
+
+
+def of_all_nvlinks(box: Box) -> Component:
+    """What keeps those of every GPU down or slow."""
+    return of_host("NVSwitches" if has_nvswitches(box) else "NVLink setting")
+
+
+def has_nvswitches(box: Box) -> bool:
+    """Are the GPUs joined through switches, which the fabric manager sets up?"""
+    return any(
+        each.vendor == NVIDIA and isinstance(each.class_code, int) and each.class_code >> 8 == OTHER_BRIDGE
+        for each in box.topology.functions.values()
+    )

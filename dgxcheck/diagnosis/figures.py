@@ -7,7 +7,16 @@ from itertools import combinations
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding, Status
-from dgxcheck.diagnosis.component import Component, Key, of_device, of_hop, of_host, of_nvlinks, of_path
+from dgxcheck.diagnosis.component import (
+    Component,
+    Key,
+    of_all_nvlinks,
+    of_device,
+    of_hop,
+    of_host,
+    of_nvlinks,
+    of_path,
+)
 from dgxcheck.diagnosis.settings import stop_most, stops
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
@@ -101,7 +110,7 @@ def _nvlinks(box: Box, a: Device, b: Device) -> Iterator[Component]:
     for end in (a, b):
         if sum(bool(box.topology.link(end, each).nvlinks) for each in box.topology.gpus if each is not end) > 1:
             yield of_device(box, end, "NVLink")
-    yield of_host("NVLink setting")
+    yield of_all_nvlinks(box)
 
 
 def _of_all(box: Box, finding: Finding) -> Iterator[Component]:

@@ -18,7 +18,7 @@ from dgxcheck.diagnosis.component import (
     of_path,
     of_port_setting,
 )  # fmt: skip
-from dgxcheck.diagnosis.gone import place_of_missing
+from dgxcheck.diagnosis.gone import missing
 from dgxcheck.diagnosis.settings import stop_most, stops
 from dgxcheck.diagnosis.wider import LINKED
 from dgxcheck.diagnosis.xids import part_of
@@ -50,7 +50,7 @@ def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
     if finding.id.startswith("driver.") and finding.id not in PARTS:
         yield DRIVER
     elif finding.id == "baseline.drift" and device is None and subject.kind == "gpu":
-        yield _missing(box, "GPU")
+        yield missing(box, "GPU")
     elif device is not None and subject.peer is not None:
         yield from _of_pair(box, finding, device, subject.peer)
     elif device is not None and device.kind == "gpu":
@@ -87,13 +87,14 @@ def _of_pair(box: Box, finding: Finding, a: Device, peer: Subject) -> Iterator[C
     if b is None or b is a:
         yield of_device(box, a)
         return
-    if box.topology.link(a, b).nvlinks or finding.id.startswith("nvlink."):
+    part = "NVLink" if finding.id.startswith("nvlink.") else ""
+    if part or box.topology.link(a, b).nvlinks:
         yield of_nvlinks(box, a, b)
     else:  # of two GPUs that PCIe joins it is a setting, not a link
         yield from stops(box, a, b)
         yield of_path(a, b)
-    yield of_device(box, a)
-    yield of_device(box, b)
+    yield of_device(box, a, part)
+    yield of_device(box, b, part)
 
 
 def _of_gpu(box: Box, finding: Finding, gpu: Device) -> Iterator[Component]:
@@ -151,19 +152,14 @@ def _of_bus(box: Box, subject: Subject) -> Iterator[Component]:
 def _of_host(box: Box, finding: Finding) -> Iterator[Component]:
     if finding.id == "gpu.count":
         yield from (of_device(box, gpu) for gpu in box.topology.gpus if gpu.index is None)
-        yield _missing(box, "GPU")
+        yield missing(box, "GPU")
     elif finding.id == "network.hca-count":
-        yield _missing(box, "HCA")
+        yield missing(box, "HCA")
     elif finding.id == "topology.nvml-agrees" or finding.id in OF_CUDA:
         yield DRIVER
     else:
         part = PARTS_OF_HOST.get(finding.id, finding.id)
         yield of_host(f"{part} at {finding.subject.part}" if finding.subject.part else part)
-
-
-def _missing(box: Box, what: str) -> Component:
-    where, bdf = place_of_missing(box, "gpu" if what == "GPU" else "nic")
-    return Component(kind="slot", name=where, bdf=bdf, part=f"missing {what}")
 
 
 OF_CUDA = ("measure.host-bandwidth", "measure.memory-bandwidth", "measure.p2p-bandwidth", "measure.compute")
@@ -174,7 +170,7 @@ PARTS_OF_HOST = {
     "gdr.stack": "verbs device nodes", "gdr.peer-memory": "peer memory module",
     "host.memory": "memory", "host.edac": "memory", "host.cpu": "CPUs", "host.governor": "CPU frequency governor",
     "driver.device-nodes": "device nodes", "topology.profile": "placement of GPUs", "topology.numa": "NUMA nodes",
-    "nvlink.graph": "NVLink graph", "site.versions": "versions", "gpu.uniform": "versions and settings",
+    "nvlink.graph": "NVLink graph", "site.versions": "versions", "gpu.uniform": "VBIOS and settings of GPUs",
     "host.numa-balancing": "NUMA balancing", "gdr.max-payload": "MaxPayload", "gdr.path": "placement of HCAs",
     "network.firmware": "firmware of HCAs", "measure.p2p-integrity": "P2P setting", "measure.burn-in": "burn-in",
     "baseline.drift": "changes since the baseline",
