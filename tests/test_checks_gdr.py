@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fabric_box import bad, said
+from fabric_box import bad, findings, said
 from fabric_box import box as with_reference
 from sample import FAULTS
 from test_health_checks import box, changed
@@ -89,7 +89,7 @@ BREAKS = {
     "max-payload": ("GPU3", "not ready", "gdr.max-payload", "0000:0b:00.0"),
     "memlock": ("GPU2", "not ready", "gdr.memlock", "64 KiB"),
     "no-peermem": ("GPU2", "not ready", "gdr.peer-memory", "modprobe nvidia-peermem"),
-    "not-root": ("GPU2", "cannot tell", "gdr.acs", "run dgxcheck as root"),
+    "not-root": ("GPU2", "cannot tell", "gdr.acs", "sudo dgxcheck topo --rdma"),
     "peermem-unregistered": ("GPU2", "not ready", "gdr.peer-memory", "not registered"),
     "port-down": ("GPU2", "not ready", "gdr.port", "mlx5_1"),
     "verbs-shut": ("GPU2", "not ready", "gdr.stack", "uverbs0"),
@@ -119,7 +119,12 @@ def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:
 
 
 def test_what_only_root_sees_is_never_ready() -> None:
+    of = box("dgx-1-v100-not-root")
     assert "ready" not in verdicts("dgx-1-v100-not-root").values()
+    for check in ("gdr.acs", "gdr.max-payload"):
+        (told,) = findings(of, check)
+        assert (told.status.value, told.judgement.reason) == ("skip", "no-permission")
+        assert "run sudo dgxcheck topo --rdma" in told.judgement.message
 
 
 @pytest.mark.parametrize(
