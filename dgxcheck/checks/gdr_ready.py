@@ -9,9 +9,10 @@ from dgxcheck.checks.gdr import Said, State
 from dgxcheck.checks.gdr_acs import acs
 from dgxcheck.checks.gdr_device import bar1, port, rate_gbs
 from dgxcheck.checks.gdr_iommu import iommu
+from dgxcheck.checks.gdr_memlock import memlock
 from dgxcheck.checks.gdr_path import link, narrowest, path
 from dgxcheck.checks.gdr_payload import payload
-from dgxcheck.checks.gdr_software import memlock, peer_memory, stack
+from dgxcheck.checks.gdr_software import peer_memory, stack
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.expected import READ, between
