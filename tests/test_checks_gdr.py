@@ -115,7 +115,7 @@ def test_a_broken_precondition_is_named(fault: str) -> None:
 def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:
     shown = {f"dgx-1-v100-{fault}" for fault in BREAKS}
     of_rdma = {name for name in FAULTS if "gdr." in Path(FAULTS[name]).read_text(encoding="utf-8")}
-    placed = {"dgx-1-v100-hca-missing", "dgx-1-v100-hca-wrong-slot"}
+    placed = {"dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-hca-wrong-slot"}
     lost = {"dgx-1-v100-off-bus-at-load", "dgx-1-v100-xid-79"}
     assert of_rdma - placed - lost <= shown
 

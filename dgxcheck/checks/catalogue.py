@@ -24,6 +24,7 @@ from dgxcheck.checks import (
     inforom,
     installation,
     kernel,
+    kernel_devices,
     limits,
     measured_burn_in,
     measured_collective,
@@ -59,7 +60,7 @@ CHECKS: tuple[Check, ...] = (
     *gdr_software.CHECKS, *gdr_memlock.CHECKS, *gdr_device.CHECKS, *gdr_path.CHECKS, *gdr_acs.CHECKS, *gdr_iommu.CHECKS,
     *gdr_payload.CHECKS,
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
-    *kernel.CHECKS, *versions.CHECKS, *baseline.CHECKS,
+    *kernel.CHECKS, *kernel_devices.CHECKS, *versions.CHECKS, *baseline.CHECKS,
     *measured_host.CHECKS, *measured_integrity.CHECKS, *measured_p2p.CHECKS, *measured_latency.CHECKS,
     *measured_collective.CHECKS, *measured_compute.CHECKS, *measured_burn_in.CHECKS,
 )  # fmt: skip
