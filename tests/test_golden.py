@@ -24,6 +24,7 @@ COMMANDS = {
     "topo-p2p-r": ["topo", "-p2p", "r"],
     "topo-path": ["topo", "--path", "GPU0", "GPU3"],
     "topo-rdma": ["topo", "--rdma"],
+    "topo-peers": ["topo", "--peers"],
     "topo-nearest": ["topo", "-n", "3", "-i", "0"],
     "health": ["health", "-v"],
     "list": ["list"],

@@ -22,7 +22,7 @@ NAMES = ("topo", "health", "list", "diff", "recording", "overlay")
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 QUESTIONS = (
     "-m", "-mp", "-p2p r", "-p2p p", "-c 0", "-n 0 -i 0", "-n 5 -i 0", "-p -i 0,1", "-C -i 0", "-M -i 0,1",
-    "-gnid -i 0", "--tree", "--rings", "--path 0 1", "--rdma",
+    "-gnid -i 0", "--tree", "--rings", "--path 0 1", "--rdma", "--peers",
 )  # fmt: skip
 MEANT = {"nvlink_generation", "nearest", "unjudged"}
 """Members of which null is an answer."""

@@ -30,24 +30,30 @@ _BY_PCIE = (
 Pair = tuple[Device, Device]
 
 
-def _status(box: Box) -> Judged:
+def statuses(box: Box) -> dict[Pair, Judgement] | Judgement:
+    """Of every pair with a GPU that is asked about; or why nothing can be said of any."""
     rows = box.snapshot.p2p
     listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
     if (nothing := untold(box)) is not None:
-        yield HOST, nothing
-        return
+        return nothing
     if isinstance(rows, Missing) or len(listed) < 2:
-        yield HOST, unjudged(rows) if isinstance(rows, Missing) else skip("not-supported", "there is no pair of GPUs")
-        return
+        return unjudged(rows) if isinstance(rows, Missing) else skip("not-supported", "there is no pair of GPUs")
     if fabric_manager.down(box):
-        yield HOST, skip("dependency-failed", "the NVSwitch fabric is not up: see driver.fabric")
-        return
+        return skip("dependency-failed", "the NVSwitch fabric is not up: see driver.fabric")
     by_pair = {(row.a, row.b): row for row in rows}
     pairs: dict[Pair, Judgement] = {}
     for a, b in combinations(listed, 2):
         if a in box.gpus or b in box.gpus:
             there, back = by_pair.get((a.bdf or "", b.bdf or "")), by_pair.get((b.bdf or "", a.bdf or ""))
             pairs[a, b] = _judged(box, there, back, box.topology.link(a, b), (a.bdf, b.bdf))
+    return pairs
+
+
+def _status(box: Box) -> Judged:
+    pairs = statuses(box)
+    if isinstance(pairs, Judgement):
+        yield HOST, pairs
+        return
     at = _at_bridges(box, pairs)
     for pair, judged in pairs.items():
         where = next((name for name, below in at.items() if pair in below), None)

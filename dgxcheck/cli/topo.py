@@ -20,6 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ANSWERS = {
     **{kind: ("topo_answers", kind) for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path")},
     "rdma": ("topo_rdma", "rdma"),
+    "peers": ("topo_peers", "peers"),
     "cpu": ("topo_queries", "gpus_of_cpu"),
     "level": ("topo_queries", "nearest"),
     "gpu_path": ("topo_queries", "gpu_path"),
@@ -32,14 +33,17 @@ RDMA = (
     "bars", "config_space", "iommu", "ib_ports", "modules", "host", "device_nodes", "memlock", "gpu_board", "gpu_pcie",
     "gpu_memory",
 )  # fmt: skip
-_BESIDES = {"p2p": ("p2p",), "tree": ("pci_names",), "numa_memory": ("numa_memory",), "rdma": RDMA}
+PEERS = ("p2p", "config_space", "iommu", "modules", "host", "gpu_modes", "measurement")
+_BESIDES = {
+    "p2p": ("p2p",), "tree": ("pci_names",), "numa_memory": ("numa_memory",), "rdma": RDMA, "peers": PEERS,
+}  # fmt: skip
 """Probes that a question needs beside those of the wiring."""
 _AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
 _ABOUT_GPUS = ("level", "gpu_path", "numa_cpu", "numa_memory", "gpu_numa")
 _SPELT = {
     "matrix": "-m", "matrix_pci": "-mp", "p2p": "-p2p", "cpu": "-c", "level": "-n", "gpu_path": "-p",
     "numa_cpu": "-C", "numa_memory": "-M", "gpu_numa": "-gnid", "tree": "--tree", "rings": "--rings", "path": "--path",
-    "rdma": "--rdma",
+    "rdma": "--rdma", "peers": "--peers",
 }  # fmt: skip
 
 
@@ -84,6 +88,7 @@ class _Topo(click.Command):
 @click.option("--path", nargs=2, metavar="A B", callback=_two_devices,
               help="Every hop between two GPUs or NICs, and what to expect of it.")  # fmt: skip
 @_flag("--rdma", text="GPUDirect RDMA of each GPU and HCA: ready, slow, not ready or cannot tell, and why.")
+@_flag("--peers", text="Which GPUs reach each other's memory directly, and what keeps the others from it.")
 @click.option("--format", "form", type=click.Choice(["text", "nvidia-smi", "json"]), default="text", show_default=True,
               help="nvidia-smi is what current drivers print, in tab-separated cells.")  # fmt: skip
 @click.option("--labels", type=click.Choice(["soc", "sys"]), default="soc", show_default=True,
@@ -100,7 +105,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     kind = _asked(given)
     live: Live = ctx.obj
     more = _BESIDES.get(kind, ())
-    source = live.source(given["spec"], "TOPOLOGY", given["deadline"], *(("p2p",) if kind == "p2p" else ()))
+    source = live.source(given["spec"], "TOPOLOGY", given["deadline"], *(("p2p",) if kind in ("p2p", "peers") else ()))
     box = survey(source, (*WIRING, *more))
     topology = build(box.pci, box.infiniband, box.gpu, box.nvlink, box.gpu_pairs, box.numa, box.stated)
     asked = Asked(

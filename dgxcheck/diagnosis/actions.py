@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding
+from dgxcheck.checks.p2p_stopped import stopped
 from dgxcheck.diagnosis.component import Component
+from dgxcheck.diagnosis.ladders import LOST, Step, ladder
 from dgxcheck.diagnosis.reset import form_factor, reset_set
 from dgxcheck.frozen import Record
-
-Step = Literal[
-    "nothing", "restart service", "load module", "change setting", "stop job", "reset GPU", "reboot",
-    "power-cycle cold", "reseat or cable", "replace",
-]  # fmt: skip
 
 
 class Action(Record):
@@ -28,68 +24,31 @@ class Action(Record):
 
 
 _BOX = ("everything on this machine",)
-LADDERS: Mapping[tuple[str, str], tuple[Step, ...]] = {
-    ("gpu", "memory"): ("stop job", "reset GPU", "reboot", "replace"),
-    ("gpu", "cooling"): ("reseat or cable", "replace"),
-    ("gpu", "power supply"): ("reseat or cable", "replace"),
-    ("gpu", "NVLink"): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
-    ("gpu", "InfoROM"): ("reboot", "replace"),
-    ("gpu", "BAR1"): ("change setting", "reboot"),
-    ("gpu", "ECC mode"): ("change setting", "reset GPU"),
-    ("gpu", "MIG mode"): ("change setting", "reset GPU"),
-    ("gpu", "clock setting"): ("change setting",),
-    ("gpu", "power limit"): ("change setting",),
-    ("gpu", "compute mode"): ("change setting",),
-    ("gpu", "persistence mode"): ("change setting",),
-    ("gpu", "device node"): ("change setting",),
-    ("gpu", ""): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
-    ("link", ""): ("power-cycle cold", "reseat or cable", "replace"),
-    ("nvlink", ""): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
-    ("gpu", "model"): ("replace",),
-    ("gpu", "versions and settings"): ("change setting",),
-    ("path", ""): ("change setting", "reboot"),
-    ("port", ""): ("reseat or cable", "replace"),
-    ("subnet manager", ""): ("restart service",),
-    ("hca", ""): ("change setting", "reseat or cable", "replace"),
-    ("hca", "firmware"): ("change setting",),
-    ("hca", "slot"): ("reseat or cable",),
-    ("driver", ""): ("restart service", "load module", "reboot"),
-    ("slot", "missing GPU"): ("power-cycle cold", "reseat or cable", "replace"),
-    ("slot", "missing HCA"): ("power-cycle cold", "reseat or cable", "replace"),
-    ("host", "IOMMU setting"): ("change setting", "reboot"),
-    ("host", "memory"): ("reseat or cable", "replace"),
-    ("host", "placement of GPUs"): ("reseat or cable",),
-    ("host", "device nodes"): ("change setting",),
-    ("host bridge", ""): ("change setting",),
-    ("socket interconnect", ""): ("change setting", "reboot"),
-    ("disk", ""): ("replace",),
-    ("interface", ""): ("reseat or cable", "change setting"),
-}
-LOST = ("gpu.lost", "kernel.off-bus", "gpu.count")
-"""A GPU that is gone cannot be reset."""
 _SETTINGS = {
-    "ECC mode": "nvidia-smi -i {bdf} -e 1", "compute mode": "nvidia-smi -i {bdf} -c 0",
-    "persistence mode": "nvidia-smi -i {bdf} -pm 1", "clock setting": "nvidia-smi -i {bdf} -rac",
-    "power limit": "nvidia-smi -i {bdf} -pl WATT, with the default that nvidia-smi -q -d POWER names",
-    "MIG mode": "nvidia-smi -i {bdf} -mig 0, or 1", "device node": "nvidia-modprobe -u -c 0",
+    "ECC mode": "nvidia-smi{id} -e 1", "compute mode": "nvidia-smi{id} -c 0", "clock setting": "nvidia-smi{id} -rac",
+    "persistence mode": "systemctl enable --now nvidia-persistenced, or nvidia-smi{id} -pm 1",
+    "power limit": "nvidia-smi{id} -pl WATT, with the default that nvidia-smi -q -d POWER names",
+    "MIG mode": "nvidia-smi{id} -mig 0, or 1", "device node": "nvidia-modprobe -u -c 0",
     "device nodes": "nvidia-modprobe -u -c 0",
+    "large BARs": "switch on Above 4G Decoding, with all the address space that it offers, in the firmware",
+    "PCIe setting": "set speed and width of the slots to automatic in the firmware",
+    "settings of NCCL": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in"
+    " the job's environment, /etc/nccl.conf and ~/.nccl.conf",
+    "NVLink setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d, and load the driver again",
+    "memory bandwidth": "look at the population of the memory channels, NUMA and power settings in the firmware",
 }  # fmt: skip
 
 
 def actions(box: Box, component: Component, explained: Sequence[Finding]) -> tuple[Action, ...]:
     """Never empty; the remedies of the findings say more."""
-    kind, part = component.kind, component.part
-    ladder = LADDERS.get((kind, part)) or LADDERS.get((kind, part.partition(" at ")[0]), ("change setting",))
-    if any(finding.id in LOST for finding in explained):
-        ladder = tuple(step for step in ladder if step not in ("stop job", "reset GPU")) or ("power-cycle cold",)
-    remedy = explained[0].remedy
-    return tuple(_action(box, component, step, remedy) for step in ladder)
+    about = [finding for finding in explained if finding.id not in LOST and not finding.id.startswith("kernel.")]
+    remedy = (about or explained)[0].remedy
+    return tuple(_action(box, component, step, remedy) for step in ladder(box, component, explained))
 
 
 def _action(box: Box, component: Component, step: Step, remedy: str) -> Action:
     if step == "change setting":
-        command = _SETTINGS.get(component.part, remedy).format(bdf=component.bdf)
-        return Action(action=step, disturbs=(), command=command)
+        return Action(action=step, disturbs=(), command=_setting(box, component, remedy))
     if step in ("stop job", "reset GPU"):
         gpus = reset_set(box, component)
         every = len(gpus) == len(box.topology.gpus)
@@ -102,15 +61,47 @@ def _action(box: Box, component: Component, step: Step, remedy: str) -> Action:
     if step in ("reseat or cable", "replace"):
         return Action(action=step, disturbs=_parted(component), command=_by_hand(box, component, step))
     if step == "load module":
-        return Action(action=step, disturbs=(), command=_MODULES.get(component.part or component.kind, remedy))
-    return Action(action=step, disturbs=(), command=remedy)
+        jobs = (f"jobs on all {len(box.topology.gpus)} GPUs",) if component.kind == "driver" else ()
+        return Action(action=step, disturbs=jobs, command=_RELOAD if jobs else remedy)
+    return Action(action=step, disturbs=(), command=_SERVICES.get(component.part or component.kind, remedy))
 
 
+def _setting(box: Box, component: Component, remedy: str) -> str:
+    """What to type for a part of the machine; of two GPUs' way what is seen of it; else what the check says."""
+    ends = [box.topology.device(bdf) for bdf in (component.bdf, component.peer_bdf) if bdf is not None]
+    if component.kind == "path" and len(ends) == 2 and ends[0] is not None and ends[1] is not None:
+        return stopped(box, ends[0], ends[1]).remedy
+    known = _SETTINGS.get(component.part.partition(" at ")[0])
+    return remedy if known is None else known.format(id=f" -i {component.bdf}" if component.bdf else "")
+
+
+_SERVICES = {
+    "subnet manager": "start the subnet manager where it runs, on a node (systemctl restart opensm) or in a switch",
+    "NVLink setting": "systemctl restart nvidia-fabricmanager, where the machine has NVSwitches",
+}
+_CLIENTS = "nvidia-persistenced nvidia-fabricmanager nvidia-dcgm"
+"""They keep GPUs open."""
 _WITHOUT_JOBS = {
     "stop job": "nvidia-smi{ids} --query-compute-apps=pid,name --format=csv, then end those",
-    "reset GPU": "systemctl stop nvidia-persistenced nvidia-fabricmanager nvidia-dcgm; nvidia-smi -r{ids}",
+    "reset GPU": f"systemctl stop {_CLIENTS}; nvidia-smi -r{{ids}}; then start these again",
 }
-_MODULES = {"driver": "modprobe nvidia"}
+_RELOAD = (
+    f"systemctl stop {_CLIENTS}; modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia;"
+    " modprobe -a nvidia nvidia_uvm; then start these again"
+)
+_LOOK_AT = {
+    ("host", "cooling"): "look at fans, filters and the inlet air; in a DGX Station at pump and coolant",
+    ("host", "power supply"): "look at the power supplies, their cables and feeds",
+    (
+        "host",
+        "memory",
+    ): "look for DIMMs that are gone or have errors, dmidecode -t memory names their slots; reseat those",
+    ("fabric", ""): "look at the switch that the cables go to, and at their seating",
+    ("gpu", "cooling"): "look at fans, filters and the air before it; then reseat",
+    ("gpu", "power supply"): "look at the power cables and supplies that feed it; then reseat",
+    ("hca", "slot"): "move it to the slot where the reference machine has one",
+}
+"""Before or in place of a new seat, by kind and part."""
 
 
 def _parted(component: Component) -> tuple[str, ...]:
@@ -120,9 +111,14 @@ def _parted(component: Component) -> tuple[str, ...]:
 
 
 def _by_hand(box: Box, component: Component, step: Step) -> str:
+    look = _LOOK_AT.get((component.kind, component.part.partition(" at ")[0])) if step == "reseat or cable" else None
+    if component.kind in ("gpu", "link", "nvlink"):
+        verb = look or ("reseat" if step == "reseat or cable" else "replace")
+        return f"{verb} {form_factor(box, component)}"
+    if look is not None:
+        return look
     verb = "reseat" if step == "reseat or cable" else "replace"
     if component.kind in ("port", "interface"):
         return f"{verb} the cable or transceiver at {component.name}"
-    if component.kind in ("gpu", "link", "nvlink"):
-        return f"{verb} {form_factor(box, component)}"
-    return f"{verb} {component}"
+    failed = component.kind in ("host", "fabric")
+    return f"{verb} {f'what has failed of {component}' if failed else component}"

@@ -7,20 +7,19 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.diagnosis.actions import Action, actions
-from dgxcheck.diagnosis.component import Component
+from dgxcheck.diagnosis.component import Component, Key
+from dgxcheck.diagnosis.figures import SLOW, cleared, crossed
+from dgxcheck.diagnosis.save import save_first
 from dgxcheck.diagnosis.suspects import suspects
+from dgxcheck.diagnosis.wider import BAD, wider
 from dgxcheck.frozen import Record
-
-BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
-MEASURED = "measure."
-OF_ITSELF = ("measure.memory-integrity", "measure.p2p-integrity", "measure.compute", "measure.burn-in")
-"""Measured findings that say what is broken; the others say only that something is slow."""
-
 
 GONE = ("gpu.count", "gpu.lost", "baseline.drift")
 """About a device as a whole: what is wrong with a part of it explains them."""
 LOGGED = "kernel."
 """The log says that something was wrong at a device, and less of where."""
+Suspected = Mapping[str, Sequence[Component]]
+"""By key of the finding."""
 
 
 class Cause(Record):
@@ -32,8 +31,12 @@ class Cause(Record):
     severity: Status
     confidence: str
     """In words, with the reason."""
+    lead: str
+    """What the worst of the findings says."""
     actions: tuple[Action, ...]
     """From the least disruptive up."""
+    save_first: tuple[str, ...]
+    """Commands that keep what the actions destroy."""
 
 
 class Diagnosis(Record):
@@ -44,34 +47,45 @@ class Diagnosis(Record):
 
 
 def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
-    """Causes by severity, then by how much they explain; what the site has acknowledged has none."""
-    bad = [finding for finding in findings if finding.status in BAD and not finding.acknowledged]
-    own = {finding.key: suspects(box, finding) for finding in bad}
-    seen = {component.key for finding in bad if not _slow(finding) for component in own[finding.key]}
-    open_to = {finding.key: _allowed(finding, own[finding.key], seen) for finding in bad}
-    found = []
-    left = {key for key, components in open_to.items() if components}
+    """Causes by severity, then by how much they explain; what the site has acknowledged has none.
+
+    Slow figures come last: what is broken anyway explains them where their data crossed it. Else they are explained by
+    the one thing that is left when all is taken away that others crossed as fast as they should, or by what several
+    slow ones crossed; and not at all where neither is to be found.
+    """
+    bad = {finding.key: finding for finding in findings if finding.status in BAD and not finding.acknowledged}
+    slow = {key: crossed(box, finding) for key, finding in bad.items() if finding.id in SLOW}
+    own = {key: suspects(box, finding) for key, finding in bad.items() if key not in slow}
+    common = wider(box, findings, {key: those[0].part for key, those in own.items()})
+    found = _cover({key: (*those, *common.get(key, ())) for key, those in own.items()})
+    for key, those in [*slow.items()]:
+        crossed_keys = {each.key for each in those}
+        broken = next((each for each in found if each.key in crossed_keys), None)
+        if broken is not None:
+            found[broken].append(key)
+            del slow[key]
+    good = {check: cleared(box, findings, check) for check in {bad[key].id for key in slow}}
+    left = {key: [each for each in those if each.key not in good[bad[key].id]] for key, those in slow.items()}
+    by_figures = {each: keys for each, keys in _cover(left).items() if len(keys) > 1 or len(left[keys[0]]) == 1}
+    told = [_cause(box, each, [bad[key] for key in keys], _agreed(keys)) for each, keys in found.items()]
+    told += [
+        _cause(box, each, [bad[key] for key in keys], _eliminated(each, keys, left))
+        for each, keys in by_figures.items()
+    ]
+    told.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
+    explained = {key for cause in told for key in cause.explains}
+    return Diagnosis(causes=tuple(told), unexplained=tuple(key for key in bad if key not in explained))
+
+
+def _cover(open_to: Suspected) -> dict[Component, list[str]]:
+    """The fewest components that explain all, greedily; those that nothing is left to explain have none."""
+    found: dict[Component, list[str]] = {}
+    left = {key: those for key, those in open_to.items() if those}
     while left:
-        component = _best(open_to, left)
-        explained = [
-            finding
-            for finding in bad
-            if finding.key in left and _explains(component, open_to[finding.key], finding.id in GONE)
-        ]
-        left -= {finding.key for finding in explained}
-        found.append(_cause(box, component, explained))
-    found.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
-    explained_keys = {key for cause in found for key in cause.explains}
-    return Diagnosis(causes=tuple(found), unexplained=tuple(key for key in own if key not in explained_keys))
-
-
-def _slow(finding: Finding) -> bool:
-    return finding.id.startswith(MEASURED) and finding.id not in OF_ITSELF
-
-
-def _allowed(finding: Finding, components: Sequence[Component], seen: set[tuple[str, str, str]]) -> list[Component]:
-    """A slow figure is explained by structure that something else has found, and by nothing of its own."""
-    return [each for each in components if each.key in seen] if _slow(finding) else [*components]
+        component = _best(left)
+        found[component] = [key for key, those in left.items() if _explains(component, those, key.startswith(GONE))]
+        left = {key: those for key, those in left.items() if key not in found[component]}
+    return found
 
 
 def _explains(component: Component, components: Sequence[Component], whole: bool) -> bool:
@@ -79,16 +93,16 @@ def _explains(component: Component, components: Sequence[Component], whole: bool
     return any(each.key == component.key or (whole and each.key == (*component.key[:2], "")) for each in components)
 
 
-def _best(open_to: Mapping[str, Sequence[Component]], left: set[str]) -> Component:
+def _best(left: Suspected) -> Component:
     """That which explains the most; of equal ones the likeliest for its findings, then one that names a part."""
-    candidates: dict[tuple[str, str, str], Component] = {}
-    for key in open_to:
-        for component in open_to[key] if key in left else ():
+    candidates: dict[Key, Component] = {}
+    for those in left.values():
+        for component in those:
             candidates.setdefault(component.key, component)
 
     def rank(component: Component) -> tuple[int, int, int]:
-        mine = [key for key in left if _explains(component, open_to[key], key.startswith(GONE))]
-        places = [_place(component, open_to[key]) for key in mine if not key.startswith(LOGGED)]
+        mine = [key for key, those in left.items() if _explains(component, those, key.startswith(GONE))]
+        places = [_place(component, left[key]) for key in mine if not key.startswith(LOGGED)]
         return -len(mine), sum(places), 0 if component.part else 1
 
     return min(candidates.values(), key=rank)
@@ -98,17 +112,28 @@ def _place(component: Component, components: Sequence[Component]) -> int:
     return next(place for place, each in enumerate(components) if _explains(component, [each], True))
 
 
-def _cause(box: Box, component: Component, explained: Sequence[Finding]) -> Cause:
-    worst = min((finding.status for finding in explained), key=BAD.index)
+def _cause(box: Box, component: Component, explained: Sequence[Finding], confidence: str) -> Cause:
+    worst = min(explained, key=lambda finding: BAD.index(finding.status))
+    if not confidence:
+        ends = component.kind in ("link", "nvlink", "port", "socket interconnect")
+        either = "and either end of the link or what is between can be at fault"
+        confidence = f"fair: one finding, {either if ends else 'at the component itself'}"
     return Cause(
-        component=component, explains=tuple(finding.key for finding in explained), severity=worst,
-        confidence=_confidence(component, explained), actions=actions(box, component, explained),
+        component=component, explains=tuple(finding.key for finding in explained), severity=worst.status,
+        confidence=confidence, lead=worst.judgement.message, actions=actions(box, component, explained),
+        save_first=save_first(box, component),
     )  # fmt: skip
 
 
-def _confidence(component: Component, explained: Sequence[Finding]) -> str:
-    if len(explained) > 1:
-        return f"high: {len(explained)} findings point to it"
-    if component.kind in ("link", "nvlink", "port", "socket interconnect"):
-        return "fair: one finding, and either end of the link or what is between can be at fault"
-    return "fair: one finding, at the component itself"
+def _agreed(keys: Sequence[str]) -> str:
+    return f"high: {len(keys)} findings point to it" if len(keys) > 1 else ""
+
+
+def _eliminated(component: Component, keys: Sequence[str], left: Suspected) -> str:
+    """By what slow figures have in common; with what else they have in common."""
+    if len(keys) == 1:
+        return "fair: by elimination, for what else these data cross is as fast as it should be in other figures"
+    others = [each for each in left[keys[0]] if all(each in left[key] for key in keys) and each != component]
+    if others:
+        return f"low: {len(keys)} slow figures have it in common, and {', '.join(map(str, others))} as well"
+    return f"fair: {len(keys)} slow figures have it in common, and no good one"

@@ -11,8 +11,9 @@ from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop, sharers
 from dgxcheck.topology.slots import slot_of
 
-Kind = Literal["gpu", "hca", "port", "link", "nvlink", "path", "slot", "socket interconnect", "host bridge", "driver",
-               "port of a switch", "subnet manager", "host", "disk", "interface"]  # fmt: skip
+Kind = Literal["gpu", "hca", "port", "link", "switch", "nvlink", "path", "slot", "socket interconnect", "host bridge",
+               "driver", "port of a switch", "subnet manager", "fabric", "host", "disk", "interface"]  # fmt: skip
+Key = tuple[str, str, str]
 
 
 class Component(Record):
@@ -22,17 +23,19 @@ class Component(Record):
     name: str
     """``GPU2``, ``mlx5_1/1``, ``0000:00:03.0 - 0000:08:00.0``, ``GPU2 - GPU3``"""
     bdf: str | None = None
+    peer_bdf: str | None = None
+    """Of what joins two GPUs the other end."""
     part: str = ""
     """Of a GPU or the host what of it: ``memory``, ``cooling``; empty for the whole of it."""
     slot: str | None = None
     serial: str | None = None
     shared_by: tuple[str, ...] = ()
-    """Devices whose traffic runs through a link."""
+    """Devices whose traffic runs through a link or switch."""
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         """The same for the same thing."""
-        return self.kind, self.bdf or self.name, self.part
+        return self.kind, "/".join(filter(None, (self.bdf, self.peer_bdf))) or self.name, self.part
 
     def __str__(self) -> str:
         plain = self.bdf is None or self.bdf in self.name or self.kind in ("nvlink", "path")
@@ -47,6 +50,7 @@ _WORDS: dict[str, str] = {
     "link": "PCIe link", "nvlink": "NVLinks", "port": "port", "hca": "HCA", "driver": "the", "host": "the",
     "disk": "disk", "interface": "interface", "path": "P2P path", "subnet manager": "subnet manager",
     "host bridge": "host bridge", "port of a switch": "switch port", "socket interconnect": "interconnect of",
+    "switch": "PCIe switch", "fabric": "the",
 }  # fmt: skip
 DRIVER = Component(kind="driver", name="NVIDIA driver")
 
@@ -67,9 +71,26 @@ def of_hop(box: Box, hop: Hop) -> Component:
     return Component(kind="link", name=str(hop), bdf=hop.device, shared_by=sharers(hop, box.topology))
 
 
-def of_nvlinks(a: Device, b: Device) -> Component:
-    """The NVLinks between two GPUs."""
-    return Component(kind="nvlink", name=f"{a.name} - {b.name}", bdf=a.bdf, shared_by=(a.name, b.name))
+def of_nvlinks(box: Box, a: Device, b: Device) -> Component:
+    """The NVLinks between two GPUs, in either order."""
+    one, other = sorted((a, b), key=box.topology.devices.index)
+    return _joining("nvlink", one, other)
+
+
+def of_path(a: Device, b: Device) -> Component:
+    """The way of one GPU into the memory of another."""
+    return _joining("path", a, b)
+
+
+def _joining(kind: Kind, a: Device, b: Device) -> Component:
+    return Component(
+        kind=kind, name=f"{a.name} - {b.name}", bdf=a.bdf, peer_bdf=b.bdf, shared_by=(a.name, b.name)
+    )  # fmt: skip
+
+
+def of_port_setting(bdf: str) -> Component:
+    """ACS of one port."""
+    return Component(kind="port of a switch", name=bdf, bdf=bdf, part="ACS setting")
 
 
 def of_host(part: str) -> Component:

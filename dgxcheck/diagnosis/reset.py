@@ -9,12 +9,12 @@ from dgxcheck.topology.model import Device
 
 
 def reset_set(box: Box, component: Component) -> tuple[Device, ...]:
-    """GPUs that a reset of the component takes: those that NVLinks join to it, and the other half of its board.
+    """GPUs that a reset of the component takes: those that NVLinks join to it, and the other half of its board; or all.
 
     nvidia-smi refuses to reset one GPU of several that NVLinks join, and resets K80 boards whole (its manual, -r).
     """
     gpus = box.topology.gpus
-    named = [gpu for gpu in gpus if gpu.bdf == component.bdf or gpu.name in component.shared_by]
+    named = [gpu for gpu in gpus if gpu.bdf == component.bdf or gpu.name in component.shared_by] or gpus
     found = {gpu.name for gpu in named}
     while more := {
         b.name for a in gpus for b in gpus if a.name in found and b.name not in found and _joined(box, a, b)

@@ -7,23 +7,32 @@ from itertools import islice
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding, Subject
-from dgxcheck.diagnosis.component import DRIVER, Component, Kind, of_device, of_hop, of_host, of_nvlinks
+from dgxcheck.diagnosis.component import (
+    DRIVER,
+    Component,
+    Kind,
+    of_device,
+    of_hop,
+    of_host,
+    of_nvlinks,
+    of_path,
+    of_port_setting,
+)  # fmt: skip
 from dgxcheck.diagnosis.gone import place_of_missing
+from dgxcheck.diagnosis.settings import stop_most, stops
+from dgxcheck.diagnosis.wider import LINKED
 from dgxcheck.diagnosis.xids import part_of
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.paths import hops_above, hops_between
+from dgxcheck.topology.paths import hops_above
 
-LINKED = ("pcie.width", "pcie.path", "pcie.replay", "pcie.aer", "pcie.generation", "kernel.aer")
-"""Found at a device, and about the link above it."""
-REFUSED = ("p2p.status", "measure.p2p-integrity")
-"""Of two GPUs that PCIe joins it is a setting of the path, not a link."""
 PARTS = {
-    "ecc.mode": "ECC mode", "ecc": "memory", "measure.memory": "memory", "gpu.memory": "memory", "thermal": "cooling",
-    "power.limit": "power limit", "power": "power supply", "clock.throttle": "cooling", "clock": "clock setting",
-    "pcie.bar1": "BAR1", "gpu.inforom": "InfoROM", "gpu.compute-mode": "compute mode", "gpu.mig": "MIG mode",
-    "driver.persistence": "persistence mode", "driver.device-nodes": "device node", "measure.compute": "cooling",
+    "ecc.mode": "ECC mode", "ecc": "memory", "measure.memory-integrity": "memory", "gpu.memory": "memory",
+    "thermal": "cooling", "power.limit": "power limit", "power": "power supply", "clock.throttle": "cooling",
+    "clock": "clock setting", "pcie.bar1": "BAR1", "gpu.inforom": "InfoROM", "gpu.compute-mode": "compute mode",
+    "gpu.mig": "MIG mode", "driver.persistence": "persistence mode", "driver.device-nodes": "device node",
+    "measure.compute": "cooling",
     "gdr.bar1": "BAR1", "gdr.max-payload": "MaxPayload", "gpu.model": "model", "gpu.uniform": "versions and settings",
 }  # fmt: skip
 """What of a GPU a finding is about, by its id or the start of it; else the GPU."""
@@ -47,7 +56,10 @@ def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
     elif device is not None and device.kind == "gpu":
         yield from _of_gpu(box, finding, device)
     elif subject.kind == "pci" and finding.id == "gdr.acs":
-        yield Component(kind="port of a switch", name=subject.name, bdf=subject.bdf, part="ACS setting")
+        yield of_port_setting(subject.bdf or subject.name)
+    elif finding.id == "p2p.status" and device is None:
+        yield from stop_most(box, subject.bdf)
+        yield of_host("P2P setting")
     elif subject.kind == "pci":
         yield from _of_bus(box, subject)
     elif subject.kind == "host":
@@ -75,18 +87,11 @@ def _of_pair(box: Box, finding: Finding, a: Device, peer: Subject) -> Iterator[C
     if b is None or b is a:
         yield of_device(box, a)
         return
-    link = box.topology.link(a, b)
-    if link.nvlinks or finding.id.startswith("nvlink."):
-        yield of_nvlinks(*sorted((a, b), key=box.topology.devices.index))
-    elif finding.id in REFUSED:
-        yield Component(kind="path", name=f"{a.name} - {b.name}", bdf=a.bdf, shared_by=(a.name, b.name))
-    else:
-        hops = hops_between(a, b, box.topology.functions)
-        for hop in () if isinstance(hops, Missing) else hops:
-            if not hop.unjudged:
-                yield of_hop(box, hop)
-        if link.pci == "SOC":
-            yield Component(kind="socket interconnect", name=f"NUMA nodes {a.numa_node} and {b.numa_node}")
+    if box.topology.link(a, b).nvlinks or finding.id.startswith("nvlink."):
+        yield of_nvlinks(box, a, b)
+    else:  # of two GPUs that PCIe joins it is a setting, not a link
+        yield from stops(box, a, b)
+        yield of_path(a, b)
     yield of_device(box, a)
     yield of_device(box, b)
 
@@ -95,9 +100,6 @@ def _of_gpu(box: Box, finding: Finding, gpu: Device) -> Iterator[Component]:
     """The link above it, its own parts, or its NVLinks."""
     if finding.id in LINKED:
         yield from islice(_links_above(box, gpu), 1)
-    elif finding.id == "measure.host-bandwidth":
-        yield from _links_above(box, gpu)
-        yield of_device(box, gpu)
     elif finding.id == "kernel.xid":
         part = part_of(box, gpu.bdf)
         yield of_device(box, gpu, part)
@@ -133,7 +135,7 @@ def _nvlinks(box: Box, gpu: Device, position: int | None) -> Iterator[Component]
     for row in rows:
         peer = box.topology.device(row.remote_bdf) if isinstance(row.remote_bdf, str) else None
         if row.bdf == gpu.bdf and position in (None, row.link) and peer is not None and peer.kind == "gpu":
-            yield of_nvlinks(*sorted((gpu, peer), key=box.topology.devices.index))
+            yield of_nvlinks(box, gpu, peer)
 
 
 def _of_bus(box: Box, subject: Subject) -> Iterator[Component]:
@@ -170,6 +172,8 @@ PARTS_OF_HOST = {
     "gdr.stack": "verbs device nodes", "gdr.peer-memory": "peer memory module",
     "host.memory": "memory", "host.edac": "memory", "host.cpu": "CPUs", "host.governor": "CPU frequency governor",
     "driver.device-nodes": "device nodes", "topology.profile": "placement of GPUs", "topology.numa": "NUMA nodes",
-    "nvlink.graph": "NVLink graph", "site.versions": "versions", "measure.p2p-bandwidth": "P2P setting",
-    "measure.collective": "collective",
+    "nvlink.graph": "NVLink graph", "site.versions": "versions", "gpu.uniform": "versions and settings",
+    "host.numa-balancing": "NUMA balancing", "gdr.max-payload": "MaxPayload", "gdr.path": "placement of HCAs",
+    "network.firmware": "firmware of HCAs", "measure.p2p-integrity": "P2P setting", "measure.burn-in": "burn-in",
+    "baseline.drift": "changes since the baseline",
 }  # fmt: skip

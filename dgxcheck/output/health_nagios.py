@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.checks.run import counts
+from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.output.health_measured import measurements, plain, ranges
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.plain import lines, visible
@@ -28,13 +29,16 @@ FIRST_LINE = 80
 
 
 def render(report: Report) -> str:
-    """The verdict and the worst findings in one line of at most 80 bytes before the performance data."""
+    """The verdict and what is to blame in one line of at most 80 bytes before the performance data."""
     told = sorted((each for each in report.findings if each.status in _TOLD), key=lambda each: _TOLD.index(each.status))
     bad, known = ([each for each in told if each.acknowledged is is_known] for is_known in (False, True))
     seen = counts(report.findings)
     counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
     performance = " ".join((*counted, *_score(report), *_measured(report)))
-    return lines([f"{_first(report.verdict, bad, seen[Status.PASS])} | {performance}", *map(_line, (*bad, *known))])
+    explained = {key for cause in report.diagnosis.causes for key in cause.explains}
+    blamed = [_blamed(cause) for cause in report.diagnosis.causes]
+    blamed += [_named(finding) for finding in bad if finding.key not in explained]
+    return lines([f"{_first(report.verdict, blamed, seen[Status.PASS])} | {performance}", *map(_line, (*bad, *known))])
 
 
 def _score(report: Report) -> Iterator[str]:
@@ -60,19 +64,24 @@ def _label(finding: Finding, quantity: str) -> str:
     return label if _BARE.fullmatch(label) else f"'{label}'"
 
 
-def _first(verdict: Status, bad: Sequence[Finding], passed: int) -> str:
+def _first(verdict: Status, blamed: Sequence[str], passed: int) -> str:
     head = f"DGXCHECK {_WORDS[verdict]} - "
-    if not bad:
+    if not blamed:
         return head + (f"{passed} checks passed" if passed else "nothing could be judged")
     named = ""
-    for count, finding in enumerate(bad):
-        left = len(bad) - count - 1
+    for count, name in enumerate(blamed):
+        left = len(blamed) - count - 1
         more = f", {left} more" if left else ""
-        longer = f"{named}, {_named(finding)}" if named else _named(finding)
+        longer = f"{named}, {name}" if named else name
         if len((head + longer + more).encode()) > FIRST_LINE:
-            return head + (f"{named}, {left + 1} more" if named else f"{len(bad)} findings")
+            return head + (f"{named}, {left + 1} more" if named else f"{len(blamed)} causes")
         named = longer
     return head + named
+
+
+def _blamed(cause: Cause) -> str:
+    """``thermal.temperature cooling of GPU2 0000:0a:00.0``: what was found, and where it comes from."""
+    return visible(f"{cause.explains[0].partition('/')[0]} {cause.component}").replace("|", "/")
 
 
 def _named(finding: Finding) -> str:

@@ -12,6 +12,8 @@ from itertools import count
 from dgxcheck import __version__
 from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.checks.run import EXIT_CODES, counts
+from dgxcheck.diagnosis.causes import Diagnosis
+from dgxcheck.diagnosis.component import Component
 from dgxcheck.output.health_measured import measurements
 from dgxcheck.output.health_report import Report
 from dgxcheck.output.plain import lines, visible
@@ -35,6 +37,7 @@ def render(report: Report) -> str:
             *_metric("findings", "Findings by status.", by_status),
             *_metric("check_status", "0 pass, 1 warn, 2 fail, 3 unknown, 4 skip.", map(_status, report.findings)),
             *_acknowledged(report.findings),
+            *_causes(report.diagnosis),
             *_measured(report.findings),
         ]
     )
@@ -61,6 +64,23 @@ def _acknowledged(findings: Iterable[Finding]) -> list[str]:
     """Findings whose status stands, but which do not count in the verdict; no sample where there is none."""
     known = [({"check": finding.id, **_subject(finding)}, 1) for finding in findings if finding.acknowledged]
     return _metric("check_acknowledged", "1 where the site's configuration acknowledges it.", known)
+
+
+def _causes(found: Diagnosis) -> list[str]:
+    """What is to blame and what to do first; the two counts are there on a healthy box too."""
+    named = [
+        ({**_component(cause.component), "action": cause.actions[0].action}, CODES[cause.severity])
+        for cause in found.causes
+    ]
+    return [
+        *_metric("causes", "Components to blame for what was found.", [({}, len(found.causes))]),
+        *_metric("unexplained_findings", "Findings that no cause explains.", [({}, len(found.unexplained))]),
+        *_metric("cause_severity", "1 warn, 2 fail, 3 unknown, of a component to blame.", named),
+    ]
+
+
+def _component(component: Component) -> dict[str, str]:
+    return {"kind": component.kind, "component": str(component), "pci_bus_id": component.bdf or ""}
 
 
 def _measured(findings: Iterable[Finding]) -> list[str]:

@@ -8,6 +8,7 @@ from dgxcheck.checks.gdr_ready import Readiness
 from dgxcheck.output.json_members import either
 from dgxcheck.output.matrix_names import nic_legend, row_names
 from dgxcheck.output.plain import columns, fitted, lines, visible
+from dgxcheck.output.topo_reasons import Reasons, reasons
 from dgxcheck.reading import Json, Missing
 from dgxcheck.topology.model import Topology
 
@@ -33,7 +34,9 @@ def text(topology: Topology, pairs: Sequence[Readiness], width: int | None) -> s
     legend = columns([(f"  {cell}", f"= {words}") for cell, words in LEGEND.items() if cell in seen], " ")
     best = [_sentence(each) for gpu in gpus for each in _best([pair for pair in pairs if pair.gpu.name == gpu])]
     nics = nic_legend(topology, names)
-    return lines([*table, "", "Legend:", *legend, *([""] if nics else []), *nics, "", *best, *_reasons(pairs)])
+    worst_first = sorted(pairs, key=lambda each: -_ORDER.index(each.verdict))
+    why = reasons([Reasons(each.gpu.name, each.nic.name, CELLS[each.verdict], each.reasons) for each in worst_first])
+    return lines([*table, "", "Legend:", *legend, *([""] if nics else []), *nics, "", *best, *why])
 
 
 def _best(pairs: Sequence[Readiness]) -> list[Readiness]:
@@ -55,31 +58,6 @@ def _sentence(pair: Readiness) -> str:
         return f"{between}, expected bandwidth not known"
     most = "" if dict(pair.told)["gdr.path"].state == "ready" else "at most "
     return f"{between}, expected {most}{gbs:.1f} GB/s"
-
-
-def _reasons(pairs: Sequence[Readiness]) -> list[str]:
-    """Each reason once, with the pairs that it holds for."""
-    found: dict[tuple[str, str], list[Readiness]] = {}
-    for pair in sorted(pairs, key=lambda each: -_ORDER.index(each.verdict)):
-        for id_, said in pair.reasons:
-            line = f"{CELLS[pair.verdict]}: {id_}: {visible(said.words)}"
-            found.setdefault((line, said.judgement.remedy), []).append(pair)
-    told = [""] if found else []
-    for (line, remedy), held in found.items():
-        who = "all pairs" if len(held) == len(pairs) else visible(_grouped(held))
-        told += [line, *([f"  {visible(remedy)}"] if remedy else []), f"  {who}"]
-    return told
-
-
-def _grouped(pairs: Sequence[Readiness]) -> str:
-    """``GPU0, GPU1 with mlx5_1; GPU2 with mlx5_0, mlx5_3``."""
-    hcas: dict[str, list[str]] = {}
-    for pair in pairs:
-        hcas.setdefault(pair.gpu.name, []).append(pair.nic.name)
-    gpus: dict[str, list[str]] = {}
-    for gpu, names in hcas.items():
-        gpus.setdefault(", ".join(names), []).append(gpu)
-    return "; ".join(f"{', '.join(each)} with {names}" for names, each in gpus.items())
 
 
 def as_json(pairs: Sequence[Readiness]) -> dict[str, Json]:

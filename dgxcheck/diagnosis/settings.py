@@ -1,0 +1,36 @@
+"""Settings between two GPUs that keep them from each other: the IOMMU's, and ACS of ports on their way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations
+
+from dgxcheck.checks.check import Box
+from dgxcheck.checks.gdr_acs import redirecting
+from dgxcheck.checks.gdr_iommu import translated
+from dgxcheck.diagnosis.component import Component, of_host, of_port_setting
+from dgxcheck.reading import Missing
+from dgxcheck.topology.model import Device
+
+
+def stops(box: Box, a: Device, b: Device) -> Iterator[Component]:
+    """The IOMMU first: while it translates the kernel needs the redirection."""
+    if {a, b} & {*translated(box)}:
+        yield of_host("IOMMU setting")
+    ports = redirecting(box, a, b)
+    for port in () if isinstance(ports, Missing) else ports:
+        yield of_port_setting(port)
+    if not isinstance(ports, Missing) and ports:
+        yield of_host("ACS setting")  # where all ports do it, that is one finding of the host
+
+
+def stop_most(box: Box, below: str | None = None) -> list[Component]:
+    """Of all GPUs that no NVLink joins, or of those below one bridge: the settings that stop the most pairs first."""
+    gpus = [gpu for gpu in box.topology.gpus if below is None or _is_below(gpu, below)]
+    pairs = [(a, b) for a, b in combinations(gpus, 2) if not box.topology.link(a, b).nvlinks]
+    return [setting for setting, _ in Counter(each for a, b in pairs for each in stops(box, a, b)).most_common()]
+
+
+def _is_below(gpu: Device, bridge: str) -> bool:
+    return not isinstance(gpu.path, Missing) and bridge in gpu.path

@@ -1,0 +1,45 @@
+"""Why pairs of devices are not as good as they could be: each reason once, with the pairs that it holds for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dgxcheck.checks.gdr import Said
+from dgxcheck.frozen import Record
+from dgxcheck.output.plain import visible
+
+
+class Reasons(Record, kw_only=False):
+    """One pair."""
+
+    a: str
+    b: str
+    cell: str
+    """What the matrix shows of it."""
+    reasons: tuple[tuple[str, Said], ...]
+    """By id of the check."""
+
+
+def reasons(pairs: Sequence[Reasons]) -> list[str]:
+    """Paragraphs: reason, remedy, pairs."""
+    found: dict[tuple[str, str], list[Reasons]] = {}
+    for pair in pairs:
+        for id_, said in pair.reasons:
+            line = f"{pair.cell}: {id_}: {visible(said.words)}"
+            found.setdefault((line, said.judgement.remedy), []).append(pair)
+    told = [""] if found else []
+    for (line, remedy), held in found.items():
+        who = "all pairs" if len(held) == len(pairs) else visible(_grouped(held))
+        told += [line, *([f"  {visible(remedy)}"] if remedy else []), f"  {who}"]
+    return told
+
+
+def _grouped(pairs: Iterable[Reasons]) -> str:
+    """``GPU0, GPU1 with mlx5_1; GPU2 with mlx5_0, mlx5_3``."""
+    others: dict[str, list[str]] = {}
+    for pair in pairs:
+        others.setdefault(pair.a, []).append(pair.b)
+    alike: dict[str, list[str]] = {}
+    for name, names in others.items():
+        alike.setdefault(", ".join(names), []).append(name)
+    return "; ".join(f"{', '.join(each)} with {names}" for names, each in alike.items())
