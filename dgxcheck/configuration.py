@@ -92,14 +92,14 @@ def _acknowledgement(entry: dict[str, Any], where: str, path: str, checks: Colle
 
 def _day(value: object, where: str, path: str) -> str:
     """A date of TOML, or one as text."""
-    if isinstance(value, str):
-        try:
-            value = date.fromisoformat(value)
-        except ValueError:
-            value = _shown(value)
-    if not isinstance(value, date) or isinstance(value, datetime):
-        _refuse(path, where, f"{value if isinstance(value, str | datetime) else _shown(value)} is not {_DATE}")
-    return value.isoformat()
+    text = str(value) if isinstance(value, date | str) else ""
+    try:
+        as_written = date.fromisoformat(text).isoformat() == text  # from 3.11 on it takes 20270131 too
+    except ValueError:
+        as_written = False
+    if not as_written:
+        _refuse(path, where, f"{text if isinstance(value, datetime) else _shown(value)} is not {_DATE}")
+    return text
 
 
 def _of_etc() -> str | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
+from math import inf
 from typing import TypeVar
 
 from dgxcheck.facts.kernel_log import (
@@ -19,7 +21,7 @@ from dgxcheck.facts.kernel_log import (
 from dgxcheck.frozen import replace
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Source
-from probes import aer_log_text, mlx5_text, xid_text
+from probes import aer_log_text, earlier_text, mlx5_text, xid_text
 
 DEVICE = "/dev/kmsg"
 FALLEN = 79
@@ -30,6 +32,8 @@ _MARK = "dgxcheck: log begins"
 
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent)
 Lines = list[tuple[float, str]]
+Begins = dict[str, list[tuple[int, float]]]
+"""Number and seconds of the lines with which each GPU began anew; under ``""`` those of the driver's loads."""
 
 
 def probe(source: Source) -> KernelLog | Missing:
@@ -44,21 +48,23 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     if not known:
         return Missing(Gap.GARBLED, where, "no line of it has a time")
     first, mark = known[0]
-    resets = _resets(known)
+    begins = _begins(known)
+    earlier = (earlier_text.earlier(message) for _, message in known)
     return KernelLog(
         where=where,
         begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
-        xids=_once(_xids(known, resets)),
-        sxids=_once(_sxids(known, resets)),
-        off_bus=_once(_off_bus(known, resets)),
+        xids=_once(_xids(known, begins)),
+        sxids=_once(_sxids(known, begins)),
+        off_bus=_once(_off_bus(known, begins)),
         pcie=tuple(_pcie(known)),
-        not_started=_once(_not_started(known, resets)),
+        not_started=_once(_not_started(known, begins)),
         refused=tuple(
-            Refused(version=version, seconds=seconds, line=message, past=number < resets[""])
+            Refused(version=version, seconds=seconds, line=message, past=_past(number, "", begins))
             for number, (seconds, message) in enumerate(known)
             if (version := xid_text.refused(message)) is not None
         ),
         hcas=_once(_hcas(known)),
+        earlier=tuple(each for each in earlier if each is not None),
     )
 
 
@@ -75,48 +81,57 @@ def _timed(line: str) -> tuple[float, str] | None:
     return float(seconds), message
 
 
-def _resets(lines: Lines) -> dict[str, int]:
-    """Number of the line with which each GPU began anew; under ``""`` that of the driver's last load."""
-    found = {"": -1}
+def _begins(lines: Lines) -> Begins:
+    found: Begins = {}
     begun: int | None = None
-    for number, (_, message) in enumerate(lines):
+    for number, (seconds, message) in enumerate(lines):
+        name: str | None = None
+        first = number
         if xid_text.begins_to_load(message):
             begun = number
         elif xid_text.loads(message):
-            found[""] = number if begun is None else begun
-            begun = None
+            name, first, begun = "", number if begun is None else begun, None
         elif (bdf := xid_text.probed(message)) is not None:
-            found[bdf] = number
+            name = bdf
         elif (said := xid_text.xid(message)) and said.number == RECOVERY and xid_text.RECOVERED in said.text:
-            found[said.bdf] = number
+            name = said.bdf
+        if name is not None:
+            found.setdefault(name, []).append((first, seconds))
     return found
 
 
-def _past(number: int, bdf: str, resets: dict[str, int]) -> bool:
-    return number < max(resets[""], resets.get(bdf, -1))
+def _past(number: int, bdf: str, begins: Begins) -> bool:
+    return any(number < begins[name][-1][0] for name in ("", bdf) if name in begins)
 
 
-def _xids(lines: Lines, resets: dict[str, int]) -> list[Xid]:
+def _begun_s(number: int, bdf: str, begins: Begins) -> float:
+    """Seconds of the last beginning before a line."""
+    places = ((name, bisect(begins.get(name, []), (number, inf))) for name in ("", bdf))
+    return max((begins[name][place - 1][1] for name, place in places if place), default=0.0)
+
+
+def _xids(lines: Lines, begins: Begins) -> list[Xid]:
     return [
         Xid(
             bdf=said.bdf, number=said.number, seconds=seconds, pid=said.pid, process=said.process, part=said.part,
-            text=said.text, line=message, past=_past(number, said.bdf, resets),
+            text=said.text, line=message, past=_past(number, said.bdf, begins),
+            begun_s=_begun_s(number, said.bdf, begins),
         )
         for number, (seconds, message) in enumerate(lines)
         if (said := xid_text.xid(message)) is not None
     ]  # fmt: skip
 
 
-def _sxids(lines: Lines, resets: dict[str, int]) -> list[SXid]:
+def _sxids(lines: Lines, begins: Begins) -> list[SXid]:
     return [
         SXid(bdf=said[0], number=said[1], seconds=seconds, fatal=said[2], line=message,
-             past=_past(number, said[0], resets))
+             past=_past(number, said[0], begins))
         for number, (seconds, message) in enumerate(lines)
         if (said := xid_text.sxid(message)) is not None
     ]  # fmt: skip
 
 
-def _off_bus(lines: Lines, resets: dict[str, int]) -> list[OffBus]:
+def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
     found = []
     named: str | None = None
     for number, (seconds, message) in enumerate(lines):
@@ -129,15 +144,17 @@ def _off_bus(lines: Lines, resets: dict[str, int]) -> list[OffBus]:
         else:
             bdf = xid_text.off_bus(message)
         if bdf is not None:
-            past = _past(number, bdf, resets)
-            found.append(OffBus(bdf=bdf, seconds=seconds, xid=said is not None, line=message, past=past))
+            past, begun_s = _past(number, bdf, begins), _begun_s(number, bdf, begins)
+            found.append(
+                OffBus(bdf=bdf, seconds=seconds, xid=said is not None, line=message, past=past, begun_s=begun_s)
+            )
     return found
 
 
-def _not_started(lines: Lines, resets: dict[str, int]) -> list[NotStarted]:
+def _not_started(lines: Lines, begins: Begins) -> list[NotStarted]:
     return [
         NotStarted(bdf=said[0], unpowered=said[1], seconds=seconds, line=message,
-                   past=_past(number, said[0] or "", resets))
+                   past=_past(number, said[0] or "", begins))
         for number, (seconds, message) in enumerate(lines)
         if (said := xid_text.not_started(message)) is not None
     ]  # fmt: skip

@@ -51,7 +51,7 @@ def held(of: Finding, *by: Acknowledgement) -> bool:
     return found.acknowledged
 
 
-@pytest.mark.parametrize("device", ["0000:07:00.0", "07:00.0", "GPU-12AB", "0324"])
+@pytest.mark.parametrize("device", ["0000:07:00.0", "00000000:07:00.0", "07:00.0", "GPU-12AB", "0324"])
 def test_a_device_has_several_names(device: str) -> None:
     assert held(finding(), known(device=device))
 
@@ -60,6 +60,14 @@ def test_a_device_has_several_names(device: str) -> None:
                                      {"check": "ecc.mode"}])  # fmt: skip
 def test_it_is_about_one_check_of_one_device(changes: dict[str, str]) -> None:
     assert not held(finding(), known(**changes))
+
+
+@pytest.mark.parametrize(("device", "holds"), [
+    ("mlx4_0/2", True), ("0000:07:00.0", True), ("mlx4_0/1", False), ("mlx4_0", False),
+])  # fmt: skip
+def test_a_port_has_a_name_of_its_own(device: str, holds: bool) -> None:
+    port = Subject(kind="port", name="mlx4_0/2", bdf="0000:07:00.0", part="2")
+    assert held(finding(subject=port), known(device=device)) is holds
 
 
 def test_without_a_device_it_is_about_the_host() -> None:
@@ -167,6 +175,47 @@ def test_junit(judged: Callable[..., tuple[int, str]]) -> None:
     assert ElementTree.fromstring(judged("junit", 61)[1]).get("failures") == "1"
 
 
+@pytest.mark.parametrize(("ceiling", "code"), [(15564, 0), (16000, 0), (15563, 1)])
+def test_more_of_bar1_taken_is_worse(ceiling: int, code: int, tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(f'[[acknowledged]]\ncheck = "gdr.bar1"\ndevice = "86:00.0"\nceiling = {ceiling}\n'
+                    'reason = "a cache"\nexpiry = 2099-12-31\n')  # fmt: skip
+    assert main(["health", "-c", str(path), "--only", "gdr.bar1", "--from", "dgx-1-v100-bar1-full"]) == code
+
+
+@pytest.mark.parametrize(("check", "device", "told"), [
+    (PAGES, "0000:99:00.0", True), (PAGES, "GPU1", True), (PAGES, "", True), ("ecc.aggregate", "", True),
+    (PAGES, "00000000:06:00.0", False), (PAGES, "mlx5_0", False), (PAGES, "sda", False), ("gpu.count", "", False),
+])  # fmt: skip
+def test_a_device_that_is_not_here_is_named(
+    check: str, device: str, told: bool, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "known.toml"
+    named = f'device = "{device}"\n' if device else ""
+    path.write_text(f'[[acknowledged]]\ncheck = "{check}"\n{named}reason = "r"\nexpiry = 2099-12-31\n')
+    argv = ["health", "-c", str(path), "--from", "dgx-1-v100"]
+    assert main(argv) == 0
+    line = f"Acknowledged, but not here: {device or 'the host'} of {check}.\n"
+    assert (line in capsys.readouterr().out) is told
+    assert main([*argv, "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert complaints("health", document) == []
+    expected = [{"check": check, "device": device or None}] if told else []
+    assert document.get("acknowledged_but_not_here", []) == expected
+    assert main([*argv, "--only", "thermal"]) == 0
+    assert "not here" not in capsys.readouterr().out
+
+
+def test_few_of_many_are_named(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text("".join(f'[[acknowledged]]\ncheck = "{PAGES}"\ndevice = "03{n}"\nreason = "r"\n'
+                            "expiry = 2099-12-31\n" for n in range(9)))  # fmt: skip
+    main(["health", "-c", str(path), "--from", "dgx-1-v100"])
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "not here" in line)
+    assert line.count(PAGES) == 4
+    assert line.endswith(" and 5 more.")
+
+
 WHOLE: dict[str, Any] = {"check": PAGES, "device": "07:00.0", "ceiling": 3, "reason": "r", "expiry": "2027-01-31"}
 
 
@@ -189,6 +238,7 @@ def test_the_configuration_is_read() -> None:
     ({"ceiling": float("nan")}, "acknowledged[1].ceiling: nan is no number"),
     ({"ceiling": 10**400}, "acknowledged[1].ceiling: a number of many digits is no number"),
     ({"expiry": "soon"}, "acknowledged[1].expiry: 'soon' is not a date, which is written 2027-01-31"),
+    ({"expiry": "20270131"}, "acknowledged[1].expiry: '20270131' is not a date"),
     ({"expiry": 2027}, "acknowledged[1].expiry: 2027 is not a date"),
     ({"expires": "2027-01-31"}, "acknowledged[1].expires: no such key; did you mean expiry"),
 ])  # fmt: skip

@@ -53,6 +53,12 @@ def test_what_is_worse_warns_and_what_is_lost_fails(source: str, key: str, statu
     assert len({each["key"] for each in findings}) == len(findings)
 
 
+def test_what_could_not_be_compared_is_named(capsys: Capture) -> None:
+    _, (found,) = drift(capsys, "dgx-1-v100", "dgx-1-v100-no-nvml")
+    assert found["status"] == "pass"
+    assert "not compared: GPUs of NVML" in found["message"]
+
+
 def test_what_has_been_cured_passes(capsys: Capture) -> None:
     code, (found,) = drift(capsys, "dgx-1-v100", "dgx-1-v100-gpu-missing")
     assert (code, found["status"]) == (0, "pass")

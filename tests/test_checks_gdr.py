@@ -1,4 +1,4 @@
-"""GPUDirect RDMA: each precondition, and what all of them make of a pair."""
+"""GPUDirect RDMA: each precondition."""
 
 from __future__ import annotations
 
@@ -7,126 +7,37 @@ from pathlib import Path
 
 import pytest
 from fabric_box import bad, findings, said
-from fabric_box import box as with_reference
-from sample import FAULTS
+from rdma_box import MODULE, PCI, acs, modules, pair
 from test_health_checks import box, changed
 
-from dgxcheck.checks.check import Box
+from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.checks.finding import Judgement, Status
-from dgxcheck.checks.gdr import NEAR, nics
 from dgxcheck.checks.gdr_acs import between
-from dgxcheck.checks.gdr_ready import Readiness, readiness
 from dgxcheck.checks.p2p_stopped import stopped
+from dgxcheck.checks.run import run
 from dgxcheck.reading import Json, Missing
 from dgxcheck.source.library import open_source
-from dgxcheck.source.rows import to_rows
 
-PCI = "/sys/bus/pci/devices"
-MODULE = "/sys/module"
 A100 = "dgx-a100"
+CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.127.05  Tue Oct  8 03:22:07 UTC 2024\n"
 GROUP = "../../../../kernel/iommu_groups/20"
 TYPE = "text /sys/kernel/iommu_groups/20/type"
 GUEST: dict[str, Json] = {"text /sys/hypervisor/type": "xen\n"}
 
 
-def pair(of: Box, gpu: str, hca: str) -> Readiness:
-    a, b = of.topology.device(gpu), of.topology.device(hca)
-    assert a is not None
-    assert b is not None
-    return readiness(of, a, b)
+def test_an_hca_may_have_no_verbs_device_here(tmp_path: Path) -> None:
+    of = box(changed(tmp_path, {"names /dev/infiniband": ["uverbs0", "uverbs1", "rdma_cm"]}))
+    assert pair(of, "GPU2", "mlx5_1").verdict == "cannot tell"
+    assert said(of, "gdr.stack") == ["skip not-visible"]
 
 
-def verdicts(spec: str) -> dict[tuple[str, str], str]:
-    of = box(spec)
-    return {
-        (gpu.name, nic.name): readiness(of, gpu, nic).verdict for gpu in of.topology.gpus for nic in nics(of)
-    }  # fmt: skip
-
-
-def modules(*gone: str, base: str = "dgx-1-v100") -> dict[str, Json]:
-    names = open_source(base).names(MODULE)
-    assert not isinstance(names, Missing)
-    return {
-        f"names {MODULE}": [name for name in names if name not in gone],
-        f"names {MODULE}/ib_core/holders": ["ib_uverbs", "mlx5_ib"],
-        "names /sys/kernel/mm/memory_peers": {"missing": "absent"},
-    }
-
-
-def acs(bdf: str, control: int, base: str = "dgx-1-v100") -> dict[str, Json]:
-    data = open_source(base).data(f"{PCI}/{bdf}/config")
-    assert not isinstance(data, Missing)
-    space = bytearray(data)
-    at = space.index(b"\x0d\x00\x01\x00", 0x100)
-    space[at + 6] = control
-    return {f"data {PCI}/{bdf}/config": to_rows(bytes(space))}
-
-
-def test_each_gpu_of_a_dgx_1_is_ready_through_the_hca_behind_its_own_switch() -> None:
-    found = verdicts("dgx-1-v100")
-    ready = {ends for ends, verdict in found.items() if verdict == "ready"}
-    assert ready == {(f"GPU{number}", f"mlx5_{number // 2}") for number in range(8)}
-    assert {verdict for ends, verdict in found.items() if ends not in ready} == {"slow"}
-
-
-@pytest.mark.parametrize("spec", ["dgx-1-p100", "dgx-1-v100", "dgx-a100", "k80-x8"])
-def test_a_healthy_box_is_ready_where_an_hca_is_near(spec: str) -> None:
-    of, found = box(spec), verdicts(spec)
-    matrix = of.topology.matrix()
-    assert {ends for ends, verdict in found.items() if verdict == "ready"} == {
-        ends for ends in found if matrix[ends].pci in NEAR
-    }
-
-
-BREAKS = {
-    "acs-redirect": ("GPU2", "not ready", "gdr.acs", "0000:09:08.0"),
-    "acs-everywhere": ("GPU2", "not ready", "gdr.acs", "0000:09:14.0"),
-    "bar1-full": ("GPU5", "slow", "gdr.bar1", "15564 of 16384 MiB"),
-    "bar1-small": ("GPU2", "not ready", "gdr.bar1", "256 MiB"),
-    "bar1-unassigned": ("0000:8a:00.0", "not ready", "gdr.bar1", "not assigned"),
-    "hca-x8": ("GPU2", "slow", "gdr.link", "0000:0c:00.0"),
-    "hypervisor": ("GPU2", "not ready", "gdr.iommu", "vfio-pci"),
-    "iommu-dma": ("GPU2", "not ready", "gdr.iommu", "DMA"),
-    "max-payload": ("GPU3", "not ready", "gdr.max-payload", "0000:0b:00.0"),
-    "memlock": ("GPU2", "not ready", "gdr.memlock", "64 KiB"),
-    "memlock-jobs": ("GPU2", "not ready", "gdr.memlock", "jobs of slurmd"),
-    "no-peermem": ("GPU2", "not ready", "gdr.peer-memory", "modprobe nvidia-peermem"),
-    "not-root": ("GPU2", "cannot tell", "gdr.acs", "(sudo dgxcheck health)"),
-    "peermem-unregistered": ("GPU2", "not ready", "gdr.peer-memory", "not registered"),
-    "port-down": ("GPU2", "not ready", "gdr.port", "mlx5_1"),
-    "verbs-shut": ("GPU2", "not ready", "gdr.stack", "uverbs0"),
-}
-"""A pair that the fault touches, its verdict, the precondition that is named, and a word of the reason."""
-
-
-@pytest.mark.parametrize("fault", BREAKS)
-def test_a_broken_precondition_is_named(fault: str) -> None:
-    gpu, verdict, check, word = BREAKS[fault]
-    of = with_reference(f"dgx-1-v100-{fault}", "dgx-1-v100")
-    device = of.topology.device(gpu)
-    assert device is not None
-    (near,) = [nic for nic in nics(of) if of.topology.link(device, nic).pci in NEAR]
-    found = readiness(of, device, near)
-    reasons = dict(found.reasons)
-    assert (found.verdict, check in reasons) == (verdict, True)
-    assert word in reasons[check].words
-
-
-def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:
-    shown = {f"dgx-1-v100-{fault}" for fault in BREAKS}
-    of_rdma = {name for name in FAULTS if "gdr." in Path(FAULTS[name]).read_text(encoding="utf-8")}
-    placed = {"dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-hca-wrong-slot"}
-    lost = {"dgx-1-v100-off-bus-at-load", "dgx-1-v100-xid-79"}
-    assert of_rdma - placed - lost <= shown
-
-
-def test_what_only_root_sees_is_never_ready() -> None:
-    of = box("dgx-1-v100-not-root")
-    assert "ready" not in verdicts("dgx-1-v100-not-root").values()
-    for check in ("gdr.acs", "gdr.max-payload"):
-        (told,) = findings(of, check)
-        assert (told.status.value, told.judgement.reason) == ("skip", "no-permission")
-        assert "run dgxcheck as root (sudo dgxcheck health)" in told.judgement.message
+@pytest.mark.parametrize(("version", "word"), [
+    ({"missing": "absent"}, "of the kernel"), ("2.2-1\n", "old kernels"), ("5.4-1.0.3\n", "MLNX_OFED"),
+])  # fmt: skip
+def test_whose_drivers_they_are(version: Json, word: str, tmp_path: Path) -> None:
+    of = box(changed(tmp_path, {f"text {MODULE}/mlx5_ib/version": version}))
+    (told,) = (each for each in run(of, CHECKS) if each.id == "gdr.stack")
+    assert word in told.judgement.message
 
 
 @pytest.mark.parametrize(
@@ -159,7 +70,9 @@ def test_two_modules_of_peer_memory_exclude_each_other(tmp_path: Path) -> None:
         (A100, {}, "dma-buf may do it"),
         (A100, {"text /proc/sys/kernel/osrelease": "5.4.0-42-generic\n"}, "Linux 5.12"),
         (A100, {"nvml nvmlSystemGetCudaDriverVersion": 11060}, "CUDA 11.7"),
+        (A100, {"text /proc/driver/nvidia/version": CLOSED}, "these are the proprietary ones"),
         ("dgx-1-v100", {}, "begin with Turing"),
+        ("dgx-1-v100", {"text /.dockerenv": ""}, "on the host of this container"),
         ("dgx-1-p100", {}, "build nv_peer_mem"),
     ],
 )
@@ -168,7 +81,9 @@ def test_dma_buf_is_never_advised_where_it_cannot_work(
 ) -> None:
     of = box(changed(tmp_path, facts | modules("nvidia_peermem", "nv_peer_mem", base=base), base))
     reasons = dict(pair(of, "GPU0", "mlx5_0").reasons)
-    assert word in reasons["gdr.peer-memory"].words
+    told = reasons["gdr.peer-memory"]
+    assert word in told.words + told.judgement.remedy
+    assert "modprobe" not in told.words
     assert said(of, "gdr.peer-memory") == ["skip not-configured"]
 
 
@@ -212,6 +127,26 @@ def test_no_acs_command_where_virtual_machines_run(how: str, tmp_path: Path) -> 
     assert "virtual machines need that" in said_of_acs.judgement.message
     assert "setpci" not in said_of_acs.judgement.remedy
     assert bad(of, "gdr") == set()
+
+
+@pytest.mark.parametrize(("facts", "more"), [
+    ({f"link {PCI}/0000:02:00.0/driver": {"missing": "denied"}}, {}),
+    ({}, {f"text {MODULE}/kvm_intel/refcnt": {"missing": "absent"}}),
+])  # fmt: skip
+def test_no_acs_command_where_virtual_machines_may_run(
+    facts: dict[str, Json], more: dict[str, Json], tmp_path: Path
+) -> None:
+    names = open_source("dgx-1-v100").names(MODULE)
+    assert not isinstance(names, Missing)
+    document: dict[str, Json] = {
+        "schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "add": more,
+        "facts": acs("0000:09:08.0", 0x1D) | facts | {f"names {MODULE}": [*names, "kvm_intel"] if more else [*names]},
+    }  # fmt: skip
+    of = box(_written(tmp_path / "fault.json", document))
+    (told,) = (each for each in run(of, CHECKS) if each.id == "gdr.acs")
+    assert told.status.value == "warn"
+    assert "setpci" not in told.remedy
+    assert "whether virtual machines run here is not known" in told.remedy
 
 
 @pytest.mark.parametrize("kind", [{"missing": "denied"}, {"missing": "absent"}])
@@ -328,13 +263,6 @@ def test_the_line_that_sets_the_limit_is_named(conf: str, place: str, tmp_path: 
     assert told.status is Status.WARN
     named = f"{place} of /etc/security/limits.conf"
     assert (f", as {named} says" in told.message) == (f"put unlimited in {named}" in told.remedy) == bool(place)
-
-
-def test_expected_bandwidth_is_that_of_the_weakest_part() -> None:
-    ready, narrow = (pair(box(spec), "GPU2", "mlx5_1") for spec in ("dgx-1-v100", "dgx-1-v100-hca-x8"))
-    assert ready.expected_gbs == pytest.approx(11.25)  # nine tenths of 100 Gbit/s
-    assert narrow.expected_gbs == pytest.approx(7.877 * 0.77, rel=1e-3)
-    assert isinstance(pair(box("dgx-1-v100-port-down"), "GPU2", "mlx5_1").expected_gbs, Missing)
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,8 @@ KMSG = (
 )
 
 
-def test_the_log_of_this_machine_is_read_and_recorded(tmp_path: Path) -> None:
+def test_the_log_of_this_machine_is_read_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     source = live(tmp_path, KMSG)
     tape = RecordingSource(source)
     found = probe(tape)

@@ -44,7 +44,7 @@ PORTS = ("04:10", "04:14", "09:08", "09:10", "83:08", "83:10", "88:08", "88:10")
 MOVED = (
     "application-clock", "bar1-small", "ecc-off", "ecc-volatile", "gpu-aer-fatal", "gpu-x8", "hot", "inforom",
     "mixed-vbios", "one-hot", "pcie-replays", "persistence-off", "power-brake", "power-cap", "prohibited",
-    "thermal-held", "xid-48", "xid-62", "xid-63",
+    "thermal-held", "xid-48", "xid-62", "xid-62-again", "xid-63",
 )  # fmt: skip
 """Faults of GPU2 alone, or of the link above it."""
 

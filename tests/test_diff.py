@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,23 @@ def test_a_finding_that_was_not_judged_again_is_no_cure(tmp_path: Path, capsys: 
     assert {each["kind"] for each in document["differences"]} == {"neutral"}
 
 
+def test_what_passed_once_for_all_was_judged(capsys: Capture) -> None:
+    for old, new, words in (("dgx-1-v100", "dgx-1-v100-acs-redirect", "gdr.acs pass -> warn"),
+                            ("dgx-1-v100-acs-redirect", "dgx-1-v100", "gdr.acs warn -> pass")):  # fmt: skip
+        (told,) = said(capsys, old, new)[1]["differences"]
+        assert told["message"].startswith(words)
+
+
+def test_what_is_no_longer_judged_is_noted(tmp_path: Path, capsys: Capture) -> None:
+    code, document = said(capsys, "dgx-1-v100", "dgx-1-v100-not-root")
+    assert (code, document["differences"], document["notes"]) == (0, [], [
+        "judged in OLD alone: gdr.acs, gdr.max-payload",
+    ])  # fmt: skip
+    empty = tmp_path / "empty.json"
+    empty.write_text('{"schema": "dgxcheck/health/1", "findings": []}')
+    assert said(capsys, report(tmp_path, "dgx-1-v100"), str(empty))[1]["notes"][1].endswith(" more")
+
+
 def test_a_gpu_that_is_gone_is_not_cured(capsys: Capture) -> None:
     _, document = said(capsys, "dgx-1-v100-hot", "dgx-1-v100-gpu-missing")
     assert "gone" in {each["change"] for each in document["differences"] if each["device"] == "GPU3"}
@@ -119,6 +137,26 @@ def test_a_broken_health_report_is_refused(findings: object, tmp_path: Path, cap
     assert capsys.readouterr().err.startswith(f"dgxcheck: {path}: ")
 
 
+@pytest.mark.parametrize("changes", [
+    {"score": {"total": "100"}}, {"score": {"total": -1}}, {"score": {"total": True}}, {"score": 100},
+    {"profile": {"name": 3}}, {"profile": "dgx"}, {"schema": "dgxcheck/health/2"},
+])  # fmt: skip
+def test_a_health_report_of_another_form_is_refused(changes: Document, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/health/1", "findings": []} | changes))
+    assert main(["diff", str(path), "dgx-1-v100"]) == 3
+    told = capsys.readouterr().err
+    assert told.startswith(f"dgxcheck: {path}: ")
+    assert told.count("\n") == 1
+    assert "schema" not in changes or "this version reads dgxcheck/health/1" in told
+
+
+def test_a_profile_is_not_for_health_reports(tmp_path: Path, capsys: Capture) -> None:
+    path = report(tmp_path, "dgx-1-v100")
+    assert main(["diff", path, path, "--profile", "k80-x8"]) == 3
+    assert "health reports keep theirs" in capsys.readouterr().err
+
+
 def test_hostile_names_reach_no_terminal(tmp_path: Path, capsys: Capture) -> None:
     finding = {"key": "a.b/\x1b[31m", "status": "fail", "subject": {"name": "\x1b]0;x\x07", "bdf": None},
                "message": "one\ntwo\x1b[2J"}  # fmt: skip
@@ -126,6 +164,18 @@ def test_hostile_names_reach_no_terminal(tmp_path: Path, capsys: Capture) -> Non
         (tmp_path / name).write_text(json.dumps({"schema": "dgxcheck/health/1", "findings": findings}))
     assert main(["diff", str(tmp_path / "old"), str(tmp_path / "new"), "--color", "never"]) == 1
     assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("argv", "marked"), [
+    (("diff", "dgx-1-v100-ecc-off", "dgx-1-v100-hot"), ("\x1b[1;31mWORSE", "\x1b[32mBETTER")),
+    (("topo", "--rdma", "--from", "dgx-1-v100-port-down"), ("\x1b[32mready", "\x1b[33mslow", "\x1b[1;31mno")),
+])  # fmt: skip
+def test_colour_marks_what_is_worse(argv: tuple[str, ...], marked: tuple[str, ...], capsys: Capture) -> None:
+    main([*argv, "--color", "always"])
+    painted = capsys.readouterr().out
+    main([*argv, "--color", "never"])
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == capsys.readouterr().out
+    assert all(each in painted for each in marked)
 
 
 def test_text_fits_80_columns(capsys: Capture) -> None:

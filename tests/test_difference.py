@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample import BY_NAME, FAULTS
 
+from dgxcheck.cli import main
 from dgxcheck.cli.diff_sides import side_of
-from dgxcheck.difference.compare import Compared, compare
+from dgxcheck.difference.compare import compare
 from dgxcheck.difference.measured import DRIFT
-from dgxcheck.difference.model import Difference, Side
+from dgxcheck.difference.model import Compared, Difference, Side
 from dgxcheck.frozen import replace
 from dgxcheck.reading import Json
 from dgxcheck.source.library import open_source
@@ -24,6 +25,7 @@ GPU1 = "0000:07:00.0"
 VOLATILE = f"nvml nvmlDeviceGetTotalEccErrors {GPU1} 1 0"
 REPLAYS = f"nvml nvmlDeviceGetPcieReplayCounter {GPU1}"
 names = st.sampled_from(sorted(BY_NAME))
+MATRIX = "     GPU0 GPU1 mlx5_0 CPU Affinity\nGPU0  X   NV1  PHB   0-19\nGPU1 NV1   X   PHB   0-19\nmlx5_0 PHB PHB  X\n"
 
 
 @cache
@@ -119,6 +121,49 @@ def test_another_board_in_the_same_place_is_replaced(changed: object) -> None:
     assert (told.kind, told.change, told.device, told.bdf) == ("neutral", "replaced", "GPU1", GPU1)
 
 
+def test_a_board_that_was_replaced_has_no_history_of_errors(changed: object) -> None:
+    assert callable(changed)
+    aer = f"text /sys/bus/pci/devices/{GPU1}/aer_dev_fatal"
+    facts = {aer: "DLP 3\nTOTAL_ERR_FATAL 3\n"}
+    (grown,) = compare(side("dgx-1-p100"), changed(**facts)).differences
+    assert (grown.what, grown.kind) == ("aer-fatal", "worse")
+    other = {f"nvml nvmlDeviceGetUUID {GPU1}": "GPU-11111111-2222-3333-4444-555555555555"}
+    (told,) = compare(side("dgx-1-p100"), changed(**facts, **other)).differences
+    assert told.change == "replaced"
+
+
+def test_a_side_without_uuids_is_compared_by_serial_number(changed: object) -> None:
+    assert callable(changed)
+    new = changed(**{f"nvml nvmlDeviceGetUUID {GPU1}": {"missing": "unsupported"}})
+    assert compare(side("dgx-1-p100"), new).differences == ()
+
+
+@pytest.mark.parametrize("gap", ["unrecorded", "denied"])
+def test_hcas_that_nobody_could_look_for_are_not_gone(gap: str, changed: object) -> None:
+    assert callable(changed)
+    key = "names /sys/class/infiniband"
+    blind = changed(**{key: {"missing": gap}})
+    for old, new in ((side("dgx-1-p100"), blind), (blind, side("dgx-1-p100"))):
+        said = compare(old, new)
+        assert said.differences == ()
+        assert [note for note in said.notes if "HCAs" in note]
+    without = changed(**{key: {"missing": "absent"}})
+    assert {each.change for each in compare(side("dgx-1-p100"), without).differences} == {"gone"}
+    inside = changed(**{key: {"missing": "absent"}, "text /.dockerenv": ""})
+    assert compare(side("dgx-1-p100"), inside).differences == ()
+
+
+def test_what_nvidia_smi_printed_has_no_bus_ids(tmp_path: Path) -> None:
+    """A matrix tells which GPUs there are by number alone: none is gone, none is new, none has moved."""
+    text = tmp_path / "topo.txt"
+    text.write_text(MATRIX, encoding="utf-8")
+    assert main(["import", str(text), "-o", str(tmp_path / "box.json")]) == 0
+    matrix = side_of(open_source(str(tmp_path / "box.json")))
+    assert [device.name for device in matrix.topology.gpus] == ["GPU0", "GPU1"]
+    for old, new in ((side("dgx-1-v100"), matrix), (matrix, side("dgx-1-v100"))):
+        assert not [each for each in compare(old, new).differences if each.area == "hardware"]
+
+
 def test_two_gpus_that_changed_places_are_moved(changed: object) -> None:
     assert callable(changed)
     a, b = "nvml nvmlDeviceGetUUID 0000:06:00.0", f"nvml nvmlDeviceGetUUID {GPU1}"
@@ -175,6 +220,15 @@ def test_bandwidth_drifts_beyond_its_spread(
     told = compare(*(changed("dgx-1-p100", (), {key: figure(*each)}) for each in (old, new))).differences
     assert [each.kind for each in told] == kinds
     assert all(each.what == "p2p" and each.device == "GPU0 -> GPU1" for each in told)
+
+
+def test_figures_by_number_are_those_of_the_gpus(changed: object) -> None:
+    """Imported figures know GPUs by number, measured ones by bus id."""
+    assert callable(changed)
+    by_number = changed("dgx-1-p100", (), {"measure p2p 0 1": figure(18.0, [18.0])})
+    by_place = changed("dgx-1-p100", (), {f"measure p2p 0000:06:00.0 {GPU1}": figure(9.0, [9.0])})
+    for old, new, kind in ((by_number, by_place, "worse"), (by_place, by_number, "better")):
+        assert [(each.kind, each.device) for each in compare(old, new).differences] == [(kind, "GPU0 -> GPU1")]
 
 
 def test_a_pair_that_fails_now_is_worse(changed: object) -> None:

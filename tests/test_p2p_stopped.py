@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from fabric_box import findings
-from test_checks_gdr import GROUP, GUEST, MODULE, PCI, TYPE, acs
+from rdma_box import MODULE, PCI, acs
+from test_checks_gdr import GROUP, GUEST, TYPE
 from test_health_checks import box
 
 from dgxcheck.checks.finding import Status

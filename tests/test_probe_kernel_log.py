@@ -346,6 +346,12 @@ def test_journal_as_json() -> None:
     assert found.begins == 0.0
 
 
+def test_of_two_boots_in_a_journal_the_last_counts_and_the_other_is_remembered() -> None:
+    found = of_text("\n".join([journal("a", 9000000, XID), journal("b", 1000000, XID.replace(": 79,", ": 13,"))]))
+    assert [each.number for each in found.xids] == [13]
+    assert [each.number for each in found.earlier] == [79]
+
+
 @given(st.lists(st.one_of(st.text(), st.dictionaries(
     st.sampled_from(("MESSAGE", "_BOOT_ID", "_TRANSPORT", "__MONOTONIC_TIMESTAMP", "_SOURCE_MONOTONIC_TIMESTAMP")),
     st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner), max_leaves=5),
@@ -376,10 +382,43 @@ def test_a_message_of_three_lines() -> None:
     "between",
     ["Nov 21 12:00:00 dgx kernel: [    0.000000] Linux version 5.15", "-- Boot 0123456789abcdef0123456789abcdef --"],
 )
-def test_boots_before_the_last_are_left_out(between: str) -> None:
+def test_boots_before_the_last_are_kept_apart(between: str) -> None:
     first = f"Nov 20 12:00:00 dgx kernel: [  900.000000] {XID}"
     again = f"Nov 21 12:00:00 dgx kernel: [   99.000000] {XID}"
-    assert [each.seconds for each in of_text(f"{first}\n{between}\n{again}\n").xids] == [99.0]
+    found = of_text(f"{first}\n{between}\n{first}\n{between}\n{again}\n")
+    assert [each.seconds for each in found.xids] == [99.0]
+    assert [(each.bdf, each.number, each.boot, each.text) for each in found.earlier] == [
+        (GPU, 79, "2", "GPU has fallen off the bus.")
+    ]  # the first is the same boot, written twice
+
+
+def test_earlier_boots_of_dates_are_kept_apart() -> None:
+    rows = [f"Nov {day} 12:00:0{n} dgx kernel: {text}"
+            for day in (18, 19, 20) for n, text in enumerate(("Linux version 5.15", XID))]  # fmt: skip
+    found = of_text(
+        "\n".join([*rows[:2], *rows, "Nov 20 12:00:05 dgx kernel: NVRM: GPU 0000:06:00.0: GPU has fallen off the bus."])
+    )
+    assert [each.seconds for each in found.xids] == [1.0]
+    assert [each.boot for each in found.earlier] == ["2", "3"]
+    assert len(found.off_bus) == 2
+
+
+@pytest.mark.parametrize("text", ["x", "-- Boot 0123456789abcdef0123456789abcdef --", ""])
+def test_a_last_boot_without_a_line_is_no_log(text: str) -> None:
+    assert times(f"[ 1.0] {XID}\n-- Reboot --\n{text}") is None
+
+
+def test_dmesg_written_twice_is_one_boot() -> None:
+    once = f"[    0.0] Linux version 5.15\n[  100.5] {XID}\n[  400.5] nvidia-nvlink: x\n"
+    found = of_text(once * 2)
+    assert (len(found.xids), found.earlier) == (1, ())
+
+
+def test_an_event_is_of_the_load_of_the_driver_before_it() -> None:
+    load = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05"
+    found = log((1.0, XID), (2.0, load), (3.0, XID), (4.0, f"nvidia {GPU}: enabling device (0 -> 2)"), (5.0, XID))
+    assert [each.begun_s for each in found.xids] == [0.0, 2.0, 4.0]
+    assert [each.begun_s for each in found.off_bus] == [0.0, 2.0, 4.0]
 
 
 def test_new_year_is_one_second_long() -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding, Status, Subject
+from dgxcheck.facts.storage import Storage
 from dgxcheck.frozen import replace
+from dgxcheck.reading import Missing
 from dgxcheck.settings import Acknowledgement
 
 _BAD = (Status.WARN, Status.FAIL)
+_DOMAIN = re.compile(r"^0+:(?=[0-9a-f]{2}:)|^0{4}(?=[0-9a-f]{4}:)")
+"""``0000:`` and nvidia-smi's ``00000000:``; the half of ``00000001:`` that says nothing."""
 
 
 def today() -> str:
@@ -37,14 +43,41 @@ def _is_about(known: Acknowledgement, finding: Finding) -> bool:
         return False
     if not known.device:
         return finding.subject.kind == "host"
-    return any(known.device.lower() in _names(end) for end in (finding.subject, finding.subject.peer) if end)
+    return any(_plain(known.device) in _names(end) for end in (finding.subject, finding.subject.peer) if end)
+
+
+def of_nothing(
+    findings: Collection[Finding], known: Sequence[Acknowledgement], box: Box
+) -> tuple[Acknowledgement, ...]:
+    """Those whose check ran, and whose device is not here; or which name none, where the check judges devices."""
+    ran = {finding.id for finding in findings}
+    of_host = {finding.id for finding in findings if finding.subject.kind == "host"}
+    subjects = [end for each in findings for end in (each.subject, each.subject.peer) if end]
+    here = {name for each in (*subjects, *map(box.subject, box.topology.gpus)) for name in _names(each)}
+    here |= {_plain(name) for name in _listed(box)}
+    return tuple(each for each in known if each.check in ran
+                 and (_plain(each.device) not in here if each.device else each.check not in of_host))  # fmt: skip
+
+
+def _listed(box: Box) -> Iterable[str]:
+    """What may be named of the machine, though no check has said anything of it."""
+    yield from box.topology.functions
+    yield from (device.name for device in box.topology.devices if device.kind == "nic")
+    facts = box.snapshot
+    yield from () if isinstance(facts.network, Missing) else (row.name for row in facts.network)
+    for rows in (facts.storage.disks, facts.storage.arrays) if isinstance(facts.storage, Storage) else ():
+        yield from () if isinstance(rows, Missing) else (row.name for row in rows)
+
+
+def _plain(name: str) -> str:
+    """However a bus id is spelt."""
+    return _DOMAIN.sub("", name.lower())
 
 
 def _names(subject: Subject) -> set[str]:
-    """Bus id with and without its domain, UUID, serial number; the name of what has no bus id."""
-    names = [subject.bdf if subject.bdf else subject.name, subject.uuid, subject.serial]
-    found = {name.lower() for name in names if isinstance(name, str) and name}
-    return found | {name.removeprefix("0000:") for name in found}
+    """Bus id, UUID, serial number; of all but a GPU, whose number is not its own, the name too."""
+    names = [subject.bdf, subject.uuid, subject.serial, subject.name if subject.kind != "gpu" else None]
+    return {_plain(name) for name in names if isinstance(name, str) and name}
 
 
 def _lapsed(known: Acknowledgement, finding: Finding, date: str) -> str:

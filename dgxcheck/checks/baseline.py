@@ -18,13 +18,15 @@ def _drift(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     """Nothing at all where no recording was given to compare with."""
     if box.drift is None:
         return
-    worse = [each for each in box.drift if each.kind == "worse" and _asked(box, each)]
+    found = box.drift.differences
+    worse = [each for each in found if each.kind == "worse" and _asked(box, each)]
     for each in worse:
         status = Status.FAIL if each.lost else Status.WARN
         yield _subject(box, each), Judgement(status, each.message, each.new, each.old, each.unit)
     if not worse:
-        others = f"; {len(box.drift)} other differences, which dgxcheck diff lists" if box.drift else ""
-        yield HOST, Judgement(Status.PASS, f"nothing is worse than in the recording{others}")
+        others = f"; {len(found)} other differences, which dgxcheck diff lists" if found else ""
+        notes = "".join(f"; {note}" for note in box.drift.notes)
+        yield HOST, Judgement(Status.PASS, f"nothing is worse than in the recording{others}{notes}")
 
 
 def _asked(box: Box, each: Difference) -> bool:

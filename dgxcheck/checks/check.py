@@ -7,7 +7,7 @@ from typing import Any
 
 from dgxcheck.checks.finding import Judgement, Subject, skip
 from dgxcheck.checks.gaps import unjudged
-from dgxcheck.difference.model import Difference
+from dgxcheck.difference.model import Compared
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.frozen import Record, replace
 from dgxcheck.profiles.library import board_id
@@ -45,7 +45,7 @@ class Box(Record):
     """The reference machine, where there is one for this box."""
     boards: Mapping[str, Board] = {}
     """What is known of GPU models, by id."""
-    drift: tuple[Difference, ...] | None = None
+    drift: Compared | None = None
     """What differs from the recording of ``--baseline``; None without one."""
     growth: Growth | Judgement = NO_GROWTH
     """The counters at two times, or the skip that stands in place of every judgement of growth."""

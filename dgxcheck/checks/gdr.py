@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from dgxcheck.checks.check import Box, guest
@@ -9,7 +10,7 @@ from dgxcheck.checks.finding import Judgement, SkipReason, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.network import hcas, none_here
 from dgxcheck.facts.modules import Modules
-from dgxcheck.frozen import Record
+from dgxcheck.frozen import Record, replace
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device
 
@@ -69,6 +70,14 @@ def no_rdma(box: Box) -> Judgement | None:
     return None if box.topology.gpus else skip("not-supported", "no GPU is here")
 
 
+def not_judged(box: Box, pairs: list[tuple[Device, Device]]) -> Judgement | None:
+    """Why nothing between GPUs and the HCAs near them can be judged; None where it can."""
+    hidden = in_guest(box)
+    guest_of = None if hidden is None else hidden.judgement
+    far = None if pairs else skip("not-supported", "no GPU has an HCA behind its own PCIe switches")
+    return no_rdma(box) or guest_of or far
+
+
 def near_pairs(box: Box) -> list[tuple[Device, Device]]:
     """GPUs asked about, each with the HCAs behind its own PCIe switches."""
     matrix = box.topology.matrix()
@@ -102,8 +111,24 @@ def hypervisor(box: Box) -> str:
     return ""
 
 
+def unseen_of_virtual_machines(box: Box) -> Iterator[Missing]:
+    """What ``hypervisor`` would have to see and cannot: a KVM built into the kernel does not count its users."""
+    modules = box.snapshot.modules
+    yield from (modules,) if isinstance(modules, Missing) else ()
+    for each in () if isinstance(modules, Missing) else modules.modules:
+        for said in (each.loaded, each.refcnt if each.name in _KVM and each.loaded is True else None):
+            yield from (said,) if isinstance(said, Missing) else ()
+    for function in box.topology.functions.values():
+        yield from (function.driver,) if isinstance(function.driver, Missing) else ()
+
+
 def in_guest(box: Box) -> Said | None:
-    """What a virtual machine cannot see of its host."""
+    """What a virtual machine cannot see of its host; None on the host itself."""
+    host = box.snapshot.host
+    unknown = host if isinstance(host, Missing) else host.vm
+    if isinstance(unknown, Missing):
+        judgement = unsaid(unknown).judgement
+        return Said("?", replace(judgement, message=f"this may be a virtual machine: {judgement.message}"))
     vm = guest(box)
     if vm is None:
         return None

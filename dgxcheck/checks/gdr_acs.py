@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.gdr import NEAR, Said, elsewhere, hypervisor, in_guest, near_pairs, no_rdma, unsaid, wanted
+from dgxcheck.checks.gdr import NEAR, Said, elsewhere, hypervisor, in_guest, near_pairs, not_judged, unsaid, wanted
 from dgxcheck.checks.gdr_iommu import translated, unsure
 from dgxcheck.checks.pcie import bridge
 from dgxcheck.facts.config_space import Acs, PortType
@@ -116,12 +116,9 @@ def lifted(box: Box, *ports: str) -> str:
 
 
 def _acs(box: Box) -> Judged:
-    nothing = no_rdma(box)
-    hidden = in_guest(box)
     pairs = near_pairs(box)
-    if nothing is not None or hidden is not None or not pairs:
-        far = skip("not-supported", "no GPU has an HCA behind its own PCIe switches")
-        yield HOST, nothing or (far if hidden is None else hidden.judgement)
+    if (nothing := not_judged(box, pairs)) is not None:
+        yield HOST, nothing
         return
     crossed: dict[str, list[tuple[Device, Device]]] = {}
     for pair in pairs:

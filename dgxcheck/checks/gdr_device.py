@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.check import HOST, Box, Check, row_of
+from dgxcheck.checks.check import HOST, Box, Check, row_of, untold
+from dgxcheck.checks.driver import bound
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.gdr import Said, elsewhere, no_rdma, unsaid
+from dgxcheck.checks.gpu import LOST, unlisted
 from dgxcheck.checks.ports import file_of, gbit_per_s, name_of, port_subject, ports
 from dgxcheck.facts.bars import PciBars
 from dgxcheck.facts.gpu_memory import GpuMemory
 from dgxcheck.facts.gpu_pcie import GpuPcie
 from dgxcheck.facts.ib_ports import IbPort
-from dgxcheck.reading import Missing
+from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
 MIB = 1 << 20
+
+
+def held(box: Box, gpu: Device) -> Said:
+    """Has NVIDIA's driver the GPU, and can programs get it from it?"""
+    if gpu.index is not None:
+        return Said("ready", Judgement(Status.PASS, "NVML lists it"))
+    driver = bound(gpu)
+    if not isinstance(driver, Missing) and driver != "nvidia":
+        return Said("no", skip("not-visible", f"bound to {driver or 'no driver'}, not to nvidia"))
+    judgement = untold(box) or unlisted(box, gpu)
+    return elsewhere("no", judgement.message, LOST) if judgement.status is Status.FAIL else Said("?", judgement)
 
 
 def bar1(box: Box, gpu: Device) -> Said:
@@ -42,23 +55,31 @@ def bar1(box: Box, gpu: Device) -> Said:
     evidence = Evidence(f"/sys/bus/pci/devices/{gpu.bdf}/resource", size)
     used = _used(box, gpu)
     limit = box.settings.limit("gdr.bar1-used")
-    if used is not None and used * 100 > size * limit:
+    most = size * limit / 100
+    if isinstance(used, int) and used > most:
         message = f"{used // MIB} of {size // MIB} MiB of BAR1 are taken"
         said = answered(used, "nvmlDeviceGetBAR1MemoryInfo", row.bdf)
-        return Said("slow", Judgement(Status.WARN, message, used // MIB, size // MIB, "MiB", (evidence, said)))
+        return Said("slow", Judgement(Status.WARN, message, used // MIB, int(most) // MIB, "MiB", (evidence, said)))
     memory = row_of(box.snapshot.gpu_memory, gpu.bdf)
     total = memory.total if isinstance(memory, GpuMemory) else None
     if isinstance(total, int) and size < total:
         message = f"BAR1 shows {size // MIB} of {total // MIB} MiB at a time"
         return Said("slow", Judgement(Status.PASS, message, size // MIB, unit="MiB", evidence=(evidence,)))
-    message = f"BAR1 of {size // MIB} MiB shows all of the GPU's memory" if total else f"BAR1 of {size // MIB} MiB"
-    return Said("ready", Judgement(Status.PASS, message, size // MIB, unit="MiB", evidence=(evidence,)))
+    known = isinstance(total, int)
+    message = f"BAR1 of {size // MIB} MiB" + (" shows all of the GPU's memory" if known else "")
+    whole = Judgement(Status.PASS, message, size // MIB, unit="MiB", evidence=(evidence,))
+    if isinstance(used, Missing):
+        return Said("?", whole, f"how much of BAR1 is taken is not known: {used.where}: {used}")
+    return Said("ready" if known or due is not None else "?", whole)
 
 
-def _used(box: Box, gpu: Device) -> int | None:
+def _used(box: Box, gpu: Device) -> int | Missing | None:
+    """Bytes; None for a board whose driver does not count them."""
     row = row_of(box.snapshot.gpu_pcie, gpu.bdf)
-    used = row.bar1_used if isinstance(row, GpuPcie) else None
-    return None if isinstance(used, Missing) else used
+    used = row.bar1_used if isinstance(row, GpuPcie) else row
+    if isinstance(used, Judgement):
+        return Missing(Gap.UNRECORDED, f"nvmlDeviceGetBAR1MemoryInfo {gpu.bdf}")
+    return None if isinstance(used, Missing) and used.gap is Gap.UNSUPPORTED else used
 
 
 def of_hca(box: Box, nic: Device) -> list[IbPort] | Missing | Judgement:
@@ -79,11 +100,11 @@ def port(box: Box, nic: Device) -> Said:
         return Said("?", found)
     if isinstance(found, Missing):
         return unsaid(found)
-    for each in found:
-        rate = gbit_per_s(each)
-        if isinstance(rate, float) and rate:
-            return Said("ready", _of_port(each))
-    gap = next((each.state for each in found if isinstance(each.state, Missing)), None)
+    rates = [(each, gbit_per_s(each)) for each in found]
+    up = next((each for each, rate in rates if isinstance(rate, float) and rate), None)
+    if up is not None:
+        return Said("ready", _of_port(up))
+    gap = next((rate for _, rate in rates if isinstance(rate, Missing)), None)
     if gap is not None:
         return unsaid(gap)
     return elsewhere("no", f"no port of {nic.name} is ACTIVE", "network.port-state")

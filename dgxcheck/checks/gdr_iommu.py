@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.gdr import Said, hypervisor, in_guest, nics, no_rdma, unsaid, wanted
+from dgxcheck.checks.gdr import Said, hypervisor, in_guest, nics, no_rdma, unsaid, unseen_of_virtual_machines, wanted
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.iommu import Iommu
 from dgxcheck.reading import Gap, Missing
@@ -59,10 +59,7 @@ def unsure(box: Box) -> str:
         found = group_type(box, each.bdf)
         if isinstance(found, Missing):
             return f"whether an IOMMU translates is not known ({found.where}: {found})"
-    modules = box.snapshot.modules
-    gap = modules if isinstance(modules, Missing) else next(
-        (each.loaded for each in modules.modules if isinstance(each.loaded, Missing)), None
-    )  # fmt: skip
+    gap = next(unseen_of_virtual_machines(box), None)
     return f"whether virtual machines run here is not known ({gap.where}: {gap})" if gap is not None else ""
 
 

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check
-from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.gdr import Said, in_guest, near_pairs, no_rdma, unsaid
+from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject
+from dgxcheck.checks.gdr import Said, in_guest, near_pairs, not_judged, unsaid
+from dgxcheck.checks.pcie import bridge
 from dgxcheck.facts.config_space import Express
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.classes import shared_bridges
@@ -35,61 +36,70 @@ def _size(box: Box, bdf: str) -> int | Missing:
     return express.max_payload if isinstance(express, Express) else express
 
 
+def _sizes(box: Box, gpu: Device, nic: Device) -> dict[str, int] | Missing:
+    """MaxPayload in bytes by bus id, all the way."""
+    bdfs = chain(gpu, nic)
+    if isinstance(bdfs, Missing):
+        return bdfs
+    found: dict[str, int] = {}
+    for bdf in bdfs:
+        size = _size(box, bdf)
+        if isinstance(size, Missing):
+            return size
+        found[bdf] = size
+    return found
+
+
+def _odd(sizes: dict[str, int]) -> tuple[dict[str, int], int]:
+    """Those that differ, and what most have."""
+    usual = Counter(sizes.values()).most_common(1)[0][0]
+    return {bdf: size for bdf, size in sizes.items() if size != usual}, usual
+
+
 def payload(box: Box, gpu: Device, nic: Device) -> Said:
     """The pair's sizes."""
     if (hidden := in_guest(box)) is not None:
         return hidden
-    bdfs = chain(gpu, nic)
-    if isinstance(bdfs, Missing):
-        return unsaid(bdfs)
-    sizes: dict[str, int] = {}
-    for bdf in bdfs:
-        size = _size(box, bdf)
-        if isinstance(size, Missing):
-            return unsaid(size)
-        sizes[bdf] = size
-    if len({*sizes.values()}) < 2:
-        message = f"MaxPayload is {next(iter(sizes.values()))} bytes all the way"
-        return Said("ready", Judgement(Status.PASS, message))
-    usual = Counter(sizes.values()).most_common(1)[0][0]
-    odd = ", ".join(f"{size} at {bdf}" for bdf, size in sizes.items() if size != usual)
-    return Said("no", Judgement(Status.WARN, f"MaxPayload is {odd}, {usual} bytes around: larger packets are dropped"))
+    sizes = _sizes(box, gpu, nic)
+    if isinstance(sizes, Missing):
+        return unsaid(sizes)
+    odd, usual = _odd(sizes)
+    if not odd:
+        return Said("ready", Judgement(Status.PASS, f"MaxPayload is {usual} bytes all the way"))
+    told = ", ".join(f"{size} at {bdf}" for bdf, size in odd.items())
+    return Said("no", Judgement(Status.WARN, f"MaxPayload is {told}, {usual} bytes around: larger packets are dropped"))
 
 
 def _payload(box: Box) -> Judged:
-    nothing, hidden, pairs = no_rdma(box), in_guest(box), near_pairs(box)
-    if nothing is not None or hidden is not None or not pairs:
-        far = skip("not-supported", "no GPU has an HCA behind its own PCIe switches")
-        yield HOST, nothing or (far if hidden is None else hidden.judgement)
+    pairs = near_pairs(box)
+    if (nothing := not_judged(box, pairs)) is not None:
+        yield HOST, nothing
+        return
+    read = {pair: _sizes(box, *pair) for pair in pairs}
+    known = [sizes for sizes in read.values() if not isinstance(sizes, Missing)]
+    if not known:
+        yield HOST, payload(box, *pairs[0]).judgement
         return
     odd: dict[str, Judgement] = {}
-    said = {pair: payload(box, *pair) for pair in pairs}
-    if all(each.state == "?" for each in said.values()):
-        yield HOST, next(iter(said.values())).judgement
-        return
-    for pair in (pair for pair, each in said.items() if each.state == "no"):
-        bdfs = chain(*pair)
-        if isinstance(bdfs, Missing):
-            continue
-        sizes = {bdf: _size(box, bdf) for bdf in bdfs}
-        usual = Counter(sizes.values()).most_common(1)[0][0]
-        for bdf, size in sizes.items():
-            if size != usual and not isinstance(size, Missing) and not isinstance(usual, Missing):
-                evidence = (Evidence(f"/sys/bus/pci/devices/{bdf}/config", f"MaxPayload {size}"),)
-                message = f"MaxPayload is {size} bytes here and {usual} around it"
-                odd[bdf] = Judgement(Status.WARN, message, size, usual, "bytes", evidence)
+    for sizes in known:
+        differ, usual = _odd(sizes)
+        for bdf, size in differ.items():
+            evidence = (Evidence(f"/sys/bus/pci/devices/{bdf}/config", f"MaxPayload {size}"),)
+            message = f"MaxPayload is {size} bytes here and {usual} around it"
+            odd[bdf] = Judgement(Status.WARN, message, size, usual, "bytes", evidence)
     for bdf, judgement in odd.items():
-        device = box.topology.device(bdf)
-        if device is not None and device.kind == "gpu":
-            yield box.subject(device), judgement
-        else:
-            name = bdf if device is None else device.name
-            yield Subject(kind="pci" if device is None else "hca", name=name, bdf=bdf), judgement
+        yield _subject(box, bdf), judgement
     if not odd:
-        equal = sum(each.state == "ready" for each in said.values())
-        of = "" if equal == len(pairs) else f" of {len(pairs)}, the others cannot be read"
-        message = f"MaxPayload is the same all the way for {equal} pairs of GPU and HCA{of}"
+        of = "" if len(known) == len(pairs) else f" of {len(pairs)}, the others cannot be read"
+        message = f"MaxPayload is the same all the way for {len(known)} pairs of GPU and HCA{of}"
         yield HOST, Judgement(Status.PASS, message, evidence=(Evidence("/sys/bus/pci/devices/*/config", "equal"),))
+
+
+def _subject(box: Box, bdf: str) -> Subject:
+    device = box.topology.device(bdf)
+    if device is not None and device.kind == "gpu":
+        return box.subject(device)
+    return bridge(bdf) if device is None else Subject(kind="hca", name=device.name, bdf=bdf)
 
 
 CHECKS = (

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
+from dgxcheck.checks import gdr_acs, gdr_device, gdr_iommu, gdr_memlock, gdr_path, gdr_payload, gdr_peer, gdr_software
 from dgxcheck.checks.check import Box
+from dgxcheck.checks.finding import Status
 from dgxcheck.checks.gdr import Said, State
 from dgxcheck.checks.gdr_acs import acs
-from dgxcheck.checks.gdr_device import bar1, port, rate_gbs
+from dgxcheck.checks.gdr_device import bar1, held, port, rate_gbs
 from dgxcheck.checks.gdr_iommu import iommu
 from dgxcheck.checks.gdr_memlock import memlock
 from dgxcheck.checks.gdr_path import link, narrowest, path
 from dgxcheck.checks.gdr_payload import payload
-from dgxcheck.checks.gdr_software import peer_memory, stack
+from dgxcheck.checks.gdr_peer import peer_memory
+from dgxcheck.checks.gdr_software import stack
+from dgxcheck.checks.gpu import LOST
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.expected import READ, between
@@ -20,6 +24,11 @@ from dgxcheck.topology.model import Device
 
 Verdict = Literal["ready", "slow", "not ready", "cannot tell"]
 _WORST: tuple[tuple[State, Verdict], ...] = (("no", "not ready"), ("?", "cannot tell"), ("slow", "slow"))
+_REMEDIES = {
+    check.id: check.remedy
+    for subject in (gdr_acs, gdr_device, gdr_iommu, gdr_memlock, gdr_path, gdr_payload, gdr_peer, gdr_software)
+    for check in subject.CHECKS
+}
 PORT_SHARE = 0.9
 """Of a port's rate: Azure's node checks ask 180 of 200 Gb/s of GPUDirect RDMA (check_ib_bw_gdr)."""
 
@@ -42,9 +51,16 @@ class Readiness(Record):
         return () if state == "ready" else tuple((id_, said) for id_, said in self.told if said.state == state)
 
 
+def lifting(id_: str, said: Said) -> str:
+    """What lifts a precondition that is judged a fault; empty where it is the site's choice, or nothing is known."""
+    judgement = said.judgement
+    return judgement.remedy or (_REMEDIES[id_] if judgement.status in (Status.WARN, Status.FAIL) else "")
+
+
 def readiness(box: Box, gpu: Device, nic: Device) -> Readiness:
     """The verdict of one pair; what cannot be seen makes it ``cannot tell``, never ``ready``."""
     told = (
+        (LOST, held(box, gpu)),
         ("gdr.path", path(box, gpu, nic)),
         ("gdr.peer-memory", peer_memory(box, gpu)),
         ("gdr.stack", stack(box)),

@@ -15,6 +15,7 @@ from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device
 
 _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
+LOST = "gpu.lost"
 RESET_REQUIRED = "NVML 16:"
 _ACTIONS = {1: "reset", 2: "reboot", 3: "drain P2P", 4: "drain and reset", 5: "recover the IMEX domain", 6: "bus reset",
             7: "system reboot"}  # fmt: skip
@@ -132,7 +133,7 @@ def _recovery(_: Box, modes: GpuModes) -> Judgement | Missing:
 
 CHECKS = (
     Check(
-        id="gpu.lost",
+        id=LOST,
         rule="Fails where a GPU stopped answering, or where the driver holds it, its device node opens and NVML does"
         " not list it; a GPU that a container or another driver hides is not judged.",
         source="NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -10,7 +9,7 @@ from dgxcheck.checks.check import Box, Check
 from dgxcheck.checks.driver import bound
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
-from dgxcheck.checks.xids import Meaning, meaning
+from dgxcheck.checks.xids import FATAL, Meaning, meaning
 from dgxcheck.facts.kernel_log import HcaEvent, KernelLog, NotStarted, OffBus, PcieError, SXid, Xid
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
@@ -22,7 +21,6 @@ _WORST = (Status.FAIL, Status.WARN, Status.PASS)
 _FALLEN = 79
 _CLEANED_UP = 45
 """Follows other errors, and the end of every process of a job that is killed: it counts for no process."""
-_FATAL = re.compile(r"(?<![\w-])Fatal\b")
 _NO_ACTION, _DRAIN = "to 0x0 (None)", "(Drain P2P)"
 
 Judged = Iterator[tuple[Subject, Judgement]]
@@ -118,7 +116,7 @@ def _status(xid: Xid, of_number: Meaning, all_now: Sequence[Xid]) -> Status:
         if _NO_ACTION in xid.text:
             return Status.PASS
         asks = xid.number == 154 and _DRAIN not in xid.text
-        return Status.FAIL if asks or _FATAL.search(xid.text) else Status.WARN
+        return Status.FAIL if asks or FATAL.search(xid.text) else Status.WARN
     return Status.FAIL if of_number.severity == "fail" else Status.WARN
 
 

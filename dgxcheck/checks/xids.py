@@ -7,6 +7,7 @@ kernel.off-bus.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -27,6 +28,8 @@ class Meaning(Record, kw_only=False):
 AMPERE = 7
 """``nvmlDeviceArchitecture_t``"""
 UNLISTED = Meaning("not in the catalogue", "warn")
+FATAL = re.compile(r"(?<![\w-])Fatal\b")
+"""In the line of a number whose wording tells."""
 
 
 def _each(severity: XidClass, text: str, *numbers: int) -> dict[int, Meaning]:

@@ -11,8 +11,10 @@ from dgxcheck.cli.diff_sides import LIVE, Looked, looked
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import deadline, emit, profiles, sources, writing
 from dgxcheck.difference import findings
-from dgxcheck.difference.compare import Compared, compare, verdict, worst_first
+from dgxcheck.difference.compare import compare, verdict, worst_first
+from dgxcheck.difference.model import Compared
 from dgxcheck.output.diff_report import Look, Report
+from dgxcheck.reading import BadInput
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -48,6 +50,8 @@ def command(
         raise click.UsageError(f"one of the two may be {LIVE}; record this machine now and compare later", ctx)
     live: Live = ctx.obj
     before, after = (looked(spec, live, deadline, profile) for spec in (old, new))
+    if profile != "auto" and before.side is None and after.side is None:
+        raise BadInput("--profile chooses for recordings and this machine; health reports keep theirs")
     report = _report(before, after)
     emit(import_module(f"dgxcheck.output.diff_{form}").render(report), output, color, form)
     return report.exit_code
@@ -63,7 +67,7 @@ def _report(before: Looked, after: Looked) -> Report:
         old=_look(before),
         new=_look(after),
         differences=found,
-        notes=facts.notes,
+        notes=(*facts.notes, *findings.out_of_sight(before.report, after.report)),
         verdict=said,
         exit_code=WORSE if said == "worse" else 0,
     )

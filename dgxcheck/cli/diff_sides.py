@@ -12,7 +12,7 @@ from dgxcheck.checks.run import run
 from dgxcheck.cli.growth import within
 from dgxcheck.cli.live import Live
 from dgxcheck.difference.findings import Report, Said
-from dgxcheck.difference.health_document import SCHEMA, report_of
+from dgxcheck.difference.health_document import is_report, report_of
 from dgxcheck.difference.model import Side
 from dgxcheck.frozen import Record, replace
 from dgxcheck.profiles import library
@@ -83,7 +83,7 @@ def _health_report(spec: str) -> Report | None:
     if not os.path.isfile(spec) or spec in dict(shipped()):
         return None
     document = members(spec)
-    return report_of(document, spec) if document.get("schema") == SCHEMA else None
+    return report_of(document, spec) if is_report(document, spec) else None
 
 
 def _judged(source: Source, side: Side, profile: str) -> Report:

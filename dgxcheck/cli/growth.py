@@ -6,8 +6,10 @@ from dgxcheck.checks.check import Growth
 from dgxcheck.checks.finding import Judgement, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.growth import span
+from dgxcheck.cli.xid_history import remembered
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
+from dgxcheck.frozen import replace
 from dgxcheck.output.plain import visible
 from dgxcheck.reading import BadInput, Missing
 from dgxcheck.source import state
@@ -44,7 +46,8 @@ def loaded(source: Source, facts: Snapshot, path: str | None, seconds: float) ->
 
 
 def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth | Judgement:
-    """Against the state file of an earlier run with the same boot and driver; the file is made or renewed.
+    """Against the state file of an earlier run with the same boot and driver; the file is made or renewed, and with new
+    Xids written again.
 
     A ``path`` that was asked for must be a state file or not be there; the usual one is replaced whatever it holds.
     """
@@ -59,10 +62,13 @@ def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth 
     )  # fmt: skip
     place = path or state.default_path()
     old = _earlier(place, asked=path is not None)
+    reading = replace(reading, xids=remembered(() if old is None else old.xids, facts, date))
     same = old is not None and old.boot_id == reading.boot_id and old.at_s < at_s
     same = same and old is not None and reading.driver in (old.driver, "")  # one that is silent has not changed
     fresh = old is not None and (at_s - old.at_s < RENEWED_AFTER_S or not reading.driver)
-    unwritten = "" if same and fresh else _written(place, reading)
+    if same and fresh and old is not None:  # its counters stay, so that growth is over a longer time
+        reading = replace(old, xids=reading.xids)
+    unwritten = "" if reading == old else _written(place, reading)
     if not same or old is None:
         why = "no earlier run" if old is None else "none with this driver since the machine was started"
         return skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")

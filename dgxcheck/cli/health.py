@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from dgxcheck.checks import baseline
-from dgxcheck.checks.acknowledged import acknowledged, today
+from dgxcheck.checks.acknowledged import acknowledged, of_nothing, today
 from dgxcheck.checks.catalogue import CHECKS
 from dgxcheck.checks.check import Box, Check
 from dgxcheck.checks.measured_figures import all_figures
@@ -131,6 +131,7 @@ def _report(
         verbose=asked.verbose,
         fail_on=asked.fail_on,
         figures=all_figures(judged),
+        of_nothing=of_nothing(findings, judged.settings.acknowledged, judged),
         settings=judged.settings,
     )
 

@@ -10,6 +10,7 @@ from dgxcheck.checks.catalogue import CHECKS, PROBES
 from dgxcheck.checks.check import Box, Check, Growth
 from dgxcheck.checks.finding import Judgement
 from dgxcheck.checks.run import run
+from dgxcheck.cli import xid_history
 from dgxcheck.cli.growth import loaded, since_last_run, within
 from dgxcheck.cli.health_options import WINDOW, Asked
 from dgxcheck.facts.kernel_log import KernelLog
@@ -17,12 +18,13 @@ from dgxcheck.frozen import replace
 from dgxcheck.profiles import library
 from dgxcheck.reading import BadInput, Json, Missing
 from dgxcheck.settings import Settings
+from dgxcheck.source import state
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import build
 
 if TYPE_CHECKING:
-    from dgxcheck.difference.model import Difference
+    from dgxcheck.difference.model import Compared
     from dgxcheck.source.debug_log import DebugLog
 
 KERNEL_LOG = "kernel_log"
@@ -46,6 +48,10 @@ def box(
     facts = survey(source, [name for name in PROBES if name not in unread])
     if saved is not None:
         facts = replace(facts, kernel_log=saved)
+    elif live and asked.state is not None and isinstance(facts.kernel_log, KernelLog):
+        kept = state.read(asked.state)
+        earlier = () if kept is None else xid_history.read(kept.xids, state.now()[1])
+        facts = replace(facts, kernel_log=replace(facts.kernel_log, earlier=earlier))
     topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
     choice = library.chosen(asked.profile, facts, topology)
     gpus = topology.gpus
@@ -70,7 +76,7 @@ def box(
     return replace(found, growth=_growth(source, facts, asked))
 
 
-def _drift(spec: str, source: Source, found: Box) -> tuple[Difference, ...]:
+def _drift(spec: str, source: Source, found: Box) -> Compared:
     """What differs from an earlier recording of this box."""
     from dgxcheck.cli.diff_sides import called_as, namespace, side_of
     from dgxcheck.difference.compare import compare
@@ -79,7 +85,7 @@ def _drift(spec: str, source: Source, found: Box) -> tuple[Difference, ...]:
 
     old = side_of(open_source(spec))
     new = Side(snapshot=found.snapshot, topology=found.topology, namespace=namespace(source))
-    return compare(called_as(old, new.namespace), called_as(new, old.namespace)).differences
+    return compare(called_as(old, new.namespace), called_as(new, old.namespace))
 
 
 def _measured(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding
 from dgxcheck.checks.p2p_stopped import stopped
+from dgxcheck.diagnosis.again import again, beyond
 from dgxcheck.diagnosis.component import Component
 from dgxcheck.diagnosis.ladders import LOST, Step, ladder
 from dgxcheck.diagnosis.reset import form_factor, reset_set
@@ -39,11 +40,14 @@ _SETTINGS = {
 }  # fmt: skip
 
 
-def actions(box: Box, component: Component, explained: Sequence[Finding]) -> tuple[Action, ...]:
-    """Never empty; the remedies of the findings say more."""
+def actions(box: Box, component: Component, explained: Sequence[Finding]) -> tuple[tuple[Action, ...], str]:
+    """Never empty, and in words why the first are left out; the remedies of the findings say more."""
     about = [finding for finding in explained if finding.id not in LOST and not finding.id.startswith("kernel.")]
     remedy = (about or explained)[0].remedy
-    return tuple(_action(box, component, step, remedy) for step in ladder(box, component, explained))
+    steps = ladder(box, component, explained)
+    tried = again(box, explained)
+    left, why = (steps, "") if tried is None else beyond(steps, tried)
+    return tuple(_action(box, component, step, remedy) for step in left), why
 
 
 def _action(box: Box, component: Component, step: Step, remedy: str) -> Action:

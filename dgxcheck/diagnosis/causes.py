@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.diagnosis.actions import Action, actions
-from dgxcheck.diagnosis.component import Component, Key
-from dgxcheck.diagnosis.figures import SLOW, cleared, crossed
+from dgxcheck.diagnosis.component import Component
+from dgxcheck.diagnosis.cover import Suspected, cover
+from dgxcheck.diagnosis.figures import cleared, crossed, is_slow
 from dgxcheck.diagnosis.save import save_first
 from dgxcheck.diagnosis.suspects import suspects
 from dgxcheck.diagnosis.wider import BAD, wider
 from dgxcheck.frozen import Record
-
-GONE = ("gpu.count", "gpu.lost", "baseline.drift")
-"""About a device as a whole: what is wrong with a part of it explains them."""
-LOGGED = "kernel."
-"""The log says that something was wrong at a device, and less of where."""
-Suspected = Mapping[str, Sequence[Component]]
-"""By key of the finding."""
 
 
 class Cause(Record):
@@ -35,6 +29,8 @@ class Cause(Record):
     """What the worst of the findings says."""
     actions: tuple[Action, ...]
     """From the least disruptive up."""
+    again: str
+    """What was done already and did not help, where an Xid was there before; else empty."""
     save_first: tuple[str, ...]
     """Commands that keep what the actions destroy."""
 
@@ -54,10 +50,10 @@ def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     slow ones crossed; and not at all where neither is to be found.
     """
     bad = {finding.key: finding for finding in findings if finding.status in BAD and not finding.acknowledged}
-    slow = {key: crossed(box, finding) for key, finding in bad.items() if finding.id in SLOW}
+    slow = {key: crossed(box, finding) for key, finding in bad.items() if is_slow(finding)}
     own = {key: suspects(box, finding) for key, finding in bad.items() if key not in slow}
     common = wider(box, findings, {key: those[0].part for key, those in own.items()})
-    found = _cover({key: (*those, *common.get(key, ())) for key, those in own.items()})
+    found = cover({key: (*those, *common.get(key, ())) for key, those in own.items()})
     for key, those in [*slow.items()]:
         crossed_keys = {each.key for each in those}
         broken = next((each for each in found if each.key in crossed_keys), None)
@@ -66,50 +62,15 @@ def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
             del slow[key]
     good = {check: cleared(box, findings, check) for check in {bad[key].id for key in slow}}
     left = {key: [each for each in those if each.key not in good[bad[key].id]] for key, those in slow.items()}
-    by_figures = {each: keys for each, keys in _cover(left).items() if len(keys) > 1 or len(left[keys[0]]) == 1}
+    by_figures = {each: keys for each, keys in cover(left).items() if len(keys) > 1 or len(left[keys[0]]) == 1}
     told = [_cause(box, each, [bad[key] for key in keys], _agreed(keys)) for each, keys in found.items()]
-    told += [
-        _cause(box, each, [bad[key] for key in keys], _eliminated(each, keys, left))
-        for each, keys in by_figures.items()
-    ]
+    for each, keys in by_figures.items():
+        nothing_else = len(keys) == 1 and len(slow[keys[0]]) == 1
+        confidence = "" if nothing_else else _eliminated(each, keys, left)
+        told.append(_cause(box, each, [bad[key] for key in keys], confidence))
     told.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
     explained = {key for cause in told for key in cause.explains}
     return Diagnosis(causes=tuple(told), unexplained=tuple(key for key in bad if key not in explained))
-
-
-def _cover(open_to: Suspected) -> dict[Component, list[str]]:
-    """The fewest components that explain all, greedily; those that nothing is left to explain have none."""
-    found: dict[Component, list[str]] = {}
-    left = {key: those for key, those in open_to.items() if those}
-    while left:
-        component = _best(left)
-        found[component] = [key for key, those in left.items() if _explains(component, those, key.startswith(GONE))]
-        left = {key: those for key, those in left.items() if key not in found[component]}
-    return found
-
-
-def _explains(component: Component, components: Sequence[Component], whole: bool) -> bool:
-    """The component is among the suspects, or, where the ``whole`` device is gone, the one of which it is a part."""
-    return any(each.key == component.key or (whole and each.key == (*component.key[:2], "")) for each in components)
-
-
-def _best(left: Suspected) -> Component:
-    """That which explains the most; of equal ones the likeliest for its findings, then one that names a part."""
-    candidates: dict[Key, Component] = {}
-    for those in left.values():
-        for component in those:
-            candidates.setdefault(component.key, component)
-
-    def rank(component: Component) -> tuple[int, int, int]:
-        mine = [key for key, those in left.items() if _explains(component, those, key.startswith(GONE))]
-        places = [_place(component, left[key]) for key in mine if not key.startswith(LOGGED)]
-        return -len(mine), sum(places), 0 if component.part else 1
-
-    return min(candidates.values(), key=rank)
-
-
-def _place(component: Component, components: Sequence[Component]) -> int:
-    return next(place for place, each in enumerate(components) if _explains(component, [each], True))
 
 
 def _cause(box: Box, component: Component, explained: Sequence[Finding], confidence: str) -> Cause:
@@ -118,9 +79,10 @@ def _cause(box: Box, component: Component, explained: Sequence[Finding], confide
         ends = component.kind in ("link", "nvlink", "port", "socket interconnect")
         either = "and either end of the link or what is between can be at fault"
         confidence = f"fair: one finding, {either if ends else 'at the component itself'}"
+    steps, again = actions(box, component, explained)
     return Cause(
         component=component, explains=tuple(finding.key for finding in explained), severity=worst.status,
-        confidence=confidence, lead=worst.judgement.message, actions=actions(box, component, explained),
+        confidence=confidence, lead=worst.judgement.message, actions=steps, again=again,
         save_first=save_first(box, component),
     )  # fmt: skip
 

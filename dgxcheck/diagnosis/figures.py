@@ -15,8 +15,11 @@ from dgxcheck.topology.paths import Hop, hops_above, hops_between
 
 COPIES = ("measure.p2p-bandwidth", "measure.host-bandwidth", "measure.collective")
 LATENCY, MEMORY = "measure.p2p-latency", "measure.memory-bandwidth"
-SLOW = (*COPIES, LATENCY, MEMORY)
-"""Checks whose findings say that something is slow, and not what."""
+
+
+def is_slow(finding: Finding) -> bool:
+    """Does it say that something is slow, and not what? Without a figure something hung or failed."""
+    return finding.id in (*COPIES, LATENCY, MEMORY) and finding.judgement.measured is not None
 
 
 def crossed(box: Box, finding: Finding) -> tuple[Component, ...]:
@@ -24,7 +27,7 @@ def crossed(box: Box, finding: Finding) -> tuple[Component, ...]:
     subject = finding.subject
     one = box.topology.device(subject.bdf or subject.name)
     if one is None:
-        return tuple(dict.fromkeys(_of_all(box, finding)))
+        return tuple(dict.fromkeys(_of_all(box, finding) if subject.kind == "host" else _unplaced(finding)))
     if finding.id == MEMORY:
         return (of_device(box, one, "memory"),)
     if subject.peer is None:
@@ -49,6 +52,15 @@ def _whole(box: Box, bdf: str | None) -> Iterator[Component]:
     if gpu is not None:
         yield of_device(box, gpu)
         yield of_device(box, gpu, "memory")
+
+
+def _unplaced(finding: Finding) -> Iterator[Component]:
+    """Of a file that was imported without its box: the GPUs by their names, and what all of them use."""
+    for end in (finding.subject, finding.subject.peer):
+        if end is not None:
+            yield Component(kind="gpu", name=end.name, part="memory" if finding.id == MEMORY else "")
+    if finding.id == "measure.host-bandwidth":
+        yield of_host("memory bandwidth")
 
 
 def _to_host(box: Box, gpu: Device) -> Iterator[Component]:

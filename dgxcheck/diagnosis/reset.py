@@ -33,10 +33,16 @@ def _is_k80(gpu: Device) -> bool:
     return function is not None and (function.vendor, function.device) == (0x10DE, 0x102D)
 
 
+def _only_family(box: Box) -> str:
+    """For a GPU that is lost and tells no model: that of all the others, if it is one."""
+    known = {name for gpu in box.topology.gpus if (name := family(box, gpu)) is not None}
+    return known.pop() if len(known) == 1 else ""
+
+
 def form_factor(box: Box, component: Component) -> str:
     """What a person takes out of the machine, by the GPU's model."""
     gpu = next((gpu for gpu in box.topology.gpus if gpu.bdf == component.bdf or gpu.name in component.shared_by), None)
-    name = (family(box, gpu) if gpu is not None else None) or ""
+    name = "" if gpu is None else family(box, gpu) or _only_family(box)
     where = f" in slot {component.slot}" if component.slot else ""
     if "DGXS" in name:
         return f"the card{where}, its NVLink bridge and its part of the water loop: with NVIDIA's support"

@@ -154,7 +154,7 @@ def _of_host(box: Box, finding: Finding) -> Iterator[Component]:
         yield _missing(box, "GPU")
     elif finding.id == "network.hca-count":
         yield _missing(box, "HCA")
-    elif finding.id == "topology.nvml-agrees":
+    elif finding.id == "topology.nvml-agrees" or finding.id in OF_CUDA:
         yield DRIVER
     else:
         part = PARTS_OF_HOST.get(finding.id, finding.id)
@@ -166,6 +166,8 @@ def _missing(box: Box, what: str) -> Component:
     return Component(kind="slot", name=where, bdf=bdf, part=f"missing {what}")
 
 
+OF_CUDA = ("measure.host-bandwidth", "measure.memory-bandwidth", "measure.p2p-bandwidth", "measure.compute")
+"""Of the host they say that nothing could be measured, for the driver is not ready."""
 PARTS_OF_HCA = {"gdr.max-payload": "MaxPayload", "network.firmware": "firmware", "network.hca-placement": "slot"}
 PARTS_OF_HOST = {
     "gdr.iommu": "IOMMU setting", "gdr.acs": "ACS setting", "gdr.memlock": "memlock limit",

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dgxcheck.difference.matching import Matched
-from dgxcheck.difference.model import Difference, Side
+from dgxcheck.difference.model import Difference, Side, in_container
 from dgxcheck.difference.numbers import Quantity, of_gpus, row_of
-from dgxcheck.facts.host import Host
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
 
@@ -17,6 +16,7 @@ DRIVER_RESERVE = 0.03
 
 COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
 """``nvmlComputeMode_t``"""
+SWITCH = {0: "off", 1: "on"}
 RECOVERY = {0: "none", 1: "reset", 2: "reboot", 3: "drain P2P", 4: "drain and reset"}
 """What NVML asks for (``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``)."""
 
@@ -42,12 +42,12 @@ TABLE = (
     ("gpu_board", Quantity("firmware", "inforom-oem", lambda row: row.inforom_oem)),
     ("gpu_board", Quantity("firmware", "inforom-ecc", lambda row: row.inforom_ecc)),
     ("gpu_board", Quantity("firmware", "inforom-power", lambda row: row.inforom_power)),
-    ("gpu_memory", Quantity("setting", "ecc", lambda row: row.ecc)),
-    ("gpu_memory", Quantity("setting", "ecc-pending", lambda row: row.ecc_pending)),
-    ("gpu_modes", Quantity("setting", "persistence", lambda row: row.persistence)),
+    ("gpu_memory", Quantity("setting", "ecc", lambda row: row.ecc, words=SWITCH)),
+    ("gpu_memory", Quantity("setting", "ecc-pending", lambda row: row.ecc_pending, words=SWITCH)),
+    ("gpu_modes", Quantity("setting", "persistence", lambda row: row.persistence, words=SWITCH)),
     ("gpu_modes", Quantity("setting", "compute-mode", lambda row: row.compute_mode, words=COMPUTE_MODES)),
-    ("gpu_modes", Quantity("setting", "mig", lambda row: row.mig)),
-    ("gpu_modes", Quantity("setting", "mig-pending", lambda row: row.mig_pending)),
+    ("gpu_modes", Quantity("setting", "mig", lambda row: row.mig, words=SWITCH)),
+    ("gpu_modes", Quantity("setting", "mig-pending", lambda row: row.mig_pending, words=SWITCH)),
     ("gpu_power", Quantity("setting", "power-limit", lambda row: row.limit_mw, "neither", "mW")),
     ("gpu_clocks", Quantity("setting", "application-clock", lambda row: row.application.graphics, "neither", "MHz")),
 )
@@ -72,8 +72,7 @@ def _listed(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     """GPUs that NVML lists on one side alone; in a container that may be meant."""
     if not all(any(device.index is not None for device in side.topology.gpus) for side in (old, new)):
         return
-    hosts = [side.snapshot.host for side in (old, new)]
-    inside = any(isinstance(host, Host) and isinstance(host.container, str) for host in hosts)
+    inside = in_container(old) or in_container(new)
     for pair in devices.gpus:
         if pair.old is None or pair.new is None or (pair.old.index is None) == (pair.new.index is None):
             continue

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from dgxcheck.difference import boards, counters, fabric, hardware, links, machine, measured, nvlinks
 from dgxcheck.difference.matching import NOT_COMPARABLE, matched
-from dgxcheck.difference.model import Difference, Kind, Side
-from dgxcheck.frozen import Record
+from dgxcheck.difference.model import Compared, Difference, Kind, Side
 from dgxcheck.reading import Gap, Missing
 
 SUBJECTS = (
@@ -23,13 +22,6 @@ COMPARED = {
     "modules": "kernel modules", "edac": "EDAC",
 }  # fmt: skip
 """Fields of a snapshot by what people call them."""
-
-
-class Compared(Record):
-    """What differs, and what could not be compared."""
-
-    differences: tuple[Difference, ...]
-    notes: tuple[str, ...]
 
 
 def compare(old: Side, new: Side) -> Compared:

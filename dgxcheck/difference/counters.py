@@ -62,29 +62,26 @@ def _grown(key: Key, was: int, now: Counter, going_on: bool) -> Iterator[Differe
 
 
 def _counters(side: Side, names: Mapping[str, str], places: Mapping[str | None, str | None]) -> dict[Key, Counter]:
+    """A board that the other side has not has no history."""
     found: dict[Key, Counter] = {}
     called = {bdf: device.name for device in side.topology.devices if (bdf := device.bdf)}
 
     def put(bdf: str, what: str, count: int | Missing, grave: bool, of_life: bool = False, link: str = "") -> None:
-        name = names.get(called.get(bdf, ""), bdf)
-        if not isinstance(count, Missing):
+        name = names.get(called[bdf]) if bdf in called else bdf
+        if name is not None and not isinstance(count, Missing):
             found[f"{name}{link}", what] = Counter(count, grave, of_life, places.get(bdf, bdf) if ":" in bdf else None)
 
     facts = side.snapshot
     for ecc in () if isinstance(facts.gpu_ecc, Missing) else facts.gpu_ecc:
-        if ecc.bdf not in places:
-            continue
         put(ecc.bdf, "ecc-volatile-uncorrected", ecc.volatile_uncorrected.total, True)
         put(ecc.bdf, "ecc-volatile-corrected", ecc.volatile_corrected.total, False)
         put(ecc.bdf, "ecc-aggregate-uncorrected", ecc.aggregate_uncorrected.total, True, True)
         put(ecc.bdf, "ecc-aggregate-corrected", ecc.aggregate_corrected.total, False, True)
     for gpu in () if isinstance(facts.gpu_counters, Missing) else facts.gpu_counters:
-        if gpu.bdf in places:
-            put(gpu.bdf, "pcie-replays", gpu.pcie_replays, False)
+        put(gpu.bdf, "pcie-replays", gpu.pcie_replays, False)
     for row in () if isinstance(facts.nvlink_errors, Missing) else facts.nvlink_errors:
-        if row.bdf in places:
-            for what, grave in (("replay", False), ("recovery", True), ("crc_flit", False), ("crc_data", False)):
-                put(row.bdf, f"nvlink-{what.replace('_', '-')}", getattr(row, what), grave, link=f" link {row.link}")
+        for what, grave in (("replay", False), ("recovery", True), ("crc_flit", False), ("crc_data", False)):
+            put(row.bdf, f"nvlink-{what.replace('_', '-')}", getattr(row, what), grave, link=f" link {row.link}")
     for device in () if isinstance(facts.aer, Missing) else facts.aer:
         for severity in ("correctable", "nonfatal", "fatal"):
             errors = getattr(device, severity)

@@ -70,11 +70,11 @@ def _hcas(side: Side) -> dict[str, IbDevice]:
 
 def _interfaces(old: Side, new: Side) -> Iterator[Difference]:
     """Those with a PCI function behind them."""
-    lists = [side.snapshot.network for side in (old, new)]
     before, after = (
+        {} if isinstance(rows, Missing) else
         {row.name: row for row in rows if isinstance(row.bdf, str) and row.type != _INFINIBAND}
-        for rows in lists if not isinstance(rows, Missing)
-    ) if not any(isinstance(rows, Missing) for rows in lists) else ({}, {})  # fmt: skip
+        for rows in (side.snapshot.network for side in (old, new))
+    )  # fmt: skip
     for name, row in after.items():
         for quantity in INTERFACE:
             yield from compared(before.get(name), row, quantity, name, row.bdf if isinstance(row.bdf, str) else None)

@@ -11,6 +11,7 @@ from dgxcheck.frozen import Record
 Status = Literal["pass", "warn", "fail", "unknown", "skip"]
 RANK: Mapping[Status, int] = {"pass": 0, "warn": 1, "unknown": 2, "fail": 3}
 """From good to bad; a skip has no place among them."""
+MOST_NAMED = 6
 
 
 class Said(Record):
@@ -34,11 +35,12 @@ class Report(Record):
 def differences(old: Report, new: Report) -> Iterator[Difference]:
     """Findings that are no pass on one side at least, then the score."""
     seen = {said.bdf for said in new.findings.values()}
-    ran = {_check(key) for key, said in new.findings.items() if said.status != "skip"}
+    passed = {_check(key) for key, said in old.findings.items() if said.status == "pass"}
+    ran = _judged(new)
     for key in (*new.findings, *(key for key in old.findings if key not in new.findings)):
         was, now = old.findings.get(key), new.findings.get(key)
         cured = now is None and was is not None and was.bdf in seen and _check(key) in ran
-        yield from _finding(key, was, now, cured)
+        yield from _finding(key, was, now, cured, was is None and _check(key) in passed)
     if old.score is not None and new.score is not None and old.score != new.score and old.against == new.against:
         yield Difference(
             kind="better" if new.score > old.score else "worse", area="score", change="changed", device="score",
@@ -47,11 +49,26 @@ def differences(old: Report, new: Report) -> Iterator[Difference]:
         )  # fmt: skip
 
 
+def out_of_sight(old: Report, new: Report) -> list[str]:
+    """The checks that judged something in the old run and nothing in the new one, as a note."""
+    lost = [check for check in _judged(old) if check not in _judged(new)]
+    if not lost:
+        return []
+    more = f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
+    return [f"judged in OLD alone: {', '.join(lost[:MOST_NAMED])}{more}"]
+
+
+def _judged(report: Report) -> dict[str, None]:
+    """The checks that said more than why they did not run, in their order."""
+    return dict.fromkeys(_check(key) for key, said in report.findings.items() if said.status != "skip")
+
+
 def _check(key: str) -> str:
     return key.partition("/")[0]
 
 
-def _finding(key: str, old: Said | None, new: Said | None, cured: bool) -> Iterator[Difference]:
+def _finding(key: str, old: Said | None, new: Said | None, cured: bool, passed: bool) -> Iterator[Difference]:
+    """``cured``, ``passed``: a check that is content may say so once for all devices."""
     was, now = (None if said is None or said.status == "skip" else said.status for said in (old, new))
     if was == now or (RANK[was] if was else 0) == (RANK[now] if now else 0):
         return
@@ -60,9 +77,9 @@ def _finding(key: str, old: Said | None, new: Said | None, cured: bool) -> Itera
     kind: Kind = "worse" if (RANK[now] if now else 0) > (RANK[was] if was else 0) else "better"
     if now is None and not cured:
         kind = "neutral"  # no longer judged, or the device is gone: that is no cure
-    words = f"{was or 'not judged'} -> {now or 'not judged'}"
+    before, after = was or ("pass" if passed else "not judged"), now or ("pass" if cured else "not judged")
     about = f": {new.message}" if new is not None and now not in (None, "pass") else ""
     yield Difference(
         kind=kind, area="finding", change="changed" if was and now else "new" if now else "gone", device=said.device,
-        bdf=said.bdf, what=key, old=was, new=now, message=f"{_check(key)} {words}{about}",
+        bdf=said.bdf, what=key, old=was, new=now, message=f"{_check(key)} {before} -> {after}{about}",
     )  # fmt: skip

@@ -35,7 +35,7 @@ def _device(old: Side, new: Side, pair: Pair) -> Iterator[Difference]:
         yield _difference("better" if came else "worse", "new" if came else "gone", pair, "device", message)
     elif pair.replaced:
         yield _difference("neutral", "replaced", pair, "identity", f"replaced by another: {_described(new, pair)}")
-    elif before.bdf != after.bdf:
+    elif before.bdf and after.bdf and before.bdf != after.bdf:
         message = f"moved: was at {before.bdf}{_slot(old, pair)}, is at {after.bdf}{_slot(new, pair)}"
         yield _difference("neutral", "moved", pair, "bdf", message)
     elif isinstance(before.path, tuple) and isinstance(after.path, tuple) and before.path != after.path:
@@ -124,9 +124,8 @@ def _disks(old: Side, new: Side) -> Iterator[Difference]:
     before, after = sides[0], sides[1]
     for key in sorted({*before, *after}, key=str):
         was, now = before.get(key, []), after.get(key, [])
-        for names, others, kind, change in ((was, now, "worse", "gone"), (now, was, "better", "new")):
-            for name in _surplus(names, others):
-                yield _disk("worse" if kind == "worse" else "better", "gone" if change == "gone" else "new", name, key)
+        yield from (_disk("worse", "gone", name, key) for name in _surplus(was, now))
+        yield from (_disk("better", "new", name, key) for name in _surplus(now, was))
 
 
 def _disk(kind: Kind, change: Change, name: str, key: tuple[str, str]) -> Difference:

@@ -8,8 +8,17 @@ from typing import get_args
 from dgxcheck.difference.findings import Report, Said, Status
 from dgxcheck.reading import BadInput, Json
 
-SCHEMA = "dgxcheck/health/1"
+_FAMILY = "dgxcheck/health/"
+SCHEMA = f"{_FAMILY}1"
 _STATUSES: Mapping[str, Status] = {word: word for word in get_args(Status)}
+
+
+def is_report(document: Mapping[str, Json], path: str) -> bool:
+    """Is it a health report? BadInput for one of a schema that this version does not know."""
+    schema = document.get("schema")
+    if isinstance(schema, str) and schema.startswith(_FAMILY) and schema != SCHEMA:
+        raise BadInput(f"{path}: schema {schema[:80]!r} is not known here; this version reads {SCHEMA}")
+    return schema == SCHEMA
 
 
 def report_of(document: Mapping[str, Json], path: str) -> Report:
@@ -17,14 +26,24 @@ def report_of(document: Mapping[str, Json], path: str) -> Report:
     findings = document.get("findings")
     if not isinstance(findings, list):
         raise BadInput(f"{path}: 'findings' is no list; a health report is what 'dgxcheck health --format json' prints")
-    score, profile = document.get("score"), document.get("profile")
-    total = score.get("total") if isinstance(score, dict) else None
-    name = profile.get("name") if isinstance(profile, dict) else None
+    total, name = (_member(document, *each, path) for each in (("score", "total"), ("profile", "name")))
+    if not (total is None or (isinstance(total, int | float) and not isinstance(total, bool) and 0 <= total <= 100)):
+        raise BadInput(f"{path}: 'score' has no total from 0 to 100")
+    if not (name is None or isinstance(name, str)):
+        raise BadInput(f"{path}: 'profile' has no name")
     return Report(
         findings=dict(_said(finding, number, path) for number, finding in enumerate(findings)),
-        score=float(total) if isinstance(total, int | float) and not isinstance(total, bool) else None,
-        against=name if isinstance(name, str) else "",
+        score=None if total is None else float(total),
+        against=name or "",
     )
+
+
+def _member(document: Mapping[str, Json], name: str, member: str, path: str) -> Json:
+    """One member of an object that may be null or left out."""
+    found = document.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise BadInput(f"{path}: {name!r} is no object")
+    return found.get(member) if found else None
 
 
 def _said(finding: Json, number: int, path: str) -> tuple[str, Said]:

@@ -20,24 +20,24 @@ Key = tuple[str, str, str]
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     """Kind by kind and pair by pair; what one side did not try is no news."""
     pairs = [pair for pair in devices.gpus if pair.old and pair.new]
-    places = {pair.old.bdf: pair.new.bdf for pair in pairs if pair.old and pair.new}
-    before = _rows(old, places)
-    names = {device.bdf: device.name for device in new.topology.gpus}
-    for key, now in _rows(new, {place: place for place in places.values()}).items():
-        if (was := before.get(key)) is None:
-            continue
-        device = " -> ".join(names.get(end, f"GPU{end}" if end.isdecimal() else end) for end in key[1:] if end)
-        yield from _compared(was, now, device)
+    before = _rows(old, {pair.old.name: pair.new.name for pair in pairs if pair.old and pair.new})
+    for key, now in _rows(new, {pair.new.name: pair.new.name for pair in pairs if pair.new}).items():
+        if (was := before.get(key)) is not None:
+            yield from _compared(was, now, " -> ".join(filter(None, key[1:])))
 
 
-def _rows(side: Side, places: Mapping[str | None, str | None]) -> dict[Key, Measurement]:
-    """By kind and bus ids of the new side; indexes of imported files stand as they are."""
+def _rows(side: Side, names: Mapping[str, str]) -> dict[Key, Measurement]:
+    """By kind and by the GPUs' names on the new side; numbers of what was imported alone stand as they are."""
+    called = {device.bdf: device.name for device in side.topology.gpus}
+    known = {*called.values()}
     rows = side.snapshot.measurement
     found: dict[Key, Measurement] = {}
     for row in () if isinstance(rows, Missing) else rows:
-        ends = [places.get(end) if ":" in end else end for end in (row.a, row.b)]
-        if ends[0] is not None and ends[1] is not None and row.kind != "cuda":
-            found[row.kind, ends[0], ends[1]] = row
+        said = [called.get(end, end) if ":" in end else f"GPU{end}" if end.isdecimal() else end
+                for end in (row.a, row.b)]  # fmt: skip
+        a, b = (names.get(end) if end in known else end for end in said)
+        if a is not None and b is not None and row.kind != "cuda":
+            found[row.kind, a, b] = row
     return found
 
 

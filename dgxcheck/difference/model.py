@@ -41,6 +41,13 @@ class Difference(Record):
         return self.area == "hardware" and self.change == "gone"
 
 
+class Compared(Record):
+    """What differs, and what could not be compared."""
+
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...]
+
+
 def as_it_stands(identity: str) -> str:
     """An identity that needs no pseudonym to be compared."""
     return identity
@@ -86,6 +93,12 @@ def arrow(old: object, new: object, unit: str = "") -> str:
 def judged(old: float, new: float, more_is_better: bool) -> Kind:
     """Better or worse, of two different numbers."""
     return "better" if (new > old) == more_is_better else "worse"
+
+
+def in_container(side: Side) -> bool:
+    """A container hides devices of the host."""
+    host = side.snapshot.host
+    return isinstance(host, Host) and isinstance(host.container, str)
 
 
 def same_boot(old: Side, new: Side) -> bool:

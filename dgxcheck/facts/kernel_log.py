@@ -7,6 +7,8 @@ from typing import Literal
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 
+EARLIER_DAYS = 30
+"""What is longer ago is another event, not the same again."""
 Severity = Literal["corrected", "nonfatal", "fatal"]
 HcaTrouble = Literal["not started", "firmware", "module", "temperature", "power"]
 """Driver gave up, firmware does not answer, module or cable of a port, too hot, too little power from the slot."""
@@ -28,6 +30,8 @@ class Xid(Record):
     line: str
     past: bool
     """From before the GPU was last reset or the driver last loaded."""
+    begun_s: float = 0.0
+    """When the GPU had begun anew before it, by a reset or a load of the driver; 0 where the log does not tell."""
 
 
 class SXid(Record):
@@ -50,6 +54,8 @@ class OffBus(Record):
     xid: bool
     line: str
     past: bool
+    begun_s: float = 0.0
+    """As an Xid's."""
 
 
 class NotStarted(Record):
@@ -100,6 +106,23 @@ class PcieError(Record):
     """The kernel found no way to recover the device."""
 
 
+class EarlierXid(Record):
+    """An Xid from before what the log of this boot holds: an earlier run saw it, or the file holds earlier boots."""
+
+    bdf: str
+    number: int
+    """79 for a GPU that fell off the bus without an Xid too."""
+    boot: str
+    """Which boot: ``/proc/sys/kernel/random/boot_id``, or its number in the file."""
+    begun_s: float
+    """As an Xid's."""
+    text: str = ""
+    date: str = ""
+    """UTC, when a run saw it first; empty where that is not known."""
+    uuid: str = ""
+    """Of the GPU; empty where it did not tell. The two halves of a K80 share a serial number."""
+
+
 class KernelLog(Record):
     """The log of this boot, as far back as it goes."""
 
@@ -114,3 +137,4 @@ class KernelLog(Record):
     not_started: tuple[NotStarted, ...] = ()
     refused: tuple[Refused, ...] = ()
     hcas: tuple[HcaEvent, ...] = ()
+    earlier: tuple[EarlierXid, ...] = ()

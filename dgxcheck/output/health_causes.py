@@ -18,6 +18,7 @@ def as_text(found: Diagnosis, verbose: bool) -> list[str]:
     for number, cause in enumerate(found.causes, 1):
         told.append(f"Cause {number}: {headline(cause)}")
         told.append(f"         confidence {cause.confidence}")
+        told += [f"         {cause.again}"] if cause.again else []
         told += _actions(cause.actions, verbose)
     if len(found.causes) == 1 and not found.unexplained:
         told.append("Nothing else is wrong of what was judged.")
@@ -31,7 +32,7 @@ def as_text(found: Diagnosis, verbose: bool) -> list[str]:
 
 
 def _actions(steps: Sequence[Action], verbose: bool) -> Iterator[str]:
-    """Up to the first that can help, for ended jobs cure nothing, and many a setting waits for a reset; then the rest."""
+    """Up to the first that can help, for ended jobs cure nothing and many settings wait for a reset; then the rest."""
     now = 1
     while now < len(steps) and (
         steps[now - 1].action == "stop job"
@@ -84,6 +85,7 @@ def _cause(cause: Cause) -> Json:
         "explains": list(cause.explains),
         "severity": cause.severity.value,
         "confidence": cause.confidence,
+        "again": cause.again or None,
         "message": f"{_where(cause.component)}: {cause.lead}",
         "actions": steps,
         "action": steps[0],

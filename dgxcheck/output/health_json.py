@@ -36,6 +36,7 @@ def render(report: Report) -> str:
         "score": _score(report),
         "summary": summary | _acknowledged(report) | {"exit_code": report.exit_code},
         "findings": [_finding(finding) for finding in report.findings],
+        **_of_nothing(report),
         **health_causes.as_json(report.diagnosis),
         "measurements": [_measurement(figure) for figure in report.figures],
     }
@@ -85,6 +86,12 @@ def _acknowledged(report: Report) -> dict[str, Json]:
     """How many findings do not count; left out where there is none."""
     known = sum(finding.acknowledged for finding in report.findings)
     return {"acknowledged": known} if known else {}
+
+
+def _of_nothing(report: Report) -> dict[str, Json]:
+    """Left out where every acknowledgement names what is here."""
+    told: list[Json] = [{"check": each.check, "device": each.device or None} for each in report.of_nothing]
+    return {"acknowledged_but_not_here": told} if told else {}
 
 
 def _acknowledgement(finding: Finding) -> dict[str, Json]:

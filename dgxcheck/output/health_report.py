@@ -12,7 +12,7 @@ from dgxcheck.frozen import Record
 from dgxcheck.profiles.model import Choice
 from dgxcheck.reading import Missing
 from dgxcheck.score.expectation import Score
-from dgxcheck.settings import Settings
+from dgxcheck.settings import Acknowledgement, Settings
 from dgxcheck.source.protocol import Origin
 
 DEFAULTS = Settings()
@@ -44,5 +44,7 @@ class Report(Record):
     """The mildest verdict that the exit code tells."""
     figures: tuple[Figure, ...] = ()
     """What was measured under load."""
+    of_nothing: tuple[Acknowledgement, ...] = ()
+    """Acknowledgements whose device is not here."""
     settings: Settings = DEFAULTS
     """What the findings were judged by."""

@@ -25,6 +25,7 @@ _LEVELS = {
 }
 _HOW = {"named": "as asked", "product": "by its product name", "gpus": "by its GPUs alone"}
 _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
+_MOST_NAMED = 4
 
 
 def render(report: Report) -> str:
@@ -114,6 +115,13 @@ def _load(report: Report) -> str:
     return ", no load" if report.level == "extended" else ""
 
 
+def _of_nothing(report: Report) -> list[str]:
+    """Some of many: a configuration may be that of a whole site."""
+    told = [f"{visible(each.device) or 'the host'} of {each.check}" for each in report.of_nothing]
+    more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
+    return [f"Acknowledged, but not here: {', '.join(told[:_MOST_NAMED])}{more}."] if told else []
+
+
 def _summary(report: Report) -> list[str]:
     """The last two lines are those of nvidia-healthmon, for scripts that read them."""
     findings = report.findings
@@ -126,6 +134,7 @@ def _summary(report: Report) -> list[str]:
     return [
         f"Verdict: {report.verdict.value}; {judged} of {len(findings)} judged, {_LEVELS[report.level]}{_load(report)}.",
         *([f"Acknowledged: {known}, which do not count."] if known else []),
+        *_of_nothing(report),
         _score(report),
         *([f"Skipped: {reasons}; -v names them."] if reasons else []),
         *origin.line(report.origin),

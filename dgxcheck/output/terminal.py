@@ -18,6 +18,11 @@ _STYLES = {
     r"(?m)^(FAIL|UNKNOWN) ": "bold red",
     r"(?m)^WARN ": "bold yellow",
     r"(?m)^PASS ": "green",
+    r"(?m)^WORSE ": "bold red",
+    r"(?m)^BETTER ": "green",
+    r"(?m)(?<=[ :] )ready(?=,| |$)": "green",
+    r"(?m)(?<=[ :] )slow(?=,|  |$)|^slow(?=:)": "yellow",
+    r"(?m)(?<=  )no(?=  |$)|^no(?=:)|(?<=: )not ready(?=,)": "bold red",
     r"(?<!\S)([0-9.]+|hung|failed|wrong|\?)!(?!\S)": "bold red",
     r"(?<!\S)[0-9.]+\*(?!\S)": "bold yellow",
 }

@@ -32,10 +32,13 @@ def text(topology: Topology, pairs: Sequence[Peering], labels: str, width: int |
     meant = ({direct: "what joins the two, and their data go directly over it"} if direct else {}) | LEGEND
     legend = columns([(f"  {word}", f"= {meant[word]}") for word in meant if word in (direct, *seen)], " ")
     worst_first = sorted(pairs, key=lambda each: _WORST.index(each.verdict))
-    why = reasons(
-        [Reasons(each.a.name, each.b.name, CELLS.get(each.verdict, ""), each.reasons) for each in worst_first]
-    )
+    why = reasons([_why(each) for each in worst_first])
     return lines([*table, "", "Legend:", *legend, *why])
+
+
+def _why(pair: Peering) -> Reasons:
+    told = tuple((id_, said.words, said.judgement.remedy) for id_, said in pair.reasons)
+    return Reasons(pair.a.name, pair.b.name, CELLS.get(pair.verdict, ""), told)
 
 
 def _both(pair: Peering) -> tuple[tuple[str, str], tuple[str, str]]:

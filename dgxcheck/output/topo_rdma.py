@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck.checks.gdr_ready import Readiness
+from dgxcheck.checks.gdr_ready import Readiness, lifting
 from dgxcheck.output.json_members import either
 from dgxcheck.output.matrix_names import nic_legend, row_names
 from dgxcheck.output.plain import columns, fitted, lines, visible
@@ -35,7 +35,7 @@ def text(topology: Topology, pairs: Sequence[Readiness], width: int | None) -> s
     best = [_sentence(each) for gpu in gpus for each in _best([pair for pair in pairs if pair.gpu.name == gpu])]
     nics = nic_legend(topology, names)
     worst_first = sorted(pairs, key=lambda each: -_ORDER.index(each.verdict))
-    why = reasons([Reasons(each.gpu.name, each.nic.name, CELLS[each.verdict], each.reasons) for each in worst_first])
+    why = reasons([_why(each) for each in worst_first])
     return lines([*table, "", "Legend:", *legend, *([""] if nics else []), *nics, "", *best, *why])
 
 
@@ -58,6 +58,11 @@ def _sentence(pair: Readiness) -> str:
         return f"{between}, expected bandwidth not known"
     most = "" if dict(pair.told)["gdr.path"].state == "ready" else "at most "
     return f"{between}, expected {most}{gbs:.1f} GB/s"
+
+
+def _why(pair: Readiness) -> Reasons:
+    told = tuple((id_, said.words, lifting(id_, said)) for id_, said in pair.reasons)
+    return Reasons(pair.gpu.name, pair.nic.name, CELLS[pair.verdict], told)
 
 
 def as_json(pairs: Sequence[Readiness]) -> dict[str, Json]:

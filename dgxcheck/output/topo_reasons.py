@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dgxcheck.checks.gdr import Said
 from dgxcheck.frozen import Record
 from dgxcheck.output.plain import visible
 
@@ -16,17 +15,16 @@ class Reasons(Record, kw_only=False):
     b: str
     cell: str
     """What the matrix shows of it."""
-    reasons: tuple[tuple[str, Said], ...]
-    """By id of the check."""
+    reasons: tuple[tuple[str, str, str], ...]
+    """Id of the check, what it says, what lifts it (may be empty)."""
 
 
 def reasons(pairs: Sequence[Reasons]) -> list[str]:
     """Paragraphs: reason, remedy, pairs."""
     found: dict[tuple[str, str], list[Reasons]] = {}
     for pair in pairs:
-        for id_, said in pair.reasons:
-            line = f"{pair.cell}: {id_}: {visible(said.words)}"
-            found.setdefault((line, said.judgement.remedy), []).append(pair)
+        for id_, words, remedy in pair.reasons:
+            found.setdefault((f"{pair.cell}: {id_}: {visible(words)}", remedy), []).append(pair)
     told = [""] if found else []
     for (line, remedy), held in found.items():
         who = "all pairs" if len(held) == len(pairs) else visible(_grouped(held))

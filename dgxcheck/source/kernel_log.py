@@ -9,8 +9,10 @@ import errno
 import os
 import re
 from collections import deque
+from collections.abc import Iterable
 from itertools import chain
 
+from dgxcheck.facts.kernel_log import EarlierXid
 from dgxcheck.reading import Gap, Missing, missing
 from dgxcheck.rootfs import decode
 from dgxcheck.source.keys import DEVICE
@@ -18,6 +20,8 @@ from dgxcheck.source.saved_log import Times, times
 
 MARK = "dgxcheck: log begins"
 NO_BOOT = "dgxcheck: log begins, its times do not count from boot"
+EARLIER = "dgxcheck: earlier: "
+"""Begins a line of dgxcheck's own on what the log of this boot does not hold, or not any more."""
 MOST = 2000
 """Lines of each kind; of more the last are kept. A flood of PCIe errors or of mlx5's words pushes out no Xid."""
 LONGEST = 1000
@@ -28,6 +32,7 @@ _KINDS = (
     re.compile(r"pcieport |.*(?:AER:|PCIe Bus Error)|\S+ [0-9a-f:]+\.[0-7]:  "),  # the last: what follows such an error
     re.compile("mlx5"),
 )
+_OF_GPU = re.compile(r"NVRM: (?:Xid|GPU )")
 _OF_OTHERS = ("audit:", "traps:")
 RESTRICTED = (
     "readable by root, or by all with kernel.dmesg_restrict=0; members of group systemd-journal or adm can give"
@@ -59,7 +64,33 @@ def kept(log: Times) -> tuple[str, ...]:
             kind.popleft()
             begins = None if begins is None else max(begins, kind[0][1])
     mark = line(0.0, NO_BOOT) if begins is None else line(begins, MARK)
-    return (mark, *(line(seconds, message) for _, seconds, message in sorted(chain.from_iterable(kinds))))
+    lines = (line(seconds, message) for _, seconds, message in sorted(chain.from_iterable(kinds)))
+    return with_earlier((mark, *lines), _earlier(log))
+
+
+def with_earlier(lines: tuple[str, ...], earlier: Iterable[str]) -> tuple[str, ...]:
+    """The log's lines, then dgxcheck's own about what is not in it."""
+    fits = (message for message in earlier if message.startswith(EARLIER) and len(message) <= LONGEST)
+    return (*lines, *(line(0.0, message) for message in fits))
+
+
+def earlier(seen: EarlierXid) -> str:
+    """The line of an Xid, without its process: whoever may not read the kernel log may read a state file."""
+    more = (f"at {seen.date}" if seen.date else "", seen.uuid)
+    head = ", ".join(filter(None, (f"boot {seen.boot}", f"begun {seen.begun_s:.6f}", *more)))
+    text = f", {seen.text}" if seen.text else ""
+    return f"{EARLIER}{head}: NVRM: Xid (PCI:{seen.bdf.rpartition('.')[0]}): {seen.number}{text}"
+
+
+def _earlier(log: Times) -> list[str]:
+    """Lines of earlier boots about a GPU's end, with the number of their boot."""
+    found = {
+        f"{EARLIER}boot {number}, begun 0: {message}"[:LONGEST]: None
+        for number, boot in enumerate(log.earlier, 1)
+        for _, message in boot
+        if _OF_GPU.match(message)
+    }
+    return [*found][-MOST:]
 
 
 def line(seconds: float, message: str) -> str:

@@ -44,6 +44,7 @@ class LiveSource:
         self._next: LiveSource | None = None
         self._links: dict[str, str | Missing] = {}
         self._names: dict[str, tuple[str, ...] | Missing] = {}
+        self._earlier: tuple[str, ...] | None = None
 
     def text(self, path: str) -> str | Missing:
         if path not in self._texts:
@@ -88,9 +89,13 @@ class LiveSource:
         return self._ids.name(key) if table == "pci" else Missing(Gap.ABSENT, f"{table} {key}")
 
     def kernel_log(self) -> tuple[str, ...] | Missing:
-        from dgxcheck.source.kernel_log import read
+        """The log as it is now, and the Xids that earlier runs saw, which are read once."""
+        from dgxcheck.source.kernel_log import read, with_earlier
 
-        return read(self._root + DEVICE)
+        answer = read(self._root + DEVICE)
+        if self._earlier is None:
+            self._earlier = _earlier()
+        return answer if isinstance(answer, Missing) else with_earlier(answer, self._earlier)
 
     def measured(self) -> Mapping[str, Json] | Missing:
         """What the last ``health --extended`` since the machine was started has measured."""
@@ -153,3 +158,14 @@ class LiveSource:
 def _gap(answer: Json, path: str) -> Missing:
     gap = from_json(answer, path)
     return gap if isinstance(gap, Missing) else Missing(Gap.GARBLED, path, "the worker gave no answer of this kind")
+
+
+def _earlier() -> tuple[str, ...]:
+    """What the usual state file has of Xids."""
+    from dgxcheck.source import state
+
+    try:
+        kept = state.read(state.default_path())
+    except (BadInput, OSError):
+        return ()
+    return () if kept is None else state.recent(kept.xids, state.now()[1])

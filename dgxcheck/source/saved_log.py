@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from calendar import timegm
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dgxcheck.frozen import Record
 from dgxcheck.reading import BadInput
@@ -32,14 +32,20 @@ _NEW_BOOT = re.compile(r"^-- (?:Boot [0-9a-f]{1,32}|Reboot) --\r?$", re.MULTILIN
 _BACK = 60.0
 """Seconds by which the clock of one boot never goes back."""
 _FIRST = "Linux version "
+_OF_DRIVER = "NVRM: "
+
+
+Lines = list[tuple[float, str]]
 
 
 class Times(Record, kw_only=False):
     """The messages of the last boot that a text holds, by their seconds."""
 
-    lines: list[tuple[float, str]]
+    lines: Lines
     begins: float | None
     """Seconds since boot of its first line; None where its times count from something else."""
+    earlier: tuple[Lines, ...] = ()
+    """Those of the driver in the boots before, in their order; none that a later boot has too."""
 
 
 def load(path: str) -> Times:
@@ -64,24 +70,48 @@ def load(path: str) -> Times:
 def times(text: str) -> Times | None:
     """Every line's time and message; None where no line has the form of a kernel log's.
 
-    Lines from before the last boot are left out. The two further lines of a message that has three have its time.
+    The boots before the last are kept apart. The two further lines of a message that has three have its time.
     """
-    lines: list[tuple[float, str]] = []
+    of_journal = text.lstrip().startswith("{")
+    *before, last = map(_boots, _journal(text) if of_journal else map(_parsed, _NEW_BOOT.split(text)))
+    if not last:
+        return None
+    seen: set[tuple[float, str]] = set()
+    earlier = [_fresh(lines, base, seen) for part in (last, *reversed(before)) for lines, _, base in reversed(part)]
+    lines, begins, _ = last[-1]
+    return Times(lines, begins, tuple(earlier[:0:-1]))
+
+
+def _fresh(lines: Lines, base: float, seen: set[tuple[float, str]]) -> Lines:
+    """Of the driver, and not seen yet: a file to which dmesg was written twice has one boot."""
+    found = [
+        (seconds, message)
+        for seconds, message in lines
+        if message.startswith(_OF_DRIVER) and (round(seconds + base, 3), message) not in seen
+    ]
+    seen.update((round(seconds + base, 3), message) for seconds, message in found)
+    return found
+
+
+def _boots(messages: Iterable[tuple[bool, float, str]]) -> list[tuple[Lines, float | None, float]]:
+    """The lines of each boot, when its log begins, and the date from which its times count, or 0 for its start."""
+    found: list[tuple[Lines, float | None, float]] = []
+    lines: Lines = []
     begins: float | None = None
     base: float | None = None
-    of_journal = text.lstrip().startswith("{")
-    for since_boot, seconds, message in _journal(text) if of_journal else _parsed(_NEW_BOOT.split(text)[-1]):
+    for since_boot, seconds, message in messages:
         if not since_boot and base is None and not lines:
             base = seconds
         if since_boot is (base is not None):
             continue  # of another clock than the lines before
         starts = message.startswith(_FIRST)
         if (starts and not since_boot) or (since_boot and lines and seconds < lines[-1][0] - _BACK):
+            found.append((lines, begins, base or 0.0))
             lines, base = [], None if since_boot else seconds
         if not lines:
             begins = seconds if base is None else 0.0 if starts else None
         lines.append((seconds - (base or 0.0), message))
-    return Times(lines, begins) if lines else None
+    return [each for each in (*found, (lines, begins, base or 0.0)) if each[0]]
 
 
 def _parsed(text: str) -> Iterator[tuple[bool, float, str]]:
@@ -115,9 +145,9 @@ def _parsed(text: str) -> Iterator[tuple[bool, float, str]]:
             yield *before, row.strip()
 
 
-def _journal(text: str) -> list[tuple[bool, float, str]]:
-    """``journalctl -k -o json``: an object per line, with the kernel's own time where journald kept it."""
-    found: list[tuple[bool, float, str]] = []
+def _journal(text: str) -> list[list[tuple[bool, float, str]]]:
+    """``journalctl -k -o json`` by boot: an object per line, with the kernel's own time where journald kept it."""
+    found: list[list[tuple[bool, float, str]]] = [[]]
     boot: object = None
     for row in text.split("\n"):
         try:
@@ -128,10 +158,10 @@ def _journal(text: str) -> list[tuple[bool, float, str]]:
             continue
         if entry.get("_BOOT_ID", boot) != boot:
             boot = entry["_BOOT_ID"]
-            found = []
+            found.append([])
         at = str(entry.get("_SOURCE_MONOTONIC_TIMESTAMP") or entry.get("__MONOTONIC_TIMESTAMP"))
         if at.isascii() and at.isdecimal() and len(at) < 19:
-            found += [(True, int(at) / 1e6, part) for part in _message(entry.get("MESSAGE"))]
+            found[-1] += [(True, int(at) / 1e6, part) for part in _message(entry.get("MESSAGE"))]
     return found
 
 

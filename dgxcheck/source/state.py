@@ -1,12 +1,15 @@
-"""What an earlier run left in the state directory, as small recordings: counters, so that the next run can tell growth,
-and what was measured, so that ``record`` keeps it.
+"""What an earlier run left in the state directory, as small recordings: counters and Xids, so that the next run can
+tell what grew and what is there again, and what was measured, so that ``record`` keeps it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
+from collections.abc import Iterable
 
+from dgxcheck.facts.kernel_log import EARLIER_DAYS
 from dgxcheck.frozen import Record
 from dgxcheck.reading import BadInput
 from dgxcheck.source.keys import Lines
@@ -16,6 +19,8 @@ from dgxcheck.source.save import replace_file, written
 
 NAME = "counters.json"
 MEASURED = "measured.json"
+MOST_XIDS = 256
+_SEEN = re.compile(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", re.ASCII)
 
 
 class Reading(Record):
@@ -29,6 +34,8 @@ class Reading(Record):
     """Seconds since boot, suspended ones included (``CLOCK_BOOTTIME``): no clock that is set can shift it."""
     date: str
     """UTC, for people."""
+    xids: tuple[str, ...] = ()
+    """What this run and those before it saw of Xids, as ``source/kernel_log.py`` words it."""
 
 
 def default_path(name: str = NAME) -> str:
@@ -59,10 +66,20 @@ def read(path: str) -> Reading | None:
     at_s = state.get("at_s")
     if not {"boot_id", "driver", "date"} <= texts.keys() or isinstance(at_s, bool) or not isinstance(at_s, int | float):
         raise BadInput(f"{path}: does not say when its counters were read; remove it")
+    xids = state.get("xids")
     return Reading(
         lines=recording(document, path).lines, boot_id=texts["boot_id"], driver=texts["driver"], at_s=float(at_s),
         date=texts["date"],
+        xids=tuple(each for each in xids if isinstance(each, str))[:MOST_XIDS] if isinstance(xids, list) else (),
     )  # fmt: skip
+
+
+def recent(xids: Iterable[str], date: str) -> tuple[str, ...]:
+    """Those that were seen not long before the date; ``2026-11-20T10:00:00Z`` sorts as it counts."""
+    from datetime import datetime, timedelta
+
+    since = datetime.fromisoformat(date.removesuffix("Z")) - timedelta(days=EARLIER_DAYS)
+    return tuple(each for each in xids if (seen := _SEEN.search(each)) and seen[1] >= f"{since.isoformat()}Z")
 
 
 def write(path: str, reading: Reading) -> None:
@@ -71,4 +88,6 @@ def write(path: str, reading: Reading) -> None:
     state: dict[str, Json] = {
         "boot_id": reading.boot_id, "driver": reading.driver, "at_s": reading.at_s, "date": reading.date,
     }  # fmt: skip
+    if reading.xids:
+        state["xids"] = [*reading.xids]
     replace_file(path, written({"schema": SCHEMA, "state": state}, reading.lines, ()), 0o644, exactly=True)
