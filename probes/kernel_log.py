@@ -1,4 +1,4 @@
-"""What the kernel log tells of GPUs, NVSwitches and PCIe."""
+"""What the kernel log tells of GPUs, NVSwitches, HCAs and PCIe."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ from collections.abc import Sequence
 from math import inf
 from typing import TypeVar
 
-from dgxcheck.facts.kernel_log import KernelLog, OffBus, PcieError, Severity, SXid, Xid
+from dgxcheck.facts.kernel_log import (
+    HcaEvent,
+    KernelLog,
+    NotStarted,
+    OffBus,
+    PcieError,
+    Refused,
+    Severity,
+    SXid,
+    Xid,
+)
+from dgxcheck.frozen import replace
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.protocol import Source
-from probes import aer_log_text, earlier_text, xid_text
+from probes import aer_log_text, earlier_text, mlx5_text, xid_text
 
 DEVICE = "/dev/kmsg"
 FALLEN = 79
@@ -19,7 +30,7 @@ SAME_S = 1.0
 """A port announces an error, and its details follow within this time."""
 _MARK = "dgxcheck: log begins"
 
-E = TypeVar("E", Xid, SXid, OffBus)
+E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent)
 Lines = list[tuple[float, str]]
 Begins = dict[str, list[tuple[int, float]]]
 """Number and seconds of the lines with which each GPU began anew; under ``""`` those of the driver's loads."""
@@ -46,6 +57,13 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         sxids=_once(_sxids(known, begins)),
         off_bus=_once(_off_bus(known, begins)),
         pcie=tuple(_pcie(known)),
+        not_started=_once(_not_started(known, begins)),
+        refused=tuple(
+            Refused(version=version, seconds=seconds, line=message, past=_past(number, "", begins))
+            for number, (seconds, message) in enumerate(known)
+            if (version := xid_text.refused(message)) is not None
+        ),
+        hcas=_once(_hcas(known)),
         earlier=tuple(each for each in earlier if each is not None),
     )
 
@@ -133,10 +151,35 @@ def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
     return found
 
 
+def _not_started(lines: Lines, begins: Begins) -> list[NotStarted]:
+    return [
+        NotStarted(bdf=said[0], unpowered=said[1], seconds=seconds, line=message,
+                   past=_past(number, said[0] or "", begins))
+        for number, (seconds, message) in enumerate(lines)
+        if (said := xid_text.not_started(message)) is not None
+    ]  # fmt: skip
+
+
+def _hcas(lines: Lines) -> list[HcaEvent]:
+    begun: dict[object, int] = {}
+    for number, (_, message) in enumerate(lines):
+        if (anew := mlx5_text.begins(message) or mlx5_text.plugged(message)) is not None:
+            begun[anew] = number
+    return [
+        HcaEvent(
+            bdf=said.bdf, trouble=said.trouble, module=said.module, text=said.text, seconds=seconds, line=message,
+            past=number < max(begun.get(said.bdf, -1), begun.get((said.bdf, said.module), -1)),
+        )
+        for number, (seconds, message) in enumerate(lines)
+        if (said := mlx5_text.trouble(message)) is not None
+    ]  # fmt: skip
+
+
 def _pcie(lines: Lines) -> list[PcieError]:
     """Every error once: by its details, or by its announcement where no details followed."""
-    found = []
+    found: list[PcieError] = []
     waiting: dict[Severity, PcieError] = {}
+    last: dict[str, int] = {}
     for seconds, message in lines:
         if (told := aer_log_text.announced(message)) is not None:
             bdf, severity = told
@@ -148,5 +191,12 @@ def _pcie(lines: Lines) -> list[PcieError]:
             before = waiting.pop(severity, None)
             if before is not None and seconds - before.seconds > SAME_S:
                 found.append(before)
+            last[bdf] = len(found)
             found.append(PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message))
+        elif (more := aer_log_text.detail(message)) is not None and more[0] in last:
+            error = found[last[more[0]]]
+            if seconds - error.seconds <= SAME_S and more[1] not in error.names:
+                found[last[more[0]]] = replace(error, names=(*error.names, more[1]))
+        elif (lost := aer_log_text.given_up(message)) is not None and lost in last:
+            found[last[lost]] = replace(found[last[lost]], unrecovered=True)
     return sorted([*found, *waiting.values()], key=lambda each: each.seconds)

@@ -18,6 +18,13 @@ _SXID = re.compile(
 _FATAL = re.compile(r"(?P<not>non-?)?fatal\b", re.IGNORECASE)
 _OFF = re.compile(rf"NVRM: GPU (?:at )?(?:PCI:)?{_GPU}:? (?:GPU )?has fallen off the bus")
 _NAMED = re.compile(rf"NVRM: The NVIDIA GPU {_GPU}$")
+_NOT_STARTED = re.compile(
+    rf"NVRM: (?:GPU (?:at )?(?:PCI:)?{_GPU}: )?(?:RmInitAdapter failed!|rm_init_adapter(?:\(\d+\))? failed"
+    rf"|(?P<unpowered>GPU does not have the necessary power cables connected))"
+)
+_REFUSED = re.compile(
+    r"NVRM: API mismatch: the client .{0,80}?has (?:the )?version (?P<version>[\w.-]{1,40}?)[,.]?(?:\s|$)"
+)
 _LOADED = "NVRM: loading NVIDIA UNIX"
 _LOADING = "nvidia-nvlink: Nvlink Core is being initialized"
 _PROBED = re.compile(rf"nvidia {_GPU}: enabling device")
@@ -77,6 +84,20 @@ def named(message: str) -> str | None:
 def goes_on_off_bus(message: str) -> bool:
     """The last of those three lines."""
     return message.startswith("NVRM: fallen off the bus")
+
+
+def not_started(message: str) -> tuple[str | None, bool] | None:
+    """``NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (..)``: the bdf, which old drivers omit; is power missing?"""
+    match = _NOT_STARTED.match(message)
+    if match is None:
+        return None
+    return as_bdf(f"{match['bus']}.0") if match["bus"] else None, match["unpowered"] is not None
+
+
+def refused(message: str) -> str | None:
+    """``NVRM: API mismatch: the client has the version 550.54.14, but this kernel module ..``: the client's version."""
+    match = _REFUSED.match(message)
+    return match["version"] if match is not None else None
 
 
 def loads(message: str) -> bool:

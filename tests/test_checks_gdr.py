@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from fabric_box import bad, said
+from fabric_box import bad, findings, said
 from rdma_box import MODULE, PCI, acs, modules, pair
 from test_health_checks import box, changed
 
 from dgxcheck.checks.catalogue import CHECKS
+from dgxcheck.checks.finding import Judgement, Status
 from dgxcheck.checks.gdr_acs import between
 from dgxcheck.checks.p2p_stopped import stopped
 from dgxcheck.checks.run import run
@@ -199,9 +200,69 @@ def test_locked_memory_of_an_ordinary_user(limit: str, due: str, tmp_path: Path)
     assert said(of, "gdr.memlock") == [due]
 
 
+LOW = "Max locked memory         65536                65536                bytes\n"
+FREE = LOW.replace("65536    ", "unlimited")
+PROCS = "text /sys/fs/cgroup/system.slice/slurmd.service/cgroup.procs"
+
+
+def limited(folder: Path, facts: dict[str, Json], base: str = "dgx-1-v100", **files: str) -> Judgement:
+    """gdr.memlock of a box where slurmd has the process 12, with ``files`` of it and of /etc."""
+    paths = {
+        "limits": "/proc/12/limits",
+        "drop_in": "/etc/systemd/system/slurmd.service.d/x.conf",
+        "own": "/proc/self/limits",
+    }
+    add: dict[str, Json] = {f"text {paths[name]}": text for name, text in files.items() if name != "own"}
+    if "limits" in files:
+        facts = facts | {PROCS: "12\n"}
+        add["text /proc/12/comm"] = "slurmd\n"
+    if "drop_in" in files:
+        add["names /etc/systemd/system/slurmd.service.d"] = ["x.conf"]
+    if "own" in files:
+        facts = facts | {"text /proc/self/limits": files["own"]}
+    document: dict[str, Json] = {"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": add}
+    (told,) = findings(box(_written(folder / "fault.json", document)), "gdr.memlock")
+    return told.judgement
+
+
 def test_no_limit_holds_root(tmp_path: Path) -> None:
-    line = "Max locked memory         65536                65536                bytes\n"
-    assert said(box(changed(tmp_path, {"text /proc/self/limits": line})), "gdr.memlock") == ["skip not-configured"]
+    assert limited(tmp_path, {}, own=LOW).reason == "not-configured"
+    told = limited(tmp_path, {}, own=LOW, limits=FREE)
+    assert (told.status, told.message.partition("; ")[2]) == (Status.PASS, "jobs of slurmd have no limit")
+
+
+def test_a_daemon_holds_its_jobs_whatever_this_session_may(tmp_path: Path) -> None:
+    told = limited(tmp_path, {}, limits=LOW, drop_in="[Service]\nLimitMEMLOCK=64K\n")
+    assert (told.status, told.measured) == (Status.WARN, 65536)
+    assert "as line 2 of /etc/systemd/system/slurmd.service.d/x.conf says" in told.message
+    assert "put LimitMEMLOCK=infinity in line 2 of /etc/systemd/system/slurmd.service.d/x.conf" in told.remedy
+    plain = limited(tmp_path, {}, limits=LOW)
+    assert "systemctl edit slurmd.service" in plain.remedy
+    assert " says" not in plain.message
+    assert limited(tmp_path, {}, limits=FREE).status is Status.PASS
+    assert limited(tmp_path, {}, limits=LOW.replace("65536", str(1 << 40))).status is Status.PASS
+    assert limited(tmp_path, modules("nvidia_peermem"), limits=LOW).reason == "not-configured"
+
+
+@pytest.mark.parametrize("limits", ["", "x", LOW.replace("65536", "-1")])
+def test_a_daemon_whose_limit_nobody_can_read_is_not_judged(limits: str, tmp_path: Path) -> None:
+    assert limited(tmp_path, {}, limits=limits).status is Status.PASS
+
+
+@pytest.mark.parametrize(
+    ("conf", "place"),
+    [
+        ("* soft memlock 64\n", "line 1"),
+        ("* - memlock 64\n\n@rdma - memlock 64", "line 3"),
+        ("* soft memlock 8192\n", ""),
+        ("#* - memlock 64\n", ""),
+    ],
+)
+def test_the_line_that_sets_the_limit_is_named(conf: str, place: str, tmp_path: Path) -> None:
+    told = limited(tmp_path, {"text /etc/security/limits.conf": conf}, "dgx-1-v100-not-root", own=LOW)
+    assert told.status is Status.WARN
+    named = f"{place} of /etc/security/limits.conf"
+    assert (f", as {named} says" in told.message) == (f"put unlimited in {named}" in told.remedy) == bool(place)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from dgxcheck.checks.run import run as run_checks
 from dgxcheck.checks.xids import XIDS, meaning
 from dgxcheck.frozen import replace
 from dgxcheck.reading import Gap, Json, Missing
-from dgxcheck.source.kernel_log import MARK, line, read
+from dgxcheck.source.kernel_log import MARK, RESTRICTED, line, read
 from dgxcheck.source.live import LiveSource
 from dgxcheck.source.tape import RecordingSource
 from probes.kernel_log import facts, probe
@@ -85,12 +85,105 @@ def test_off_the_bus_is_told_of_a_gpu_that_is_nowhere(tmp_path: Path) -> None:
 
 
 def test_an_nvswitch_is_judged_by_its_sxids(tmp_path: Path) -> None:
-    for said, due in (("Fatal, x", "fail"), ("Non-fatal, x", "warn")):
-        spec = logged(tmp_path, (100.0, f"nvidia-nvswitch0: SXid (PCI:0000:c7:00.0): 20034, {said}"), base="dgx-a100")
+    for said, due in (("20034, Fatal, x", "fail"), ("12028, Non-fatal, x", "warn"), ("22013, Minion", "warn")):
+        spec = logged(tmp_path, (100.0, f"nvidia-nvswitch0: SXid (PCI:0000:c7:00.0): {said}"), base="dgx-a100")
         assert status(spec, "kernel.xid", "0000:c7:00.0") == due
 
 
-@pytest.mark.parametrize("check", ["kernel.xid", "kernel.off-bus", "kernel.aer"])
+BOARD = "NVRM: GPU 0000:0a:00.0: "
+HCA, PORT = "0000:0c:00.0", "0000:09:08.0"
+MLX5 = f"mlx5_core {HCA}: "
+REACHES = {
+    "Xid": ([f"{X}62, pid=12, name=python3, x"], "kernel.xid", GPU2, "fail"),
+    "Xid of old": (["NVRM: Xid (0000:0a:00): 62, Channel 1"], "kernel.xid", GPU2, "fail"),
+    "Xid with a function": (["NVRM: Xid (PCI:0000:0a:00.0): 62, x"], "kernel.xid", GPU2, "fail"),
+    "Xid of a MIG device": (["NVRM: Xid (PCI:0000:0a:00 GPU-I:05 GPU-CI:00): 95, x"], "kernel.xid", GPU2, "fail"),
+    "Xid without a process": ([f"{X}95, pid='<unknown>', name=<unknown>, x"], "kernel.xid", GPU2, "fail"),
+    "Xid caused by another": ([f"{X}45, Ch 8, caused by previous Xid 62", f"{X}62, x"], "kernel.xid", GPU2, "fail"),
+    **{
+        f"Xid {number} {word}": ([f"{X}{number}, NETIR_LINK_EVT {word} XC0 i0 Link 08 (0x1)"], "kernel.xid", GPU2, due)
+        for number in range(144, 151) for word, due in (("Fatal", "fail"), ("Nonfatal", "warn"))
+    },
+    "off the bus": ([f"{BOARD}GPU has fallen off the bus."], "kernel.off-bus", GPU2, "fail"),
+    "off the bus, of old": (["NVRM: GPU at 0000:0a:00.0 has fallen off the bus."], "kernel.off-bus", GPU2, "fail"),
+    "off the bus, in three lines": (
+        ["NVRM: The NVIDIA GPU 0000:0a:00.0", "NVRM: (PCI ID: 10de:1db1) installed in this system has",
+         "NVRM: fallen off the bus and is not responding to commands."], "kernel.off-bus", GPU2, "fail",
+    ),
+    "Xid 79": ([f"{X}79, pid=1, name=x, GPU has fallen off the bus."], "kernel.off-bus", GPU2, "fail"),
+    "not started, but listed": ([f"{BOARD}RmInitAdapter failed! (0x26:0xffff:1290)"], "kernel.gpu-start", GPU2, "warn"),
+    "not started, in small": ([f"{BOARD}rm_init_adapter failed, device minor number 2"], "kernel.gpu-start", GPU2,
+                              "warn"),
+    "one that is nowhere did not start": (
+        ["NVRM: GPU 0000:77:00.0: RmInitAdapter failed! (0x1:0x2:3)"], "kernel.gpu-start", "0000:77:00.0", "fail"),
+    "some GPU did not start": (["NVRM: RmInitAdapter failed! (0x26:0xffff:1290)"], "kernel.gpu-start", None, "warn"),
+    "not powered": ([f"{BOARD}GPU does not have the necessary power cables connected."], "kernel.gpu-start", GPU2,
+                    "warn"),
+    "turned away": (["NVRM: API mismatch: the client has the version 535.1, but"], "driver.version-match", None,
+                    "warn"),
+    "turned away, of this version": (["NVRM: API mismatch: the client has the version 550.127.05, but"],
+                                     "driver.version-match", None, "pass"),
+    "PCIe error": (["pcieport 0000:09:08.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=x"], "kernel.aer",
+                   PORT, "fail"),
+    "PCIe error announced": (["pcieport 0000:00:03.0: AER: Uncorrected (Non-Fatal) error received: 0000:0a:00.0"],
+                             "kernel.aer", GPU2, "warn"),
+    "PCIe error announced by id": (["pcieport 0000:00:03.0: AER: Uncorrected (Fatal) error received: id=0a00"],
+                                   "kernel.aer", GPU2, "fail"),
+    "PCIe error announced otherwise": (
+        ["pcieport 0000:00:03.0: AER: Uncorrectable (Fatal) error message received from 0000:0a:00.0"], "kernel.aer",
+        GPU2, "fail"),
+    "HCA not started": ([f"{MLX5}mlx5_load_one failed with error code -22"], "kernel.hca", HCA, "fail"),
+    "HCA without power": ([f"{MLX5}mlx5_pcie_event:299:(pid 1): Detected insufficient power on the PCIe slot (27W)."],
+                          "kernel.hca", HCA, "warn"),
+    "HCA that hangs": ([f"{MLX5}poll_health:174: device's health compromised - reached miss count."], "kernel.hca", HCA,
+                       "fail"),
+    "HCA too hot": ([f"{MLX5}temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1"], "kernel.hca",
+                    HCA, "warn"),
+    "HCA started since": ([f"{MLX5}mlx5_load_one failed with error code -22", f"{MLX5}firmware version: 12.28.2006"],
+                          "kernel.hca", HCA, "pass"),
+    "module": ([f"{MLX5}Port module event[error]: module 0, Cable error, High Temperature"], "kernel.port-module", HCA,
+               "warn"),
+    "module changed since": ([f"{MLX5}Port module event[error]: module 0, Cable error, Bus stuck",
+                              f"{MLX5}Port module event: module 0, Cable plugged"], "kernel.port-module", HCA, "pass"),
+    "a register that may not be read": (
+        [f"{MLX5}mlx5_cmd_out_err:838:(pid 9): ACCESS_REG(0x805) op_mod(0x1) failed, err(-22)"] * 50, "kernel.hca", HCA,
+        "pass"),
+}  # fmt: skip
+"""Lines, and the check that tells of them, at which device, with which status."""
+
+
+@pytest.mark.parametrize("form", REACHES)
+def test_each_form_of_line_reaches_a_finding_at_its_device(form: str, tmp_path: Path) -> None:
+    said, check, bdf, due = REACHES[form]
+    spec = logged(tmp_path, *((100.0 + n, each) for n, each in enumerate(said)))
+    assert status(spec, check, bdf) == due
+    others = {each.key for each in run_checks(box(spec), CHECKS) if each.status.value in ("warn", "fail", "unknown")}
+    assert len(others) == (due != "pass")
+
+
+def test_words_without_a_bus_id_are_about_the_one_gpu_that_is_not_listed(tmp_path: Path) -> None:
+    path = Path(logged(tmp_path, (100.0, "NVRM: RmInitAdapter failed! (0x27:0x38:1193)")))
+    gone: Json = {"nvml nvmlDeviceGetHandleByIndex 2": {"missing": "lost", "detail": "NVML 15: GPU is lost"}}
+    path.write_text(json.dumps(document(path) | {"facts": gone}), encoding="utf-8")
+    assert status(str(path), "kernel.gpu-start") == "fail"
+
+
+def test_the_bits_of_an_error_and_that_it_stayed_are_told(tmp_path: Path) -> None:
+    error = f"nvidia {GPU2}: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=x"
+    more = (
+        f"nvidia {GPU2}:    [14] CmpltTO  (First)",
+        f"nvidia {GPU2}: AER: can't recover (no error_detected callback)",
+    )
+    spec = logged(tmp_path, *((100.0, each) for each in (error, *more)))
+    (check,) = [each for each in CHECKS if each.id == "kernel.aer"]
+    (found,) = [each for each in run_checks(box(spec), [check]) if each.subject.bdf == GPU2]
+    assert "(CmpltTO 1); the kernel could not recover it" in found.judgement.message
+
+
+OF_THE_LOG = ("kernel.xid", "kernel.off-bus", "kernel.aer", "kernel.gpu-start", "kernel.hca", "kernel.port-module")
+
+
+@pytest.mark.parametrize("check", OF_THE_LOG)
 @pytest.mark.parametrize(
     ("gap", "due"),
     [(Gap.ABSENT, "skip not-supported"), (Gap.DENIED, "skip no-permission"), (Gap.UNASKED, "skip not-in-level"),
@@ -236,7 +329,7 @@ def test_a_log_that_may_not_be_read_says_what_would_help(monkeypatch: pytest.Mon
     (tmp_path / "kmsg").write_bytes(KMSG)
     (tmp_path / "kmsg").chmod(0)
     said = read(str(tmp_path / "kmsg"))
-    assert said == Missing(Gap.DENIED, "/dev/kmsg", "readable by root, or by all with kernel.dmesg_restrict=0")
+    assert said == Missing(Gap.DENIED, "/dev/kmsg", RESTRICTED)
 
 
 def test_a_log_is_recorded_and_hides_who_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fabric_box import box as with_reference
-from fabric_box import said
+from fabric_box import findings, said
 from rdma_box import MODULE, PCI, pair
 from sample import FAULTS
 from test_health_checks import box, changed
@@ -51,8 +51,9 @@ BREAKS = {
     "iommu-dma": ("GPU2", "not ready", "gdr.iommu", "DMA"),
     "max-payload": ("GPU3", "not ready", "gdr.max-payload", "0000:0b:00.0"),
     "memlock": ("GPU2", "not ready", "gdr.memlock", "64 KiB"),
+    "memlock-jobs": ("GPU2", "not ready", "gdr.memlock", "jobs of slurmd"),
     "no-peermem": ("GPU2", "not ready", "gdr.peer-memory", "modprobe nvidia-peermem"),
-    "not-root": ("GPU2", "cannot tell", "gdr.acs", "run dgxcheck as root"),
+    "not-root": ("GPU2", "cannot tell", "gdr.acs", "(sudo dgxcheck health)"),
     "peermem-unregistered": ("GPU2", "not ready", "gdr.peer-memory", "not registered"),
     "port-down": ("GPU2", "not ready", "gdr.port", "mlx5_1"),
     "verbs-shut": ("GPU2", "not ready", "gdr.stack", "uverbs0"),
@@ -74,7 +75,8 @@ def test_a_broken_precondition_is_named(fault: str) -> None:
 
 
 @pytest.mark.parametrize(("fault", "words"), [
-    ("iommu-dma", "boot with iommu=pt"), ("memlock", "LimitMEMLOCK=infinity"), ("verbs-shut", "udev rule"),
+    ("iommu-dma", "boot with iommu=pt"), ("memlock", "put unlimited in line 3"),
+    ("memlock-jobs", "LimitMEMLOCK=infinity"), ("verbs-shut", "udev rule"),
     ("peermem-unregistered", "modprobe -r nvidia_peermem"), ("no-peermem", "run modprobe nvidia-peermem"),
     ("acs-redirect", "setpci -s 0000:09:08.0"), ("max-payload", "pci=pcie_bus_safe"), ("bar1-full", "end it"),
 ])  # fmt: skip
@@ -94,13 +96,17 @@ def test_the_matrix_advises_nothing_elsewhere(fault: str, capsys: pytest.Capture
 def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:
     shown = {f"dgx-1-v100-{fault}" for fault in BREAKS}
     of_rdma = {name for name in FAULTS if "gdr." in Path(FAULTS[name]).read_text(encoding="utf-8")}
-    placed = {"dgx-1-v100-hca-missing", "dgx-1-v100-hca-wrong-slot"}
+    placed = {"dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-hca-wrong-slot"}
     lost = {"dgx-1-v100-off-bus-at-load", "dgx-1-v100-xid-79"}
     assert of_rdma - placed - lost <= shown
 
 
 def test_what_only_root_sees_is_never_ready() -> None:
     assert "ready" not in verdicts("dgx-1-v100-not-root").values()
+    for check in ("gdr.acs", "gdr.max-payload"):
+        (told,) = findings(box("dgx-1-v100-not-root"), check)
+        assert (told.status.value, told.judgement.reason) == ("skip", "no-permission")
+        assert "run dgxcheck as root (sudo dgxcheck health)" in told.judgement.message
 
 
 @pytest.mark.parametrize(

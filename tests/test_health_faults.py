@@ -29,7 +29,8 @@ WITHOUT_FAULT = {
 }  # fmt: skip
 NOWHERE = {"thermal.margin", "power.violation", "site.versions"}  # no dump shows either, nothing is pinned
 NO_FIRMWARE = {"network.firmware"}  # in no published dump
-NO_HCA = {"network.hca-placement", "network.firmware", "network.port-state", "network.port-rate", "network.port-errors"}
+NO_HCA = {"network.hca-placement", "network.firmware", "network.port-state", "network.port-rate", "network.port-errors",
+          "kernel.hca", "kernel.port-module"}  # fmt: skip
 UNASKED = {"measure.burn-in", "baseline.drift"}  # say nothing where nobody asked
 UNMEASURED = {check.id for check in CHECKS if check.id.startswith("measure.")} - UNASKED  # no box that ships
 NO_RDMA = {check.id for check in CHECKS if check.id.startswith("gdr.")}

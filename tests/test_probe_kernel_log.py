@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.source.kernel_log import LONGEST, MARK, MOST, kept, line
 from dgxcheck.source.saved_log import times
-from probes import aer_log_text, xid_text
+from probes import aer_log_text, mlx5_text, xid_text
 from probes.kernel_log import facts
 
 GPU = "0000:06:00.0"
@@ -63,11 +65,28 @@ def test_no_xid(message: str) -> None:
 
 @given(st.text())
 def test_a_parser_takes_any_text(text: str) -> None:
-    for each in (text, f"NVRM: Xid (PCI:0000:06:00): 1, {text}", f"NVRM: {text}", f"nvidia-nvswitch0: SXid ({text}"):
-        for parser in (xid_text.xid, xid_text.sxid, xid_text.off_bus, xid_text.named, xid_text.probed):
+    for each in (
+        text, f"NVRM: Xid (PCI:0000:06:00): 1, {text}", f"NVRM: {text}", f"nvidia-nvswitch0: SXid ({text}",
+        f"NVRM: API mismatch: the client {text}", f"mlx5_core 0000:05:00.0: {text}", f"nvidia {GPU}:    [ 6] {text}",
+        f"mlx5_core 0000:05:00.0: Port module event[error]: module {text}", f"pcieport 0000:00:02.0: AER: {text}",
+    ):  # fmt: skip
+        for parser in (
+            xid_text.xid,
+            xid_text.sxid,
+            xid_text.off_bus,
+            xid_text.named,
+            xid_text.probed,
+            xid_text.not_started,
+            xid_text.refused,
+            aer_log_text.error,
+            aer_log_text.announced,
+            aer_log_text.detail,
+            aer_log_text.given_up,
+            mlx5_text.trouble,
+            mlx5_text.begins,
+            mlx5_text.plugged,
+        ):
             parser(each)
-        aer_log_text.error(each)
-        aer_log_text.announced(each)
     said = xid_text.xid(f"NVRM: Xid (PCI:0000:06:00): 13, pid=3, name=a, {text}")
     assert said is not None
     assert (said.bdf, said.number, said.pid, said.text) == (GPU, 13, 3, text.lstrip(" "))
@@ -125,6 +144,111 @@ def test_pcie_error(message: str, due: object) -> None:
 )
 def test_pcie_error_announced(message: str, due: object) -> None:
     assert aer_log_text.announced(message) == due
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        (f"NVRM: GPU {GPU}: RmInitAdapter failed! (0x26:0xffff:1290)", (GPU, False)),
+        (f"NVRM: GPU {GPU}: rm_init_adapter failed, device minor number 2", (GPU, False)),
+        (f"NVRM: GPU {GPU}: GPU does not have the necessary power cables connected.", (GPU, True)),
+        ("NVRM: RmInitAdapter failed! (0x27:0x38:1193)", (None, False)),
+        ("NVRM: rm_init_adapter(0) failed", (None, False)),
+        ("NVRM: rm_init_adapter failed for device bearing minor number 0", (None, False)),
+        ("NVRM: RmInitAdapter: Cannot initialize GSP firmware RM", None),
+        (f"NVRM: GPU {GPU}: RmFetchGspRmImages: No firmware image found", None),
+    ],
+)
+def test_a_gpu_that_did_not_start(message: str, due: object) -> None:
+    assert xid_text.not_started(message) == due
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        ("NVRM: API mismatch: the client has the version 550.54.14, but", "550.54.14"),
+        ("NVRM: API mismatch: the client has the version 1.0-7184, but", "1.0-7184"),
+        ("NVRM: API mismatch: the client 'x' (pid 7) has the version 1.2.3, but this kernel module has the version 2.",
+         "1.2.3"),
+        ("NVRM: API mismatch: the client has the version", None),
+        ("NVRM: this kernel module has the version 545.23.08.  Please", None),
+    ],
+)  # fmt: skip
+def test_a_program_that_was_turned_away(message: str, due: object) -> None:
+    assert xid_text.refused(message) == due
+
+
+HCA = "0000:05:00.0"
+MODULE = f"mlx5_core {HCA}: Port module event[error]: module 0, Cable error, High Temperature"
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        (f"mlx5_core {HCA}: init_one:1371:(pid 803): mlx5_load_one failed with error code -22", ("not started", None)),
+        (f"mlx5_core {HCA}: mlx5_load_one failed with error code -22", ("not started", None)),
+        (f"mlx5_core {HCA}: probe_one:1457:(pid 3): mlx5_init_one failed with error code -110", ("not started", None)),
+        (f"mlx5_core: probe of {HCA} failed with error -22", ("not started", None)),
+        (f"mlx5_core {HCA}: probe with driver mlx5_core failed with error -22", ("not started", None)),
+        (MODULE, ("module", 0)),
+        (f"mlx5_core {HCA}: mlx5_port_module_event:1131:(pid 0): Port module event[error]: module 1, Cable error, x",
+         ("module", 1)),
+        (f"mlx5_core {HCA}: mlx5_pcie_event:299:(pid 8): Detected insufficient power on the PCIe slot (27W).",
+         ("power", None)),
+        (f"mlx5_core {HCA}: poll_health:174: device's health compromised - reached miss count.", ("firmware", None)),
+        (f"mlx5_core {HCA}: temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1",
+         ("temperature", None)),
+        (f"mlx5_core {HCA}: mlx5_cmd_out_err:838:(pid 9): ACCESS_REG(0x805) op_mod(0x1) failed, status bad parameter"
+         "(0x3), syndrome (0x305684), err(-22)", None),
+        (f"mlx5_core {HCA}: Port module event: module 0, Cable plugged", None),
+        (f"mlx5_core {HCA}: mlx5_pcie_event:294:(pid 5): PCIe slot advertised sufficient power (75W).", None),
+        (f"mlx5_core {HCA} enp5s0: Link up", None),
+        ("mlx5_core 05:00.0: mlx5_load_one failed with error code -22", None),
+        (f"python: {MODULE}", None),
+    ],
+)  # fmt: skip
+def test_mlx5(message: str, due: object) -> None:
+    said = mlx5_text.trouble(message)
+    assert (None if said is None else (said.trouble, said.module)) == due
+    assert said is None or said.bdf == HCA
+
+
+def test_trouble_of_an_hca_ends_with_a_new_start_or_a_new_module() -> None:
+    other = MODULE.replace("module 0", "module 1")
+    found = log(
+        (1.0, MODULE),
+        (1.0, MODULE),
+        (2.0, other),
+        (3.0, f"mlx5_core {HCA}: Port module event: module 0, Cable plugged"),
+    )
+    assert [(each.module, each.text, each.past) for each in found.hcas] == [
+        (0, "Cable error, High Temperature", True), (1, "Cable error, High Temperature", False),
+    ]  # fmt: skip
+    anew = log((2.0, other), (4.0, f"mlx5_core {HCA}: firmware version: 12.28.2006"), (5.0, MODULE))
+    assert [each.past for each in anew.hcas] == [True, False]
+
+
+def test_a_driver_that_is_loaded_anew_has_turned_nobody_away_and_started_all() -> None:
+    failed = f"NVRM: GPU {GPU}: RmInitAdapter failed! (0x26:0xffff:1290)"
+    turned = "NVRM: API mismatch: the client has the version 1.2.3, but"
+    loaded = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05"
+    found = log((1.0, failed), (1.0, turned), (2.0, loaded), (3.0, failed), (3.0, failed), (4.0, turned))
+    assert [(each.bdf, each.seconds, each.past) for each in found.not_started] == [(GPU, 1.0, True), (GPU, 3.0, False)]
+    assert [(each.version, each.past) for each in found.refused] == [("1.2.3", True), ("1.2.3", False)]
+
+
+def test_an_error_has_the_names_of_its_bits_and_whether_it_was_recovered() -> None:
+    said = (
+        f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=Transaction Layer, (Requester ID)",
+        f"nvidia {GPU}:   device [10de:1db1] error status/mask=00104000/00000000",
+        f"nvidia {GPU}:    [14] CmpltTO                (First)",
+        f"nvidia {GPU}:    [20] Unsupported Request",
+        f"nvidia {GPU}: AER: can't recover (no error_detected callback)",
+    )
+    (found,) = log(*((1.0 + n / 1000, each) for n, each in enumerate(said))).pcie
+    assert (found.names, found.unrecovered) == (("CmpltTO", "Unsupported Request"), True)
+    late = log((1.0, said[0]), (9.0, said[2]), (9.0, said[2].replace(GPU, "0000:07:00.0")))
+    assert [(each.names, each.unrecovered) for each in late.pcie] == [((), False)]
 
 
 def test_an_error_that_was_announced_counts_once() -> None:
@@ -196,6 +320,47 @@ def test_forms_with_time_since_boot(form: str) -> None:
     found = of_text(FORMS[form].format(XID))
     assert [(each.bdf, each.seconds) for each in found.xids] == [(GPU, 5.1409)]
     assert found.begins == 5.1409
+
+
+def journal(boot: str, micro: int, message: object, **more: object) -> str:
+    fields = {"_BOOT_ID": boot, "__MONOTONIC_TIMESTAMP": str(micro + 999), "_TRANSPORT": "kernel", "MESSAGE": message}
+    return json.dumps(fields | more)
+
+
+def test_journal_as_json() -> None:
+    rows = [
+        journal("a", 9000000, XID),
+        journal("b", 100, "Linux version 5.15", _SOURCE_MONOTONIC_TIMESTAMP="0"),
+        "{ broken", "[1]", '{"a": ' * 3000, json.dumps("x"), "{}",
+        journal("b", 5140900, XID, _SOURCE_MONOTONIC_TIMESTAMP="5140900"),
+        journal("b", 6000000, [*XID.encode(), 255]),
+        journal("b", 7000000, f"{XID}\n{XID.replace('06:00', '07:00')}"),
+        journal("b", 8000000, XID, _TRANSPORT="stdout"),
+        journal("b", 8000000, None), journal("b", 8000000, [1, "a", 300]), journal("b", 8000000, "\ud800"),
+        journal("b", 8000000, XID, __MONOTONIC_TIMESTAMP="soon"),
+    ]  # fmt: skip
+    found = of_text("\n".join(rows))
+    assert [(each.bdf, each.seconds) for each in found.xids] == [
+        (GPU, 5.1409), (GPU, 6.000999), (GPU, 7.000999), ("0000:07:00.0", 7.000999),
+    ]  # fmt: skip
+    assert found.begins == 0.0
+
+
+def test_of_two_boots_in_a_journal_the_last_counts_and_the_other_is_remembered() -> None:
+    found = of_text("\n".join([journal("a", 9000000, XID), journal("b", 1000000, XID.replace(": 79,", ": 13,"))]))
+    assert [each.number for each in found.xids] == [13]
+    assert [each.number for each in found.earlier] == [79]
+
+
+@given(st.lists(st.one_of(st.text(), st.dictionaries(
+    st.sampled_from(("MESSAGE", "_BOOT_ID", "_TRANSPORT", "__MONOTONIC_TIMESTAMP", "_SOURCE_MONOTONIC_TIMESTAMP")),
+    st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner), max_leaves=5),
+).map(json.dumps))))  # fmt: skip
+def test_any_json_is_a_log_or_none(rows: list[str]) -> None:
+    found = times("\n".join(["{}", *rows]))
+    if found is not None:
+        for each in kept(found):
+            each.encode()
 
 
 @pytest.mark.parametrize("form", DATED)
@@ -276,6 +441,16 @@ def test_a_flood_pushes_out_no_xid_and_moves_the_beginning() -> None:
     assert lines[1] == f"0.500000;{XID}"
     assert lines[0] == line(500.0, MARK) or float(lines[0].partition(";")[0]) >= 499
     assert len(kept_of(f"[ 0.0] NVRM: {'x' * 4000}")[1]) < LONGEST + 20
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [f"mlx5_core {HCA}: mlx5_cmd_out_err:838:(pid 9): ACCESS_REG(0x805) op_mod(0x1) failed, err(-22)",
+     f"nvidia {GPU}:    [12] Timeout", f"nvidia {GPU}:   device [10de:1db1] error status/mask=00001000/00000000"],
+)  # fmt: skip
+def test_no_other_flood_pushes_out_an_xid_either(noise: str) -> None:
+    rows = "\n".join(f"[ {n}.0] {noise}" for n in range(1, MOST + 500))
+    assert kept_of(f"[ 0.0] Linux version\n[ 0.5] {XID}\n{rows}")[1] == f"0.500000;{XID}"
 
 
 def kept_of(text: str) -> tuple[str, ...]:

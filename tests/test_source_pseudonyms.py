@@ -398,3 +398,33 @@ def test_a_kept_file_stays_private_where_a_public_one_was(tmp_path: Path, capsys
     target.chmod(0o666)
     assert run(capsys, "record", str(target), "--from", str(box), "--keep-identity").code == 0
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+LIMITS = """# alice asked for it
+*       soft    memlock 64   # until May
+@physics  -     memlock unlimited
+alice   hard    nofile  4096
+bob\thard\tmemlock\t8192
+"""
+UNIT = """[Service]
+Environment=TOKEN=s3cret
+ LimitMEMLOCK = 64K:infinity
+DefaultLimitMEMLOCK=8M
+"""
+
+
+def test_of_limits_only_the_lines_of_memlock_leave_without_their_user() -> None:
+    assert one("text /etc/security/limits.conf", LIMITS).split("\n") == [
+        "", "*       soft    memlock 64", "hidden  -     memlock unlimited", "", "hidden\thard\tmemlock\t8192", "",
+    ]  # fmt: skip
+    for path in ("/etc/systemd/system/slurmd.service", "/usr/lib/systemd/system/slurmd.service.d/x.conf"):
+        assert one(f"text {path}", UNIT).split("\n") == [
+            "", "", " LimitMEMLOCK = 64K:infinity", "DefaultLimitMEMLOCK=8M", "",
+        ]  # fmt: skip
+
+
+@given(st.text(), st.sampled_from(("/etc/security/limits.conf", "/etc/systemd/system.conf")))
+def test_what_sets_no_memlock_never_leaves(text: str, path: str) -> None:
+    kept = one(f"text {path}", text)
+    assert kept.count("\n") == text.count("\n")
+    assert all(not line or "memlock" in line.lower() for line in kept.split("\n"))

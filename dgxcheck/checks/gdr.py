@@ -22,7 +22,7 @@ PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
 _OF_VIRTUAL_MACHINES = ("vfio_pci", "mdev", "nvidia_vgpu_vfio")
 """Loaded by who gives devices to virtual machines, never by itself; of mediated devices the last two."""
 _KVM = ("kvm_intel", "kvm_amd")
-_ROOT = "run dgxcheck as root"
+_AS_ROOT = "run dgxcheck as root (sudo dgxcheck health)"
 
 
 class Said(Record, kw_only=False):
@@ -44,9 +44,9 @@ def unsaid(gap: Missing) -> Said:
     if gap.gap is Gap.LOST:
         judgement = skip("dependency-failed", f"{gap.where}: {gap}", *judgement.evidence)
     if gap.gap is Gap.DENIED:
-        judgement = skip("no-permission", f"{gap.where}: {gap}; {_ROOT}", *judgement.evidence)
+        judgement = skip("no-permission", f"{gap.where}: {gap}; {_AS_ROOT}", *judgement.evidence)
         if gap.where.endswith("/config"):
-            return Said("?", judgement, f"configuration space is for root to read: {_ROOT}")
+            return Said("?", judgement, f"configuration space is for root to read: {_AS_ROOT}")
     return Said("?", judgement)
 
 

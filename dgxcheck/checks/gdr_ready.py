@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dgxcheck.checks import gdr_acs, gdr_device, gdr_iommu, gdr_path, gdr_payload, gdr_peer, gdr_software
+from dgxcheck.checks import gdr_acs, gdr_device, gdr_iommu, gdr_memlock, gdr_path, gdr_payload, gdr_peer, gdr_software
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Status
 from dgxcheck.checks.gdr import Said, State
 from dgxcheck.checks.gdr_acs import acs
 from dgxcheck.checks.gdr_device import bar1, held, port, rate_gbs
 from dgxcheck.checks.gdr_iommu import iommu
+from dgxcheck.checks.gdr_memlock import memlock
 from dgxcheck.checks.gdr_path import link, narrowest, path
 from dgxcheck.checks.gdr_payload import payload
 from dgxcheck.checks.gdr_peer import peer_memory
-from dgxcheck.checks.gdr_software import memlock, stack
+from dgxcheck.checks.gdr_software import stack
 from dgxcheck.checks.gpu import LOST
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Gap, Missing
@@ -25,7 +26,7 @@ Verdict = Literal["ready", "slow", "not ready", "cannot tell"]
 _WORST: tuple[tuple[State, Verdict], ...] = (("no", "not ready"), ("?", "cannot tell"), ("slow", "slow"))
 _REMEDIES = {
     check.id: check.remedy
-    for subject in (gdr_acs, gdr_device, gdr_iommu, gdr_path, gdr_payload, gdr_peer, gdr_software)
+    for subject in (gdr_acs, gdr_device, gdr_iommu, gdr_memlock, gdr_path, gdr_payload, gdr_peer, gdr_software)
     for check in subject.CHECKS
 }
 PORT_SHARE = 0.9

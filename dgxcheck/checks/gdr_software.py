@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.gdr import Said, no_rdma, unsaid, wanted
+from dgxcheck.checks.gdr import Said, no_rdma, unsaid
 from dgxcheck.checks.hidden import in_container
 from dgxcheck.reading import Gap, Missing
 
 Judged = Iterator[tuple[Subject, Judgement]]
-_LIMITS = "/proc/self/limits"
 _OF_OLD_KERNELS = ("2.2-1", "3.0-1", "5.0-0")
 """``DRIVER_VERSION`` in Linux drivers/infiniband/hw/mlx5/main.c, which has none any more."""
 
@@ -58,48 +57,8 @@ def _origin(box: Box) -> str:
     return f"drivers {version}, as in old kernels" if version in _OF_OLD_KERNELS else "drivers of MLNX_OFED or DOCA"
 
 
-def memlock(box: Box) -> Said:
-    """May a process lock the memory that it registers? No limit holds root."""
-    limit = box.snapshot.memlock
-    if isinstance(limit, Missing):
-        return unsaid(limit)
-    if isinstance(limit.soft, Missing):
-        return unsaid(limit.soft)
-    if limit.soft is None:
-        return Said(
-            "ready", Judgement(Status.PASS, "no limit on locked memory", evidence=(Evidence(_LIMITS, "unlimited"),))
-        )
-    least = _memory(box)
-    evidence = Evidence(_LIMITS, limit.soft)
-    message = f"this session may lock {limit.soft >> 10} KiB of memory"
-    if least is not None and limit.soft >= least:
-        return Said("ready", Judgement(Status.PASS, f"{message}, more than a GPU has", evidence=(evidence,)))
-    if _is_root(box):
-        message = f"{message}, which does not hold root; jobs have the limit of their own session or daemon"
-        return Said("ready", skip("not-configured", message, evidence))
-    if not wanted(box):
-        return Said("no", skip("not-configured", message, evidence))
-    return Said("no", Judgement(Status.WARN, message, limit.soft, "unlimited", "bytes", (evidence,)))
-
-
-def _memory(box: Box) -> int | None:
-    rows = box.snapshot.gpu_memory
-    totals = [] if isinstance(rows, Missing) else [row.total for row in rows if not isinstance(row.total, Missing)]
-    return max(totals, default=None)
-
-
-def _is_root(box: Box) -> bool:
-    """Configuration space beyond its header is for root alone."""
-    rows = box.snapshot.config_space
-    return not isinstance(rows, Missing) and any(not isinstance(row.express, Missing) for row in rows)
-
-
 def _stack(box: Box) -> Judged:
     yield HOST, no_rdma(box) or stack(box).judgement
-
-
-def _memlock(box: Box) -> Judged:
-    yield HOST, no_rdma(box) or memlock(box).judgement
 
 
 CHECKS = (
@@ -110,14 +69,5 @@ CHECKS = (
         source="open of /dev/infiniband/uverbs*",
         remedy="set mode 0666 on /dev/infiniband/uverbs* by a udev rule, as rdma-core does",
         judge=_stack,
-    ),
-    Check(
-        id="gdr.memlock",
-        rule="Warns where the user who runs this may lock less memory than a GPU has, and a peer-memory module is"
-        " loaded. Root's limit is not judged: it does not hold root, and jobs have another.",
-        source="Max locked memory in /proc/self/limits; ib_umem_get in Linux drivers/infiniband/core/umem.c",
-        remedy="set memlock unlimited in /etc/security/limits.d, LimitMEMLOCK=infinity in the units that start jobs,"
-        " --ulimit memlock=-1 for containers",
-        judge=_memlock,
     ),
 )

@@ -38,11 +38,25 @@ def _versions_judged(box: Box) -> Judgement:
         if len(gaps) == len(side):
             return unjudged(gaps[0])
     if len(set(told.values())) == 1:
-        return Judgement(
-            Status.PASS, f"library and kernel module are of version {evidence[0].value}", evidence=evidence
-        )
+        version = str(evidence[0].value)
+        if (turned_away := _refused(box, version)) is not None:
+            return turned_away
+        return Judgement(Status.PASS, f"library and kernel module are of version {version}", evidence=evidence)
     message = f"versions differ: {', '.join(f'{version} by {where}' for where, version in told.items())}"
     return Judgement(Status.FAIL, message, evidence=evidence)
+
+
+def _refused(box: Box, version: str) -> Judgement | None:
+    """Programs with another library, in a container or started before an upgrade, are told by the kernel log alone."""
+    log = box.snapshot.kernel_log
+    events = () if isinstance(log, Missing) else log.refused
+    now = [each for each in events if not each.past and each.version != version]
+    if isinstance(log, Missing) or not now:
+        return None
+    message = f"the driver, which is {version}, turned away programs with a library of {now[-1].version}"
+    evidence = tuple(Evidence(log.where, each.line) for each in now[-10:])
+    remedy = "start those programs anew; in containers use the library that the container toolkit mounts, not their own"
+    return Judgement(Status.WARN, message, now[-1].version, version, "", evidence, remedy=remedy)
 
 
 def _loaded(modules: Modules | Missing) -> dict[str, str | Missing]:
@@ -122,9 +136,9 @@ CHECKS = (
     Check(
         id="driver.version-match",
         rule="Fails where NVML's library and the loaded kernel module are of different versions, also where NVML"
-        " refuses to start for it.",
-        source="NVML_ERROR_LIB_RM_VERSION_MISMATCH; nvmlSystemGetNVMLVersion against /proc/driver/nvidia/version and"
-        " /sys/module/nvidia/version",
+        " refuses to start for it. Warns where the module turned away programs of another version since it was loaded.",
+        source="NVML_ERROR_LIB_RM_VERSION_MISMATCH; API mismatch in the kernel log; nvmlSystemGetNVMLVersion against"
+        " /proc/driver/nvidia/version and /sys/module/nvidia/version",
         remedy="unload the NVIDIA modules and load the installed ones, or reboot; hold the driver's packages back",
         judge=_versions,
     ),

@@ -10,7 +10,7 @@ from dgxcheck.checks.driver import bound
 from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.xids import FATAL, Meaning, meaning
-from dgxcheck.facts.kernel_log import KernelLog, OffBus, PcieError, SXid, Xid
+from dgxcheck.facts.kernel_log import HcaEvent, KernelLog, NotStarted, OffBus, PcieError, SXid, Xid
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
 
@@ -24,11 +24,12 @@ _CLEANED_UP = 45
 _NO_ACTION, _DRAIN = "to 0x0 (None)", "(Drain P2P)"
 
 Judged = Iterator[tuple[Subject, Judgement]]
+Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent
 Rule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
 """From the log to the judgement of the device of that bdf; None where nothing is said of it."""
 
 
-def _per_device(rule: Rule, bdfs: Callable[[KernelLog], Iterable[str]]) -> Callable[[Box], Judged]:
+def per_device(rule: Rule, bdfs: Callable[[KernelLog], Iterable[str]]) -> Callable[[Box], Judged]:
     """A judge of every GPU, and of each other device that the log speaks of; of GPUs alone where some are asked."""
 
     def judge(box: Box) -> Judged:
@@ -58,17 +59,17 @@ def _unheard(log: KernelLog, gpu: Device) -> Judgement:
     driver = bound(gpu)
     if isinstance(driver, str) and driver != "nvidia":
         return skip("not-visible", f"bound to {driver}, which logs none")
-    return Judgement(Status.PASS, f"nothing of it in the log{_reach(log)}")
+    return Judgement(Status.PASS, f"nothing of it in the log{reach(log)}")
 
 
-def _reach(log: KernelLog) -> str:
+def reach(log: KernelLog) -> str:
     """What a log that does not begin at boot cannot tell."""
     if isinstance(log.begins, Missing):
         return "; whether it reaches back to boot is not known"
     return f"; it begins {log.begins:.0f} s after boot only" if log.begins >= _AT_BOOT_S else ""
 
 
-def _evidence(log: KernelLog, events: Sequence[Xid | SXid | OffBus | PcieError]) -> tuple[Evidence, ...]:
+def shown(log: KernelLog, events: Sequence[Event]) -> tuple[Evidence, ...]:
     return tuple(Evidence(log.where, each.line) for each in events[-_SHOWN:])
 
 
@@ -79,7 +80,7 @@ def _xid(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     now = [each for each in seen if not each.past]
     history = f"Xids from before the last reset or driver load: {len(seen) - len(now)}" if len(seen) > len(now) else ""
     if not now:
-        return Judgement(Status.PASS, f"{history}{_reach(log)}", evidence=_evidence(log, seen)) if seen else None
+        return Judgement(Status.PASS, f"{history}{reach(log)}", evidence=shown(log, seen)) if seen else None
     known = {each.number: meaning(each.number, _architecture(box, bdf)) for each in now}
     applications = [each for each in now if known[each.number].severity == "application" and each.number != _CLEANED_UP]
     under = _processes(applications)
@@ -92,8 +93,8 @@ def _xid(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     words = _words(sorted({each.number: None for each in now}, key=lambda n: n not in {x.number for x in told}), now,
                    known)  # fmt: skip
     many = f"application Xids of {under} processes within a day; " if under >= most else ""
-    message = f"{many}{words}{'; ' if history else ''}{history}{_reach(log)}"
-    return Judgement(worst, message, len(now), None, "Xids", _evidence(log, told))
+    message = f"{many}{words}{'; ' if history else ''}{history}{reach(log)}"
+    return Judgement(worst, message, len(now), None, "Xids", shown(log, told))
 
 
 def _words(numbers: Sequence[int], events: Sequence[Xid], known: dict[int, Meaning]) -> str:
@@ -139,11 +140,11 @@ def _sxid(log: KernelLog, bdf: str) -> Judgement:
     now = [each for each in log.sxids if each.bdf == bdf and not each.past]
     fatal = [each for each in now if each.fatal]
     if not now:
-        return Judgement(Status.PASS, f"SXids from before the driver was last loaded{_reach(log)}")
+        return Judgement(Status.PASS, f"SXids from before the driver was last loaded{reach(log)}")
     numbers = ", ".join(map(str, sorted({each.number for each in fatal or now})))
-    message = f"{'fatal ' if fatal else ''}SXid {numbers} of an NVSwitch{_reach(log)}"
+    message = f"{'fatal ' if fatal else ''}SXid {numbers} of an NVSwitch{reach(log)}"
     status = Status.FAIL if fatal else Status.WARN
-    return Judgement(status, message, len(now), None, "SXids", _evidence(log, fatal or now))
+    return Judgement(status, message, len(now), None, "SXids", shown(log, fatal or now))
 
 
 def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement | None:
@@ -152,10 +153,10 @@ def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement |
     if not seen:
         return None
     if not now:
-        return Judgement(Status.PASS, f"fell off before the driver was last loaded{_reach(log)}")
+        return Judgement(Status.PASS, f"fell off before the driver was last loaded{reach(log)}")
     how = "Xid 79" if any(each.xid for each in now) else "no Xid"
     when = "" if isinstance(log.begins, Missing) else f" {now[0].seconds:.0f} s after boot"
-    return Judgement(Status.FAIL, f"fell off the bus{when}, with {how}{_reach(log)}", evidence=_evidence(log, now))
+    return Judgement(Status.FAIL, f"fell off the bus{when}, with {how}{reach(log)}", evidence=shown(log, now))
 
 
 def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | None:
@@ -168,13 +169,16 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     limit = box.settings.limit("kernel.corrected-pcie")
     daily = _in_a_day([each.seconds for each in corrected])
     status = Status.FAIL if fatal else Status.WARN if nonfatal or daily > limit else Status.PASS
+    worst = fatal or nonfatal
+    names = Counter(name for each in worst or corrected for name in each.names)
+    bits = f" ({', '.join(f'{name} {times}' for name, times in names.most_common(3))})" if names else ""
+    left = "; the kernel could not recover it" if any(each.unrecovered for each in worst) else ""
     message = (
         f"PCIe errors in the log: {len(fatal)} fatal, {len(nonfatal)} not fatal, {len(corrected)} corrected,"
-        f" of these at most {daily} in a day{_reach(log)}"
+        f" of these at most {daily} in a day{bits}{left}{reach(log)}"
     )
-    worst = fatal or nonfatal
     measured, due, unit = (len(worst), 0, "errors") if worst else (daily, limit, "corrected errors")
-    return Judgement(status, message, measured, due, unit, _evidence(log, worst or corrected))
+    return Judgement(status, message, measured, due, unit, shown(log, worst or corrected))
 
 
 def _in_a_day(seconds: Sequence[float]) -> int:
@@ -197,7 +201,7 @@ CHECKS = (
         " fails, another warns.",
         source="https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html",
         remedy="drain the GPU and do what the Xid catalogue says of this number; keep nvidia-bug-report.sh's file",
-        judge=_per_device(_xid, lambda log: [*(each.bdf for each in log.xids), *(each.bdf for each in log.sxids)]),
+        judge=per_device(_xid, lambda log: [*(each.bdf for each in log.xids), *(each.bdf for each in log.sxids)]),
     ),
     Check(
         id="kernel.off-bus",
@@ -205,7 +209,7 @@ CHECKS = (
         " was last loaded.",
         source="Xid 79; https://github.com/NVIDIA/NVSentinel/issues/155 for those without an Xid",
         remedy="power the machine off and on; if it comes back, check the GPU's power, seating and temperature",
-        judge=_per_device(_off_bus, lambda log: [each.bdf for each in log.off_bus]),
+        judge=per_device(_off_bus, lambda log: [each.bdf for each in log.off_bus]),
     ),
     Check(
         id="kernel.aer",
@@ -213,6 +217,6 @@ CHECKS = (
         " {kernel.corrected-pcie} of one device within a day.",
         source="Linux Documentation/PCI/pcieaer-howto.rst",
         remedy="reseat the named device and the board above it; look at its power and the link's AER counters",
-        judge=_per_device(_aer, lambda log: [each.bdf for each in log.pcie]),
+        judge=per_device(_aer, lambda log: [each.bdf for each in log.pcie]),
     ),
 )

@@ -6,15 +6,19 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.check import HOST, Box, Check
 from dgxcheck.checks.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.measured import ALL, Figures, evidence, figures, pair, pairs, way
+from dgxcheck.checks.measured import ALL, Figures, device, evidence, figures, joined, pair, pairs, way
 from dgxcheck.checks.measured_gaps import once, untaken
 from dgxcheck.checks.measured_host import per_gpu, together
+from dgxcheck.checks.p2p_stopped import stopped
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.frozen import replace
 from dgxcheck.reading import Json
 
 Judged = Iterator[tuple[Subject, Judgement]]
 MIB = 1 << 20
+_UNUSED = "use no P2P between them before it is cured (NCCL_P2P_DISABLE=1)"
+_BY_NVLINK = "look for Xid 74 and CRC errors of their NVLinks, then reseat both GPUs, or the bridge"
+_BY_PCIE = "look for DMAR faults and PCIe errors of the ports between them in the kernel log"
 _METHODS = {"ce": "copy engine", "sm": "stores of a kernel", "ping-pong": "two kernels that wait for each other"}
 
 
@@ -80,9 +84,22 @@ def _p2p(box: Box) -> Judged:
         said = together([kept(box, found, row) for row in rows])
         if said.status is Status.PASS and len(rows) > 1:
             said = replace(said, message=f"both ways: no word is wrong{_checked(rows[0], ' in ')}")
-        yield pair(box, a, b), once(found, id, said, a, b)
+        yield pair(box, a, b), once(found, id, _explained(box, said, a, b), a, b)
     if not tried and somewhere is None:
         yield HOST, skip("not-recorded", "no data were sent from GPU to GPU and looked at")
+
+
+def _explained(box: Box, said: Judgement, a: str, b: str) -> Judgement:
+    """Of a pair that PCIe joins, with the setting that stands in the way and what lifts it."""
+    one, other, link = device(box, a), device(box, b), joined(box, a, b)
+    if said.status is not Status.FAIL or one is None or other is None or link is None:
+        return said
+    if link.nvlinks:
+        return replace(said, remedy=f"{_UNUSED}: {_BY_NVLINK}")
+    what = stopped(box, one, other)
+    if not what.by:
+        return replace(said, remedy=f"{_UNUSED}: {what.remedy}; {_BY_PCIE}")
+    return replace(said, message=f"{said.message}; stopped by {what.by}", remedy=f"{_UNUSED}: {what.remedy}")
 
 
 CHECKS = (
@@ -98,11 +115,12 @@ CHECKS = (
         id="measure.p2p-integrity",
         rule="Fails where data that one GPU sends into another's memory, by copy engine, by stores of a kernel or"
         " between two kernels that wait for each other, are not what the owner of that memory reads; and where the two"
-        " wait in vain. A pair of which one GPU's own memory is wrong is told by measure.memory-integrity.",
+        " wait in vain. A pair of which one GPU's own memory is wrong is told by measure.memory-integrity. Where an"
+        " IOMMU translates for GPUs that PCIe joins, or ACS of a port between them redirects, that is named.",
         source="patterns checked on the owner's side; cuMemcpyDtoDAsync with peer access on; NVIDIA/nccl issue 2335 on"
         " copies that report success and move nothing",
-        remedy="use no P2P on this box before it is cured: turn off ACS redirection and IOMMU translation (iommu=pt),"
-        " look for DMAR faults and Xid 74 in the kernel log; for NVLink reseat both GPUs, or the bridge",
+        remedy=f"{_UNUSED}: stop the IOMMU from translating, then turn off ACS of the ports between them, neither where"
+        f" virtual machines run; {_BY_PCIE}; for NVLink {_BY_NVLINK}",
         judge=_p2p,
     ),
 )

@@ -59,6 +59,15 @@ def _recovering(box: Box) -> list[PciFunction]:
     return [each for each in functions if each.vendor == MELLANOX and each.device in RECOVERY]
 
 
+def _unstarted(box: Box) -> list[PciFunction]:
+    """Adapters that the kernel log says their driver gave up."""
+    log, found = box.snapshot.kernel_log, hcas(box)
+    given_up = {} if isinstance(log, Missing) else {each.bdf: each.trouble for each in log.hcas if not each.past}
+    here = {each.bdf for each in _here(found)}
+    functions = box.topology.functions.values()
+    return [each for each in functions if given_up.get(each.bdf) == "not started" and each.bdf not in here]
+
+
 def count(box: Box) -> int | Missing:
     """HCAs of the machine, those in flash recovery (told by network.firmware) too; Missing where they are hidden."""
     if why := hidden.hcas(box):
@@ -85,8 +94,11 @@ def _count(box: Box) -> Judged:
     else:
         names = ", ".join(device.name for device in _here(hcas(box))) or "none"
         lonely = _lonely(box)
-        status = Status.FAIL if found < number.value or lonely else Status.PASS
+        given_up = [each for each in _unstarted(box) if each not in _recovering(box)]
+        status = Status.FAIL if found + len(given_up) < number.value or lonely else Status.PASS
         message = f"{found} HCAs ({names}), {number.value:g} expected"
+        if given_up:
+            message += f"; {', '.join(each.bdf for each in given_up)} did not start: see kernel.hca"
         if lonely:
             message += f"; fewer than expected behind the switch of {', '.join(gpu.name for gpu in lonely)}"
         yield HOST, Judgement(status, message, found, number.value, "HCAs", (Evidence(_CLASS, names),))
@@ -98,7 +110,7 @@ def _lonely(box: Box) -> list[Device]:
     nics = [nic for nic in box.topology.devices if nic.kind == "nic" and nic.is_vf is not True]
     gpus = box.topology.gpus
     unknown = any(isinstance(each.path, Missing) for each in (*gpus, *nics))
-    if isinstance(profile, Judgement) or unknown or _recovering(box):
+    if isinstance(profile, Judgement) or unknown or _recovering(box) or _unstarted(box):
         return []
     moved = misplaced(gpus, nics, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
     wrong = wrong_gpus(box, profile)
@@ -192,8 +204,9 @@ CHECKS = (
     Check(
         id="network.hca-count",
         rule="Fails where fewer HCAs are there than the profile says, or where all are in their places and a GPU has"
-        " fewer behind its PCIe switch (PIX, PXB) than any has there; virtual functions do not count, and one in flash"
-        " recovery counts as there. More than expected are no fault.",
+        " fewer behind its PCIe switch (PIX, PXB) than any has there; virtual functions do not count, one in flash"
+        " recovery counts as there, and so does one that its driver gave up (kernel.hca). More than expected are no"
+        " fault.",
         source="/sys/class/infiniband against the profile's network.hcas",
         remedy="look for the adapter with lspci -d 15b3: and in the kernel log; load its driver, or reseat it",
         judge=_count,

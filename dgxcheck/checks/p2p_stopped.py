@@ -1,9 +1,9 @@
-"""What stops two GPUs behind one PCIe switch from reaching each other: the IOMMU, or ACS of a port between them."""
+"""What stops two GPUs that PCIe joins from reaching each other: the IOMMU, or ACS of a port between them."""
 
 from __future__ import annotations
 
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.gdr import hypervisor
+from dgxcheck.checks.check import Box, guest
+from dgxcheck.checks.gdr import NEAR, hypervisor
 from dgxcheck.checks.gdr_acs import lifted, redirecting
 from dgxcheck.checks.gdr_iommu import group_type, through
 from dgxcheck.frozen import Record
@@ -28,11 +28,14 @@ class Stopped(Record, kw_only=False):
 def stopped(box: Box, a: Device, b: Device) -> Stopped:
     """The IOMMU goes first: while groups translate, the kernel needs the redirection that it has switched on.
 
-    No command is given where virtual machines run: they would lose what keeps their devices apart.
+    No command is given where virtual machines run: they would lose what keeps their devices apart. In one nobody can
+    tell. Of GPUs further apart than one switch, ACS stops nothing: what they send goes up to the host bridge anyway.
     """
+    if (vm := guest(box)) is not None:
+        return Stopped("", f"{vm} decides about ACS and the IOMMU and hides both: look at its host; else {UNSEEN}")
     kinds = {kind for kind in (group_type(box, a.bdf), group_type(box, b.bdf)) if isinstance(kind, str)}
     translates = any(not through(kind) for kind in kinds)
-    ports = redirecting(box, a, b)
+    ports = redirecting(box, a, b) if box.topology.link(a, b).pci in NEAR else []
     named = "" if isinstance(ports, Missing) or not ports else f"ACS of {', '.join(ports)}"
     if not translates and not named:
         return _nothing_seen(ports)

@@ -1,4 +1,4 @@
-"""What the kernel log tells of GPUs, NVSwitches and PCIe since boot."""
+"""What the kernel log tells of GPUs, NVSwitches, HCAs and PCIe since boot."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from dgxcheck.reading import Missing
 EARLIER_DAYS = 30
 """What is longer ago is another event, not the same again."""
 Severity = Literal["corrected", "nonfatal", "fatal"]
+HcaTrouble = Literal["not started", "firmware", "module", "temperature", "power"]
+"""Driver gave up, firmware does not answer, module or cable of a port, too hot, too little power from the slot."""
 
 
 class Xid(Record):
@@ -56,6 +58,41 @@ class OffBus(Record):
     """As an Xid's."""
 
 
+class NotStarted(Record):
+    """The driver could not start a GPU: ``NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (0x26:0xffff:1290)``."""
+
+    bdf: str | None
+    """Old drivers name no GPU."""
+    unpowered: bool
+    """Its power cables are not connected, says the driver."""
+    seconds: float
+    line: str
+    past: bool
+
+
+class Refused(Record):
+    """The driver turned away a program of another version: ``NVRM: API mismatch: the client has the version ..``."""
+
+    version: str
+    seconds: float
+    line: str
+    past: bool
+
+
+class HcaEvent(Record):
+    """What the mlx5 driver tells of an adapter's hardware."""
+
+    bdf: str
+    trouble: HcaTrouble
+    module: int | None
+    """Number of the port's module, where it is about one."""
+    text: str
+    seconds: float
+    line: str
+    past: bool
+    """From before the driver took the adapter anew, or a module was put in."""
+
+
 class PcieError(Record):
     """An error that PCI Express Advanced Error Reporting told of one device."""
 
@@ -63,6 +100,10 @@ class PcieError(Record):
     severity: Severity
     seconds: float
     line: str
+    names: tuple[str, ...] = ()
+    """Of the bits, as the kernel has them: ``BadTLP``."""
+    unrecovered: bool = False
+    """The kernel found no way to recover the device."""
 
 
 class EarlierXid(Record):
@@ -93,4 +134,7 @@ class KernelLog(Record):
     sxids: tuple[SXid, ...]
     off_bus: tuple[OffBus, ...]
     pcie: tuple[PcieError, ...]
+    not_started: tuple[NotStarted, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    hcas: tuple[HcaEvent, ...] = ()
     earlier: tuple[EarlierXid, ...] = ()

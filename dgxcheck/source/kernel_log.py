@@ -10,6 +10,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterable
+from itertools import chain
 
 from dgxcheck.facts.kernel_log import EarlierXid
 from dgxcheck.reading import Gap, Missing, missing
@@ -22,15 +23,21 @@ NO_BOOT = "dgxcheck: log begins, its times do not count from boot"
 EARLIER = "dgxcheck: earlier: "
 """Begins a line of dgxcheck's own on what the log of this boot does not hold, or not any more."""
 MOST = 2000
-"""Lines of each of the two kinds; of more the last are kept. A flood of PCIe errors pushes out no Xid."""
+"""Lines of each kind; of more the last are kept. A flood of PCIe errors or of mlx5's words pushes out no Xid."""
 LONGEST = 1000
 _MOST_BYTES = 32 << 20
 _RECORD = 8192  # PRINTKRB: a shorter read is refused by the kernel
 _ABOUT = re.compile(r"(?:NVRM|nvidia[-\w]*|mlx5\w*|pcieport)[:( ]|.*(?:AER:|PCIe Bus Error)")
-_PCIE = re.compile(r"pcieport |.*(?:AER:|PCIe Bus Error)")
+_KINDS = (
+    re.compile(r"pcieport |.*(?:AER:|PCIe Bus Error)|\S+ [0-9a-f:]+\.[0-7]:  "),  # the last: what follows such an error
+    re.compile("mlx5"),
+)
 _OF_GPU = re.compile(r"NVRM: (?:Xid|GPU )")
 _OF_OTHERS = ("audit:", "traps:")
-RESTRICTED = "readable by root, or by all with kernel.dmesg_restrict=0"
+RESTRICTED = (
+    "readable by root, or by all with kernel.dmesg_restrict=0; members of group systemd-journal or adm can give"
+    " what journalctl -k -o json prints by --kernel-log"
+)
 
 
 def read(path: str) -> tuple[str, ...] | Missing:
@@ -47,16 +54,17 @@ def read(path: str) -> tuple[str, ...] | Missing:
 def kept(log: Times) -> tuple[str, ...]:
     """The lines that are worth keeping, after the one that says where the log begins."""
     begins = log.begins
-    kinds: tuple[deque[tuple[int, float, str]], ...] = (deque(maxlen=MOST + 1), deque(maxlen=MOST + 1))
+    kinds: list[deque[tuple[int, float, str]]] = [deque(maxlen=MOST + 1) for _ in range(len(_KINDS) + 1)]
     for number, (seconds, message) in enumerate(log.lines):
         if _ABOUT.match(message) and not message.startswith(_OF_OTHERS):
-            kinds[_PCIE.match(message) is not None].append((number, seconds, message[:LONGEST]))
+            of_kind = next((n for n, form in enumerate(_KINDS) if form.match(message)), len(_KINDS))
+            kinds[of_kind].append((number, seconds, message[:LONGEST]))
     for kind in kinds:
         if len(kind) > MOST:
             kind.popleft()
             begins = None if begins is None else max(begins, kind[0][1])
     mark = line(0.0, NO_BOOT) if begins is None else line(begins, MARK)
-    lines = (line(seconds, message) for _, seconds, message in sorted([*kinds[0], *kinds[1]]))
+    lines = (line(seconds, message) for _, seconds, message in sorted(chain.from_iterable(kinds)))
     return with_earlier((mark, *lines), _earlier(log))
 
 

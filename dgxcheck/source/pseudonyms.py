@@ -4,6 +4,7 @@ Which facts hold an identity stands in ``_WHOLE`` (the fact is one) and ``_WITHI
 Names made by udev of a hardware address (``enx0c42a15e7709``) and rdma-core of a node GUID (``rocexb8599f0300d1e2f4``)
 are replaced as these are, in directories, keys and link targets; devices of such names may then sort otherwise.
 Of the kernel command line all names of parameters stay, and the values of those in ``_HARMLESS``, the rest is hidden.
+Of the files in ``_CONFIGURATION`` the lines stay that set memlock, without the user or group whose limit it is.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ _PROCESS = "nvml nvmlSystemGetProcessName "
 _FABRIC = "nvml nvmlDeviceGetGpuFabricInfo "
 _ADDRESS = re.compile(r"text /sys/class/net/[^/]+/address")
 _WITHIN = re.compile(r"text (/sys/class/infiniband/[^/]+/node_desc|/etc/(dgx-release|os-release))")
+_CONFIGURATION = re.compile(r"text (/etc/security/|/etc/systemd/|/usr/lib/systemd/)")
+_LIMITS_MEMLOCK = re.compile(r"\s*(?P<who>[^\s#]+)(?P<rest>\s+(?:soft|hard|-)\s+memlock\s+[\w-]+)\s*(?:#.*)?")
+_UNIT_LIMITS_MEMLOCK = re.compile(r"\s*(?:Default)?LimitMEMLOCK\s*=[\s\w:-]*")
+_EVERYONE = ("*", "root", "%", "@", "%%")
 _KERNEL_LOG = "kmsg "
 _IN_KERNEL_LOG = re.compile(
     r"(?P<number>(?i:serial number)(?: is|:) ?)(?P<serial>[^\s,]+)"
@@ -144,6 +149,8 @@ class _Replacer:
             return f"process-{self._digest(text)[:8]}"
         if key.startswith(_KERNEL_LOG):
             return self._kernel_line(text)
+        if _CONFIGURATION.match(key):
+            return "\n".join(map(self._limits_line, text.split("\n")))
         if key == _BUILDER:
             return self._builder.sub(self._host_name(self._host), text)
         if key == _COMMAND_LINE:
@@ -162,6 +169,15 @@ class _Replacer:
 
         seconds, semicolon, message = text.partition(";")
         return f"{seconds}{semicolon}{_IN_KERNEL_LOG.sub(replaced, self._with_host.sub(self._match, message))}"
+
+    @staticmethod
+    def _limits_line(line: str) -> str:
+        """A line that sets memlock, without whose limit it is; all others are empty, so that their numbers stay."""
+        if _UNIT_LIMITS_MEMLOCK.fullmatch(line):
+            return line
+        if (found := _LIMITS_MEMLOCK.fullmatch(line)) is None:
+            return ""
+        return f"{found['who'] if found['who'] in _EVERYONE else 'hidden'}{found['rest']}"
 
     def _free(self, text: str) -> str:
         """Free text that names no host; the same few texts come a thousand times."""

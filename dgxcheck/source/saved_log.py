@@ -1,12 +1,13 @@
-"""Kernel log as text, as /dev/kmsg, dmesg, journalctl -k and syslog write it: a time and a message per line."""
+"""Kernel log as text, as /dev/kmsg, dmesg, journalctl -k and syslog write it: per line, or JSON object, one message."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
 from calendar import timegm
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dgxcheck.frozen import Record
 from dgxcheck.reading import BadInput
@@ -71,7 +72,8 @@ def times(text: str) -> Times | None:
 
     The boots before the last are kept apart. The two further lines of a message that has three have its time.
     """
-    *before, last = map(_boots, _NEW_BOOT.split(text))
+    of_journal = text.lstrip().startswith("{")
+    *before, last = map(_boots, _journal(text) if of_journal else map(_parsed, _NEW_BOOT.split(text)))
     if not last:
         return None
     seen: set[tuple[float, str]] = set()
@@ -91,13 +93,13 @@ def _fresh(lines: Lines, base: float, seen: set[tuple[float, str]]) -> Lines:
     return found
 
 
-def _boots(text: str) -> list[tuple[Lines, float | None, float]]:
+def _boots(messages: Iterable[tuple[bool, float, str]]) -> list[tuple[Lines, float | None, float]]:
     """The lines of each boot, when its log begins, and the date from which its times count, or 0 for its start."""
     found: list[tuple[Lines, float | None, float]] = []
     lines: Lines = []
     begins: float | None = None
     base: float | None = None
-    for since_boot, seconds, message in _parsed(text):
+    for since_boot, seconds, message in messages:
         if not since_boot and base is None and not lines:
             base = seconds
         if since_boot is (base is not None):
@@ -141,6 +143,35 @@ def _parsed(text: str) -> Iterator[tuple[bool, float, str]]:
             yield *before, boot[2] if boot else message
         elif row[:1] in (" ", "\t") and row.strip() and before is not None:
             yield *before, row.strip()
+
+
+def _journal(text: str) -> list[list[tuple[bool, float, str]]]:
+    """``journalctl -k -o json`` by boot: an object per line, with the kernel's own time where journald kept it."""
+    found: list[list[tuple[bool, float, str]]] = [[]]
+    boot: object = None
+    for row in text.split("\n"):
+        try:
+            entry = json.loads(row) if row.startswith("{") else None
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(entry, dict) or entry.get("_TRANSPORT", "kernel") != "kernel":
+            continue
+        if entry.get("_BOOT_ID", boot) != boot:
+            boot = entry["_BOOT_ID"]
+            found.append([])
+        at = str(entry.get("_SOURCE_MONOTONIC_TIMESTAMP") or entry.get("__MONOTONIC_TIMESTAMP"))
+        if at.isascii() and at.isdecimal() and len(at) < 19:
+            found[-1] += [(True, int(at) / 1e6, part) for part in _message(entry.get("MESSAGE"))]
+    return found
+
+
+def _message(said: object) -> list[str]:
+    """Text, or its bytes as numbers where journald found it not to be printable."""
+    if isinstance(said, list) and all(isinstance(byte, int) and 0 <= byte < 256 for byte in said):
+        said = bytes(said).decode("utf-8", "replace")
+    if not isinstance(said, str):
+        return []
+    return said[:_LONGEST].encode("utf-8", "replace").decode().split("\n")
 
 
 def _at(row: str, year: int) -> tuple[float, str] | None:
