@@ -11,10 +11,11 @@ from dgxcheck.diagnosis.again import again, beyond
 from dgxcheck.diagnosis.by_hand import by_hand
 from dgxcheck.diagnosis.component import Component, has_nvswitches
 from dgxcheck.diagnosis.ladders import LOST, NO_LIBRARY, SWITCHED_OFF, Step, ladder, says
-from dgxcheck.diagnosis.reset import reset_set
+from dgxcheck.diagnosis.reset import named, reset_set
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.modules import Modules
 from dgxcheck.frozen import Record
+from dgxcheck.topology.model import Device
 
 
 class Action(Record):
@@ -54,15 +55,24 @@ def actions(
     steps = ladder(box, component, explained, gone)
     tried = again(box, explained)
     left, why = (steps, "") if tried is None else beyond(steps, tried)
-    return tuple(_action(box, component, step, about or explained) for step in left), why
+    alone = named(box, component) if "reset GPU" not in left else ()
+    return tuple(_action(box, component, step, about or explained, alone) for step in left), why
 
 
-def _action(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Action:
+def _action(
+    box: Box, component: Component, step: Step, explained: Sequence[Finding], alone: Sequence[Device]
+) -> Action:
+    """``alone``: the GPUs whose jobs are enough to end, where no reset follows."""
     remedy = explained[0].remedy
     if step == "change setting":
         return Action(action=step, disturbs=(), command=_setting(box, component, explained))
+    if component.kind == "host" and step == "stop job":
+        return Action(action=step, disturbs=("those programs",), command=remedy)
+    if component.kind == "hca" and step == "load module":
+        command = "modprobe -r mlx5_ib mlx5_core; modprobe mlx5_ib"
+        return Action(action=step, disturbs=("traffic of all HCAs",), command=command)
     if step in ("stop job", "reset GPU"):
-        return _without_jobs(box, component, step)
+        return _without_jobs(box, step, alone or reset_set(box, component))
     if step in ("reboot", "power-cycle cold"):
         cold = "shut down, take the power off for a minute, switch on"
         return Action(action=step, disturbs=_BOX, command="reboot" if step == "reboot" else cold)
@@ -106,9 +116,8 @@ _FABRIC_MANAGER = (
 )
 
 
-def _without_jobs(box: Box, component: Component, step: Step) -> Action:
-    """End the jobs of all that a reset takes, and reset these."""
-    gpus = reset_set(box, component)
+def _without_jobs(box: Box, step: Step, gpus: Sequence[Device]) -> Action:
+    """End the jobs on these, or reset them."""
     every = len(gpus) == len(box.topology.gpus)
     ids = "" if every else f" -i {','.join(str(gpu.bdf) for gpu in gpus)}"
     jobs = _jobs_on_all(box) if every else f"jobs on {', '.join(gpu.name for gpu in gpus)}"
@@ -122,7 +131,9 @@ def _without_jobs(box: Box, component: Component, step: Step) -> Action:
 
 def _jobs_on_all(box: Box) -> str:
     number = len(box.topology.gpus)
-    return f"jobs on all {number} GPUs" if number > 1 else "jobs on the GPU"
+    if number == 1:
+        return "jobs on the GPU"
+    return f"jobs on all {number} GPUs" if number else "jobs on all GPUs"
 
 
 def _clients(box: Box) -> str:

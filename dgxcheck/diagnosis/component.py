@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from dgxcheck.checks.check import Box
@@ -9,7 +10,7 @@ from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.paths import Hop, sharers
+from dgxcheck.topology.paths import Hop, hops_above, sharers
 from dgxcheck.topology.slots import slot_of
 
 Kind = Literal["gpu", "hca", "port", "link", "switch", "nvlink", "path", "slot", "socket interconnect", "host bridge",
@@ -70,6 +71,19 @@ def of_device(box: Box, device: Device, part: str = "") -> Component:
 def of_hop(box: Box, hop: Hop) -> Component:
     """A physical PCIe link: the device at its lower end, and whom it serves."""
     return Component(kind="link", name=str(hop), bdf=hop.device, shared_by=sharers(hop, box.topology))
+
+
+def links_above(box: Box, device: Device) -> Iterator[Component]:
+    """The device's own link first, then up to the root."""
+    if not isinstance(device.path, Missing):
+        yield from (
+            of_hop(box, hop) for hop in reversed(hops_above(device.path, box.topology.functions)) if not hop.unjudged
+        )
+
+
+def is_below(device: Device, bridge: str) -> bool:
+    """Is the bridge, or host bridge, on the device's way to memory?"""
+    return not isinstance(device.path, Missing) and bridge in device.path
 
 
 def of_nvlinks(box: Box, a: Device, b: Device) -> Component:

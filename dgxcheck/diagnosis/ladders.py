@@ -33,6 +33,7 @@ LADDERS: Mapping[tuple[str, str], tuple[Step, ...]] = {
     ("gpu", ""): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
     ("link", ""): ("power-cycle cold", "reseat or cable", "replace"),
     ("switch", ""): ("power-cycle cold", "reseat or cable", "replace"),
+    ("port of a switch", ""): ("power-cycle cold", "reseat or cable", "replace"),
     ("fabric", ""): ("reseat or cable", "replace"),
     ("nvlink", ""): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
     ("gpu", "model"): ("replace",),
@@ -49,6 +50,7 @@ LADDERS: Mapping[tuple[str, str], tuple[Step, ...]] = {
     ("slot", "missing PCIe switch"): ("power-cycle cold", "reseat or cable", "replace"),
     ("host", "IOMMU setting"): ("change setting", "reboot"),
     ("host", "peer memory module"): ("load module", "reboot"),
+    ("host", "programs with another driver library"): ("stop job",),
     ("host", "memory"): ("reseat or cable", "replace"),
     ("host", "memory bandwidth"): ("change setting", "reseat or cable"),
     ("host", "cooling"): ("reseat or cable", "replace"),
@@ -66,17 +68,15 @@ LADDERS: Mapping[tuple[str, str], tuple[Step, ...]] = {
 }
 OF_FINDING: Mapping[str, tuple[Step, ...]] = {
     "driver.nouveau": ("change setting", "reboot"),
-    "driver.library": ("load module", "reboot"),
-    "driver.version-match": ("load module", "reboot"),
     "driver.fabric": ("restart service", "reset GPU", "reboot"),
     "driver.responsive": ("reboot", "power-cycle cold"),
-    "topology.nvml-agrees": ("load module", "reboot"),
     "pcie.bar1": ("change setting", "reboot"),
     "gdr.bar1": ("stop job",),
+    "kernel.hca": ("load module", "power-cycle cold", "reseat or cable", "replace"),
     "pcie.generation": ("change setting", "power-cycle cold", "reseat or cable", "replace"),
 }
 """What was found may ask for other steps than the part does."""
-LOST = ("gpu.lost", "kernel.off-bus", "gpu.count")
+LOST = ("gpu.lost", "kernel.off-bus", "kernel.gpu-start", "gpu.count")
 """A GPU that is gone cannot be reset."""
 _OFF_AND_ON = ("reboot", "power-cycle cold")
 SWITCHED_OFF = ", disabled"
@@ -88,6 +88,8 @@ def ladder(box: Box, component: Component, explained: Sequence[Finding], gone: C
     """Never empty; ``gone`` are the bus ids of lost GPUs: nothing resets these, nor what is reset with them."""
     if _worn(box, component, explained):
         return ("replace",)
+    if any(each.id == "gpu.reset-required" and says([each], "reboot") for each in explained):
+        return ("reboot", "power-cycle cold", "reseat or cable", "replace")
     kind, part = component.kind, component.part
     if kind == "port" and says(explained, SWITCHED_OFF):
         return ("change setting", "reseat or cable", "replace")

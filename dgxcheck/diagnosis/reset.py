@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.siblings import family
@@ -19,7 +19,7 @@ def reset_set(box: Box, component: Component) -> tuple[Device, ...]:
     gpus = box.topology.gpus
     if box.choice is not None and box.choice.number("nvlink.links") is not None:
         return gpus
-    found = {gpu.name for gpu in _named(box, component) or gpus}
+    found = {gpu.name for gpu in named(box, component) or gpus}
     while more := {
         b.name for a in gpus for b in gpus if a.name in found and b.name not in found and _joined(box, a, b)
     }:
@@ -32,8 +32,9 @@ def can_reset(box: Box, component: Component, gone: Collection[str]) -> bool:
     return all(gpu.index is not None and gpu.bdf not in gone for gpu in reset_set(box, component))
 
 
-def _named(box: Box, component: Component) -> list[Device]:
-    return [gpu for gpu in box.topology.gpus if gpu.bdf == component.bdf or gpu.name in component.shared_by]
+def named(box: Box, component: Component) -> tuple[Device, ...]:
+    """GPUs that a component is, is of or serves."""
+    return tuple(gpu for gpu in box.topology.gpus if gpu.bdf == component.bdf or gpu.name in component.shared_by)
 
 
 def _joined(box: Box, a: Device, b: Device) -> bool:
@@ -46,7 +47,7 @@ def _is_k80(gpu: Device) -> bool:
     return function is not None and (function.vendor, function.device) == (0x10DE, 0x102D)
 
 
-def _model(box: Box, gpus: list[Device]) -> str:
+def _model(box: Box, gpus: Sequence[Device]) -> str:
     """Of the first; where it is lost and tells none, that of all the others, if it is one."""
     known = {name for gpu in box.topology.gpus if (name := family(box, gpu)) is not None}
     own = family(box, gpus[0]) if gpus else None
@@ -55,7 +56,7 @@ def _model(box: Box, gpus: list[Device]) -> str:
 
 def form_factor(box: Box, component: Component) -> str:
     """What a person takes out of the machine, by the GPU's model."""
-    gpus = _named(box, component)
+    gpus = named(box, component)
     if not gpus and component.shared_by:  # of HCAs alone
         return f"{', '.join(component.shared_by)} and the riser"
     name = _model(box, gpus)

@@ -11,6 +11,7 @@ from dgxcheck.diagnosis.component import (
     DRIVER,
     Component,
     Kind,
+    links_above,
     of_device,
     of_hop,
     of_host,
@@ -41,13 +42,15 @@ POWER_BRAKE = 0x80
 
 def suspects(box: Box, finding: Finding) -> tuple[Component, ...]:
     """Never empty: at the least the subject itself."""
-    return tuple(dict.fromkeys(_suspects(box, finding))) or (_itself(finding.subject),)
+    return tuple(dict.fromkeys(_suspects(box, finding))) or (_itself(finding),)
 
 
 def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
     subject = finding.subject
     device = box.topology.device(subject.bdf or subject.name) if subject.kind != "port" else None
-    if finding.id.startswith("driver.") and finding.id not in PARTS:
+    if "turned away programs" in finding.judgement.message:
+        yield of_host("programs with another driver library")
+    elif finding.id.startswith("driver.") and finding.id not in PARTS:
         yield DRIVER
     elif finding.id == "baseline.drift" and device is None and subject.kind == "gpu":
         yield missing(box, "GPU")
@@ -65,20 +68,18 @@ def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
     elif subject.kind == "host":
         yield from _of_host(box, finding)
     elif device is not None and finding.id == "gdr.link":
-        yield from islice(_links_above(box, device), 1)
+        yield from islice(links_above(box, device), 1)
     elif device is not None:
         yield of_device(box, device, PARTS_OF_HCA.get(finding.id, ""))
     elif subject.kind == "port" and "no subnet manager" in finding.judgement.message:
         yield Component(kind="subnet manager", name=f"at port {subject.name}", bdf=subject.bdf)
-    elif subject.kind in ("port", "disk", "interface"):
-        yield Component(kind=subject.kind, name=subject.name, bdf=subject.bdf)
-    else:
-        yield of_host(finding.id)
 
 
-def _itself(subject: Subject) -> Component:
-    kind: Kind = "gpu" if subject.kind == "gpu" else "host"
-    return Component(kind=kind, name=subject.name, bdf=subject.bdf)
+def _itself(finding: Finding) -> Component:
+    subject = finding.subject
+    kind: Kind = "port of a switch" if subject.kind == "pci" else subject.kind
+    part = _part(finding) if kind == "gpu" else ""
+    return Component(kind=kind, name=subject.name, bdf=subject.bdf, part=part)
 
 
 def _of_pair(box: Box, finding: Finding, a: Device, peer: Subject) -> Iterator[Component]:
@@ -100,7 +101,7 @@ def _of_pair(box: Box, finding: Finding, a: Device, peer: Subject) -> Iterator[C
 def _of_gpu(box: Box, finding: Finding, gpu: Device) -> Iterator[Component]:
     """The link above it, its own parts, or its NVLinks."""
     if finding.id in LINKED:
-        yield from islice(_links_above(box, gpu), 1)
+        yield from islice(links_above(box, gpu), 1)
     elif finding.id == "kernel.xid":
         part = part_of(box, gpu.bdf)
         yield of_device(box, gpu, part)
@@ -119,15 +120,6 @@ def _part(finding: Finding) -> str:
         return "power supply"
     names = [name for name in PARTS if finding.id.startswith(name)]
     return PARTS[max(names, key=len)] if names else ""
-
-
-def _links_above(box: Box, gpu: Device) -> Iterator[Component]:
-    """The GPU's own link first, then up to the root."""
-    if isinstance(gpu.path, Missing):
-        return
-    for hop in reversed(hops_above(gpu.path, box.topology.functions)):
-        if not hop.unjudged:
-            yield of_hop(box, hop)
 
 
 def _nvlinks(box: Box, gpu: Device, position: int | None) -> Iterator[Component]:
@@ -158,7 +150,7 @@ def _of_host(box: Box, finding: Finding) -> Iterator[Component]:
     elif finding.id == "topology.nvml-agrees" or finding.id in OF_CUDA:
         yield DRIVER
     else:
-        part = PARTS_OF_HOST.get(finding.id, finding.id)
+        part = PARTS_OF_HOST.get(finding.id) or finding.id.partition(".")[2].replace("-", " ")
         yield of_host(f"{part} at {finding.subject.part}" if finding.subject.part else part)
 
 
@@ -172,6 +164,7 @@ PARTS_OF_HOST = {
     "driver.device-nodes": "device nodes", "topology.profile": "placement of GPUs", "topology.numa": "NUMA nodes",
     "nvlink.graph": "NVLink graph", "site.versions": "versions", "gpu.uniform": "VBIOS and settings of GPUs",
     "host.numa-balancing": "NUMA balancing", "gdr.max-payload": "MaxPayload", "gdr.path": "placement of HCAs",
-    "network.firmware": "firmware of HCAs", "measure.p2p-integrity": "P2P setting", "measure.burn-in": "burn-in",
+    "network.firmware": "firmware of HCAs", "measure.p2p-integrity": "P2P setting",
+    "measure.collective": "settings of NCCL", "measure.burn-in": "burn-in",
     "baseline.drift": "changes since the baseline",
 }  # fmt: skip

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding, Status
-from dgxcheck.diagnosis.component import Component, of_all_nvlinks, of_host
+from dgxcheck.diagnosis.component import Component, is_below, of_all_nvlinks, of_host
 from dgxcheck.reading import Missing
-from dgxcheck.topology.model import Device
 
 BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 LINKED = ("pcie.width", "pcie.replay", "pcie.aer", "pcie.generation", "kernel.aer")
 """Found at a device, and about the link above it."""
-GONE = ("gpu.lost", "kernel.off-bus")
+GONE = ("gpu.lost", "kernel.off-bus", "kernel.gpu-start")
 OF_THE_HOST = {
     "cooling": "cooling", "power supply": "power supply", "BAR1": "large BARs",
     "pcie.width": "PCIe setting", "pcie.generation": "PCIe setting",
@@ -74,9 +73,5 @@ def _by_switch(box: Box, judged: Sequence[Finding]) -> Mapping[str, list[Finding
 
 
 def _switch(box: Box, bdf: str) -> Component:
-    below = tuple(each.name for each in box.topology.devices if bdf in _path(each))
+    below = tuple(each.name for each in box.topology.devices if is_below(each, bdf))
     return Component(kind="switch", name=bdf, bdf=bdf, shared_by=below)
-
-
-def _path(device: Device) -> tuple[str, ...]:
-    return () if isinstance(device.path, Missing) else device.path
