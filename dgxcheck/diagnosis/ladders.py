@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from dgxcheck.checks.check import Box, row_of
-from dgxcheck.checks.finding import Finding
+from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.diagnosis.component import Component
 from dgxcheck.facts.gpu_ecc import GpuEcc
 
@@ -68,9 +68,12 @@ OF_FINDING: Mapping[str, tuple[Step, ...]] = {
     "driver.fabric": ("restart service", "reset GPU", "reboot"),
     "driver.responsive": ("reboot", "power-cycle cold"),
     "topology.nvml-agrees": ("load module", "reboot"),
+    "kernel.hca": ("load module", "power-cycle cold", "reseat or cable", "replace"),
     "pcie.generation": ("change setting", "power-cycle cold", "reseat or cable", "replace"),
 }
 """What was found may ask for other steps than the part does."""
+OF_WARNING: Mapping[str, tuple[Step, ...]] = {"driver.version-match": ("restart service",)}
+"""Programs that were turned away, not the driver itself."""
 LOST = ("gpu.lost", "kernel.off-bus", "gpu.count")
 """A GPU that is gone cannot be reset."""
 
@@ -80,7 +83,9 @@ def ladder(box: Box, component: Component, explained: Sequence[Finding]) -> tupl
     if _worn(box, component, explained):
         return ("replace",)
     kind, part = component.kind, component.part
-    found = next((OF_FINDING[finding.id] for finding in explained if finding.id in OF_FINDING), None)
+    mild = all(finding.status is Status.WARN for finding in explained)
+    known = {**OF_FINDING, **(OF_WARNING if mild else {})}
+    found = next((known[finding.id] for finding in explained if finding.id in known), None)
     steps = found or LADDERS.get((kind, part)) or LADDERS.get((kind, part.partition(" at ")[0])) or ("change setting",)
     if any(finding.id in LOST for finding in explained):
         return tuple(step for step in steps if step not in ("stop job", "reset GPU")) or ("power-cycle cold",)

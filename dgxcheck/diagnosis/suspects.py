@@ -72,6 +72,8 @@ def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
         yield Component(kind="subnet manager", name=f"at port {subject.name}", bdf=subject.bdf)
     elif subject.kind in ("port", "disk", "interface"):
         yield Component(kind=subject.kind, name=subject.name, bdf=subject.bdf)
+    elif subject.kind == "hca":  # one whose driver gave up: no InfiniBand device, so none of the topology's
+        yield Component(kind="hca", name=subject.name, bdf=subject.bdf, part=PARTS_OF_HCA.get(finding.id, ""))
     else:
         yield of_host(finding.id)
 
