@@ -12,7 +12,6 @@ from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, answer
 from dgxcheck.checks.siblings import family, told
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.gpu_memory import GpuMemory
-from dgxcheck.facts.gpu_modes import GpuModes
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
@@ -117,16 +116,15 @@ def _values(box: Box, feature: _Feature, group: tuple[Device, ...]) -> dict[str,
         if isinstance(row, Missing | Judgement) or (feature.judged is not None and told(feature.judged(box, row))):
             continue
         value = feature.value(row)
-        if not isinstance(value, Missing) and not (feature.name == "memory" and _takes_memory(box, gpu)):
+        if not isinstance(value, Missing) and not (feature.name == "memory" and _without_ecc(box, gpu)):
             values[gpu.bdf or ""] = value
     return _of_boards(box, values) if feature.name == "VBIOS" else values
 
 
-def _takes_memory(box: Box, gpu: Device) -> bool:
-    """Does a display take some of its memory, or has it more than the others because its ECC is off?"""
-    modes, memory = (row_of(rows, gpu.bdf) for rows in (box.snapshot.gpu_modes, box.snapshot.gpu_memory))
-    shows = isinstance(modes, GpuModes) and modes.display_active is True
-    return shows or (isinstance(memory, GpuMemory) and memory.ecc is not True and told(ecc.mode(box, memory)))
+def _without_ecc(box: Box, gpu: Device) -> bool:
+    """Has it more memory than the others because its ECC is off? What a display takes is within the limit."""
+    memory = row_of(box.snapshot.gpu_memory, gpu.bdf)
+    return isinstance(memory, GpuMemory) and memory.ecc is not True and told(ecc.mode(box, memory))
 
 
 def _of_boards(box: Box, versions: dict[str, int | str]) -> dict[str, int | str]:
@@ -162,9 +160,9 @@ def _worded(feature: _Feature, value: int | str) -> str:
 CHECKS = (
     Check(
         id="gpu.uniform",
-        rule="Warns where a GPU differs from most others of its model in memory (by more than {gpu.uniform-memory}; a"
-        " display may take some), VBIOS, InfoROM image, power limit, ECC mode, application, default or highest clocks,"
-        " unless another check names it for the same thing.",
+        rule="Warns where a GPU differs from most others of its model in memory (by more than {gpu.uniform-memory}),"
+        " VBIOS, InfoROM image, power limit, ECC mode, application, default or highest clocks, unless another check"
+        " names it for the same thing.",
         source="boxes in service with two VBIOS versions; https://github.com/NVIDIA/DCGM/issues/2",
         remedy="find out whether the odd one was replaced or set by hand; bring VBIOS and settings to the others'",
         judge=_uniform,
