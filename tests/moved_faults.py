@@ -26,10 +26,11 @@ OF_A_GPU = (
     "dgx-1-v100-off-bus-at-load", "dgx-1-v100-one-hot", "dgx-1-v100-pcie-replays", "dgx-1-v100-persistence-off",
     "dgx-1-v100-power-brake", "dgx-1-v100-power-cap", "dgx-1-v100-power-violation", "dgx-1-v100-prohibited",
     "dgx-1-v100-slot-gen2", "dgx-1-v100-slow-at-work", "dgx-1-v100-thermal-held", "dgx-1-v100-xid-13-often",
-    "dgx-1-v100-xid-48", "dgx-1-v100-xid-62", "dgx-1-v100-xid-63", "dgx-1-v100-xid-74", "dgx-1-v100-xid-79",
-    "dgx-a100-mig-pending", "dgx-a100-nvlink-down", "dgx-a100-remap-failed", "dgx-a100-remap-pending",
-    "dgx-a100-reset-required", "dgx-a100-xid-64", "dgx-station-v100-gpu-missing", "dgx-station-v100-mixed-memory",
-    "dgx-station-v100-one-hot", "k80-x8-driver-hangs", "k80-x8-ecc-off", "k80-x8-p2p-acs", "k80-x8-page-pending",
+    "dgx-1-v100-xid-48", "dgx-1-v100-xid-48-again", "dgx-1-v100-xid-62", "dgx-1-v100-xid-62-again",
+    "dgx-1-v100-xid-63", "dgx-1-v100-xid-74", "dgx-1-v100-xid-79", "dgx-1-v100-xid-79-again", "dgx-a100-mig-pending",
+    "dgx-a100-nvlink-down", "dgx-a100-remap-failed", "dgx-a100-remap-pending", "dgx-a100-reset-required",
+    "dgx-a100-xid-64", "dgx-station-v100-gpu-missing", "dgx-station-v100-mixed-memory", "dgx-station-v100-one-hot",
+    "k80-x8-driver-hangs", "k80-x8-ecc-off", "k80-x8-p2p-acs", "k80-x8-page-pending",
 )  # fmt: skip
 OF_AN_HCA = (
     "dgx-1-v100-hca-firmware", "dgx-1-v100-hca-missing", "dgx-1-v100-hca-wrong-slot", "dgx-1-v100-hca-x8",
