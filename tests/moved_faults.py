@@ -21,8 +21,8 @@ OF_A_GPU = (
     "dgx-1-v100-aer-flood", "dgx-1-v100-application-clock", "dgx-1-v100-bar1-full", "dgx-1-v100-bar1-small",
     "dgx-1-v100-bar1-unassigned", "dgx-1-v100-ecc-aggregate", "dgx-1-v100-ecc-off", "dgx-1-v100-ecc-pending",
     "dgx-1-v100-ecc-volatile", "dgx-1-v100-gpu-aer-fatal", "dgx-1-v100-gpu-lost", "dgx-1-v100-gpu-missing",
-    "dgx-1-v100-gpu-x8", "dgx-1-v100-host-copy-slow", "dgx-1-v100-hot", "dgx-1-v100-inforom",
-    "dgx-1-v100-lanes-lost-at-load", "dgx-1-v100-max-payload", "dgx-1-v100-mixed-vbios", "dgx-1-v100-node-shut",
+    "dgx-1-v100-gpu-not-started", "dgx-1-v100-gpu-x8", "dgx-1-v100-host-copy-slow", "dgx-1-v100-hot",
+    "dgx-1-v100-inforom", "dgx-1-v100-lanes-lost-at-load", "dgx-1-v100-max-payload", "dgx-1-v100-mixed-vbios", "dgx-1-v100-node-shut",
     "dgx-1-v100-off-bus-at-load", "dgx-1-v100-one-hot", "dgx-1-v100-pcie-replays", "dgx-1-v100-persistence-off",
     "dgx-1-v100-power-brake", "dgx-1-v100-power-cap", "dgx-1-v100-power-violation", "dgx-1-v100-prohibited",
     "dgx-1-v100-slot-gen2", "dgx-1-v100-slow-at-work", "dgx-1-v100-thermal-held", "dgx-1-v100-xid-13-often",
@@ -30,10 +30,11 @@ OF_A_GPU = (
     "dgx-1-v100-xid-63", "dgx-1-v100-xid-74", "dgx-1-v100-xid-79", "dgx-1-v100-xid-79-again", "dgx-a100-mig-pending",
     "dgx-a100-nvlink-down", "dgx-a100-remap-failed", "dgx-a100-remap-pending", "dgx-a100-reset-required",
     "dgx-a100-xid-64", "dgx-station-v100-gpu-missing", "dgx-station-v100-mixed-memory", "dgx-station-v100-one-hot",
-    "k80-x8-driver-hangs", "k80-x8-ecc-off", "k80-x8-p2p-acs", "k80-x8-page-pending",
+    "k80-x8-driver-hangs", "k80-x8-ecc-off", "k80-x8-p2p-acs", "k80-x8-p2p-acs-silent", "k80-x8-page-pending",
 )  # fmt: skip
 OF_AN_HCA = (
-    "dgx-1-v100-hca-firmware", "dgx-1-v100-hca-missing", "dgx-1-v100-hca-wrong-slot", "dgx-1-v100-hca-x8",
+    "dgx-1-v100-hca-firmware", "dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-port-module-hot",
+    "dgx-1-v100-hca-wrong-slot", "dgx-1-v100-hca-x8",
     "dgx-1-v100-port-1x", "dgx-1-v100-port-down", "dgx-1-v100-port-fdr", "dgx-1-v100-port-init",
     "dgx-1-v100-port-link-downed", "dgx-1-v100-port-polling", "dgx-1-v100-port-symbol-errors",
 )  # fmt: skip
@@ -56,6 +57,7 @@ STAYS = {
     **dict.fromkeys(
         ("dgx-1-v100-cores-offline", "dgx-1-v100-dimm-missing",
          "dgx-1-v100-edac-corrected", "dgx-1-v100-edac-uncorrected", "dgx-1-v100-iommu-dma", "dgx-1-v100-memlock",
+         "dgx-1-v100-memlock-jobs", "dgx-1-v100-old-client",
          "dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-peermem-unregistered", "dgx-1-v100-verbs-shut",
          "dgx-a100-fabric-manager-down", "dgx-a100-governor", "k80-x8-uvm-node-gone"),
         "of the host, its memory or the driver"),
