@@ -29,9 +29,9 @@ OF_A_GPU = (
     "dgx-1-v100-xid-13-often", "dgx-1-v100-xid-48", "dgx-1-v100-xid-48-again", "dgx-1-v100-xid-62",
     "dgx-1-v100-xid-62-again", "dgx-1-v100-xid-63", "dgx-1-v100-xid-74", "dgx-1-v100-xid-79",
     "dgx-1-v100-xid-79-again", "dgx-a100-mig-pending", "dgx-a100-nvlink-down", "dgx-a100-remap-failed",
-    "dgx-a100-remap-pending", "dgx-a100-reset-required", "dgx-a100-xid-64", "dgx-station-v100-gpu-missing", "dgx-
-    station-v100-mixed-memory", "dgx-station-v100-one-hot", "k80-x8-driver-hangs", "k80-x8-ecc-off", "k80-x8-p2p-acs",
-    "k80-x8-p2p-acs-silent", "k80-x8-page-pending",
+    "dgx-a100-remap-pending", "dgx-a100-reset-required", "dgx-a100-xid-64", "dgx-station-v100-gpu-missing",
+    "dgx-station-v100-mixed-memory", "dgx-station-v100-one-hot", "k80-x8-driver-hangs", "k80-x8-ecc-off",
+    "k80-x8-p2p-acs", "k80-x8-p2p-acs-silent", "k80-x8-page-pending",
 )  # fmt: skip
 OF_AN_HCA = (
     "dgx-1-v100-hca-firmware", "dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-port-module-hot",
