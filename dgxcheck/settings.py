@@ -25,6 +25,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
         2, "%", 0, 50, "drivers up to R470 keep up to 1.6 % of a V100's memory out of the total"
     ),
     "gpu.uniform-memory": Threshold(1, "%", 0, 50, "a display takes 3 MiB of 32 GiB on a DGX Station"),
+    "gpu.uniform-display": Threshold(10, "%", 0, 50, "two sizes of one model are further apart"),
     "clock.throttle": Threshold(5, "%", 0, 100, "dgxcheck's own: any growth at all is noise, DCGM issue 285"),
     "power.violation": Threshold(5, "%", 0, 100, "dgxcheck's own: any growth at all is noise, DCGM issue 285"),
     "thermal.margin": Threshold(5, "C", 0, 50, "a slowdown is near"),

@@ -102,6 +102,8 @@ def everywhere(question: str, values: Sequence[Json]) -> dict[str, Json]:
         ("gpu.uniform", GPU2, {f"{NVML}MemoryInfo {GPU2}": {"total": 16221 * MIB, "free": 0, "used": 0}}, "pass"),
         ("gpu.uniform", GPU2, {f"{NVML}MemoryInfo {GPU2}": {"total": 16000 * MIB, "free": 0, "used": 0},
                                f"{NVML}DisplayActive {GPU2}": 1}, "pass"),
+        ("gpu.uniform", GPU2, {f"{NVML}MemoryInfo {GPU2}": {"total": 12200 * MIB, "free": 0, "used": 0},
+                               f"{NVML}DisplayActive {GPU2}": 1}, "warn"),
     ],
 )  # fmt: skip
 def test_thresholds_and_blame(check: str, bdf: str | None, facts: dict[str, Json], due: str, tmp_path: Path) -> None:

@@ -37,10 +37,15 @@ def redirecting(box: Box, a: Device, b: Device) -> list[str] | Missing:
     ports = between(box, a, b)
     if isinstance(ports, Missing):
         return ports
-    rows = {port: _row(box, port) for port in ports}
-    found = [port for port, row in rows.items() if isinstance(row, Acs) and row.control & REDIRECT]
-    gap = next((row for row in rows.values() if isinstance(row, Missing)), None)
+    found = [port for port in ports if redirects(box, port)]
+    gap = next((row for port in ports if isinstance(row := _row(box, port), Missing)), None)
     return found if found or gap is None else gap
+
+
+def redirects(box: Box, port: str) -> bool:
+    """Is one of the redirect bits seen to be on?"""
+    row = _row(box, port)
+    return isinstance(row, Acs) and bool(row.control & REDIRECT)
 
 
 def _row(box: Box, bdf: str) -> Acs | Missing | None:

@@ -77,7 +77,7 @@ def _uniform(box: Box) -> Judged:
                 fact = answered(value, feature.function, bdf, *feature.args)
                 if usual is None:
                     split.append((feature.name, fact))
-                elif _same(box, feature, value, usual):
+                elif _same(box, feature, value, usual, bdf):
                     alike.setdefault(bdf, []).append(feature.name)
                 else:
                     message = f"{feature.name} {_worded(feature, value)}, others {_worded(feature, usual)}"
@@ -117,16 +117,15 @@ def _values(box: Box, feature: _Feature, group: tuple[Device, ...]) -> dict[str,
         if isinstance(row, Missing | Judgement) or (feature.judged is not None and told(feature.judged(box, row))):
             continue
         value = feature.value(row)
-        if not isinstance(value, Missing) and not (feature.name == "memory" and _takes_memory(box, gpu)):
+        if not isinstance(value, Missing) and not (feature.name == "memory" and _without_ecc(box, gpu)):
             values[gpu.bdf or ""] = value
     return _of_boards(box, values) if feature.name == "VBIOS" else values
 
 
-def _takes_memory(box: Box, gpu: Device) -> bool:
-    """Does a display take some of its memory, or has it more than the others because its ECC is off?"""
-    modes, memory = (row_of(rows, gpu.bdf) for rows in (box.snapshot.gpu_modes, box.snapshot.gpu_memory))
-    shows = isinstance(modes, GpuModes) and modes.display_active is True
-    return shows or (isinstance(memory, GpuMemory) and memory.ecc is not True and told(ecc.mode(box, memory)))
+def _without_ecc(box: Box, gpu: Device) -> bool:
+    """Has it more memory than the others because its ECC is off?"""
+    memory = row_of(box.snapshot.gpu_memory, gpu.bdf)
+    return isinstance(memory, GpuMemory) and memory.ecc is not True and told(ecc.mode(box, memory))
 
 
 def _of_boards(box: Box, versions: dict[str, int | str]) -> dict[str, int | str]:
@@ -148,10 +147,14 @@ def _usual(box: Box, feature: _Feature, values: Mapping[str, int | str]) -> int 
     return None
 
 
-def _same(box: Box, feature: _Feature, a: int | str, b: int | str) -> bool:
+def _same(box: Box, feature: _Feature, a: int | str, b: int | str, bdf: str = "") -> bool:
+    """``bdf`` is the GPU that has ``a``; a display may take some of its memory."""
     if feature.name != "memory" or isinstance(a, str) or isinstance(b, str):
         return a == b
-    return abs(a - b) <= max(a, b) * box.settings.limit("gpu.uniform-memory") / 100
+    modes = row_of(box.snapshot.gpu_modes, bdf)
+    shows = isinstance(modes, GpuModes) and modes.display_active is True
+    limit = box.settings.limit("gpu.uniform-display" if shows else "gpu.uniform-memory")
+    return abs(a - b) <= max(a, b) * limit / 100
 
 
 def _worded(feature: _Feature, value: int | str) -> str:
@@ -162,9 +165,9 @@ def _worded(feature: _Feature, value: int | str) -> str:
 CHECKS = (
     Check(
         id="gpu.uniform",
-        rule="Warns where a GPU differs from most others of its model in memory (by more than {gpu.uniform-memory}; a"
-        " display may take some), VBIOS, InfoROM image, power limit, ECC mode, application, default or highest clocks,"
-        " unless another check names it for the same thing.",
+        rule="Warns where a GPU differs from most others of its model in memory (by more than {gpu.uniform-memory},"
+        " with a display by more than {gpu.uniform-display}), VBIOS, InfoROM image, power limit, ECC mode, application,"
+        " default or highest clocks, unless another check names it for the same thing.",
         source="boxes in service with two VBIOS versions; https://github.com/NVIDIA/DCGM/issues/2",
         remedy="find out whether the odd one was replaced or set by hand; bring VBIOS and settings to the others'",
         judge=_uniform,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from dgxcheck.checks.check import Box
-from dgxcheck.checks.gdr_acs import redirecting
+from dgxcheck.checks.gdr_acs import redirecting, redirects
 from dgxcheck.checks.gdr_iommu import translated
 from dgxcheck.diagnosis.component import Component, is_below, of_host, of_port_setting
 from dgxcheck.reading import Missing
@@ -21,8 +21,14 @@ def stops(box: Box, a: Device, b: Device) -> Iterator[Component]:
     ports = redirecting(box, a, b)
     for port in () if isinstance(ports, Missing) else ports:
         yield of_port_setting(port)
-    if not isinstance(ports, Missing) and ports:
-        yield of_host("ACS setting")  # where all ports do it, that is one finding of the host
+    if not isinstance(ports, Missing) and ports and _everywhere(box):
+        yield of_host("ACS setting")
+
+
+def _everywhere(box: Box) -> bool:
+    """Do the ports above all GPUs redirect? Then firmware or kernel has told them to."""
+    above = {gpu.path[-2] for gpu in box.topology.gpus if not isinstance(gpu.path, Missing) and len(gpu.path) > 2}
+    return all(redirects(box, port) for port in above)
 
 
 def stop_most(box: Box, below: str | None = None) -> list[Component]:

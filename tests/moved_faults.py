@@ -1,0 +1,108 @@
+"""Where each shipped fault sits, and where else it could."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from places import Moves, to_buses, to_ends, to_gpus, to_hcas, to_nvlinks, to_ports, to_switches, to_wrong_peers
+from sample import FAULTS
+from wired import Wired, wired
+
+BDF = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+BRIDGE = re.compile(rf"{BDF.pattern}|pci[0-9a-f:]+")
+DEVICE = re.compile(r"GPU\d+|mlx5_\d+")
+NVLINK = re.compile(r"NVLink (\d+) of ")
+OF_A_GPU = (
+    "dgx-1-p100-memory-slow", "dgx-1-p100-memory-wrong", "dgx-1-p100-pages-62", "dgx-1-p100-wrong-model",
+    "dgx-1-v100-aer-flood", "dgx-1-v100-application-clock", "dgx-1-v100-bar1-full", "dgx-1-v100-bar1-small",
+    "dgx-1-v100-bar1-unassigned", "dgx-1-v100-ecc-aggregate", "dgx-1-v100-ecc-off", "dgx-1-v100-ecc-pending",
+    "dgx-1-v100-ecc-volatile", "dgx-1-v100-gpu-aer-fatal", "dgx-1-v100-gpu-lost", "dgx-1-v100-gpu-missing",
+    "dgx-1-v100-gpu-not-started", "dgx-1-v100-gpu-x8", "dgx-1-v100-host-copy-slow", "dgx-1-v100-hot",
+    "dgx-1-v100-inforom", "dgx-1-v100-lanes-lost-at-load", "dgx-1-v100-max-payload", "dgx-1-v100-mixed-vbios",
+    "dgx-1-v100-node-shut", "dgx-1-v100-off-bus-at-load", "dgx-1-v100-one-hot", "dgx-1-v100-pcie-replays",
+    "dgx-1-v100-persistence-off", "dgx-1-v100-power-brake", "dgx-1-v100-power-cap", "dgx-1-v100-power-violation",
+    "dgx-1-v100-prohibited", "dgx-1-v100-slot-gen2", "dgx-1-v100-slow-at-work", "dgx-1-v100-thermal-held",
+    "dgx-1-v100-xid-13-often", "dgx-1-v100-xid-48", "dgx-1-v100-xid-48-again", "dgx-1-v100-xid-62",
+    "dgx-1-v100-xid-62-again", "dgx-1-v100-xid-63", "dgx-1-v100-xid-74", "dgx-1-v100-xid-79",
+    "dgx-1-v100-xid-79-again", "dgx-a100-mig-pending", "dgx-a100-nvlink-down", "dgx-a100-remap-failed",
+    "dgx-a100-remap-pending", "dgx-a100-reset-required", "dgx-a100-xid-64", "dgx-station-v100-gpu-missing",
+    "dgx-station-v100-mixed-memory", "dgx-station-v100-one-hot", "k80-x8-driver-hangs", "k80-x8-ecc-off",
+    "k80-x8-p2p-acs", "k80-x8-p2p-acs-silent", "k80-x8-page-pending",
+)  # fmt: skip
+OF_AN_HCA = (
+    "dgx-1-v100-hca-firmware", "dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-port-module-hot",
+    "dgx-1-v100-hca-wrong-slot", "dgx-1-v100-hca-x8",
+    "dgx-1-v100-port-1x", "dgx-1-v100-port-down", "dgx-1-v100-port-fdr", "dgx-1-v100-port-init",
+    "dgx-1-v100-port-link-downed", "dgx-1-v100-port-polling", "dgx-1-v100-port-symbol-errors",
+)  # fmt: skip
+OF_A_SWITCH = (
+    "dgx-1-v100-nvml-disagrees", "dgx-1-v100-switch-x8", "k80-x8-board-missing", "k80-x8-p2p-broken",
+    "k80-x8-p2p-slower",
+)  # fmt: skip
+"""Or of the two GPUs below it."""
+OF_A_PORT = ("dgx-1-v100-acs-redirect", "dgx-1-v100-switch-aer")
+OF_NVLINKS = (
+    "dgx-1-v100-nvlink-down", "dgx-1-v100-nvlink-half-rate", "dgx-1-v100-nvlink-one-sided",
+    "dgx-1-v100-p2p-not-in-use", "dgx-1-v100-p2p-silent",
+)  # fmt: skip
+OF_ONE_END = (
+    "dgx-1-v100-nvlink-crc", "dgx-1-v100-nvlink-recoveries", "dgx-1-v100-nvlink-recovery-xid-74",
+    "dgx-1-v100-nvlink-replays",
+)  # fmt: skip
+STAYS = {
+    **dict.fromkeys(("dgx-1-v100-acs-everywhere", "dgx-1-v100-nouveau"), "of all bridges or GPUs"),
+    **dict.fromkeys(
+        ("dgx-1-v100-cores-offline", "dgx-1-v100-dimm-missing",
+         "dgx-1-v100-edac-corrected", "dgx-1-v100-edac-uncorrected", "dgx-1-v100-iommu-dma", "dgx-1-v100-memlock",
+         "dgx-1-v100-memlock-jobs", "dgx-1-v100-old-client",
+         "dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-peermem-unregistered", "dgx-1-v100-verbs-shut",
+         "dgx-a100-fabric-manager-down", "dgx-a100-governor", "k80-x8-uvm-node-gone"),
+        "of the host, its memory or the driver"),
+    **dict.fromkeys(("dgx-1-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
+    **dict.fromkeys(("dgx-1-v100-ethernet-1g", "dgx-station-v100-ethernet-1g"), "of the only cabled interface"),
+    "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
+    "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
+}  # fmt: skip
+"""Faults of no GPU, adapter, switch, port, NVLink or root bus."""
+
+
+KINDS: tuple[tuple[Collection[str], Callable[..., Moves]], ...] = (
+    (OF_A_GPU, to_gpus), (OF_AN_HCA, to_hcas), (OF_A_SWITCH, to_switches), (OF_A_PORT, to_ports),
+    (("dgx-1-v100-numa-lost",), to_buses),
+    (OF_NVLINKS, to_nvlinks), (OF_ONE_END, to_ends), (("dgx-station-v100-nvlink-wrong-peer",), to_wrong_peers),
+)  # fmt: skip
+
+
+def overlay(fault: str) -> dict[str, Any]:
+    """As it ships."""
+    document: dict[str, Any] = json.loads(Path(FAULTS[fault]).read_text(encoding="utf-8"))
+    return document
+
+
+def moves(fault: str) -> Moves:
+    """All other places of a fault, each with the move; none for one that stays."""
+    document = overlay(fault)
+    box = wired(document["base"])
+    for faults, kind in KINDS:
+        if fault in faults:
+            yield from kind(box, at(box, document))
+
+
+def at(box: Wired, document: dict[str, Any]) -> list[str]:
+    """The devices that an overlay names to blame, or the first below what it names; of an NVLink both.
+
+    Then others that it has figures of copies with one of these of.
+    """
+    component = document["expect"]["component"]
+    devices = {box.called(bdf): bdf for bdf in (*box.gpus, *box.hcas)}
+    found = [devices[name] for name in DEVICE.findall(component)]
+    if link := NVLINK.match(component):
+        found += [far for end, far in box.ends.items() if end == (found[0], int(link[1])) and far not in found]
+    found = found or box.behind(BRIDGE.findall(component)[0])
+    pairs = [BDF.findall(key) for key in document.get("add", {}) if key.startswith("measure ")]
+    others = [pair[0] for one in found for pair in pairs if pair[1:] == [one] and pair[0] not in found]
+    return [*found, *dict.fromkeys(others)]

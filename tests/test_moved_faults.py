@@ -1,0 +1,45 @@
+"""A cause is found by walking the topology: a fault that moves to any other place of its box takes its cause along."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from blamed import blamed, due
+from layers import disagreements
+from moved_faults import KINDS, STAYS, moves, overlay
+from moving import Move
+from sample import FAULTS
+from test_fault_layers import loaded
+from test_health_faults import judged
+from wired import wired
+
+from dgxcheck.source.overlay import applied
+
+CASES = [pytest.param(fault, move, id=f"{fault} to {place}") for fault in FAULTS for place, move in moves(fault)]
+
+
+def test_each_fault_moves_or_has_a_reason_to_stay() -> None:
+    found = sorted(fault for fault in FAULTS if overlay(fault)["expect"]["findings"])
+    assert sorted([*STAYS, *(fault for faults, _ in KINDS for fault in faults)]) == found
+
+
+@pytest.mark.parametrize("fault", [fault for faults, _ in KINDS for fault in faults])
+def test_a_fault_that_moves_nowhere_is_the_same(fault: str) -> None:
+    here = overlay(fault)
+    there = Move(wired(here["base"]), {}).overlay(here)
+    one, other = (applied(each, fault, loaded) for each in (here, there))
+    assert (one.lines, one.later) == (other.lines, other.later)
+
+
+@pytest.mark.parametrize(("fault", "move"), CASES)
+def test_a_fault_takes_its_cause_along(fault: str, move: Move, tmp_path: Path) -> None:
+    path = tmp_path / "moved.json"
+    here = overlay(fault)
+    there = move.overlay(here)
+    assert bool(disagreements(applied(there, fault, loaded).lines)) == ("disagrees" in here["expect"])
+    path.write_text(json.dumps(there), encoding="utf-8")
+    document = judged(str(path))[1]
+    assert blamed(document) == [due(fault, move)]
+    assert document["unexplained"] == []
