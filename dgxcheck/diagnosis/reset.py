@@ -28,8 +28,9 @@ def reset_set(box: Box, component: Component) -> tuple[Device, ...]:
 
 
 def can_reset(box: Box, component: Component, gone: Collection[str]) -> bool:
-    """Does NVML list all that a reset takes, and is none of it lost?"""
-    return all(gpu.index is not None and gpu.bdf not in gone for gpu in reset_set(box, component))
+    """Is none of what a reset takes lost, and does NVML list the component's own? What no driver holds is no matter."""
+    listed = all(gpu.index is not None for gpu in named(box, component))
+    return listed and all(gpu.bdf not in gone for gpu in reset_set(box, component))
 
 
 def named(box: Box, component: Component) -> tuple[Device, ...]:
