@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding
 from dgxcheck.checks.p2p_stopped import stopped
 from dgxcheck.diagnosis.again import again, beyond
-from dgxcheck.diagnosis.component import Component
-from dgxcheck.diagnosis.ladders import LOST, Step, ladder
-from dgxcheck.diagnosis.reset import form_factor, reset_set
+from dgxcheck.diagnosis.by_hand import by_hand
+from dgxcheck.diagnosis.component import Component, has_nvswitches
+from dgxcheck.diagnosis.ladders import LOST, NO_LIBRARY, SWITCHED_OFF, Step, ladder, says
+from dgxcheck.diagnosis.reset import named, reset_set
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.modules import Modules
 from dgxcheck.frozen import Record
+from dgxcheck.topology.model import Device
 
 
 class Action(Record):
@@ -29,8 +33,8 @@ _SETTINGS = {
     "ECC mode": "nvidia-smi{id} -e 1", "compute mode": "nvidia-smi{id} -c 0", "clock setting": "nvidia-smi{id} -rac",
     "persistence mode": "systemctl enable --now nvidia-persistenced, or nvidia-smi{id} -pm 1",
     "power limit": "nvidia-smi{id} -pl WATT, with the default that nvidia-smi -q -d POWER names",
-    "MIG mode": "nvidia-smi{id} -mig 0, or 1", "device node": "nvidia-modprobe -u -c 0",
-    "device nodes": "nvidia-modprobe -u -c 0",
+    "MIG mode": "nvidia-smi{id} -mig 0, or 1", "device node": "nvidia-modprobe{minors}",
+    "device nodes": "nvidia-modprobe -c 255; nvidia-modprobe -u -c 0",
     "large BARs": "switch on Above 4G Decoding, with all the address space that it offers, in the firmware",
     "PCIe setting": "set speed and width of the slots to automatic in the firmware",
     "settings of NCCL": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in"
@@ -38,91 +42,116 @@ _SETTINGS = {
     "NVLink setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d, and load the driver again",
     "memory bandwidth": "look at the population of the memory channels, NUMA and power settings in the firmware",
 }  # fmt: skip
+"""nvidia-smi(1); nvidia-modprobe(1): -c is a GPU's minor, 255 for /dev/nvidiactl, with -u of /dev/nvidia-uvm."""
+_HOLDERS = ("nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
+"""Modules in the order in which they let go of each other."""
 
 
-def actions(box: Box, component: Component, explained: Sequence[Finding]) -> tuple[tuple[Action, ...], str]:
+def actions(
+    box: Box, component: Component, explained: Sequence[Finding], gone: Collection[str]
+) -> tuple[tuple[Action, ...], str]:
     """Never empty, and in words why the first are left out; the remedies of the findings say more."""
     about = [finding for finding in explained if finding.id not in LOST and not finding.id.startswith("kernel.")]
-    remedy = (about or explained)[0].remedy
-    steps = ladder(box, component, explained)
+    steps = ladder(box, component, explained, gone)
     tried = again(box, explained)
     left, why = (steps, "") if tried is None else beyond(steps, tried)
-    return tuple(_action(box, component, step, remedy) for step in left), why
+    alone = named(box, component) if "reset GPU" not in left else ()
+    return tuple(_action(box, component, step, about or explained, alone) for step in left), why
 
 
-def _action(box: Box, component: Component, step: Step, remedy: str) -> Action:
+def _action(
+    box: Box, component: Component, step: Step, explained: Sequence[Finding], alone: Sequence[Device]
+) -> Action:
+    """``alone``: the GPUs whose jobs are enough to end, where no reset follows."""
+    remedy = explained[0].remedy
     if step == "change setting":
-        return Action(action=step, disturbs=(), command=_setting(box, component, remedy))
+        return Action(action=step, disturbs=(), command=_setting(box, component, explained))
+    if component.kind == "host" and step == "stop job":
+        return Action(action=step, disturbs=("those programs",), command=remedy)
+    if component.kind == "hca" and step == "load module":
+        command = "modprobe -r mlx5_ib mlx5_core; modprobe mlx5_ib"
+        return Action(action=step, disturbs=("traffic of all HCAs",), command=command)
     if step in ("stop job", "reset GPU"):
-        gpus = reset_set(box, component)
-        every = len(gpus) == len(box.topology.gpus)
-        ids = "" if every else f" -i {','.join(str(gpu.bdf) for gpu in gpus)}"
-        names = f"all {len(gpus)} GPUs" if every and len(gpus) > 1 else ", ".join(gpu.name for gpu in gpus)
-        return Action(action=step, disturbs=(f"jobs on {names}",), command=_WITHOUT_JOBS[step].format(ids=ids))
+        return _without_jobs(box, step, alone or reset_set(box, component))
     if step in ("reboot", "power-cycle cold"):
-        by_hand = "shut down, take the power off for a minute, switch on"
-        return Action(action=step, disturbs=_BOX, command="reboot" if step == "reboot" else by_hand)
+        cold = "shut down, take the power off for a minute, switch on"
+        return Action(action=step, disturbs=_BOX, command="reboot" if step == "reboot" else cold)
     if step in ("reseat or cable", "replace"):
-        return Action(action=step, disturbs=_parted(component), command=_by_hand(box, component, step))
-    if step == "load module":
-        jobs = (f"jobs on all {len(box.topology.gpus)} GPUs",) if component.kind == "driver" else ()
-        return Action(action=step, disturbs=jobs, command=_RELOAD if jobs else remedy)
-    return Action(action=step, disturbs=(), command=_SERVICES.get(component.part or component.kind, remedy))
+        return Action(action=step, disturbs=_parted(component), command=by_hand(box, component, step))
+    if component.kind == "driver" or component.part == "NVSwitches":
+        command = _reload(box) if step == "load module" else _FABRIC_MANAGER
+        return Action(action=step, disturbs=(_jobs_on_all(box),), command=command)
+    if component.kind == "subnet manager":
+        return Action(action=step, disturbs=("new connections in the fabric",), command=_SUBNET_MANAGER)
+    return Action(action=step, disturbs=(), command=remedy)
 
 
-def _setting(box: Box, component: Component, remedy: str) -> str:
+def _setting(box: Box, component: Component, explained: Sequence[Finding]) -> str:
     """What to type for a part of the machine; of two GPUs' way what is seen of it; else what the check says."""
     ends = [box.topology.device(bdf) for bdf in (component.bdf, component.peer_bdf) if bdf is not None]
     if component.kind == "path" and len(ends) == 2 and ends[0] is not None and ends[1] is not None:
         return stopped(box, ends[0], ends[1]).remedy
+    if component.kind == "port" and says(explained, SWITCHED_OFF):
+        return f"mlxlink -d {component.bdf} --port_state UP"
+    if component.kind == "driver" and says(explained, NO_LIBRARY):
+        return "install the driver's libraries in the version that /proc/driver/nvidia/version names, then ldconfig"
     known = _SETTINGS.get(component.part.partition(" at ")[0])
-    return remedy if known is None else known.format(id=f" -i {component.bdf}" if component.bdf else "")
+    if known is None:
+        return explained[0].remedy
+    return known.format(id=f" -i {component.bdf}" if component.bdf else "", minors=_minors(box, component))
 
 
-_SERVICES = {
-    "subnet manager": "start the subnet manager where it runs, on a node (systemctl restart opensm) or in a switch",
-    "NVLink setting": "systemctl restart nvidia-fabricmanager, where the machine has NVSwitches",
-}
-_CLIENTS = "nvidia-persistenced nvidia-fabricmanager nvidia-dcgm"
-"""They keep GPUs open."""
-_WITHOUT_JOBS = {
-    "stop job": "nvidia-smi{ids} --query-compute-apps=pid,name --format=csv, then end those",
-    "reset GPU": f"systemctl stop {_CLIENTS}; nvidia-smi -r{{ids}}; then start these again",
-}
-_RELOAD = (
-    f"systemctl stop {_CLIENTS}; modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia;"
-    " modprobe -a nvidia nvidia_uvm; then start these again"
+def _minors(box: Box, component: Component) -> str:
+    listed = box.snapshot.gpu.gpus if isinstance(box.snapshot.gpu, Nvml) else ()
+    return "".join(f" -c {gpu.minor}" for gpu in listed if component.bdf in (None, gpu.bdf))
+
+
+_SUBNET_MANAGER = (
+    "look with sminfo whether one answers; where it runs, on a node or in a switch, look into its log and start it"
+    " again (systemctl restart opensm)"
 )
-_LOOK_AT = {
-    ("host", "cooling"): "look at fans, filters and the inlet air; in a DGX Station at pump and coolant",
-    ("host", "power supply"): "look at the power supplies, their cables and feeds",
-    (
-        "host",
-        "memory",
-    ): "look for DIMMs that are gone or have errors, dmidecode -t memory names their slots; reseat those",
-    ("fabric", ""): "look at the switch that the cables go to, and at their seating",
-    ("gpu", "cooling"): "look at fans, filters and the air before it; then reseat",
-    ("gpu", "power supply"): "look at the power cables and supplies that feed it; then reseat",
-    ("hca", "slot"): "move it to the slot where the reference machine has one",
-}
-"""Before or in place of a new seat, by kind and part."""
+_FABRIC_MANAGER = (
+    "systemctl restart nvidia-fabricmanager, of the driver's own version; then look into journalctl -u"
+    " nvidia-fabricmanager"
+)
+
+
+def _without_jobs(box: Box, step: Step, gpus: Sequence[Device]) -> Action:
+    """End the jobs on these, or reset them."""
+    every = len(gpus) == len(box.topology.gpus)
+    ids = "" if every else f" -i {','.join(str(gpu.bdf) for gpu in gpus)}"
+    jobs = _jobs_on_all(box) if every else f"jobs on {', '.join(gpu.name for gpu in gpus)}"
+    command = (
+        f"nvidia-smi{ids} --query-compute-apps=pid,name --format=csv, then end those"
+        if step == "stop job"
+        else f"systemctl stop {_clients(box)}; nvidia-smi -r{ids}; then start these again"
+    )
+    return Action(action=step, disturbs=(jobs,), command=command)
+
+
+def _jobs_on_all(box: Box) -> str:
+    number = len(box.topology.gpus)
+    if number == 1:
+        return "jobs on the GPU"
+    return f"jobs on all {number} GPUs" if number else "jobs on all GPUs"
+
+
+def _clients(box: Box) -> str:
+    """Services that keep GPUs open."""
+    return f"nvidia-persistenced{' nvidia-fabricmanager' if has_nvswitches(box) else ''} nvidia-dcgm"
+
+
+def _reload(box: Box) -> str:
+    """Unload what is loaded, or may be, and load it again."""
+    known = box.snapshot.modules.modules if isinstance(box.snapshot.modules, Modules) else ()
+    absent = {each.name for each in known if each.loaded is False}
+    held = [name for name in _HOLDERS if name not in absent or name == "nvidia"]
+    load = [name for name in ("nvidia", "nvidia_uvm", "nvidia_peermem") if name != "nvidia_peermem" or name in held]
+    modules = f"modprobe -r {' '.join(held)}; modprobe -a {' '.join(load)}"
+    return f"systemctl stop {_clients(box)}; {modules}; then start these again"
 
 
 def _parted(component: Component) -> tuple[str, ...]:
     """A cable outside or a disk can be changed while the machine runs."""
     outside = component.kind in ("port", "interface", "disk")
     return (component.name,) if outside else _BOX
-
-
-def _by_hand(box: Box, component: Component, step: Step) -> str:
-    look = _LOOK_AT.get((component.kind, component.part.partition(" at ")[0])) if step == "reseat or cable" else None
-    if component.kind in ("gpu", "link", "nvlink"):
-        verb = look or ("reseat" if step == "reseat or cable" else "replace")
-        return f"{verb} {form_factor(box, component)}"
-    if look is not None:
-        return look
-    verb = "reseat" if step == "reseat or cable" else "replace"
-    if component.kind in ("port", "interface"):
-        return f"{verb} the cable or transceiver at {component.name}"
-    failed = component.kind in ("host", "fabric")
-    return f"{verb} {f'what has failed of {component}' if failed else component}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding, Status
@@ -10,7 +10,9 @@ from dgxcheck.diagnosis.actions import Action, actions
 from dgxcheck.diagnosis.component import Component
 from dgxcheck.diagnosis.cover import Suspected, cover
 from dgxcheck.diagnosis.figures import cleared, crossed, is_slow
+from dgxcheck.diagnosis.ladders import LOST
 from dgxcheck.diagnosis.save import save_first
+from dgxcheck.diagnosis.settings import SETTINGS
 from dgxcheck.diagnosis.suspects import suspects
 from dgxcheck.diagnosis.wider import BAD, wider
 from dgxcheck.frozen import Record
@@ -47,48 +49,57 @@ def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
 
     Slow figures come last: what is broken anyway explains them where their data crossed it. Else they are explained by
     the one thing that is left when all is taken away that others crossed as fast as they should, or by what several
-    slow ones crossed; and not at all where neither is to be found.
+    slow ones crossed; and not at all where neither is to be found. Settings are not cleared by good figures: they need
+    not slow down every pair.
     """
     bad = {finding.key: finding for finding in findings if finding.status in BAD and not finding.acknowledged}
     slow = {key: crossed(box, finding) for key, finding in bad.items() if is_slow(finding)}
     own = {key: suspects(box, finding) for key, finding in bad.items() if key not in slow}
     common = wider(box, findings, {key: those[0].part for key, those in own.items()})
     found = cover({key: (*those, *common.get(key, ())) for key, those in own.items()})
+    good = {check: cleared(box, findings, check) for check in {bad[key].id for key in slow}}
     for key, those in [*slow.items()]:
-        crossed_keys = {each.key for each in those}
-        broken = next((each for each in found if each.key in crossed_keys), None)
+        way = {each.key for each in those if each.part in SETTINGS or each.key not in good[bad[key].id]}
+        broken = next((each for each in found if each.key in way), None)
         if broken is not None:
             found[broken].append(key)
             del slow[key]
-    good = {check: cleared(box, findings, check) for check in {bad[key].id for key in slow}}
     left = {key: [each for each in those if each.key not in good[bad[key].id]] for key, those in slow.items()}
     by_figures = {each: keys for each, keys in cover(left).items() if len(keys) > 1 or len(left[keys[0]]) == 1}
-    told = [_cause(box, each, [bad[key] for key in keys], _agreed(keys)) for each, keys in found.items()]
+    gone = {each.subject.bdf for each in bad.values() if each.id in LOST and each.subject.bdf is not None}
+    told = [_cause(box, each, [bad[key] for key in keys], "", gone) for each, keys in found.items()]
     for each, keys in by_figures.items():
         nothing_else = len(keys) == 1 and len(slow[keys[0]]) == 1
         confidence = "" if nothing_else else _eliminated(each, keys, left)
-        told.append(_cause(box, each, [bad[key] for key in keys], confidence))
+        told.append(_cause(box, each, [bad[key] for key in keys], confidence, gone))
     told.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
     explained = {key for cause in told for key in cause.explains}
     return Diagnosis(causes=tuple(told), unexplained=tuple(key for key in bad if key not in explained))
 
 
-def _cause(box: Box, component: Component, explained: Sequence[Finding], confidence: str) -> Cause:
+def _cause(
+    box: Box, component: Component, explained: Sequence[Finding], confidence: str, gone: Collection[str]
+) -> Cause:
     worst = min(explained, key=lambda finding: BAD.index(finding.status))
-    if not confidence:
-        ends = component.kind in ("link", "nvlink", "port", "socket interconnect")
-        either = "and either end of the link or what is between can be at fault"
-        confidence = f"fair: one finding, {either if ends else 'at the component itself'}"
-    steps, again = actions(box, component, explained)
+    steps, again = actions(box, component, explained, gone)
     return Cause(
         component=component, explains=tuple(finding.key for finding in explained), severity=worst.status,
-        confidence=confidence, lead=worst.judgement.message, actions=steps, again=again,
-        save_first=save_first(box, component),
+        confidence=confidence or _agreed(component, explained), lead=worst.judgement.message,
+        actions=steps, again=again, save_first=save_first(box, component),
     )  # fmt: skip
 
 
-def _agreed(keys: Sequence[str]) -> str:
-    return f"high: {len(keys)} findings point to it" if len(keys) > 1 else ""
+def _agreed(component: Component, explained: Sequence[Finding]) -> str:
+    """By what was found at the component or below it."""
+    if len(explained) > 1:
+        names = {each.subject.name for each in explained}
+        well = [name for name in component.shared_by if name not in names] if component.kind == "switch" else []
+        if well:
+            return f"fair: {len(explained)} findings point to it, but none is about {', '.join(well)}, behind it too"
+        return f"high: {len(explained)} findings point to it"
+    if component.kind in ("link", "nvlink", "port", "socket interconnect"):
+        return "fair: one finding, and either end of the link or what is between can be at fault"
+    return "fair: one finding, at the component itself"
 
 
 def _eliminated(component: Component, keys: Sequence[str], left: Suspected) -> str:

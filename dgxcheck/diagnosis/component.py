@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from dgxcheck.checks.check import Box
+from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.frozen import Record
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.paths import Hop, sharers
+from dgxcheck.topology.paths import Hop, hops_above, sharers
 from dgxcheck.topology.slots import slot_of
 
 Kind = Literal["gpu", "hca", "port", "link", "switch", "nvlink", "path", "slot", "socket interconnect", "host bridge",
@@ -71,6 +73,19 @@ def of_hop(box: Box, hop: Hop) -> Component:
     return Component(kind="link", name=str(hop), bdf=hop.device, shared_by=sharers(hop, box.topology))
 
 
+def links_above(box: Box, device: Device) -> Iterator[Component]:
+    """The device's own link first, then up to the root."""
+    if not isinstance(device.path, Missing):
+        yield from (
+            of_hop(box, hop) for hop in reversed(hops_above(device.path, box.topology.functions)) if not hop.unjudged
+        )
+
+
+def is_below(device: Device, bridge: str) -> bool:
+    """Is the bridge, or host bridge, on the device's way to memory?"""
+    return not isinstance(device.path, Missing) and bridge in device.path
+
+
 def of_nvlinks(box: Box, a: Device, b: Device) -> Component:
     """The NVLinks between two GPUs, in either order."""
     one, other = sorted((a, b), key=box.topology.devices.index)
@@ -95,3 +110,16 @@ def of_port_setting(bdf: str) -> Component:
 
 def of_host(part: str) -> Component:
     return Component(kind="host", name="host", part=part)
+
+
+def of_all_nvlinks(box: Box) -> Component:
+    """What keeps those of every GPU down or slow."""
+    return of_host("NVSwitches" if has_nvswitches(box) else "NVLink setting")
+
+
+def has_nvswitches(box: Box) -> bool:
+    """Are the GPUs joined through switches, which the fabric manager sets up?"""
+    return any(
+        each.vendor == NVIDIA and isinstance(each.class_code, int) and each.class_code >> 8 == OTHER_BRIDGE
+        for each in box.topology.functions.values()
+    )

@@ -31,16 +31,16 @@ def _explains(component: Component, components: Sequence[Component], whole: bool
 
 
 def _best(left: Suspected) -> Component:
-    """That which explains the most; of equal ones the likeliest for its findings, then one that names a part."""
+    """That which explains the most; of equal ones the likeliest for its findings, one that names a part, the first."""
     candidates: dict[Key, Component] = {}
     for those in left.values():
         for component in those:
             candidates.setdefault(component.key, component)
 
-    def rank(component: Component) -> tuple[int, int, int]:
+    def rank(component: Component) -> tuple[int, int, int, Key]:
         mine = [key for key, those in left.items() if _explains(component, those, key.startswith(GONE))]
         places = [_place(component, left[key]) for key in mine if not key.startswith(LOGGED)]
-        return -len(mine), sum(places), 0 if component.part else 1
+        return -len(mine), sum(places), 0 if component.part else 1, component.key
 
     return min(candidates.values(), key=rank)
 

@@ -7,11 +7,21 @@ from itertools import combinations
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding, Status
-from dgxcheck.diagnosis.component import Component, Key, of_device, of_hop, of_host, of_nvlinks, of_path
+from dgxcheck.diagnosis.component import (
+    Component,
+    Key,
+    links_above,
+    of_all_nvlinks,
+    of_device,
+    of_hop,
+    of_host,
+    of_nvlinks,
+    of_path,
+)
 from dgxcheck.diagnosis.settings import stop_most, stops
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.paths import Hop, hops_above, hops_between
+from dgxcheck.topology.paths import hops_between
 
 COPIES = ("measure.p2p-bandwidth", "measure.host-bandwidth", "measure.collective")
 LATENCY, MEMORY = "measure.p2p-latency", "measure.memory-bandwidth"
@@ -64,7 +74,7 @@ def _unplaced(finding: Finding) -> Iterator[Component]:
 
 
 def _to_host(box: Box, gpu: Device) -> Iterator[Component]:
-    yield from (of_hop(box, hop) for hop in _above(box, gpu))
+    yield from links_above(box, gpu)
     yield from _whole(box, gpu.bdf)
     if isinstance(gpu.numa_node, int):
         yield of_host(f"memory bandwidth at NUMA node {gpu.numa_node}")
@@ -101,7 +111,7 @@ def _nvlinks(box: Box, a: Device, b: Device) -> Iterator[Component]:
     for end in (a, b):
         if sum(bool(box.topology.link(end, each).nvlinks) for each in box.topology.gpus if each is not end) > 1:
             yield of_device(box, end, "NVLink")
-    yield of_host("NVLink setting")
+    yield of_all_nvlinks(box)
 
 
 def _of_all(box: Box, finding: Finding) -> Iterator[Component]:
@@ -117,9 +127,3 @@ def _of_all(box: Box, finding: Finding) -> Iterator[Component]:
         yield from _whole(box, gpu.bdf)
     if not finding.subject.part.startswith("rings"):
         yield of_host("settings of NCCL")
-
-
-def _above(box: Box, gpu: Device) -> Iterator[Hop]:
-    """The GPU's own link first, then up to the root."""
-    if not isinstance(gpu.path, Missing):
-        yield from (hop for hop in reversed(hops_above(gpu.path, box.topology.functions)) if not hop.unjudged)

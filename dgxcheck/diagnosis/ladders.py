@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from dgxcheck.checks.check import Box, row_of
-from dgxcheck.checks.finding import Finding, Status
+from dgxcheck.checks.finding import Finding
 from dgxcheck.diagnosis.component import Component
+from dgxcheck.diagnosis.reset import can_reset
 from dgxcheck.facts.gpu_ecc import GpuEcc
 
 Step = Literal[
@@ -32,6 +33,7 @@ LADDERS: Mapping[tuple[str, str], tuple[Step, ...]] = {
     ("gpu", ""): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
     ("link", ""): ("power-cycle cold", "reseat or cable", "replace"),
     ("switch", ""): ("power-cycle cold", "reseat or cable", "replace"),
+    ("port of a switch", ""): ("power-cycle cold", "reseat or cable", "replace"),
     ("fabric", ""): ("reseat or cable", "replace"),
     ("nvlink", ""): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
     ("gpu", "model"): ("replace",),
@@ -45,51 +47,65 @@ LADDERS: Mapping[tuple[str, str], tuple[Step, ...]] = {
     ("driver", ""): ("load module", "reboot"),
     ("slot", "missing GPU"): ("power-cycle cold", "reseat or cable", "replace"),
     ("slot", "missing HCA"): ("power-cycle cold", "reseat or cable", "replace"),
+    ("slot", "missing PCIe switch"): ("power-cycle cold", "reseat or cable", "replace"),
     ("host", "IOMMU setting"): ("change setting", "reboot"),
     ("host", "peer memory module"): ("load module", "reboot"),
+    ("host", "programs with another driver library"): ("stop job",),
     ("host", "memory"): ("reseat or cable", "replace"),
     ("host", "memory bandwidth"): ("change setting", "reseat or cable"),
     ("host", "cooling"): ("reseat or cable", "replace"),
     ("host", "power supply"): ("reseat or cable", "replace"),
     ("host", "large BARs"): ("change setting", "reboot"),
     ("host", "PCIe setting"): ("change setting", "reboot"),
-    ("host", "NVLink setting"): ("restart service", "change setting", "reboot"),
+    ("host", "NVLink setting"): ("change setting", "reboot"),
+    ("host", "NVSwitches"): ("restart service", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
     ("host", "placement of GPUs"): ("reseat or cable",),
     ("host", "device nodes"): ("change setting",),
     ("host bridge", ""): ("change setting", "reboot"),
     ("socket interconnect", ""): ("change setting", "reboot"),
-    ("disk", ""): ("replace",),
+    ("disk", ""): ("reseat or cable", "replace"),
     ("interface", ""): ("reseat or cable", "change setting"),
 }
 OF_FINDING: Mapping[str, tuple[Step, ...]] = {
     "driver.nouveau": ("change setting", "reboot"),
-    "driver.library": ("load module", "reboot"),
-    "driver.version-match": ("load module", "reboot"),
     "driver.fabric": ("restart service", "reset GPU", "reboot"),
     "driver.responsive": ("reboot", "power-cycle cold"),
-    "topology.nvml-agrees": ("load module", "reboot"),
+    "pcie.bar1": ("change setting", "reboot"),
+    "gdr.bar1": ("stop job",),
     "kernel.hca": ("load module", "power-cycle cold", "reseat or cable", "replace"),
     "pcie.generation": ("change setting", "power-cycle cold", "reseat or cable", "replace"),
 }
 """What was found may ask for other steps than the part does."""
-OF_WARNING: Mapping[str, tuple[Step, ...]] = {"driver.version-match": ("restart service",)}
-"""Programs that were turned away, not the driver itself."""
-LOST = ("gpu.lost", "kernel.off-bus", "gpu.count")
+LOST = ("gpu.lost", "kernel.off-bus", "kernel.gpu-start", "gpu.count")
 """A GPU that is gone cannot be reset."""
+_OFF_AND_ON = ("reboot", "power-cycle cold")
+SWITCHED_OFF = ", disabled"
+"""A port that somebody has disabled, in the words of its finding: no cable is to blame yet."""
+NO_LIBRARY = "libnvidia-ml.so.1 not found"
 
 
-def ladder(box: Box, component: Component, explained: Sequence[Finding]) -> tuple[Step, ...]:
-    """Never empty."""
+def ladder(box: Box, component: Component, explained: Sequence[Finding], gone: Collection[str]) -> tuple[Step, ...]:
+    """Never empty; ``gone`` are the bus ids of lost GPUs: nothing resets these, nor what is reset with them."""
     if _worn(box, component, explained):
         return ("replace",)
+    if any(each.id == "gpu.reset-required" and says([each], "reboot") for each in explained):
+        return ("reboot", "power-cycle cold", "reseat or cable", "replace")
     kind, part = component.kind, component.part
-    mild = all(finding.status is Status.WARN for finding in explained)
-    known = {**OF_FINDING, **(OF_WARNING if mild else {})}
-    found = next((known[finding.id] for finding in explained if finding.id in known), None)
+    if kind == "port" and says(explained, SWITCHED_OFF):
+        return ("change setting", "reseat or cable", "replace")
+    if kind == "driver" and says(explained, NO_LIBRARY):
+        return ("change setting", "reboot")
+    found = next((OF_FINDING[finding.id] for finding in explained if finding.id in OF_FINDING), None)
     steps = found or LADDERS.get((kind, part)) or LADDERS.get((kind, part.partition(" at ")[0])) or ("change setting",)
-    if any(finding.id in LOST for finding in explained):
-        return tuple(step for step in steps if step not in ("stop job", "reset GPU")) or ("power-cycle cold",)
-    return steps
+    if "reset GPU" not in steps or (can_reset(box, component, gone) and not any(each.id in LOST for each in explained)):
+        return steps
+    left = tuple(step for step in steps if step not in ("stop job", "reset GPU"))
+    return left if any(step in _OFF_AND_ON for step in left) else (*left, "power-cycle cold")
+
+
+def says(explained: Sequence[Finding], words: str) -> bool:
+    """Does the message of a finding have these words?"""
+    return any(words in each.judgement.message for each in explained)
 
 
 def _worn(box: Box, component: Component, explained: Sequence[Finding]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.siblings import family
 from dgxcheck.diagnosis.component import Component
@@ -11,16 +13,28 @@ from dgxcheck.topology.model import Device
 def reset_set(box: Box, component: Component) -> tuple[Device, ...]:
     """GPUs that a reset of the component takes: those that NVLinks join to it, and the other half of its board; or all.
 
-    nvidia-smi refuses to reset one GPU of several that NVLinks join, and resets K80 boards whole (its manual, -r).
+    nvidia-smi refuses to reset one GPU of several that NVLinks join, and resets K80 boards whole (its manual, -r). A
+    link that is down does not tell where it goes; the NVLinks of each reference machine that has any join all its GPUs.
     """
     gpus = box.topology.gpus
-    named = [gpu for gpu in gpus if gpu.bdf == component.bdf or gpu.name in component.shared_by] or gpus
-    found = {gpu.name for gpu in named}
+    if box.choice is not None and box.choice.number("nvlink.links") is not None:
+        return gpus
+    found = {gpu.name for gpu in named(box, component) or gpus}
     while more := {
         b.name for a in gpus for b in gpus if a.name in found and b.name not in found and _joined(box, a, b)
     }:
         found |= more
     return tuple(gpu for gpu in gpus if gpu.name in found)
+
+
+def can_reset(box: Box, component: Component, gone: Collection[str]) -> bool:
+    """Does NVML list all that a reset takes, and is none of it lost?"""
+    return all(gpu.index is not None and gpu.bdf not in gone for gpu in reset_set(box, component))
+
+
+def named(box: Box, component: Component) -> tuple[Device, ...]:
+    """GPUs that a component is, is of or serves."""
+    return tuple(gpu for gpu in box.topology.gpus if gpu.bdf == component.bdf or gpu.name in component.shared_by)
 
 
 def _joined(box: Box, a: Device, b: Device) -> bool:
@@ -33,21 +47,27 @@ def _is_k80(gpu: Device) -> bool:
     return function is not None and (function.vendor, function.device) == (0x10DE, 0x102D)
 
 
-def _only_family(box: Box) -> str:
-    """For a GPU that is lost and tells no model: that of all the others, if it is one."""
+def _model(box: Box, gpus: Sequence[Device]) -> str:
+    """Of the first; where it is lost and tells none, that of all the others, if it is one."""
     known = {name for gpu in box.topology.gpus if (name := family(box, gpu)) is not None}
-    return known.pop() if len(known) == 1 else ""
+    own = family(box, gpus[0]) if gpus else None
+    return own or (known.pop() if len(known) == 1 else "")
 
 
 def form_factor(box: Box, component: Component) -> str:
     """What a person takes out of the machine, by the GPU's model."""
-    gpu = next((gpu for gpu in box.topology.gpus if gpu.bdf == component.bdf or gpu.name in component.shared_by), None)
-    name = "" if gpu is None else family(box, gpu) or _only_family(box)
+    gpus = named(box, component)
+    if not gpus and component.shared_by:  # of HCAs alone
+        return f"{', '.join(component.shared_by)} and the riser"
+    name = _model(box, gpus)
     where = f" in slot {component.slot}" if component.slot else ""
     if "DGXS" in name:
         return f"the card{where}, its NVLink bridge and its part of the water loop: with NVIDIA's support"
     if "SXM" in name or "HGX" in name:
         return "the GPU tray or the board on it: with the vendor's support"
-    if component.kind == "link" and gpu is None:
+    if not gpus and component.kind in ("link", "switch"):
         return f"the board or riser that carries {component.name}"
+    if gpus and _is_k80(gpus[0]):
+        halves = ", ".join(gpu.name for gpu in reset_set(box, component))
+        return f"the card{where}, which carries {halves}, and its riser"
     return f"the card{where} and its riser"

@@ -9,9 +9,11 @@ from itertools import combinations
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.gdr_acs import redirecting, redirects
 from dgxcheck.checks.gdr_iommu import translated
-from dgxcheck.diagnosis.component import Component, of_host, of_port_setting
+from dgxcheck.diagnosis.component import Component, is_below, of_host, of_port_setting
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
+
+SETTINGS = ("IOMMU setting", "ACS setting")
 
 
 def stops(box: Box, a: Device, b: Device) -> Iterator[Component]:
@@ -33,10 +35,6 @@ def _everywhere(box: Box) -> bool:
 
 def stop_most(box: Box, below: str | None = None) -> list[Component]:
     """Of all GPUs that no NVLink joins, or of those below one bridge: the settings that stop the most pairs first."""
-    gpus = [gpu for gpu in box.topology.gpus if below is None or _is_below(gpu, below)]
+    gpus = [gpu for gpu in box.topology.gpus if below is None or is_below(gpu, below)]
     pairs = [(a, b) for a, b in combinations(gpus, 2) if not box.topology.link(a, b).nvlinks]
     return [setting for setting, _ in Counter(each for a, b in pairs for each in stops(box, a, b)).most_common()]
-
-
-def _is_below(gpu: Device, bridge: str) -> bool:
-    return not isinstance(gpu.path, Missing) and bridge in gpu.path

@@ -11,6 +11,7 @@ from dgxcheck.diagnosis.component import (
     DRIVER,
     Component,
     Kind,
+    links_above,
     of_device,
     of_hop,
     of_host,
@@ -18,7 +19,7 @@ from dgxcheck.diagnosis.component import (
     of_path,
     of_port_setting,
 )  # fmt: skip
-from dgxcheck.diagnosis.gone import place_of_missing
+from dgxcheck.diagnosis.gone import missing
 from dgxcheck.diagnosis.settings import stop_most, stops
 from dgxcheck.diagnosis.wider import LINKED
 from dgxcheck.diagnosis.xids import part_of
@@ -41,16 +42,18 @@ POWER_BRAKE = 0x80
 
 def suspects(box: Box, finding: Finding) -> tuple[Component, ...]:
     """Never empty: at the least the subject itself."""
-    return tuple(dict.fromkeys(_suspects(box, finding))) or (_itself(finding.subject),)
+    return tuple(dict.fromkeys(_suspects(box, finding))) or (_itself(finding),)
 
 
 def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
     subject = finding.subject
     device = box.topology.device(subject.bdf or subject.name) if subject.kind != "port" else None
-    if finding.id.startswith("driver.") and finding.id not in PARTS:
+    if "turned away programs" in finding.judgement.message:
+        yield of_host("programs with another driver library")
+    elif finding.id.startswith("driver.") and finding.id not in PARTS:
         yield DRIVER
     elif finding.id == "baseline.drift" and device is None and subject.kind == "gpu":
-        yield _missing(box, "GPU")
+        yield missing(box, "GPU")
     elif device is not None and subject.peer is not None:
         yield from _of_pair(box, finding, device, subject.peer)
     elif device is not None and device.kind == "gpu":
@@ -65,22 +68,18 @@ def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
     elif subject.kind == "host":
         yield from _of_host(box, finding)
     elif device is not None and finding.id == "gdr.link":
-        yield from islice(_links_above(box, device), 1)
+        yield from islice(links_above(box, device), 1)
     elif device is not None:
         yield of_device(box, device, PARTS_OF_HCA.get(finding.id, ""))
     elif subject.kind == "port" and "no subnet manager" in finding.judgement.message:
         yield Component(kind="subnet manager", name=f"at port {subject.name}", bdf=subject.bdf)
-    elif subject.kind in ("port", "disk", "interface"):
-        yield Component(kind=subject.kind, name=subject.name, bdf=subject.bdf)
-    elif subject.kind == "hca":  # one whose driver gave up: no InfiniBand device, so none of the topology's
-        yield Component(kind="hca", name=subject.name, bdf=subject.bdf, part=PARTS_OF_HCA.get(finding.id, ""))
-    else:
-        yield of_host(finding.id)
 
 
-def _itself(subject: Subject) -> Component:
-    kind: Kind = "gpu" if subject.kind == "gpu" else "host"
-    return Component(kind=kind, name=subject.name, bdf=subject.bdf)
+def _itself(finding: Finding) -> Component:
+    subject = finding.subject
+    kind: Kind = "port of a switch" if subject.kind == "pci" else subject.kind
+    part = _part(finding) if kind == "gpu" else PARTS_OF_HCA.get(finding.id, "")
+    return Component(kind=kind, name=subject.name, bdf=subject.bdf, part=part)
 
 
 def _of_pair(box: Box, finding: Finding, a: Device, peer: Subject) -> Iterator[Component]:
@@ -89,19 +88,20 @@ def _of_pair(box: Box, finding: Finding, a: Device, peer: Subject) -> Iterator[C
     if b is None or b is a:
         yield of_device(box, a)
         return
-    if box.topology.link(a, b).nvlinks or finding.id.startswith("nvlink."):
+    part = "NVLink" if finding.id.startswith("nvlink.") else ""
+    if part or box.topology.link(a, b).nvlinks:
         yield of_nvlinks(box, a, b)
     else:  # of two GPUs that PCIe joins it is a setting, not a link
         yield from stops(box, a, b)
         yield of_path(a, b)
-    yield of_device(box, a)
-    yield of_device(box, b)
+    yield of_device(box, a, part)
+    yield of_device(box, b, part)
 
 
 def _of_gpu(box: Box, finding: Finding, gpu: Device) -> Iterator[Component]:
     """The link above it, its own parts, or its NVLinks."""
     if finding.id in LINKED:
-        yield from islice(_links_above(box, gpu), 1)
+        yield from islice(links_above(box, gpu), 1)
     elif finding.id == "kernel.xid":
         part = part_of(box, gpu.bdf)
         yield of_device(box, gpu, part)
@@ -120,15 +120,6 @@ def _part(finding: Finding) -> str:
         return "power supply"
     names = [name for name in PARTS if finding.id.startswith(name)]
     return PARTS[max(names, key=len)] if names else ""
-
-
-def _links_above(box: Box, gpu: Device) -> Iterator[Component]:
-    """The GPU's own link first, then up to the root."""
-    if isinstance(gpu.path, Missing):
-        return
-    for hop in reversed(hops_above(gpu.path, box.topology.functions)):
-        if not hop.unjudged:
-            yield of_hop(box, hop)
 
 
 def _nvlinks(box: Box, gpu: Device, position: int | None) -> Iterator[Component]:
@@ -153,19 +144,14 @@ def _of_bus(box: Box, subject: Subject) -> Iterator[Component]:
 def _of_host(box: Box, finding: Finding) -> Iterator[Component]:
     if finding.id == "gpu.count":
         yield from (of_device(box, gpu) for gpu in box.topology.gpus if gpu.index is None)
-        yield _missing(box, "GPU")
+        yield missing(box, "GPU")
     elif finding.id == "network.hca-count":
-        yield _missing(box, "HCA")
+        yield missing(box, "HCA")
     elif finding.id == "topology.nvml-agrees" or finding.id in OF_CUDA:
         yield DRIVER
     else:
-        part = PARTS_OF_HOST.get(finding.id, finding.id)
+        part = PARTS_OF_HOST.get(finding.id) or finding.id.partition(".")[2].replace("-", " ")
         yield of_host(f"{part} at {finding.subject.part}" if finding.subject.part else part)
-
-
-def _missing(box: Box, what: str) -> Component:
-    where, bdf = place_of_missing(box, "gpu" if what == "GPU" else "nic")
-    return Component(kind="slot", name=where, bdf=bdf, part=f"missing {what}")
 
 
 OF_CUDA = ("measure.host-bandwidth", "measure.memory-bandwidth", "measure.p2p-bandwidth", "measure.compute")
@@ -176,8 +162,9 @@ PARTS_OF_HOST = {
     "gdr.stack": "verbs device nodes", "gdr.peer-memory": "peer memory module",
     "host.memory": "memory", "host.edac": "memory", "host.cpu": "CPUs", "host.governor": "CPU frequency governor",
     "driver.device-nodes": "device nodes", "topology.profile": "placement of GPUs", "topology.numa": "NUMA nodes",
-    "nvlink.graph": "NVLink graph", "site.versions": "versions", "gpu.uniform": "versions and settings",
+    "nvlink.graph": "NVLink graph", "site.versions": "versions", "gpu.uniform": "VBIOS and settings of GPUs",
     "host.numa-balancing": "NUMA balancing", "gdr.max-payload": "MaxPayload", "gdr.path": "placement of HCAs",
-    "network.firmware": "firmware of HCAs", "measure.p2p-integrity": "P2P setting", "measure.burn-in": "burn-in",
+    "network.firmware": "firmware of HCAs", "measure.p2p-integrity": "P2P setting",
+    "measure.collective": "settings of NCCL", "measure.burn-in": "burn-in",
     "baseline.drift": "changes since the baseline",
 }  # fmt: skip

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding, Status
-from dgxcheck.diagnosis.component import Component, of_host
+from dgxcheck.diagnosis.component import Component, is_below, of_all_nvlinks, of_host
 from dgxcheck.reading import Missing
-from dgxcheck.topology.model import Device
 
 BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 LINKED = ("pcie.width", "pcie.replay", "pcie.aer", "pcie.generation", "kernel.aer")
 """Found at a device, and about the link above it."""
-GONE = ("gpu.lost", "kernel.off-bus")
+GONE = ("gpu.lost", "kernel.off-bus", "kernel.gpu-start")
 OF_THE_HOST = {
     "cooling": "cooling", "power supply": "power supply", "BAR1": "large BARs",
     "pcie.width": "PCIe setting", "pcie.generation": "PCIe setting",
@@ -32,7 +31,7 @@ def wider(box: Box, findings: Sequence[Finding], parts: Mapping[str, str]) -> Ma
         judged = [each for each in findings if each.id == check and each.subject.bdf and _counts(each)]
         if whole and _all_bad(judged):
             for finding in judged:
-                found[finding.key] = tuple(_of_box(finding, parts.get(finding.key, ""), len(judged)))
+                found[finding.key] = tuple(_of_box(box, finding, parts.get(finding.key, ""), len(judged)))
         if check in LINKED or check in GONE:
             for switch, below in _by_switch(box, judged).items():
                 for finding in below if _all_bad(below) else ():
@@ -48,10 +47,12 @@ def _all_bad(judged: Sequence[Finding]) -> bool:
     return len({each.subject.bdf for each in judged}) > 1 and all(each.status in BAD for each in judged)
 
 
-def _of_box(finding: Finding, part: str, number: int) -> Iterator[Component]:
+def _of_box(box: Box, finding: Finding, part: str, number: int) -> Iterator[Component]:
     setting = OF_THE_HOST.get(part) or OF_THE_HOST.get(finding.id)
     if setting is not None:
         yield of_host(setting)
+    elif finding.id == "nvlink.state":
+        yield of_all_nvlinks(box)
     elif part in OF_EACH:
         yield Component(kind="gpu", name=f"all {number} GPUs", part=part)
     elif finding.id in FABRIC and "no subnet manager" in finding.judgement.message:
@@ -72,9 +73,5 @@ def _by_switch(box: Box, judged: Sequence[Finding]) -> Mapping[str, list[Finding
 
 
 def _switch(box: Box, bdf: str) -> Component:
-    below = tuple(each.name for each in box.topology.devices if bdf in _path(each))
+    below = tuple(each.name for each in box.topology.devices if is_below(each, bdf))
     return Component(kind="switch", name=bdf, bdf=bdf, shared_by=below)
-
-
-def _path(device: Device) -> tuple[str, ...]:
-    return () if isinstance(device.path, Missing) else device.path
