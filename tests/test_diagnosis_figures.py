@@ -162,3 +162,12 @@ def test_p2p_that_is_refused_below_a_bridge_is_one_setting(iommu: bool, tmp_path
     path.write_text(json.dumps(document), encoding="utf-8")
     found = components(health(str(path), "--profile", "k80-x8"))
     assert found == {("host", "host", "IOMMU setting" if iommu else "P2P setting")}
+
+
+def test_a_part_that_good_figures_clear_is_not_blamed_for_a_slow_one(tmp_path: Path) -> None:
+    """The memory of GPU2 has errors, and its copies are fast but for one pair: that is the pair's NVLinks."""
+    document = json.loads(Path(FAULTS["dgx-1-v100-xid-63"]).read_text(encoding="utf-8"))
+    document["add"] = document.get("add", {}) | {f"measure {key}": value for key, value in nvlink([(2, 3)]).items()}
+    path = tmp_path / "both.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert components(health(str(path))) == {("gpu", GPUS[2], "memory"), ("nvlink", GPUS[2], None)}

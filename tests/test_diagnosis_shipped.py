@@ -35,12 +35,6 @@ CAUSES = {
     "dgx-1-v100-gpu-x8": ("link/0000:0a:00.0", "power-cycle cold"),
     "dgx-1-v100-hca-firmware": ("hca/0000:84:00.0/firmware", "change setting"),
     "dgx-1-v100-hca-missing": ("slot/0000:08:00.0/missing HCA", "power-cycle cold"),
-    "dgx-1-v100-hca-not-started": ("hca/0000:0c:00.0", "load module"),
-    "dgx-1-v100-gpu-not-started": ("gpu/0000:0a:00.0", "power-cycle cold"),
-    "dgx-1-v100-memlock-jobs": ("host/host/memlock limit", "change setting"),
-    "dgx-1-v100-old-client": ("host/host/programs with another driver library", "stop job"),
-    "dgx-1-v100-port-module-hot": ("port/0000:0c:00.0", "reseat or cable"),
-    "k80-x8-p2p-acs-silent": ("port of a switch/0000:09:08.0/ACS setting", "change setting"),
     "dgx-1-v100-hca-wrong-slot": ("hca/0000:81:00.0/slot", "reseat or cable"),
     "dgx-1-v100-hca-x8": ("link/0000:0c:00.0", "power-cycle cold"),
     "dgx-1-v100-host-copy-slow": ("link/0000:86:00.0", "power-cycle cold"),
@@ -120,6 +114,12 @@ CAUSES = {
     "k80-x8-p2p-slower": ("path/0000:06:00.0/0000:07:00.0", "change setting"),
     "k80-x8-page-pending": ("gpu/0000:89:00.0/memory", "stop job"),
     "k80-x8-uvm-node-gone": ("host/host/device nodes", "change setting"),
+    "dgx-1-v100-gpu-not-started": ("gpu/0000:0a:00.0", "power-cycle cold"),
+    "dgx-1-v100-hca-not-started": ("hca/0000:0c:00.0", "load module"),
+    "dgx-1-v100-memlock-jobs": ("host/host/memlock limit", "change setting"),
+    "dgx-1-v100-old-client": ("host/host/programs with another driver library", "stop job"),
+    "dgx-1-v100-port-module-hot": ("port/0000:0c:00.0", "reseat or cable"),
+    "k80-x8-p2p-acs-silent": ("port of a switch/0000:09:08.0/ACS setting", "change setting"),
 }  # fmt: skip
 """By kind, bus id and part; a fault that is not here has no finding that counts."""
 

@@ -12,6 +12,7 @@ from dgxcheck.diagnosis.cover import Suspected, cover
 from dgxcheck.diagnosis.figures import cleared, crossed, is_slow
 from dgxcheck.diagnosis.ladders import LOST
 from dgxcheck.diagnosis.save import save_first
+from dgxcheck.diagnosis.settings import SETTINGS
 from dgxcheck.diagnosis.suspects import suspects
 from dgxcheck.diagnosis.wider import BAD, wider
 from dgxcheck.frozen import Record
@@ -48,20 +49,21 @@ def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
 
     Slow figures come last: what is broken anyway explains them where their data crossed it. Else they are explained by
     the one thing that is left when all is taken away that others crossed as fast as they should, or by what several
-    slow ones crossed; and not at all where neither is to be found.
+    slow ones crossed; and not at all where neither is to be found. Settings are not cleared by good figures: they need
+    not slow down every pair.
     """
     bad = {finding.key: finding for finding in findings if finding.status in BAD and not finding.acknowledged}
     slow = {key: crossed(box, finding) for key, finding in bad.items() if is_slow(finding)}
     own = {key: suspects(box, finding) for key, finding in bad.items() if key not in slow}
     common = wider(box, findings, {key: those[0].part for key, those in own.items()})
     found = cover({key: (*those, *common.get(key, ())) for key, those in own.items()})
+    good = {check: cleared(box, findings, check) for check in {bad[key].id for key in slow}}
     for key, those in [*slow.items()]:
-        crossed_keys = {each.key for each in those}
-        broken = next((each for each in found if each.key in crossed_keys), None)
+        way = {each.key for each in those if each.part in SETTINGS or each.key not in good[bad[key].id]}
+        broken = next((each for each in found if each.key in way), None)
         if broken is not None:
             found[broken].append(key)
             del slow[key]
-    good = {check: cleared(box, findings, check) for check in {bad[key].id for key in slow}}
     left = {key: [each for each in those if each.key not in good[bad[key].id]] for key, those in slow.items()}
     by_figures = {each: keys for each, keys in cover(left).items() if len(keys) > 1 or len(left[keys[0]]) == 1}
     gone = {each.subject.bdf for each in bad.values() if each.id in LOST and each.subject.bdf is not None}

@@ -13,6 +13,8 @@ from dgxcheck.diagnosis.component import Component, is_below, of_host, of_port_s
 from dgxcheck.reading import Missing
 from dgxcheck.topology.model import Device
 
+SETTINGS = ("IOMMU setting", "ACS setting")
+
 
 def stops(box: Box, a: Device, b: Device) -> Iterator[Component]:
     """The IOMMU first: while it translates the kernel needs the redirection."""

@@ -78,7 +78,7 @@ def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
 def _itself(finding: Finding) -> Component:
     subject = finding.subject
     kind: Kind = "port of a switch" if subject.kind == "pci" else subject.kind
-    part = _part(finding) if kind == "gpu" else PARTS_OF_HCA.get(finding.id, "") if kind == "hca" else ""
+    part = _part(finding) if kind == "gpu" else PARTS_OF_HCA.get(finding.id, "")
     return Component(kind=kind, name=subject.name, bdf=subject.bdf, part=part)
 
 
