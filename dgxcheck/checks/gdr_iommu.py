@@ -115,7 +115,7 @@ CHECKS = (
         source="type of /sys/kernel/iommu_groups/*, the kernel's command line;"
         " https://docs.nvidia.com/cuda/gpudirect-rdma on IOMMUs",
         remedy="boot with iommu=pt, or switch VT-d or AMD-Vi off in the firmware; devices are then no longer kept from"
-        " the host's memory; a reboot it takes",
+        " the host's memory, and it takes a reboot",
         judge=_iommu,
     ),
 )

@@ -147,7 +147,8 @@ CHECKS = (
         rule="Warns where the device node of a GPU that NVML lists cannot be opened from here, nor nvidiactl, nor"
         " nvidia-uvm once its module is loaded; what a container was not given is not judged.",
         source="open of /dev/nvidia<minor>, /dev/nvidiactl and /dev/nvidia-uvm",
-        remedy="run nvidia-modprobe -u -c 0, then check the nodes' mode, udev rules and the cgroup's device list",
+        remedy="run nvidia-modprobe -c MINOR, -c 255 for nvidiactl, -u -c 0 for nvidia-uvm; then check the nodes'"
+        " mode, udev rules and the cgroup's device list",
         judge=_nodes,
     ),
 )
