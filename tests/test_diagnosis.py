@@ -127,3 +127,34 @@ def test_an_iommu_takes_a_reboot_to_be_set() -> None:
 def test_no_reset_is_offered_for_a_lost_gpu() -> None:
     (cause,) = judged("dgx-1-v100-xid-79")[1]["causes"]
     assert [step["action"] for step in cause["actions"]] == ["power-cycle cold", "reseat or cable", "replace"]
+
+
+def test_what_nobody_could_read_blames_nothing(tmp_path: Path) -> None:
+    garbled = {"text /sys/class/infiniband/mlx5_1/ports/1/state": "many\n"}
+    path = tmp_path / "garbled.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": garbled}))
+    document = health(str(path))
+    assert document["verdict"] == "unknown"
+    assert document["causes"] == []
+    assert document["unexplained"] == bad_keys(document)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "name", "part"),
+    [
+        ("NVRM: Xid (PCI:0000:9b:00): 62, pid=1, name=x, halt", "gpu", "GPU@0000:9b:00.0", None),
+        (
+            "nvidia-nvswitch0: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30",
+            "host",
+            "host",
+            "NVSwitches at 0000:c4:00.0",
+        ),
+    ],
+)
+def test_a_log_names_what_the_topology_does_not_have(
+    line: str, kind: str, name: str, part: str | None, tmp_path: Path
+) -> None:
+    log = tmp_path / "dmesg.txt"
+    log.write_text(f"[    0.000000] Linux version 5.4\n[  100.000000] {line}\n", encoding="utf-8")
+    (cause,) = health("dgx-1-v100", "--kernel-log", str(log))["causes"]
+    assert (cause["component"]["kind"], cause["component"]["name"], cause["component"]["part"]) == (kind, name, part)

@@ -50,13 +50,18 @@ def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     Slow figures come last: what is broken anyway explains them where their data crossed it. Else they are explained by
     the one thing that is left when all is taken away that others crossed as fast as they should, or by what several
     slow ones crossed; and not at all where neither is to be found. Settings are not cleared by good figures: they need
-    not slow down every pair.
+    not slow down every pair. What nobody could read blames nothing: it is explained by what is broken anyway, or not.
     """
     bad = {finding.key: finding for finding in findings if finding.status in BAD and not finding.acknowledged}
     slow = {key: crossed(box, finding) for key, finding in bad.items() if is_slow(finding)}
     own = {key: suspects(box, finding) for key, finding in bad.items() if key not in slow}
     common = wider(box, findings, {key: those[0].part for key, those in own.items()})
+    unread = {key: own.pop(key) for key, finding in bad.items() if key in own and is_unread(finding)}
     found = cover({key: (*those, *common.get(key, ())) for key, those in own.items()})
+    for key, those in unread.items():
+        broken = next((each for each in found if each in those), None)
+        if broken is not None:
+            found[broken].append(key)
     good = {check: cleared(box, findings, check) for check in {bad[key].id for key in slow}}
     for key, those in [*slow.items()]:
         way = {each.key for each in those if each.part in SETTINGS or each.key not in good[bad[key].id]}
@@ -75,6 +80,11 @@ def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     told.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
     explained = {key for cause in told for key in cause.explains}
     return Diagnosis(causes=tuple(told), unexplained=tuple(key for key in bad if key not in explained))
+
+
+def is_unread(finding: Finding) -> bool:
+    """Did what must answer not, or make no sense? A driver that does not answer is at fault itself."""
+    return finding.status is Status.UNKNOWN and not finding.id.startswith("driver.")
 
 
 def _cause(

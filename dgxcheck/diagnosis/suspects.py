@@ -77,6 +77,10 @@ def _suspects(box: Box, finding: Finding) -> Iterator[Component]:
 
 def _itself(finding: Finding) -> Component:
     subject = finding.subject
+    if "of an NVSwitch" in finding.judgement.message:
+        return of_host(f"NVSwitches at {subject.bdf}")
+    if subject.kind == "pci" and finding.id in OF_GPUS:
+        return Component(kind="gpu", name=f"GPU@{subject.bdf}", bdf=subject.bdf)
     kind: Kind = "port of a switch" if subject.kind == "pci" else subject.kind
     part = _part(finding) if kind == "gpu" else PARTS_OF_HCA.get(finding.id, "")
     return Component(kind=kind, name=subject.name, bdf=subject.bdf, part=part)
@@ -154,6 +158,8 @@ def _of_host(box: Box, finding: Finding) -> Iterator[Component]:
         yield of_host(f"{part} at {finding.subject.part}" if finding.subject.part else part)
 
 
+OF_GPUS = ("kernel.xid", "kernel.off-bus", "kernel.gpu-start")
+"""Of the log, about a GPU even where no GPU of the topology has its bus id."""
 OF_CUDA = ("measure.host-bandwidth", "measure.memory-bandwidth", "measure.p2p-bandwidth", "measure.compute")
 """Of the host they say that nothing could be measured, for the driver is not ready."""
 PARTS_OF_HCA = {"gdr.max-payload": "MaxPayload", "network.firmware": "firmware", "network.hca-placement": "slot"}
