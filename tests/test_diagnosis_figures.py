@@ -171,3 +171,8 @@ def test_a_part_that_good_figures_clear_is_not_blamed_for_a_slow_one(tmp_path: P
     path = tmp_path / "both.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     assert components(health(str(path))) == {("gpu", GPUS[2], "memory"), ("nvlink", GPUS[2], None)}
+
+
+def test_wrong_values_are_no_slow_figure(tmp_path: Path) -> None:
+    wrong = nvlink([]) | {"collective all_reduce 8": fact(130.0, wrong=3, sizes=[[1 << 28, 1.0, 1.0, 130.0]])}
+    assert blamed(tmp_path, wrong) == {("host", "host", "results of NCCL at all_reduce 8")}

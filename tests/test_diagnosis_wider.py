@@ -83,3 +83,17 @@ def test_ports_that_all_lack_a_subnet_manager_lack_the_same(tmp_path: Path) -> N
     (cause,) = health(str(path))["causes"]
     assert (cause["component"]["kind"], cause["action"]["action"]) == ("subnet manager", "restart service")
     assert len(cause["explains"]) == 4
+
+
+def test_what_nobody_could_read_does_not_count_as_bad(tmp_path: Path) -> None:
+    """Two ports have no subnet manager, and what the other two say makes no sense: that is no fault of all four."""
+    text = Path(FAULTS["dgx-1-v100-port-init"]).read_text(encoding="utf-8")
+    facts: dict[str, Any] = {}
+    for number in range(4):
+        facts |= json.loads(text.replace("mlx5_1", f"mlx5_{number}"))["facts"]
+    facts |= {f"text /sys/class/infiniband/mlx5_{number}/ports/1/state": "many\n" for number in (2, 3)}
+    path = tmp_path / "unread.json"
+    path.write_text(json.dumps(json.loads(text) | {"facts": facts}), encoding="utf-8")
+    found = health(str(path))
+    assert {cause["id"] for cause in found["causes"]} == {"subnet manager/0000:05:00.0", "subnet manager/0000:0c:00.0"}
+    assert {key.split("/")[1] for key in found["unexplained"]} == {"0000:84:00.0", "0000:8b:00.0"}

@@ -16,6 +16,7 @@ from dgxcheck.cli.diff_sides import side_of
 from dgxcheck.difference.compare import compare
 from dgxcheck.difference.measured import DRIFT
 from dgxcheck.difference.model import Compared, Difference, Side
+from dgxcheck.facts.gpu import Nvml
 from dgxcheck.frozen import replace
 from dgxcheck.reading import Json
 from dgxcheck.source.library import open_source
@@ -167,7 +168,9 @@ def test_what_nvidia_smi_printed_has_no_bus_ids(tmp_path: Path) -> None:
 def test_two_gpus_that_changed_places_are_moved(changed: object) -> None:
     assert callable(changed)
     a, b = "nvml nvmlDeviceGetUUID 0000:06:00.0", f"nvml nvmlDeviceGetUUID {GPU1}"
-    facts = {gpu.bdf: gpu.uuid for gpu in side("dgx-1-p100").snapshot.gpu.gpus}  # type: ignore[union-attr]
+    nvml = side("dgx-1-p100").snapshot.gpu
+    assert isinstance(nvml, Nvml)
+    facts = {gpu.bdf: gpu.uuid for gpu in nvml.gpus}
     told = compare(side("dgx-1-p100"), changed(**{a: facts[GPU1], b: facts["0000:06:00.0"]})).differences
     assert {(each.old, each.new) for each in told if each.change == "moved"} == {
         ("0000:06:00.0", GPU1), (GPU1, "0000:06:00.0"),

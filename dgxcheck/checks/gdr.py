@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
-from dgxcheck.checks.check import Box, guest
-from dgxcheck.checks.finding import Judgement, SkipReason, skip
+from dgxcheck.checks.check import HOST, Box, Judge, guest
+from dgxcheck.checks.finding import Judgement, SkipReason, Subject, skip
 from dgxcheck.checks.gaps import unjudged
 from dgxcheck.checks.network import hcas, none_here
 from dgxcheck.facts.modules import Modules
@@ -48,6 +48,15 @@ def unsaid(gap: Missing) -> Said:
         if gap.where.endswith("/config"):
             return Said("?", judgement, f"configuration space is for root to read: {_AS_ROOT}")
     return Said("?", judgement)
+
+
+def of_box(said: Callable[[Box], Said]) -> Judge:
+    """A judge of the whole box by one precondition."""
+
+    def judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+        yield HOST, no_rdma(box) or said(box).judgement
+
+    return judge
 
 
 def elsewhere(state: State, message: str, check: str, reason: SkipReason = "dependency-failed") -> Said:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from dgxcheck.checks.check import HOST, Box, Check
-from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.gdr import Said, no_rdma, unsaid, wanted
+from dgxcheck.checks.check import Box, Check
+from dgxcheck.checks.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.gdr import Said, of_box, unsaid, wanted
 from dgxcheck.facts.memlock import JobDaemon, Limit, Memlock, Setting
 from dgxcheck.reading import Missing
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _OWN = "/proc/self/limits"
 _SYSTEM = "/etc/systemd/system.conf"
 _RESTARTED = {"slurmd": "{}; running jobs go on, under the old limit"}
@@ -104,10 +101,6 @@ def _is_root(box: Box) -> bool:
     return not isinstance(rows, Missing) and any(not isinstance(row.express, Missing) for row in rows)
 
 
-def _memlock(box: Box) -> Judged:
-    yield HOST, no_rdma(box) or memlock(box).judgement
-
-
 CHECKS = (
     Check(
         id="gdr.memlock",
@@ -118,6 +111,6 @@ CHECKS = (
         " drivers/infiniband/core/umem.c; limits.conf(5), systemd.exec(5)",
         remedy="set memlock unlimited in /etc/security/limits.d, LimitMEMLOCK=infinity in the units that start jobs,"
         " --ulimit memlock=-1 for containers",
-        judge=_memlock,
+        judge=of_box(memlock),
     ),
 )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from dgxcheck.checks.check import HOST, Box, Check
-from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.gdr import PEER_MODULES, Said, loaded, no_rdma, unsaid
+from dgxcheck.checks.check import Box, Check
+from dgxcheck.checks.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.gdr import PEER_MODULES, Said, loaded, of_box, unsaid
 from dgxcheck.checks.hidden import in_container
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
@@ -15,7 +13,6 @@ from dgxcheck.frozen import replace
 from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import Device
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _PEERS = "/sys/kernel/mm/memory_peers"
 _CLIENTS = ("nv_mem", "nv_mem_nc")
 _TURING = (7, 5)
@@ -117,10 +114,6 @@ def _advice(box: Box) -> str:
     )
 
 
-def _peer(box: Box) -> Judged:
-    yield HOST, no_rdma(box) or peer_memory(box).judgement
-
-
 CHECKS = (
     Check(
         id="gdr.peer-memory",
@@ -131,6 +124,6 @@ CHECKS = (
         " and UCX look; https://docs.nvidia.com/cuda/gpudirect-rdma",
         remedy="unload and load the module again: modprobe -r nvidia_peermem; modprobe nvidia_peermem; if it still does"
         " not register, install MLNX_OFED or DOCA and then the driver again",
-        judge=_peer,
+        judge=of_box(peer_memory),
     ),
 )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from dgxcheck.checks.check import HOST, Box, Check
-from dgxcheck.checks.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.gdr import Said, no_rdma, unsaid
+from dgxcheck.checks.check import Box, Check
+from dgxcheck.checks.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.gdr import Said, of_box, unsaid
 from dgxcheck.checks.hidden import in_container
 from dgxcheck.reading import Gap, Missing
 
-Judged = Iterator[tuple[Subject, Judgement]]
 _OF_OLD_KERNELS = ("2.2-1", "3.0-1", "5.0-0")
 """``DRIVER_VERSION`` in Linux drivers/infiniband/hw/mlx5/main.c, which has none any more."""
 
@@ -57,10 +54,6 @@ def _origin(box: Box) -> str:
     return f"drivers {version}, as in old kernels" if version in _OF_OLD_KERNELS else "drivers of MLNX_OFED or DOCA"
 
 
-def _stack(box: Box) -> Judged:
-    yield HOST, no_rdma(box) or stack(box).judgement
-
-
 CHECKS = (
     Check(
         id="gdr.stack",
@@ -68,6 +61,6 @@ CHECKS = (
         " was not set up for RDMA and is not judged.",
         source="open of /dev/infiniband/uverbs*",
         remedy="set mode 0666 on /dev/infiniband/uverbs* by a udev rule, as rdma-core does",
-        judge=_stack,
+        judge=of_box(stack),
     ),
 )

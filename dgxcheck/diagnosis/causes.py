@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from dgxcheck.checks.check import Box
 from dgxcheck.checks.finding import Finding, Status
 from dgxcheck.diagnosis.actions import Action, actions
-from dgxcheck.diagnosis.component import Component
+from dgxcheck.diagnosis.component import Component, Key
 from dgxcheck.diagnosis.cover import Suspected, cover
 from dgxcheck.diagnosis.figures import cleared, crossed, is_slow
 from dgxcheck.diagnosis.ladders import LOST
@@ -59,15 +59,11 @@ def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     unread = {key: own.pop(key) for key, finding in bad.items() if key in own and is_unread(finding)}
     found = cover({key: (*those, *common.get(key, ())) for key, those in own.items()})
     for key, those in unread.items():
-        broken = next((each for each in found if each in those), None)
-        if broken is not None:
-            found[broken].append(key)
+        _joins(key, {each.key for each in those}, found)
     good = {check: cleared(box, findings, check) for check in {bad[key].id for key in slow}}
     for key, those in [*slow.items()]:
         way = {each.key for each in those if each.part in SETTINGS or each.key not in good[bad[key].id]}
-        broken = next((each for each in found if each.key in way), None)
-        if broken is not None:
-            found[broken].append(key)
+        if _joins(key, way, found):
             del slow[key]
     left = {key: [each for each in those if each.key not in good[bad[key].id]] for key, those in slow.items()}
     by_figures = {each: keys for each, keys in cover(left).items() if len(keys) > 1 or len(left[keys[0]]) == 1}
@@ -80,6 +76,14 @@ def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     told.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
     explained = {key for cause in told for key in cause.explains}
     return Diagnosis(causes=tuple(told), unexplained=tuple(key for key in bad if key not in explained))
+
+
+def _joins(key: str, way: Collection[Key], found: Mapping[Component, list[str]]) -> bool:
+    """Is something on the finding's way to blame anyway? Then that explains it too."""
+    broken = next((each for each in found if each.key in way), None)
+    if broken is not None:
+        found[broken].append(key)
+    return broken is not None
 
 
 def is_unread(finding: Finding) -> bool:

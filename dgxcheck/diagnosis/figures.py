@@ -28,8 +28,9 @@ LATENCY, MEMORY = "measure.p2p-latency", "measure.memory-bandwidth"
 
 
 def is_slow(finding: Finding) -> bool:
-    """Does it say that something is slow, and not what? Without a figure something hung or failed."""
-    return finding.id in (*COPIES, LATENCY, MEMORY) and finding.judgement.measured is not None
+    """Does it say that something is slow, and not what? Without a figure something hung; wrong values are none."""
+    said = finding.judgement
+    return finding.id in (*COPIES, LATENCY, MEMORY) and said.measured is not None and said.unit != "values"
 
 
 def crossed(box: Box, finding: Finding) -> tuple[Component, ...]:

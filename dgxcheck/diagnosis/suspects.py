@@ -171,6 +171,6 @@ PARTS_OF_HOST = {
     "nvlink.graph": "NVLink graph", "site.versions": "versions", "gpu.uniform": "VBIOS and settings of GPUs",
     "host.numa-balancing": "NUMA balancing", "gdr.max-payload": "MaxPayload", "gdr.path": "placement of HCAs",
     "network.firmware": "firmware of HCAs", "measure.p2p-integrity": "P2P setting",
-    "measure.collective": "settings of NCCL", "measure.burn-in": "burn-in",
+    "measure.collective": "results of NCCL", "measure.burn-in": "burn-in",
     "baseline.drift": "changes since the baseline",
 }  # fmt: skip

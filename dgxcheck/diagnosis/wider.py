@@ -44,7 +44,9 @@ def _counts(finding: Finding) -> bool:
 
 
 def _all_bad(judged: Sequence[Finding]) -> bool:
-    return len({each.subject.bdf for each in judged}) > 1 and all(each.status in BAD for each in judged)
+    """Seen to be: what nobody could read counts for the others."""
+    seen = all(each.status in (Status.FAIL, Status.WARN) for each in judged)
+    return seen and len({each.subject.bdf for each in judged}) > 1
 
 
 def _of_box(box: Box, finding: Finding, part: str, number: int) -> Iterator[Component]:
