@@ -1,21 +1,25 @@
-"""The smallest set of components that explains the findings."""
+"""From findings to causes: the fewest components that explain them. No check is known here by name, no message read."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.finding import Finding, Status
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
+from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.components.component import Component, Key
+from dgxcheck.components.containment import containers
 from dgxcheck.diagnosis.actions import Action, actions
-from dgxcheck.diagnosis.component import Component, Key
-from dgxcheck.diagnosis.cover import Suspected, cover
-from dgxcheck.diagnosis.figures import cleared, crossed, is_slow
-from dgxcheck.diagnosis.ladders import LOST
-from dgxcheck.diagnosis.save import save_first
-from dgxcheck.diagnosis.settings import SETTINGS
-from dgxcheck.diagnosis.suspects import suspects
-from dgxcheck.diagnosis.wider import BAD, wider
-from dgxcheck.frozen import Record
+from dgxcheck.diagnosis.common_cause import common_causes
+from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
+from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
+from dgxcheck.diagnosis.recurrence import Recurrence
+from dgxcheck.diagnosis.set_cover import set_cover
+from dgxcheck.diagnosis.slow_paths import candidates, is_slow
+from dgxcheck.facts.record import Record
+
+Causes = dict[Component, list[str]]
+"""Components to blame, with the keys of the findings that each explains."""
 
 
 class Cause(Record):
@@ -23,104 +27,119 @@ class Cause(Record):
 
     component: Component
     explains: tuple[str, ...]
-    """Keys of the findings."""
+    """Keys of the findings, the worst first."""
+    faults: tuple[Fault, ...]
     severity: Status
-    confidence: str
-    """In words, with the reason."""
-    lead: str
-    """What the worst of the findings says."""
+    confidence: Confidence
     actions: tuple[Action, ...]
     """From the least disruptive up."""
-    again: str
-    """What was done already and did not help, where an Xid was there before; else empty."""
-    save_first: tuple[str, ...]
-    """Commands that keep what the actions destroy."""
+    recurrence: Recurrence | None
+    """What was done already and did not help, where an Xid came back; actions that it rules out are left out."""
+    preserve: tuple[Preserve, ...]
+    """Commands that save what the actions destroy."""
 
 
 class Diagnosis(Record):
-    """Every finding that is bad is in one of the two."""
+    """Every bad finding that the site has not acknowledged is in one of the two."""
 
     causes: tuple[Cause, ...]
     unexplained: tuple[str, ...]
+    """Keys of findings."""
 
 
-def diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
-    """Causes by severity, then by how much they explain; what the site has acknowledged has none.
+def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
+    """Causes by severity, then by how much they explain.
 
-    Slow figures come last: what is broken anyway explains them where their data crossed it. Else they are explained by
-    the one thing that is left when all is taken away that others crossed as fast as they should, or by what several
-    slow ones crossed; and not at all where neither is to be found. Settings are not cleared by good figures: they need
-    not slow down every pair. What nobody could read blames nothing: it is explained by what is broken anyway, or not.
+    First what the findings blame themselves. What could not be read blames nothing: it joins a device that is to blame
+    anyway. Slow figures come last: they join what is broken on their path, else what is left on it once all that good
+    figures crossed is exonerated, or what several slow figures share; else they stay unexplained.
     """
-    bad = {finding.key: finding for finding in findings if finding.status in BAD and not finding.acknowledged}
-    slow = {key: crossed(box, finding) for key, finding in bad.items() if is_slow(finding)}
-    own = {key: suspects(box, finding) for key, finding in bad.items() if key not in slow}
-    common = wider(box, findings, {key: those[0].part for key, those in own.items()})
-    unread = {key: own.pop(key) for key, finding in bad.items() if key in own and is_unread(finding)}
-    found = cover({key: (*those, *common.get(key, ())) for key, those in own.items()})
-    for key, those in unread.items():
-        _joins(key, {each.key for each in those}, found)
-    good = {check: cleared(box, findings, check) for check in {bad[key].id for key in slow}}
-    for key, those in [*slow.items()]:
-        way = {each.key for each in those if each.part in SETTINGS or each.key not in good[bad[key].id]}
-        if _joins(key, way, found):
-            del slow[key]
-    left = {key: [each for each in those if each.key not in good[bad[key].id]] for key, those in slow.items()}
-    by_figures = {each: keys for each, keys in cover(left).items() if len(keys) > 1 or len(left[keys[0]]) == 1}
-    gone = {each.subject.bdf for each in bad.values() if each.id in LOST and each.subject.bdf is not None}
-    told = [_cause(box, each, [bad[key] for key in keys], "", gone) for each, keys in found.items()]
-    for each, keys in by_figures.items():
-        nothing_else = len(keys) == 1 and len(slow[keys[0]]) == 1
-        confidence = "" if nothing_else else _eliminated(each, keys, left)
-        told.append(_cause(box, each, [bad[key] for key in keys], confidence, gone))
-    told.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
-    explained = {key for cause in told for key in cause.explains}
-    return Diagnosis(causes=tuple(told), unexplained=tuple(key for key in bad if key not in explained))
+    bad = {each.key: each for each in findings if each.status in BAD and not each.acknowledged}
+    slow = [each for each in bad.values() if is_slow(each)]
+    unread = [each for each in bad.values() if each.judgement.fault is None]
+    common = common_causes(box, findings)
+    blamed = {
+        key: (*finding.blames, *common.get(key, ()))
+        for key, finding in bad.items()
+        if finding not in slow and finding not in unread
+    }
+    causes = explain(box, bad, blamed)
+    for finding in unread:
+        _attribute(finding.key, {each.whole.key for each in finding.blames}, causes, by_device=True)
+    paths = candidates(findings, slow)
+    for finding in slow:
+        _attribute(finding.key, {each.key for each in paths[finding.key]}, causes)
+    explained = {key for keys in causes.values() for key in keys}
+    open_paths = {key: paths[key] for key in paths if key not in explained}
+    eliminated = {
+        component: keys
+        for component, keys in set_cover(open_paths, _on_path(open_paths), frozenset()).items()
+        if len(keys) > 1 or len(open_paths[keys[0]]) == 1
+    }
+    judged = [_cause(box, each, [bad[key] for key in keys], None) for each, keys in causes.items()]
+    for component, keys in eliminated.items():
+        only_one = len(keys) == 1 and len(bad[keys[0]].crossed) == 1
+        confidence = None if only_one else by_elimination(component, keys, open_paths)
+        judged.append(_cause(box, component, [bad[key] for key in keys], confidence))
+    judged.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
+    explained |= {key for keys in eliminated.values() for key in keys}
+    return Diagnosis(causes=tuple(judged), unexplained=tuple(key for key in bad if key not in explained))
 
 
-def _joins(key: str, way: Collection[Key], found: Mapping[Component, list[str]]) -> bool:
-    """Is something on the finding's way to blame anyway? Then that explains it too."""
-    broken = next((each for each in found if each.key in way), None)
-    if broken is not None:
-        found[broken].append(key)
-    return broken is not None
+def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[Component]]) -> Causes:
+    """The set cover under the rules of containment.
+
+    A component explains a finding that can come from it. A part that is broken explains that its device is dead or
+    missing (``a broken part joins its device``), and a device that is dead explains what is found of its parts.
+    """
+    dead = {components[0].key for key, components in blamed.items() if components and _is_dead(bad[key])}
+    own: dict[str, set[Key]] = {key: {each.key for each in components} for key, components in blamed.items()}
+    inside: dict[str, set[Key]] = {
+        key: {container for each in components[:1] for container in containers(box, each)} if dead else set()
+        for key, components in blamed.items()
+    }
+
+    def explains(component: Component, key: str) -> bool:
+        if component.key in own[key]:
+            return True
+        if (_is_dead(bad[key]) or bad[key].judgement.fault in _WHOLE) and component.whole.key in own[key]:
+            return True
+        return component.key in dead and component.key in inside[key]
+
+    imprecise = frozenset(key for key in blamed if bad[key].witness == "log")
+    return set_cover(blamed, explains, imprecise)
 
 
-def is_unread(finding: Finding) -> bool:
-    """Did what must answer not, or make no sense? A driver that does not answer is at fault itself."""
-    return finding.status is Status.UNKNOWN and not finding.id.startswith("driver.")
+_WHOLE = DEVICE_ABSENT | {Fault.DRIFT}
+"""About a device as a whole, and silent about what of it."""
 
 
-def _cause(
-    box: Box, component: Component, explained: Sequence[Finding], confidence: str, gone: Collection[str]
-) -> Cause:
-    worst = min(explained, key=lambda finding: BAD.index(finding.status))
-    steps, again = actions(box, component, explained, gone)
+def _is_dead(finding: Finding) -> bool:
+    return finding.judgement.fault in DEVICE_DEAD
+
+
+def _on_path(paths: Mapping[str, Sequence[Component]]):  # type: ignore[no-untyped-def]
+    return lambda component, key: any(each.key == component.key for each in paths[key])
+
+
+def _attribute(key: str, components: Collection[Key], causes: Causes, by_device: bool = False) -> None:
+    """Add a finding to a component that is to blame anyway and lies on its path, or is its device or a part of it."""
+    for component, keys in causes.items():
+        if component.key in components or (by_device and component.whole.key in components):
+            keys.append(key)
+            return
+
+
+def _cause(box: Box, component: Component, findings: Sequence[Finding], confidence: Confidence | None) -> Cause:
+    ordered = sorted(findings, key=lambda finding: BAD.index(finding.status))
+    steps, recurrence = actions(box, component, findings)
     return Cause(
-        component=component, explains=tuple(finding.key for finding in explained), severity=worst.status,
-        confidence=confidence or _agreed(component, explained), lead=worst.judgement.message,
-        actions=steps, again=again, save_first=save_first(box, component),
-    )  # fmt: skip
-
-
-def _agreed(component: Component, explained: Sequence[Finding]) -> str:
-    """By what was found at the component or below it."""
-    if len(explained) > 1:
-        names = {each.subject.name for each in explained}
-        well = [name for name in component.shared_by if name not in names] if component.kind == "switch" else []
-        if well:
-            return f"fair: {len(explained)} findings point to it, but none is about {', '.join(well)}, behind it too"
-        return f"high: {len(explained)} findings point to it"
-    if component.kind in ("link", "nvlink", "port", "socket interconnect"):
-        return "fair: one finding, and either end of the link or what is between can be at fault"
-    return "fair: one finding, at the component itself"
-
-
-def _eliminated(component: Component, keys: Sequence[str], left: Suspected) -> str:
-    """By what slow figures have in common; with what else they have in common."""
-    if len(keys) == 1:
-        return "fair: by elimination, for what else these data cross is as fast as it should be in other figures"
-    others = [each for each in left[keys[0]] if all(each in left[key] for key in keys) and each != component]
-    if others:
-        return f"low: {len(keys)} slow figures have it in common, and {', '.join(map(str, others))} as well"
-    return f"fair: {len(keys)} slow figures have it in common, and no good one"
+        component=component,
+        explains=tuple(finding.key for finding in findings),
+        faults=tuple(dict.fromkeys(each.judgement.fault for each in ordered if each.judgement.fault is not None)),
+        severity=ordered[0].status,
+        confidence=confidence or by_agreement(component, findings),
+        actions=steps,
+        recurrence=recurrence,
+        preserve=preserve_evidence(box, component),
+    )

@@ -1,6 +1,6 @@
-"""An Xid that is there again although what cures it was done: how much of a ladder of actions that spends.
+"""An Xid that came back after a reset or reboot: which steps that rules out.
 
-Two reboots before hardware is blamed are gpud's rule; a GPU that fell off the bus is there already after one.
+Two reboots before hardware is blamed are gpud's rule; for a GPU that fell off the bus one is enough.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from dgxcheck.checks.check import Box, row_of
-from dgxcheck.checks.finding import Finding
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.xids import FATAL, meaning
 from dgxcheck.facts.gpu_ecc import GpuEcc
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog
-from dgxcheck.frozen import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.reading import Missing
 
-FALLEN = 79
+OFF_BUS = 79
 _ANNOUNCES = 154
 """Says what another Xid asks for."""
 _MENDED = (48, 95, 140, 171, 172)
 """Uncorrected memory errors: while a page waits to be retired, or a row to be remapped, the cure is still to come."""
 _WINDOW_S = EARLIER_DAYS * 86400.0
-_OF_GPU = ("kernel.xid", "kernel.off-bus", "gpu.lost")
 _HARDWARE = ("reseat or cable", "replace")
 S = TypeVar("S", bound=str)
 
 
-class Again(Record):
-    """One Xid of one GPU, and what happened since it was there before."""
+class Recurrence(Record):
+    """One Xid of one GPU that came back, and what was done since it first occurred."""
 
     number: int
     reset: bool
@@ -38,6 +38,8 @@ class Again(Record):
     """Earlier boots that had it."""
     date: str
     """UTC, of the last of them; empty where that is not known."""
+    skipped: tuple[str, ...] = ()
+    """Steps that this rules out; empty where it rules out none."""
 
 
 def escalates(number: int, text: str) -> bool:
@@ -48,11 +50,11 @@ def escalates(number: int, text: str) -> bool:
     severity = meaning(number, None).severity
     if severity == "wording":
         return number != _ANNOUNCES and FATAL.search(text) is not None
-    return number == FALLEN or severity in ("fail", "repeated")
+    return number == OFF_BUS or severity in ("fail", "repeated")
 
 
-def again(box: Box, explained: Sequence[Finding]) -> Again | None:
-    """Of the Xids that the findings speak of, the one against which most was tried; None for the first time.
+def recurrence_of(box: Box, explained: Sequence[Finding]) -> Recurrence | None:
+    """Of the Xids that findings report, the one against which most was tried; None where none came back.
 
     An uncorrected memory error whose page or row waits for the next reset is new, for that reset takes it away.
     """
@@ -60,44 +62,30 @@ def again(box: Box, explained: Sequence[Finding]) -> Again | None:
     if isinstance(log, Missing):
         return None
     found = [
-        _again(box, log, finding.subject.bdf, number)
+        _recurrence(box, log, finding.subject.bdf, number)
         for finding in explained
-        if finding.id in _OF_GPU and finding.subject.bdf is not None
-        for number in sorted(_numbers(log, finding.id, finding.subject.bdf))
+        if finding.subject.bdf is not None
+        for number in sorted(_numbers(log, finding.judgement.fault, finding.subject.bdf))
         if number not in _MENDED or not _waits(box, finding.subject.bdf)
     ]
     tried = [each for each in found if each.reset or each.reboots]
     return max(tried, key=lambda each: (each.reboots, each.reset), default=None)
 
 
-def beyond(ladder: Sequence[S], tried: Again) -> tuple[tuple[S, ...], str]:
-    """The rungs that are left, never none, and in words why; without words where all are left."""
-    lost = tried.number == FALLEN
+def remaining_steps(steps: Sequence[S], tried: Recurrence) -> tuple[tuple[S, ...], Recurrence | None]:
+    """The steps that are left, never none, and the recurrence with those it rules out; None where it rules out none."""
+    off_bus = tried.number == OFF_BUS
     spent = {"stop job", "reset GPU"}
     if tried.reboots:
         spent |= {"reboot"}
-    if tried.reboots > (0 if lost else 1):
+    if tried.reboots > (0 if off_bus else 1):
         spent |= {"power-cycle cold"}
-    left = tuple(step for step in ladder if step not in spent)
-    if tried.reboots < 2 and not lost and left[:1] and left[0] in _HARDWARE and "reboot" in ladder:
-        left = tuple(ladder[ladder.index("reboot") :])
-    if not left or left == tuple(ladder):
-        return tuple(ladder), ""
-    return left, _words(tried, lost, "reboot" in left)
-
-
-def _words(tried: Again, lost: bool, once_more: bool) -> str:
-    """``Xid 62 again after a reboot (seen before at 2026-11-20T10:00:00Z): reset and reboot did not cure it``"""
-    what = "off the bus" if lost else f"Xid {tried.number}"
-    if not tried.reboots:
-        return f"{what} again after a reset or driver load: that did not cure it"
-    seen = f" (seen before at {tried.date})" if tried.date else ""
-    after = f"{what} again after {'a reboot' if tried.reboots == 1 else f'{tried.reboots} reboots'}"
-    if lost:
-        return f"{after} or power cycle{'' if tried.reboots == 1 else 's'}{seen}: that did not cure it"
-    if tried.reboots > 1:
-        return f"{after}{seen}: reset and reboots did not cure it, which points to hardware"
-    return f"{after}{seen}: {'the reset in it' if once_more else 'reset and reboot'} did not cure it"
+    left = tuple(step for step in steps if step not in spent)
+    if tried.reboots < 2 and not off_bus and left[:1] and left[0] in _HARDWARE and "reboot" in steps:
+        left = tuple(steps[steps.index("reboot") :])  # type: ignore[arg-type]
+    if not left or left == tuple(steps):
+        return tuple(steps), None
+    return left, replace(tried, skipped=tuple(step for step in steps if step not in left))
 
 
 def _waits(box: Box, bdf: str) -> bool:
@@ -105,18 +93,18 @@ def _waits(box: Box, bdf: str) -> bool:
     return isinstance(row, GpuEcc) and (row.retirement_pending is True or row.remap_pending is True)
 
 
-def _numbers(log: KernelLog, check: str, bdf: str) -> set[int]:
-    """Those that the GPU has now."""
-    if check != "kernel.xid":
-        return {FALLEN}
+def _numbers(log: KernelLog, fault: Fault | None, bdf: str) -> set[int]:
+    """The Xids that a finding of this fault reports for the GPU since its last reset."""
+    if fault is not Fault.XID:
+        return {OFF_BUS} if fault is Fault.GPU_LOST else set()
     return {
         xid.number
         for xid in log.xids
-        if xid.bdf == bdf and not xid.past and xid.number != FALLEN and escalates(xid.number, xid.text)
+        if xid.bdf == bdf and not xid.past and xid.number != OFF_BUS and escalates(xid.number, xid.text)
     }
 
 
-def _again(box: Box, log: KernelLog, bdf: str, number: int) -> Again:
+def _recurrence(box: Box, log: KernelLog, bdf: str, number: int) -> Recurrence:
     events = list(_events(log, bdf, number))
     now = [(seconds, begun_s) for seconds, begun_s, past in events if not past]
     first = min((seconds for seconds, _ in now), default=0.0)
@@ -130,7 +118,7 @@ def _again(box: Box, log: KernelLog, bdf: str, number: int) -> Again:
     here = [each for each in known if each.boot == this]
     before = [each for each in known if each.boot != this]
     past = any(past and first - seconds <= _WINDOW_S for seconds, _, past in events)
-    return Again(
+    return Recurrence(
         number=number,
         reset=past or any(begun_s > each.begun_s for each in here for _, begun_s in now),
         reboots=len({each.boot for each in before}),
@@ -140,7 +128,7 @@ def _again(box: Box, log: KernelLog, bdf: str, number: int) -> Again:
 
 def _events(log: KernelLog, bdf: str, number: int) -> Iterator[tuple[float, float, bool]]:
     """When, when the GPU had begun before that, and whether it has begun anew since."""
-    for each in log.off_bus if number == FALLEN else ():
+    for each in log.off_bus if number == OFF_BUS else ():
         if each.bdf == bdf:
             yield each.seconds, each.begun_s, each.past
     for xid in log.xids:

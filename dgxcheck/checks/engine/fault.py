@@ -1,0 +1,123 @@
+"""What can be wrong, in one typed list of words: causes and actions follow from these, never from a message."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Fault(str, Enum):
+    """A fault word, as in the JSON member ``fault``, with what it means; dgxcheck-health(1) lists them."""
+
+    meaning: str
+
+    def __new__(cls, word: str, meaning: str) -> Fault:
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.meaning = meaning
+        return member
+
+    # the driver and its library
+    LIBRARY_MISSING = "library-missing", "libnvidia-ml.so.1 is not installed or not found"
+    DRIVER_NOT_LOADED = "driver-not-loaded", "NVIDIA GPUs are present and no NVIDIA kernel module is loaded"
+    DRIVER_FAILED = "driver-failed", "NVML cannot be initialised for another reason"
+    DRIVER_UNRESPONSIVE = "driver-unresponsive", "a driver call hung or ended the process that made it"
+    DRIVER_MISMATCH = "driver-mismatch", "driver library and loaded kernel module are of different versions"
+    CLIENT_MISMATCH = "client-mismatch", "the driver refused programs that use another version of its library"
+    NOUVEAU = "nouveau", "the nouveau driver is bound to an NVIDIA GPU"
+    PERSISTENCE_OFF = "persistence-off", "persistence mode is off"
+    DEVICE_NODE = "device-node", "a /dev/nvidia* node is missing or cannot be opened"
+    FABRIC_MANAGER_DOWN = "fabric-manager-down", "the NVSwitch fabric is not initialised: fabric manager not running"
+    FABRIC_FAILED = "fabric-failed", "a GPU failed to register with the NVSwitch fabric"
+    NOT_READY = "not-ready", "CUDA is not ready on this machine, so that nothing could be measured"
+    # presence and identity of devices
+    GPU_LOST = "gpu-lost", "a GPU stopped responding or fell off the bus"
+    GPU_NOT_STARTED = "gpu-not-started", "the driver could not initialise a GPU"
+    GPU_MISSING = "gpu-missing", "fewer GPUs than the reference machine has"
+    WRONG_MODEL = "wrong-model", "a GPU of another model than the reference machine's"
+    DISAGREEMENT = "disagreement", "NVML and sysfs report different PCI paths"
+    UNEQUAL = "unequal", "a version, size or setting differs from the other GPUs of the model"
+    DRIFT = "drift", "differs from the baseline recording"
+    VERSION = "version", "a driver, firmware or VBIOS version differs from the one that the site pins"
+    MISPLACED = "misplaced", "a device is in another place than in the reference machine"
+    # a GPU's own parts
+    RESET_REQUIRED = "reset-required", "the GPU needs a reset"
+    REBOOT_REQUIRED = "reboot-required", "the GPU needs a reboot of the system or node"
+    DRAIN_REQUIRED = "drain-required", "the driver asks to drain peer-to-peer traffic of the GPU"
+    COMPUTE_PROHIBITED = "compute-prohibited", "compute mode is PROHIBITED"
+    MIG_PENDING = "mig-pending", "a MIG mode change waits for a GPU reset"
+    INFOROM = "inforom", "the InfoROM is corrupted or unreadable"
+    ECC_OFF = "ecc-off", "ECC is disabled"
+    ECC_PENDING = "ecc-pending", "an ECC mode change waits for a GPU reset"
+    ECC_UNCORRECTED = "ecc-uncorrected", "uncorrected memory errors"
+    ECC_CORRECTED = "ecc-corrected", "corrected memory errors above the threshold rate"
+    RETIREMENT_PENDING = "retirement-pending", "a page retirement waits for a GPU reset"
+    PAGES_EXHAUSTED = "pages-exhausted", "retired pages at the limit at which the board is replaced"
+    REMAP_PENDING = "remap-pending", "a row remapping waits for a GPU reset"
+    REMAP_FAILED = "remap-failed", "a row remapping failed: no spare rows left"
+    MEMORY_SIZE = "memory-size", "less memory than the model has"
+    OVERHEATING = "overheating", "temperature at or near the slowdown threshold"
+    HOTTER = "hotter", "much hotter than the other GPUs at similar power"
+    THERMAL_SLOWDOWN = "thermal-slowdown", "clocks are held down by temperature"
+    POWER_BRAKE = "power-brake", "clocks are held down by the external power brake"
+    HARDWARE_SLOWDOWN = "hardware-slowdown", "clocks are held down by hardware: temperature or power"
+    POWER_CAPPED = "power-capped", "the power limit is below the default"
+    POWER_VIOLATION = "power-violation", "clocks are held down by lack of power"
+    CLOCKS_LOWERED = "clocks-lowered", "application clocks are below the default"
+    CLOCKS_LIMITED = "clocks-limited", "the highest clock is below that of the model"
+    # PCIe
+    LINK_NARROW = "link-narrow", "a PCIe link is trained at fewer lanes than both ends have"
+    LINK_SLOW = "link-slow", "a PCIe link is limited to a lower generation than both ends have"
+    PCIE_REPLAYS = "pcie-replays", "PCIe replays above the threshold rate"
+    AER_CORRECTABLE = "aer-correctable", "correctable PCIe errors above the threshold rate"
+    AER_UNCORRECTABLE = "aer-uncorrectable", "non-fatal or fatal PCIe errors"
+    BAR1_SMALL = "bar1-small", "BAR1 is smaller than the model's or unassigned"
+    NUMA_UNKNOWN = "numa-unknown", "firmware does not report the NUMA node of a host bridge"
+    # NVLink and peer access
+    NVLINK_DOWN = "nvlink-down", "NVLinks are down"
+    NVLINK_MISWIRED = "nvlink-miswired", "NVLinks lead to another GPU than in the reference machine"
+    NVLINK_ONE_SIDED = "nvlink-one-sided", "an NVLink is up at one end only"
+    NVLINK_ERRORS = "nvlink-errors", "NVLink error counters grow"
+    NVSWITCH = "nvswitch", "an NVSwitch reported an error (SXid)"
+    P2P_BLOCKED = "p2p-blocked", "peer access is refused by the driver or a setting"
+    # InfiniBand and Ethernet
+    HCA_MISSING = "hca-missing", "fewer HCAs than the reference machine has"
+    HCA_NOT_STARTED = "hca-not-started", "the driver of an HCA gave up on it"
+    HCA_FIRMWARE = "hca-firmware", "HCA firmware differs from the others of its kind"
+    PORT_MISSING = "port-missing", "a port that the configuration names is missing"
+    PORT_DOWN = "port-down", "a port is down"
+    PORT_DISABLED = "port-disabled", "a port is administratively disabled"
+    NO_SUBNET_MANAGER = "no-subnet-manager", "a port is up but no subnet manager configured it"
+    PORT_SLOW = "port-slow", "a port runs below its rate or on fewer lanes"
+    PORT_ERRORS = "port-errors", "error counters of a port grow"
+    PORT_MODULE = "port-module", "the cable or transceiver of a port reports a fault"
+    ETHERNET_SLOW = "ethernet-slow", "a network interface negotiated a lower speed than it supports"
+    # GPUDirect RDMA
+    PEER_MEMORY = "peer-memory", "the peer memory module is missing or not registered"
+    VERBS = "verbs", "verbs devices cannot be opened"
+    MEMLOCK = "memlock", "the limit of locked memory is too low for RDMA"
+    BAR1_FULL = "bar1-full", "BAR1 has too little free space"
+    ACS = "acs", "ACS redirects peer-to-peer traffic to the root complex"
+    IOMMU = "iommu", "an IOMMU translates the DMA of GPUs or HCAs"
+    MAX_PAYLOAD = "max-payload", "MaxPayload differs along the path"
+    # the host
+    CPU_MISSING = "cpu-missing", "fewer CPUs or cores than the reference machine has"
+    MEMORY_MISSING = "memory-missing", "less memory than the reference machine has"
+    DIMM_ERRORS = "dimm-errors", "errors of host memory (EDAC)"
+    DISK = "disk", "a disk is missing or an array is degraded"
+    GOVERNOR = "governor", "the CPU frequency governor lowers the clock"
+    # the kernel log
+    XID = "xid", "the driver logged an Xid error"
+    AER_LOGGED = "aer-logged", "the kernel logged PCIe errors"
+    # measurements
+    SLOW = "slow", "a measured figure is below the expected one"
+    WRONG_DATA = "wrong-data", "data did not arrive intact"
+    MEASUREMENT_FAILED = "measurement-failed", "a measurement failed or hung"
+    BURN_IN = "burn-in", "burn-in stopped or did not complete"
+    # dgxcheck itself
+    CHECK_FAILED = "check-failed", "a check failed with an internal error"
+
+
+DEVICE_DEAD = frozenset({Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.HCA_NOT_STARTED})
+"""The device as a whole does not work: nothing resets it, and what else is wrong with it follows from that."""
+DEVICE_ABSENT = frozenset({Fault.GPU_MISSING, Fault.HCA_MISSING})
+"""A device that should be present is not."""

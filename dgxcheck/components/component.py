@@ -1,0 +1,55 @@
+"""A part of the machine that can be to blame, as data; ``output`` makes its name in English."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dgxcheck.frozen import Record, replace
+
+Kind = Literal[
+    "gpu", "gpus", "hca", "port", "link", "switch", "board", "nvlink", "nvswitch", "path", "slot",
+    "socket-interconnect", "host-bridge", "socket", "driver", "bridge", "subnet-manager", "fabric", "host", "disk",
+    "interface",
+]  # fmt: skip
+"""``link``: a PCIe link; ``path``: peer access of two GPUs; ``bridge``: one PCI bridge port; ``gpus``: all of them."""
+Key = tuple[str, str, str]
+
+
+class Component(Record):
+    """One thing that a cause names."""
+
+    kind: Kind
+    name: str
+    """``GPU2``, ``mlx5_1/1``, ``0000:00:03.0 - 0000:08:00.0``, ``GPU2 - GPU3``"""
+    bdf: str | None = None
+    """Of a link that of the device at its lower end."""
+    peer_bdf: str | None = None
+    """Of what joins two GPUs the other end."""
+    part: str = ""
+    """What of the device: ``memory``, ``cooling``; empty for the whole of it."""
+    position: str = ""
+    """Which one of several such parts: a memory controller (``mc2``), a NUMA node."""
+    slot: str | None = None
+    serial: str | None = None
+    shared_by: tuple[str, ...] = ()
+    """Names of the devices whose traffic crosses a link, switch or pair."""
+
+    @property
+    def key(self) -> Key:
+        """The same for the same thing in every run: kind, bus ids or name, part."""
+        whose = "/".join(filter(None, (self.bdf, self.peer_bdf))) or self.name
+        return self.kind, whose, "/".join(filter(None, (self.part, self.position)))
+
+    @property
+    def whole(self) -> Component:
+        """The device that this is a part of; itself where it is no part."""
+        return replace(self, part="", position="") if self.part else self
+
+
+DRIVER = Component(kind="driver", name="NVIDIA driver")
+HOST = Component(kind="host", name="host")
+
+
+def host_part(part: str, position: str = "") -> Component:
+    """A part or setting of the host: ``memory``, ``IOMMU setting``."""
+    return replace(HOST, part=part, position=position)

@@ -1,0 +1,131 @@
+"""The components of one machine: devices, links, switches and what joins two GPUs, found in its topology."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from dgxcheck.components.component import Component, Kind, host_part
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
+from dgxcheck.reading import Missing
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.paths import Hop, hops_above, sharers
+from dgxcheck.topology.slots import slot_of
+
+
+class Machine(Protocol):
+    """Facts and topology of one machine."""
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+    @property
+    def topology(self) -> Topology: ...
+
+
+def device_part(machine: Machine, device: Device, part: str = "") -> Component:
+    """A GPU or HCA, or a part of it, with its slot and serial number where they are known."""
+    kind: Kind = "gpu" if device.kind == "gpu" else "hca"
+    slot = slot_of(device, machine.snapshot.slots)
+    return Component(
+        kind=kind, name=device.name, bdf=device.bdf, part=part, slot=None if isinstance(slot, Missing) else slot,
+        serial=serial_of(machine, device.bdf) if kind == "gpu" else None,
+    )  # fmt: skip
+
+
+def serial_of(machine: Machine, bdf: str | None) -> str | None:
+    """The board serial number of a GPU, as NVML has it; both GPUs of a K80 board have the same."""
+    nvml = machine.snapshot.gpu
+    rows = nvml.gpus if isinstance(nvml, Nvml) else ()
+    serial = next((row.serial for row in rows if row.bdf == bdf), None)
+    return serial if isinstance(serial, str) else None
+
+
+def all_gpus(machine: Machine, part: str) -> Component:
+    """A setting that all GPUs of the machine have wrong."""
+    return Component(kind="gpus", name="GPUs", part=part, shared_by=tuple(gpu.name for gpu in machine.topology.gpus))
+
+
+def link_of(machine: Machine, hop: Hop) -> Component:
+    """A physical PCIe link, named by the device at its lower end."""
+    return Component(kind="link", name=str(hop), bdf=hop.device, shared_by=sharers(hop, machine.topology))
+
+
+def links_above(machine: Machine, device: Device) -> Iterator[Component]:
+    """The PCIe links of a device: its own first, then up to the root port."""
+    if not isinstance(device.path, Missing):
+        hops = hops_above(device.path, machine.topology.functions)
+        yield from (link_of(machine, hop) for hop in reversed(hops) if not hop.unjudged)
+
+
+def links_at(machine: Machine, bdf: str) -> Iterator[Component]:
+    """The PCIe links of which a bridge or device is one end, as the paths of GPUs and HCAs show them."""
+    for device in machine.topology.devices:
+        for hop in () if isinstance(device.path, Missing) else hops_above(device.path, machine.topology.functions):
+            if bdf in (hop.device, hop.port):
+                yield link_of(machine, hop)
+
+
+def switch_above(machine: Machine, device: Device) -> Component | None:
+    """The PCIe switch nearest above a device, by its upstream port; None where there is none."""
+    # root bus, root port, then upstream and downstream ports of switches, then the device
+    if isinstance(device.path, Missing) or len(device.path) <= 4:
+        return None
+    return switch_at(machine, device.path[-3])
+
+
+def switch_at(machine: Machine, upstream: str) -> Component:
+    """The PCIe switch of an upstream port."""
+    below = tuple(device.name for device in machine.topology.devices if is_below(device, upstream))
+    return Component(kind="switch", name=upstream, bdf=upstream, shared_by=below)
+
+
+def is_below(device: Device, bridge: str) -> bool:
+    """Is the bridge or host bridge on the device's path to memory?"""
+    return not isinstance(device.path, Missing) and bridge in device.path
+
+
+def nvlinks_between(machine: Machine, a: Device, b: Device) -> Component:
+    """The NVLinks that join two GPUs, the same in either order."""
+    one, other = sorted((a, b), key=machine.topology.devices.index)
+    return _pair("nvlink", one, other)
+
+
+def nvlinks_of(machine: Machine, gpu: Device, link: int | None = None) -> Iterator[Component]:
+    """The NVLinks to the far end of one link of a GPU, or to each GPU that it is joined to."""
+    rows = machine.snapshot.nvlink
+    for row in () if isinstance(rows, Missing) else rows:
+        peer = machine.topology.device(row.remote_bdf) if isinstance(row.remote_bdf, str) else None
+        if row.bdf == gpu.bdf and link in (None, row.link) and peer is not None and peer.kind == "gpu":
+            yield nvlinks_between(machine, gpu, peer)
+
+
+def peer_path(a: Device, b: Device) -> Component:
+    """Peer access of one GPU to the memory of another."""
+    return _pair("path", a, b)
+
+
+def _pair(kind: Kind, a: Device, b: Device) -> Component:
+    return Component(kind=kind, name=f"{a.name} - {b.name}", bdf=a.bdf, peer_bdf=b.bdf, shared_by=(a.name, b.name))
+
+
+def bridge_setting(bdf: str) -> Component:
+    """ACS of one bridge port."""
+    return Component(kind="bridge", name=bdf, bdf=bdf, part="ACS setting")
+
+
+def all_nvlinks(machine: Machine) -> Component:
+    """What keeps the NVLinks of every GPU down or slow: the NVSwitches, else the driver's setting."""
+    return host_part("NVSwitches" if has_nvswitches(machine) else "NVLink setting")
+
+
+def has_nvswitches(machine: Machine) -> bool:
+    """Are the GPUs joined through NVSwitches, which the fabric manager sets up?"""
+    return any(
+        function.vendor == NVIDIA
+        and isinstance(function.class_code, int)
+        and function.class_code >> 8 == OTHER_BRIDGE
+        for function in machine.topology.functions.values()
+    )
