@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.finding import Finding, Status
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.diagnosis.actions import Action, actions
+from dgxcheck.diagnosis.candidates import suspects
+from dgxcheck.diagnosis.common_cause import BAD, wider
 from dgxcheck.diagnosis.component import Component, Key
-from dgxcheck.diagnosis.cover import Suspected, cover
-from dgxcheck.diagnosis.figures import cleared, crossed, is_slow
-from dgxcheck.diagnosis.ladders import LOST
-from dgxcheck.diagnosis.save import save_first
-from dgxcheck.diagnosis.settings import SETTINGS
-from dgxcheck.diagnosis.suspects import suspects
-from dgxcheck.diagnosis.wider import BAD, wider
-from dgxcheck.frozen import Record
+from dgxcheck.diagnosis.escalation import LOST
+from dgxcheck.diagnosis.p2p_settings import SETTINGS
+from dgxcheck.diagnosis.preserve import save_first
+from dgxcheck.diagnosis.set_cover import Suspected, cover
+from dgxcheck.diagnosis.slow_paths import cleared, crossed, is_slow
+from dgxcheck.facts.record import Record
 
 
 class Cause(Record):
