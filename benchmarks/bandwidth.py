@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from dgxcheck.workers.cuda import CudaStage
+from dgxcheck.workers.cuda.supervisor import CudaStage
 
 KINDS = {
     "host-to-device": "host_to_device_memcpy_ce",

@@ -8,9 +8,9 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dgxcheck.workers.nvml import NvmlStage
+    from dgxcheck.workers.nvml.supervisor import NvmlStage
 
-# What each command asks NVML: names of groups in workers/nvml_plan.py
+# What each command asks NVML: names of groups in workers/nvml/plan.py
 _PLANS = {"topo": "TOPOLOGY", "health": "HEALTH", "list": "IDENTITY", "record": "EVERYTHING", "diff": "EVERYTHING"}
 _NO_MACHINE = ("-h", "--help", "-H", "--detailed-help", "-V", "--version")
 
@@ -41,8 +41,8 @@ def _early(argv: list[str]) -> NvmlStage | None:
         return None
     import signal
 
-    from dgxcheck.workers import nvml_plan
-    from dgxcheck.workers.nvml import NvmlStage
+    from dgxcheck.workers.nvml import plan as nvml_plan
+    from dgxcheck.workers.nvml.supervisor import NvmlStage
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP

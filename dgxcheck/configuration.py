@@ -9,7 +9,7 @@ from datetime import date, datetime
 from difflib import get_close_matches
 from typing import Any, NoReturn, get_args
 
-from dgxcheck.reading import BadInput
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
 from dgxcheck.toml_file import load
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from dgxcheck.frozen import Record
+from dgxcheck.facts.record import Record
 
 Severity = Literal["warn", "fail"]
 

@@ -7,44 +7,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import probes
-from dgxcheck.frozen import Record, fields
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record, fields
 
 if TYPE_CHECKING:
-    from dgxcheck.facts.aer import AerDevice
-    from dgxcheck.facts.bars import PciBars
-    from dgxcheck.facts.config_space import ConfigSpace
-    from dgxcheck.facts.device_nodes import DeviceNodes
-    from dgxcheck.facts.edac import MemoryController
-    from dgxcheck.facts.gpu import Nvml
-    from dgxcheck.facts.gpu_affinity import GpuAffinity
-    from dgxcheck.facts.gpu_board import GpuBoard
-    from dgxcheck.facts.gpu_clocks import GpuClocks
-    from dgxcheck.facts.gpu_counters import GpuCounters
-    from dgxcheck.facts.gpu_ecc import GpuEcc
-    from dgxcheck.facts.gpu_memory import GpuMemory
-    from dgxcheck.facts.gpu_modes import GpuModes
-    from dgxcheck.facts.gpu_pcie import GpuPcie
-    from dgxcheck.facts.gpu_power import GpuPower
-    from dgxcheck.facts.gpu_processes import GpuActivity
-    from dgxcheck.facts.gpu_thermal import GpuThermal
-    from dgxcheck.facts.host import Host
-    from dgxcheck.facts.ib_ports import IbDevicePorts
-    from dgxcheck.facts.infiniband import IbDevice
-    from dgxcheck.facts.iommu import Iommu
+    from dgxcheck.facts.gpu import (
+        GpuActivity,
+        GpuAffinity,
+        GpuBoard,
+        GpuClocks,
+        GpuCounters,
+        GpuEcc,
+        GpuMemory,
+        GpuModes,
+        GpuPcie,
+        GpuPower,
+        GpuThermal,
+        Nvml,
+    )
+    from dgxcheck.facts.host import (
+        DeviceNodes,
+        Host,
+        Memlock,
+        MemoryController,
+        Modules,
+        NetInterface,
+        NumaMemory,
+        NumaNode,
+        Storage,
+    )
+    from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts
     from dgxcheck.facts.kernel_log import KernelLog
     from dgxcheck.facts.measurement import Measurement
-    from dgxcheck.facts.memlock import Memlock
-    from dgxcheck.facts.modules import Modules
-    from dgxcheck.facts.network import NetInterface
-    from dgxcheck.facts.numa import NumaMemory, NumaNode
-    from dgxcheck.facts.nvlink import GpuPair, NvLink
-    from dgxcheck.facts.nvlink_health import NvLinkCapability, NvLinkErrors
-    from dgxcheck.facts.p2p import P2pStatus
-    from dgxcheck.facts.pci import PciFunction
-    from dgxcheck.facts.slots import Slot
-    from dgxcheck.facts.stated import Stated
-    from dgxcheck.facts.storage import Storage
+    from dgxcheck.facts.nvidia_smi_topo import Stated
+    from dgxcheck.facts.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, P2pStatus
+    from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot
     from dgxcheck.source.protocol import Source
 
 WIRING = probes.WIRING
@@ -108,7 +105,7 @@ def gaps(snapshot: Snapshot) -> tuple[Missing, ...]:
 
 
 def _probed(source: Source, name: str) -> Any:
-    probe = import_module(f"probes.{name}").probe
+    probe = import_module(f"probes.{probes.MODULES[name]}").probe
     try:
         return probe(source)
     except Exception as error:  # noqa: BLE001 -- one broken probe must not hide the facts of the others

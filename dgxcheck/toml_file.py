@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from dgxcheck.reading import BadInput
+from dgxcheck.facts.missing import BadInput
 
 MOST_BYTES = 1 << 20
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from dgxcheck.facts.measurement import How, Measurement, Untaken
-from dgxcheck.reading import Gap, Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.source.protocol import Source
 
 MOST = 1e15

@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 from textwrap import fill
 
-from dgxcheck.checks.catalogue import CHECKS
-from dgxcheck.checks.check import DEFAULTS
-from dgxcheck.output.health_text import rule
+from dgxcheck.checks.engine.check import DEFAULTS
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.output.health.text import rule
 
 PAGE = Path(__file__).parent.parent / "man" / "dgxcheck-health.1"
 PLACE = re.compile(r"(?<=^\.Sh CHECKS\n).*?(?=^\.Sh )", re.DOTALL | re.MULTILINE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dgxcheck.reading import Json
-from dgxcheck.source.keys import Lines, flatten, insert
+from dgxcheck.facts.missing import Json
+from dgxcheck.source.recording.keys import Lines, flatten, insert
 
 LOG = "kmsg "
 LOADING = "Nvlink Core is being initialized"

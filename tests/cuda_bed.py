@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from standin import cuda
 
+from dgxcheck.facts.missing import Json
 from dgxcheck.measure import plan
-from dgxcheck.measure.published import published, wrong
-from dgxcheck.reading import Json
-from dgxcheck.source.library import open_source
+from dgxcheck.measure.publishable import published, wrong
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import WIRING, survey
 from dgxcheck.topology.build import build
 from dgxcheck.topology.model import Device, Topology
-from dgxcheck.workers.cuda import CudaStage
+from dgxcheck.workers.cuda.supervisor import CudaStage
 
 Fact = Mapping[str, Any]
 SMALL: dict[str, Json] = {"bytes": 1 << 20, "memory_mib": 64, "seconds": 0.05}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.checks.catalogue import CHECKS, PROBES
-from dgxcheck.checks.check import DEFAULTS, NO_GROWTH, Box, Growth
-from dgxcheck.checks.finding import Finding, Judgement
-from dgxcheck.checks.run import run
+from dgxcheck.checks.engine.check import DEFAULTS, NO_GROWTH, Box, Growth
+from dgxcheck.checks.engine.finding import Finding, Judgement
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS, PROBES
+from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import Board, Choice, How, Number, Profile, Wiring
-from dgxcheck.reading import Missing
 from dgxcheck.settings import Settings
-from dgxcheck.source.library import open_source
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import COUNTERS, survey
 from dgxcheck.topology.build import build
 from dgxcheck.topology.model import PciClass

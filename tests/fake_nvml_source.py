@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Json, Origin, Source
 
 Question = tuple[str, str, tuple[int, ...]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Json, Origin, Source
 
 PCI = "/sys/bus/pci/devices"

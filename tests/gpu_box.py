@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from test_health_checks import box
 
-from dgxcheck.checks.check import Box, Growth
-from dgxcheck.frozen import replace
+from dgxcheck.checks.engine.check import Box, Growth
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Board, Choice, How, Number, Profile
-from dgxcheck.reading import Missing
-from dgxcheck.source.library import open_source, shipped
+from dgxcheck.source.recording.shipped import open_source, shipped
 from dgxcheck.survey import COUNTERS, survey
 
 PATHS = dict(shipped())

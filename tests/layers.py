@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from dgxcheck.reading import Json
-from dgxcheck.source.keys import Lines
+from dgxcheck.facts.missing import Json
+from dgxcheck.source.recording.keys import Lines
 
 PCI = "/sys/bus/pci/devices"
 IB = "/sys/class/infiniband"

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from standin import nvml
 
-from dgxcheck.source.keys import Lines
 from dgxcheck.source.protocol import Json
-from dgxcheck.source.rows import from_rows
-from dgxcheck.workers import nvml_calls
+from dgxcheck.source.recording.binary import from_rows
+from dgxcheck.source.recording.keys import Lines
+from dgxcheck.workers.nvml import binding as nvml_calls
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 BOXES = sorted(path.stem for path in FIXTURES.glob("*.json"))

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from itertools import permutations
 from pathlib import Path
 
-from dgxcheck.checks.catalogue import CHECKS, PROBES
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.finding import Finding
-from dgxcheck.checks.run import run
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS, PROBES
+from dgxcheck.facts.missing import Json
 from dgxcheck.profiles import library
-from dgxcheck.reading import Json
-from dgxcheck.source.keys import Lines, insert
-from dgxcheck.source.library import open_source
 from dgxcheck.source.protocol import Origin, Source
-from dgxcheck.source.recorded import RecordedSource
+from dgxcheck.source.recording.keys import Lines, insert
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import survey
 from dgxcheck.topology.build import build
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from moving_values import changed
 from wired import End, Wired, bdf_of
 
-from dgxcheck.reading import Json
-from dgxcheck.source.keys import Lines, find, flatten, insert
+from dgxcheck.facts.missing import Json
+from dgxcheck.source.recording.keys import Lines, find, flatten, insert
 
 T = TypeVar("T")
 HANDLE, COUNT = "nvml nvmlDeviceGetHandleByIndex", "nvml nvmlDeviceGetCount"

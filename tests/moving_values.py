@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from dgxcheck.reading import Json, Missing
-from dgxcheck.source.rows import from_rows, to_rows
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.source.recording.binary import from_rows, to_rows
 
 Text = Callable[[str], str]
 RANGE = re.compile(r"0x[0-9a-f]{16} 0x[0-9a-f]{16} 0x[0-9a-f]{16}")

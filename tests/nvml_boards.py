@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from fake_nvml_source import MIB
 
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Json
 
 Board = dict[str, "Json | Missing"]

@@ -5,40 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dgxcheck.source.protocol import Source
-from probes import (
-    gpu,
-    gpu_affinity,
-    gpu_board,
-    gpu_clocks,
-    gpu_counters,
-    gpu_ecc,
-    gpu_memory,
-    gpu_modes,
-    gpu_pairs,
-    gpu_pcie,
-    gpu_power,
-    gpu_processes,
-    gpu_thermal,
+from probes.gpu import (
+    affinity,
+    board,
+    clocks,
+    counters,
+    ecc,
+    modes,
     nvlink,
     nvlink_capability,
     nvlink_errors,
     p2p,
+    pcie,
+    processes,
+    thermal,
 )
+from probes.gpu import identity as gpu
+from probes.gpu import memory as gpu_memory
+from probes.gpu import pairs as gpu_pairs
+from probes.gpu import power as gpu_power
 
 PROBES: tuple[Callable[[Source], object], ...] = (
     gpu.probe,
-    gpu_affinity.probe,
-    gpu_board.probe,
-    gpu_clocks.probe,
-    gpu_counters.probe,
-    gpu_ecc.probe,
+    affinity.probe,
+    board.probe,
+    clocks.probe,
+    counters.probe,
+    ecc.probe,
     gpu_memory.probe,
-    gpu_modes.probe,
+    modes.probe,
     gpu_pairs.probe,
-    gpu_pcie.probe,
+    pcie.probe,
     gpu_power.probe,
-    gpu_processes.probe,
-    gpu_thermal.probe,
+    processes.probe,
+    thermal.probe,
     nvlink.probe,
     nvlink_capability.probe,
     nvlink_errors.probe,

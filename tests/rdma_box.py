@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.gdr_ready import Readiness, readiness
-from dgxcheck.reading import Json, Missing
-from dgxcheck.source.library import open_source
-from dgxcheck.source.rows import to_rows
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.readiness.gpudirect import Readiness, readiness
+from dgxcheck.source.recording.binary import to_rows
+from dgxcheck.source.recording.shipped import open_source
 
 PCI = "/sys/bus/pci/devices"
 MODULE = "/sys/module"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.facts.missing import Json
 from dgxcheck.readers.model import Imported, Reader
-from dgxcheck.reading import Json
 
 
 def one(reader: Reader, text: str) -> Imported:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dgxcheck.source.library import shipped
+from dgxcheck.source.recording.shipped import shipped
 
 BY_NAME = dict(shipped())
 FAULTS = {name: path for name, path in BY_NAME.items() if "faults" in Path(path).parts}

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import pytest
 
 from dgxcheck.cli import main
-from dgxcheck.reading import Gap, Json, Missing
-from dgxcheck.source.keys import Lines, nvml_key, to_json
-from dgxcheck.source.library import open_source
-from dgxcheck.source.loader import SCHEMA
+from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.source.protocol import Origin, Source
-from dgxcheck.source.save import written
-from dgxcheck.source.tape import RecordingSource
+from dgxcheck.source.recording.keys import Lines, nvml_key, to_json
+from dgxcheck.source.recording.load import SCHEMA
+from dgxcheck.source.recording.recorder import RecordingSource
+from dgxcheck.source.recording.save import written
+from dgxcheck.source.recording.shipped import open_source
 
 HEAD: dict[str, Json] = {"schema": SCHEMA, "recorded_at": "2026-01-01T00:00:00Z", "provenance": {"kind": "recorded"}}
 Answer = object

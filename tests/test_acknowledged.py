@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_schemas import complaints
 
-from dgxcheck.checks.acknowledged import acknowledged
-from dgxcheck.checks.catalogue import CHECKS
-from dgxcheck.checks.finding import Finding, Judgement, Status, Subject
-from dgxcheck.checks.run import counts, verdict
+from dgxcheck.checks.engine.acknowledgements import acknowledged
+from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Subject
+from dgxcheck.checks.engine.run import counts, verdict
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
 from dgxcheck.configuration import settings
-from dgxcheck.reading import BadInput
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.settings import Acknowledgement
 
 IDS = tuple(check.id for check in CHECKS)

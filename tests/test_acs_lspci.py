@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from programs import program
 from test_health_checks import box
 
-from dgxcheck.checks.gdr_acs import REDIRECT, lifted
-from dgxcheck.facts.config_space import Acs
-from dgxcheck.reading import Gap, Missing
-from dgxcheck.source.library import open_source
-from probes import config_space
+from dgxcheck.checks.pcie.acs import REDIRECT, lifted
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.pci import Acs
+from dgxcheck.source.recording.shipped import open_source
+from probes.pci import config_space
 
 ACS, AER, SERIAL, ARI, LTR, VENDOR = 0x000D, 0x0001, 0x0003, 0x000E, 0x0018, 0xBEEF
 CAPABILITY = 0x005F

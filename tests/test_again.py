@@ -13,8 +13,8 @@ from test_checks_kernel import DAY, logged
 from test_diagnosis import health
 from test_health_faults import judged
 
-from dgxcheck.diagnosis.again import Again, beyond, escalates
-from dgxcheck.diagnosis.ladders import LADDERS
+from dgxcheck.diagnosis.escalation import LADDERS
+from dgxcheck.diagnosis.recurrence import Again, beyond, escalates
 
 GPU2 = "NVRM: Xid (PCI:0000:0a:00): "
 UUID = "GPU-00000000-0000-0000-0002-000000000a00"

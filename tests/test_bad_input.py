@@ -15,7 +15,7 @@ import pytest
 from seam import HEAD, is_one_clear_line, run, save
 
 from dgxcheck.cli import COMMANDS
-from dgxcheck.source.loader import SCHEMA
+from dgxcheck.source.recording.load import SCHEMA
 
 INSTALLED = str(Path(sys.executable).with_name("dgxcheck"))
 BOX = "dgx-station-v100"
@@ -123,7 +123,8 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
     os.chmod(path, 0)
     program = (
         "import os, sys\n"
-        "import dgxcheck.cli.topo, dgxcheck.source.loader, dgxcheck.source.library, dgxcheck.output.plain\n"
+        "import dgxcheck.cli.commands.topo, dgxcheck.source.recording.load, dgxcheck.source.recording.shipped\n"
+        "import dgxcheck.output.plain_text\n"
         "os.chdir(os.path.dirname(sys.argv[1]))\n"
         f"if os.geteuid() == 0: os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
         "sys.exit(dgxcheck.cli.main(['topo', '--from', 'box.json']))"

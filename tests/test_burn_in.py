@@ -16,8 +16,8 @@ from programs import program
 from standin import cuda
 from test_live_signals import workers_of
 
-from dgxcheck.measure.hot_plug import HotPlug
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
+from dgxcheck.measure.burn_in.hot_plug import HotPlug
 
 GPU0, GPU1 = "0000:06:00.0", "0000:07:00.0"
 BURN = ("health", "--profile", "none", "--only", "measure.burn-in", "--format", "json", "-t", "10")

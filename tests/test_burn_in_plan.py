@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from test_health_checks import box
 
 from dgxcheck.cuda.burn import TURNS, turns
-from dgxcheck.frozen import replace
-from dgxcheck.measure.burn_in_crew import Crew
-from dgxcheck.measure.burn_in_events import Events
-from dgxcheck.measure.burn_in_plan import EXCLUSIVE, Load, loads, matched
+from dgxcheck.facts.record import replace
+from dgxcheck.measure.burn_in.events import Events
+from dgxcheck.measure.burn_in.loads import Crew
+from dgxcheck.measure.burn_in.plan import EXCLUSIVE, Load, loads, matched
 
 CUBE = box("dgx-1-v100")
 GPUS = [str(gpu.bdf) for gpu in CUBE.gpus]

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.cli import main
-from dgxcheck.cli.duration import parsed
-from dgxcheck.cli.progress import clock
+from dgxcheck.cli.terminal.duration import parsed
+from dgxcheck.cli.terminal.progress import clock
 from dgxcheck.facts.kernel_log import KernelLog, OffBus, Xid
-from dgxcheck.measure.burn_in_seen import Seen, drift
-from dgxcheck.measure.burn_in_stop import Limits, Sample, Stop, grown, of_log, of_samples
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.measure.burn_in.result import Seen, drift
+from dgxcheck.measure.burn_in.stop_rules import Limits, Sample, Stop, grown, of_log, of_samples
 
 GPU, OTHER = "0000:06:00.0", "0000:07:00.0"
 KNOWN = Limits(degrees={GPU: 87, OTHER: 87}, margins={})

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from test_health_checks import box
 
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.finding import Finding
-from dgxcheck.checks.measured_burn_in import CHECKS
-from dgxcheck.checks.run import run
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.measurement.burn_in import CHECKS
 from dgxcheck.cli.measuring import as_facts
-from dgxcheck.frozen import replace
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
 
 BOX = box("dgx-1-v100")

@@ -10,13 +10,13 @@ from fabric_box import bad, findings, said
 from rdma_box import MODULE, PCI, acs, modules, pair
 from test_health_checks import box, changed
 
-from dgxcheck.checks.catalogue import CHECKS
-from dgxcheck.checks.finding import Judgement, Status
-from dgxcheck.checks.gdr_acs import between
-from dgxcheck.checks.p2p_stopped import stopped
-from dgxcheck.checks.run import run
-from dgxcheck.reading import Json, Missing
-from dgxcheck.source.library import open_source
+from dgxcheck.checks.engine.finding import Judgement, Status
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.pcie.acs import between
+from dgxcheck.checks.peer_access.blockers import stopped
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.source.recording.shipped import open_source
 
 A100 = "dgx-a100"
 CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.127.05  Tue Oct  8 03:22:07 UTC 2024\n"

@@ -10,13 +10,13 @@ import pytest
 from gpu_box import board, choice, grown
 from test_health_checks import GPU2, NVML, box, changed, status
 
-from dgxcheck.checks.catalogue import CHECKS
-from dgxcheck.checks.check import Box, Growth
-from dgxcheck.checks.finding import Finding
-from dgxcheck.checks.run import run
-from dgxcheck.frozen import replace
+from dgxcheck.checks.engine.check import Box, Growth
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import How
-from dgxcheck.reading import Json
 
 MIB = 1 << 20
 ALL = ("06", "07", "0a", "0b", "85", "86", "89", "8a")

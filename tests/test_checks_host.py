@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from test_health_checks import box, changed
 
-from dgxcheck.checks import cpu, disks, ethernet, governor, memory
-from dgxcheck.checks.check import Box, Growth
-from dgxcheck.checks.cpu import left_out
-from dgxcheck.checks.finding import Finding, Status
-from dgxcheck.checks.run import run
-from dgxcheck.frozen import replace
+from dgxcheck.checks.engine.check import Box, Growth
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
+from dgxcheck.checks.host.cpu import left_out
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Choice, How, Number, Profile
-from dgxcheck.reading import Gap, Json, Missing
 from dgxcheck.settings import Settings
-from dgxcheck.source.library import open_source, shipped
+from dgxcheck.source.recording.shipped import open_source, shipped
 from dgxcheck.survey import COUNTERS, survey
 
 CHECKS = (*cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS)

@@ -11,15 +11,15 @@ from seam import document, is_one_clear_line, run
 from test_health_checks import GPU2, box, changed, status
 from test_hostile_text import EVIL, HIDDEN
 
-from dgxcheck.checks.catalogue import CHECKS
-from dgxcheck.checks.run import run as run_checks
-from dgxcheck.checks.xids import XIDS, meaning
-from dgxcheck.frozen import replace
-from dgxcheck.reading import Gap, Json, Missing
-from dgxcheck.source.kernel_log import MARK, RESTRICTED, line, read
+from dgxcheck.checks.engine.run import run as run_checks
+from dgxcheck.checks.kernel_log.xid_catalogue import XIDS, meaning
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.source.kernel_log.kmsg import MARK, RESTRICTED, line, read
 from dgxcheck.source.live import LiveSource
-from dgxcheck.source.tape import RecordingSource
-from probes.kernel_log import facts, probe
+from dgxcheck.source.recording.recorder import RecordingSource
+from probes.kernel_log.log import facts, probe
 
 X = "NVRM: Xid (PCI:0000:0a:00): "
 DAY = 86400.0

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, of_box, said
 from test_measurement import FACTS, JSON
 
-from dgxcheck.checks.catalogue import CHECKS
-from dgxcheck.checks.run import run
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.measurement import Measurement, Untaken
-from dgxcheck.frozen import replace
-from dgxcheck.reading import Gap, Json, Missing
-from dgxcheck.source.library import open_source
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.source.recording.shipped import open_source
 
 COLLECTIVE, COMPUTE = "measure.collective", "measure.compute"
 MINE = [check for check in CHECKS if check.id.startswith("measure.") or check.id in ("pcie.width", "pcie.generation")]

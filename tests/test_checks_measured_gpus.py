@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from measured_box import GPUS, dgx1_p100, fact, found, host_copies, imported, measured, said
 
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
 
 HOST, MEMORY = "measure.host-bandwidth", "measure.memory-bandwidth"
 

@@ -8,7 +8,7 @@ import pytest
 from measured_box import GPUS, fact, imported, measured, overlay, said
 
 from dgxcheck.cli import main
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
 
 GENERATION, WIDTH = "pcie.generation", "pcie.width"
 GPU2 = GPUS[2]

@@ -9,7 +9,7 @@ import pytest
 from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, said, words
 from test_checks_measured_gpus import GAPS
 
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
 
 BANDWIDTH, LATENCY, INTEGRITY = "measure.p2p-bandwidth", "measure.p2p-latency", "measure.p2p-integrity"
 MEMORY = "measure.memory-integrity"

@@ -9,8 +9,8 @@ from fabric_box import PROFILES, bad, box, findings, said
 from test_checks_pcie import grown
 from test_health_checks import changed
 
+from dgxcheck.facts.missing import Json
 from dgxcheck.profiles import library
-from dgxcheck.reading import Json
 from dgxcheck.settings import Settings
 
 V100 = PROFILES["dgx-1-v100"]

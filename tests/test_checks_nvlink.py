@@ -12,9 +12,9 @@ from fabric_box import PROFILES, bad, box, findings, said
 from test_checks_pcie import grown
 from test_health_checks import GPU2, changed
 
-from dgxcheck.frozen import replace
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number, Profile
-from dgxcheck.reading import Json
 from dgxcheck.settings import Settings
 
 GPU3 = "0000:0b:00.0"

@@ -9,9 +9,9 @@ import pytest
 from fabric_box import PROFILES, box, said
 from test_health_checks import GPU2, changed
 
-from dgxcheck.frozen import replace
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number
-from dgxcheck.reading import Json
 from dgxcheck.settings import Settings
 
 NVML = f"nvml nvmlDeviceGet{{}} {GPU2}"

@@ -9,10 +9,10 @@ import pytest
 from fabric_box import PROFILES, bad, box, findings, said
 from test_health_checks import GPU2, changed
 
-from dgxcheck.checks.wiring import Misplaced, misplaced
-from dgxcheck.frozen import replace
+from dgxcheck.checks.placement.misplaced import Misplaced, misplaced
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Wiring
-from dgxcheck.reading import Json
 from dgxcheck.topology.model import Device, Topology
 
 V100 = PROFILES["dgx-1-v100"]

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from test_health_checks import GPU2, NVML, box, changed
 
-from dgxcheck.checks.finding import Finding, Status
-from dgxcheck.checks.run import run
-from dgxcheck.checks.versions import CHECKS
+from dgxcheck.checks.driver.site_versions import CHECKS
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.run import run
 from dgxcheck.cli import main
-from dgxcheck.frozen import replace
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
 
 VBIOS = f"{NVML}VbiosVersion {GPU2}"

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck import configuration
-from dgxcheck.checks.catalogue import CHECKS
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
 from dgxcheck.configuration import of_site, settings
-from dgxcheck.reading import BadInput
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.settings import THRESHOLDS, Settings
 from dgxcheck.toml_file import MOST_BYTES, load
 

@@ -16,20 +16,20 @@ from jsonschema import Draft202012Validator
 from measured_box import fact, imported, of_box, words
 from sample import BOXES, FAULTS
 
-from dgxcheck.checks.catalogue import CHECKS
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.finding import Finding, Status
-from dgxcheck.checks.gdr import hypervisor
-from dgxcheck.checks.run import run
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.gpudirect.preconditions import hypervisor
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.causes import Diagnosis, diagnosis
-from dgxcheck.frozen import replace
-from dgxcheck.output.health_causes import as_json, as_text
-from dgxcheck.reading import Json
-from dgxcheck.source.library import shipped
-from dgxcheck.source.loader import Recording, load, recording
-from dgxcheck.source.overlay import applied
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+from dgxcheck.output.health.causes import as_json, as_text
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recorded import RecordedSource
+from dgxcheck.source.recording.load import Recording, load, recording
+from dgxcheck.source.recording.overlay import applied
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import shipped
 
 PATHS = dict(shipped())
 BAD = (Status.WARN, Status.FAIL, Status.UNKNOWN)

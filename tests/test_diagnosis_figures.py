@@ -12,7 +12,7 @@ from measured_box import GPUS, fact, overlay
 from sample import FAULTS
 from test_diagnosis import components, health
 
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
 
 Pair = tuple[int, int]
 SPEED = {1: 24.2, 2: 47.9}

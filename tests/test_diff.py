@@ -14,8 +14,8 @@ from test_schemas import complaints
 from dgxcheck.cli import main
 from dgxcheck.cli.diff_sides import called_as, namespace, side_of
 from dgxcheck.difference.compare import compare
-from dgxcheck.source.library import open_source
-from dgxcheck.source.pseudonyms import mark
+from dgxcheck.source.recording.anonymize import mark
+from dgxcheck.source.recording.shipped import open_source
 
 Document = dict[str, Any]
 Capture = pytest.CaptureFixture[str]
@@ -190,7 +190,7 @@ def test_pseudonyms_of_one_site_are_comparable(
     (tmp_path / "dgxcheck").mkdir()
     (tmp_path / "dgxcheck" / "site.key").write_bytes(b"one key")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr("dgxcheck.source.pseudonyms.os.geteuid", lambda: 1000)
+    monkeypatch.setattr("dgxcheck.source.recording.anonymize.os.geteuid", lambda: 1000)
     kept, own, other = (str(tmp_path / name) for name in ("kept.json", "own.json", "other.json"))
     document = json.loads(Path(_whole(tmp_path)).read_text())
     Path(kept).write_text(json.dumps(document | {"identities": "kept"}))

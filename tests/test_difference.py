@@ -17,9 +17,9 @@ from dgxcheck.difference.compare import compare
 from dgxcheck.difference.measured import DRIFT
 from dgxcheck.difference.model import Compared, Difference, Side
 from dgxcheck.facts.gpu import Nvml
-from dgxcheck.frozen import replace
-from dgxcheck.reading import Json
-from dgxcheck.source.library import open_source
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+from dgxcheck.source.recording.shipped import open_source
 
 BOOT = "text /proc/sys/kernel/random/boot_id"
 GPU1 = "0000:07:00.0"

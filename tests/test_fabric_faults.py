@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from fabric_box import MINE, PROFILES, bad, box, findings
 
-from dgxcheck.checks.catalogue import CHECKS
-from dgxcheck.checks.check import DEFAULTS
-from dgxcheck.output.health_text import rule
-from dgxcheck.source.library import shipped
+from dgxcheck.checks.engine.check import DEFAULTS
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.output.health.text import rule
+from dgxcheck.source.recording.shipped import shipped
 
 FAULTS = {name: path for name, path in shipped() if "faults" in Path(path).parts}
 

@@ -13,10 +13,10 @@ from layers import disagreements
 from sample import BOXES, BY_NAME, FAULTS
 from test_health_faults import judged
 
-from dgxcheck.reading import BadInput
-from dgxcheck.source.library import open_source
-from dgxcheck.source.loader import Recording, load, recording
-from dgxcheck.source.overlay import applied
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.source.recording.load import Recording, load, recording
+from dgxcheck.source.recording.overlay import applied
+from dgxcheck.source.recording.shipped import open_source
 
 
 def loaded(name: str) -> Recording:

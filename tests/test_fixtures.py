@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dgxcheck.reading import Missing
-from dgxcheck.source.library import open_source
+from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Json, Source
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import WIRING, survey
 from fixtures.reconstruct.__main__ import BOXES, reconstruction
 from fixtures.reconstruct.assemble import AFTER_S, answers_of

@@ -11,10 +11,10 @@ from rdma_box import MODULE, PCI, pair
 from sample import FAULTS
 from test_health_checks import box, changed
 
-from dgxcheck.checks.gdr import NEAR, nics
-from dgxcheck.checks.gdr_ready import readiness
+from dgxcheck.checks.gpudirect.preconditions import NEAR, nics
 from dgxcheck.cli import main
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
+from dgxcheck.readiness.gpudirect import readiness
 
 
 def verdicts(spec: str) -> dict[tuple[str, str], str]:

@@ -9,7 +9,7 @@ import pytest
 from golden_text import FOLDER, agrees
 
 from dgxcheck.cli import main
-from dgxcheck.source.library import shipped
+from dgxcheck.source.recording.shipped import shipped
 
 FAULTS = [name for name, path in shipped() if "faults" in Path(path).parts]
 BOXES = [name for name, _ in shipped() if name not in FAULTS]

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.checks.check import Growth
-from dgxcheck.checks.finding import Judgement
-from dgxcheck.checks.growth import grown, span
+from dgxcheck.checks.engine.check import Growth
+from dgxcheck.checks.engine.finding import Judgement
+from dgxcheck.checks.engine.growth import grown, span
 from dgxcheck.cli import main
 from dgxcheck.cli.growth import RENEWED_AFTER_S, since_last_run, within
-from dgxcheck.reading import BadInput, Gap, Missing
-from dgxcheck.source import state
-from dgxcheck.source.library import open_source
+from dgxcheck.facts.missing import BadInput, Gap, Missing
+from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Source
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import Snapshot, survey
 
 GONE = Missing(Gap.TIMEOUT, "x")
@@ -57,7 +57,7 @@ def test_a_recording_of_one_moment_is_no_history(tmp_path: Path) -> None:
 
 
 def at(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    monkeypatch.setattr(state, "now", lambda: (seconds, "2026-11-21T00:00:00Z"))
+    monkeypatch.setattr(state_file, "now", lambda: (seconds, "2026-11-21T00:00:00Z"))
 
 
 def test_the_second_run_compares_with_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_another_boot_or_driver_begins_anew(
     found = since_last_run(*read(str(overlay)), str(file))
     assert isinstance(found, Judgement)
     assert found.message.startswith("none with this driver since the machine was started: the next run")
-    assert isinstance(state.read(str(file)), state.Reading)
+    assert isinstance(state_file.read(str(file)), state_file.Reading)
     at(monkeypatch, 150)  # a clock of another boot
     assert isinstance(since_last_run(*read(str(overlay)), str(file)), Judgement)
 
@@ -113,7 +113,7 @@ def test_a_file_that_is_no_state_is_replaced_only_in_the_usual_place(
     with pytest.raises(BadInput):
         since_last_run(*read(), str(file))
     assert file.read_text(encoding="utf-8") == text
-    assert state.default_path() == str(file)
+    assert state_file.default_path() == str(file)
     assert isinstance(since_last_run(*read(), None), Judgement)
     assert isinstance(since_last_run(*read(), None), Growth)
 
@@ -141,7 +141,7 @@ def test_the_live_machine_keeps_its_counters(served: Any, standin: Path, tmp_pat
     box = served("dgx-1-v100")
     given = box.environment(standin, STATE_DIRECTORY=str(tmp_path))
     assert box.live(given, "health").code == 0
-    reading = state.read(str(tmp_path / "counters.json"))
+    reading = state_file.read(str(tmp_path / "counters.json"))
     assert reading is not None
     assert reading.driver
     assert box.live(given, "health", "-q").code == 0

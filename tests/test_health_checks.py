@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from dgxcheck.checks.catalogue import CHECKS, PROBES
-from dgxcheck.checks.check import DEFAULTS, HOST, Box, Check
-from dgxcheck.checks.finding import Judgement, Status, Subject
-from dgxcheck.checks.gaps import unjudged
-from dgxcheck.checks.run import run, verdict
+from dgxcheck.checks.engine.check import DEFAULTS, HOST, Box, Check
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.run import run, verdict
+from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.cli import main
-from dgxcheck.output.health_text import rule
-from dgxcheck.reading import Gap, Json, Missing
-from dgxcheck.source.library import open_source
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.output.health.text import rule
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import survey
 from dgxcheck.topology.build import build
 

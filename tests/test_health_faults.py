@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sample import BOXES, BY_NAME, FAULTS
 
-from dgxcheck.checks.catalogue import CHECKS
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
 
 NAMELESS = "k80-x8"

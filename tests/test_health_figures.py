@@ -13,11 +13,11 @@ from jsonschema import Draft202012Validator
 from measured_box import GPUS, dgx1_p100, fact, measured, overlay, words
 from prometheus_client.parser import text_string_to_metric_families
 
-from dgxcheck.checks.measured_figures import all_figures
 from dgxcheck.cli import main
-from dgxcheck.output.health_figures import WIDTH, tables
-from dgxcheck.output.terminal import painted
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
+from dgxcheck.output.color import painted
+from dgxcheck.output.health.measurement_tables import WIDTH, tables
+from dgxcheck.readiness.figures import all_figures
 
 SCHEMA = Path(__file__).parent.parent / "dgxcheck" / "schemas" / "health.schema.json"
 AB = f"{GPUS[2]} {GPUS[3]}"

@@ -16,10 +16,10 @@ from programs import program
 from prometheus_client.parser import text_string_to_metric_families
 from sample import SAMPLE
 
-from dgxcheck.checks.finding import Finding, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Subject
 from dgxcheck.cli import main
-from dgxcheck.output import health_nagios, health_prometheus
-from dgxcheck.output.health_report import Report
+from dgxcheck.output.health import nagios, prometheus
+from dgxcheck.output.health.report import Report
 from dgxcheck.settings import Settings
 from dgxcheck.source.protocol import Origin
 
@@ -127,7 +127,7 @@ def report(*findings: Finding, settings: Settings = Settings()) -> Report:  # no
 def test_series_that_look_alike_are_numbered() -> None:
     """A name may differ in what is not shown; a series that stands twice costs the reader the whole file."""
     alike = [finding("ecc.volatile", name, 1) for name in ("GPU\x01", "GPU\x02", "GPU\x03")]
-    for family in text_string_to_metric_families(health_prometheus.render(report(*alike))):
+    for family in text_string_to_metric_families(prometheus.render(report(*alike))):
         labels = [tuple(sample.labels.items()) for sample in family.samples]
         assert len(set(labels)) == len(labels)
         if family.name in ("dgxcheck_check_status", METRICS["ecc.volatile"]):
@@ -149,20 +149,20 @@ def test_series_that_look_alike_are_numbered() -> None:
     ],
 )
 def test_ranges_are_those_of_the_site(check: str, settings: Settings, due: tuple[str, str]) -> None:
-    text = health_nagios.render(report(finding(check, "GPU0", 12345678, 87), settings=settings))
+    text = nagios.render(report(finding(check, "GPU0", 12345678, 87), settings=settings))
     assert text.split(" ")[-1].split("=")[1] == ";".join(("12345678", *due, "0\n"))
 
 
 @pytest.mark.parametrize(("name", "label"), [("GPU 1='|\n", "GPU_1_____temperature"), ("GPU\u20ac", "GPU__temperature"),
                                              ("a$b", "'a$b_temperature'")])  # fmt: skip
 def test_labels_hold_nothing_that_ends_them(name: str, label: str) -> None:
-    text = health_nagios.render(report(finding("thermal.temperature", name, 40.5)))
+    text = nagios.render(report(finding("thermal.temperature", name, 40.5)))
     assert text.endswith(f" {label}=40.5;;;0\n")
 
 
 def test_what_is_no_number_is_no_measurement() -> None:
     for value in (True, float("nan"), float("inf")):
-        assert "temperature" not in health_nagios.render(report(finding("thermal.temperature", "GPU0", value)))
+        assert "temperature" not in nagios.render(report(finding("thermal.temperature", "GPU0", value)))
 
 
 def test_a_metrics_file_is_readable_whatever_the_umask(tmp_path: Path) -> None:

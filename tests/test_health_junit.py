@@ -11,11 +11,11 @@ import junitparser
 import pytest
 from sample import SAMPLE
 
-from dgxcheck.checks.finding import Evidence, Finding, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Evidence, Finding, Judgement, Status, Subject
 from dgxcheck.cli import main
-from dgxcheck.output import health_junit
-from dgxcheck.output.health_report import Report
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.output.health import junit
+from dgxcheck.output.health.report import Report
 from dgxcheck.source.protocol import Origin
 
 RESULTS = {"fail": "Failure", "unknown": "Error", "skip": "Skipped", "warn": "Failure"}
@@ -90,7 +90,7 @@ def test_hostile_text_is_harmless() -> None:
         for status in Status
     ]  # fmt: skip
     for host in (EVIL, Missing(Gap.DENIED, EVIL, EVIL)):
-        text = health_junit.render(
+        text = junit.render(
             Report(findings=tuple(findings), verdict=Status.FAIL, exit_code=2, origin=Origin("recording", EVIL),
                    host={"host": host}, seconds=0.1, verbose=False)
         )  # fmt: skip

@@ -15,12 +15,12 @@ from command_line import options_of
 from seam import is_one_clear_line, run
 
 from dgxcheck import __version__
-from dgxcheck.checks.catalogue import CHECKS, PROBES
-from dgxcheck.reading import Missing
+from dgxcheck.checks.registry import CHECKS, PROBES
+from dgxcheck.facts.missing import Missing
 from dgxcheck.source.debug_log import DebugLog
 from dgxcheck.source.directory import DirectorySource
-from dgxcheck.source.library import open_source
-from dgxcheck.source.tape import RecordingSource
+from dgxcheck.source.recording.recorder import RecordingSource
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import COUNTERS, survey
 
 BOX = "dgx-1-v100"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from seam import run, save
 
-from dgxcheck.output.plain import visible
-from dgxcheck.reading import Json
-from dgxcheck.source.keys import Lines, insert
+from dgxcheck.facts.missing import Json
+from dgxcheck.output.plain_text import visible
+from dgxcheck.source.recording.keys import Lines, insert
 
 EVIL = (
     "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]8;;http://x\x1b\\link \x9b2J\x08\x00\x7f\r\n\v\f"

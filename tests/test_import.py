@@ -17,7 +17,7 @@ from seam import is_one_clear_line, run
 from smi_texts import LINKS, QUERY, STATION, TABLE, matrix
 
 from dgxcheck.cli.import_texts import MOST_BYTES, lines
-from dgxcheck.reading import BadInput
+from dgxcheck.facts.missing import BadInput
 
 SCHEMAS = Path(__file__).parent.parent / "dgxcheck" / "schemas"
 A, B = "0000:06:00.0", "0000:07:00.0"

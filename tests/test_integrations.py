@@ -14,7 +14,7 @@ import pytest
 from programs import program
 
 from dgxcheck.cli import main
-from dgxcheck.output.health_measured import QUANTITIES
+from dgxcheck.output.health.metrics import QUANTITIES
 
 FOLDER = Path(__file__).parent.parent / "dgxcheck" / "integrations"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("*.sh"))

@@ -12,13 +12,13 @@ import pytest
 from live_box import BOXES, Box
 
 from dgxcheck.cli import main
-from dgxcheck.reading import Json
-from dgxcheck.source.keys import flatten
+from dgxcheck.facts.missing import Json
 from dgxcheck.source.live import LiveSource
-from dgxcheck.source.tape import RecordingSource
+from dgxcheck.source.recording.keys import flatten
+from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.survey import ALL, WIRING, survey
-from dgxcheck.workers.files_plan import driver_backed
-from dgxcheck.workers.nvml_plan import IDENTITY, TOPOLOGY
+from dgxcheck.workers.files.driver_backed import driver_backed
+from dgxcheck.workers.nvml.plan import IDENTITY, TOPOLOGY
 
 Served = Callable[..., Box]
 Command = Callable[..., tuple[int, str]]

@@ -9,7 +9,7 @@ import pytest
 from clock import SPARE
 from live_box import Box, Ran, finished, gpu_bdfs
 
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
 
 SLACK = 1.0
 """Seconds beyond the deadline that a command may take."""

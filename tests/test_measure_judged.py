@@ -9,12 +9,12 @@ from cuda_bed import Bed, bdf, first
 from measured_box import of_box
 from standin import cuda
 
-from dgxcheck.checks.catalogue import CHECKS
-from dgxcheck.checks.finding import Status
-from dgxcheck.checks.run import run
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.measuring import as_facts
-from dgxcheck.frozen import replace
-from dgxcheck.source.library import open_source
+from dgxcheck.facts.record import replace
+from dgxcheck.source.recording.shipped import open_source
 
 V100 = cuda.dgx1_v100()
 GPUS = 4

@@ -10,7 +10,7 @@ from cuda_bed import Bed, bdf, first, kind_of, odd, wired
 from standin import cuda
 
 from dgxcheck.measure import plan
-from dgxcheck.workers.cuda import START
+from dgxcheck.workers.cuda.supervisor import START
 
 V100 = cuda.dgx1_v100()
 G0, G1, G2 = bdf(0), bdf(1), bdf(2)

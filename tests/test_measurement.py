@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from seam import save
 
 from dgxcheck.facts.measurement import Untaken
-from dgxcheck.reading import Gap, Json, Missing
-from dgxcheck.source.keys import Lines, flatten, insert
-from dgxcheck.source.library import open_source
+from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recorded import RecordedSource
-from dgxcheck.source.tape import RecordingSource
+from dgxcheck.source.recording.keys import Lines, flatten, insert
+from dgxcheck.source.recording.recorder import RecordingSource
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import open_source
 from probes.measurement import probe
 
 A, B = "0000:06:00.0", "0000:07:00.0"

@@ -15,7 +15,7 @@ from test_fault_layers import loaded
 from test_health_faults import judged
 from wired import wired
 
-from dgxcheck.source.overlay import applied
+from dgxcheck.source.recording.overlay import applied
 
 CASES = [pytest.param(fault, move, id=f"{fault} to {place}") for fault in FAULTS for place, move in moves(fault)]
 

@@ -11,9 +11,9 @@ from rdma_box import MODULE, PCI, acs
 from test_checks_gdr import GROUP, GUEST, TYPE
 from test_health_checks import box
 
-from dgxcheck.checks.finding import Status
-from dgxcheck.reading import Json, Missing
-from dgxcheck.source.library import open_source
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.source.recording.shipped import open_source
 
 STATUS, INTEGRITY = "p2p.status", "measure.p2p-integrity"
 BOARD = ("0000:0a:00.0", "0000:0b:00.0")

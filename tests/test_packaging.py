@@ -14,7 +14,7 @@ import pytest
 
 from dgxcheck import __version__
 from dgxcheck.cli import main
-from dgxcheck.source.library import shipped
+from dgxcheck.source.recording.shipped import shipped
 
 ROOT = Path(__file__).parent.parent
 DATA = f"dgxcheck-{__version__}.data/data/share"

@@ -11,7 +11,7 @@ from measured_box import fact, overlay, words
 from sample import FAULTS
 
 from dgxcheck.cli import main
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
 
 K80 = [f"0000:{bus}:00.0" for bus in ("06", "07", "0a", "0b", "85", "86", "89", "8a")]
 

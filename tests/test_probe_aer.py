@@ -6,9 +6,9 @@ from fake_source import PCI, FakeSource, function
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.aer import AerErrors, RootPortErrors
-from dgxcheck.reading import Gap, Missing
-from probes import aer
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.pci import AerErrors, RootPortErrors
+from probes.pci import aer
 
 NEW = "RxErr 2\nBadTLP 0\nBadDLLP 1\nTimeout 0\nTOTAL_ERR_COR 3\n"
 OLD = "Receiver Error 2\nBad TLP 0\nBad DLLP 1\nReplay Timer Timeout 0\nTOTAL_ERR_COR 3\n"

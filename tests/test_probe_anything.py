@@ -10,24 +10,13 @@ from fake_source import FakeSource
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
-from probes import (
-    aer,
-    bars,
-    config_space,
-    device_nodes,
-    host,
-    ib_ports,
-    infiniband,
-    iommu,
-    modules,
-    network,
-    numa,
-    pci,
-    slots,
-    storage,
-)
+from probes.fabric import devices as infiniband
+from probes.fabric import ports as ib_ports
+from probes.host import device_nodes, host, modules, network, numa, storage
+from probes.pci import aer, bars, config_space, iommu, slots
+from probes.pci import functions as pci
 
 PROBES: tuple[Callable[[Source], object], ...] = (
     pci.probe,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fake_source import FakeSource, function
 
-from dgxcheck.facts.bars import Bar
-from dgxcheck.reading import Gap, Missing
-from probes import bars
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.pci import Bar
+from probes.pci import bars
 
 ABSENT_LINE = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
 V100 = (

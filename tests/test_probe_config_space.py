@@ -13,9 +13,9 @@ from fake_source import PCI, FakeSource, function
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.config_space import Acs, Express, PortType
-from dgxcheck.reading import Gap, Missing
-from probes import capabilities, config_space
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.pci import Acs, Express, PortType
+from probes.pci import capabilities, config_space
 
 DUMPS = sorted((Path(__file__).parents[2] / "shared/recordings/sysfs-raw").glob("pciutils-*.gz"))
 PORT_NAMES = {

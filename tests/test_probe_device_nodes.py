@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fake_source import FakeSource, function
 
-from dgxcheck.facts.device_nodes import DeviceNode
-from dgxcheck.reading import Gap, Missing
-from probes import device_nodes
+from dgxcheck.facts.host import DeviceNode
+from dgxcheck.facts.missing import Gap, Missing
+from probes.host import device_nodes
 
 GPUS = function("0000:06:00.0", class_="0x030200", vendor="0x10de") | function(
     "0000:07:00.0", class_="0x030000", vendor="0x10de"

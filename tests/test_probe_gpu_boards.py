@@ -8,26 +8,20 @@ import pytest
 from fake_nvml_source import MIB, FakeNvml, box
 from nvml_boards import A100, K80, V100
 
-from dgxcheck.facts.gpu_clocks import EventReasons, SupportedClocks
-from dgxcheck.facts.gpu_ecc import EccCounts, RetiredPage
-from dgxcheck.facts.gpu_processes import GpuProcess
-from dgxcheck.frozen import fields
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.gpu import EccCounts, EventReasons, GpuProcess, RetiredPage, SupportedClocks
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import fields
 from dgxcheck.source.protocol import Json
-from probes import (
-    gpu,
-    gpu_affinity,
-    gpu_board,
-    gpu_clocks,
-    gpu_counters,
-    gpu_ecc,
-    gpu_memory,
-    gpu_modes,
-    gpu_pcie,
-    gpu_power,
-    gpu_processes,
-    gpu_thermal,
-)
+from probes.gpu import affinity, pcie, processes
+from probes.gpu import board as gpu_board
+from probes.gpu import clocks as gpu_clocks
+from probes.gpu import counters as gpu_counters
+from probes.gpu import ecc as gpu_ecc
+from probes.gpu import identity as gpu
+from probes.gpu import memory as gpu_memory
+from probes.gpu import modes as gpu_modes
+from probes.gpu import power as gpu_power
+from probes.gpu import thermal as gpu_thermal
 
 T = TypeVar("T")
 
@@ -94,7 +88,7 @@ def test_unknown_architecture_is_a_gap() -> None:
 
 
 def test_pci_link_and_bar1_of_a_k80(k80: FakeNvml) -> None:
-    link = one(gpu_pcie.probe(k80))
+    link = one(pcie.probe(k80))
     assert (link.link_gen, link.link_width, link.max_link_gen, link.max_link_width) == (3, 16, 3, 16)
     assert (link.bar1_total, link.bar1_used) == (16384 * MIB, 2 * MIB)
     assert gap(link.gpu_max_link_gen) is Gap.UNSUPPORTED
@@ -224,7 +218,7 @@ def test_fabric_of_an_nvswitch_machine() -> None:
 
 
 def test_processes_without_memory_or_name_are_still_there(k80: FakeNvml) -> None:
-    activity = one(gpu_processes.probe(k80))
+    activity = one(processes.probe(k80))
     assert (activity.gpu_percent, activity.memory_percent, activity.graphics) == (99, 29, ())
     assert not isinstance(activity.compute, Missing)
     known, unknown = activity.compute
@@ -235,15 +229,15 @@ def test_processes_without_memory_or_name_are_still_there(k80: FakeNvml) -> None
 
 def test_memory_of_all_ones_is_a_gap() -> None:
     answers: dict[str, Json] = {"nvmlDeviceGetComputeRunningProcesses": [{"pid": 1, "usedGpuMemory": 2**64 - 1}]}
-    activity = one(gpu_processes.probe(box("0000:06:00.0", answers=answers)))
+    activity = one(processes.probe(box("0000:06:00.0", answers=answers)))
     assert not isinstance(activity.compute, Missing)
     assert gap(activity.compute[0].used_memory) is Gap.UNSUPPORTED
 
 
 def test_affinity(k80: FakeNvml, v100: FakeNvml) -> None:
-    near = one(gpu_affinity.probe(v100))
+    near = one(affinity.probe(v100))
     assert (near.cpulist, near.memory_nodes) == ("0-19,40-59", (0,))
-    assert gap(one(gpu_affinity.probe(k80)).cpulist) is Gap.UNSUPPORTED
+    assert gap(one(affinity.probe(k80)).cpulist) is Gap.UNSUPPORTED
 
 
 def test_counters(k80: FakeNvml, v100: FakeNvml) -> None:

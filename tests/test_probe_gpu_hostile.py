@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from nvml_boards import A100, K80, V100
 from nvml_probes import PROBES
 
-from dgxcheck.frozen import Record, fields
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record, fields
 from dgxcheck.source.protocol import Json
-from probes.gpu_affinity import cpulist, members_of
-from probes.nvml_value import as_bdf
+from probes.gpu.affinity import cpulist, members_of
+from probes.gpu.values import as_bdf
 
 NAMES = ("busId", "busIdLegacy", "total", "pid", "usedGpuMemory", "address", "timestamp", "state", "gpu")
 numbers = st.integers() | st.sampled_from([-1, 0, 1, 2, 2**32 - 1, 2**64 - 1, 2**64])

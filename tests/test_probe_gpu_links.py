@@ -6,10 +6,10 @@ import pytest
 from fake_nvml_source import INVALID, LOST, NOT_SUPPORTED, FakeNvml, box
 from nvml_boards import A100, K80, V100
 
-from dgxcheck.facts.nvlink import GpuPair, NvLink
-from dgxcheck.facts.p2p import P2pStatus
-from dgxcheck.reading import Gap, Missing
-from probes import gpu_pairs, nvlink, nvlink_capability, nvlink_errors, p2p
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvlink import GpuPair, NvLink, P2pStatus
+from probes.gpu import nvlink, nvlink_capability, nvlink_errors, p2p
+from probes.gpu import pairs as gpu_pairs
 
 BDF = "0000:06:00.0"
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from fake_nvml_source import LOST, NOT_SUPPORTED, FakeNvml, box
 
-from dgxcheck.frozen import fields
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import fields
 from dgxcheck.source.protocol import Json
-from probes import gpu, gpu_affinity, gpu_ecc, gpu_power
+from probes.gpu import affinity, ecc
+from probes.gpu import identity as gpu
+from probes.gpu import power as gpu_power
 
 
 def test_a_lost_gpu_keeps_its_neighbour() -> None:
@@ -35,7 +37,7 @@ def test_a_gpu_that_got_lost_since_it_was_listed_has_gaps_only() -> None:
 def test_no_nvml_is_the_gap_of_nvml() -> None:
     broken = Missing(Gap.ABSENT, "nvmlInit", "NVML 9: driver not loaded")
     source = box("0000:06:00.0", answers={"nvmlInit": broken})
-    assert gpu.probe(source) == gpu_ecc.probe(source) == gpu_affinity.probe(source) == broken
+    assert gpu.probe(source) == ecc.probe(source) == affinity.probe(source) == broken
 
 
 def test_a_count_that_fails_leaves_the_versions() -> None:

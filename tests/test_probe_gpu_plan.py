@@ -9,9 +9,9 @@ from fake_nvml_source import INVALID, FakeNvml, Question
 from nvml_probes import PROBES
 
 import probes
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Json, Source
-from dgxcheck.workers.nvml_plan import GROUPS
+from dgxcheck.workers.nvml.plan import GROUPS
 
 GPUS = ("0000:06:00.0", "0000:07:00.0", "0000:0a:00.0")
 PAIRS = [f"{a} {b}" for a, b in combinations(GPUS, 2)]
@@ -79,8 +79,8 @@ def test_everything_in_the_plan_is_asked_by_a_probe() -> None:
 
 
 def test_no_probe_is_left_out() -> None:
-    listed = {name for name in probes.ALL if name.startswith(("gpu", "nvlink", "p2p"))}
-    assert {probe.__module__ for probe in PROBES} == {f"probes.{name}" for name in listed}
+    listed = {module for module in probes.MODULES.values() if module.startswith("gpu.")}
+    assert {probe.__module__ for probe in PROBES} == {f"probes.{module}" for module in listed}
 
 
 def test_a_probe_needs_no_other_to_have_run() -> None:

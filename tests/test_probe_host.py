@@ -7,10 +7,9 @@ from fake_source import FakeSource
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.edac import MemoryController
-from dgxcheck.facts.host import Cpu
-from dgxcheck.reading import Gap, Missing
-from probes import cpuinfo_text, edac, host, release_text
+from dgxcheck.facts.host import Cpu, MemoryController
+from dgxcheck.facts.missing import Gap, Missing
+from probes.host import edac, host, parse_cpuinfo, parse_release
 
 MODEL = "Intel(R) Xeon(R) CPU E5-2698 v4 @ 2.20GHz"
 
@@ -31,7 +30,7 @@ def cpuinfo(sockets: int, cores: int, threads_per_core: int, flags: str = "fpu v
 
 @given(st.integers(1, 4), st.integers(1, 20), st.integers(1, 2))
 def test_cpuinfo_counts(sockets: int, cores: int, threads_per_core: int) -> None:
-    got = cpuinfo_text.cpuinfo(cpuinfo(sockets, cores, threads_per_core), "")
+    got = parse_cpuinfo.cpuinfo(cpuinfo(sockets, cores, threads_per_core), "")
     assert got == Cpu(
         model=MODEL,
         sockets=sockets,
@@ -43,7 +42,7 @@ def test_cpuinfo_counts(sockets: int, cores: int, threads_per_core: int) -> None
 
 def test_cpuinfo_of_power9_has_no_sockets_and_no_flags() -> None:
     text = "processor\t: 0\ncpu\t\t: POWER9, altivec supported\nclock\t\t: 3800.0MHz\n\nprocessor\t: 4\n"
-    got = cpuinfo_text.cpuinfo(text, "/proc/cpuinfo")
+    got = parse_cpuinfo.cpuinfo(text, "/proc/cpuinfo")
     assert isinstance(got, Cpu)
     assert (got.model, got.threads) == ("POWER9, altivec supported", 2)
     gaps = [got.sockets, got.cores, got.hypervisor]
@@ -55,7 +54,7 @@ def test_dgx_release_keeps_the_last_update() -> None:
         'DGX_NAME="DGX Server"\nDGX_SWBUILD_VERSION="5.1.0"\nDGX_SERIAL_NUMBER=QTF1\n\n# note\n'
         'DGX_OTA_VERSION="5.2.0"\nDGX_OTA_VERSION="5.3.1"\n'
     )
-    assert release_text.release(text, "") == {
+    assert parse_release.release(text, "") == {
         "DGX_NAME": "DGX Server",
         "DGX_SWBUILD_VERSION": "5.1.0",
         "DGX_SERIAL_NUMBER": "QTF1",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fake_source import PCI, FakeSource
 
-from dgxcheck.facts.ib_ports import IbRate, PhysState, PortState
-from dgxcheck.reading import Gap, Missing
-from probes import ib_ports, infiniband
+from dgxcheck.facts.infiniband import IbRate, PhysState, PortState
+from dgxcheck.facts.missing import Gap, Missing
+from probes.fabric import devices as infiniband
+from probes.fabric import ports as ib_ports
 
 IB = "/sys/class/infiniband"
 PORT = f"{IB}/mlx5_0/ports/1"

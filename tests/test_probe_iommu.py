@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fake_source import PCI, FakeSource, function
 
-from dgxcheck.facts.iommu import IommuGroup
-from dgxcheck.reading import Gap, Missing
-from probes import iommu
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.pci import IommuGroup
+from probes.pci import iommu
 
 
 def box(links: dict[str, str | Missing], **types: str) -> FakeSource:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.kernel_log import KernelLog
-from dgxcheck.reading import Gap, Missing
-from dgxcheck.source.kernel_log import LONGEST, MARK, MOST, kept, line
-from dgxcheck.source.saved_log import times
-from probes import aer_log_text, mlx5_text, xid_text
-from probes.kernel_log import facts
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.source.kernel_log.kmsg import LONGEST, MARK, MOST, kept, line
+from dgxcheck.source.kernel_log.saved import times
+from probes.kernel_log import parse_aer, parse_mlx5, parse_xid
+from probes.kernel_log.log import facts
 
 GPU = "0000:06:00.0"
 XID = "NVRM: Xid (PCI:0000:06:00): 79, pid=12, name=python3, GPU has fallen off the bus."
@@ -49,7 +49,7 @@ def of_text(text: str) -> KernelLog:
     ],
 )  # fmt: skip
 def test_xid(message: str, due: tuple[object, ...]) -> None:
-    said = xid_text.xid(message)
+    said = parse_xid.xid(message)
     assert said is not None
     assert (said.bdf, said.number, said.pid, said.process, said.part, said.text) == due
 
@@ -60,7 +60,7 @@ def test_xid(message: str, due: tuple[object, ...]) -> None:
      "NVRM: Xid (PCI:0000:06:00): 12345, x", "python: NVRM: Xid (PCI:0000:06:00): 13"],
 )  # fmt: skip
 def test_no_xid(message: str) -> None:
-    assert xid_text.xid(message) is None
+    assert parse_xid.xid(message) is None
 
 
 @given(st.text())
@@ -71,23 +71,23 @@ def test_a_parser_takes_any_text(text: str) -> None:
         f"mlx5_core 0000:05:00.0: Port module event[error]: module {text}", f"pcieport 0000:00:02.0: AER: {text}",
     ):  # fmt: skip
         for parser in (
-            xid_text.xid,
-            xid_text.sxid,
-            xid_text.off_bus,
-            xid_text.named,
-            xid_text.probed,
-            xid_text.not_started,
-            xid_text.refused,
-            aer_log_text.error,
-            aer_log_text.announced,
-            aer_log_text.detail,
-            aer_log_text.given_up,
-            mlx5_text.trouble,
-            mlx5_text.begins,
-            mlx5_text.plugged,
+            parse_xid.xid,
+            parse_xid.sxid,
+            parse_xid.off_bus,
+            parse_xid.named,
+            parse_xid.probed,
+            parse_xid.not_started,
+            parse_xid.refused,
+            parse_aer.error,
+            parse_aer.announced,
+            parse_aer.detail,
+            parse_aer.given_up,
+            parse_mlx5.trouble,
+            parse_mlx5.begins,
+            parse_mlx5.plugged,
         ):
             parser(each)
-    said = xid_text.xid(f"NVRM: Xid (PCI:0000:06:00): 13, pid=3, name=a, {text}")
+    said = parse_xid.xid(f"NVRM: Xid (PCI:0000:06:00): 13, pid=3, name=a, {text}")
     assert said is not None
     assert (said.bdf, said.number, said.pid, said.text) == (GPU, 13, 3, text.lstrip(" "))
 
@@ -102,7 +102,7 @@ def test_a_parser_takes_any_text(text: str) -> None:
     ],
 )
 def test_off_the_bus(message: str, due: str | None) -> None:
-    assert xid_text.off_bus(message) == due
+    assert parse_xid.off_bus(message) == due
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_off_the_bus(message: str, due: str | None) -> None:
     ],
 )
 def test_sxid(message: str, due: object) -> None:
-    assert xid_text.sxid(message) == due
+    assert parse_xid.sxid(message) == due
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_sxid(message: str, due: object) -> None:
     ],
 )
 def test_pcie_error(message: str, due: object) -> None:
-    assert aer_log_text.error(message) == due
+    assert parse_aer.error(message) == due
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_pcie_error(message: str, due: object) -> None:
     ],
 )
 def test_pcie_error_announced(message: str, due: object) -> None:
-    assert aer_log_text.announced(message) == due
+    assert parse_aer.announced(message) == due
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_pcie_error_announced(message: str, due: object) -> None:
     ],
 )
 def test_a_gpu_that_did_not_start(message: str, due: object) -> None:
-    assert xid_text.not_started(message) == due
+    assert parse_xid.not_started(message) == due
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_gpu_that_did_not_start(message: str, due: object) -> None:
     ],
 )  # fmt: skip
 def test_a_program_that_was_turned_away(message: str, due: object) -> None:
-    assert xid_text.refused(message) == due
+    assert parse_xid.refused(message) == due
 
 
 HCA = "0000:05:00.0"
@@ -208,7 +208,7 @@ MODULE = f"mlx5_core {HCA}: Port module event[error]: module 0, Cable error, Hig
     ],
 )  # fmt: skip
 def test_mlx5(message: str, due: object) -> None:
-    said = mlx5_text.trouble(message)
+    said = parse_mlx5.trouble(message)
     assert (None if said is None else (said.trouble, said.module)) == due
     assert said is None or said.bdf == HCA
 

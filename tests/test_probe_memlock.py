@@ -7,10 +7,10 @@ from fake_source import FakeSource
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.memlock import JobDaemon, Limit, Setting
-from dgxcheck.reading import Gap, Missing
-from probes.memlock import DAEMONS, max_locked_memory, probe
-from probes.memlock_text import of_pam, of_systemd
+from dgxcheck.facts.host import JobDaemon, Limit, Setting
+from dgxcheck.facts.missing import Gap, Missing
+from probes.host.memlock import DAEMONS, max_locked_memory, probe
+from probes.host.parse_memlock import of_pam, of_systemd
 
 HEAD = "Limit                     Soft Limit           Hard Limit           Units     \n"
 GROUP = "/sys/fs/cgroup/system.slice"

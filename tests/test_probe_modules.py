@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fake_source import FakeSource
 
-from dgxcheck.facts.modules import Flavour, MemoryPeer, Module, NvidiaDriver
-from dgxcheck.reading import Gap, Missing
-from probes import modules
+from dgxcheck.facts.host import Flavour, MemoryPeer, Module, NvidiaDriver
+from dgxcheck.facts.missing import Gap, Missing
+from probes.host import modules
 
 FILES: dict[str, str | bytes | Missing] = {
     "/sys/module/nvidia/version": "535.104.05\n",

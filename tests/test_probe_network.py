@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fake_source import FakeSource
 
-from dgxcheck.facts.network import NetInterface
-from dgxcheck.reading import Gap, Missing
-from probes import network
+from dgxcheck.facts.host import NetInterface
+from dgxcheck.facts.missing import Gap, Missing
+from probes.host import network
 
 NET = "/sys/class/net"
 

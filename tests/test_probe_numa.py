@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fake_source import FakeSource
 
-from dgxcheck.facts.numa import NumaMemory, NumaNode
-from dgxcheck.reading import Gap, Missing
-from probes import numa, numa_memory
+from dgxcheck.facts.host import NumaMemory, NumaNode
+from dgxcheck.facts.missing import Gap, Missing
+from probes.host import numa, numa_memory
 
 NODES = "/sys/devices/system/node"
 

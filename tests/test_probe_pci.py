@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from fake_source import PCI, FakeSource, dgx_corner, function
 
-from dgxcheck.reading import Gap, Missing
-from probes import pci
+from dgxcheck.facts.missing import Gap, Missing
+from probes.pci import functions as pci
 
 
 def test_functions_of_interest_and_their_bridges_in_the_order_of_names() -> None:

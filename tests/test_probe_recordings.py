@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 from test_probe_anything import PROBES
 
-from dgxcheck.facts.ib_ports import IbPort, PhysState, PortState
+from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.reading import Missing
 from dgxcheck.source.directory import DirectorySource
-from probes import ib_ports, infiniband, network, numa, pci, storage
+from probes.fabric import devices as infiniband
+from probes.fabric import ports as ib_ports
+from probes.host import network, numa, storage
+from probes.pci import functions as pci
 
 RECORDINGS = Path(__file__).parents[2] / "shared/recordings"
 TREES = sorted(path for kind in ("sysfs-raw", "sysfs-trees") for path in (RECORDINGS / kind).glob("*.tar.*"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fake_source import FakeSource
 
-from dgxcheck.facts.storage import BlockDevice, MdArray
-from dgxcheck.reading import Gap, Missing
-from probes import storage
+from dgxcheck.facts.host import BlockDevice, MdArray
+from dgxcheck.facts.missing import Gap, Missing
+from probes.host import storage
 
 BLOCK = "/sys/class/block"
 

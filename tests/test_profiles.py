@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from test_health_checks import box, changed
 
 from dgxcheck.cli import main
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.profiles.library import boards_for, by_name, chosen, names
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS
 from dgxcheck.profiles.parse import boards, profile
-from dgxcheck.reading import BadInput
 from dgxcheck.topology.reference import ALL
 
 GOOD: dict[str, Any] = {

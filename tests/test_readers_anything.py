@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from readers_text import numbers as all_of
 from readers_text import sane
 
-from dgxcheck.readers.catalogue import READERS
+from dgxcheck.readers.benchmarks.catalogue import READERS
 from dgxcheck.readers.merge import together
 from dgxcheck.readers.model import Imported
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts.missing import Json
 from dgxcheck.readers.merge import together
-from dgxcheck.reading import Json
 
 
 def fact(value: Json, unit: str = "GB/s", at: int = 1, **more: Json) -> dict[str, Json]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from readers_text import member, one, unread, values
 
-from dgxcheck.readers import nccl_tests, perftest, tartan
+from dgxcheck.readers.benchmarks import nccl_tests, perftest, tartan
 
 TODAY = """\
 # nccl-tests version 2.17.9 nccl-headers=22903 nccl-library=22903

@@ -7,7 +7,7 @@ import json
 import pytest
 from readers_text import member, one, unread, values
 
-from dgxcheck.readers import nvbandwidth, nvbandwidth_json
+from dgxcheck.readers.benchmarks import nvbandwidth, nvbandwidth_json
 
 TEXT = """\
 nvbandwidth Version: v0.8

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.readers.gather import Part, gathered
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.onto import listed, placed, unfit
-from dgxcheck.reading import BadInput, Json
-from dgxcheck.source.keys import place
+from dgxcheck.source.recording.keys import place
 
 A, B = "0000:06:00.0", "0000:07:00.0"
 INDEX = "nvml nvmlDeviceGetHandleByIndex"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from readers_text import sane, unread, values
 
-from dgxcheck.readers.catalogue import READERS
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.benchmarks.catalogue import READERS
 from dgxcheck.readers.model import Imported
-from dgxcheck.reading import Json
 
 RECORDINGS = Path(__file__).parents[2] / "shared" / "recordings" / "bench"
 pytestmark = pytest.mark.skipif(not RECORDINGS.is_dir(), reason="the recordings are not part of the project")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from readers_text import one, unread
 from smi_texts import STATION, matrix
 
-from dgxcheck.readers import smi_p2p, smi_topo
+from dgxcheck.readers.nvidia_smi import p2p as smi_p2p
+from dgxcheck.readers.nvidia_smi import topo as smi_topo
 
 PAIR = {("GPU0", "GPU1"): "NV2", ("GPU1", "GPU0"): "NV2"}
 CELLS = {"stated label GPU0 GPU0": "X", "stated label GPU0 GPU1": "NV2",

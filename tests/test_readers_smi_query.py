@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 from readers_text import one, unread
 from smi_texts import LINKS, QUERY, TABLE
 
-from dgxcheck.readers import smi_nvlink, smi_query_object, smi_query_text, smi_query_xml, smi_table
+from dgxcheck.facts.missing import Json
 from dgxcheck.readers.model import Reader
-from dgxcheck.reading import Json
-from dgxcheck.source.keys import place
+from dgxcheck.readers.nvidia_smi import nvlink as smi_nvlink
+from dgxcheck.readers.nvidia_smi import query_json, query_text, query_xml
+from dgxcheck.readers.nvidia_smi import table as smi_table
+from dgxcheck.source.recording.keys import place
 
 A, B = "0000:06:00.0", "0000:07:00.0"
-READERS = (smi_query_text.read, smi_query_xml.read, smi_query_object.read, smi_table.read, smi_nvlink.read)
+READERS = (query_text.read, query_xml.read, query_json.read, smi_table.read, smi_nvlink.read)
 TOLD: dict[str, Json] = {
     "nvml nvmlSystemGetDriverVersion": "550.1.2",
     "nvml nvmlSystemGetCudaDriverVersion": 12040,
@@ -74,14 +76,14 @@ def as_xml() -> str:
 
 
 def test_the_text_is_what_nvml_would_have_answered() -> None:
-    found = one(smi_query_text.read, QUERY)
+    found = one(query_text.read, QUERY)
     assert found.tool == "nvidia-smi -q 550.1.2"
     assert {key: found.facts[key] for key in TOLD} == TOLD
     assert unread([found], QUERY) == []
 
 
 def test_the_xml_is_what_nvml_would_have_answered() -> None:
-    found = one(smi_query_xml.read, as_xml())
+    found = one(query_xml.read, as_xml())
     same = {key: fact for key, fact in TOLD.items() if "HwThermal" not in key and "EventReasons" not in key}
     assert {key: found.facts[key] for key in same} == same
     assert unread([found], as_xml()) == []
@@ -92,7 +94,7 @@ def test_xml_that_was_turned_into_json_is_read() -> None:
     text = json.dumps(
         {"nvidia_smi_log": {"driver_version": "550.1.2", "gpu": [gpu, {**gpu, "@id": f"0000{B}"}]}}, indent=1
     )
-    found = one(smi_query_object.read, text)
+    found = one(query_json.read, text)
     assert found.facts[f"nvml nvmlDeviceGetName {B}"] == "Example"
     assert found.facts[f"nvml nvmlDeviceGetEccMode {A}"] == {"missing": "unsupported", "detail": "nvidia-smi: N/A"}
     assert found.facts["nvml nvmlSystemGetDriverVersion"] == "550.1.2"
@@ -130,31 +132,31 @@ def test_the_other_ends_of_nvlinks_are_read() -> None:
 
 def test_a_piece_without_its_gpus_line_has_the_address_of_nowhere() -> None:
     piece = QUERY[QUERY.index("    Ecc Mode") : QUERY.index("GPU 00000000:07")]
-    found = one(smi_query_text.read, piece)
+    found = one(query_text.read, piece)
     assert found.facts["nvml nvmlDeviceGetHandleByIndex 0"] == "0000:00:00.0"
     assert found.facts["nvml nvmlDeviceGetTemperature 0000:00:00.0 0"] == 41
 
 
 def test_few_lines_with_colons_are_no_dump() -> None:
-    assert smi_query_text.read(("    Temperature", "        GPU Current Temp : 41 C", "  a : b", "c : d")) == ()
+    assert query_text.read(("    Temperature", "        GPU Current Temp : 41 C", "  a : b", "c : d")) == ()
 
 
 def test_a_dump_of_a_gpu_that_comes_again_is_another() -> None:
     body = QUERY[QUERY.index("GPU 0000") :]
-    found = smi_query_text.read(tuple((QUERY + body).splitlines()))
+    found = query_text.read(tuple((QUERY + body).splitlines()))
     assert [sum("ByIndex" in key for key in part.facts) for part in found] == [2, 2]
     assert unread(found, QUERY + body) == []
 
 
 def test_text_around_a_dump_belongs_to_nobody() -> None:
     text = f"hello there\n{QUERY}bye : now\n"
-    assert unread(smi_query_text.read(tuple(text.splitlines())), text) == [1, len(text.splitlines())]
+    assert unread(query_text.read(tuple(text.splitlines())), text) == [1, len(text.splitlines())]
 
 
 @pytest.mark.parametrize("cut", range(0, len(as_xml()), 97))
 def test_cut_xml_tells_what_it_holds(cut: int) -> None:
     text = as_xml()[:cut]
-    for found in smi_query_xml.read(tuple(text.splitlines())):
+    for found in query_xml.read(tuple(text.splitlines())):
         assert all(found.facts[key] == TOLD.get(key, found.facts[key]) for key in found.facts if "Name" in key)
 
 
@@ -172,7 +174,7 @@ def test_no_cut_says_what_the_whole_does_not(reader: Reader) -> None:
 
 def test_entities_are_not_expanded() -> None:
     bomb = ('<!DOCTYPE a [<!ENTITY b "bbbb">]>', "<nvidia_smi_log>", '<gpu id="0:06:00.0">')
-    (found,) = smi_query_xml.read((*bomb, "<product_name>&b;&lt;</product_name>"))
+    (found,) = query_xml.read((*bomb, "<product_name>&b;&lt;</product_name>"))
     assert found.facts[f"nvml nvmlDeviceGetName {A}"] == "&b;<"
 
 
@@ -194,6 +196,6 @@ VALUES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), 
 @given(st.sampled_from([key for _, key, value in tree() if value is not None]), VALUES)
 def test_any_value_is_an_answer_or_a_gap(label: str, value: str) -> None:
     text = re.sub(rf"({re.escape(label)} +: ).*", lambda found: found[1] + value, QUERY)
-    for found in smi_query_text.read(tuple(text.split("\n"))):
+    for found in query_text.read(tuple(text.split("\n"))):
         json.dumps(dict(found.facts), allow_nan=False)
         assert all(abs(fact) < 1e19 for fact in found.facts.values() if isinstance(fact, int))

@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 from sample import SAMPLE
 
 from dgxcheck.cli import main
-from dgxcheck.reading import Gap
-from dgxcheck.source.library import shipped
-from dgxcheck.source.loader import OVERLAY, load
+from dgxcheck.facts.missing import Gap
+from dgxcheck.source.recording.load import OVERLAY, load
+from dgxcheck.source.recording.shipped import shipped
 
 FOLDER = Path(__file__).parent.parent / "dgxcheck" / "schemas"
 NAMES = ("topo", "health", "list", "diff", "recording", "overlay")

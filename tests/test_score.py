@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_health_checks import GPU2, NVML, box, changed
 
-from dgxcheck.checks.check import Box
+from dgxcheck.checks.engine.check import Box
 from dgxcheck.cli import main
 from dgxcheck.facts.host import Host
-from dgxcheck.frozen import replace
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import boards_for, by_name
 from dgxcheck.profiles.model import Choice, How, Number
-from dgxcheck.reading import Gap, Json, Missing
 from dgxcheck.score.box import of_box
 from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, score
-from dgxcheck.source.library import shipped
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recorded import RecordedSource
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import shipped
 
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 NO_FAULT = [

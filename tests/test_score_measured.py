@@ -8,9 +8,9 @@ import pytest
 from measured_box import GPUS, dgx1_p100, fact, measured, overlay, words
 
 from dgxcheck.cli import main
+from dgxcheck.facts.missing import Json
 from dgxcheck.profiles.library import by_name
 from dgxcheck.profiles.model import MEASURED_KEYS
-from dgxcheck.reading import Json
 from dgxcheck.score.box import of_box
 from dgxcheck.score.expectation import Score
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dgxcheck.reading import BadInput, Gap, Missing
+from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.source.directory import DirectorySource
-from dgxcheck.source.rows import MOST
+from dgxcheck.source.recording.binary import MOST
 
 MARKER = "this stands outside of the tree"
 IB = "/sys/class/infiniband"

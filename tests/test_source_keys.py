@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.reading import Gap, Json, Missing
-from dgxcheck.source.keys import Lines, find, flatten, from_json, insert, nvml_key, place, to_json
-from dgxcheck.source.rows import MOST, from_rows, to_rows
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.source.recording.binary import MOST, from_rows, to_rows
+from dgxcheck.source.recording.keys import Lines, find, flatten, from_json, insert, nvml_key, place, to_json
 
 PATHS = st.lists(st.text(min_size=1, max_size=5).filter(lambda name: "/" not in name), min_size=1, max_size=4).map(
     lambda parts: "/" + "/".join(parts)

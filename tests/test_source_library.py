@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from seam import is_one_clear_line, run, save
 
-from dgxcheck.reading import BadInput, Json
-from dgxcheck.source.library import head_of, open_source, shipped
+from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.source.recording.shipped import head_of, open_source, shipped
 
 BOXES = ("dgx-1-p100", "dgx-1-v100", "dgx-a100", "dgx-station-v100", "k80-x8")
 

@@ -14,8 +14,8 @@ from clock import SPARE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dgxcheck.reading import BadInput, Json
-from dgxcheck.source.loader import MOST_BYTES, OVERLAY, SCHEMA, load, recording
+from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.source.recording.load import MOST_BYTES, OVERLAY, SCHEMA, load, recording
 
 SOME = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 GOOD = json.dumps({"schema": SCHEMA, "facts": {"/a": {"text": {"b": "c"}}}})

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seam import document, facts_text, run, save
 
-from dgxcheck.reading import Json
-from dgxcheck.source.keys import Lines, flatten, insert
-from dgxcheck.source.library import shipped
-from dgxcheck.source.pseudonyms import hidden, site_key
+from dgxcheck.facts.missing import Json
+from dgxcheck.source.recording.anonymize import hidden, site_key
+from dgxcheck.source.recording.keys import Lines, flatten, insert
+from dgxcheck.source.recording.shipped import shipped
 
 KEY = b"the site's key"
 GPU, OTHER = "0000:06:00.0", "0000:07:00.0"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dgxcheck.source.save import check_place, replace_file, written
+from dgxcheck.source.recording.save import check_place, replace_file, written
 
 KILLED = """
 import os, sys

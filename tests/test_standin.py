@@ -16,7 +16,7 @@ from standin.binding import asked, child, told_by_worker
 from standin.boxes import LOST, A, B, Facts, box, full_box
 
 from dgxcheck.source.protocol import Json
-from dgxcheck.workers.nvml_plan import GROUPS
+from dgxcheck.workers.nvml.plan import GROUPS
 
 pytestmark = pytest.mark.skipif(nvml.compiler() is None, reason="no gcc to compile the stand-in with")
 

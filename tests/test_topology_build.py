@@ -27,10 +27,10 @@ from topology_boxes import (
 
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.infiniband import IbDevice
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.frozen import replace
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.topology.classes import numa_node, pci_class
 from dgxcheck.topology.model import Topology
 

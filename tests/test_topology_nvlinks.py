@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from topology_boxes import DGX1_GPUS, Box, dgx1, down, fabric, gpu_at, nvlink, nvml, tree
 
-from dgxcheck.frozen import replace
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import replace
 
 
 def test_the_lower_count_of_two_ends_counts_and_is_noted() -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from topology_boxes import GPU, NO_FILE, Box, dgx1, fabric, function, gpu_at, ib, nic_at, nodes, nvml, tree
 
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.frozen import replace
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.topology.expected import Expected, between, to_host
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.paths import hops_above, hops_between, meeting_point, sharers

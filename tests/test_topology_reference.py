@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from topology_boxes import FACE, P100, V100
 
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.graph import Graph
 from dgxcheck.topology.reference import ALL, Difference, Nearest, Reference, matches, nearest
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from topology_boxes import FACE, P100, V100, dgx1, fabric
 
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.graph import Graph, nvlink_generation, nvlink_graph
 from dgxcheck.topology.rings import Rings, collective_gbs, search
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.stated import Stated
-from dgxcheck.reading import Gap, Json, Missing
-from dgxcheck.source.keys import Lines, insert
-from dgxcheck.source.library import open_source
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.nvidia_smi_topo import Stated
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recorded import RecordedSource
+from dgxcheck.source.recording.keys import Lines, insert
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import WIRING, survey
 from dgxcheck.topology.build import build
 from dgxcheck.topology.graph import nvlink_graph
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.reference import possible
 from dgxcheck.topology.stated import HIDDEN, NOT_SHOWN, PCI_ALONE
-from probes.stated import probe
+from probes.nvidia_smi_topo import probe
 
 PAIR: dict[str, Json] = {"stated label GPU0 GPU0": "X", "stated label GPU0 GPU1": "NV2",
                          "stated label GPU1 GPU0": "NV2", "stated label GPU1 GPU1": "X"}  # fmt: skip

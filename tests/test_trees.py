@@ -19,8 +19,8 @@ import pytest
 from programs import program
 from seam import Run, run
 
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.reading import Missing
 from dgxcheck.source.directory import DirectorySource
 from dgxcheck.survey import survey
 from dgxcheck.topology.classes import numa_node

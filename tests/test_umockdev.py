@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from programs import program
 
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
 
 STATION = Path(__file__).parents[2] / "shared" / "recordings" / "sysfs-trees" / "checkbox-dgx-station.umockdev"
 NEAR = {frozenset(("0000:07:00.0", "0000:08:00.0")), frozenset(("0000:0e:00.0", "0000:0f:00.0"))}

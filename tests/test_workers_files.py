@@ -11,13 +11,13 @@ import pytest
 from clock import SPARE
 from live_box import Box, flat_gaps
 
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
 from dgxcheck.source.live import LiveSource
-from dgxcheck.source.tape import RecordingSource
+from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.survey import survey
-from dgxcheck.workers import files
-from dgxcheck.workers.files import FilesStage
-from dgxcheck.workers.files_plan import PORTS, device_of, driver_backed, together
+from dgxcheck.workers.files import supervisor as files
+from dgxcheck.workers.files.driver_backed import PORTS, device_of, driver_backed, together
+from dgxcheck.workers.files.supervisor import FilesStage
 
 IB = "/sys/class/infiniband"
 RATE = f"text {IB}/mlx5_%d/ports/1/rate"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dgxcheck.workers.left_behind import note, stuck
+from dgxcheck.workers.stuck_workers import note, stuck
 
-KIND = "dgxcheck.workers.nvml_child"
+KIND = "dgxcheck.workers.nvml.child"
 PAST = "2026-01-02T03:04:05Z"
 
 
@@ -42,7 +42,7 @@ def test_a_worker_that_is_still_there_is_told_with_its_time(listed: Path, sleepe
     pid, started, since, kind = listed.read_text().split()
     assert (pid, started, kind) == (str(sleeper.pid), start_time(sleeper.pid), KIND)
     assert stuck(KIND) == f"an earlier worker (pid {pid}) has been stuck in the driver since {since}"
-    assert stuck("dgxcheck.workers.files_child") is None
+    assert stuck("dgxcheck.workers.files.child") is None
     assert (listed.parent.stat().st_mode & 0o777) == 0o700
 
 
@@ -64,7 +64,7 @@ def test_a_worker_that_only_leaves_counts_later(listed: Path, sleeper: subproces
 
 
 def test_two_workers_are_kept(listed: Path, sleeper: subprocess.Popen[bytes]) -> None:
-    note(sleeper.pid, "dgxcheck.workers.files_child")
+    note(sleeper.pid, "dgxcheck.workers.files.child")
     note(os.getpid(), KIND)
     assert [line.split()[0] for line in listed.read_text().splitlines()] == [str(sleeper.pid), str(os.getpid())]
     assert f"pid {os.getpid()}" in (stuck(KIND) or "")

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from clock import SPARE
 
-from dgxcheck.reading import Json
-from dgxcheck.workers.left_behind import stuck
+from dgxcheck.facts.missing import Json
 from dgxcheck.workers.stream import Worker, bury, next_event
+from dgxcheck.workers.stuck_workers import stuck
 
 Start = Callable[..., Worker]
 

@@ -16,13 +16,13 @@ from dgxcheck.cli.xid_history import read, remembered
 from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EarlierXid
-from dgxcheck.frozen import replace
-from dgxcheck.source import state
-from dgxcheck.source.kernel_log import earlier
-from dgxcheck.source.library import open_source
+from dgxcheck.facts.record import replace
+from dgxcheck.source import state_file
+from dgxcheck.source.kernel_log.kmsg import earlier
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import Snapshot, survey
-from probes import earlier_text
-from probes.kernel_log import facts
+from probes.kernel_log import parse_earlier
+from probes.kernel_log.log import facts
 
 DATE = "2026-11-21T00:00:00Z"
 GPU2 = "0000:0a:00.0"
@@ -41,7 +41,7 @@ def box_with(*lines: tuple[float, str], boot: str = "b1", where: str = "/dev/kms
     """The facts of a recorded box with these lines as its kernel log."""
     found = survey(open_source("dgx-1-v100"), ("host", "gpu"))
     assert isinstance(found.host, Host)
-    log = facts([f"0;{state.NAME}", *(f"{seconds};{message}" for seconds, message in lines)], where)
+    log = facts([f"0;{state_file.NAME}", *(f"{seconds};{message}" for seconds, message in lines)], where)
     return replace(found, kernel_log=log, host=replace(found.host, boot_id=boot))
 
 
@@ -53,14 +53,14 @@ def box_with(*lines: tuple[float, str], boot: str = "b1", where: str = "/dev/kms
     )
 )  # fmt: skip
 def test_a_line_of_the_state_file_reads_as_it_was_written(xid: EarlierXid) -> None:
-    assert earlier_text.earlier(earlier(xid)) == xid
+    assert parse_earlier.earlier(earlier(xid)) == xid
 
 
 @given(st.text())
 def test_any_line_is_an_xid_or_none(text: str) -> None:
     for each in (text, f"dgxcheck: earlier: {text}", f"dgxcheck: earlier: boot b1, begun 0: NVRM: Xid {text}",
                  f"dgxcheck: earlier: boot b1, begun {text}: {XID}"):  # fmt: skip
-        found = earlier_text.earlier(each)
+        found = parse_earlier.earlier(each)
         assert found is None or found.number < 10000
 
 
@@ -70,13 +70,13 @@ def test_any_line_is_an_xid_or_none(text: str) -> None:
 def test_a_garbled_state_keeps_nothing_from_being_written(lines: list[str]) -> None:
     kept = remembered(lines, box_with((100.0, XID)), DATE)
     assert earlier(seen(begun_s=0.0, uuid=UUID)) in kept
-    assert len(kept) <= state.MOST_XIDS
+    assert len(kept) <= state_file.MOST_XIDS
     assert remembered(kept, box_with((100.0, XID)), DATE) == kept
 
 
 def test_it_keeps_who_what_and_when_and_no_process() -> None:
     (line,) = remembered((), box_with((5.0, LOADED[0]), (5.5, LOADED[1]), (100.0, XID), (101.0, XID)), DATE)
-    assert earlier_text.earlier(line) == seen(begun_s=5.5, uuid=UUID)
+    assert parse_earlier.earlier(line) == seen(begun_s=5.5, uuid=UUID)
     assert "alicetool" not in line
 
 
@@ -108,7 +108,7 @@ def test_what_is_long_ago_is_forgotten_and_of_much_the_newest_stays() -> None:
     assert [each.boot for each in read(old, DATE)] == [f"b{day}" for day in range(22, 32)]
     many = [earlier(seen(boot=f"b{n}", date=f"2026-11-20T{n // 60:02}:{n % 60:02}:00Z")) for n in range(900)]
     kept = remembered(many, box_with(), DATE)
-    assert len(kept) == state.MOST_XIDS
+    assert len(kept) == state_file.MOST_XIDS
     assert read(kept, DATE)[-1].boot == "b899"
 
 
@@ -209,7 +209,7 @@ def test_a_saved_log_neither_learns_nor_teaches(machine: Machine, tmp_path: Path
     machine.boot(BOOTS[1], (100.0, XID))
     (tmp_path / "dmesg").write_text(f"[  100.000000] {XID}\n", encoding="utf-8")
     assert machine.health("--kernel-log", str(tmp_path / "dmesg"))["again"] is None
-    kept = state.read(str(machine.file))
+    kept = state_file.read(str(machine.file))
     assert kept is not None
     assert kept.boot_id == BOOTS[1]
     assert [BOOTS[0] in line for line in kept.xids] == [True]
@@ -237,7 +237,7 @@ def test_any_json_may_stand_for_the_xids_of_a_state_file(tmp_path_factory: pytes
     head = {"schema": "dgxcheck/recording/1", "facts": {}}
     head["state"] = {"boot_id": "b0", "driver": "", "date": DATE, "at_s": 1.0, "xids": xids}
     path.write_text(json.dumps(head), encoding="utf-8")
-    kept = state.read(str(path))
+    kept = state_file.read(str(path))
     assert kept is not None
     good = [each for each in xids if each == earlier(seen())] if isinstance(xids, list) else []
     assert len(read(kept.xids, DATE)) == len(good)
@@ -253,7 +253,7 @@ def test_a_state_with_garbled_xids_counts_as_one_without(machine: Machine, xids:
     machine.file.write_text(json.dumps(document), encoding="utf-8")
     machine.boot(BOOTS[1], (100.0, XID))
     assert machine.health()["again"] is None
-    kept = state.read(str(machine.file))
+    kept = state_file.read(str(machine.file))
     assert kept is not None
     assert len(kept.xids) == 1
 

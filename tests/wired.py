@@ -7,9 +7,9 @@ from functools import cache
 
 from sample import BY_NAME
 
-from dgxcheck.reading import Json
-from dgxcheck.source.keys import Lines, find
-from dgxcheck.source.loader import load, recording
+from dgxcheck.facts.missing import Json
+from dgxcheck.source.recording.keys import Lines, find
+from dgxcheck.source.recording.load import load, recording
 
 End = tuple[str, int]
 """One end of an NVLink: the GPU's bus id, and the position."""

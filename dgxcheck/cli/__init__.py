@@ -10,11 +10,11 @@ import click
 
 from dgxcheck import __version__
 from dgxcheck.cli.live import Live
-from dgxcheck.reading import BadInput
+from dgxcheck.facts.missing import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dgxcheck.workers.nvml import NvmlStage
+    from dgxcheck.workers.nvml.supervisor import NvmlStage
 
 INCOMPLETE = 3
 """Exit code: printed, but not everything asked was answered; or it could not run."""
@@ -31,17 +31,20 @@ COMMANDS = {
     "schema": "The JSON Schema of an output or file format.",
 }
 
+_MODULES = {"import": "import_text", "list": "list_gpus"}
+"""Module below ``dgxcheck.cli.commands`` of the commands whose names are Python's."""
+
 
 class Commands(click.Group):
     """Knows its commands by name and imports one when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*COMMANDS]  # not list(..): the module of that name stands here once it is imported
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"dgxcheck.cli.{cmd_name}").command
+        command: click.Command = import_module(f"dgxcheck.cli.commands.{_MODULES.get(cmd_name, cmd_name)}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -113,6 +116,6 @@ def _place(error: Exception) -> str:
 
 
 def _visible(text: str) -> str:
-    from dgxcheck.output.plain import visible
+    from dgxcheck.output.plain_text import visible
 
     return visible(text)

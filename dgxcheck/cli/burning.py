@@ -6,21 +6,22 @@ import gc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dgxcheck.checks.catalogue import CHECKS
-from dgxcheck.checks.check import Box, Growth
-from dgxcheck.checks.finding import Judgement, Status, skip
-from dgxcheck.checks.growth import span
-from dgxcheck.checks.run import run
+from dgxcheck.checks.engine.check import Box, Growth
+from dgxcheck.checks.engine.finding import Judgement, Status, skip
+from dgxcheck.checks.engine.growth import span
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.interrupt import interruptible
-from dgxcheck.cli.progress import Told, countdown
+from dgxcheck.cli.terminal.progress import Told, countdown
 from dgxcheck.facts.kernel_log import KernelLog
-from dgxcheck.frozen import Record, replace
-from dgxcheck.measure import burn_in_plan, plan
-from dgxcheck.measure.burn_in import BurnIn
-from dgxcheck.measure.burn_in_events import Event
-from dgxcheck.measure.burn_in_stop import limits
-from dgxcheck.measure.rounds import Round, Rounds
-from dgxcheck.reading import Json, Missing
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.measure import plan
+from dgxcheck.measure.burn_in import plan as burn_in_plan
+from dgxcheck.measure.burn_in.events import Event
+from dgxcheck.measure.burn_in.polling import Round, Rounds
+from dgxcheck.measure.burn_in.run import BurnIn
+from dgxcheck.measure.burn_in.stop_rules import limits
 from dgxcheck.source.debug_log import DebugLog
 from dgxcheck.source.protocol import Source
 from dgxcheck.survey import COUNTERS, Snapshot, survey

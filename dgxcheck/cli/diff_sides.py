@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 from math import inf
 
-from dgxcheck.checks.catalogue import CHECKS
-from dgxcheck.checks.check import NO_GROWTH, Box
-from dgxcheck.checks.finding import Finding
-from dgxcheck.checks.run import run
+from dgxcheck.checks.engine.check import NO_GROWTH, Box
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.growth import within
 from dgxcheck.cli.live import Live
 from dgxcheck.difference.findings import Report, Said
 from dgxcheck.difference.health_document import is_report, report_of
 from dgxcheck.difference.model import Side
-from dgxcheck.frozen import Record, replace
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles import library
 from dgxcheck.score.box import of_box
-from dgxcheck.source.library import open_source, shipped
-from dgxcheck.source.loader import members
 from dgxcheck.source.protocol import Origin, Source
-from dgxcheck.source.pseudonyms import mark, pseudonym, site_key
-from dgxcheck.source.recorded import RecordedSource
+from dgxcheck.source.recording.anonymize import mark, pseudonym, site_key
+from dgxcheck.source.recording.load import members
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import open_source, shipped
 from dgxcheck.survey import ALL, survey
 from dgxcheck.topology.build import build
 

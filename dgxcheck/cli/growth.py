@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.check import Growth
-from dgxcheck.checks.finding import Judgement, skip
-from dgxcheck.checks.gaps import unjudged
-from dgxcheck.checks.growth import span
+from dgxcheck.checks.engine.check import Growth
+from dgxcheck.checks.engine.finding import Judgement, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.growth import span
 from dgxcheck.cli.xid_history import remembered
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
-from dgxcheck.frozen import replace
-from dgxcheck.output.plain import visible
-from dgxcheck.reading import BadInput, Missing
-from dgxcheck.source import state
+from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.output.plain_text import visible
+from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
-from dgxcheck.source.recorded import RecordedSource
-from dgxcheck.source.tape import RecordingSource
+from dgxcheck.source.recording.recorder import RecordingSource
+from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import COUNTERS, Snapshot, survey
 
 RENEWED_AFTER_S = 3600.0
@@ -53,14 +53,14 @@ def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth 
     """
     tape = RecordingSource(source)
     new = survey(tape, COUNTERS)
-    at_s, date = state.now()
+    at_s, date = state_file.now()
     host, nvml = facts.host, facts.gpu
-    reading = state.Reading(
+    reading = state_file.Reading(
         lines=tape.lines(), at_s=at_s, date=date,
         boot_id=_text(host.boot_id if isinstance(host, Host) else host),
         driver=_text(nvml.driver_version if isinstance(nvml, Nvml) else nvml),
     )  # fmt: skip
-    place = path or state.default_path()
+    place = path or state_file.default_path()
     old = _earlier(place, asked=path is not None)
     reading = replace(reading, xids=remembered(() if old is None else old.xids, facts, date))
     same = old is not None and old.boot_id == reading.boot_id and old.at_s < at_s
@@ -76,19 +76,19 @@ def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth 
     return Growth(old=before, new=new, seconds=at_s - old.at_s, how=f"since {visible(old.date)}")
 
 
-def _earlier(path: str, asked: bool) -> state.Reading | None:
+def _earlier(path: str, asked: bool) -> state_file.Reading | None:
     try:
-        return state.read(path)
+        return state_file.read(path)
     except BadInput:
         if asked:
             raise
         return None
 
 
-def _written(path: str, reading: state.Reading) -> str:
+def _written(path: str, reading: state_file.Reading) -> str:
     """Nothing, or why there will be no history."""
     try:
-        state.write(path, reading)
+        state_file.write(path, reading)
     except OSError as error:
         return f", and {visible(path)} cannot be written: {error.strerror}"
     return ""

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
-from dgxcheck.checks.catalogue import CHECKS, PROBES
-from dgxcheck.checks.check import Box, Check, Growth
-from dgxcheck.checks.finding import Judgement
-from dgxcheck.checks.run import run
+from dgxcheck.checks.engine.check import Box, Check, Growth
+from dgxcheck.checks.engine.finding import Judgement
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.cli import xid_history
 from dgxcheck.cli.growth import loaded, since_last_run, within
-from dgxcheck.cli.health_options import WINDOW, Asked
+from dgxcheck.cli.health.options import WINDOW, Asked
 from dgxcheck.facts.kernel_log import KernelLog
-from dgxcheck.frozen import replace
+from dgxcheck.facts.missing import BadInput, Json, Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
-from dgxcheck.reading import BadInput, Json, Missing
 from dgxcheck.settings import Settings
-from dgxcheck.source import state
+from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import build
@@ -49,16 +49,16 @@ def box(
     if saved is not None:
         facts = replace(facts, kernel_log=saved)
     elif live and asked.state is not None and isinstance(facts.kernel_log, KernelLog):
-        kept = state.read(asked.state)
-        earlier = () if kept is None else xid_history.read(kept.xids, state.now()[1])
+        kept = state_file.read(asked.state)
+        earlier = () if kept is None else xid_history.read(kept.xids, state_file.now()[1])
         facts = replace(facts, kernel_log=replace(facts.kernel_log, earlier=earlier))
     topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
     choice = library.chosen(asked.profile, facts, topology)
     gpus = topology.gpus
     if asked.gpus:
-        from dgxcheck.cli import select
+        from dgxcheck.cli import device_ids
 
-        gpus = tuple(dict.fromkeys(select.gpus(topology, ",".join(asked.gpus))))
+        gpus = tuple(dict.fromkeys(device_ids.gpus(topology, ",".join(asked.gpus))))
     found = Box(
         snapshot=facts,
         topology=topology,
@@ -81,7 +81,7 @@ def _drift(spec: str, source: Source, found: Box) -> Compared:
     from dgxcheck.cli.diff_sides import called_as, namespace, side_of
     from dgxcheck.difference.compare import compare
     from dgxcheck.difference.model import Side
-    from dgxcheck.source.library import open_source
+    from dgxcheck.source.recording.shipped import open_source
 
     old = side_of(open_source(spec))
     new = Side(snapshot=found.snapshot, topology=found.topology, namespace=namespace(source))
@@ -135,9 +135,9 @@ def _growth(source: Source, facts: Snapshot, asked: Asked) -> Growth | Judgement
 
 def _saved(path: str) -> KernelLog | Missing:
     """A saved kernel log as facts."""
-    from dgxcheck.source.kernel_log import kept
-    from dgxcheck.source.recorded import RecordedSource
-    from dgxcheck.source.saved_log import load
+    from dgxcheck.source.kernel_log.kmsg import kept
+    from dgxcheck.source.kernel_log.saved import load
+    from dgxcheck.source.recording.replay import RecordedSource
 
     if path == "-":
         raise BadInput("--kernel-log reads a file, not stdin; save the log as one first")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dgxcheck.frozen import Record
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
 from dgxcheck.readers.onto import listed
-from dgxcheck.reading import Json
-from dgxcheck.source.keys import Lines, flatten
-from dgxcheck.source.library import open_source
-from dgxcheck.source.pseudonyms import hidden
-from dgxcheck.source.recorded import RecordedSource
-from dgxcheck.source.tape import RecordingSource
+from dgxcheck.source.recording.anonymize import hidden
+from dgxcheck.source.recording.keys import Lines, flatten
+from dgxcheck.source.recording.recorder import RecordingSource
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import ALL, survey
 
 Moments = list[tuple[float, Lines]]

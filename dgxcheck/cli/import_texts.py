@@ -7,8 +7,8 @@ import os
 import stat
 import sys
 
-from dgxcheck.frozen import Record
-from dgxcheck.reading import BadInput
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record
 
 MOST_BYTES = 64 << 20
 KNOWN = "what nvidia-smi, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P, nvbandwidth, nccl-tests and perftest print"

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dgxcheck.source.live import LiveSource
     from dgxcheck.source.protocol import Source
-    from dgxcheck.workers.nvml import NvmlStage
+    from dgxcheck.workers.nvml.supervisor import NvmlStage
 
 
 class Live:
@@ -21,14 +21,14 @@ class Live:
     def source(self, spec: str | None, plan: str, deadline: float, *more: str) -> Source:
         """What ``--from`` names, else this machine, its driver asked within ``deadline`` seconds.
 
-        ``plan`` is a tuple of ``workers/nvml_plan.py`` by name, ``more`` are groups beside those.
+        ``plan`` is a tuple of ``workers/nvml/plan.py`` by name, ``more`` are groups beside those.
         """
         if spec is not None:
-            from dgxcheck.source.library import open_source
+            from dgxcheck.source.recording.shipped import open_source
 
             return open_source(spec)
         from dgxcheck.source.live import LiveSource
-        from dgxcheck.workers import nvml_plan
+        from dgxcheck.workers.nvml import plan as nvml_plan
 
         groups: tuple[str, ...] = getattr(nvml_plan, plan)
         self._opened = LiveSource(self.root, (*groups, *more), deadline, self._stage)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dgxcheck.checks.finding import Finding, Status
-from dgxcheck.cli.progress import progress
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.cli.terminal.progress import progress
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.measurement import Measurement
+from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.measure import plan, run
-from dgxcheck.measure.published import published
-from dgxcheck.reading import Json, Missing
-from dgxcheck.source import state
-from dgxcheck.source.keys import Lines, insert
+from dgxcheck.measure.publishable import published
+from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recorded import RecordedSource
+from dgxcheck.source.recording.keys import Lines, insert
+from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.model import Device, Topology
-from dgxcheck.workers.cuda import START, CudaStage
+from dgxcheck.workers.cuda.supervisor import START, CudaStage
 
 FACT = "measure "
 Measured = tuple[Measurement, ...] | Missing
@@ -52,17 +52,17 @@ def as_facts(found: Mapping[str, Json]) -> Measured:
 
 def keep(facts: Snapshot, found: Mapping[str, Json]) -> None:
     """Leave the figures in the state directory, for ``record``; where that cannot be written, they are told only."""
-    at_s, date = state.now()
+    at_s, date = state_file.now()
     host, nvml = facts.host, facts.gpu
     boot_id = host.boot_id if isinstance(host, Host) else host
     driver = nvml.driver_version if isinstance(nvml, Nvml) else nvml
     if isinstance(boot_id, Missing):
         return
-    reading = state.Reading(
+    reading = state_file.Reading(
         lines=_lines(found), boot_id=boot_id, driver="" if isinstance(driver, Missing) else driver, at_s=at_s, date=date
     )
     try:
-        state.write(state.default_path(state.MEASURED), reading)
+        state_file.write(state_file.default_path(state_file.MEASURED), reading)
     except OSError:
         return
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dgxcheck.output.plain import visible, wrapped
-from dgxcheck.reading import BadInput
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.output.plain_text import visible, wrapped
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -68,7 +68,7 @@ def sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     """Shipped recordings by name, then files."""
     from click.shell_completion import CompletionItem
 
-    from dgxcheck.source.library import shipped
+    from dgxcheck.source.recording.shipped import shipped
 
     names = [CompletionItem(name) for name, _ in shipped() if name.startswith(incomplete)]
     return [*names, CompletionItem(incomplete, type="file")]
@@ -96,10 +96,10 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
     """
     text = "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
     if output not in (None, "-"):
-        from dgxcheck.source.save import replace_file
+        from dgxcheck.source.recording.save import replace_file
 
         if color == "always" and form == "text":
-            from dgxcheck.output.terminal import painted
+            from dgxcheck.output.color import painted
 
             text = painted(text)
         try:
@@ -116,7 +116,7 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
         if form == "text" and sys.stdout.isatty():
             text = wrapped(text, terminal_columns())
         if form == "text" and coloured(color):
-            from dgxcheck.output.terminal import painted
+            from dgxcheck.output.color import painted
 
             text = painted(text)
         sys.stdout.write(text)

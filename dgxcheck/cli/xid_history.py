@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from dgxcheck.checks.xids import FATAL
-from dgxcheck.diagnosis.again import FALLEN, escalates
+from dgxcheck.checks.kernel_log.xid_catalogue import FATAL
+from dgxcheck.diagnosis.recurrence import FALLEN, escalates
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog
-from dgxcheck.frozen import replace
-from dgxcheck.source import state
-from dgxcheck.source.kernel_log import NO_BOOT, earlier, line, with_earlier
-from dgxcheck.source.keys import DEVICE
+from dgxcheck.facts.record import replace
+from dgxcheck.source import state_file
+from dgxcheck.source.kernel_log.kmsg import NO_BOOT, earlier, line, with_earlier
 from dgxcheck.source.protocol import Json, Origin
-from dgxcheck.source.recorded import RecordedSource
+from dgxcheck.source.recording.keys import DEVICE
+from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import Snapshot, survey
 
 _BOOT = re.compile(r"[\w-]{1,64}", re.ASCII)
@@ -24,7 +24,7 @@ _UUID = re.compile(r"GPU-[\w-]{1,64}", re.ASCII)
 
 def read(xids: Iterable[str], date: str) -> tuple[EarlierXid, ...]:
     """What a state file holds, less what is long ago or makes no sense."""
-    lines = with_earlier((line(0.0, NO_BOOT),), state.recent(xids, date))
+    lines = with_earlier((line(0.0, NO_BOOT),), state_file.recent(xids, date))
     kmsg: dict[str, Json] = {str(number): text for number, text in enumerate(lines)}
     log = survey(RecordedSource({"kmsg": kmsg}, Origin("recording")), ("kernel_log",)).kernel_log
     return log.earlier if isinstance(log, KernelLog) else ()
@@ -44,7 +44,7 @@ def remembered(old: Iterable[str], facts: Snapshot, date: str) -> tuple[str, ...
     for seen in known:
         key = (seen.uuid or seen.bdf, seen.number, seen.boot)
         first[key] = replace(first[key], begun_s=min(first[key].begun_s, seen.begun_s)) if key in first else seen
-    newest = sorted(first.values(), key=lambda seen: seen.date)[-state.MOST_XIDS :]
+    newest = sorted(first.values(), key=lambda seen: seen.date)[-state_file.MOST_XIDS :]
     return tuple(map(earlier, newest))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dgxcheck.cuda.device import MIB, Gpu
 from dgxcheck.cuda.figures import Fact, figure
 from dgxcheck.cuda.timing import Clock, Flow
-from dgxcheck.frozen import Record
+from dgxcheck.facts.record import Record
 
 THREADS, BLOCKS_PER_SM = 256, 8
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.finding import Finding
-from dgxcheck.checks.p2p_stopped import stopped
-from dgxcheck.diagnosis.again import again, beyond
-from dgxcheck.diagnosis.by_hand import by_hand
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.peer_access.blockers import stopped
 from dgxcheck.diagnosis.component import Component, has_nvswitches
-from dgxcheck.diagnosis.ladders import LOST, NO_LIBRARY, SWITCHED_OFF, Step, ladder, says
-from dgxcheck.diagnosis.reset import named, reset_set
+from dgxcheck.diagnosis.escalation import LOST, NO_LIBRARY, SWITCHED_OFF, Step, ladder, says
+from dgxcheck.diagnosis.recurrence import again, beyond
+from dgxcheck.diagnosis.replacement import by_hand
+from dgxcheck.diagnosis.reset_domain import named, reset_set
 from dgxcheck.facts.gpu import Nvml
-from dgxcheck.facts.modules import Modules
-from dgxcheck.frozen import Record
+from dgxcheck.facts.host import Modules
+from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from dgxcheck.checks.check import Box
+from dgxcheck.checks.engine.check import Box
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 from dgxcheck.topology.slots import slot_of

@@ -8,7 +8,7 @@ from typing import Any
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, in_container
 from dgxcheck.difference.numbers import Quantity, of_gpus, row_of
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 
 DRIVER_RESERVE = 0.03

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dgxcheck.difference import boards, counters, fabric, hardware, links, machine, measured, nvlinks
 from dgxcheck.difference.matching import NOT_COMPARABLE, matched
 from dgxcheck.difference.model import Compared, Difference, Kind, Side
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
 
 SUBJECTS = (
     hardware.differences, links.differences, nvlinks.differences, fabric.differences, boards.differences,

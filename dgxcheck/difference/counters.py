@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.difference.fabric import ports
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, arrow, same_boot
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
 
 PORT = {
     "symbol_error": False, "link_error_recovery": False, "link_downed": True, "port_rcv_errors": False,

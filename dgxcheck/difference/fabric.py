@@ -8,9 +8,8 @@ from typing import Any
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side
 from dgxcheck.difference.numbers import Quantity, compared
-from dgxcheck.facts.ib_ports import IbPort, PortState
-from dgxcheck.facts.infiniband import IbDevice
-from dgxcheck.reading import Missing
+from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
+from dgxcheck.facts.missing import Missing
 
 FIRMWARE = Quantity("firmware", "hca-firmware", lambda row: row.fw_ver)
 INTERFACE = (

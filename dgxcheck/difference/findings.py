@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from dgxcheck.difference.model import Difference, Kind
-from dgxcheck.frozen import Record
+from dgxcheck.facts.record import Record
 
 Status = Literal["pass", "warn", "fail", "unknown", "skip"]
 RANK: Mapping[Status, int] = {"pass": 0, "warn": 1, "unknown": 2, "fail": 3}

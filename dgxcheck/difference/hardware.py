@@ -8,10 +8,10 @@ from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Change, Difference, Kind, Pair, Side
 from dgxcheck.difference.numbers import Quantity, compared
 from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.host import BlockDevice, Storage
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.storage import BlockDevice, Storage
-from dgxcheck.reading import Missing
 from dgxcheck.topology.slots import slot_of
 
 _CLASSES = {0x01: "storage controller", 0x02: "network adapter", 0x03: "display controller"}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from dgxcheck.difference.findings import Report, Said, Status
-from dgxcheck.reading import BadInput, Json
+from dgxcheck.facts.missing import BadInput, Json
 
 _FAMILY = "dgxcheck/health/"
 SCHEMA = f"{_FAMILY}1"

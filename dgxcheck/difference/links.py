@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, arrow, judged
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.paths import Hop, hops_above
 
 

@@ -8,9 +8,8 @@ from typing import Any
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side
 from dgxcheck.difference.numbers import Quantity, compared
-from dgxcheck.facts.modules import Modules
-from dgxcheck.facts.storage import Storage
-from dgxcheck.reading import Missing
+from dgxcheck.facts.host import Modules, Storage
+from dgxcheck.facts.missing import Missing
 
 HOST = "host"
 KERNEL_RESERVE = 0.01

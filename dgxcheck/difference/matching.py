@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.difference.model import Pair, Side, in_container
 from dgxcheck.facts.gpu import Nvml
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
 
 NOT_COMPARABLE = "identity not comparable: serial numbers and UUIDs were replaced under different site keys"

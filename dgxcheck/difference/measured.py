@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Kind, Side, arrow, judged
 from dgxcheck.facts.measurement import Measurement, Untaken
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
 
 DRIFT = 0.10
 """Of the greater figure; good boxes repeat themselves within 5 %."""

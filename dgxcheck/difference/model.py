@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from dgxcheck.facts.host import Host
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Area, Difference, Kind, Side, Value, arrow, judged
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
 
 Better = Literal["more", "less", "neither"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, arrow, judged
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
 
 SWITCH, UNKNOWN = "NVSwitch", "?"
 _REMOTE_SWITCH = 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
 
 EARLIER_DAYS = 30
 """What is longer ago is another event, not the same again."""

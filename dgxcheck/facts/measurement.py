@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Json, Missing
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.record import Record
 
 How = Literal["measured", "simulated", "imported"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 
-from dgxcheck.facts.gpu_modes import GpuModes
-from dgxcheck.reading import Json, Missing
+from dgxcheck.facts.gpu import GpuModes
+from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.graph import nvlink_graph
 from dgxcheck.topology.model import Device, Topology

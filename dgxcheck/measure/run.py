@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.facts.missing import Json
 from dgxcheck.measure import plan
-from dgxcheck.measure.published import published
-from dgxcheck.reading import Json
+from dgxcheck.measure.publishable import published
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
-from dgxcheck.workers.cuda import CudaStage, Progress
+from dgxcheck.workers.cuda.supervisor import CudaStage, Progress
 
 TWICE = 2
 RATES = ("GB/s", "TFLOP/s", "us", "ns")

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 
 from dgxcheck import __version__
-from dgxcheck.frozen import Record
-from dgxcheck.output.json_members import either, source
-from dgxcheck.output.plain import fitted, left_out, lines, shown, visible
-from dgxcheck.reading import Gap, Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.record import Record
+from dgxcheck.output.json_null import either, source
+from dgxcheck.output.plain_text import fitted, left_out, lines, shown, visible
 from dgxcheck.source.protocol import Origin
 
 SCHEMA = "dgxcheck/list/1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from dgxcheck.output.plain import columns, lines, visible
+from dgxcheck.output.plain_text import columns, lines, visible
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Key, Number, Profile
 from dgxcheck.topology.model import PciClass
 

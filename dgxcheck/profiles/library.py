@@ -6,9 +6,9 @@ import os
 from collections import Counter
 
 from dgxcheck.facts.host import Host
+from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.profiles.model import Board, Choice, Profile
 from dgxcheck.profiles.parse import boards, profile
-from dgxcheck.reading import BadInput, Missing
 from dgxcheck.survey import Snapshot
 from dgxcheck.toml_file import load
 from dgxcheck.topology.model import Device, Topology

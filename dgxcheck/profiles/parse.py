@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, NoReturn, get_args
 
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Key, Number, Profile, Wiring
-from dgxcheck.reading import BadInput
 from dgxcheck.topology.model import PciClass
 from dgxcheck.topology.reference import ALL
 

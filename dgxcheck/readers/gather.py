@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.frozen import Record
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
 from dgxcheck.readers.merge import together
 from dgxcheck.readers.model import Imported
-from dgxcheck.reading import Json
 
 INDEX = "nvml nvmlDeviceGetHandleByIndex"
 COUNT = "nvml nvmlDeviceGetCount"

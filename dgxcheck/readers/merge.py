@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
 
 MOST_RUNS = 64
 SAME = ("tool", "method", "name", "devices", "hosts", "bdf")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dgxcheck.reading import Json
+from dgxcheck.facts.missing import Json
 
 MOST_GPUS = 64
 """An index from here on is a garbled one: the largest boxes that print these tables have 16 GPUs."""

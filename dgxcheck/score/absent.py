@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks import hidden
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.driver import bound
-from dgxcheck.checks.finding import Status
-from dgxcheck.checks.gpu import unlisted
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.checks.driver.loaded import bound
+from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.gpu.presence import unlisted
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 
 _UNUSED = (None, "nouveau")
@@ -46,7 +46,7 @@ def _absent(box: Box, gpu: Device) -> int | Missing:
 def _elsewhere(box: Box) -> int | Missing:
     if isinstance(box.snapshot.pci, Missing):
         return box.snapshot.pci  # nobody has looked for them
-    if why := hidden.gpus(box):
+    if why := visibility.gpus(box):
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", why)
     if box.choice is not None and box.choice.how == "gpus":
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "the machine may have been made with fewer GPUs")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
 
 Area = Literal["gpu", "nvlink", "memory", "pcie", "network", "integrity", "host"]
 WEIGHTS: dict[Area, int] = {

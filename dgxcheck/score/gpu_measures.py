@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dgxcheck.checks.check import Box, row_of
-from dgxcheck.checks.clocks import slowdown
-from dgxcheck.checks.finding import Judgement
-from dgxcheck.facts.gpu_ecc import GpuEcc
+from dgxcheck.checks.engine.check import Box, row_of
+from dgxcheck.checks.engine.finding import Judgement
+from dgxcheck.checks.gpu.clocks import slowdown
+from dgxcheck.facts.gpu import GpuEcc
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import NvLink
-from dgxcheck.reading import Gap, Missing
 from dgxcheck.score.absent import hidden_gpus
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_above

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.gpu_reference import count, short
-from dgxcheck.frozen import Record, replace
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.gpu.inventory import count, short
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import OF_THE_GPUS, Board, Choice
-from dgxcheck.reading import Gap, Missing
 from dgxcheck.score.absent import absent_gpus, usable
 from dgxcheck.score.expectation import Area, Expectation
 from dgxcheck.score.gpu_measures import (

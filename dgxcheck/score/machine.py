@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dgxcheck.checks import cpu, disks, ethernet, hidden, memory, network, ports
-from dgxcheck.checks.check import Box
-from dgxcheck.frozen import Record
+from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.host import cpu, disks, ethernet, memory
+from dgxcheck.checks.network import hcas, ports
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.profiles.model import Choice
-from dgxcheck.reading import Gap, Missing
 from dgxcheck.score.absent import hidden_gpus
 from dgxcheck.score.expectation import Area, Expectation
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
@@ -45,10 +47,10 @@ def _less_data(box: Box, tb: float, due: float) -> bool:
 
 
 OF_THE_HOST = (
-    _Due("network", "network.hcas", "HCAs", network.count),
-    _Due("host", "host.sockets", "sockets", cpu.sockets, unseen=hidden.share),
-    _Due("host", "host.cores", "cores", cpu.cores, unseen=hidden.share),
-    _Due("host", "host.memory", "GiB", memory.size, memory.short, hidden.share),
+    _Due("network", "network.hcas", "HCAs", hcas.count),
+    _Due("host", "host.sockets", "sockets", cpu.sockets, unseen=visibility.share),
+    _Due("host", "host.cores", "cores", cpu.cores, unseen=visibility.share),
+    _Due("host", "host.memory", "GiB", memory.size, memory.short, visibility.share),
     _Due("host", "host.data", "TB", disks.data, _less_data, disks.pooled),
 )
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.finding import Judgement
-from dgxcheck.checks.measured import Figures, device, figures, name, pairs
-from dgxcheck.checks.measured_due import reference
-from dgxcheck.checks.measured_gaps import broken, withheld
-from dgxcheck.checks.measured_like import denied
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.finding import Judgement
+from dgxcheck.checks.measurement.comparisons import denied
+from dgxcheck.checks.measurement.expectations import reference
+from dgxcheck.checks.measurement.lookup import Figures, device, figures, name, pairs
+from dgxcheck.checks.measurement.untaken import broken, withheld
 from dgxcheck.facts.measurement import Measurement, Untaken
-from dgxcheck.frozen import replace
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import OF_THE_GPUS, Choice
-from dgxcheck.reading import Gap, Missing
 from dgxcheck.score.expectation import Area, Expectation
 
 WRONG = "no wrong word"

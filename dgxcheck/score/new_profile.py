@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.measured import P2P
-from dgxcheck.checks.measured_due import profile_key
-from dgxcheck.checks.ports import gbit_per_s, of_the_profile
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.measurement.expectations import profile_key
+from dgxcheck.checks.measurement.lookup import P2P
+from dgxcheck.checks.network.ports import gbit_per_s, of_the_profile
 from dgxcheck.facts.measurement import Measurement
+from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import MEASURED_KEYS, Board, Number, Profile, Wiring
-from dgxcheck.reading import Missing
 from dgxcheck.score.gpus import OF_THE_BOARD, OF_THE_BOX
 from dgxcheck.score.machine import OF_THE_HOST, fastest_ethernet
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph

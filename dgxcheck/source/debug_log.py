@@ -9,9 +9,9 @@ import time
 from collections.abc import Mapping
 
 from dgxcheck import __version__
-from dgxcheck.reading import BadInput, Missing
+from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.source.protocol import Json, Source
-from dgxcheck.source.tape import RecordingSource
+from dgxcheck.source.recording.recorder import RecordingSource
 
 
 class DebugLog:

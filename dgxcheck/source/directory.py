@@ -7,12 +7,12 @@ import os
 import stat
 from collections.abc import Mapping
 
-from dgxcheck.reading import BadInput, Gap, Missing, missing, question
+from dgxcheck.facts.missing import BadInput, Gap, Missing, missing, question
 from dgxcheck.rootfs import LIMIT, decode, list_names, read_bytes
-from dgxcheck.source.keys import split_path
 from dgxcheck.source.pci_ids import PLACES, PciIds
 from dgxcheck.source.protocol import Json, Origin, Source
-from dgxcheck.source.rows import MOST
+from dgxcheck.source.recording.binary import MOST
+from dgxcheck.source.recording.keys import split_path
 
 MAX_LINKS = 40  # as the kernel's own limit for one path
 

@@ -7,15 +7,15 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.reading import BadInput, Gap, Missing, missing
+from dgxcheck.facts.missing import BadInput, Gap, Missing, missing
 from dgxcheck.rootfs import decode, list_names, read_bytes
-from dgxcheck.source.keys import DEVICE, Lines, flatten, from_json, nvml_key
 from dgxcheck.source.pci_ids import PciIds
 from dgxcheck.source.protocol import Json, Origin, Source
-from dgxcheck.workers.files import FilesStage
-from dgxcheck.workers.files_plan import driver_backed
-from dgxcheck.workers.nvml import INIT, NvmlStage
-from dgxcheck.workers.nvml_plan import COUNTERS, EVERYTHING
+from dgxcheck.source.recording.keys import DEVICE, Lines, flatten, from_json, nvml_key
+from dgxcheck.workers.files.driver_backed import driver_backed
+from dgxcheck.workers.files.supervisor import FilesStage
+from dgxcheck.workers.nvml.plan import COUNTERS, EVERYTHING
+from dgxcheck.workers.nvml.supervisor import INIT, NvmlStage
 
 
 class LiveSource:
@@ -90,7 +90,7 @@ class LiveSource:
 
     def kernel_log(self) -> tuple[str, ...] | Missing:
         """The log as it is now, and the Xids that earlier runs saw, which are read once."""
-        from dgxcheck.source.kernel_log import read, with_earlier
+        from dgxcheck.source.kernel_log.kmsg import read, with_earlier
 
         answer = read(self._root + DEVICE)
         if self._earlier is None:
@@ -129,10 +129,10 @@ class LiveSource:
         self._files.spent += time.monotonic() - before
 
     def _kept(self) -> Lines | None:
-        from dgxcheck.source import state
+        from dgxcheck.source import state_file
 
         try:
-            kept = state.read(state.default_path(state.MEASURED))
+            kept = state_file.read(state_file.default_path(state_file.MEASURED))
         except (BadInput, OSError):
             return None
         boot_id = self.text("/proc/sys/kernel/random/boot_id")
@@ -162,10 +162,10 @@ def _gap(answer: Json, path: str) -> Missing:
 
 def _earlier() -> tuple[str, ...]:
     """What the usual state file has of Xids."""
-    from dgxcheck.source import state
+    from dgxcheck.source import state_file
 
     try:
-        kept = state.read(state.default_path())
+        kept = state_file.read(state_file.default_path())
     except (BadInput, OSError):
         return ()
-    return () if kept is None else state.recent(kept.xids, state.now()[1])
+    return () if kept is None else state_file.recent(kept.xids, state_file.now()[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.rootfs import decode, read_bytes
 
 PLACES = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/var/lib/pciutils/pci.ids")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Json as Json
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Json as Json
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
 
 
 class Origin(Record, kw_only=False):
@@ -61,7 +61,7 @@ class Source(Protocol):
     def kernel_log(self) -> tuple[str, ...] | Missing:
         """The kernel log's lines about GPUs, PCIe and fabrics, each as ``<seconds since boot>;<message>``.
 
-        There is a first line always: dgxcheck's own, which tells where the log begins. See ``source/kernel_log.py``.
+        The first line is always dgxcheck's own and tells where the log begins; see ``source/kernel_log/kmsg.py``.
         """
 
     def measured(self) -> Mapping[str, Json] | Missing:

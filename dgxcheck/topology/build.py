@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.facts.gpu import Gpu, Nvml
+from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.ids import DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
-from dgxcheck.facts.numa import NumaNode
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvidia_smi_topo import Stated
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.stated import Stated
-from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology import notes
 from dgxcheck.topology.classes import numa_node, pci_class
 from dgxcheck.topology.model import Device, Link, PciClass, Topology

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.numa import NumaNode
+from dgxcheck.facts.host import NumaNode
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.reading import Gap, Missing
 from dgxcheck.topology.model import PciClass
 
 

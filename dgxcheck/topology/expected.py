@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dgxcheck.frozen import Record, replace
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import Device, Link, Topology
 from dgxcheck.topology.paths import Hop, hops_above, hops_between, sharers
 from dgxcheck.topology.rates import nvlink_gbs

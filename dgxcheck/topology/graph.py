@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import combinations
 
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Topology
 
 

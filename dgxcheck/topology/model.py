@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Missing
+from dgxcheck.facts.record import Record
 
 PciClass = Literal["PIX", "PXB", "PHB", "NODE", "SOC"]
 

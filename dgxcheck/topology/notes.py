@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.frozen import fields
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.record import fields
 from dgxcheck.topology.model import Device, Link
 from dgxcheck.topology.nvlinks import Count, End
 

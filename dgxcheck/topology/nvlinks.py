@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.record import Record
 
 SWITCH = 2
 """``NVML_NVLINK_DEVICE_TYPE_SWITCH``"""

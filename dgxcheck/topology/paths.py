@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.topology.classes import shared_bridges
 from dgxcheck.topology.model import Device, Link, Topology
 from dgxcheck.topology.rates import pcie_gbs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.topology.graph import Graph
 from dgxcheck.topology.relabel import Rows, fewest_differences, fits
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Literal
 
-from dgxcheck.frozen import Record
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.topology.graph import Graph
 from dgxcheck.topology.rates import nvlink_gbs
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.slots import Slot
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.pci import Slot
 from dgxcheck.topology.model import Device
 
 

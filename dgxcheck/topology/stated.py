@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from dgxcheck.facts.p2p import CAPABILITIES, P2pStatus
-from dgxcheck.facts.stated import Labels, Stated
-from dgxcheck.frozen import replace
-from dgxcheck.reading import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvidia_smi_topo import Labels, Stated
+from dgxcheck.facts.nvlink import CAPABILITIES, P2pStatus
+from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device, Link, PciClass, Topology
 
 MATRIX = "nvidia-smi topo"

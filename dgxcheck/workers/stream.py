@@ -10,7 +10,7 @@ import select
 import time
 from collections.abc import Callable, Sequence
 
-from dgxcheck.workers import left_behind
+from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.process import exit_text, kill, start
 
 Killer = Callable[[int], None]
@@ -140,7 +140,7 @@ def bury(workers: Sequence[Worker]) -> None:
         time.sleep(0.002)
         left = [worker for worker in left if not worker.reaped()]
     for worker in left:
-        left_behind.note(worker.pid, worker.module, 0.0 if worker.hung else LEAVING)
+        stuck_workers.note(worker.pid, worker.module, 0.0 if worker.hung else LEAVING)
 
 
 def next_event(workers: Sequence[Worker], silence: Callable[[Worker], float], deadline: float) -> Worker | None:

@@ -72,7 +72,7 @@ def asked(library: Path, facts: Facts, *expressions: str, faults: Sequence[str] 
 def told_by_worker(environment: Mapping[str, str], groups: Sequence[str]) -> dict[str, Json]:
     """What the NVML worker of dgxcheck tells about these groups of its plan, by question."""
     plan = json.dumps({"groups": list(groups), "units": None, "known": {}, "avoid": []})
-    command = (sys.executable, "-c", "import os; os.dup2(1, 3); from dgxcheck.workers.nvml_child import main; main()")
+    command = (sys.executable, "-c", "import os; os.dup2(1, 3); from dgxcheck.workers.nvml.child import main; main()")
     ran = subprocess.run(
         command, env=dict(environment), input=plan, capture_output=True, text=True, timeout=20, check=True
     )

@@ -1,0 +1,1 @@
+"""Checks of the NVIDIA driver: installation, kernel modules, Fabric Manager and versions."""

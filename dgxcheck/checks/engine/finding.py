@@ -1,0 +1,113 @@
+"""What a check says: of what, with which status, and on what evidence."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal
+
+from dgxcheck.facts.missing import Json, Missing, question
+from dgxcheck.facts.record import Record
+from dgxcheck.settings import Acknowledgement
+
+
+class Status(str, Enum):
+    """How a finding ends."""
+
+    PASS = "pass"
+    WARN = "warn"
+    FAIL = "fail"
+    UNKNOWN = "unknown"  # what must answer did not, or made no sense
+    SKIP = "skip"  # was not judged, for the reason that the judgement has
+
+
+SkipReason = Literal[
+    "",
+    "not-supported",
+    "no-permission",
+    "not-visible",
+    "not-recorded",
+    "no-history",
+    "not-in-level",
+    "not-configured",
+    "no-reference",
+    "dependency-failed",
+    "busy",
+]
+
+
+class Evidence(Record, kw_only=False):
+    """A raw fact: the file or NVML function that gave it, and what it gave."""
+
+    where: str
+    value: Json
+
+
+class Subject(Record):
+    """What is judged; with a ``peer`` it is what joins the two."""
+
+    kind: Literal["gpu", "host", "hca", "port", "pci", "disk", "interface"]
+    name: str
+    bdf: str | None
+    uuid: str | Missing | None = None
+    serial: str | Missing | None = None
+    slot: str | Missing | None = None
+    part: str = ""
+    """The port or link of a device of which several are judged."""
+    peer: Subject | None = None
+
+
+class Judgement(Record, kw_only=False):
+    """What a rule makes of the facts of one subject."""
+
+    status: Status
+    message: str
+    measured: bool | int | float | str | None = None
+    expected: bool | int | float | str | None = None
+    unit: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    reason: SkipReason = ""
+    """Why it was skipped; empty for every other status."""
+    remedy: str = ""
+    """What to do in this very case; empty where the check's own remedy holds."""
+
+
+class Finding(Record):
+    """A judgement with the check that made it."""
+
+    id: str
+    subject: Subject
+    judgement: Judgement
+    source: str
+    """Where the thresholds come from."""
+    remedy: str
+    acknowledgement: Acknowledgement | None = None
+    """That of the site, whether it holds or has lapsed."""
+
+    @property
+    def acknowledged(self) -> bool:
+        """Does the site know and accept it? Then it does not count."""
+        return self.acknowledgement is not None and not self.acknowledgement.lapsed
+
+    @property
+    def status(self) -> Status:
+        return self.judgement.status
+
+    @property
+    def key(self) -> str:
+        """``id/bdf[/part][/bdf]``, or ``id`` for the host: the same for the same fault in every run."""
+        return "/".join((self.id, *_place(self.subject), *(_place(self.subject.peer) if self.subject.peer else ())))
+
+
+def _place(subject: Subject) -> tuple[str, ...]:
+    named = subject.bdf or (subject.name if subject.kind != "host" else "")
+    return tuple(filter(None, (named, subject.part)))
+
+
+def answered(value: Json, function: str, bdf: str, *args: int) -> Evidence:
+    """What NVML answered to a question, spelled as in a recording."""
+    return Evidence(question(function, bdf, *args), value)
+
+
+def skip(reason: SkipReason, message: str, *evidence: Evidence) -> Judgement:
+    """Not judged."""
+    return Judgement(Status.SKIP, message, evidence=evidence, reason=reason)

@@ -1,0 +1,65 @@
+"""Run checks over a box, and the verdict of what they found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from dgxcheck.checks.engine.check import HOST, Box, Check
+from dgxcheck.checks.engine.finding import Finding, Judgement, Status
+from dgxcheck.facts.record import replace
+from dgxcheck.settings import Settings
+
+EXIT_CODES = {Status.PASS: 0, Status.WARN: 1, Status.FAIL: 2, Status.UNKNOWN: 3}
+_WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
+
+
+def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tuple[Finding, ...]:
+    """Every finding, in the order of the checks; a required check that skipped is unknown instead."""
+    found = (finding for check in checks for finding in _found(box, check))
+    return tuple(_required(_at_site(finding, box.settings), required) for finding in found)
+
+
+def verdict(findings: Iterable[Finding]) -> Status:
+    """The worst status; unknown where nothing could be judged. What the site has acknowledged is no fault."""
+    seen = {Status.PASS if finding.acknowledged else finding.status for finding in findings}
+    return next((status for status in _WORST if status in seen), Status.UNKNOWN)
+
+
+def counts(findings: Iterable[Finding]) -> dict[Status, int]:
+    """How many findings have each status, those apart that the site has acknowledged."""
+    seen = Counter(finding.status for finding in findings if not finding.acknowledged)
+    return {status: seen[status] for status in Status}
+
+
+def _found(box: Box, check: Check) -> list[Finding]:
+    try:
+        said = [*check.judge(box)]
+    except Exception as error:  # noqa: BLE001 -- one broken check must not hide what the others found
+        said = [(HOST, Judgement(Status.UNKNOWN, f"the check failed: {type(error).__name__}: {error}"))]
+    return [
+        Finding(
+            id=check.id,
+            subject=subject,
+            judgement=judgement,
+            source=check.source,
+            remedy=judgement.remedy or check.remedy,
+        )
+        for subject, judgement in said
+    ]
+
+
+def _at_site(finding: Finding, settings: Settings) -> Finding:
+    """A warn or fail as severe as the site's configuration has it."""
+    severity = settings.severities.get(finding.id)
+    if severity is None or finding.status not in (Status.WARN, Status.FAIL):
+        return finding
+    return replace(finding, judgement=replace(finding.judgement, status=Status(severity)))
+
+
+def _required(finding: Finding, required: Collection[str]) -> Finding:
+    said = finding.judgement
+    if finding.id not in required or said.status is not Status.SKIP:
+        return finding
+    message = f"required, but not judged ({said.reason}): {said.message}"
+    return replace(finding, judgement=replace(said, status=Status.UNKNOWN, message=message, reason=""))

@@ -1,0 +1,21 @@
+"""What NVML said of a GPU while copies ran: only then is its link at its speed."""
+
+from __future__ import annotations
+
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.finding import Evidence
+from dgxcheck.facts.missing import Missing
+
+
+def under_load(box: Box, bdf: str | None, member: str) -> tuple[int, Evidence] | None:
+    """``link_gen`` or ``link_width`` while the GPU was under measured load; None where nobody looked.
+
+    Where the load was simulated the link had none.
+    """
+    rows = box.snapshot.measurement
+    for row in () if isinstance(rows, Missing) else rows:
+        if (row.kind, row.a) == ("under-load", bdf) and row.how != "simulated":
+            value = row.more.get(member)
+            if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 32:
+                return value, Evidence(f"measure under-load {bdf}", {member: value})
+    return None

@@ -1,0 +1,1 @@
+"""Checks of each GPU: presence, clocks, ECC, InfoROM, temperature, limits and uniformity."""

@@ -1,0 +1,1 @@
+"""Checks of what GPUDirect RDMA needs between a GPU and an HCA."""

@@ -1,0 +1,1 @@
+"""Checks of the host: CPUs, memory, disks, Ethernet and frequency governor."""

@@ -1,0 +1,1 @@
+"""Checks of measured bandwidth, latency, integrity, compute and burn-in."""

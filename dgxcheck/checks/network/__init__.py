@@ -1,0 +1,1 @@
+"""Checks of HCAs and their InfiniBand or RoCE ports."""

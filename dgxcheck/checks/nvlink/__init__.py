@@ -1,0 +1,1 @@
+"""Checks of NVLinks: state, endpoints and error counters."""

@@ -1,0 +1,1 @@
+"""Checks of PCIe: link width and generation, errors, ACS and IOMMU."""

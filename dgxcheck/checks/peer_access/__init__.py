@@ -1,0 +1,1 @@
+"""Checks of P2P access between GPUs."""

@@ -1,0 +1,1 @@
+"""Checks of where devices sit, against the reference machine and the baseline."""

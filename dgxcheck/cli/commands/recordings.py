@@ -1,0 +1,27 @@
+"""``dgxcheck recordings``: what ships and can be named after ``--from``."""
+
+from __future__ import annotations
+
+import click
+
+from dgxcheck.cli.options import emit, writing
+from dgxcheck.output.plain_text import columns, lines, visible
+from dgxcheck.source.recording.shipped import head_of, shipped
+
+
+@click.command("recordings")
+@writing
+def command(output: str | None, color: str) -> int:
+    """The recordings that ship with dgxcheck: name, where the facts come from, what is recorded.
+
+    Any of them stands for a machine after --from.
+    """
+    rows = []
+    for name, path in shipped():
+        head = head_of(path)
+        provenance = head.get("provenance")
+        kind = provenance.get("kind") if isinstance(provenance, dict) else None
+        what = head.get("fault") or head.get("machine") or ""
+        rows.append((name, str(kind or "?"), str(head.get("recorded_at", ""))[:10], visible(str(what))))
+    emit(lines(columns([("Name", "Provenance", "Date", "Machine"), *rows]) if rows else ["None ship."]), output, color)
+    return 0

@@ -1,0 +1,135 @@
+"""``dgxcheck topo``: how the box is wired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeVar
+
+import click
+
+from dgxcheck.cli.live import Live
+from dgxcheck.cli.options import emit, reading, width, writing
+from dgxcheck.cli.topo.question import Asked
+from dgxcheck.cli.topo.whole_box import CAPABILITIES
+from dgxcheck.output.plain_text import visible
+from dgxcheck.survey import WIRING, survey
+from dgxcheck.topology.build import build
+
+F = TypeVar("F", bound=Callable[..., Any])
+_ANSWERS = {
+    **{kind: ("whole_box", kind) for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path")},
+    "rdma": ("rdma", "rdma"),
+    "peers": ("peers", "peers"),
+    "cpu": ("one_gpu", "gpus_of_cpu"),
+    "level": ("one_gpu", "nearest"),
+    "gpu_path": ("one_gpu", "gpu_path"),
+    "numa_cpu": ("one_gpu", "near_cpus"),
+    "numa_memory": ("one_gpu", "near_memory"),
+    "gpu_numa": ("one_gpu", "own_memory"),
+}
+"""Module below ``dgxcheck.cli.topo`` and its function that answer each question; imported when it is asked."""
+RDMA = (
+    "bars", "config_space", "iommu", "ib_ports", "modules", "host", "device_nodes", "memlock", "gpu_board", "gpu_pcie",
+    "gpu_memory",
+)  # fmt: skip
+PEERS = ("p2p", "config_space", "iommu", "modules", "host", "gpu_modes", "measurement")
+_BESIDES = {
+    "p2p": ("p2p",), "tree": ("pci_names",), "numa_memory": ("numa_memory",), "rdma": RDMA, "peers": PEERS,
+}  # fmt: skip
+"""Probes that a question needs beside those of the wiring."""
+_AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
+_ABOUT_GPUS = ("level", "gpu_path", "numa_cpu", "numa_memory", "gpu_numa")
+_SPELT = {
+    "matrix": "-m", "matrix_pci": "-mp", "p2p": "-p2p", "cpu": "-c", "level": "-n", "gpu_path": "-p",
+    "numa_cpu": "-C", "numa_memory": "-M", "gpu_numa": "-gnid", "tree": "--tree", "rings": "--rings", "path": "--path",
+    "rdma": "--rdma", "peers": "--peers",
+}  # fmt: skip
+
+
+def _flag(*names: str, text: str) -> Callable[[F], F]:
+    return click.option(*names, is_flag=True, help=text)
+
+
+def _two_devices(ctx: click.Context, param: click.Parameter, pair: tuple[str, str] | None) -> tuple[str, str] | None:
+    """click takes the next option for the second device, and then has an argument too many."""
+    if pair and any(each.startswith("-") for each in pair):
+        raise click.UsageError("--path takes two devices, as in --path GPU0 mlx5_0")
+    return pair
+
+
+class _Topo(click.Command):
+    """Finds ``-m`` at once."""
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """click looks for short options among the long ones first; its way to say no imports difflib and gettext."""
+        parser = super().make_parser(ctx)
+        parser._long_opt.update(parser._short_opt)
+        return parser
+
+
+@click.command("topo", cls=_Topo)
+@_flag("-m", "--matrix", text="The matrix of GPUs and NICs; shown where nothing else is asked for.")
+@_flag("-mp", "--matrix_pci", text="The same for PCI paths alone, without NVLink.")
+@click.option("-p2p", "--p2pstatus", "p2p", type=click.Choice(list(CAPABILITIES)), metavar="r|w|n|a|p",
+              help="Peer-to-peer status: r read, w write, n nvlink, a atomics, p prop.")  # fmt: skip
+@click.option("-c", "--cpu", type=click.IntRange(min=0), metavar="CPU", help="The GPUs near this CPU.")
+@click.option("-n", "--nearest_gpus", "level", type=click.IntRange(0, 5), metavar="LEVEL",
+              help="The GPUs within LEVEL of one GPU (-i): 0 its board, 1 one PCIe switch, 2 several switches,"
+              " 3 a host bridge, 4 a NUMA node, 5 the whole system.")  # fmt: skip
+@_flag("-p", "--gpu_path", text="The most direct way between two GPUs (-i ID,ID).")
+@_flag("-C", "--get-numa-id-of-nearby-cpu", "numa_cpu", text="NUMA node of the CPUs nearest to a GPU (-i).")
+@_flag("-M", "--get-numa-id-of-nearby-mem", "numa_memory", text="NUMA node of the memory nearest to a GPU (-i).")
+@_flag("-gnid", "--gpu-numa-id", "gpu_numa", text="NUMA node that a GPU's own memory forms (-i).")
+@click.option("-i", "--id", "ids", multiple=True, metavar="ID[,ID]",
+              help="GPUs asked about: index, bus id or UUID; may be repeated.")  # fmt: skip
+@_flag("--tree", text="Host bridges, switches and devices, with the link of each hop.")
+@_flag("--rings", text="Rings over the NVLinks, and the collective bandwidth that they allow.")
+@click.option("--path", nargs=2, metavar="A B", callback=_two_devices,
+              help="Every hop between two GPUs or NICs, and what to expect of it.")  # fmt: skip
+@_flag("--rdma", text="GPUDirect RDMA of each GPU and HCA: ready, slow, not ready or cannot tell, and why.")
+@_flag("--peers", text="Which GPUs reach each other's memory directly, and what keeps the others from it.")
+@click.option("--format", "form", type=click.Choice(["text", "nvidia-smi", "json"]), default="text", show_default=True,
+              help="nvidia-smi is what current drivers print, in tab-separated cells.")  # fmt: skip
+@click.option("--labels", type=click.Choice(["soc", "sys"]), default="soc", show_default=True,
+              help="What text calls the way between NUMA nodes.")  # fmt: skip
+@reading
+@writing
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> int:
+    """How the box is wired: which PCIe path or how many NVLinks join each pair of GPUs and NICs.
+
+    Works with the driver down, without root and on a recording. Letters mean what they mean for nvidia-smi topo.
+    Exit code 0: all is known; 3: printed, but something is not known, or nothing could be done.
+    """
+    kind = _asked(given)
+    live: Live = ctx.obj
+    more = _BESIDES.get(kind, ())
+    source = live.source(given["spec"], "TOPOLOGY", given["deadline"], *(("p2p",) if kind in ("p2p", "peers") else ()))
+    box = survey(source, (*WIRING, *more))
+    topology = build(box.pci, box.infiniband, box.gpu, box.nvlink, box.gpu_pairs, box.numa, box.stated)
+    asked = Asked(
+        topology, box, source, given[kind], ",".join(given["ids"]), given["form"], given["labels"],
+        width(given["output"]),
+    )  # fmt: skip
+    module, name = _ANSWERS[kind]
+    text, complete = getattr(import_module(f"dgxcheck.cli.topo.{module}"), name)(asked)
+    if asked.form == "nvidia-smi" and kind == "matrix" and topology.headline:
+        click.echo(f"dgxcheck: {visible(topology.headline)}", err=True)
+    emit(text, given["output"], given["color"], asked.form)
+    return 0 if complete else 3
+
+
+def _asked(given: dict[str, Any]) -> str:
+    """Which one of the questions was put; a usage error where they contradict each other."""
+    kinds = [kind for kind in _SPELT if given[kind] is not None and given[kind] is not False]
+    if len(kinds) > 1:
+        raise click.UsageError(f"{' and '.join(_SPELT[kind] for kind in kinds)} contradict each other; ask for one")
+    kind = kinds[0] if kinds else "matrix"
+    if kind in _ABOUT_GPUS and not given["ids"]:
+        raise click.UsageError(f"{_SPELT[kind]} needs -i ID{',ID' if kind == 'gpu_path' else ''}")
+    if given["ids"] and kind not in _ABOUT_GPUS:
+        raise click.UsageError(f"-i goes with {', '.join(_SPELT[each] for each in _ABOUT_GPUS)}")
+    if given["form"] == "nvidia-smi" and kind not in _AS_NVIDIA_SMI:
+        raise click.UsageError(f"--format nvidia-smi goes with {', '.join(_SPELT[each] for each in _AS_NVIDIA_SMI)}")
+    return kind

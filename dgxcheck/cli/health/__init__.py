@@ -1,0 +1,1 @@
+"""Options and informational output of the health command."""

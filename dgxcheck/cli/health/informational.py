@@ -1,0 +1,55 @@
+"""What ``dgxcheck health`` does in place of judging: the letters of nvidia-healthmon that only tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.cli.options import emit
+from dgxcheck.output.health import text as health_text
+from dgxcheck.profiles.model import Choice
+from dgxcheck.score.expectation import Score
+from dgxcheck.settings import Settings
+
+
+def one_file(ctx: click.Context, output: str | None, log_file: str | None) -> str | None:
+    """Where the result goes: ``-l`` is ``-o`` by another name."""
+    if output is not None and log_file is not None:
+        raise click.UsageError("-o and -l both name the file for the result; give one", ctx)
+    return log_file if output is None else output
+
+
+def explain(checks: Sequence[Check], settings: Settings, output: str | None, color: str) -> int:
+    """``--explain``: rule, numbers of this site, sources and remedies."""
+    emit("\n".join(health_text.explained(check, settings) for check in checks), output, color)
+    return 0
+
+
+def explain_score(score: Score | None, choice: Choice | None, level: str, output: str | None, color: str) -> int:
+    """``--explain score``: expectation by expectation."""
+    from dgxcheck.output.health import score as score_text
+
+    emit(score_text.render(score, choice, level), output, color)
+    return 0 if score is not None and score.total is not None else 3
+
+
+def detailed_help(ctx: click.Context, settings: Settings, output: str | None, color: str) -> int:
+    """``-H``: the options, then every check as ``--explain`` prints it."""
+    checks = "\n".join(health_text.explained(check, settings) for check in CHECKS)
+    emit(f"{ctx.get_help()}\n\nChecks:\n\n{checks}", output, color)
+    return 0
+
+
+def list_gpus(
+    ctx: click.Context, form: str, spec: str | None, deadline: float, output: str | None, color: str
+) -> int:  # fmt: skip
+    """``-L``: what ``dgxcheck list`` prints."""
+    from dgxcheck.cli.commands import list_gpus as gpus
+
+    if form not in ("text", "json"):
+        raise click.UsageError("-L goes with --format text or json", ctx)
+    code: int = ctx.invoke(gpus.command, form=form, spec=spec, deadline=deadline, output=output, color=color)
+    return code

@@ -1,0 +1,114 @@
+"""The options of ``dgxcheck health``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from dgxcheck import __version__
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.cli.options import F, profiles, reading, seconds, sources, writing
+from dgxcheck.cli.terminal.duration import duration
+from dgxcheck.facts.record import Record
+
+WINDOW = 10.0
+"""Seconds between two readings where no earlier run gives one."""
+FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Status.UNKNOWN, Status.FAIL),
+           "fail": (Status.FAIL,)}  # fmt: skip
+"""Verdicts that the exit code tells, by ``--fail-on``."""
+RENDERERS = {
+    "text": "text", "json": "as_json", "prometheus": "prometheus", "nagios": "nagios", "junit": "junit",
+}  # fmt: skip
+"""Module below ``dgxcheck.output.health`` of each format, imported when it is asked for."""
+
+
+class Asked(Record):
+    """The command line, by the names of the options below."""
+
+    gpus: tuple[str, ...]
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
+    require: tuple[str, ...]
+    explain: str | None
+    quick: bool
+    extended: bool
+    long: bool
+    duration: float | None
+    window: float | None
+    state: str | None
+    baseline: str | None
+    profile: str
+    kernel_log: str | None
+    config: str | None
+    verbose: bool
+    listed: bool
+    detailed: bool
+    test_seconds: float
+    log_file: str | None
+    debug: str | None
+    fail_on: str
+    form: str
+    spec: str | None
+    deadline: float
+    output: str | None
+    color: str
+
+
+def _ids(*names: str, text: str) -> Callable[[F], F]:
+    return click.option(*names, multiple=True, metavar="ID[,ID]", help=text)
+
+
+OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
+    _ids("-i", "--id", "gpus", text="Only these GPUs: index, bus id or UUID; may be repeated."),
+    _ids("--only", text="Only these checks: by id (ecc.mode) or subject (ecc)."),
+    _ids("--skip", text="All but these checks."),
+    _ids("--require", text="Checks that must be judged: one that skips is unknown."),
+    click.option("--explain", metavar="ID",
+                 help="Print rule, numbers, source and remedy of a check, or how the score comes about (score)."),
+    click.option("-q", "--quick", is_flag=True, help="State alone: no growth of counters, no kernel log."),
+    click.option("-e", "--extended", is_flag=True,
+                 help="All there is: bandwidth, latency and integrity of every GPU and pair are measured under load."),
+    click.option("--long", is_flag=True, help="With -e: larger copies, and all of the memory that is free."),
+    click.option("--duration", metavar="TIME", callback=duration,
+                 help="With load on all GPUs for so long (90s, 30m, 1h30m) after -e's measurements, which it implies: a"
+                      " burn-in. It ends by itself before hardware is at risk."),
+    click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS", callback=seconds,
+                 help="Read the counters again after this time and judge their growth, not that since an earlier run."),
+    click.option("--state", type=click.Path(), metavar="FILE",
+                 help="Counters of an earlier run, kept here; by default in the state directory."),
+    click.option("--baseline", metavar="SOURCE", shell_complete=sources,
+                 help="A recording of this box from a better day: what is worse now warns, lost hardware fails."),
+    click.option("--profile", default="auto", show_default=True, metavar="NAME", shell_complete=profiles,
+                 help="The reference machine: a name of dgxcheck profiles, a .toml file, auto or none."),
+    click.option("--kernel-log", type=click.Path(), metavar="FILE",
+                 help="Judge a saved dmesg, journalctl -k or /dev/kmsg in place of the source's kernel log."),
+    click.option("-c", "--config", metavar="FILE", type=click.Path(),
+                 help="The site's thresholds, severities, cabled ports and pinned versions, in TOML. If not given:"
+                      " $DGXCHECK_CONFIG, else /etc/dgxcheck/config.toml."),
+    click.option("-v", "--verbose", is_flag=True, help="Every finding, those that passed and those that skipped too."),
+    click.option("-L", "--list-gpus", "listed", is_flag=True,
+                 help="List all GPUs, as dgxcheck list does; judge nothing."),
+    click.option("-H", "--detailed-help", "detailed", is_flag=True, help="Print usage and the rule of every check."),
+    click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s"),
+    click.option("-t", "--test-seconds", type=click.FloatRange(min=0, max=3600), default=120, show_default=True,
+                 metavar="SECONDS", callback=seconds,
+                 help="Most time for one test; 0 is no limit but --deadline's."),
+    click.option("-l", "--log-file", "log_file", type=click.Path(), metavar="FILE",
+                 help="As -o: nvidia-healthmon's name. With --duration: what happens, line by line as JSON; the report"
+                      " goes to -o or stdout."),
+    click.option("-d", "--debug-log", "debug", type=click.Path(), metavar="FILE",
+                 help="Add every question that was asked, with its answer, to FILE."),
+    click.option("--fail-on", type=click.Choice([*FAILING]), default="warn", show_default=True,
+                 help="The mildest verdict that the exit code tells; unknown stands between warn and fail."),
+    click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True),
+    reading,
+    writing,
+)  # fmt: skip
+
+
+def options(command: Callable[..., int]) -> Callable[..., int]:
+    """All of them, in the order of the help."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command

@@ -1,0 +1,1 @@
+"""The questions of the topo command and how each is answered."""

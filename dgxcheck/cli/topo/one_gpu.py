@@ -1,0 +1,96 @@
+"""What ``dgxcheck topo`` answers about single GPUs: ``-c``, ``-n``, ``-p``, ``-C``, ``-M``, ``-gnid``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dgxcheck.cli import device_ids
+from dgxcheck.cli.topo.question import Asked, Known
+from dgxcheck.facts.missing import BadInput, Gap, Json, Missing
+from dgxcheck.output.json_null import either
+from dgxcheck.output.topo import matrix as topo_text
+from dgxcheck.output.topo import one_gpu as topo_queries
+from dgxcheck.output.topo import path as topo_path
+from dgxcheck.topology.model import Device
+
+Value = str | int | Missing | None
+
+
+def gpus_of_cpu(asked: Asked) -> Known:
+    """``-c CPU``; a CPU that no NUMA node has is a typing error."""
+    lists = [node.cpulist for node in asked.box.numa] if not isinstance(asked.box.numa, Missing) else []
+    known = [cpulist for cpulist in lists if isinstance(cpulist, str)]
+    if known and len(known) == len(lists) and not any(topo_queries.holds(cpus, asked.value) for cpus in known):
+        raise BadInput(f"no CPU {asked.value} here; there are {', '.join(cpus for cpus in known if cpus)}")
+    found, unknown = topo_queries.gpus_of_cpu(asked.topology, asked.value)
+    return _names(asked, "gpus_near_cpu", f"GPUs near CPU {asked.value}", found, unknown)
+
+
+def nearest(asked: Asked) -> Known:
+    """``-n LEVEL -i ID``."""
+    (gpu,) = device_ids.some_gpus(asked.topology, asked.ids, 1, "-n")
+    pairs = asked.box.gpu_pairs
+    boards: set[frozenset[str]] | Missing
+    if isinstance(pairs, Missing):
+        boards = pairs
+    else:
+        boards = {frozenset((pair.a, pair.b)) for pair in pairs if pair.common_ancestor == 0}
+    found, unknown = topo_queries.nearest(asked.topology, gpu, asked.value, boards)
+    return _names(asked, "gpus_within_level", f"GPUs within level {asked.value} of {gpu.name}", found, unknown)
+
+
+def gpu_path(asked: Asked) -> Known:
+    """``-p -i ID,ID``."""
+    a, b = device_ids.some_gpus(asked.topology, asked.ids, 2, "-p")
+    link = asked.topology.link(a, b)
+    text = topo_path.sentence(a, b, link, topo_text.cell(link, False, asked.labels))
+    members: Json = {
+        "a": a.name,
+        "b": b.name,
+        "label": link.label,
+        "pci": link.pci,
+        "pci_reason": link.pci_reason or None,
+        "nvlinks": link.nvlinks,
+        "nvlinks_reason": link.nvlink_reason or None,
+    }
+    known = link.label != "?" and link.nvlinks is not None
+    return asked.either(lambda: f"{text}\n{asked.notes()}", lambda: {"gpu_path": members}), known
+
+
+def near_cpus(asked: Asked) -> Known:
+    """``-C -i ID``."""
+    return _per_gpu(asked, "NUMA node of the nearest CPUs", lambda gpu: gpu.numa_node)
+
+
+def near_memory(asked: Asked) -> Known:
+    """``-M -i ID``: the GPU's own node where that has memory, else the nearest that has."""
+    nodes = asked.box.numa_memory
+
+    def node(gpu: Device) -> Value:
+        if isinstance(gpu.numa_node, Missing):
+            return gpu.numa_node
+        return nodes if isinstance(nodes, Missing) else topo_queries.node_with_memory(gpu.numa_node, nodes)
+
+    return _per_gpu(asked, "NUMA node of the nearest memory", node)
+
+
+def own_memory(asked: Asked) -> Known:
+    """``-gnid -i ID``: N/A where the driver says that this GPU's memory is no NUMA node."""
+    return _per_gpu(asked, "Own NUMA node", lambda gpu: gpu.gpu_numa_id)
+
+
+def _names(asked: Asked, member: str, question: str, found: Sequence[Device], unknown: Sequence[Device]) -> Known:
+    gaps = asked.topology.gaps
+    names: Json = {"gpus": [gpu.name for gpu in found], "not_known": [gpu.name for gpu in unknown]}
+    return asked.either(
+        lambda: topo_queries.listed(question, found, unknown) + asked.notes(), lambda: {member: names}
+    ), not unknown and not gaps
+
+
+def _per_gpu(asked: Asked, what: str, value: Callable[[Device], Value]) -> Known:
+    answers = [(gpu, value(gpu)) for gpu in device_ids.gpus(asked.topology, asked.ids)]
+    members: list[Json] = [{"gpu": gpu.name, **either("node", found)} for gpu, found in answers]
+    complete = not any(isinstance(found, Missing) and found.gap is not Gap.UNSUPPORTED for _, found in answers)
+    return asked.either(
+        lambda: topo_queries.per_gpu(what, answers) + asked.notes(), lambda: {"numa_nodes": members}
+    ), complete

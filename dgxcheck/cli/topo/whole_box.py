@@ -1,0 +1,111 @@
+"""What ``dgxcheck topo`` shows of the whole box: matrix, peer-to-peer status, tree, rings, one path."""
+
+from __future__ import annotations
+
+from dgxcheck.cli.topo.question import Asked, Known
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.nvidia_smi_topo import Stated
+from dgxcheck.output import provenance
+from dgxcheck.output.plain_text import visible
+from dgxcheck.output.topo import matrix as topo_text
+from dgxcheck.topology.model import Topology
+
+CAPABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics", "p": "prop"}
+
+
+def matrix(asked: Asked) -> Known:
+    """``-m``: complete where every path, every NVLink and every affinity is known."""
+    from dgxcheck.output.topo import reference_graph
+
+    topology = asked.topology
+    nvlinks = not topology.headline and all(link.nvlinks is not None for link in topology.links)
+    complete = nvlinks and _paths_known(topology)
+    if asked.form == "nvidia-smi":
+        return _smi(asked, False), complete
+    remarks = [*reference_graph.text(topology), *provenance.line(asked.source.origin)]
+    return asked.either(
+        lambda: topo_text.matrix(topology, False, asked.labels, asked.width, remarks),
+        lambda: reference_graph.as_json(topology),
+    ), complete
+
+
+def matrix_pci(asked: Asked) -> Known:
+    """``-mp``: NVLink does not count."""
+    complete = _paths_known(asked.topology)
+    if asked.form == "nvidia-smi":
+        return _smi(asked, True), complete
+    remarks = provenance.line(asked.source.origin)
+    return asked.either(
+        lambda: topo_text.matrix(asked.topology, True, asked.labels, asked.width, remarks), dict
+    ), complete
+
+
+def p2p(asked: Asked) -> Known:
+    """``-p2p``."""
+    from dgxcheck.output.topo import p2p as topo_p2p
+
+    capability = CAPABILITIES[asked.value]
+    statuses = asked.box.p2p
+    if isinstance(statuses, Missing) and isinstance(asked.box.stated, Stated):
+        from dgxcheck.topology.stated import statuses as stated_statuses
+
+        statuses = stated_statuses(asked.topology, asked.box.stated, capability) or statuses
+    if isinstance(statuses, Missing):
+        text = f"Peer-to-peer status is not known: {visible(str(statuses))}\n"
+        return asked.either(lambda: text, lambda: {"p2p": None, "p2p_reason": statuses.reason}), False
+    complete = not any(isinstance(getattr(each, capability), Missing) for each in statuses)
+    return asked.either(
+        lambda: (
+            topo_p2p.matrix(asked.topology, statuses, capability, asked.form == "nvidia-smi", asked.width)
+            + ("" if asked.form == "nvidia-smi" else asked.notes())
+        ),
+        lambda: topo_p2p.as_json(asked.topology, statuses, capability),
+    ), complete and not asked.topology.gaps
+
+
+def path(asked: Asked) -> Known:
+    """``--path A B``: complete where every hop is known."""
+    from dgxcheck.cli import device_ids
+    from dgxcheck.output.topo import path as topo_path
+
+    a, b = device_ids.two(asked.topology, asked.value)
+    label = topo_text.cell(asked.topology.link(a, b), False, asked.labels)
+    return asked.either(
+        lambda: topo_path.path(asked.topology, a, b, label, asked.labels) + asked.notes(),
+        lambda: topo_path.as_json(asked.topology, a, b),
+    ), topo_path.known(asked.topology, a, b)
+
+
+def tree(asked: Asked) -> Known:
+    """``--tree``: complete where every link says how it is trained."""
+    from dgxcheck.output.topo import tree as topo_tree
+
+    found = asked.box.pci_names
+    names = {} if isinstance(found, Missing) else {ids: name for ids, name in found.items() if isinstance(name, str)}
+    return asked.either(
+        lambda: topo_tree.tree(asked.topology, names) + asked.notes(), lambda: topo_tree.as_json(asked.topology)
+    ), not asked.topology.gaps and topo_tree.known(asked.topology)
+
+
+def rings(asked: Asked) -> Known:
+    """``--rings``."""
+    from dgxcheck.output.topo import reference_graph
+    from dgxcheck.output.topo import rings as topo_rings
+    from dgxcheck.topology import graph
+
+    return asked.either(
+        lambda: topo_rings.rings(asked.topology) + asked.notes(),
+        lambda: topo_rings.as_json(asked.topology) | reference_graph.as_json(asked.topology),
+    ), not isinstance(graph.nvlink_graph(asked.topology), Missing)
+
+
+def _smi(asked: Asked, pci_only: bool) -> str:
+    from dgxcheck.output.topo import nvidia_smi
+
+    return nvidia_smi.matrix(asked.topology, pci_only)
+
+
+def _paths_known(topology: Topology) -> bool:
+    affinities = (value for gpu in topology.gpus for value in (gpu.cpu_affinity, gpu.numa_node))
+    known = not topology.gaps and not any(isinstance(value, Missing) for value in affinities)
+    return known and all(link.pci for link in topology.links)

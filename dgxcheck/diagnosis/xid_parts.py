@@ -1,0 +1,20 @@
+"""What of a GPU an Xid is about: NVIDIA's Xid catalogue, https://docs.nvidia.com/deploy/xid-errors/."""
+
+from __future__ import annotations
+
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.facts.missing import Missing
+
+_PARTS: dict[str, tuple[int, ...]] = {
+    "memory": (48, 63, 64, 92, 94, 95, 136, 140),
+    "NVLink": (74, 144, 145, 146, 147, 148, 149, 150),
+    "": (79,),
+}
+"""63 and 64 are page retirement up to Volta and row remapping from Ampere on: memory in both."""
+
+
+def part_of(box: Box, bdf: str | None) -> str:
+    """The part that the GPU's Xids since the last reset name first, in this order; empty for the GPU as a whole."""
+    log = box.snapshot.kernel_log
+    seen = set() if isinstance(log, Missing) else {xid.number for xid in log.xids if xid.bdf == bdf and not xid.past}
+    return next((part for part, numbers in _PARTS.items() if seen & {*numbers}), "")

@@ -1,0 +1,1 @@
+"""The burn-in: plan, load, monitoring, stop rules and result."""

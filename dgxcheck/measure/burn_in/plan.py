@@ -1,0 +1,88 @@
+"""Which GPUs a burn-in loads, which of them send to which, and which files tell of PCIe errors meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+
+from dgxcheck.facts.gpu import GpuModes
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import AerDevice, AerErrors
+from dgxcheck.facts.record import Record
+from dgxcheck.measure.plan import cpus
+from dgxcheck.topology.model import Device, Topology
+
+_AER = ("correctable", "nonfatal", "fatal")
+_PCI = ("PIX", "PXB", "PHB", "NODE", "SOC")
+EXCLUSIVE = 3
+"""The compute mode in which one process has a GPU for itself."""
+
+
+class Load(Record):
+    """One GPU's part of the plan."""
+
+    gpu: str
+    peers: tuple[tuple[str, ...], ...]
+    """Neighbours, in groups that are equally near, the nearest first."""
+    cpus: tuple[int, ...]
+
+
+def loads(topology: Topology, gpus: Sequence[Device], modes: tuple[GpuModes, ...] | Missing = ()) -> list[Load]:
+    """One per GPU that NVML lists; peers with the most NVLinks first, each GPU begins with the one after it.
+
+    A GPU for one process alone has none and is nobody's: a neighbour's context would keep its own load out.
+    """
+    listed = [gpu for gpu in gpus if gpu.index is not None and gpu.bdf is not None]
+    rows = () if isinstance(modes, Missing) else modes
+    alone = {row.bdf for row in rows if row.compute_mode == EXCLUSIVE}
+    found = []
+    for place, gpu in enumerate(listed):
+        others = [other for other in (*listed[place + 1 :], *listed[:place]) if not {gpu.bdf, other.bdf} & alone]
+        far = partial(_far, topology, gpu)
+        groups = groupby(sorted(others, key=far), far)
+        near = tuple(tuple(str(peer.bdf) for peer in group) for _, group in groups)
+        found.append(Load(gpu=str(gpu.bdf), peers=near, cpus=tuple(cpus(gpu.cpu_affinity))))
+    return found
+
+
+def matched(loads: Sequence[Load], busy: Collection[str] = ()) -> dict[str, str]:
+    """To which neighbour each of the ``loads`` sends: nobody to a GPU that is ``busy``, no two to the same.
+
+    As many as can be have one, the nearest first; a GPU yields its neighbour to another where it has a second choice.
+    """
+    senders: dict[str, str] = {}
+    free = [load for load in loads if load.gpu not in busy]
+    for tiers in range(1, 1 + max((len(load.peers) for load in free), default=0)):
+        near = {load.gpu: [peer for group in load.peers[:tiers] for peer in group if peer not in busy] for load in free}
+        for gpu in near:
+            if gpu not in senders.values():
+                _place(gpu, near, senders, set())
+    return {gpu: peer for peer, gpu in senders.items()}
+
+
+def _place(gpu: str, near: Mapping[str, Sequence[str]], senders: dict[str, str], tried: set[str]) -> bool:
+    """Kuhn's algorithm: a peer that nobody sends to, or whose sender finds another."""
+    for peer in near[gpu]:
+        if peer not in tried:
+            tried.add(peer)
+            if peer not in senders or _place(senders[peer], near, senders, tried):
+                senders[peer] = gpu
+                return True
+    return False
+
+
+def files(root: str, rows: tuple[AerDevice, ...] | Missing) -> dict[str, str]:
+    """``0000:06:00.0 fatal`` to the file that counts them, of every device that has one."""
+    return {
+        f"{row.bdf} {severity}": f"{root}/sys/bus/pci/devices/{row.bdf}/aer_dev_{severity}"
+        for row in (() if isinstance(rows, Missing) else rows)
+        for severity in _AER
+        if isinstance(getattr(row, severity), AerErrors)
+    }
+
+
+def _far(topology: Topology, a: Device, b: Device) -> tuple[int, int]:
+    """Orders neighbours: by NVLinks, then by where their PCIe paths meet."""
+    link = topology.link(a, b)
+    return -(link.nvlinks or 0), 0 if link.nvlinks else _PCI.index(link.pci) if link.pci else len(_PCI)

@@ -1,0 +1,104 @@
+"""What was seen of one GPU during a burn-in, as the fact ``measure burn-in BDF``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.measure.burn_in.stop_rules import BITS, Limits, grown
+
+FIFTHS = 5
+SIGNED = ("tool", "how")
+_NO_RATES = ("wrong", "checked", "first")
+SLOWDOWN, HELD = 0x8, 0x8 | 0x40 | 0x80
+
+
+class Seen:
+    """Grows with every turn of the load and every sample; its size does not grow with the samples."""
+
+    def __init__(self, bdf: str) -> None:
+        self.bdf = bdf
+        self.start: Mapping[str, Any] = {}
+        """What the load said of itself; with ``skipped``, ``failed`` or ``missing`` it never was."""
+        self.ended = ""
+        """Why the load ended before it was told to."""
+        self.turn_ended = ""
+        """In which turn."""
+        self.with_peer = ""
+        """Why there is no more traffic to the neighbour."""
+        self.wrong = 0
+        self.first: Mapping[str, Any] = {}
+        """The sample before the load."""
+        self._last: Mapping[str, Any] = {}
+        self._wrong_in: Counter[str] = Counter()
+        self._rates: dict[str, list[float]] = {}
+        self._cycles = 0
+        self._looks = 0
+        self._mask = 0
+        self._reasons: Counter[str] = Counter()
+        self._clocks: Counter[int] = Counter()
+        self._most: dict[str, float] = {}
+
+    def turn(self, name: str, fact: Mapping[str, Any]) -> int:
+        """Take in what a turn was; how many wrong words there are in it."""
+        self._cycles += name == "power" and "skipped" not in fact
+        wrong = int(fact.get("wrong") or 0)
+        self.wrong += wrong
+        if wrong:
+            self._wrong_in[name] += wrong
+        for kind, value in fact.items():
+            if isinstance(value, float) and kind not in _NO_RATES:
+                self._rates.setdefault(kind, []).append(value)
+        return wrong
+
+    def sample(self, row: Mapping[str, Any], settled: bool) -> None:
+        """Take in what NVML said; clocks count from when they have ``settled`` under the load."""
+        self._looks += 1
+        self._last = row
+        mask = int(row.get("reasons") or 0)
+        # set while clocks change, too: alone it counts from the second look in a row (NVML's manual on 0x8)
+        fleeting = mask & HELD == SLOWDOWN and not self._mask & SLOWDOWN
+        self._reasons.update(name for bit, name in BITS.items() if mask & bit and not (bit == SLOWDOWN and fleeting))
+        self._mask = mask
+        if settled and row.get("sm_clock") is not None:
+            self._clocks[int(row["sm_clock"])] += 1
+        for name in ("temperature", "power_w"):
+            if row.get(name) is not None:
+                self._most[name] = max(self._most.get(name, row[name]), row[name])
+
+    def fact(self, seconds: float, known: Limits) -> Json:
+        """The whole, after so many seconds."""
+        if "value" not in self.start:
+            return {**self.start} if self.start else {"skipped": "dependency-failed", "detail": "it never came to it"}
+        clocks = sorted(self._clocks.elements())
+        return {
+            "value": round(seconds, 1),
+            "unit": "s",
+            "method": f"{', '.join(self.start.get('turns', []))} in turn",
+            **{name: self.start[name] for name in SIGNED if name in self.start},
+            "cycles": self._cycles,
+            "peer": self.start.get("peer"),
+            "memory_bytes": self.start["value"],
+            "wrong": self.wrong,
+            "wrong_in": dict(self._wrong_in),
+            "sm_clock": {"min": clocks[0], "median": median(clocks)} if clocks else None,
+            "throttled": {name: round(times / self._looks, 4) for name, times in self._reasons.items()},
+            "temperature_max": self._most.get("temperature"),
+            "slowdown_at": known.degrees.get(self.bdf),
+            "power_max": self._most.get("power_w"),
+            **{name: grown(self.first, self._last, name) for name in ("dbe", "sbe", "replays")},
+            "drift": {kind: [*both] for kind, rates in self._rates.items() if (both := drift(rates)) is not None},
+            "looks": self._looks,
+            "ended": self.ended or None,
+            "turn_ended": self.turn_ended or None,
+            "with_peer": self.with_peer or None,
+        }
+
+
+def drift(rates: Sequence[float]) -> tuple[float, float] | None:
+    """The medians of the first and of the last fifth; None of fewer than five."""
+    part = len(rates) // FIFTHS
+    return (round(median(rates[:part]), 3), round(median(rates[-part:]), 3)) if part else None

@@ -1,0 +1,42 @@
+"""The document of schema ``dgxcheck/diff/1``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from dgxcheck import __version__
+from dgxcheck.difference.model import Difference
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import fields
+from dgxcheck.output.diff.report import Look, Report
+from dgxcheck.output.json_null import source
+
+SCHEMA = "dgxcheck/diff/1"
+
+
+def render(report: Report) -> str:
+    seen = Counter(each.kind for each in report.differences)
+    whole: dict[str, Json] = {
+        "schema": SCHEMA,
+        "tool_version": __version__,
+        "old": _look(report.old),
+        "new": _look(report.new),
+        "verdict": report.verdict,
+        "summary": {
+            "worse": seen["worse"], "better": seen["better"], "neutral": seen["neutral"],
+            "exit_code": report.exit_code,
+        },
+        "differences": [_difference(each) for each in report.differences],
+        "notes": [*report.notes],
+    }  # fmt: skip
+    return json.dumps(whole, indent=1) + "\n"
+
+
+def _look(look: Look) -> Json:
+    return {"source": source(look.origin), "score": look.score, "profile": look.against or None}
+
+
+def _difference(each: Difference) -> Json:
+    members: dict[str, Json] = {name: getattr(each, name) for name in fields(each)}
+    return members | {"unit": each.unit or None}

@@ -1,0 +1,147 @@
+"""The document of schema ``dgxcheck/health/1``."""
+
+from __future__ import annotations
+
+import json
+import time
+from math import isfinite
+
+from dgxcheck import __version__
+from dgxcheck.checks.engine.finding import Finding, Subject
+from dgxcheck.checks.engine.run import counts
+from dgxcheck.facts.measurement import Measurement, Untaken
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.output.health import causes as health_causes
+from dgxcheck.output.health.report import Report
+from dgxcheck.output.json_null import either, source
+from dgxcheck.profiles.model import Choice
+from dgxcheck.readiness.figures import Figure
+
+SCHEMA = "dgxcheck/health/1"
+
+
+def render(report: Report) -> str:
+    """Every finding, those that passed and those that skipped too."""
+    summary: dict[str, Json] = {status.value: count for status, count in counts(report.findings).items()}
+    whole: dict[str, Json] = {
+        "schema": SCHEMA,
+        "tool_version": __version__,
+        "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **{key: value for name in report.host for key, value in either(name, report.host[name]).items()},
+        "duration_seconds": round(report.seconds, 3),
+        "source": source(report.origin),
+        "profile": _profile(report.choice),
+        "level": report.level,
+        "verdict": report.verdict.value,
+        "score": _score(report),
+        "summary": summary | _acknowledged(report) | {"exit_code": report.exit_code},
+        "findings": [_finding(finding) for finding in report.findings],
+        **_of_nothing(report),
+        **health_causes.as_json(report.diagnosis),
+        "measurements": [_measurement(figure) for figure in report.figures],
+    }
+    return json.dumps(whole, indent=1) + "\n"
+
+
+def _profile(choice: Choice | None) -> Json:
+    if choice is None:
+        return None
+    return {"name": choice.profile.name, "title": choice.profile.title, "how": choice.how}
+
+
+def _score(report: Report) -> Json:
+    score = report.score
+    if score is None:
+        return None
+    return {
+        "total": score.total,
+        "coverage": score.coverage,
+        "floor": score.floor,
+        "level": report.level,
+        "areas": {str(area): value for area, value in score.areas.items()},
+    }
+
+
+def _finding(finding: Finding) -> Json:
+    said = finding.judgement
+    return {
+        "key": finding.key,
+        "id": finding.id,
+        "subject": _subject(finding.subject),
+        "peer": _subject(finding.subject.peer) if finding.subject.peer else None,
+        "status": said.status.value,
+        "reason": said.reason or None,
+        "message": said.message,
+        "measured": said.measured,
+        "expected": said.expected,
+        "unit": said.unit or None,
+        "threshold_source": finding.source,
+        "evidence": [{"where": each.where, "value": each.value} for each in said.evidence],
+        "remedy": finding.remedy,
+        **_acknowledgement(finding),
+    }
+
+
+def _acknowledged(report: Report) -> dict[str, Json]:
+    """How many findings do not count; left out where there is none."""
+    known = sum(finding.acknowledged for finding in report.findings)
+    return {"acknowledged": known} if known else {}
+
+
+def _of_nothing(report: Report) -> dict[str, Json]:
+    """Left out where every acknowledgement names what is here."""
+    told: list[Json] = [{"check": each.check, "device": each.device or None} for each in report.of_nothing]
+    return {"acknowledged_but_not_here": told} if told else {}
+
+
+def _acknowledgement(finding: Finding) -> dict[str, Json]:
+    known = finding.acknowledgement
+    if known is None:
+        return {}
+    return {
+        "acknowledged": {
+            "reason": known.reason,
+            "expiry": known.expiry,
+            "ceiling": known.ceiling,
+            "lapsed": known.lapsed or None,
+        }
+    }
+
+
+def _measurement(figure: Figure) -> Json:
+    """One figure, with its samples and what they are held to."""
+    row = figure.row
+    value = row.value
+    samples: list[Json] = [*row.samples]
+    return {
+        "kind": row.kind,
+        "a": row.a,
+        "b": row.b or None,
+        "value": value if isinstance(value, int | float) else None,
+        **({"reason": value.reason} if isinstance(value, Missing) else {}),
+        **({"reason": f"{value.reason}: {value.detail}"} if isinstance(value, Untaken) else {}),
+        "unit": row.unit or None,
+        "method": row.method or None,
+        "samples": samples,
+        "spread": _spread(row),
+        "expected": figure.expected,
+        "verdict": None if figure.verdict is None else figure.verdict.value,
+        "source": figure.source or None,
+        "tool": row.tool or None,
+        "how": row.how,
+    }
+
+
+def _spread(row: Measurement) -> float | None:
+    if len(row.samples) < 2 or not row.number or row.number < 0:
+        return None
+    spread = (max(row.samples) - min(row.samples)) / row.number
+    return round(spread, 4) if isfinite(spread) else None
+
+
+def _subject(subject: Subject) -> Json:
+    named: dict[str, Json] = {"kind": subject.kind, "name": subject.name, "bdf": subject.bdf}
+    named |= {"part": subject.part} if subject.part else {}
+    for key in ("uuid", "serial", "slot"):
+        named |= either(key, getattr(subject, key))
+    return named

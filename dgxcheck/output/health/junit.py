@@ -1,0 +1,109 @@
+"""Findings as a JUnit report, for what runs burn-ins and shows test results.
+
+One suite per run; a finding is a test case of class ``health.<what stands before the dot of its check>``. Fail is a
+failure, unknown an error, skip is skipped. Warn is a failure of type ``warning`` where the exit code tells it, else it
+passes with its message as output. https://github.com/testmoapp/junitxml
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from dgxcheck import __version__
+from dgxcheck.checks.engine.finding import Finding, Status, Subject
+from dgxcheck.facts.missing import Missing
+from dgxcheck.output.health.report import Report
+from dgxcheck.output.plain_text import visible
+
+_NO_XML = dict.fromkeys((0xFFFE, 0xFFFF), "\N{REPLACEMENT CHARACTER}")
+"""What XML 1.0 forbids and a terminal does not mind."""
+
+
+def render(report: Report) -> str:
+    """The report in ASCII, which reads the same in every encoding that a terminal or file may have."""
+    host = report.host.get("host", "")
+    named = "" if isinstance(host, Missing) else _clean(host)
+    cases = [_case(finding, report.fail_on) for finding in report.findings]
+    totals = {"tests": len(cases), "failures": _with(cases, "failure"), "errors": _with(cases, "error"),
+              "skipped": _with(cases, "skipped")}  # fmt: skip
+    numbers = {key: str(value) for key, value in totals.items()} | {"time": f"{report.seconds:.3f}"}
+    whole = Element("testsuites", {"name": "dgxcheck health", **numbers})
+    when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+    about = {"name": f"{named or 'unknown host'} {report.level}", "hostname": named, "timestamp": when}
+    suite = SubElement(whole, "testsuite", {**about, **numbers})
+    properties = SubElement(suite, "properties")
+    for key, value in _properties(report):
+        SubElement(properties, "property", {"name": _clean(key), "value": _clean(value)})
+    suite.extend(cases)
+    ElementTree.indent(whole, " ")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(whole, "us-ascii").decode("ascii")}\n'
+
+
+def _properties(report: Report) -> Iterator[tuple[str, str]]:
+    origin = report.origin
+    yield from (("tool_version", __version__), ("verdict", report.verdict.value), ("level", report.level))
+    yield from (("exit_code", str(report.exit_code)), ("source", f"{origin.kind} {origin.name}".rstrip()))
+    if report.choice is not None:
+        yield "profile", report.choice.profile.name
+    if report.score is not None and report.score.total is not None:
+        yield "score", f"{report.score.total:g}"
+    serials = {f"serial {each.subject.name} {each.subject.bdf}": each.subject.serial for each in report.findings}
+    yield from ((key, serial) for key, serial in serials.items() if isinstance(serial, str))
+
+
+def _case(finding: Finding, fail_on: str) -> Element:
+    area = finding.id.partition(".")[0]
+    case = Element("testcase", {"classname": f"health.{area}", "name": _clean(_name(finding)), "time": "0"})
+    said = finding.judgement
+    message = _clean(said.message)
+    kind = {Status.FAIL: "failure", Status.UNKNOWN: "error", Status.SKIP: "skipped"}.get(finding.status, "system-out")
+    if finding.status is Status.WARN and fail_on == "warn":
+        kind = "failure"
+    if finding.acknowledged:
+        kind = "system-out"
+    if kind == "system-out":
+        SubElement(case, kind).text = "\n".join(_told(finding))
+    elif kind == "skipped":
+        SubElement(case, kind, {"type": said.reason, "message": f"{said.reason}: {message}"})
+    else:
+        word = {Status.WARN: "warning"}.get(finding.status, finding.status.value)
+        SubElement(case, kind, {"type": word, "message": message}).text = "\n".join(_told(finding))
+    return case
+
+
+def _name(finding: Finding) -> str:
+    """``pcie.width GPU2 0000:0a:00.0``: the same in every run."""
+    ends = (" ".join(_words(each)) for each in (finding.subject, finding.subject.peer) if each is not None)
+    return " ".join((finding.id, " - ".join(filter(None, ends)))).rstrip()
+
+
+def _words(subject: Subject) -> Iterator[str]:
+    """Name, bus id and part; of the host the part alone."""
+    named = "" if subject.kind == "host" else subject.name
+    yield from filter(None, (named, subject.bdf if subject.bdf != subject.name else "", subject.part))
+
+
+def _told(finding: Finding) -> list[str]:
+    """What was found, on what evidence, and what to do."""
+    said = finding.judgement
+    lines = [f"{finding.status.value}: {said.message}"]
+    if said.measured is not None:
+        due = "" if said.expected is None else f", expected {said.expected} {said.unit}".rstrip()
+        lines.append(f"measured {said.measured} {said.unit}".rstrip() + due)
+    lines += [f"{each.where}: {each.value}" for each in said.evidence]
+    if (known := finding.acknowledgement) is not None:
+        lapsed = f"; no longer, for {known.lapsed}" if known.lapsed else ""
+        lines += [f"acknowledged until {known.expiry}: {_clean(known.reason)}{lapsed}"]
+    lines += [f"do: {finding.remedy}"] if finding.status in (Status.WARN, Status.FAIL) else []
+    return [*map(_clean, lines)]
+
+
+def _clean(text: str) -> str:
+    return visible(text).translate(_NO_XML)
+
+
+def _with(cases: list[Element], tag: str) -> int:
+    return sum(case.find(tag) is not None for case in cases)

@@ -1,0 +1,108 @@
+"""What was measured, as tables: a row for each GPU, and matrices like those of p2pBandwidthLatencyTest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.measurement import Untaken
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.output.plain_text import fitted, visible
+from dgxcheck.readiness.figures import Figure
+
+WIDTH = 80
+MARKS = {Status.FAIL: "!", Status.UNKNOWN: "!", Status.WARN: "*"}
+LEGEND = ("! wrong or far below what is expected, * below it", "- not measured, x not offered by the driver")
+OF_A_GPU = {
+    "host-to-device": ("from host", "GB/s"),
+    "device-to-host": ("to host", "GB/s"),
+    "host-both": ("both", "GB/s"),
+    "device-copy": ("copy", "GB/s"),
+    "device-copy-sm": ("copy by SM", "GB/s"),
+    "memory-integrity": ("wrong", "words"),
+    "compute": ("compute", "TFLOP/s"),
+}
+"""Columns of the first table, by kind."""
+OF_A_PAIR = {
+    "p2p": "P2P on, one way, GB/s, from the row's GPU to the column's",
+    "p2p-both": "P2P on, both ways at once, GB/s",
+    "p2p-off": "P2P off, one way, GB/s",
+    "p2p-off-both": "P2P off, both ways at once, GB/s",
+    "latency": "P2P on, latency of a small copy, us",
+    "latency-off": "P2P off, latency of a small copy, us",
+    "latency-sm": "P2P on, latency of a load, ns",
+}
+"""Titles of the matrices, by kind."""
+BOTH_WAYS = ("p2p-both", "p2p-off-both")
+Cells = Mapping[tuple[str, str], Figure]
+
+
+def tables(figures: Sequence[Figure]) -> list[str]:
+    """All tables, with an empty line below each; nothing where nothing was measured."""
+    told = _gpus(figures)
+    denied = {(each.a, each.b) for each in figures if each.row.kind == "access" and each.row.value is False}
+    for kind, title in OF_A_PAIR.items():
+        cells = {(each.a, each.b): each for each in figures if each.row.kind == kind}
+        if kind in BOTH_WAYS:
+            cells = {(b, a): each for (a, b), each in cells.items()} | cells
+        if any(a != b for a, b in cells):
+            told += [f"{title}:", *_matrix(cells, denied), ""]
+    others = [_of_all(each) for each in figures if each.row.kind in ("collective", "ring")]
+    told += [*others, *([""] if others else [])]
+    simulated = any(each.row.how == "simulated" for each in figures)
+    notes = ["Simulated: no GPU gave these figures."] if simulated else []
+    return [*told, *LEGEND, *notes, ""] if told else []
+
+
+def _of_all(figure: Figure) -> str:
+    """Traffic of all GPUs, as one line."""
+    row = figure.row
+    what = f"Copies around ring {row.a}" if row.kind == "ring" else f"{row.a} over {row.b} GPUs"
+    return f"{visible(what)}: {_cell(figure).strip()} {visible(row.unit)}"
+
+
+def _gpus(figures: Sequence[Figure]) -> list[str]:
+    """A row for each GPU."""
+    alone = {(each.row.kind, each.a): each for each in figures if each.row.kind in OF_A_GPU}
+    kinds = [kind for kind in OF_A_GPU if any(kind == found for found, _ in alone)]
+    names = list(dict.fromkeys(name for _, name in alone))
+    body = []
+    for kind in kinds:
+        head, unit = OF_A_GPU[kind]
+        cells = [_cell(found) if (found := alone.get((kind, name))) else "- " for name in names]
+        body.append(_right([f"{head} ", f"{unit} ", *cells]))
+    return [*fitted(["", "", *map(visible, names)], body, [], WIDTH)[0], ""] if body else []
+
+
+def _matrix(cells: Cells, denied: set[tuple[str, str]]) -> list[str]:
+    names = list(dict.fromkeys(name for pair in cells for name in pair))
+    names.sort(key=lambda name: (len(name), name))
+    body = []
+    for b in names:
+        column = []
+        for a in names:
+            found = cells.get((a, b))
+            column.append(_cell(found) if found else "x " if (a, b) in denied else "- ")
+        body.append(_right([f"{visible(b)} ", *column]))
+    return fitted(["", *map(visible, names)], body, [], WIDTH)[0]
+
+
+def _right(column: Sequence[str]) -> list[str]:
+    width = max(map(len, column))
+    return [cell.rjust(width) for cell in column]
+
+
+def _cell(figure: Figure) -> str:
+    """The figure and its mark, or in a word why there is none."""
+    value = figure.row.value
+    mark = MARKS.get(figure.verdict, " ") if figure.verdict is not None else " "
+    if isinstance(value, Missing):
+        return f"hung{mark}" if value.gap is Gap.TIMEOUT else "- " if value.gap is Gap.UNRECORDED else f"?{mark}"
+    if isinstance(value, Untaken):
+        wrong = value.detail.partition(":")[0] == "integrity"
+        return "wrong!" if wrong else f"failed{mark}" if value.reason == "failed" else "skip "
+    number = figure.row.number
+    if number is None:
+        return "- "
+    whole = figure.row.unit == "words" or abs(number) >= 100000
+    return f"{number:.0f}{mark}" if whole else f"{number:.{2 if abs(number) < 1000 else 1}f}{mark}"

@@ -1,0 +1,100 @@
+"""Findings as a Nagios plug-in prints them: one line, performance data, long text.
+
+Performance data are ``'label'=value;warn;critical;least``, the two in Nagios' range syntax.
+
+https://nagios-plugins.org/doc/guidelines.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.run import counts
+from dgxcheck.diagnosis.causes import Cause
+from dgxcheck.output.health.metrics import measurements, plain, ranges
+from dgxcheck.output.health.report import Report
+from dgxcheck.output.plain_text import lines, visible
+
+_WORDS = {Status.PASS: "OK", Status.WARN: "WARNING", Status.FAIL: "CRITICAL", Status.UNKNOWN: "UNKNOWN"}
+_RANGES = {Status.WARN: "0;", Status.FAIL: ";0"}
+"""``warn;critical``: more than none is too many."""
+_TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
+_BARRED = re.compile(r"['=|\s]|[^ -~]")
+"""What a label cannot hold."""
+_BARE = re.compile(r"[\w.@:/-]+")
+FIRST_LINE = 80
+"""Bytes of the first line that pagers and lists show."""
+
+
+def render(report: Report) -> str:
+    """The verdict and what is to blame in one line of at most 80 bytes before the performance data."""
+    told = sorted((each for each in report.findings if each.status in _TOLD), key=lambda each: _TOLD.index(each.status))
+    bad, known = ([each for each in told if each.acknowledged is is_known] for is_known in (False, True))
+    seen = counts(report.findings)
+    counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
+    performance = " ".join((*counted, *_score(report), *_measured(report)))
+    explained = {key for cause in report.diagnosis.causes for key in cause.explains}
+    blamed = [_blamed(cause) for cause in report.diagnosis.causes]
+    blamed += [_named(finding) for finding in bad if finding.key not in explained]
+    return lines([f"{_first(report.verdict, blamed, seen[Status.PASS])} | {performance}", *map(_line, (*bad, *known))])
+
+
+def _score(report: Report) -> Iterator[str]:
+    """Of boxes with a reference machine."""
+    if report.score is not None and report.score.total is not None:
+        yield f"score={report.score.total:g};;;0;100"
+    if report.score is not None:
+        yield f"coverage={report.score.coverage:g};;;0;1"
+
+
+def _measured(report: Report) -> Iterator[str]:
+    """What was measured, in the units of the checks, with the numbers that they compared with."""
+    for quantity, finding, value in measurements(report.findings):
+        warn, critical = ranges(quantity, finding, report.settings)
+        yield f"{_label(finding, quantity.label)}={plain(value)};{warn};{critical};0"
+
+
+def _label(finding: Finding, quantity: str) -> str:
+    """Quoted only where it has to be: some readers keep the quotes."""
+    subject = finding.subject
+    named = (subject.name if subject.kind != "host" else "", subject.part, subject.peer.name if subject.peer else "")
+    label = _BARRED.sub("_", "_".join(filter(None, (*named, quantity))))
+    return label if _BARE.fullmatch(label) else f"'{label}'"
+
+
+def _first(verdict: Status, blamed: Sequence[str], passed: int) -> str:
+    head = f"DGXCHECK {_WORDS[verdict]} - "
+    if not blamed:
+        return head + (f"{passed} checks passed" if passed else "nothing could be judged")
+    named = ""
+    for count, name in enumerate(blamed):
+        left = len(blamed) - count - 1
+        more = f", {left} more" if left else ""
+        longer = f"{named}, {name}" if named else name
+        if len((head + longer + more).encode()) > FIRST_LINE:
+            return head + (f"{named}, {left + 1} more" if named else f"{len(blamed)} causes")
+        named = longer
+    return head + named
+
+
+def _blamed(cause: Cause) -> str:
+    """``thermal.temperature cooling of GPU2 0000:0a:00.0``: what was found, and where it comes from."""
+    return visible(f"{cause.explains[0].partition('/')[0]} {cause.component}").replace("|", "/")
+
+
+def _named(finding: Finding) -> str:
+    subject = finding.subject
+    name = subject.name if subject.kind != "host" else ""
+    pair = f"{name}-{subject.peer.name}" if subject.peer else name
+    return visible(f"{finding.id} {pair}".rstrip()).replace("|", "/")
+
+
+def _line(finding: Finding) -> str:
+    remedy = "" if finding.status is Status.UNKNOWN else f"; do: {finding.remedy}"
+    known = finding.acknowledgement
+    if known is not None and finding.acknowledged:
+        remedy = f"; acknowledged until {known.expiry}: {known.reason}"
+    line = f"{finding.status.value.upper()} {_named(finding)}: {finding.judgement.message}{remedy}"
+    return visible(line).replace("|", "/")

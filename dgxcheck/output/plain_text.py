@@ -1,0 +1,87 @@
+"""Plain text: what is hostile made visible, columns aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dgxcheck.facts.missing import Missing
+
+# C0, DEL, C1, and what turns or hides text: soft hyphen, zero-width and bidirectional controls, line separators
+_HIDDEN = (
+    *range(0x20), *range(0x7F, 0xA0), 0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x2028, 0x202F),
+    *range(0x2060, 0x2070), 0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080), *range(0xD800, 0xE000),
+)  # fmt: skip
+_REPLACED = dict.fromkeys(_HIDDEN, "\N{REPLACEMENT CHARACTER}")
+
+
+def visible(text: str) -> str:
+    """Text with every control, invisible or direction-turning character replaced; one line."""
+    return text if text.isascii() and text.isprintable() else text.translate(_REPLACED)
+
+
+def shown(value: object) -> str:
+    """A fact for a reader: ``?`` where it is missing, ``N/A`` where there is none to have."""
+    if isinstance(value, Missing):
+        return "?"
+    return "N/A" if value is None else visible(str(value))
+
+
+def columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
+    """Rows as lines with aligned columns, no blanks at their ends."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def fitted(
+    head: list[str], body: list[list[str]], optional: list[list[str]], width: int | None
+) -> tuple[list[str], list[str]]:
+    """A table by columns, made to fit: closer, without its optional columns, at last in blocks of whole columns.
+
+    Its lines, and the heads of the columns left out. ``head`` holds the rows' names and stands before each block; no
+    cell is ever cut. ``width`` None keeps everything.
+    """
+    if width is None:
+        return _rows([head, *body, *optional], "  "), []
+    for kept in range(len(optional), -1, -1):
+        for gap in ("  ", " "):
+            table = _rows([head, *body, *optional[:kept]], gap)
+            if max(map(len, table)) <= width:
+                return table, [column[0] for column in optional[kept:]]
+    blocks: list[str] = []
+    start = 0
+    while start < len(body):
+        end = len(body)
+        while end > start + 1 and max(map(len, _rows([head, *body[start:end]], " "))) > width:
+            end -= 1
+        blocks += ([""] if blocks else []) + _rows([head, *body[start:end]], " ")
+        start = end
+    return blocks, [column[0] for column in optional]
+
+
+def left_out(heads: Sequence[str]) -> list[str]:
+    """A line that names the columns for which there was no room."""
+    return [f"Left out for want of room: {', '.join(heads)}; a pipe or -o FILE has all."] if heads else []
+
+
+def wrapped(text: str, width: int) -> str:
+    """Sentences broken between words to fit; tables, trees and what has no blank to break at stay as they are."""
+    return "".join(_folded(line, width) for line in text.splitlines(keepends=True))
+
+
+def _folded(line: str, width: int) -> str:
+    body = line.strip()
+    if len(line) <= width or "  " in body or body[:1] in "├└│":
+        return line
+    from textwrap import fill
+
+    indent = line[: len(line) - len(line.lstrip())]
+    return fill(body, width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False) + "\n"
+
+
+def _rows(table: list[list[str]], gap: str) -> list[str]:
+    return columns(list(zip(*table, strict=True)), gap)
+
+
+def lines(parts: Iterable[str]) -> str:
+    """Lines as one text with a newline at its end."""
+    return "".join(f"{part}\n" for part in parts)

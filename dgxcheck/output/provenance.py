@@ -1,0 +1,26 @@
+"""A line about where the facts come from: what is no real machine says so wherever it is shown."""
+
+from __future__ import annotations
+
+from dgxcheck.output.plain_text import visible
+from dgxcheck.source.protocol import Origin
+
+_MADE = {
+    "reconstructed": ", reconstructed from published facts",
+    "overlay": ", an overlay: not a real machine",
+    "imported": ", imported from the output of other tools",
+    "imported onto reconstructed": ", imported from the output of other tools onto reconstructed facts",
+    "imported onto overlay": ", imported from the output of other tools onto an overlay: not a real machine",
+}
+
+
+def line(origin: Origin) -> list[str]:
+    """``Source: recording dgx-1-v100, reconstructed from published facts.``; nothing for the running machine."""
+    return [] if origin.kind == "live" else [f"Source: {said(origin)}."]
+
+
+def said(origin: Origin) -> str:
+    """``recording dgx-1-v100, reconstructed from published facts``, or ``this machine``."""
+    if origin.kind == "live":
+        return "this machine"
+    return f"{origin.kind} {visible(origin.name)}{_MADE.get(origin.provenance, '')}"

@@ -1,0 +1,58 @@
+"""The topology as JSON, schema ``dgxcheck/topo/1``: null and a reason for what is not known."""
+
+from __future__ import annotations
+
+import json
+
+from dgxcheck import __version__
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.output.json_null import either, source
+from dgxcheck.source.protocol import Origin
+from dgxcheck.topology.model import Device, Link, Topology
+
+SCHEMA = "dgxcheck/topo/1"
+
+
+def document(topology: Topology, origin: Origin, members: dict[str, Json]) -> str:
+    """The whole document; ``members`` are the parts that a command adds (``rings``, ``path``, ``p2p`` ..)."""
+    whole: dict[str, Json] = {
+        "schema": SCHEMA,
+        "tool_version": __version__,
+        "source": source(origin),
+        "devices": [_device(device) for device in topology.devices],
+        "links": [_link(link) for link in topology.links],
+        "notes": [*([topology.headline] if topology.headline else []), *topology.notes],
+    }
+    return json.dumps(whole | members, indent=1) + "\n"
+
+
+def _device(device: Device) -> Json:
+    found: dict[str, Json] = {"name": device.name, "kind": device.kind}
+    found |= either("bdf", device.path if device.bdf is None else device.bdf)
+    if device.kind == "gpu":
+        found |= either("index", device.uuid if device.index is None else device.index) | either("uuid", device.uuid)
+    else:
+        found |= either("is_vf", device.is_vf)
+    found |= either("numa_node", device.numa_node) | either("cpu_affinity", device.cpu_affinity)
+    if device.kind == "gpu":
+        found |= either("gpu_numa_id", device.gpu_numa_id) | either("nvlink_positions", device.nvlink_positions)
+    if isinstance(device.path, Missing):
+        found |= either("path", device.path)
+    else:
+        found["path"] = list(device.path)
+    for key in ("link_gen", "link_width", "max_link_gen", "max_link_width"):
+        found |= either(key, device.path if device.function is None else getattr(device.function, key))
+    return found
+
+
+def _link(link: Link) -> Json:
+    return {
+        "a": link.a,
+        "b": link.b,
+        "label": link.label,
+        "pci": link.pci,
+        "pci_reason": link.pci_reason or None,
+        "nvlinks": link.nvlinks,
+        "nvlinks_reason": link.nvlink_reason or None,
+        "nvlink_generation": link.nvlink_generation,
+    }

@@ -1,0 +1,100 @@
+"""Short answers about single GPUs, as ``nvidia-smi topo -c``, ``-n``, ``-C``, ``-M`` and ``-gnid`` give them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.facts.host import NumaMemory
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.output.plain_text import lines, shown, visible
+from dgxcheck.topology.model import Device, Topology
+
+MOST = 5
+LEVELS = {"PIX": 1, "PXB": 2, "PHB": 3, "NODE": 4, "SOC": 5}
+"""``topo -n``: 0 one board, 1 one switch, 2 several switches, 3 a host bridge, 4 a NUMA node, 5 the whole system."""
+
+
+def gpus_of_cpu(topology: Topology, cpu: int) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
+    """GPUs whose ``local_cpulist`` holds the CPU, and GPUs of which that is not known."""
+    unknown = tuple(gpu for gpu in topology.gpus if isinstance(gpu.cpu_affinity, Missing))
+    near = (gpu for gpu in topology.gpus if isinstance(gpu.cpu_affinity, str) and holds(gpu.cpu_affinity, cpu))
+    return tuple(near), unknown
+
+
+def holds(cpulist: str, cpu: int) -> bool:
+    """Is a CPU in a kernel list such as ``0-19,40-59``? What is no list holds none."""
+    for part in cpulist.strip().split(","):
+        first, dash, last = part.partition("-")
+        if first.isdecimal() and (last if dash else first).isdecimal() and int(first) <= cpu <= int(last or first):
+            return True
+    return False
+
+
+def nearest(
+    topology: Topology, gpu: Device, level: int, boards: set[frozenset[str]] | Missing
+) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
+    """GPUs no farther from ``gpu`` than ``level``, and those whose distance is not known.
+
+    A level takes in all nearer ones (``nvmlGpuTopologyLevel_t``). ``boards`` are pairs of GPUs on one board, level 0:
+    only NVML knows them, the PCI tree shows the same switch on a K80 board and outside one.
+    """
+    near, unknown = [], []
+    for other in topology.gpus:
+        if other is not gpu:
+            within = _within(topology, gpu, other, level, boards)
+            near += [other] if within else []
+            unknown += [other] if within is None else []
+    return tuple(near), tuple(unknown)
+
+
+def _within(topology: Topology, a: Device, b: Device, level: int, boards: set[frozenset[str]] | Missing) -> bool | None:
+    """None where that is not known."""
+    way = topology.link(a, b).pci
+    if not isinstance(boards, Missing) and frozenset((a.bdf or "", b.bdf or "")) in boards:
+        return True
+    if level == 0:
+        return None if isinstance(boards, Missing) and way in (None, "PIX") else False
+    if way is not None or level == MOST:
+        return level == MOST or LEVELS[way or "SOC"] <= level
+    if isinstance(a.path, Missing) or isinstance(b.path, Missing):
+        return None
+    # two root buses, and the NUMA node of one is not known
+    return None if level == LEVELS["NODE"] else False
+
+
+def node_with_memory(node: int, nodes: Sequence[NumaMemory]) -> int | Missing:
+    """The node itself where it has memory, else the nearest that has."""
+    own = next((each for each in nodes if each.node == node), None)
+    if own is None:
+        return Missing(Gap.ABSENT, f"/sys/devices/system/node/node{node}", f"nothing is known of node {node}")
+    if isinstance(own.memory_kb, Missing) or own.memory_kb:
+        return own.memory_kb if isinstance(own.memory_kb, Missing) else node
+    if isinstance(own.distances, Missing):
+        return own.distances
+    ways = []
+    for distance, other in zip(own.distances, nodes, strict=False):
+        if isinstance(other.memory_kb, Missing):
+            return other.memory_kb
+        if other.memory_kb:
+            ways.append((distance, other.node))
+    return min(ways)[1] if ways else Missing(Gap.ABSENT, "meminfo", "no node has memory")
+
+
+def listed(question: str, found: Sequence[Device], unknown: Sequence[Device]) -> str:
+    """``question`` with the names of the GPUs found, and of those that could not be judged."""
+    said = [f"{question}: {', '.join(visible(gpu.name) for gpu in found) or 'none'}"]
+    if unknown:
+        said.append(f"Not known for {', '.join(visible(gpu.name) for gpu in unknown)}.")
+    return lines(said)
+
+
+def per_gpu(what: str, answers: Sequence[tuple[Device, object]]) -> str:
+    """One line per GPU; a gap with its reason."""
+    said = []
+    for gpu, value in answers:
+        text = shown(value)
+        if isinstance(value, Missing):
+            why = f"not known: {visible(value.where)}: {visible(str(value))}"
+            text = "N/A" if value.gap is Gap.UNSUPPORTED else why
+        said.append(f"{what} of {visible(gpu.name)}: {text}")
+    return lines(said)

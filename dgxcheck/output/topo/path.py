@@ -1,0 +1,102 @@
+"""The path between two devices: every hop, and the bandwidth to expect of it."""
+
+from __future__ import annotations
+
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.output.json_null import either
+from dgxcheck.output.plain_text import columns, lines, shown, visible
+from dgxcheck.output.topo.tree import hop_json, hop_text
+from dgxcheck.topology.expected import Expected, between
+from dgxcheck.topology.model import Device, Link, Topology
+from dgxcheck.topology.paths import hops_between, meeting_point
+
+
+def path(topology: Topology, a: Device, b: Device, label: str, labels: str) -> str:
+    """What joins ``a`` and ``b``, link by link, and what it should carry."""
+    link = topology.link(a, b)
+    expected = between(a, b, link, topology)
+    said = [f"{_title(a)} - {_title(b)}: {label}"]
+    if link.nvlinks:
+        generation = f" of generation {link.nvlink_generation}" if link.nvlink_generation else ""
+        way = "through NVSwitches" if link.switched else "direct"
+        said.append(f"NVLink   {link.nvlinks} up{generation}, {way}")
+    elif link.nvlinks is None:
+        said.append(f"NVLink   unknown: {visible(link.nvlink_reason)}")
+    meeting = meeting_point(a, b, link, topology.functions)
+    way = "SYS" if link.pci == "SOC" and labels == "sys" else link.pci or "?"
+    said.append(f"PCI      {way}, {visible(str(meeting)) if link.pci else visible(link.pci_reason)}")
+    hops = hops_between(a, b, topology.functions)
+    if isinstance(hops, Missing):
+        said.append(f"  hops not known: {visible(str(hops))}")
+    else:
+        rows = [(f"  {visible(hop.port)} - {visible(hop.device)}", hop_text(hop), _gbs(hop.gbs)) for hop in hops]
+        said += columns(rows) if rows else ["  no physical PCIe link of its own lies between"]
+    return lines([*said, *_expectation(expected)])
+
+
+def as_json(topology: Topology, a: Device, b: Device) -> dict[str, Json]:
+    """The member ``path`` of the JSON document."""
+    link = topology.link(a, b)
+    expected = between(a, b, link, topology)
+    hops = hops_between(a, b, topology.functions)
+    found: dict[str, Json] = {"a": a.name, "b": b.name, "label": link.label, "medium": expected.medium}
+    if isinstance(hops, Missing):
+        found |= either("hops", hops)
+    else:
+        found["hops"] = [hop_json(hop) for hop in hops]
+    found |= either("meets_at", meeting_point(a, b, link, topology.functions))
+    found |= either("line_gb_per_second", expected.line_gbs)
+    found |= either("expected_read_gb_per_second", expected.read_gbs)
+    found |= either("expected_write_gb_per_second", expected.write_gbs)
+    said: dict[str, Json] = {"limit": expected.limit, "method": expected.method, "expected_source": expected.source}
+    return {"path": found | said | {"notes": list(expected.notes)}}
+
+
+def sentence(a: Device, b: Device, link: Link, label: str) -> str:
+    """``topo -p``: the most direct way between two GPUs, in words."""
+    ways = {
+        "PIX": "a single PCIe switch",
+        "PXB": "several PCIe bridges",
+        "PHB": "a PCIe host bridge",
+        "NODE": "two host bridges of one NUMA node",
+        "SOC": "the interconnect between NUMA nodes",
+    }
+    if link.nvlinks:
+        way = f"{link.nvlinks} NVLinks" if link.nvlinks > 1 else "1 NVLink"
+        return f"{visible(a.name)} reaches {visible(b.name)} over {way} ({label})."
+    silent = "" if link.nvlinks is not None else f" NVLink is unknown: {visible(link.nvlink_reason)}."
+    if link.pci is None:
+        way = f"by a way that is not known: {visible(link.pci_reason)}"
+        return f"{visible(a.name)} reaches {visible(b.name)} {way}.{silent}"
+    return f"{visible(a.name)} reaches {visible(b.name)} over {ways[link.pci]} ({label}).{silent}"
+
+
+def known(topology: Topology, a: Device, b: Device) -> bool:
+    """Are the label and every hop known? That no figure was ever published is no gap of this machine."""
+    link = topology.link(a, b)
+    hops = hops_between(a, b, topology.functions)
+    if isinstance(hops, Missing) or any(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in hops):
+        return False
+    return link.pci is not None and link.nvlinks is not None
+
+
+def _title(device: Device) -> str:
+    return f"{visible(device.name)} ({device.bdf})" if device.bdf else visible(device.name)
+
+
+def _gbs(value: float | Missing) -> str:
+    return "?" if isinstance(value, Missing) else f"{value:.2f} GB/s each way"
+
+
+def _expectation(expected: Expected) -> list[str]:
+    if isinstance(expected.read_gbs, Missing) or isinstance(expected.write_gbs, Missing):
+        gap = expected.read_gbs if isinstance(expected.read_gbs, Missing) else expected.write_gbs
+        said = [f"Expected bandwidth not known: {visible(str(gap))}"]
+    else:
+        said = [
+            f"Expected {shown(round(expected.read_gbs, 1))} GB/s read, {shown(round(expected.write_gbs, 1))} GB/s"
+            f" written, one direction at a time; limited by {visible(expected.limit)}",
+            f"  {visible(expected.method)}",
+            f"  {visible(expected.source)}",
+        ]
+    return [*said, *(f"  {visible(note)}" for note in expected.notes)]

@@ -1,0 +1,62 @@
+"""Peer access of every pair of GPUs: a matrix of what goes directly, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.output.plain_text import columns, fitted, lines, visible
+from dgxcheck.output.topo.matrix import cell
+from dgxcheck.output.topo.reasons import Reasons, reasons
+from dgxcheck.readiness.peer_access import Peering, Verdict
+from dgxcheck.topology.model import Topology
+
+CELLS: Mapping[Verdict, str] = {"slow": "slow", "refused": "no", "through the host": "host", "cannot tell": "?"}
+LEGEND = {
+    "slow": "they reach each other, but slower than they should, or by a detour",
+    "no": "something keeps them from each other, or their data arrive wrong",
+    "host": "through the host's memory, as the driver has it for such a pair",
+    "?": "cannot tell, for the reason below",
+}
+_WORST: tuple[Verdict, ...] = ("refused", "cannot tell", "slow", "through the host", "direct")
+
+
+def text(topology: Topology, pairs: Sequence[Peering], labels: str, width: int | None) -> str:
+    """Everything above the notes; a pair that reaches each other directly shows what joins it."""
+    names = [gpu.name for gpu in topology.gpus if any(gpu in (pair.a, pair.b) for pair in pairs)]
+    cells = {ends: _cell(topology, pair, labels) for pair in pairs for ends in _both(pair)}
+    rows = [[visible(row), *(" X" if row == name else cells.get((row, name), "?") for name in names)] for row in names]
+    table, _ = fitted(["", *map(visible, names)], rows, [], width)
+    seen = {*cells.values()}
+    direct = ", ".join(sorted(seen - {*LEGEND}))
+    meant = ({direct: "what joins the two, and their data go directly over it"} if direct else {}) | LEGEND
+    legend = columns([(f"  {word}", f"= {meant[word]}") for word in meant if word in (direct, *seen)], " ")
+    worst_first = sorted(pairs, key=lambda each: _WORST.index(each.verdict))
+    why = reasons([_why(each) for each in worst_first])
+    return lines([*table, "", "Legend:", *legend, *why])
+
+
+def _why(pair: Peering) -> Reasons:
+    told = tuple((id_, said.words, said.judgement.remedy) for id_, said in pair.reasons)
+    return Reasons(pair.a.name, pair.b.name, CELLS.get(pair.verdict, ""), told)
+
+
+def _both(pair: Peering) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (pair.a.name, pair.b.name), (pair.b.name, pair.a.name)
+
+
+def _cell(topology: Topology, pair: Peering, labels: str) -> str:
+    return CELLS.get(pair.verdict) or cell(topology.link(pair.a, pair.b), False, labels)
+
+
+def as_json(pairs: Sequence[Peering]) -> dict[str, Json]:
+    """The member ``peers`` of the JSON document."""
+    return {"peers": [_pair(pair) for pair in pairs]}
+
+
+def _pair(pair: Peering) -> Json:
+    told: list[Json] = [
+        {"check": id_, "state": said.state, "message": said.words, "remedy": said.judgement.remedy or None}
+        for id_, said in pair.told
+    ]
+    return {"a": pair.a.name, "b": pair.b.name, "verdict": pair.verdict, "preconditions": told}

@@ -1,0 +1,79 @@
+"""GPUDirect RDMA of every GPU and HCA: a matrix, the best HCA of each GPU, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.output.json_null import either
+from dgxcheck.output.plain_text import columns, fitted, lines, visible
+from dgxcheck.output.topo.reasons import Reasons, reasons
+from dgxcheck.output.topo.row_names import nic_legend, row_names
+from dgxcheck.readiness.gpudirect import Readiness, lifting
+from dgxcheck.topology.model import Topology
+
+CELLS = {"ready": "ready", "slow": "slow", "not ready": "no", "cannot tell": "?"}
+LEGEND = {
+    "ready": "data go straight between GPU memory and the HCA",
+    "slow": "they do, but slowly, or only where a program is told to",
+    "no": "something keeps them from it",
+    "?": "cannot tell, for the reason below",
+}
+_ORDER = tuple(CELLS)
+
+
+def text(topology: Topology, pairs: Sequence[Readiness], width: int | None) -> str:
+    """Everything above the notes."""
+    names = row_names(topology, numbered_nics=False)
+    gpus = list(dict.fromkeys(pair.gpu.name for pair in pairs))
+    hcas = list(dict.fromkeys(pair.nic.name for pair in pairs))
+    cells = {(pair.gpu.name, pair.nic.name): CELLS[pair.verdict] for pair in pairs}
+    head = ["", *(names[gpu] for gpu in gpus)]
+    table, _ = fitted(head, [[names[hca], *(cells[gpu, hca] for gpu in gpus)] for hca in hcas], [], width)
+    seen = {*cells.values()}
+    legend = columns([(f"  {cell}", f"= {words}") for cell, words in LEGEND.items() if cell in seen], " ")
+    best = [_sentence(each) for gpu in gpus for each in _best([pair for pair in pairs if pair.gpu.name == gpu])]
+    nics = nic_legend(topology, names)
+    worst_first = sorted(pairs, key=lambda each: -_ORDER.index(each.verdict))
+    why = reasons([_why(each) for each in worst_first])
+    return lines([*table, "", "Legend:", *legend, *([""] if nics else []), *nics, "", *best, *why])
+
+
+def _best(pairs: Sequence[Readiness]) -> list[Readiness]:
+    """The HCAs that are best for a GPU; where all are alike and none is ready, the nearest stands for them."""
+    verdict = min((pair.verdict for pair in pairs), key=_ORDER.index)
+    if verdict == "ready":
+        return [pair for pair in pairs if pair.verdict == verdict]
+    near = [pair for pair in pairs if dict(pair.told)["gdr.path"].state == "ready"]
+    return near or [pair for pair in pairs if pair.verdict == verdict][:1]
+
+
+def _sentence(pair: Readiness) -> str:
+    """``GPU3 -> mlx5_1: ready, expected 11.2 GB/s``."""
+    between = f"{visible(pair.gpu.name)} -> {visible(pair.nic.name)}: {pair.verdict}"
+    if pair.verdict not in ("ready", "slow"):
+        return f"{between}, {visible(pair.reasons[0][1].words)}"
+    gbs = pair.expected_gbs
+    if isinstance(gbs, Missing):
+        return f"{between}, expected bandwidth not known"
+    most = "" if dict(pair.told)["gdr.path"].state == "ready" else "at most "
+    return f"{between}, expected {most}{gbs:.1f} GB/s"
+
+
+def _why(pair: Readiness) -> Reasons:
+    told = tuple((id_, said.words, lifting(id_, said)) for id_, said in pair.reasons)
+    return Reasons(pair.gpu.name, pair.nic.name, CELLS[pair.verdict], told)
+
+
+def as_json(pairs: Sequence[Readiness]) -> dict[str, Json]:
+    """The member ``rdma`` of the JSON document."""
+    return {"rdma": [_pair(pair) for pair in pairs]}
+
+
+def _pair(pair: Readiness) -> Json:
+    found: dict[str, Json] = {"gpu": pair.gpu.name, "hca": pair.nic.name, "verdict": pair.verdict}
+    found |= either("expected_gb_per_second", pair.expected_gbs)
+    found["preconditions"] = [
+        {"check": id_, "state": CELLS.get(said.state, said.state), "message": said.words} for id_, said in pair.told
+    ]
+    return found

@@ -1,0 +1,132 @@
+"""The PCI tree of a box: host bridges, switches, devices, the link of each hop, NUMA nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.pci import PciFunction
+from dgxcheck.output.json_null import either
+from dgxcheck.output.plain_text import lines, shown, visible
+from dgxcheck.topology.build import bus_order
+from dgxcheck.topology.model import Topology
+from dgxcheck.topology.paths import Hop, hops_above, sharers
+
+Branch = dict[str, "Branch"]
+_KINDS = {0x01: "storage", 0x02: "network", 0x03: "display", 0x0B: "processor", 0x12: "accelerator"}
+_CLASSES = {0x0101: "IDE", 0x0104: "RAID", 0x0106: "SATA", 0x0107: "SAS", 0x0108: "NVMe", 0x0200: "Ethernet",
+            0x0207: "InfiniBand", 0x0300: "VGA", 0x0302: "3D", 0x0604: "bridge", 0x0680: "bridge"}  # fmt: skip
+
+
+def tree(topology: Topology, names: Mapping[str, str]) -> str:
+    """One root bus after the other; ``names`` are pci.ids names by ``vendor:device``, as far as they are known."""
+    roots: Branch = {}
+    for function in sorted(topology.functions.values(), key=lambda function: bus_order(function.bdf)):
+        branch = roots
+        for part in function.path if not isinstance(function.path, Missing) else ():
+            branch = branch.setdefault(part, {})
+    hops = _hops(topology)
+    said: list[str] = []
+    for root, branch in sorted(roots.items(), key=lambda item: bus_order(item[0])):
+        said.append(f"{visible(root)}{_node(topology, branch)}")
+        _grow(said, topology, names, hops, branch, "")
+    lost = [function.bdf for function in topology.functions.values() if isinstance(function.path, Missing)]
+    said += [f"{visible(bdf)}  path not known: {visible(str(topology.functions[bdf].path))}" for bdf in lost]
+    said += [f"{visible(gpu.name)}  not on the PCI tree" for gpu in topology.devices if gpu.function is None]
+    return lines([*(said or ["No PCI function of interest is known here."]), *_summary(topology, hops)])
+
+
+def as_json(topology: Topology) -> dict[str, Json]:
+    """The links of the tree for the JSON document, from the root down."""
+    return {"hops": [hop_json(hop) for hop in sorted(_hops(topology).values(), key=lambda hop: bus_order(hop.device))]}
+
+
+def hop_json(hop: Hop) -> dict[str, Json]:
+    """One physical link; null and the reason for what is not known, ``unjudged`` says why one is not to be judged."""
+    found: dict[str, Json] = {"port": hop.port, "device": hop.device}
+    for key in ("gen", "width", "max_gen", "max_width", "narrow", "slow"):
+        found |= either(key, getattr(hop, key))
+    found |= either("gb_per_second", hop.gbs) | either("max_gb_per_second", hop.max_gbs)
+    return found | {"unjudged": hop.unjudged or None}
+
+
+def hop_text(hop: Hop) -> str:
+    """``gen3 x16``, and what both ends could do where the link is narrower or slower."""
+    if hop.unjudged:
+        return hop.unjudged
+    text = f"gen{shown(hop.gen)} x{shown(hop.width)}"
+    if hop.narrow is True:
+        text += f", narrow, both ends can do x{shown(hop.max_width)}"
+    if hop.slow is True:
+        text += f", both ends can do gen{shown(hop.max_gen)}"
+    return text
+
+
+def _hops(topology: Topology) -> dict[str, Hop]:
+    paths = [function.path for function in topology.functions.values() if not isinstance(function.path, Missing)]
+    return {hop.device: hop for path in paths for hop in hops_above(path, topology.functions)}
+
+
+def _grow(
+    said: list[str], topology: Topology, names: Mapping[str, str], hops: dict[str, Hop], branch: Branch, indent: str
+) -> None:
+    for number, (bdf, below) in enumerate(branch.items()):
+        last = number == len(branch) - 1
+        said.append(f"{indent}{'└─ ' if last else '├─ '}{_entry(topology, names, hops, bdf)}")
+        _grow(said, topology, names, hops, below, indent + ("   " if last else "│  "))
+
+
+def _entry(topology: Topology, names: Mapping[str, str], hops: dict[str, Hop], bdf: str) -> str:
+    function = topology.functions.get(bdf)
+    own = [visible(device.name) for device in topology.devices if device.bdf == bdf]
+    what = visible(_what(function, names)) if function else "bridge, nothing known of it"
+    link = f"  [{hop_text(hops[bdf])}]" if bdf in hops else ""
+    return f"{visible(bdf)}  {'/'.join(own) + '  ' if own else ''}{what}{link}"
+
+
+def _what(function: PciFunction, names: Mapping[str, str]) -> str:
+    code = function.class_code
+    kind = "?" if isinstance(code, Missing) else _CLASSES.get(code >> 8, _KINDS.get(code >> 16, f"{code:06x}"))
+    if isinstance(code, int) and code >> 8 == OTHER_BRIDGE and function.vendor == NVIDIA:
+        kind = "NVSwitch"
+    if isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
+        return kind
+    ids = f"{function.vendor:04x}:{function.device:04x}"
+    return f"{kind} {names.get(ids, ids)}"
+
+
+def _node(topology: Topology, branch: Branch) -> str:
+    """The NUMA nodes that the functions below a root bus name."""
+    found: set[int] = set()
+    queue = [branch]
+    while queue:
+        for bdf, below in queue.pop().items():
+            queue.append(below)
+            function = topology.functions.get(bdf)
+            if function is not None and isinstance(function.numa_node, int) and function.numa_node >= 0:
+                found.add(function.numa_node)
+    return f"  NUMA node {', '.join(map(str, sorted(found)))}" if found else "  NUMA node not known"
+
+
+def known(topology: Topology) -> bool:
+    """Does every link that is to be judged say how it is trained?"""
+    return not any(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in _hops(topology).values())
+
+
+def narrow_links(topology: Topology) -> list[str]:
+    """One sentence per link on fewer lanes than both its ends have, with the devices that share it."""
+    said = []
+    for hop in _hops(topology).values():
+        if hop.narrow is True:
+            behind = ", ".join(map(visible, sharers(hop, topology)))
+            said.append(f"Link {hop}{f' of {behind}' if behind else ''}: {hop_text(hop)}.")
+    return said
+
+
+def _summary(topology: Topology, hops: dict[str, Hop]) -> list[str]:
+    said = narrow_links(topology)
+    silent = sum(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in hops.values())
+    if silent:
+        said.append(f"{silent} of {len(hops)} links do not say how they are trained.")
+    return ["", *said] if said else []

@@ -1,0 +1,1 @@
+"""Readers of what bandwidth and latency benchmarks print."""

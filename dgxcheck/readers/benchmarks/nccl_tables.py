@@ -1,0 +1,146 @@
+"""Rows of nccl-tests and of NCCL 1's test programs, and what can be told of a collective from its rows alone.
+
+Every release moved columns: ``redop`` and ``root`` come and go with the collective, alltoall heads them and leaves them
+empty, and the time was in ms up to 1.0 (heading ``bytes``) and is in us since 2.0 (heading ``size``); see the ``PRINT``
+lines in https://github.com/NVIDIA/nccl-tests/tree/v1.0.0/src, v2.0.0, v2.9.0 and v2.13.0. What holds in all of them is
+the tail, groups of time, algbw, busbw and errors, and the head, size, count and type.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.values import MOST_GBS, MOST_US, number, whole
+
+MOST_RANKS = 65_536
+MOST_BYTES = 1 << 44
+BYTES = {
+    **dict.fromkeys(("char", "int8", "uint8", "fp8", "f8e4m3", "f8e5m2"), 1),
+    **dict.fromkeys(("half", "float16", "bfloat16"), 2),
+    **dict.fromkeys(("int", "int32", "uint32", "float", "float32"), 4),
+    **dict.fromkeys(("int64", "uint64", "double", "float64"), 8),
+}
+SPARE = 0.1  # of a rate, for times that were rounded
+ROUNDED = 0.011  # GB/s
+UNEQUAL = 0.15  # how far a number of ranks computed from rounded rates may be from a whole one
+
+
+class Columns(Record):
+    """A table's heading."""
+
+    head: tuple[str, ...]
+    """Up to the first ``time``: ``size``, ``count``, ``type`` and, in some, ``redop`` and ``root``."""
+    tail: tuple[str, ...]
+    """``time``, ``algbw``, ``busbw``, ``#wrong``, once or twice."""
+
+    @property
+    def microseconds(self) -> float:
+        """What one of the table's units of time is in us."""
+        return 1.0 if self.head[0] == "size" else 1000.0
+
+
+class Row(Record):
+    """One size; out of place, as the first group of columns tells."""
+
+    size: int
+    count: int
+    width: int
+    """Bytes of an element; 0 where the type is not known."""
+    headed: int
+    """How many of the first columns are filled."""
+    redop: str
+    """``sum``; empty where there is none."""
+    root: int
+    """-1 where there is none."""
+    time_us: float
+    algbw: float
+    busbw: float
+    in_place: float | None
+    wrong: int | None
+    """Wrong elements in both groups; None where nothing was checked."""
+
+
+def columns(line: str) -> Columns | None:
+    """The heading ``size count type redop root time algbw busbw #wrong time ..``."""
+    words = line.split()
+    if "time" not in words or words[:1] not in (["size"], ["bytes"]) or "busbw" not in words:
+        return None
+    first = words.index("time")
+    tail = tuple(words[first:])
+    return Columns(head=tuple(words[:first]), tail=tail) if first >= 3 and tail[1:3] == ("algbw", "busbw") else None
+
+
+def row(line: str, heading: Columns) -> Row | None:
+    """A row under a heading; its first columns may be fewer than are headed."""
+    words = line.split()
+    head, tail = words[: -len(heading.tail)], words[-len(heading.tail) :]
+    if not 3 <= len(head) <= len(heading.head) or not re.fullmatch(r"[a-z][a-z0-9]{1,12}", head[2]):
+        return None
+    size, count = whole(head[0], MOST_BYTES), whole(head[1], MOST_BYTES)
+    time = number(tail[0], MOST_US / heading.microseconds)
+    rates = [number(word, MOST_GBS) for word in tail[1:3]]
+    if size is None or count is None or time is None or rates[0] is None or rates[1] is None:
+        return None
+    if not _agree(size, time * heading.microseconds, rates[0]):
+        return None
+    redop = next((word for word in head[3:] if word.isalpha() and word != "none"), "")
+    root = next((int(word) for word in head[3:] if re.fullmatch(r"\d{1,5}", word, re.ASCII)), -1)
+    again = heading.tail[3:].index("time") + 3 if "time" in heading.tail[3:] else None
+    return Row(
+        size=size,
+        count=count,
+        width=BYTES.get(head[2], 0),
+        headed=len(head),
+        redop=redop,
+        root=root,
+        time_us=round(time * heading.microseconds, 3),
+        algbw=rates[0],
+        busbw=rates[1],
+        in_place=number(tail[again + 2], MOST_GBS) if again is not None and again + 2 < len(tail) else None,
+        wrong=_wrong(heading, tail),
+    )
+
+
+def _agree(size: int, time_us: float, algbw: float) -> bool:
+    """Whether time and rate belong to the size: in a row that lost columns others stand in their place. The rate may be
+    lower, for until 2020 that of all-gather left one rank's part out."""
+    return time_us > 0 and algbw <= size / time_us / 1000 * (1 + SPARE) + ROUNDED
+
+
+def _wrong(heading: Columns, tail: list[str]) -> int | None:
+    """The sum of the ``#wrong`` columns. Older releases print the largest error there, which depends on the type."""
+    told = [
+        whole(word, MOST_BYTES) for name, word in zip(heading.tail, tail, strict=True) if name in ("#wrong", "wrong")
+    ]
+    known = [one for one in told if one is not None]
+    return sum(known) if known else None
+
+
+def operation(rows: tuple[Row, ...], heading: Columns, ranks: int | None) -> str:
+    """The collective, from its columns and factors; empty where several fit, as those without ``redop`` since 2.13."""
+    large = max(rows, key=lambda one: one.algbw)
+    shared = large.size // (large.count * large.width) if large.count and large.width else 0
+    if large.redop and large.root >= 0:
+        return "reduce"
+    if large.redop:
+        return "all_reduce" if shared == 1 else "reduce_scatter" if shared > 1 and shared == (ranks or shared) else ""
+    if large.root >= 0:
+        return "broadcast" if large.busbw == large.algbw else ""
+    if heading.head[-1] == "type":
+        return "all_gather"
+    return "alltoall" if "redop" in heading.head and large.headed == 3 else ""
+
+
+def ranks_of(rows: tuple[Row, ...], op: str) -> int | None:
+    """The number of ranks that the ratio of bus bandwidth to algorithm bandwidth stands for
+    (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md)."""
+    large = max(rows, key=lambda one: one.algbw)
+    ratio = large.busbw / large.algbw if large.algbw else 0.0
+    if op == "all_reduce":
+        many = 2 / (2 - ratio) if 0.9 < ratio < 2 else 0.0
+    elif op in ("all_gather", "reduce_scatter", "alltoall"):
+        many = 1 / (1 - ratio) if 0.4 < ratio < 1 else 0.0
+    else:
+        return None
+    return round(many) if 2 <= round(many) <= MOST_RANKS and abs(many - round(many)) < UNEQUAL else None

@@ -1,0 +1,175 @@
+"""nccl-tests (``all_reduce_perf`` ..) and the test programs of NCCL 1 (``reduce_test`` ..): bus bandwidth by size.
+
+The value is the bus bandwidth at the largest size. ``Avg bus bandwidth`` is no figure of the box: it averages over all
+sizes, the smallest too. A run over several hosts says so in ``hosts``: it measures their network.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.benchmarks.nccl_tables import MOST_RANKS, Columns, Row, columns, operation, ranks_of, row
+from dgxcheck.readers.merge import together
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import bare, bounded, gpu, imported, whole
+
+MOST_SIZES = 64
+OPERATIONS = "all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|sendrecv|gather|scatter|hypercube"
+COMMAND = re.compile(rf"(?:^|[\s/=])({OPERATIONS})_(perf|test)(?:_mpi)?(?:\s|$)")
+STARTING = re.compile(rf"Collective test (?:starting|concluded): ({OPERATIONS})_perf")
+VERSION = re.compile(r"nccl-tests version (\d{1,3}(?:\.\d{1,3}){1,3}) .*")
+RANK = re.compile(
+    r"Rank (\d{1,6}) (?:Group \d{1,6} )?(?:Pid \d{1,9} )?(?:on (\S{1,255})|uses) device (\d{1,3}) "
+    r"\[([0-9a-fA-Fx:.]{1,16})\] (.{1,100})"
+)
+BOUNDS = re.compile(r"Out of bounds values : (\d{1,12}) (?:OK|FAILED)")
+CHATTER = re.compile(
+    r"nThread \d{1,9} nGpus .*|NCCL Tests compiled with NCCL .*|NCCL version .*|Avg bus bandwidth : .*"
+    r"|out-of-place( in-place)?|\(B\) \(elements\) .*|Using devices"
+    r"|\S{1,255}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL (?:INFO|WARN) .*"
+    r"|Blocking Enabled: .*|Parallel Init Enabled: .*|Reducing maxBytes to .*|minBytes \d{1,18} maxBytes .*"
+)
+PROMPT = re.compile(r"\S{0,255}\$ .*|\[.{1,100}\][$#] .*|\.?/.*|[A-Z_]{1,40}=.*|(?:mpirun|srun) .*")
+
+
+class Rank(Record):
+    """A line of the list of devices."""
+
+    number: int
+    host: str
+    device: int
+    bus: str
+    name: str
+    at: int
+
+
+class _Run:
+    """What has been read since the last test began."""
+
+    def __init__(self) -> None:
+        self.op = ""
+        self.tool = "nccl-tests"
+        self.ranks: list[Rank] = []
+        self.heading: Columns | None = None
+        self.rows: list[tuple[Row, int]] = []
+        self.wrong: int | None = None
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """One part for each release: ``collective OP N`` in GB/s with ``sizes`` [[bytes, us, algbw, busbw], ..],
+    ``in_place`` and ``wrong`` (wrong elements, where they were checked), and ``device`` where the bus ids of one host
+    are told. OP is ``unknown`` where neither a name nor the columns tell it."""
+    facts: list[tuple[str, Json]] = []
+    understood: set[int] = set()
+    run = _Run()
+    for at, raw in enumerate(bounded(lines)):
+        line = " ".join(bare(raw).split())
+        starting = STARTING.fullmatch(line)
+        command = None if starting else COMMAND.search(line)
+        if starting and "concluded" in line:
+            run.op = run.op or starting[1]
+        elif named := starting or command:
+            run = _next(run, facts, understood)
+            run.op = named[1]
+            if command:
+                run.tool = "NCCL 1 tests" if command[2] == "test" else run.tool
+                if not PROMPT.fullmatch(line):
+                    continue
+        elif line == "Using devices":
+            run = _next(run, facts, understood)
+            run.ranks = []
+        elif version := VERSION.fullmatch(line):
+            run = _next(run, facts, understood)
+            run.tool = f"nccl-tests {version[1]}"
+        elif found := RANK.fullmatch(line):
+            rank = _rank(found, at)
+            if rank is None:
+                continue
+            run.ranks.append(rank)
+        elif heading := columns(line):
+            run = _next(run, facts, understood)
+            run.heading = heading
+        elif run.heading is not None and (one := row(line, run.heading)) is not None:
+            run.rows.append((one, at))
+            continue
+        elif bounds := BOUNDS.fullmatch(line):
+            run.wrong = int(bounds[1])
+        elif not CHATTER.fullmatch(line) and raw.strip(" \t>") != "#":
+            continue
+        understood.add(at)
+    _next(run, facts, understood)
+    tools = dict.fromkeys(str(fact["tool"]) for _, fact in facts if isinstance(fact, dict))
+    known = frozenset(understood)
+    return tuple(Imported(tool=tool, facts=together(_of(tool, facts)), understood=known) for tool in tools)
+
+
+def _of(tool: str, facts: list[tuple[str, Json]]) -> list[tuple[str, Json]]:
+    return [(key, fact) for key, fact in facts if isinstance(fact, dict) and fact["tool"] == tool]
+
+
+def _rank(found: re.Match[str], at: int) -> Rank | None:
+    number, device = whole(found[1], MOST_RANKS), gpu(found[3])
+    if number is None or device is None:
+        return None
+    return Rank(number=number, host=found[2] or "", device=device, bus=found[4], name=found[5], at=at)
+
+
+def _next(run: _Run, facts: list[tuple[str, Json]], understood: set[int]) -> _Run:
+    """Closes a test that has rows: its facts are added, its rows accounted for. The next one has nothing of it."""
+    if not run.rows:
+        return run
+    rows = tuple(one for one, _ in run.rows if one.size)
+    if rows and run.heading is not None:
+        many = max((rank.number for rank in run.ranks), default=-1) + 1
+        op = run.op or operation(rows, run.heading, many or None)
+        many = many or ranks_of(rows, op) or 0
+        if many > 1:
+            facts.append((f"measure collective {op or 'unknown'} {many}", _fact(run, rows, op)))
+            facts += _devices(run)
+            understood.update(at for _, at in run.rows)
+    return _Run()
+
+
+def _fact(run: _Run, rows: tuple[Row, ...], op: str) -> Json:
+    """The fact of a test: among rows of the largest size (several types or roots) the fastest."""
+    largest = max(rows, key=lambda one: (one.size, one.busbw))
+    checked = [one.wrong for one in rows if one.wrong is not None]
+    hosts = {rank.host for rank in run.ranks}
+    more: dict[str, Json] = {
+        "sizes": [
+            [one.size, one.time_us, one.algbw, one.busbw]
+            for one in sorted(rows, key=lambda one: one.size)[-MOST_SIZES:]
+        ]
+    }
+    if largest.in_place is not None:
+        more["in_place"] = largest.in_place
+    if checked or run.wrong:
+        more["wrong"] = max(sum(checked), run.wrong or 0)
+    if run.ranks:
+        devices: list[Json] = [rank.device for rank in run.ranks[:MOST_SIZES]]
+        more.update(hosts=len(hosts), devices=devices)
+    return imported(
+        largest.busbw,
+        "GB/s",
+        tool=run.tool,
+        line=next(at for one, at in run.rows if one is largest),
+        method=f"{op or 'a collective'}, bus bandwidth at {largest.size} bytes, out of place"
+        + (", named by its columns" if op and not run.op else ""),
+        **more,
+    )
+
+
+def _devices(run: _Run) -> list[tuple[str, Json]]:
+    """Where the devices of one host sit. ``[0x06]`` leaves out the domain; in some virtual machines all are 0."""
+    buses = {rank.bus for rank in run.ranks}
+    if len({rank.host for rank in run.ranks}) != 1 or len(buses) != len(run.ranks):
+        return []
+    facts: list[tuple[str, Json]] = []
+    for rank in run.ranks:
+        if found := re.fullmatch(r"(?:([0-9a-f]{4}):|0x)([0-9a-f]{2})(?::([0-9a-f]{2}))?", rank.bus.lower()):
+            bdf = f"{found[1] or '0000'}:{found[2]}:{found[3] or '00'}.0"
+            fact = imported(None, "", tool=run.tool, line=rank.at, method="CUDA order", bdf=bdf, name=rank.name)
+            facts.append((f"measure device {rank.device}", fact))
+    return facts

@@ -1,0 +1,107 @@
+"""nvbandwidth's text output, versions 0.1 to 0.8 (what its tests measure: ``nvbandwidth_tests``)."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.benchmarks.matrix import Matrix, indexes, rows, two_places
+from dgxcheck.readers.benchmarks.nvbandwidth_facts import cells, device, most, none, version, wrong
+from dgxcheck.readers.benchmarks.nvbandwidth_tests import HEADING, Case, by_heading, case
+from dgxcheck.readers.merge import together
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import MOST_GPUS, bare, bounded, whole
+
+VERSION = re.compile(r"nvbandwidth Version: (v?[0-9.]{1,20})")
+RUNNING = re.compile(r"Running ([a-z0-9_]{1,60})\.")
+WAIVING = re.compile(r"Waiving ([a-z0-9_]{1,60})\.")
+TOTALS = re.compile(r"(?:SUM|MIN|MAX|AVG|&&&& PERF) ([a-z0-9_]{1,60}?)(?:_(?:read|write)[12]|_total)? \S{1,40}")
+BROKEN = re.compile(r"\[(CUDA_ERROR_[A-Z0-9_]{1,60})\] (.{1,200}?) in expression .*|(?:ERROR|Error): (.{1,200})")
+WRONG = re.compile(r"Invalid value when checking the pattern at .*")
+OFFSET = re.compile(r"Current offset :? ?\[? ?(\d{1,20}).*", re.ASCII)
+AFTER_WRONG = re.compile(r"Current offset .*|ASSERT in expression .*")
+MOST_BYTES = 1 << 40
+CHATTER = re.compile(
+    r"(?:SUM|MIN|MAX|AVG|&&&& PERF) [a-z0-9_]{1,60} \S{1,40}|Built from Git version: .*"
+    r"|CUDA (?:Runtime|Driver) Version: .*|Driver Version: .*|Waived:.*"
+    r"|NOTE: The reported results may not reflect .*|NOTE: This tool reports current measured bandwidth .*"
+    r"|Performance can vary with software drivers.*|Additional system-specific tuning may be required.*"
+    r"|NOTE: You have chosen a buffer size .*"
+)
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """One part for each version line: ``host-to-device``, ``device-to-host``, ``p2p``, ``p2p-both``, ``device-copy``
+    and more in GB/s, ``latency-sm`` in ns; ``method`` tells copies by a kernel from those of the copy engine. With
+    ``-contended`` it is one direction's rate while the other is loaded, with ``-shared`` a GPU's while all copy."""
+    lines = bounded(lines)
+    starts = [at for at, line in enumerate(lines) if VERSION.fullmatch(bare(line))]
+    parts = [_part(lines, start, end) for start, end in zip([0, *starts], [*starts, len(lines)], strict=True)]
+    return tuple(part for part in parts if part.facts)
+
+
+def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
+    found = VERSION.fullmatch(bare(lines[start])) if start < end else None
+    tool = f"nvbandwidth {found[1]}" if found else "nvbandwidth"
+    which = version(found[1]) if found else None
+    facts: list[tuple[str, Json]] = []
+    understood = {start} if found else set[int]()
+    name, broke = "", False
+    for at in range(start, end):
+        line = " ".join(bare(lines[at]).split())
+        running = case(name, version=which)
+        if begun := RUNNING.fullmatch(line):
+            name, broke = begun[1], False
+        elif waived := WAIVING.fullmatch(line):
+            if (skipped := case(waived[1], version=which)) is not None:
+                facts += none(skipped, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
+        elif heading := HEADING.fullmatch(line):
+            named = name or _afterwards(lines[at : min(at + MOST_GPUS + 4, end)]) or by_heading(heading)
+            if (what := case(named, heading["part"] or "", which)) is None:
+                continue
+            table, told = _table(lines, at, what)
+            facts += cells(what, table, tool)
+            understood |= told
+            name = name if heading["part"] else ""
+        elif WRONG.fullmatch(line) and running is not None and running.kind:
+            facts += wrong(running, _offset(lines, at), tool, at)
+            broke = True
+        elif (broken := BROKEN.fullmatch(line)) and running is not None:
+            facts += none(running, "failed", broken[1] or "ERROR", broken[2] or broken[3], tool, at)
+        elif said := device(line, tool, at):
+            facts += said
+            if len(bare(lines[at - 1]).split()) == 1 and at > start:
+                understood.add(at - 1)  # the host's name, since 0.6
+        elif not (CHATTER.fullmatch(line) or (broke and AFTER_WRONG.fullmatch(line))):
+            continue
+        understood.add(at)
+    return Imported(tool=tool, facts=together(facts), understood=frozenset(understood))
+
+
+def _afterwards(lines: tuple[str, ...]) -> str:
+    """The test's name in the sum below its table, where the line above was cut off."""
+    for line in lines[1:]:
+        text = " ".join(bare(line).split())
+        if found := TOTALS.fullmatch(text):
+            return found[1]
+        if HEADING.fullmatch(text) or RUNNING.fullmatch(text):
+            break
+    return ""
+
+
+def _offset(lines: tuple[str, ...], at: int) -> int | None:
+    """Where in the buffer the wrong word was, by the line below."""
+    found = OFFSET.fullmatch(" ".join(bare(lines[at + 1]).split())) if at + 1 < len(lines) else None
+    return whole(found[1], MOST_BYTES) if found else None
+
+
+def _table(lines: tuple[str, ...], heading: int, what: Case) -> tuple[list[tuple[int, int, float, int]], set[int]]:
+    """The cells below a heading, and the lines that are whole."""
+    columns = indexes(bare(lines[heading + 1]).split()) if heading + 1 < len(lines) else ()
+    if not columns:
+        return [], set()
+    expected = columns if what.pairs else tuple(range(MOST_GPUS))
+    below = rows(lines, heading + 1, columns, expected)
+    number = two_places(most(what))
+    table = Matrix(corner="", heading=heading + 1, columns=columns, rows=below)
+    return table.cells(lambda word: 0.0 if word == "N/A" else number(word))

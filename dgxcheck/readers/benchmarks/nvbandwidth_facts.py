@@ -1,0 +1,80 @@
+"""Facts out of nvbandwidth's tables, whether printed as text or as JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.benchmarks.nvbandwidth_tests import Case
+from dgxcheck.readers.values import MOST_GBS, gpu, imported
+
+MOST_NS = 1e9
+DEVICE = re.compile(
+    r"(?:Device )?(\d{1,3}): (.{1,100}) \(([0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\)(?:: \(.{0,255}\))?",
+    re.ASCII,
+)
+VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?", re.ASCII)
+
+
+def most(case: Case) -> float:
+    """The largest number that a cell may hold."""
+    return MOST_NS if case.unit == "ns" else MOST_GBS
+
+
+def version(text: str) -> tuple[int, int] | None:
+    """``v0.8`` -> (0, 8)."""
+    found = VERSION.fullmatch(text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def cells(case: Case, found: Iterable[tuple[int, int, float, int]], tool: str) -> list[tuple[str, Json]]:
+    """Facts of (row, column, value, line) cells. 0 stands for what was not measured: old versions print it where new
+    ones print ``N/A``."""
+    facts: list[tuple[str, Json]] = []
+    for row, column, value, at in found:
+        if not value or not case.kind or (case.pairs and row == column):
+            continue
+        one, two = (column, row) if case.from_column else (row, column)
+        if case.kind.startswith("p2p-both"):
+            one, two = min(row, column), max(row, column)
+        fact = imported(round(value * case.factor, 6), case.unit, tool=tool, line=at, method=case.method)
+        facts.append((f"measure {case.kind} {one} {two}" if case.pairs else f"measure {case.kind} {column}", fact))
+    return facts
+
+
+def none(case: Case, why: str, reason: str, detail: str, tool: str, at: int) -> list[tuple[str, Json]]:
+    """The fact of a test without figures, of all GPUs: the output does not say where it broke off."""
+    if not case.kind:
+        return []
+    fact: dict[str, Json] = {why: reason, "detail": detail, "tool": tool, "how": "imported", "from": f"line {at + 1}"}
+    return [(f"measure {case.kind} all", fact)]
+
+
+def wrong(case: Case, offset: int | None, tool: str, at: int) -> list[tuple[str, Json]]:
+    """The facts of a test that found wrong data: it has no rate, and between GPUs the data did not arrive.
+
+    nvbandwidth stops at the first wrong word and does not say of which pair.
+    """
+    detail = "nvbandwidth found wrong data after a copy" + ("" if offset is None else f", at offset {offset}")
+    facts = none(case, "failed", "integrity", detail, tool, at)
+    if case.kind.startswith("p2p"):
+        method = f"{case.method}; checked on the receiver up to the first wrong word, of an unnamed pair"
+        fact = imported(1, "words", tool=tool, line=at, method=method, first=offset)
+        facts.append(("measure p2p-integrity all", fact))
+    return facts
+
+
+def device(text: str, tool: str, at: int) -> list[tuple[str, Json]]:
+    """``Device 0: NAME (00000000:06:00)``, in JSON without ``Device`` and with the host's name."""
+    found = DEVICE.fullmatch(text)
+    index = gpu(found[1]) if found else None
+    if found is None or index is None:
+        return []
+    bdf = f"{int(found[3], 16):04x}:{found[4]}:{found[5]}.0"
+    return [
+        (
+            f"measure device {index}",
+            imported(None, "", tool=tool, line=at, method="CUDA order", bdf=bdf, name=found[2]),
+        )
+    ]

@@ -1,0 +1,124 @@
+"""nvbandwidth's JSON output (``-j``), versions 0.5 to 0.8; DCGM keeps the same. Numbers in it are strings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.benchmarks.nvbandwidth_facts import cells, device, most, none, version
+from dgxcheck.readers.benchmarks.nvbandwidth_tests import HEADING, Case, case
+from dgxcheck.readers.merge import together
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import MOST_GPUS, bounded, number
+
+MOST_TRIES = 64
+MOST_CHARACTERS = 1 << 22
+MOST_CASES = 256
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """One part for each JSON document, or for each test of one that was cut; kinds as the text's reader has them."""
+    lines = bounded(lines)
+    parts: list[Imported] = []
+    beyond, tries = 0, 0
+    for start, line in enumerate(lines):
+        if start < beyond or not line.lstrip().startswith("{") or tries >= MOST_TRIES:
+            continue
+        tries += 1
+        found, end = _document(lines, start)
+        body = found.get("nvbandwidth")
+        if isinstance(body, dict):
+            part = _output(body, lines, start, end)
+        elif "bandwidth_matrix" in found:
+            part = _output({"testcases": [found]}, lines, start, end)
+        else:
+            continue
+        if part.facts:
+            parts.append(part)
+            beyond = end
+    return tuple(parts)
+
+
+def _document(lines: tuple[str, ...], start: int) -> tuple[dict[str, Json], int]:
+    """The object that begins in a line, and the number of the line after it; ({}, start) where there is none."""
+    text = ""
+    for line in lines[start:]:
+        if len(text) + len(line) > MOST_CHARACTERS:
+            break
+        text += line + "\n"
+    begin = len(text) - len(text.lstrip())
+    try:
+        found, length = json.JSONDecoder().raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        return {}, start
+    return (found, start + text.count("\n", 0, length) + 1) if isinstance(found, dict) else ({}, start)
+
+
+def _output(body: Mapping[str, Json], lines: tuple[str, ...], start: int, end: int) -> Imported:
+    said = body.get("version")
+    which = version(said) if isinstance(said, str) else None
+    tool = f"nvbandwidth {said}" if which else "nvbandwidth"
+    facts: list[tuple[str, Json]] = []
+    listed = body.get("GPU Device list", body.get("GPU Device info"))
+    for text in listed[:MOST_GPUS] if isinstance(listed, list) else []:
+        if isinstance(text, str):
+            facts += device(text, tool, _line(lines, start, end, text))
+    tests = body.get("testcases")
+    for test in tests[:MOST_CASES] if isinstance(tests, list) else []:
+        if isinstance(test, dict):
+            facts += _test(test, tool, which, lines, start, end)
+    last = tests[-1] if isinstance(tests, list) and tests else None
+    what = case(_text(last, "name"), version=which) if isinstance(last, dict) else None
+    if what and (broken := _broken(body)):
+        facts += none(what, "failed", "ERROR", broken, tool, start)
+    understood = frozenset(at for at in range(start, end) if lines[at].strip())
+    return Imported(tool=tool, facts=together(facts), understood=understood)
+
+
+def _test(
+    test: Mapping[str, Json], tool: str, which: tuple[int, int] | None, lines: tuple[str, ...], start: int, end: int
+) -> list[tuple[str, Json]]:
+    name, status = _text(test, "name"), _text(test, "status")
+    heading = HEADING.fullmatch(_text(test, "bandwidth_description"))
+    what = case(name, (heading["part"] or "") if heading else "", which)
+    if what is None:
+        return []
+    at = _line(lines, start, end, name)
+    if status == "Waived":
+        return none(what, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
+    if broken := _broken(test):
+        return none(what, "failed", "ERROR", broken, tool, at)
+    return cells(what, _cells(test.get("bandwidth_matrix"), what, at), tool)
+
+
+def _cells(matrix: Json, what: Case, at: int) -> list[tuple[int, int, float, int]]:
+    """Row, column, number. The three tables of a bidirectional test are one below the other: the last is the sum."""
+    table = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []
+    width = max(map(len, table), default=0)
+    if what.kind.startswith("p2p-both"):
+        table = table[-width:]
+    if width > MOST_GPUS or len(table) > MOST_GPUS:
+        return []
+    found = [
+        (row, column, number(word, most(what)), at)
+        for row, words in enumerate(table)
+        for column, word in enumerate(words)
+        if isinstance(word, str)
+    ]
+    return [(row, column, value, line) for row, column, value, line in found if value is not None]
+
+
+def _broken(body: Mapping[str, Json]) -> str:
+    said = _text(body, "error")
+    return said[:500] if said else "nvbandwidth's test failed" if _text(body, "status") in ("Error", "ERROR") else ""
+
+
+def _text(body: Mapping[str, Json], name: str) -> str:
+    value = body.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _line(lines: tuple[str, ...], start: int, end: int, text: str) -> int:
+    """Where a text stands, as nearly as can be told: the first line that holds it."""
+    return next((at for at in range(start, end) if text and text in lines[at]), start)

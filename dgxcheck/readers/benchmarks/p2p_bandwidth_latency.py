@@ -1,0 +1,170 @@
+"""p2pBandwidthLatencyTest of the CUDA samples, every layout from CUDA 6 to 13.
+
+Which way the data went. Samples that print ``(P2P Writes)`` copy from the row's GPU to the column's, on the row's
+stream; under ``(P2P Reads)`` it is the other way round (``performP2PCopy(buffers[j], j, buffers[i], i, ..)``
+whose first argument is the destination, in
+https://github.com/NVIDIA/cuda-samples/blob/ca37378cb454b74e3979fa7a14c110045d3c4437/Samples/5_Domain_Specific/p2pBandwidthLatencyTest/p2pBandwidthLatencyTest.cu).
+Samples before that wrote ``cudaMemcpyPeerAsync(buffers[i], i, buffers[j], j)``: data from the column's GPU to the
+row's, as kept in
+https://github.com/uuudown/Tartan/blob/957d8606979a7d4dbfa8176b8e7a8641a5af03b0/microbenchmark/scale_up_p2p_packet/p2pBandwidthLatencyTest.cu
+The headings of the P2P=Disabled tables are the same in both, so the other tables of the same output decide; where
+there is none, today's sample is assumed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.benchmarks.matrix import Matrix, matrices, two_places
+from dgxcheck.readers.merge import together
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
+    Table: TypeAlias = "tuple[re.Match[str], Matrix]"
+
+TOOL = "p2pBandwidthLatencyTest"
+HEADING = re.compile(
+    r"(?:(Unidirectional|Bidirectional) )?P2P=(Disabled|Enabled) (Bandwidth|Latency)"
+    r"(?: \(P2P (Writes|Reads)\))? Matrix \((?:GB/s|us)\)"
+)
+ACCESS = re.compile(r"Device=(\d{1,3}) (CAN|CANNOT) Access Peer Device=(\d{1,3})")
+DEVICE = re.compile(
+    r"Device: (\d{1,3}), (.{1,100}), pciBusID: ([0-9a-f]{1,2}), pciDeviceID: ([0-9a-f]{1,2}), "
+    r"pciDomainID: ?([0-9a-f]{1,8})"
+)
+NEAR = 3
+"""Lines from a heading to its table, and from the GPU's to the CPU's: further down it is somebody else's."""
+THROUGH_PEERS = frozenset(("p2p", "p2p-both", "latency", "latency-cpu"))
+CONNECTIVITY = "P2P Connectivity Matrix"
+TITLE = "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"
+CHATTER = (
+    "NOTE: In case a device doesn't have P2P access",
+    "So you can see lesser Bandwidth",
+    "NOTE: The CUDA Samples are not meant for performance",
+)
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``access``, ``p2p``, ``p2p-off``, ``p2p-both``, ``p2p-off-both`` in GB/s, ``latency``, ``latency-off`` in us by
+    the GPU's clock and ``latency-cpu`` (the time that queueing a copy takes), and ``device`` (an index's bus id)."""
+    lines = bounded(lines)
+    tables = matrices(lines, ("D\\D", "GPU", "CPU"))
+    understood: set[int] = set()
+    facts: list[tuple[str, Json]] = []
+    output: list[Table] = []
+    heading: re.Match[str] | None = None
+    connectivity = headed = False
+    until = 0
+    for at, raw in enumerate(lines):
+        line = " ".join(bare(raw).split())
+        if at in tables:
+            table = tables[at]
+            if at <= until and connectivity:
+                facts += _access(table, understood)
+            elif at <= until and heading is not None and (table.corner == "CPU" or not headed):
+                output.append((heading, table))
+            connectivity, headed = False, True
+            until = at + len(table.rows) + NEAR
+        elif found := HEADING.fullmatch(line):
+            if any(found[0] == earlier[0] for earlier, _ in output):
+                facts += _figures(output, understood)
+                output = []
+            heading, headed, until = found, False, at + NEAR
+            understood.add(at)
+        elif line in (CONNECTIVITY, TITLE):
+            if line == TITLE:
+                facts += _figures(output, understood)
+                output = []
+            connectivity, heading, until = line == CONNECTIVITY, None, at + NEAR
+            understood.add(at)
+        elif said := _said(line, at):
+            facts += said
+            understood.add(at)
+        elif line.startswith(CHATTER):
+            understood.add(at)
+    facts += _figures(output, understood)
+    known = without_access(together(facts))
+    return (Imported(tool=TOOL, facts=known, understood=frozenset(understood)),) if facts else ()
+
+
+def without_access(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The facts, ``"access": false`` added to figures of pairs that cannot reach each other: there the tables headed
+    P2P=Enabled hold copies through the host."""
+    apart = {
+        tuple(key.split()[2:])
+        for key, fact in facts.items()
+        if key.startswith("measure access ") and isinstance(fact, dict) and fact.get("value") is False
+    }
+    marked = dict(facts)
+    for key, fact in facts.items():
+        kind, *pair = key.split()[1:]
+        if kind in THROUGH_PEERS and isinstance(fact, dict) and {tuple(pair), tuple(reversed(pair))} & apart:
+            marked[key] = {**fact, "access": False}
+    return marked
+
+
+def _said(line: str, number: int) -> list[tuple[str, Json]]:
+    """What a line says by itself: who can access whom, and where a device sits."""
+    if found := ACCESS.fullmatch(line):
+        one, two = gpu(found[1]), gpu(found[3])
+        if one is not None and two is not None and one != two:
+            return [(f"measure access {one} {two}", _able(found[2] == "CAN", number))]
+    if (found := DEVICE.fullmatch(line)) and (index := gpu(found[1])) is not None:
+        bus, device, domain = (int(found[group], 16) for group in (3, 4, 5))
+        bdf = f"{domain:04x}:{bus:02x}:{device:02x}.0"
+        fact = imported(None, "", tool=TOOL, line=number, method="CUDA order", bdf=bdf, name=found[2])
+        return [(f"measure device {index}", fact)]
+    return []
+
+
+def _able(value: bool, number: int) -> Json:
+    return imported(value, "", tool=TOOL, line=number, method="cudaDeviceCanAccessPeer")
+
+
+def _access(table: Matrix, understood: set[int]) -> list[tuple[str, Json]]:
+    cells, whole = table.cells({"0": False, "1": True}.get)
+    understood |= whole
+    return [(f"measure access {row} {column}", _able(able, at)) for row, column, able, at in cells if row != column]
+
+
+def _figures(output: list[Table], understood: set[int]) -> list[tuple[str, Json]]:
+    """The facts of one run of the tool, whose headings together say how old the sample is."""
+    pulled = any(by is None for way, switch, _, by in (found.groups() for found, _ in output) if _one_way(way, switch))
+    facts: list[tuple[str, Json]] = []
+    for heading, table in output:
+        way, switch, what, by = heading.groups()
+        both = way == "Bidirectional"
+        reads = by == "Reads" or (by is None and pulled)
+        copy = (
+            "both directions at once, sum"
+            if both
+            else f"{'pulled by the receiver' if reads else 'pushed by the sender'}"
+        )
+        kind, unit, most = _kind(what == "Latency", switch == "Enabled", both, table.corner == "CPU")
+        cells, whole = table.cells(two_places(most))
+        understood |= whole
+        for row, column, value, at in cells:
+            one, two = (column, row) if reads else (row, column)
+            if both:
+                one, two = min(row, column), max(row, column)
+            fact = imported(value, unit, tool=TOOL, line=at, method=f"cudaMemcpyPeerAsync, {copy}")
+            facts.append((f"measure {kind} {one} {two}", fact))
+    return facts
+
+
+def _one_way(way: str | None, switch: str) -> bool:
+    """Whether samples of today name the reads or writes in this heading."""
+    return switch == "Enabled" and way != "Bidirectional"
+
+
+def _kind(latency: bool, enabled: bool, both: bool, by_cpu: bool) -> tuple[str, str, float]:
+    off = "" if enabled else "-off"
+    if latency:
+        return f"latency-cpu{off}" if by_cpu else f"latency{off}", "us", MOST_US
+    return f"p2p{off}-both" if both else f"p2p{off}", "GB/s", MOST_GBS

@@ -1,0 +1,135 @@
+"""The Tartan suite: its sweep of p2pBandwidthLatencyTest over sizes, and what it cut out of NCCL's tests as CSV.
+
+A copy goes from the column's GPU to the row's
+(https://github.com/uuudown/Tartan/blob/957d8606979a7d4dbfa8176b8e7a8641a5af03b0/microbenchmark/scale_up_p2p_packet/p2pBandwidthLatencyTest.cu).
+``run_test.py`` beside ``scale_up_cl/nccl-v2`` says what the CSV leaves out: ``Latency`` is ms at 8 bytes, ``Bandwidth``
+the bus bandwidth at 1 GB, ``Packet`` was run on eight GPUs. It does not say which NCCL.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.benchmarks.matrix import matrices, two_places
+from dgxcheck.readers.merge import together
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, imported, number, whole
+
+TOOL = "Tartan"
+MOST_BYTES = 1 << 40
+MOST_SIZES = 64
+LATENCY_BYTES = 16
+SIZE = re.compile(r"===== (\d{1,13}) =====", re.ASCII)
+TABLES = {
+    "Uni-PCIe-Bandwidth": "p2p-off",
+    "Uni-NVLink-Bandwidth": "p2p",
+    "Bi-PCIe-Bandwidth": "p2p-off-both",
+    "Bi-NVLink-Bandwidth": "p2p-both",
+    "PCIe-Latency": "latency-off",
+    "NVLink-Latency": "latency",
+}
+HEADS = ("OP,GPU,Bandwidth", "OP,GPU,Latency", "OP,Packet,Bandwidth")
+ROW = re.compile(
+    r"(all_gather|all_reduce|broadcast|reduce|reduce_scatter)_perf,(\d{1,13}),(\d{1,12}\.\d{2,3})", re.ASCII
+)
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``p2p``, ``p2p-off``, .. at the largest size and ``latency``, ``latency-off`` at 16 bytes, all ``sizes`` kept;
+    ``collective`` and ``collective-latency``."""
+    lines = bounded(lines)
+    understood: set[int] = set()
+    facts = [*_sweep(lines, understood), *_csv(lines, understood)]
+    return (Imported(tool=TOOL, facts=together(facts), understood=frozenset(understood)),) if facts else ()
+
+
+def _sweep(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]:
+    series: dict[tuple[str, int, int], list[tuple[int, float, int]]] = {}
+    tables = matrices(lines, ("D\\D",))
+    size: int | None = None
+    kind: str | None = None
+    for at, raw in enumerate(lines):
+        line = bare(raw)
+        if found := SIZE.fullmatch(line):
+            size, kind = whole(found[1], MOST_BYTES), None
+        elif size is not None and line in TABLES:
+            kind = TABLES[line]
+        elif at in tables and size is not None and kind is not None:
+            cells, told = tables[at].cells(two_places(MOST_US if kind.startswith("latency") else MOST_GBS))
+            for row, column, value, where in cells:
+                series.setdefault((kind, column, row), []).append((size, value, where))
+            understood |= told
+            kind = None
+            continue
+        else:
+            continue
+        understood.add(at)
+    return [_figure(kind, one, two, steps) for (kind, one, two), steps in series.items()]
+
+
+def _figure(kind: str, one: int, two: int, steps: list[tuple[int, float, int]]) -> tuple[str, Json]:
+    """The fact of one pair over all sizes."""
+    steps = sorted(steps)
+    latency = kind.startswith("latency")
+    size, value, at = steps[-1]
+    if latency:
+        size, value, at = min(steps, key=lambda step: abs(step[0] - LATENCY_BYTES))
+    sizes: list[Json] = [[bytes_, figure] for bytes_, figure, _ in steps[-MOST_SIZES:]]
+    pair = (min(one, two), max(one, two)) if kind.endswith("-both") else (one, two)
+    method = "both directions at once, sum" if kind.endswith("-both") else "pulled by the receiver"
+    fact = imported(
+        value,
+        "us" if latency else "GB/s",
+        tool=TOOL,
+        line=at,
+        method=f"cudaMemcpyPeerAsync, {method}, {size} bytes",
+        sizes=sizes,
+    )
+    return f"measure {kind} {pair[0]} {pair[1]}", fact
+
+
+def _csv(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]:
+    facts: list[tuple[str, Json]] = []
+    steps: dict[str, list[tuple[int, float, int]]] = {}
+    head = ""
+    for at, raw in enumerate(lines):
+        line = bare(raw)
+        if line in HEADS:
+            head = line
+        elif head and (row := ROW.fullmatch(line)):
+            if head == HEADS[2]:
+                size, rate = whole(row[2], MOST_BYTES), number(row[3], MOST_GBS)
+                if size is None or rate is None:
+                    continue
+                steps.setdefault(row[1], []).append((size, rate, at))
+            elif (many := whole(row[2], MOST_GPUS)) is None:
+                continue
+            elif len(row[3].partition(".")[2]) != (3 if head == HEADS[1] else 2):
+                continue  # it lost digits
+            elif many > 1:  # one GPU has nobody to talk to: the program divides by a time of nearly nothing
+                fact = _collective(row[1], row[3], head == HEADS[1], at)
+                if fact is None:
+                    continue
+                facts.append((f"measure collective{'-latency' * (head == HEADS[1])} {row[1]} {many}", fact))
+        else:
+            continue
+        understood.add(at)
+    for op, all_sizes in steps.items():
+        size, rate, at = max(all_sizes)
+        sizes: list[Json] = [[bytes_, None, None, value] for bytes_, value, _ in sorted(all_sizes)[-MOST_SIZES:]]
+        method = f"{op}, bus bandwidth at {size} bytes"
+        facts.append(
+            (f"measure collective {op} 8", imported(rate, "GB/s", tool=TOOL, line=at, method=method, sizes=sizes))
+        )
+    return facts
+
+
+def _collective(op: str, word: str, latency: bool, at: int) -> Json:
+    if latency:
+        milliseconds = number(word, MOST_US / 1000)
+        if milliseconds is None:
+            return None
+        return imported(round(milliseconds * 1000, 3), "us", tool=TOOL, line=at, method=f"{op}, time at 8 bytes")
+    rate = number(word, MOST_GBS)
+    return None if rate is None else imported(rate, "GB/s", tool=TOOL, line=at, method=f"{op}, bus bandwidth at 1 GB")

@@ -1,0 +1,16 @@
+"""The readers of nvidia-smi's outputs; a dump that tells more goes before the plain table."""
+
+from __future__ import annotations
+
+from dgxcheck.readers.model import Reader
+from dgxcheck.readers.nvidia_smi import nvlink, p2p, query_json, query_text, query_xml, table, topo
+
+READERS: tuple[Reader, ...] = (
+    topo.read,
+    p2p.read,
+    nvlink.read,
+    query_text.read,
+    query_xml.read,
+    query_json.read,
+    table.read,
+)

@@ -1,0 +1,106 @@
+"""Which field of a dump of nvidia-smi, under the names of all driver eras, answers which question to NVML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from dgxcheck.facts.missing import Json
+
+MOST_PAGES = 512
+"""Retired pages; a GPU has room for 64 in its InfoROM."""
+WORDS = {"Enabled": 1, "Disabled": 0, "On": 1, "Off": 0, "Yes": 1, "No": 0, "Active": 1, "Not Active": 0,
+          "Default": 0, "Prohibited": 2, "Exclusive_Process": 3, "E. Process": 3, "None": 0,
+          "Not Started": 1, "In Progress": 2, "Completed": 3, "Success": 0}  # fmt: skip
+_REASONS = (("idle|gpu idle", 0x1), ("applications clocks setting", 0x2), ("sw power cap", 0x4), ("hw slowdown", 0x8),
+            ("sync boost", 0x10), ("sw thermal slowdown", 0x20), ("hw thermal slowdown", 0x40),
+            ("hw power brake slowdown", 0x80), ("display clocks? setting", 0x100))  # fmt: skip
+_INTEGER = re.compile(r"-?\d{1,18}(?!\d)", re.ASCII)
+_DECIMAL = re.compile(r"\d{1,9}(?:\.\d{1,6})?(?!\d)", re.ASCII)
+
+
+def number(text: str) -> Json:
+    found = _INTEGER.match(text)
+    return int(found[0]) if found else WORDS.get(text)
+
+
+def pages(text: str) -> Json:
+    """A dump counts the pages and does not name them: each has the address 0."""
+    count = number(text)
+    return [{"address": 0} for _ in range(count)] if isinstance(count, int) and 0 <= count <= MOST_PAGES else None
+
+
+def _milli(text: str) -> Json:
+    found = _DECIMAL.match(text)
+    return round(float(found[0]) * 1000) if found else None
+
+
+def _text(text: str) -> Json:
+    return None if text in ("ERR!", "Unknown Error") else text[:200]
+
+
+def _hex(text: str) -> Json:
+    return int(text, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", text) else None
+
+
+def _pstate(text: str) -> Json:
+    return number(text.removeprefix("P"))
+
+
+_POWER = "(?:gpu )?power readings/"
+_TEMP = "temperature/"
+SINGLE: tuple[tuple[str, re.Pattern[str], Callable[[str], Json]], ...] = tuple(
+    (question, re.compile(pattern), read)
+    for question, pattern, read in (
+        ("Name", "product name", _text), ("Serial", "serial(?: number)?", _text), ("UUID", "(?:gpu )?uuid", _text),
+        ("MinorNumber", "minor number", number), ("VbiosVersion", "vbios version", _text),
+        ("InforomImageVersion", "inforom version/(?:image|img) version", _text),
+        ("InforomVersion 0", "inforom version/oem object", _text),
+        ("InforomVersion 1", "inforom version/ecc object", _text),
+        ("BoardId", "board id", _hex), ("MultiGpuBoard", "multigpu board", number),
+        ("PersistenceMode", "persistence mode", number), ("DisplayMode", "display mode", number),
+        ("DisplayActive", "display active", number), ("ComputeMode", "compute mode", number),
+        ("PerformanceState", "performance state", _pstate),
+        ("PcieReplayCounter", "pci/(?:replays since reset|replay counter)", number),
+        ("CurrPcieLinkGeneration", "pci/.*/(?:pcie gen(?:eration)?)/current(?: link gen)?", number),
+        ("MaxPcieLinkGeneration", "pci/.*/(?:pcie gen(?:eration)?)/max(?: link gen)?", number),
+        ("CurrPcieLinkWidth", "pci/.*/link widths?/current(?: link width)?", number),
+        ("MaxPcieLinkWidth", "pci/.*/link widths?/max(?: link width)?", number),
+        ("Temperature 0", f"{_TEMP}gpu (?:current )?temp", number),
+        ("TemperatureThreshold 0", f"{_TEMP}gpu (?:shutdown temp|temp max threshold)", number),
+        ("TemperatureThreshold 1", f"{_TEMP}gpu (?:slowdown temp|temp slow threshold)", number),
+        ("FieldValues 82", f"{_TEMP}memory (?:current )?temp", number),
+        ("MarginTemperature", f"{_TEMP}gpu (?:t.limit temp|temp tlimit)", number),
+        ("FieldValues 193", f"{_TEMP}gpu (?:shutdown t.limit temp|temp max tlimit threshold)", number),
+        ("FieldValues 194", f"{_TEMP}gpu (?:slowdown t.limit temp|temp slow tlimit threshold)", number),
+        ("FieldValues 230", "gpu recovery action", number),
+        ("PowerUsage", f"{_POWER}(?:power draw|instant(?:aneous)? power draw)", _milli),
+        ("EnforcedPowerLimit", f"{_POWER}(?:enforced|current) power limit", _milli),
+        ("PowerManagementDefaultLimit", f"{_POWER}default power limit", _milli),
+        ("RetiredPagesPendingStatus", "retired pages/(?:pending.*)", number),
+        *((f"{name} {which}", f"{group}/{clock}(?: clock)?", number)
+          for name, group in (("ClockInfo", "clocks"), ("MaxClockInfo", "max clocks"),
+                              ("ApplicationsClock", "applications clocks"),
+                              ("DefaultApplicationsClock", "default applications clocks"))
+          for which, clock in ((0, "graphics"), (2, "mem(?:ory)?"))),
+    )
+)  # fmt: skip
+LISTS = tuple(
+    (question, group, tuple(re.compile(f"{group}/{part}") for part in parts))
+    for question, group, parts in (
+        ("EccMode", "ecc mode", ("current(?: ecc)?", "pending(?: ecc)?")),
+        ("MigMode", "mig mode", ("current(?: mig)?", "pending(?: mig)?")),
+        ("RemappedRows", "remapped rows", ("(?:correctable error|remapped row corr)",
+                                           "(?:uncorrectable error|remapped row unc)", "(?:remapped row )?pending",
+                                           "(?:remapping failure occurred|remapped row failure)")),
+    )
+)  # fmt: skip
+RETIRED = (
+    (0, re.compile("retired pages/(?:single bit ecc|multiple single bit retirement/retired count)")),
+    (1, re.compile("retired pages/(?:double bit ecc|double bit retirement/retired count)")),
+)
+_GROUPS = "clocks (?:throttle|event) reasons"
+THROTTLE = tuple(
+    (bit, re.compile(f"{_GROUPS}(?:/hw slowdown)?/(?:clocks (?:throttle|event) reason )?(?:{name})"))
+    for name, bit in _REASONS
+)

@@ -1,0 +1,128 @@
+"""The matrices of ``nvidia-smi topo``: a head with names, a row per device, a legend; pasted, cut and run together.
+
+Heads seen in the field: tabs or blanks, underlined even when piped (590), names run together (``GPU0GPU1``), bare
+numbers, ``CPU     Affinity``; rows with tabs doubled before ``N/A``, or a list markup's ``| |`` behind them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dgxcheck.facts.record import Record
+from dgxcheck.readers import values
+
+MOST_COLUMNS = 512
+TITLES = {"CPU": "cpu-affinity", "NUMA": "numa-affinity", "GPU": "gpu-numa-id"}
+"""First word of a title -> kind of fact."""
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_TITLE = re.compile(r"\b(?:(CPU|NUMA)\s+Affinity|(GPU)\s+NUMA\s+ID)\b")
+_GLUED = re.compile(r"(GPU\d{1,3}|NIC\d{1,3})(?=\D)")
+_NAME = re.compile(r"(?!NV\d+$)(?=.*\d)[A-Za-z][\w.-]{0,63}", re.ASCII)
+_CELL = re.compile(r"X|PIX|PXB|PHB|NODE|SOC|SYS|NV\d+|OK|CNS|GNS|TNS|NS|DR|U")
+_GPU = re.compile(r"GPU\d{1,3}", re.ASCII)
+_COMMAND = re.compile(r"nvidia-smi\s+topo\s+(-\S+)(?:\s+(\w+))?")
+_LEGEND = re.compile(r"(?:NIC )?Legend:|\S{1,4}\s*=\s\S.*")
+_NIC = re.compile(r"(NIC\d{1,3}):\s+(\S{1,64})", re.ASCII)
+
+
+class Row(Record, kw_only=False):
+    """One device's line: its name, its cells under the columns, and what stands under the titles behind them."""
+
+    line: int
+    name: str
+    cells: tuple[str, ...]
+    rest: tuple[str, ...]
+
+
+class Matrix(Record):
+    """A matrix as it is printed; ``lines`` are those of its head, legend and command."""
+
+    columns: tuple[str, ...]
+    titles: tuple[str, ...]
+    rows: tuple[Row, ...]
+    option: str
+    """``-m``, ``-mp``, ``-p2p r``: of the command above it; empty where none is there."""
+    legend: str
+    nics: dict[str, str]
+    lines: frozenset[int]
+
+    @property
+    def words(self) -> set[str]:
+        """All that stands in its cells."""
+        return {cell for row in self.rows for cell in row.cells}
+
+
+def plain(line: str) -> str:
+    """A line without the escapes of a terminal, its tabs as eight blanks."""
+    return _ESCAPE.sub("", line).expandtabs() if "\x1b" in line or "\t" in line else line
+
+
+def bare(line: str) -> str:
+    """The same without what quoting and lists put around a line."""
+    return values.bare(_ESCAPE.sub("", line))
+
+
+def matrices(lines: tuple[str, ...]) -> Iterator[Matrix]:
+    """Every matrix in a text, in order."""
+    lines = values.bounded(lines)
+    heads: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
+    commands: dict[int, str] = {}
+    for number, line in enumerate(lines):
+        if (head := _head(line)) is not None:
+            heads.append((number, *head))
+        elif found := _COMMAND.search(line[:400]):
+            commands[number] = " ".join(filter(None, found.groups()))
+    ends = [*(number for number, _, _ in heads[1:]), len(lines)]
+    previous = -1
+    cut = len(lines) - 1  # a last line without an end may be half of one
+    for (number, columns, titles), end in zip(heads, ends, strict=False):
+        above = [at for at in range(max(previous + 1, number - 8), number) if at in commands]
+        rows = [row for at in range(number + 1, end) if (row := _row(at, lines[at], columns)) is not None]
+        if rows:
+            below = [(at, bare(lines[at]).strip()) for at in range(rows[-1].line + 1, end)]
+            legend = {at: text for at, text in below if _LEGEND.fullmatch(text)}
+            nics = {at: found for at, text in below if at < cut and (found := _NIC.fullmatch(text))}
+            yield Matrix(
+                columns=columns,
+                titles=titles,
+                rows=_sure(rows, cut),
+                option=commands[above[-1]] if above else "",
+                legend="\n".join(legend.values()),
+                nics={found[1]: found[2] for found in nics.values()},
+                lines=frozenset((number, *above, *legend, *nics)),
+            )
+            previous = max(rows[-1].line, number)
+
+
+def _sure(rows: list[Row], cut: int) -> tuple[Row, ...]:
+    """The rows, without affinities of a line that may be cut, unless another row has the same."""
+    last = rows[-1]
+    if last.line == cut and last.rest not in [row.rest for row in rows[:-1]]:
+        rows[-1] = Row(last.line, last.name, last.cells, ())
+    return tuple(rows)
+
+
+def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Columns and titles; None for any other line."""
+    if len(line) > 80 * MOST_COLUMNS or "0" not in line:
+        return None
+    text = bare(line)
+    titles = tuple(TITLES[found[1] or found[2]] for found in _TITLE.finditer(text))
+    words = _GLUED.sub(r"\1 ", _TITLE.sub(" ", text)).split()
+    if titles and words[:1] == ["0"]:
+        numbers = [word for word in words if word.isascii() and word.isdecimal()]
+        if numbers == [str(n) for n in range(len(numbers))]:
+            words = [f"GPU{word}" if word in numbers else word for word in words]
+    named = all(map(_NAME.fullmatch, words)) and len(set(words)) == len(words) <= MOST_COLUMNS
+    return (tuple(words), titles) if words and named and _GPU.fullmatch(words[0]) else None
+
+
+def _row(number: int, line: str, columns: tuple[str, ...]) -> Row | None:
+    words = bare(line).split()
+    if len(words) < 2 or (words[0] not in columns and not _GPU.fullmatch(words[0])):
+        return None
+    if not any(map(_CELL.fullmatch, words[1 : 1 + len(columns)])):
+        return None
+    rest = " ".join(words[1 + len(columns) :]).replace("0N/A", "0 N/A").split()
+    return Row(number, words[0], tuple(words[1 : 1 + len(columns)]), tuple(rest))

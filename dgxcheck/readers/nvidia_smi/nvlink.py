@@ -1,0 +1,48 @@
+"""``nvidia-smi nvlink -s`` and ``-R``: which NVLinks of each GPU are up, and what they lead to."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.nvidia_smi.matrix import bare
+
+_GPU = re.compile(r"GPU (\d{1,3}): .*\(UUID: [^)]*\)", re.ASCII)
+_STATE = re.compile(r"Link (\d{1,2}): (\d{1,4}(?:\.\d+)? GB/s|<?inactive>?)", re.IGNORECASE | re.ASCII)
+_REMOTE = re.compile(r"Link (\d{1,2}): Remote Device ([0-9A-Fa-f:.]{12,16}): Link \d+", re.IGNORECASE | re.ASCII)
+_NONE = re.compile(r"Device does not have or support Nvlink\.?", re.IGNORECASE | re.ASCII)
+_DOWN = re.compile(
+    r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive\.?", re.IGNORECASE | re.ASCII
+)
+_COMMAND = re.compile(r"nvidia-smi\s+nvlink\b.*")
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """All GPUs of a text; a line that stands under none of them belongs to nobody."""
+    facts: dict[str, Json] = {}
+    understood: set[int] = set()
+    tools: dict[str, None] = {}
+    gpu, at = "", -1
+    for number, line in enumerate(lines):
+        text = bare(line[:400]).strip()
+        if found := _GPU.fullmatch(text):
+            gpu, at = f"GPU{int(found[1])}", number
+            continue
+        if gpu and (found := _STATE.fullmatch(text)):
+            facts[f"stated nvlink {gpu} {int(found[1])}"] = found[2] if found[2][0].isdigit() else "<inactive>"
+            tools["nvidia-smi nvlink -s"] = None
+        elif gpu and (found := _REMOTE.fullmatch(text)):
+            facts[f"stated nvlink-remote {gpu} {int(found[1])}"] = found[2].lower()
+            tools["nvidia-smi nvlink -R"] = None
+        elif gpu and (_NONE.fullmatch(text) or _DOWN.fullmatch(text)):
+            facts[f"stated nvlink {gpu}"] = "none" if _NONE.fullmatch(text) else "all inactive"
+            tools["nvidia-smi nvlink -s"] = None
+        elif not text or (found := _COMMAND.search(text)):
+            understood |= {number} if text else set()
+            continue
+        else:
+            gpu = ""
+            continue
+        understood |= {number, at}
+    return (Imported(tool=", ".join(tools), facts=facts, understood=frozenset(understood)),) if facts else ()

@@ -1,0 +1,132 @@
+"""``nvidia-smi -q`` and ``-a`` as text, every driver era: indented labels with `` : `` before the value.
+
+Pasted dumps begin anywhere: without the head, or after the bus id of their GPU (``smi_answers.NOWHERE`` stands for it).
+"""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.ids import MOST_GPUS
+from dgxcheck.facts.record import replace
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Fields, Section, answers, as_bdf, imported
+from dgxcheck.readers.nvidia_smi.matrix import plain
+from dgxcheck.readers.values import bounded
+
+TOOL = "nvidia-smi -q"
+FEWEST = 3
+"""Answers that a piece without a GPU's line must hold to be taken for part of a dump."""
+_HEAD = re.compile(r"=+NVSMI LOG=+")
+_GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])")
+_GROUP = re.compile(r"[a-z][a-z0-9 .&-]{1,60}")
+_SYSTEM = ("timestamp", "driver version", "cuda version", "attached gpus")
+_WHOLE = re.compile(r"[\d.]+ (?:MHz|MiB|C|W|%|KB/s)|N/A|None|Disabled|Enabled")
+_COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi\s+(?:-q|-a|--query)\b")
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Every dump of a text; a GPU that comes again begins another dump.
+
+    A last line without an end may be cut: then half a number is read as little as none.
+    """
+    reader = _Reader()
+    for number, line in enumerate(bounded(lines)):
+        _, colon, value = _split(line)
+        if number < len(lines) - 1 or not colon or _WHOLE.fullmatch(value):
+            reader.take(number, plain(line))
+    reader.cut()
+    reader.end()
+    *before, last = reader.found or [Imported(tool=TOOL, facts={}, understood=frozenset())]
+    return (*before, replace(last, understood=last.understood | reader.commands)) if last.facts else ()
+
+
+class _Reader:
+    """Line by line: which GPU is open, and the labels above the present one."""
+
+    def __init__(self) -> None:
+        self.found: list[Imported] = []
+        self._gpus: list[Section] = []
+        self._system: dict[str, str] = {}
+        self._understood: set[int] = set()
+        self.commands: set[int] = set()
+        """Lines that call for a dump."""
+        self._pending: set[int] = set()
+        """Lines of the GPU that is open."""
+        self._open: Section | None = None
+        self._base = 0
+        self._above: list[tuple[int, str, int]] = []
+        """Depth, label and line of the groups that are open."""
+
+    def take(self, number: int, line: str) -> None:
+        """One line."""
+        text = line.strip()
+        if not text:
+            return
+        depth = len(line) - len(line.lstrip())
+        label, colon, value = _split(text)
+        if _HEAD.fullmatch(text):
+            self.end()
+            self._understood.add(number)
+        elif found := _GPU.fullmatch(text):
+            self._begin(number, depth, as_bdf(found[1]) or NOWHERE)
+        elif _COMMAND.search(text):
+            self._close()
+            self.commands.add(number)
+        elif colon and label in _SYSTEM and (self._open is None or depth <= self._base):
+            self._system.setdefault(label, value)
+            self._understood.add(number)
+        elif self._open is not None and (depth > self._base or self._open.bdf == NOWHERE) and depth:
+            self._field(number, depth, label, colon, value)
+        elif self._open is None and colon and depth:
+            self._begin(number, 0, NOWHERE)
+            self._field(number, depth, label, colon, value)
+        else:
+            self._close()
+
+    def cut(self) -> None:
+        """The text is over: the head of a group may be its last line."""
+        if self._above and _GROUP.fullmatch(self._above[-1][1]):
+            self._pending.add(self._above[-1][2])
+
+    def end(self) -> None:
+        """The dump is over."""
+        self._close()
+        if self._gpus:
+            self.found.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood)))
+        self._gpus, self._system, self._understood = [], {}, set()
+
+    def _begin(self, number: int, depth: int, bdf: str) -> None:
+        self._close()
+        if bdf in [gpu.bdf for gpu in self._gpus] or len(self._gpus) == MOST_GPUS:
+            system = self._system
+            self.end()
+            self._system = system
+        self._open, self._base, self._above = Section(bdf, {}), depth, []
+        self._pending = {number} if bdf != NOWHERE else set()
+
+    def _field(self, number: int, depth: int, label: str, colon: str, value: str) -> None:
+        assert self._open is not None
+        while self._above and self._above[-1][0] >= depth:
+            self._above.pop()
+        self._pending |= {line for _, _, line in self._above[-1:]}
+        self._above.append((depth, label, number))
+        if colon:
+            self._pending.add(number)
+            if len(self._open.fields) < MOST_FIELDS and len(self._above) < 8:
+                self._open.fields.setdefault("/".join(name for _, name, _ in self._above), value)
+
+    def _close(self) -> None:
+        """Keep the GPU that is open; a piece without a GPU's line only where it tells enough."""
+        if self._open is not None:
+            told: Fields = self._open.fields
+            if self._open.bdf != NOWHERE or len(dict(answers(told))) >= FEWEST:
+                self._gpus.append(self._open)
+                self._understood |= self._pending
+        self._open = None
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """``Product Name   : Tesla K80`` -> label in lower case, colon, value; no colon for the head of a group."""
+    label, colon, value = text.partition(" :")
+    return label.strip().lower(), colon, value.strip()

@@ -1,0 +1,96 @@
+"""GPUDirect RDMA: what all preconditions together make of a pair of GPU and HCA."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.gpu.presence import LOST
+from dgxcheck.checks.gpudirect import bar1_and_port, max_payload, verbs_stack
+from dgxcheck.checks.gpudirect import memlock as gdr_memlock
+from dgxcheck.checks.gpudirect import path as gdr_path
+from dgxcheck.checks.gpudirect import peer_memory as gdr_peer
+from dgxcheck.checks.gpudirect.bar1_and_port import bar1, held, port, rate_gbs
+from dgxcheck.checks.gpudirect.max_payload import payload
+from dgxcheck.checks.gpudirect.memlock import memlock
+from dgxcheck.checks.gpudirect.path import link, narrowest, path
+from dgxcheck.checks.gpudirect.peer_memory import peer_memory
+from dgxcheck.checks.gpudirect.preconditions import Said, State
+from dgxcheck.checks.gpudirect.verbs_stack import stack
+from dgxcheck.checks.pcie import acs as gdr_acs
+from dgxcheck.checks.pcie import iommu as gdr_iommu
+from dgxcheck.checks.pcie.acs import acs
+from dgxcheck.checks.pcie.iommu import iommu
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record
+from dgxcheck.topology.expected import READ, between
+from dgxcheck.topology.model import Device
+
+Verdict = Literal["ready", "slow", "not ready", "cannot tell"]
+_WORST: tuple[tuple[State, Verdict], ...] = (("no", "not ready"), ("?", "cannot tell"), ("slow", "slow"))
+_REMEDIES = {
+    check.id: check.remedy
+    for subject in (gdr_acs, bar1_and_port, gdr_iommu, gdr_memlock, gdr_path, max_payload, gdr_peer, verbs_stack)
+    for check in subject.CHECKS
+}
+PORT_SHARE = 0.9
+"""Of a port's rate: Azure's node checks ask 180 of 200 Gb/s of GPUDirect RDMA (check_ib_bw_gdr)."""
+
+
+class Readiness(Record):
+    """One GPU and one HCA."""
+
+    gpu: Device
+    nic: Device
+    verdict: Verdict
+    told: tuple[tuple[str, Said], ...]
+    """Every precondition by the id of its check."""
+    expected_gbs: float | Missing
+    """The lower of what the PCIe path and the port should carry in the slower direction."""
+
+    @property
+    def reasons(self) -> tuple[tuple[str, Said], ...]:
+        """The preconditions that keep it from being better than it is."""
+        state = next((state for state, verdict in _WORST if verdict == self.verdict), "ready")
+        return () if state == "ready" else tuple((id_, said) for id_, said in self.told if said.state == state)
+
+
+def lifting(id_: str, said: Said) -> str:
+    """What lifts a precondition that is judged a fault; empty where it is the site's choice, or nothing is known."""
+    judgement = said.judgement
+    return judgement.remedy or (_REMEDIES[id_] if judgement.status in (Status.WARN, Status.FAIL) else "")
+
+
+def readiness(box: Box, gpu: Device, nic: Device) -> Readiness:
+    """The verdict of one pair; what cannot be seen makes it ``cannot tell``, never ``ready``."""
+    told = (
+        (LOST, held(box, gpu)),
+        ("gdr.path", path(box, gpu, nic)),
+        ("gdr.peer-memory", peer_memory(box, gpu)),
+        ("gdr.stack", stack(box)),
+        ("gdr.port", port(box, nic)),
+        ("gdr.bar1", bar1(box, gpu)),
+        ("gdr.iommu", iommu(box, [gpu, nic])),
+        ("gdr.acs", acs(box, gpu, nic)),
+        ("gdr.link", link(box, gpu, nic)),
+        ("gdr.max-payload", payload(box, gpu, nic)),
+        ("gdr.memlock", memlock(box)),
+    )
+    seen = {said.state for _, said in told}
+    verdict: Verdict = next((verdict for state, verdict in _WORST if state in seen), "ready")
+    return Readiness(gpu=gpu, nic=nic, verdict=verdict, told=told, expected_gbs=_expected(box, gpu, nic))
+
+
+def _expected(box: Box, gpu: Device, nic: Device) -> float | Missing:
+    found = between(gpu, nic, box.topology.link(gpu, nic), box.topology)
+    rate = rate_gbs(box, nic)
+    if isinstance(found.read_gbs, Missing):
+        return found.read_gbs
+    if isinstance(found.write_gbs, Missing):
+        return found.write_gbs
+    if rate is None:
+        return Missing(Gap.ABSENT, f"/sys/class/infiniband/{nic.name}/ports", "no port is up")
+    hop = narrowest(box, gpu, nic)
+    trained = [] if hop is None or isinstance(hop, Missing) else [hop[0] * READ]
+    return min(rate * PORT_SHARE, found.read_gbs, found.write_gbs, *trained)

@@ -1,0 +1,1 @@
+"""The kernel log, of the running kernel or from a saved file."""

@@ -1,0 +1,1 @@
+"""Recordings: reading, writing, overlays and anonymization."""

@@ -1,0 +1,127 @@
+"""Keys of facts, and the lines in which a recording keeps them.
+
+A key is ``text PATH``, ``data PATH``, ``link PATH``, ``names PATH``, ``opens PATH``,
+``nvml FUNCTION SUBJECT [ARG..]``, ``name TABLE KEY``, ``kmsg N`` for line N of the kernel log,
+``measure KIND A [B]`` for what was measured at a GPU, or from GPU A to GPU B, or ``stated KIND A [B]`` for what another
+tool says of devices that it knows by name. A line of a recording holds all facts of one directory, of one NVML function
+and subject, of one kind of measurement or statement, or the kernel log.
+"""
+
+from __future__ import annotations
+
+from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.source.protocol import Json
+
+Lines = dict[str, "dict[str, Json]"]
+DEVICE = "/dev/kmsg"
+FILE_KINDS = ("text", "data", "link", "names", "opens")
+_GAPS = {gap.value: gap for gap in Gap}
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """Directory and last component: ``/a/b`` -> ``/a``, ``b``; ``/b`` -> ``/``, ``b``."""
+    head, _, tail = path.rpartition("/")
+    return head or "/", tail
+
+
+def nvml_key(function: str, subject: str = "", args: tuple[int, ...] = ()) -> str:
+    """``nvml FUNCTION SUBJECT ARG ..`` without the blanks of what is empty."""
+    return f"nvml {question(function, subject, *args)}"
+
+
+def place(key: str) -> tuple[str, str, str] | None:
+    """Line, kind and entry in which a key's fact stands; None for what is no key.
+
+    ``text /a/b`` -> (``/a``, ``text``, ``b``); ``nvml F 0000:06:00.0 3`` -> (``nvml F 0000:06:00.0``, ````, ``3``).
+    """
+    kind, _, rest = key.partition(" ")
+    if kind in FILE_KINDS and rest.startswith("/"):
+        return (rest, "names", "") if kind == "names" else (split_path(rest)[0], kind, split_path(rest)[1])
+    if kind == "nvml" and rest:
+        words = rest.split(" ")
+        end = 1
+        while end < len(words) and ":" in words[end]:
+            end += 1
+        return " ".join(("nvml", *words[:end])), "", " ".join(words[end:])
+    if kind == "name" and " " in rest:
+        table, _, entry = rest.partition(" ")
+        return f"name {table}", "", entry
+    if kind in ("measure", "stated") and " " in rest:
+        what, _, entry = rest.partition(" ")
+        return f"{kind} {what}", "", entry
+    if kind == "kmsg" and rest.isascii() and rest.isdecimal():
+        return "kmsg", "", rest
+    return None
+
+
+def insert(lines: Lines, key: str, fact: Json) -> None:
+    """Put a key's fact into its line."""
+    if (where := place(key)) is None:
+        raise ValueError(f"not a key of a fact: {key!r}")
+    line, kind, entry = where
+    group = lines.setdefault(line, {})
+    if kind == "names":
+        group["names"] = fact
+        return
+    if kind:
+        inner = group.setdefault(kind, {})
+        if not isinstance(inner, dict):
+            raise ValueError(f"no place for {key!r}")
+        group = inner
+    group[entry] = fact
+
+
+def find(lines: Lines, key: str) -> Json | Missing:
+    """The fact of a key as the lines hold it (a gap still as an object); ``unrecorded`` where they have none."""
+    if (where := place(key)) is None:
+        return Missing(Gap.GARBLED, key, "not a key of a fact")
+    line, kind, entry = where
+    group: Json = dict(lines.get(line, {}))
+    if kind and isinstance(group, dict):
+        group = group.get(kind) if kind != "names" else {"": group["names"]} if "names" in group else None
+    if not isinstance(group, dict) or entry not in group:
+        return Missing(Gap.UNRECORDED, key)
+    return group[entry]
+
+
+def flatten(lines: Lines) -> dict[str, Json]:
+    """Every fact under its key."""
+    flat: dict[str, Json] = {}
+    for line, group in lines.items():
+        if not line.startswith("/"):
+            flat.update({f"{line} {entry}".rstrip(): fact for entry, fact in group.items()})
+            continue
+        base = "" if line == "/" else line
+        for kind, facts in group.items():
+            if kind == "names":
+                flat[f"names {line}"] = facts
+            elif isinstance(facts, dict):
+                flat.update({f"{kind} {base}/{entry}": fact for entry, fact in facts.items()})
+    return flat
+
+
+def numbered(lines: dict[str, Json]) -> tuple[str, ...] | None:
+    """The lines of the kernel log in their order; None where one has no number or is no text."""
+    known = {int(key): text for key, text in lines.items() if key.isascii() and key.isdecimal() and len(key) < 7}
+    texts = tuple(text for _, text in sorted(known.items()) if isinstance(text, str))
+    return texts if len(texts) == len(lines) else None
+
+
+def from_json(value: Json, where: str) -> Json | Missing:
+    """A fact as it was written down: ``{"missing": .., "detail": ..}`` is a gap again, all else is the value."""
+    if not isinstance(value, dict) or "missing" not in value:
+        return value
+    detail = value.get("detail", "")
+    gap = value["missing"]
+    known = _GAPS.get(gap) if isinstance(gap, str) else None
+    return Missing(known or Gap.GARBLED, where, detail if isinstance(detail, str) else "")
+
+
+def to_json(fact: Json | Missing) -> Json:
+    """A fact as it is written down."""
+    if not isinstance(fact, Missing):
+        return fact
+    gap: dict[str, Json] = {"missing": fact.gap.value}
+    if fact.detail:
+        gap["detail"] = fact.detail
+    return gap

@@ -1,0 +1,153 @@
+"""Load a recording or an overlay: data only, within limits, every refusal one clear line."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record
+from dgxcheck.source.protocol import Json
+from dgxcheck.source.recording.keys import FILE_KINDS, Lines
+
+SCHEMA = "dgxcheck/recording/1"
+OVERLAY = "dgxcheck/overlay/1"
+MOST_BYTES = 64 << 20
+MOST_DIGITS = 40
+
+
+class Recording(Record, kw_only=False):
+    """A loaded file: its lines, the later moments, and the members beside them."""
+
+    lines: Lines
+    later: list[tuple[float, Lines]]
+    head: dict[str, Json]
+
+
+def load(path: str) -> dict[str, Json]:
+    """The members of a recording or overlay file; BadInput with one line for whatever is wrong with it."""
+    document = members(path)
+    schema = document.get("schema")
+    if schema not in (SCHEMA, OVERLAY):
+        named = repr(schema)[:80] if isinstance(schema, str | int) else "of another form"
+        raise BadInput(f"{path}: schema {named} is not known here; this version reads {SCHEMA} and {OVERLAY}")
+    return document
+
+
+def members(path: str) -> dict[str, Json]:
+    """The members of a JSON file of whatever schema, read within the limits that hold for recordings."""
+    raw = _read(path)
+    try:
+        text = raw.decode("utf-8")
+        document: Json = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_int=_bounded_int,
+            parse_float=_bounded_float,
+            parse_constant=_refused,
+        )
+        if "\\ud" in text or "\\uD" in text:
+            json.dumps(document, ensure_ascii=False).encode("utf-8")
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: not UTF-8 text; a recording is written by 'dgxcheck record'") from None
+    except UnicodeEncodeError:
+        raise BadInput(f"{path}: holds half a surrogate pair, which no text has") from None
+    except RecursionError:
+        raise BadInput(f"{path}: nested too deep for a recording") from None
+    except ValueError as error:
+        if not raw.lstrip().startswith(b"{"):
+            raise BadInput(f"{path}: not a recording; that is JSON text, written by 'dgxcheck record'") from None
+        raise BadInput(f"{path}: no complete recording: {error}; record the box again") from None
+    if not isinstance(document, dict):
+        raise BadInput(f"{path}: not a recording: it holds no object with a schema")
+    return document
+
+
+def recording(document: dict[str, Json], path: str) -> Recording:
+    """The lines of a loaded recording, their form checked."""
+    later = []
+    moments = document.get("later", [])
+    for moment in moments if isinstance(moments, list) else [moments]:
+        at_s = moment.get("at_s") if isinstance(moment, dict) else None
+        if not isinstance(moment, dict) or isinstance(at_s, bool) or not isinstance(at_s, int | float) or at_s <= 0:
+            raise BadInput(f"{path}: 'later' is no list of {{at_s, facts}}")
+        later.append((float(at_s), _lines(moment.get("facts"), path)))
+    head = {key: value for key, value in document.items() if key not in ("facts", "later")}
+    return Recording(_lines(document.get("facts"), path), sorted(later, key=lambda moment: moment[0]), head)
+
+
+def _lines(facts: Json, path: str) -> Lines:
+    if not isinstance(facts, dict):
+        raise BadInput(f"{path}: holds no 'facts'; a recording is written by 'dgxcheck record'")
+    lines: Lines = {}
+    for line, group in facts.items():
+        if not isinstance(group, dict):
+            raise BadInput(f"{path}: the line of {line[:80]!r} is no object")
+        if line[:1] == "/" and not all(kind in FILE_KINDS for kind in group):
+            raise BadInput(f"{path}: the line of {line[:80]!r} holds more than {', '.join(FILE_KINDS)}")
+        lines[line] = group
+    return lines
+
+
+def _read(path: str) -> bytes:
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise BadInput(f"{path}: not a regular file; save it as one first")
+        if status.st_size > MOST_BYTES:
+            raise BadInput(f"{path}: {status.st_size >> 20} MiB; a recording has at most {MOST_BYTES >> 20} MiB")
+        with open(path, "rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+    if len(raw) > MOST_BYTES:
+        raise BadInput(f"{path}: grew beyond {MOST_BYTES >> 20} MiB while it was read")
+    if raw[:2] == b"\x1f\x8b":
+        raw = _unzipped(raw, path)
+    if not raw.strip():
+        raise BadInput(f"{path}: empty; a recording is written by 'dgxcheck record'")
+    return raw
+
+
+def _unzipped(raw: bytes, path: str) -> bytes:
+    import zlib
+
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        text = stream.decompress(raw, MOST_BYTES + 1)
+    except zlib.error as error:
+        raise BadInput(f"{path}: not readable as gzip: {error}") from None
+    if len(text) > MOST_BYTES or stream.unconsumed_tail:
+        raise BadInput(f"{path}: unpacks to more than {MOST_BYTES >> 20} MiB, which no recording has")
+    if not stream.eof:
+        raise BadInput(f"{path}: the gzip stream is cut short; copy the file again")
+    return text
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"the key {key[:80]!r} stands twice in one object")
+            seen.add(key)
+    return members
+
+
+def _bounded_int(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _bounded_float(digits: str) -> float:
+    value = float(digits)
+    if value - value != 0:
+        raise ValueError(f"the number {digits[:40]} is too large")
+    return value
+
+
+def _refused(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")

@@ -1,0 +1,117 @@
+"""An overlay changes the facts of a base recording: one fault, written down once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.source.protocol import Json
+from dgxcheck.source.recording.keys import FILE_KINDS, Lines, find, insert
+from dgxcheck.source.recording.load import Recording, recording
+
+Base = Callable[[str], Recording]
+MEMBERS = ("schema", "base", "fault", "sources", "expect", "facts", "add", "drop", "later")
+
+
+def applied(document: dict[str, Json], path: str, base: Base) -> Recording:
+    """The base with the overlay's ``facts``, ``add`` and ``drop`` in place; ``later`` replaces the base's.
+
+    A key of ``facts`` must exist in the base; what is new stands under ``add``. ``base`` loads a recording by name.
+    """
+    if unknown := document.keys() - MEMBERS:
+        raise BadInput(f"{path}: an overlay has no {sorted(unknown)[0]!r}; it has {', '.join(MEMBERS)}")
+    name = document.get("base")
+    if not isinstance(name, str):
+        raise BadInput(f"{path}: an overlay names its base recording under 'base'")
+    below = base(name)
+    lines = {line: _copy(group) for line, group in below.lines.items()}
+    for key, fact in _members(document, "facts", path).items():
+        if isinstance(find(lines, key), Missing):
+            raise BadInput(f"{path}: {key!r} is not in {name}; a new fact stands under 'add'")
+        _put(lines, key, fact, path)
+    for key, fact in _members(document, "add", path).items():
+        if not isinstance(find(lines, key), Missing):
+            raise BadInput(f"{path}: {key!r} is in {name} already; a changed fact stands under 'facts'")
+        _put(lines, key, fact, path)
+    dropped = _subjects(document, path)
+    for subject in dropped:
+        if not _drop(lines, subject):
+            raise BadInput(f"{path}: {subject!r} under 'drop' is no subject of {name}")
+    later = recording({"facts": {}, "later": document["later"]}, path).later if "later" in document else below.later
+    head = below.head | {"base": name, "fault": document.get("fault"), "provenance": {"kind": "overlay"}}
+    return Recording(lines, [(at, _without(changed, dropped)) for at, changed in later], head)
+
+
+def _without(changed: Lines, dropped: Sequence[str]) -> Lines:
+    """A later moment without what the overlay drops."""
+    lines = {line: _copy(group) for line, group in changed.items()}
+    for subject in dropped:
+        _drop(lines, subject)
+    return lines
+
+
+def _copy(group: dict[str, Json]) -> dict[str, Json]:
+    return {kind: dict(facts) if isinstance(facts, dict) else facts for kind, facts in group.items()}
+
+
+def _members(document: dict[str, Json], member: str, path: str) -> dict[str, Json]:
+    facts = document.get(member, {})
+    if not isinstance(facts, dict):
+        raise BadInput(f"{path}: {member!r} is no object of keys and facts")
+    return facts
+
+
+def _subjects(document: dict[str, Json], path: str) -> list[str]:
+    dropped = document.get("drop", [])
+    subjects = [subject for subject in dropped if isinstance(subject, str)] if isinstance(dropped, list) else []
+    if not isinstance(dropped, list) or len(subjects) != len(dropped) or not all(subjects):
+        raise BadInput(f"{path}: 'drop' is no list of subjects (bus ids or paths)")
+    return subjects
+
+
+def _put(lines: Lines, key: str, fact: Json, path: str) -> None:
+    try:
+        insert(lines, key, fact)
+    except ValueError as error:
+        raise BadInput(f"{path}: {error}") from None
+
+
+def _drop(lines: Lines, subject: str) -> bool:
+    """Take a bdf or a path out: its own lines, its name in the parent's, its place in NVML's list."""
+    gone = [line for line in lines if _is_of(line, subject)]
+    for line in gone:
+        del lines[line]
+    parents = 0
+    for line, group in lines.items():
+        if not line.startswith("/"):
+            continue
+        for kind in FILE_KINDS:
+            facts = group.get(kind)
+            if isinstance(facts, list):
+                kept = [name for name in facts if name != subject and f"{line}/{name}" != subject]
+                parents += len(kept) != len(facts)
+                group[kind] = kept
+            elif isinstance(facts, dict):
+                for name in [name for name in facts if subject in (name, f"{line}/{name}")]:
+                    del facts[name]
+                    parents += 1
+    return bool(gone or parents) | _renumbered(lines, subject)
+
+
+def _is_of(line: str, subject: str) -> bool:
+    if subject.startswith("/"):
+        return line == subject or line.startswith(f"{subject}/")
+    if line.startswith("/"):
+        return subject in line.split("/")
+    return subject in line.split(" ")
+
+
+def _renumbered(lines: Lines, subject: str) -> bool:
+    handles = lines.get("nvml nvmlDeviceGetHandleByIndex")
+    if handles is None or subject not in handles.values():
+        return False
+    order = sorted(handles, key=lambda index: (len(index), index))  # decimal numbers, whatever else is in there
+    kept = [handles[index] for index in order if handles[index] != subject]
+    lines["nvml nvmlDeviceGetHandleByIndex"] = {str(index): bdf for index, bdf in enumerate(kept)}
+    lines["nvml nvmlDeviceGetCount"] = {"": len(kept)}
+    return True

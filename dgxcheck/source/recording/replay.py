@@ -1,0 +1,154 @@
+"""A recorded machine: answers come from one file's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.source.protocol import Json, Origin, Source
+from dgxcheck.source.recording.keys import DEVICE, Lines, flatten, from_json, numbered, split_path
+
+T = TypeVar("T", str, bool)
+DEEPEST = 8  # an NVML struct in a list has 2 levels
+Later = Sequence[tuple[float, Lines]]
+
+
+class RecordedSource:
+    """Answers as the lines hold them; what they never heard is ``unrecorded``."""
+
+    def __init__(
+        self,
+        lines: Lines,
+        origin: Origin,
+        later: Later = (),
+        at_s: float = 0.0,
+        head: dict[str, Json] | None = None,
+        first: Lines | None = None,
+    ) -> None:
+        self._lines = lines
+        self._first = lines if first is None else first
+        """What every later moment was compared with when it was written."""
+        self._later = later
+        self.origin = origin
+        self.head = head or {}
+        """The file's members beside its facts: date, identities, provenance with the sources of each group of facts."""
+        self.at_s = at_s
+
+    @property
+    def lines(self) -> Lines:
+        """All facts of this moment, as the file has them."""
+        return self._lines
+
+    @property
+    def moments(self) -> Later:
+        """What changed afterwards."""
+        return self._later
+
+    def text(self, path: str) -> str | Missing:
+        return self._leaf("text", path, str)
+
+    def link(self, path: str) -> str | Missing:
+        return self._leaf("link", path, str)
+
+    def opens(self, path: str) -> bool | Missing:
+        return self._leaf("opens", path, bool)
+
+    def data(self, path: str) -> bytes | Missing:
+        value = self._find("data", path)
+        if isinstance(value, Missing):
+            return value
+        from dgxcheck.source.recording.binary import from_rows
+
+        raw = from_rows(value)
+        return Missing(Gap.GARBLED, path, "no rows of bytes in the recording") if raw is None else raw
+
+    def names(self, path: str) -> tuple[str, ...] | Missing:
+        line = self._lines.get(path)
+        if line is None or "names" not in line:
+            return Missing(Gap.UNRECORDED, path)
+        names = from_json(line["names"], path)
+        if isinstance(names, list):
+            texts = tuple(name for name in names if isinstance(name, str))
+            if len(texts) == len(names):
+                return texts
+        return names if isinstance(names, Missing) else Missing(Gap.GARBLED, path, "no list of names in the recording")
+
+    def nvml(self, function: str, subject: str = "", *args: int) -> Json | Missing:
+        line = self._lines.get(f"nvml {function} {subject}" if subject else f"nvml {function}")
+        entry = " ".join(map(str, args))
+        if line is None or entry not in line:
+            return Missing(Gap.UNRECORDED, question(function, subject, *args))
+        value = line[entry]
+        if isinstance(value, str | int | float) or value is None:
+            return value
+        where = question(function, subject, *args)
+        if not _within(value, DEEPEST):
+            return Missing(Gap.GARBLED, where, "nested deeper than any answer of NVML")
+        return from_json(value, where)
+
+    def name(self, table: str, key: str) -> str | Missing:
+        where = f"{table} {key}"
+        value = from_json(self._lines.get(f"name {table}", {}).get(key), where)
+        return value if isinstance(value, str | Missing) else Missing(Gap.UNRECORDED, where)
+
+    def kernel_log(self) -> tuple[str, ...] | Missing:
+        lines = self._lines.get("kmsg")
+        if not lines:
+            return Missing(Gap.UNRECORDED, DEVICE)
+        first = from_json(lines.get("0"), DEVICE)
+        if isinstance(first, Missing):
+            return first
+        texts = numbered(lines)
+        return Missing(Gap.GARBLED, DEVICE, "no lines of text in the recording") if texts is None else texts
+
+    def measured(self) -> Mapping[str, Json] | Missing:
+        return self._all("measure")
+
+    def stated(self) -> Mapping[str, Json] | Missing:
+        return self._all("stated")
+
+    def later(self, seconds: float) -> Source | Missing:
+        """The first recorded moment at or after ``seconds``, else the last one there is."""
+        if not self._later:
+            return Missing(Gap.UNRECORDED, "later", "the recording holds one moment only")
+        at_s, changed = next(((at, lines) for at, lines in self._later if at - self.at_s >= seconds), self._later[-1])
+        rest = tuple(moment for moment in self._later if moment[0] > at_s)
+        return RecordedSource(merged(self._first, changed), self.origin, rest, at_s, self.head, self._first)
+
+    def _all(self, kind: str) -> Mapping[str, Json] | Missing:
+        lines = {line: group for line, group in self._lines.items() if line.startswith(f"{kind} ")}
+        return flatten(lines) if lines else Missing(Gap.UNRECORDED, kind)
+
+    def _leaf(self, kind: str, path: str, form: type[T]) -> T | Missing:
+        value = self._find(kind, path)
+        if isinstance(value, form):
+            return value
+        return value if isinstance(value, Missing) else Missing(Gap.GARBLED, path, f"no {kind} in the recording")
+
+    def _find(self, kind: str, path: str) -> Json | Missing:
+        head, tail = split_path(path)
+        line = self._lines.get(head)
+        group = line.get(kind) if line is not None else None
+        if not isinstance(group, dict) or tail not in group:
+            return Missing(Gap.UNRECORDED, path)
+        return from_json(group[tail], path)
+
+
+def _within(value: Json, depth: int) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return not isinstance(value, list) or (depth > 0 and all(_within(each, depth - 1) for each in value))
+
+
+def merged(base: Lines, changed: Lines) -> Lines:
+    """Lines with the changed facts in place of the old ones; neither argument is altered."""
+    lines = dict(base)
+    for line, group in changed.items():
+        new = dict(lines.get(line, {}))
+        for kind, facts in group.items():
+            old = new.get(kind)
+            nested = line.startswith("/") and kind != "names" and isinstance(old, dict) and isinstance(facts, dict)
+            new[kind] = old | facts if nested and isinstance(old, dict) and isinstance(facts, dict) else facts
+        lines[line] = new
+    return lines

@@ -1,0 +1,101 @@
+"""The recordings that ship with dgxcheck, and what ``--from`` may name."""
+
+from __future__ import annotations
+
+import os
+
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.source.protocol import Json, Origin, Source
+from dgxcheck.source.recording.load import OVERLAY, Recording, load, recording
+from dgxcheck.source.recording.replay import RecordedSource
+
+MADE = ("reconstructed", "overlay")
+"""Kinds of provenance of what is no real machine."""
+DEEPEST = 8  # overlays on overlays
+
+
+def open_source(spec: str) -> Source:
+    """What ``--from SPEC`` names: a shipped recording, a recording or overlay file, or a directory."""
+    shipped = _shipped_file(spec)
+    if shipped is None and os.path.isdir(spec):
+        from dgxcheck.source.directory import DirectorySource
+
+        return DirectorySource(spec)
+    loaded = _load(shipped or spec, DEEPEST)
+    return RecordedSource(loaded.lines, _origin(spec, loaded.head), loaded.later, head=loaded.head)
+
+
+def shipped() -> list[tuple[str, str]]:
+    """Name and file of every shipped recording and overlay, boxes before faults, each sorted by name."""
+    found = []
+    for folder in (_folder(), os.path.join(_folder(), "faults")):
+        files = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        found += [(name[:-5], os.path.join(folder, name)) for name in files if name.endswith(".json")]
+    return found
+
+
+def head_of(path: str) -> dict[str, Json]:
+    """The members of a recording file beside its facts."""
+    return _load(path, DEEPEST).head
+
+
+def _load(path: str, depth: int) -> Recording:
+    if not path:
+        raise BadInput("--from '': name a recording, a file or a directory")
+    if not os.path.lexists(path):
+        raise BadInput(_unknown(path))
+    document = load(path)
+    if document["schema"] != OVERLAY:
+        return recording(document, path)
+    if not depth:
+        raise BadInput(f"{path}: more than {DEEPEST} overlays on each other; does one name itself as its base?")
+    from dgxcheck.source.recording.overlay import applied
+
+    def base(name: str) -> Recording:
+        beside = os.path.join(os.path.dirname(path), name)
+        try:
+            return _load(_shipped_file(name) or beside, depth - 1)
+        except BadInput as error:
+            raise BadInput(f"{path}: its base: {error}") from None
+
+    return applied(document, path, base)
+
+
+def _folder() -> str:
+    """fixtures/ inside the installed package, beside it in a checkout."""
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    inside = os.path.join(package, "fixtures")
+    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), "fixtures")
+
+
+def _shipped_file(name: str) -> str | None:
+    if not name or "/" in name or name.startswith("."):
+        return None
+    for path in (os.path.join(_folder(), f"{name}.json"), os.path.join(_folder(), "faults", f"{name}.json")):
+        if os.path.isfile(path):
+            return path
+    return None
+
+
+def _unknown(spec: str) -> str:
+    from difflib import get_close_matches
+
+    names = [name for name, _ in shipped()]
+    wanted = os.path.basename(spec)[:80].removesuffix(".gz").removesuffix(".json").lower()
+    near = get_close_matches(wanted, names, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}?" if near else "'dgxcheck recordings' lists those that ship"
+    return f"{spec}: no such recording, file or directory; {hint}"
+
+
+def _origin(spec: str, head: dict[str, Json]) -> Origin:
+    provenance = head.get("provenance")
+    kind = provenance.get("kind") if isinstance(provenance, dict) else None
+    if isinstance(provenance, dict) and isinstance(onto := provenance.get("onto"), dict):
+        kind = f"{kind} onto {onto['kind']}" if onto.get("kind") in MADE else kind
+    recorded_at = head.get("recorded_at")
+    return Origin(
+        "recording",
+        spec,
+        recorded_at if isinstance(recorded_at, str) else "",
+        kind if isinstance(kind, str) else "recorded",
+    )

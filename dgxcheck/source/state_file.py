@@ -1,0 +1,93 @@
+"""What an earlier run left in the state directory, as small recordings: counters and Xids, so that the next run can
+tell what grew and what is there again, and what was measured, so that ``record`` keeps it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable
+
+from dgxcheck.facts.kernel_log import EARLIER_DAYS
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record
+from dgxcheck.source.protocol import Json
+from dgxcheck.source.recording.keys import Lines
+from dgxcheck.source.recording.load import SCHEMA, load, recording
+from dgxcheck.source.recording.save import replace_file, written
+
+NAME = "counters.json"
+MEASURED = "measured.json"
+MOST_XIDS = 256
+_SEEN = re.compile(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", re.ASCII)
+
+
+class Reading(Record):
+    """Facts that were read, or measured, once."""
+
+    lines: Lines
+    boot_id: str
+    driver: str
+    """Version; with another one the counters began anew."""
+    at_s: float
+    """Seconds since boot, suspended ones included (``CLOCK_BOOTTIME``): no clock that is set can shift it."""
+    date: str
+    """UTC, for people."""
+    xids: tuple[str, ...] = ()
+    """What this run and those before it saw of Xids, as ``source/kernel_log/kmsg.py`` words it."""
+
+
+def default_path(name: str = NAME) -> str:
+    """``$STATE_DIRECTORY`` as systemd gives it, for root ``/var/lib/dgxcheck``, else under ``$XDG_STATE_HOME``."""
+    given = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    if given:
+        return os.path.join(given, name)
+    if os.geteuid() == 0:
+        return os.path.join("/var/lib/dgxcheck", name)
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(state, "dgxcheck", name)
+
+
+def now() -> tuple[float, str]:
+    """Seconds since boot, and the date."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def read(path: str) -> Reading | None:
+    """What an earlier run wrote; None where none did. BadInput for a file that is something else."""
+    if not os.path.lexists(path):
+        return None
+    document = load(path)
+    state = document.get("state")
+    if not isinstance(state, dict):
+        raise BadInput(f"{path}: holds no counters of an earlier run; name another file, or remove it")
+    texts = {key: value for key, value in state.items() if isinstance(value, str)}
+    at_s = state.get("at_s")
+    if not {"boot_id", "driver", "date"} <= texts.keys() or isinstance(at_s, bool) or not isinstance(at_s, int | float):
+        raise BadInput(f"{path}: does not say when its counters were read; remove it")
+    xids = state.get("xids")
+    return Reading(
+        lines=recording(document, path).lines, boot_id=texts["boot_id"], driver=texts["driver"], at_s=float(at_s),
+        date=texts["date"],
+        xids=tuple(each for each in xids if isinstance(each, str))[:MOST_XIDS] if isinstance(xids, list) else (),
+    )  # fmt: skip
+
+
+def recent(xids: Iterable[str], date: str) -> tuple[str, ...]:
+    """Those that were seen not long before the date; ``2026-11-20T10:00:00Z`` sorts as it counts."""
+    from datetime import datetime, timedelta
+
+    since = datetime.fromisoformat(date.removesuffix("Z")) - timedelta(days=EARLIER_DAYS)
+    return tuple(each for each in xids if (seen := _SEEN.search(each)) and seen[1] >= f"{since.isoformat()}Z")
+
+
+def write(path: str, reading: Reading) -> None:
+    """Replace the file whole; anyone may read it. OSError where it cannot be written."""
+    os.makedirs(os.path.dirname(path) or ".", mode=0o755, exist_ok=True)
+    state: dict[str, Json] = {
+        "boot_id": reading.boot_id, "driver": reading.driver, "at_s": reading.at_s, "date": reading.date,
+    }  # fmt: skip
+    if reading.xids:
+        state["xids"] = [*reading.xids]
+    replace_file(path, written({"schema": SCHEMA, "state": state}, reading.lines, ()), 0o644, exactly=True)

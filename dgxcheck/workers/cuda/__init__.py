@@ -1,0 +1,1 @@
+"""The CUDA workers and their supervisor."""

@@ -1,0 +1,1 @@
+"""The worker that reads files backed by a driver, and its supervisor."""

@@ -1,0 +1,1 @@
+"""The NVML worker, its plan and its supervisor."""

@@ -1,0 +1,219 @@
+"""NVML through nvidia-ml-py: every quirk of the binding is wrapped here, once.
+
+Newer symbols come first, the older serve where a driver lacks them. Runs in a worker only: the driver is behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ctypes import ArgumentError, Array, Structure, byref, c_uint, c_ulonglong
+from functools import partial
+
+import pynvml
+
+from dgxcheck.facts.missing import Gap, Missing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CPU_WORDS, NODE_WORDS = 128, 16  # room for 8192 CPUs and 1024 NUMA nodes, the most that kernels are built for
+MOST_PROCESSES = 64 * 16 * 16
+_UNKNOWN = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)  # what NVML fills in where a process's memory is not known
+_SAID = {
+    1: "library not initialized", 2: "invalid argument", 3: "not supported", 4: "no permission", 6: "not found",
+    7: "insufficient size", 8: "insufficient external power", 9: "driver not loaded", 10: "timeout",
+    11: "interrupt request issue", 12: "libnvidia-ml.so.1 not found", 13: "function not found in this driver",
+    14: "corrupted InfoROM", 15: "GPU is lost", 16: "GPU requires a reset", 17: "blocked by the operating system",
+    18: "library and kernel module differ in version", 19: "GPU in use", 20: "insufficient memory", 21: "no data",
+    25: "argument version mismatch", 26: "deprecated", 27: "not ready", 28: "GPU not found", 29: "invalid state",
+    999: "unknown error",
+}  # fmt: skip
+_GAPS = {
+    2: Gap.UNSUPPORTED, 3: Gap.UNSUPPORTED, 13: Gap.UNSUPPORTED, 25: Gap.UNSUPPORTED, 26: Gap.UNSUPPORTED,
+    4: Gap.DENIED, 17: Gap.DENIED, 6: Gap.ABSENT, 9: Gap.ABSENT, 12: Gap.ABSENT, 10: Gap.TIMEOUT,
+    15: Gap.LOST, 16: Gap.LOST, 28: Gap.LOST,
+}  # fmt: skip
+_FIELD_VALUE = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
+
+
+def answer(where: str, call: Callable[[], Any]) -> Any:
+    """What a call gives as JSON would have it, or the gap that its error stands for."""
+    try:
+        return _plain(call())
+    except pynvml.NVMLError as error:
+        return gap(where, error.value)
+    except pynvml.NVMLLibraryMismatchError:
+        return gap(where, 13)
+    except AttributeError:  # a function that this release of the binding no longer has
+        return Missing(Gap.UNSUPPORTED, where, "not in this nvidia-ml-py")
+    except (ArgumentError, UnicodeDecodeError, ValueError) as error:
+        return Missing(Gap.GARBLED, where, f"{type(error).__name__} in nvidia-ml-py")
+
+
+def gap(where: str, code: int) -> Missing:
+    """The gap that an nvmlReturn_t stands for."""
+    return Missing(_GAPS.get(code, Gap.GARBLED), where, f"NVML {code}: {_SAID.get(code, 'not a known error')}")
+
+
+def call(function: str, handles: tuple[Any, ...], args: tuple[int, ...]) -> Any:
+    """Call an NVML function by its C name without ``_vN``."""
+    special = _SPECIAL.get(function)
+    return special(*handles, *args) if special else getattr(pynvml, function)(*handles, *args)
+
+
+def init() -> bool:
+    """``nvmlInitWithFlags``; drivers before R390 may have ``nvmlInit_v2`` alone."""
+    _newest(pynvml.nvmlInit, lambda: pynvml._nvmlCheckReturn(pynvml._nvmlGetFunctionPointer("nvmlInit_v2")()))
+    return True
+
+
+def bdf_of(handle: Any) -> str:
+    """The PCI function behind a handle as sysfs spells it: ``0000:06:00.0``."""
+    domain, _, rest = str(_plain(_pci_info(handle))["busId"]).lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
+def _newest(*calls: Callable[[], Any]) -> Any:
+    """The first that this driver has; what the last says counts."""
+    for attempt in calls[:-1]:
+        try:
+            return attempt()
+        except (pynvml.NVMLError_FunctionNotFound, pynvml.NVMLLibraryMismatchError, AttributeError):
+            continue
+        except pynvml.NVMLError as error:
+            if error.value != 25:
+                raise
+    return calls[-1]()
+
+
+def _pci_struct(function: str, struct: type[Structure], *inputs: Any) -> Any:
+    info = struct()
+    pynvml._nvmlCheckReturn(pynvml._nvmlGetFunctionPointer(function)(*inputs, byref(info)))
+    return info
+
+
+def _pci_info(handle: Any) -> Any:
+    return _newest(
+        lambda: pynvml.nvmlDeviceGetPciInfo(handle),
+        lambda: _pci_struct("nvmlDeviceGetPciInfo_v2", pynvml.nvmlPciInfo_v2_t, handle),
+    )
+
+
+def _remote_pci_info(handle: Any, link: int) -> Any:
+    return _newest(
+        lambda: pynvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, link),
+        lambda: _pci_struct("nvmlDeviceGetNvLinkRemotePciInfo", pynvml.nvmlPciInfo_v2_t, handle, link),
+    )
+
+
+def _memory_info(handle: Any) -> Any:
+    return _newest(
+        lambda: pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2),
+        lambda: pynvml.nvmlDeviceGetMemoryInfo(handle),
+    )
+
+
+def _retired_pages(handle: Any, cause: int) -> Any:
+    return _newest(
+        lambda: pynvml.nvmlDeviceGetRetiredPages_v2(handle, cause),
+        lambda: [{"address": page} for page in pynvml.nvmlDeviceGetRetiredPages(handle, cause)],
+    )
+
+
+def _event_reasons(handle: Any) -> Any:
+    return _newest(
+        lambda: pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle),
+        lambda: pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
+    )
+
+
+def _temperature(handle: Any, sensor: int) -> Any:
+    return _newest(
+        lambda: pynvml.nvmlDeviceGetTemperatureV(handle, sensor),
+        lambda: pynvml.nvmlDeviceGetTemperature(handle, sensor),
+    )
+
+
+def _fabric(handle: Any) -> Any:
+    def ask(function: str, struct: Callable[[], Any]) -> Any:
+        info = struct()
+        getattr(pynvml, function)(handle, byref(info))
+        raw = bytes(info.clusterUuid).hex()
+        uuid = "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:]))
+        return {"state": info.state, "status": info.status, "cliqueId": info.cliqueId, "clusterUuid": uuid}
+
+    return _newest(
+        lambda: ask("nvmlDeviceGetGpuFabricInfoV", pynvml.c_nvmlGpuFabricInfo_v2_t),
+        lambda: ask("nvmlDeviceGetGpuFabricInfo", pynvml.c_nvmlGpuFabricInfo_t),
+    )
+
+
+class _ProcessV1(Structure):
+    _fields_ = (("pid", c_uint), ("usedGpuMemory", c_ulonglong))
+
+
+def _processes(kind: str) -> Callable[[Any], Any]:
+    """Process lists of drivers before R510 have shorter structs under other symbols."""
+    forms = (("_v3", "c_nvmlProcessInfo_v3_t"), ("_v2", "c_nvmlProcessInfo_v2_t"), ("", ""))
+
+    def ask(handle: Any, suffix: str, struct: str) -> Any:
+        function = pynvml._nvmlGetFunctionPointer(f"nvmlDeviceGet{kind}RunningProcesses{suffix}")
+        count, code, room = c_uint(), 7, 64
+        while code == 7 and room <= MOST_PROCESSES:  # no room for all of them
+            found = ((getattr(pynvml, struct) if struct else _ProcessV1) * room)()
+            count.value = room
+            code = function(handle, byref(count), found)
+            room *= 16
+        pynvml._nvmlCheckReturn(code)
+        rows = found[: count.value]
+        memory = [None if row.usedGpuMemory in _UNKNOWN else row.usedGpuMemory for row in rows]
+        return [{"pid": row.pid, "usedGpuMemory": used} for row, used in zip(rows, memory, strict=True)]
+
+    return lambda handle: _newest(*(partial(ask, handle, suffix, struct) for suffix, struct in forms))
+
+
+def _field(handle: Any, field: int) -> Any:
+    value = pynvml.nvmlDeviceGetFieldValues(handle, [field])[0]
+    pynvml._nvmlCheckReturn(value.nvmlReturn)
+    return getattr(value.value, _FIELD_VALUE[value.valueType])
+
+
+def _words(affinity: Any) -> list[int]:
+    """The words of a mask without the empty ones at its end, whatever room was given for it."""
+    words = list(affinity)
+    while words and not words[-1]:
+        words.pop()
+    return words
+
+
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    "nvmlDeviceGetPciInfo": _pci_info,
+    "nvmlDeviceGetNvLinkRemotePciInfo": _remote_pci_info,
+    "nvmlDeviceGetMemoryInfo": _memory_info,
+    "nvmlDeviceGetRetiredPages": _retired_pages,
+    "nvmlDeviceGetCurrentClocksEventReasons": _event_reasons,
+    "nvmlDeviceGetTemperature": _temperature,
+    "nvmlDeviceGetGpuFabricInfo": _fabric,
+    "nvmlDeviceGetFieldValues": _field,
+    "nvmlDeviceGetComputeRunningProcesses": _processes("Compute"),
+    "nvmlDeviceGetGraphicsRunningProcesses": _processes("Graphics"),
+    "nvmlDeviceGetCpuAffinity": lambda handle: _words(pynvml.nvmlDeviceGetCpuAffinity(handle, CPU_WORDS)),
+    "nvmlDeviceGetMemoryAffinity": lambda handle, scope: _words(
+        pynvml.nvmlDeviceGetMemoryAffinity(handle, NODE_WORDS, scope)
+    ),
+}
+
+
+def _plain(value: Any) -> Any:
+    """A ctypes answer as JSON would have it: structs by NVML's field names, without version and padding."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, Structure):
+        names = (field[0] for field in value._fields_)
+        return {name: _plain(getattr(value, name)) for name in names if name != "version" and name[-1] not in "0123"}
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | Array):
+        return [_plain(inner) for inner in value]
+    return value

@@ -1,0 +1,34 @@
+"""The NVML worker: asks what its plan says and streams each question before and each answer after it.
+
+The plan is one line of JSON on stdin: ``groups`` of ``nvml_plan``; ``units`` (``system``, GPU indexes, ``pairs``; null
+for all); ``known`` answers by key, which are used but not asked again; ``avoid``, GPU indexes to leave out of pairs.
+A worker whose parent was killed ends with its next answer, or as soon as the driver lets it go.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from types import ModuleType
+
+from dgxcheck.workers.process import SAY
+
+
+class _Util(ModuleType):
+    """What pynvml imports of ``ctypes.util`` and calls on Windows alone; the real one drags half of the library in."""
+
+    find_library = None
+
+
+def main() -> None:
+    sys.modules.setdefault("ctypes.util", _Util("ctypes.util"))
+    try:
+        from dgxcheck.workers.nvml.walk import walk
+    except ImportError as error:
+        gap = {"missing": "absent", "detail": f"the Python package nvidia-ml-py does not load: {error}"}
+        os.write(SAY, f"nvml nvmlInit\t{json.dumps(gap)}\ndone\n".encode())
+    else:
+        walk(json.loads(sys.stdin.readline()))
+    # no nvmlShutdown, no interpreter shutdown: the kernel closes the driver's nodes, and neither can hang us here
+    os._exit(0)

@@ -1,0 +1,91 @@
+"""What NVML says beside a measurement: is the GPU idle before it, and how do link and clocks stand during it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import Any
+
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.workers.nvml import binding as calls
+
+IDLE_PERCENT = 10
+WAIT_S, POLL_S = 20.0, 0.5
+"""DCGM's nvbandwidth test waits so long for an idle GPU."""
+_LOOKS: tuple[tuple[str, str, tuple[int, ...], float], ...] = (
+    ("link_gen", "nvmlDeviceGetCurrPcieLinkGeneration", (), 1),
+    ("link_width", "nvmlDeviceGetCurrPcieLinkWidth", (), 1),
+    ("sm_clock", "nvmlDeviceGetClockInfo", (1,), 1),
+    ("memory_clock", "nvmlDeviceGetClockInfo", (2,), 1),
+    ("performance_state", "nvmlDeviceGetPerformanceState", (), 1),
+    ("reasons", "nvmlDeviceGetCurrentClocksEventReasons", (), 1),
+    ("temperature", "nvmlDeviceGetTemperature", (0,), 1),
+    ("power_w", "nvmlDeviceGetPowerUsage", (), 1e-3),
+)
+_COUNTED: tuple[tuple[str, str, tuple[int, ...], float], ...] = (
+    ("dbe", "nvmlDeviceGetTotalEccErrors", (1, 0), 1),
+    ("sbe", "nvmlDeviceGetTotalEccErrors", (0, 0), 1),
+    ("replays", "nvmlDeviceGetPcieReplayCounter", (), 1),
+    ("margin", "nvmlDeviceGetMarginTemperature", (), 1),
+)
+
+
+class Beside:
+    """NVML in the process that measures; where it does not answer, nothing is known and nothing is stopped."""
+
+    def __init__(self) -> None:
+        self._handles: dict[str, Any] = {}
+        if isinstance(calls.answer("nvmlInit", calls.init), Missing):
+            return
+        count = calls.answer("nvmlDeviceGetCount", lambda: calls.call("nvmlDeviceGetCount", (), ()))
+        for index in range(count if isinstance(count, int) else 0):
+            held: list[Any] = []
+
+            def bdf(index: int = index, held: list[Any] = held) -> str:
+                held.append(calls.call("nvmlDeviceGetHandleByIndex", (), (index,)))
+                return calls.bdf_of(held[0])
+
+            name = calls.answer("nvmlDeviceGetHandleByIndex", bdf)
+            if isinstance(name, str):
+                self._handles[name] = held[0]
+
+    def busy(self, bdfs: list[str], seconds: float = WAIT_S, own: Collection[int] = ()) -> dict[str, str]:
+        """Why GPUs cannot be measured, after a while in which their jobs might have ended; those missing are idle.
+
+        ``own`` are pids of workers that were killed before: a driver can take its time to let them go.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            found = {bdf: why for bdf in bdfs if (why := self._busy(bdf, own))}
+            if not found or time.monotonic() >= until:
+                return found
+            time.sleep(POLL_S)
+
+    def look(self, bdf: str) -> dict[str, Any]:
+        """Link, clocks, throttle reasons, temperature (C) and power (W) now; None for what NVML does not tell."""
+        return {name: self._number(bdf, function, args, factor) for name, function, args, factor in _LOOKS}
+
+    def sample(self, bdf: str) -> dict[str, Any]:
+        """A look, with volatile ECC errors (``dbe``, ``sbe``), ``replays``, ``margin`` (C); is it ``lost``?"""
+        counted = {name: self._number(bdf, function, args, factor) for name, function, args, factor in _COUNTED}
+        said = self._ask(bdf, "nvmlDeviceGetTemperature", 0)
+        lost = isinstance(said, Missing) and said.gap is Gap.LOST
+        return {**self.look(bdf), **counted, "lost": lost}
+
+    def _busy(self, bdf: str, own: Collection[int]) -> str:
+        said = self._ask(bdf, "nvmlDeviceGetComputeRunningProcesses")
+        processes = [each for each in said if each["pid"] not in own] if isinstance(said, list) else []
+        if processes:
+            return f"{len(processes)} compute process{'es' if len(processes) > 1 else ''}"
+        used = self._ask(bdf, "nvmlDeviceGetUtilizationRates")
+        percent = used.get("memory") if isinstance(used, dict) else None
+        return f"its memory is {percent} % utilised" if isinstance(percent, int) and percent > IDLE_PERCENT else ""
+
+    def _number(self, bdf: str, function: str, args: tuple[int, ...], factor: float) -> float | None:
+        said = self._ask(bdf, function, *args)
+        return said * factor if isinstance(said, int) else None
+
+    def _ask(self, bdf: str, function: str, *args: int) -> Any:
+        if bdf not in self._handles:
+            return None
+        return calls.answer(function, lambda: calls.call(function, (self._handles[bdf],), args))

@@ -1,0 +1,219 @@
+"""NVML's answers, whatever the driver does: one child for all, after trouble one per GPU, within the deadline."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Union
+
+from dgxcheck.facts.ids import MOST_GPUS
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.workers import stuck_workers
+from dgxcheck.workers.process import kill
+from dgxcheck.workers.stream import Killer, Worker, bury, next_event
+
+MODULE = "dgxcheck.workers.nvml.child"
+INIT = "nvml nvmlInit"
+COUNT = "nvml nvmlDeviceGetCount"
+HANDLE = "nvml nvmlDeviceGetHandleByIndex "
+MOST_HANGS = (2, 3)  # of one GPU; of pairs, where it takes two to see which GPU it is
+MOST_DEATHS = 8
+Unit = Union[str, int]  # noqa: UP007 -- an alias at run time
+
+
+def init_limit(deadline: float) -> float:
+    """Seconds that nvmlInit may take: a cold 8-GPU box needs 10 to 25 s and is not hung."""
+    return max(deadline - 3, deadline / 2)
+
+
+def silence_limit(deadline: float) -> float:
+    """Seconds after which any other question counts as hung."""
+    return min(5.0, deadline / 4)
+
+
+class NvmlStage:
+    """Everything NVML is asked in one run. Started early; ``finish`` waits for it, within the deadline.
+
+    A unit is what one child is for after trouble: a GPU by its index, all pairs of GPUs, or the system.
+    """
+
+    def __init__(self, groups: Sequence[str], deadline: float = 60.0, killer: Killer = kill) -> None:
+        self._groups = list(groups)
+        self._killer = killer
+        self.started = time.monotonic()
+        self.deadline = deadline
+        self.answers: dict[str, str] = {}
+        """Key to JSON text; a gap is an object with ``missing``."""
+        self._given_up: set[Unit] = set()
+        self._troubles: dict[Unit, Missing] = {}
+        """What happened to a unit first."""
+        self._suspects: set[int] = set()
+        """GPUs that are left out of pairs."""
+        self._again = False
+        """Pairs were asked for once more."""
+        self._in_pairs: dict[int, int] = {}
+        """In how many pairs that got into trouble a GPU was."""
+        self._index: dict[str, int] = {}
+        """Index of a GPU by its bdf."""
+        self._hangs: dict[Unit, int] = {}
+        self._deaths: dict[Unit, int] = {}
+        self._running: dict[Worker, list[Unit] | None] = {}
+        self._stopped: list[Worker] = []
+        self._finished = False
+        if (stuck := stuck_workers.stuck(MODULE)) is None:
+            self._start(None)
+        else:
+            self._mark(INIT, stuck)
+            self._finished = True
+
+    def missing(self, key: str, subject: str) -> Missing:
+        """Why a question has no answer: what happened to its unit or GPUs, else no plan of this run held it."""
+        where = key[5:]
+        for unit in (self._unit(subject), *(self._unit(bdf) for bdf in subject.split(" "))):
+            if (trouble := self._troubles.get(unit)) is not None:
+                return Missing(trouble.gap, where, trouble.detail)
+        return Missing(Gap.UNASKED, where)
+
+    def finish(self) -> None:
+        """Wait for every answer that comes within the deadline."""
+        while not self._finished:
+            ends = self.started + self.deadline
+            worker = next_event(list(self._running), self._silence, ends)
+            if worker is None:
+                self._out_of_time()
+            else:
+                self._heard(worker)
+            self._finished = self._finished or not (self._running or self._once_more())
+
+    def stop(self) -> None:
+        """End every child; nothing more is wanted."""
+        for worker in self._running:
+            self._end(worker)
+        self._running.clear()
+        self._finished = True
+        bury(self._stopped)
+        self._stopped.clear()
+
+    def _start(self, units: list[Unit] | None) -> None:
+        plan = {"groups": self._groups, "units": units, "known": self._known(units), "avoid": sorted(self._suspects)}
+        self._running[Worker(MODULE, json.dumps(plan), self._killer)] = units
+
+    def _known(self, units: list[Unit] | None) -> dict[str, Json]:
+        """The answers that a child for these units has to know; all would be half a megabyte on a large box."""
+        wanted = {"system", *(units or ())}
+        known = (key for key in self.answers if key.startswith((COUNT, HANDLE)) or self._unit_of(key) in wanted)
+        return {key: json.loads(self.answers[key]) for key in known}
+
+    def _end(self, worker: Worker, hung: bool = False) -> None:
+        worker.stop(hung)
+        self._stopped.append(worker)
+
+    def _silence(self, worker: Worker) -> float:
+        starting = not worker.spoke or worker.pending == INIT
+        return init_limit(self.deadline) if starting else silence_limit(self.deadline)
+
+    def _heard(self, worker: Worker) -> None:
+        units = self._running.pop(worker)
+        self._end(worker, hung=worker.ended is None)
+        self._keep(worker.answers)
+        if worker.ended == "done":
+            self._refused(worker, units)
+            return
+        asked = worker.pending or INIT
+        what = worker.ended or f"no answer for {self._silence(worker):.3g} s"
+        self._mark(asked, what)
+        trouble = Missing(Gap.TIMEOUT, "", f"given up after {asked[5:]}: {what}")
+        if units is None and asked in (INIT, COUNT):
+            self._give_up(["system", "pairs"], trouble)
+            return
+        unit = units[0] if units is not None else self._unit_of(asked)
+        counts, most = self._deaths, MOST_DEATHS
+        if worker.ended is None:
+            counts, most = self._hangs, MOST_HANGS[unit == "pairs"]
+        counts[unit] = counts.get(unit, 0) + 1
+        self._troubles.setdefault(unit, trouble)
+        self._suspect(asked, unit)
+        if asked in (INIT, f"{HANDLE}{unit}") or counts[unit] >= most:
+            self._give_up([unit], trouble)
+        for each in units if units is not None else self._units_from("system" if asked.startswith(HANDLE) else unit):
+            if each not in self._given_up:
+                self._start([each])
+
+    def _refused(self, worker: Worker, units: list[Unit] | None) -> None:
+        """A child for one unit that was not let in again, by ``nvmlInit`` or for its handle, has asked nothing."""
+        for unit in units or ():
+            for key in (INIT, f"{HANDLE}{unit}"):
+                answer: Json = json.loads(worker.answers.get(key, "null"))
+                if isinstance(answer, dict):
+                    detail = f"asked again, {key[5:]} said {answer.get('detail')}"
+                    self._give_up([unit], Missing(Gap(str(answer["missing"])), "", detail))
+
+    def _suspect(self, asked: str, unit: Unit) -> None:
+        """Leave a GPU that got into trouble out of pairs: alone, by its handle, or as part of two pairs that did."""
+        if asked.startswith(HANDLE):
+            self._suspects.add(int(asked[len(HANDLE) :]))
+        elif isinstance(unit, int):
+            self._suspects.add(unit)
+        elif unit == "pairs":
+            for gpu in (self._index[bdf] for bdf in asked.split(" ") if bdf in self._index):
+                self._in_pairs[gpu] = self._in_pairs.get(gpu, 0) + 1
+                if self._in_pairs[gpu] > 1:
+                    self._suspects.add(gpu)
+
+    def _once_more(self) -> bool:
+        """At the end, when it harms nobody: the pairs of GPUs that got into trouble and still answered the rest."""
+        left = {gpu for gpu in self._suspects if gpu not in self._given_up}
+        if not left or self._again or "pairs" in self._given_up:
+            return False
+        self._again = True
+        self._suspects -= left
+        self._start(["pairs"])
+        return True
+
+    def _units_from(self, unit: Unit) -> list[Unit]:
+        """The unit in which the first child got into trouble, and all that would have come after it."""
+        told = self.answers.get(COUNT, "0")
+        count = int(told) if told.isdecimal() else 0
+        units: list[Unit] = ["system", *range(count if count <= MOST_GPUS else 0), "pairs"]
+        return units[units.index(unit) :] if unit in units else units
+
+    def _out_of_time(self) -> None:
+        reason = f"not answered within the deadline of {self.deadline:g} s"
+        for worker, units in list(self._running.items()):
+            self._keep(worker.answers)
+            if worker.pending is not None:
+                self._mark(worker.pending, reason)
+            self._give_up(self._units_from("system") if units is None else units, Missing(Gap.TIMEOUT, "", reason))
+            self._end(worker, hung=True)
+        self._mark(INIT, reason)
+        self._running.clear()
+        self._finished = True
+
+    def _keep(self, answers: Mapping[str, str]) -> None:
+        """What was answered before stays: ``nvmlInit`` and handles alone are asked again, to let a later child in."""
+        for key, text in answers.items():
+            self.answers.setdefault(key, text)
+            if key.startswith(HANDLE) and text.startswith('"'):
+                self._index.setdefault(json.loads(text), int(key[len(HANDLE) :]))
+
+    def _mark(self, key: str, detail: str) -> None:
+        self.answers.setdefault(key, json.dumps({"missing": Gap.TIMEOUT.value, "detail": detail}))
+
+    def _give_up(self, units: Sequence[Unit], trouble: Missing) -> None:
+        for unit in units:
+            self._given_up.add(unit)
+            self._troubles.setdefault(unit, trouble)
+
+    def _unit_of(self, key: str) -> Unit:
+        words = key.split(" ")
+        if key.startswith(HANDLE):
+            return int(words[2])
+        return self._unit(" ".join(word for word in words[2:] if ":" in word))
+
+    def _unit(self, subject: str) -> Unit:
+        if " " in subject:
+            return "pairs"
+        if not subject:
+            return "system"
+        return self._index.get(subject, "system")

@@ -1,0 +1,139 @@
+"""Walk a plan in order: every question is told before it is asked, and its answer after."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from itertools import combinations, permutations, product
+
+from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS
+from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.workers.nvml import binding as calls
+from dgxcheck.workers.nvml.plan import GROUPS, Call
+from dgxcheck.workers.process import SAY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Gpu = tuple[str, Any]  # bdf and handle
+
+
+class Teller:
+    """Asks a question unless its answer is known, and tells both over stdout: ``key``, then ``key TAB value``."""
+
+    def __init__(self, known: dict[str, Any]) -> None:
+        self.known = known
+        self._unsent = ""
+
+    def ask(self, key: str, call: Callable[[], Any]) -> Any:
+        """The answer to ``nvml ..``; a value, or a dict with ``missing`` for a gap."""
+        if key in self.known:
+            return self.known[key]
+        self._send(f"{key}\n")
+        value = calls.answer(key[5:], call)
+        if isinstance(value, Missing):
+            value = {"missing": value.gap.value, "detail": value.detail}
+        self._unsent = f"{key}\t{json.dumps(value)}\n"
+        self.known[key] = value
+        return value
+
+    def gpu(self, index: int) -> Gpu | None:
+        """The bdf and handle of a GPU, asked of the driver in every child anew; None where there is none."""
+        key = f"nvml nvmlDeviceGetHandleByIndex {index}"
+        if is_gap(self.known.pop(key, None)):
+            return None
+        held: list[Any] = []
+
+        def call() -> str:
+            held.append(calls.call("nvmlDeviceGetHandleByIndex", (), (index,)))
+            return str(calls.bdf_of(held[0]))
+
+        bdf = self.ask(key, call)
+        return None if is_gap(bdf) else (str(bdf), held[0])
+
+    def end(self) -> None:
+        self._send("done\n")
+
+    def _send(self, text: str) -> None:
+        os.write(SAY, (self._unsent + text).encode("utf-8", "replace"))
+        self._unsent = ""
+
+
+def is_gap(value: Any) -> bool:
+    return isinstance(value, dict) and "missing" in value
+
+
+def walk(plan: dict[str, Any]) -> None:
+    """Ask what the plan of ``nvml_child`` holds, then say ``done``."""
+    teller = Teller(plan["known"])
+    _walk(teller, plan)
+    teller.end()
+
+
+def _walk(teller: Teller, plan: dict[str, Any]) -> None:
+    teller.known.pop("nvml nvmlInit", None)
+    if is_gap(teller.ask("nvml nvmlInit", calls.init)):
+        return
+    count = teller.ask("nvml nvmlDeviceGetCount", lambda: calls.call("nvmlDeviceGetCount", (), ()))
+    indexes = range(count) if isinstance(count, int) and count <= MOST_GPUS else range(0)
+    units = plan["units"] if plan["units"] is not None else ["system", *indexes, "pairs"]
+    needed = [i for i in indexes if i in units or ("pairs" in units and i not in plan["avoid"])]
+    gpus = {index: gpu for index in needed if (gpu := teller.gpu(index))}
+    for unit, name in product(units, plan["groups"]):
+        for call in GROUPS[name]:
+            if unit == "system":
+                _ask_system(teller, call)
+            elif unit == "pairs":
+                _ask_pairs(teller, call, list(gpus.values()))
+            elif unit in gpus:
+                _ask_gpu(teller, call, *gpus[unit])
+
+
+def _ask(teller: Teller, function: str, subject: str, handles: tuple[Any, ...], *args: int) -> Any:
+    key = f"nvml {question(function, subject, *args)}"
+    return teller.ask(key, lambda: calls.call(function, handles, args))
+
+
+def _ask_system(teller: Teller, call: Call) -> None:
+    if call.scope == "system":
+        _ask(teller, call.function, "", (), *call.args)
+
+
+def _ask_pairs(teller: Teller, call: Call, gpus: list[Gpu]) -> None:
+    chosen = {"pair": combinations, "ordered pair": permutations}.get(call.scope)
+    for (a, handle_a), (b, handle_b) in chosen(gpus, 2) if chosen else ():
+        _ask(teller, call.function, f"{a} {b}", (handle_a, handle_b), *call.args)
+
+
+def _ask_gpu(teller: Teller, call: Call, bdf: str, handle: Any) -> None:
+    function, args, scope = call.function, call.args, call.scope
+    if scope == "gpu":
+        _ask(teller, function, bdf, (handle,), *args)
+    elif scope == "position":
+        for link in range(NVLINK_MAX_LINKS):
+            state = _ask(teller, function, bdf, (handle,), link, *args)
+            if is_gap(state) and _no_more(link, state):
+                break
+    elif scope in ("link", "link up"):
+        for link in range(NVLINK_MAX_LINKS):
+            state = teller.known.get(f"nvml nvmlDeviceGetNvLinkState {bdf} {link}")
+            if state == 1 or (scope == "link" and state == 0):
+                _ask(teller, function, bdf, (handle,), link, *args)
+    elif scope == "memory clock":
+        memory_clocks = teller.known.get(f"nvml nvmlDeviceGetSupportedMemoryClocks {bdf}")
+        for clock in memory_clocks if isinstance(memory_clocks, list) else ():
+            _ask(teller, function, bdf, (handle,), clock)
+    elif scope == "process":
+        for kind in ("Compute", "Graphics"):
+            processes = teller.known.get(f"nvml nvmlDeviceGet{kind}RunningProcesses {bdf}")
+            for process in processes if isinstance(processes, list) else ():
+                _ask(teller, function, "", (), process["pid"])
+
+
+def _no_more(link: int, gap: dict[str, str]) -> bool:
+    """Are there no further NVLink positions, or would they hang or crash as the first one did?"""
+    if link == 0 and (gap["missing"] == Gap.UNSUPPORTED.value or not gap["detail"].startswith("NVML ")):
+        return True
+    return gap["detail"].startswith("NVML 2:")

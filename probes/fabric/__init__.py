@@ -1,0 +1,1 @@
+"""Probes of InfiniBand and RoCE devices."""

@@ -1,0 +1,1 @@
+"""Probes of GPUs and NVLinks through NVML."""

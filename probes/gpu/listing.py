@@ -1,0 +1,88 @@
+"""What NVML lists: its GPUs, and the NVLink positions of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS
+from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.source.protocol import Source
+from probes.gpu.values import as_bdf, garbled, number
+
+T = TypeVar("T")
+
+
+def start(source: Source) -> Missing | None:
+    """Why NVML cannot be used, or None where ``nvmlInit`` succeeded."""
+    answer = source.nvml("nvmlInit")
+    if isinstance(answer, Missing):
+        return answer
+    return None if answer is True else garbled("nvmlInit", answer)
+
+
+def count(source: Source) -> int | Missing:
+    """``nvmlDeviceGetCount``."""
+    return number(source, "nvmlDeviceGetCount", high=MOST_GPUS)
+
+
+def bdfs(source: Source) -> tuple[tuple[int, str | Missing], ...] | Missing:
+    """Index and bdf of every GPU of ``nvmlDeviceGetHandleByIndex``; a gap for an index without a handle."""
+    if (gap := start(source)) is not None:
+        return gap
+    total = count(source)
+    if isinstance(total, Missing):
+        return total
+    listed: dict[str, int] = {}
+    return tuple((index, _handle(source, index, listed)) for index in range(total))
+
+
+def present(source: Source) -> tuple[str, ...] | Missing:
+    """The GPUs that have a handle, in NVML's order."""
+    listed = bdfs(source)
+    if isinstance(listed, Missing):
+        return listed
+    return tuple(bdf for _, bdf in listed if isinstance(bdf, str))
+
+
+def each(source: Source, read: Callable[[Source, str], T]) -> tuple[T, ...] | Missing:
+    """``read`` for every GPU that has a handle."""
+    gpus = present(source)
+    return gpus if isinstance(gpus, Missing) else tuple(read(source, bdf) for bdf in gpus)
+
+
+def links(source: Source, bdf: str) -> tuple[tuple[int, int | Missing], ...]:
+    """Position and ``nvmlDeviceGetNvLinkState`` of every NVLink that a GPU may have; none where it has no NVLink.
+
+    Positions end where the driver calls the number an invalid argument. A GPU that says nothing at all about its last
+    positions (lost, unrecorded ..) has one entry for all of these.
+    """
+    found: list[tuple[int, int | Missing]] = []
+    for link in range(NVLINK_MAX_LINKS):
+        state = number(source, "nvmlDeviceGetNvLinkState", bdf, link)
+        if isinstance(state, Missing) and state.gap is Gap.UNSUPPORTED and (link == 0 or _invalid_argument(state)):
+            break
+        found.append((link, state))
+    while len(found) > 1 and _silent(found[-1][1]) and _silent(found[-2][1]):
+        found.pop()
+    return tuple(found)
+
+
+def _handle(source: Source, index: int, listed: dict[str, int]) -> str | Missing:
+    where = question("nvmlDeviceGetHandleByIndex", "", index)
+    answer = source.nvml("nvmlDeviceGetHandleByIndex", "", index)
+    if isinstance(answer, Missing):
+        return answer
+    if (bdf := as_bdf(answer)) is None:
+        return garbled(where, answer)
+    if listed.setdefault(bdf, index) != index:
+        return Missing(Gap.GARBLED, where, f"{bdf} is index {listed[bdf]} already")
+    return bdf
+
+
+def _invalid_argument(state: Missing) -> bool:
+    return state.detail.startswith("NVML 2:") or "invalid argument" in state.detail.lower()
+
+
+def _silent(state: int | Missing) -> bool:
+    return isinstance(state, Missing) and state.gap is not Gap.UNSUPPORTED

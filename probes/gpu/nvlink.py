@@ -1,0 +1,54 @@
+"""NVLinks as each GPU sees them: state, generation and peer."""
+
+from __future__ import annotations
+
+from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.source.protocol import Source
+from probes.gpu.listing import links, present
+from probes.gpu.values import as_bdf, fields, garbled, is_on, number
+
+GENERATION = {1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 6}
+"""NVML_NVLINK_VERSION_1_0, 2_0, 2_2, 3_0, 3_1, 4_0, 5_0, 6_0."""
+
+
+def probe(source: Source) -> tuple[NvLink, ...] | Missing:
+    """Every link position of every GPU (``nvmlDeviceGetNvLinkState``); a GPU without NVLink has none."""
+    gpus = present(source)
+    if isinstance(gpus, Missing):
+        return gpus
+    return tuple(_link(source, bdf, link, state) for bdf in gpus for link, state in links(source, bdf))
+
+
+def _link(source: Source, bdf: str, link: int, state: int | Missing) -> NvLink:
+    where = question("nvmlDeviceGetNvLinkState", bdf, link)
+    up = is_on(state, where)
+    if up is True:
+        generation = _generation(source, bdf, link)
+        remote_bdf = _remote(source, bdf, link)
+        remote_type = number(source, "nvmlDeviceGetNvLinkRemoteDeviceType", bdf, link, high=255)
+    else:
+        gap = up if isinstance(up, Missing) else Missing(Gap.UNASKED, where, "the link is down")
+        generation = remote_bdf = remote_type = gap
+    return NvLink(bdf=bdf, link=link, up=up, generation=generation, remote_bdf=remote_bdf, remote_type=remote_type)
+
+
+def _generation(source: Source, bdf: str, link: int) -> int | Missing:
+    version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link)
+    if isinstance(version, Missing):
+        return version
+    return GENERATION.get(version) or garbled(question("nvmlDeviceGetNvLinkVersion", bdf, link), version)
+
+
+def _remote(source: Source, bdf: str, link: int) -> str | Missing:
+    """The peer's ``busId``; the 52-byte struct of old drivers leaves it unreadable and fills ``busIdLegacy``."""
+    info = fields(source, "nvmlDeviceGetNvLinkRemotePciInfo", bdf, link)
+    if isinstance(info, Missing):
+        return info
+    where = question("nvmlDeviceGetNvLinkRemotePciInfo", bdf, link)
+    seen = [known for name in ("busId", "busIdLegacy") if (known := as_bdf(info.get(name))) is not None]
+    if not seen:
+        return garbled(f"{where} busId", info.get("busId"))
+    # zeros: the driver knows that something is there, not what (a peer outside of this virtual machine)
+    peer = next((known for known in seen if known != "0000:00:00.0"), None)
+    return peer or Missing(Gap.UNSUPPORTED, where, "the driver names no peer")

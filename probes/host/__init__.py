@@ -1,0 +1,1 @@
+"""Probes of the host: CPUs, memory, NUMA nodes, modules, storage and network."""

@@ -1,0 +1,90 @@
+"""The host: CPUs, memory, kernel, firmware, release, container or virtual machine."""
+
+from __future__ import annotations
+
+from dgxcheck.facts.host import Cpu, Dmi, Host
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.source.protocol import Source
+from probes.ask import ask
+from probes.host.parse_cpuinfo import cpuinfo
+from probes.host.parse_meminfo import mem_total_kb
+from probes.host.parse_release import release
+from probes.parse_scalar import cpulist, decimal, line
+
+_KERNEL = "/proc/sys/kernel"
+_DMI = "/sys/class/dmi/id"
+_CPU = "/sys/devices/system/cpu"
+
+
+def probe(source: Source) -> Host:
+    """``/proc``, ``/etc``, ``/sys/class/dmi/id``, ``/sys/devices/system``: each file on its own."""
+    cpu = ask(source, "/proc/cpuinfo", cpuinfo)
+    dmi = _dmi(source)
+    return Host(
+        hostname=ask(source, f"{_KERNEL}/hostname", line),
+        boot_id=ask(source, f"{_KERNEL}/random/boot_id", line),
+        kernel_release=ask(source, f"{_KERNEL}/osrelease", line),
+        kernel_version=ask(source, "/proc/version", line),
+        cmdline=ask(source, "/proc/cmdline", line),
+        cpu=cpu,
+        online_cpus=ask(source, f"{_CPU}/online", cpulist),
+        memory_kb=ask(source, "/proc/meminfo", mem_total_kb),
+        dmi=dmi,
+        dgx_release=ask(source, "/etc/dgx-release", release),
+        os_release=ask(source, "/etc/os-release", release),
+        container=_container(source),
+        vm=virtual_machine(cpu, dmi, ask(source, "/sys/hypervisor/type", line)),
+        numa_balancing=ask(source, f"{_KERNEL}/numa_balancing", decimal),
+        cpufreq_driver=ask(source, f"{_CPU}/cpu0/cpufreq/scaling_driver", line),
+        cpufreq_governor=ask(source, f"{_CPU}/cpu0/cpufreq/scaling_governor", line),
+    )
+
+
+def virtual_machine(cpu: Cpu | Missing, dmi: Dmi, hypervisor: str | Missing) -> str | Missing | None:
+    """Whose guest this is: the CPU flag decides, for clouds sell bare metal under the same DMI vendor."""
+    if not isinstance(hypervisor, Missing):
+        return hypervisor
+    if isinstance(cpu, Missing):
+        return cpu
+    if isinstance(cpu.hypervisor, Missing):
+        return cpu.hypervisor
+    if not cpu.hypervisor:
+        return None
+    return "unnamed" if isinstance(dmi.sys_vendor, Missing) else dmi.sys_vendor
+
+
+_MARKS = {
+    "/.dockerenv": "docker",
+    "/run/.containerenv": "podman",
+    "/.singularity.d": "apptainer",
+    "/run/secrets/kubernetes.io": "kubernetes",
+}
+"""What container runtimes leave inside."""
+_DIRECTORIES = ("/.singularity.d", "/run/secrets/kubernetes.io")
+
+
+def _container(source: Source) -> str | Missing | None:
+    kind = ask(source, "/run/systemd/container", line)
+    if not isinstance(kind, Missing):
+        return kind
+    gaps = [kind]
+    for path, name in _MARKS.items():
+        mark = source.names(path) if path in _DIRECTORIES else source.text(path)
+        if not isinstance(mark, Missing):
+            return name
+        gaps.append(mark)
+    return next((gap for gap in gaps if gap.gap is not Gap.ABSENT), None)
+
+
+def _dmi(source: Source) -> Dmi:
+    return Dmi(
+        sys_vendor=ask(source, f"{_DMI}/sys_vendor", line),
+        product_name=ask(source, f"{_DMI}/product_name", line),
+        product_version=ask(source, f"{_DMI}/product_version", line),
+        product_serial=ask(source, f"{_DMI}/product_serial", line),
+        board_vendor=ask(source, f"{_DMI}/board_vendor", line),
+        board_name=ask(source, f"{_DMI}/board_name", line),
+        bios_vendor=ask(source, f"{_DMI}/bios_vendor", line),
+        bios_version=ask(source, f"{_DMI}/bios_version", line),
+        bios_date=ask(source, f"{_DMI}/bios_date", line),
+    )

@@ -1,0 +1,69 @@
+"""Disks and software RAID arrays."""
+
+from __future__ import annotations
+
+from dgxcheck.facts.host import BlockDevice, MdArray, Storage
+from dgxcheck.facts.missing import Missing
+from dgxcheck.source.protocol import Source
+from probes.ask import ask
+from probes.parse_scalar import decimal, flag, line, natural
+
+_BLOCK = "/sys/class/block"
+_SECTOR = 512  # the unit of ``size``, whatever the device's own sectors are
+_NO_DISK = ("loop", "ram", "zram")
+
+
+def probe(source: Source) -> Storage:
+    """``/sys/class/block``, in natural order."""
+    names = source.names(_BLOCK)
+    if isinstance(names, Missing):
+        return Storage(disks=names, arrays=names)
+    whole = sorted(whole_devices(names), key=natural)
+    return Storage(
+        disks=tuple(_disk(source, name) for name in whole),
+        arrays=tuple(_array(source, name) for name in whole if name.startswith("md")),
+    )
+
+
+def whole_devices(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that are no partition of another (``sda1`` of ``sda``, ``nvme0n1p1`` of ``nvme0n1``) and can be a disk."""
+    known = frozenset(names)
+    return tuple(name for name in names if not name.startswith(_NO_DISK) and not _is_partition(name, known))
+
+
+def size_bytes(text: str, where: str) -> int | Missing:
+    """Sectors of 512 bytes."""
+    sectors = decimal(text, where)
+    return sectors if isinstance(sectors, Missing) else sectors * _SECTOR
+
+
+def _is_partition(name: str, known: frozenset[str]) -> bool:
+    stem = name.rstrip("0123456789")
+    if stem == name:
+        return False
+    parent = stem[:-1] if stem.endswith("p") else ""
+    return (parent in known and parent[-1:].isdigit()) or stem in known
+
+
+def _disk(source: Source, name: str) -> BlockDevice:
+    base = f"{_BLOCK}/{name}"
+    return BlockDevice(
+        name=name,
+        size_bytes=ask(source, f"{base}/size", size_bytes),
+        rotational=ask(source, f"{base}/queue/rotational", flag),
+        removable=ask(source, f"{base}/removable", flag),
+        model=ask(source, f"{base}/device/model", line),
+        vendor=ask(source, f"{base}/device/vendor", line),
+    )
+
+
+def _array(source: Source, name: str) -> MdArray:
+    base = f"{_BLOCK}/{name}"
+    return MdArray(
+        name=name,
+        level=ask(source, f"{base}/md/level", line),
+        state=ask(source, f"{base}/md/array_state", line),
+        degraded=ask(source, f"{base}/md/degraded", decimal),
+        raid_disks=ask(source, f"{base}/md/raid_disks", decimal),
+        members=source.names(f"{base}/slaves"),
+    )

@@ -1,0 +1,1 @@
+"""The probe of the kernel log and the parsers of its lines."""

@@ -1,0 +1,202 @@
+"""What the kernel log tells of GPUs, NVSwitches, HCAs and PCIe."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Sequence
+from math import inf
+from typing import TypeVar
+
+from dgxcheck.facts.kernel_log import (
+    HcaEvent,
+    KernelLog,
+    NotStarted,
+    OffBus,
+    PcieError,
+    Refused,
+    Severity,
+    SXid,
+    Xid,
+)
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.source.protocol import Source
+from probes.kernel_log import parse_aer, parse_earlier, parse_mlx5, parse_xid
+
+DEVICE = "/dev/kmsg"
+FALLEN = 79
+RECOVERY = 154
+SAME_S = 1.0
+"""A port announces an error, and its details follow within this time."""
+_MARK = "dgxcheck: log begins"
+
+E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent)
+Lines = list[tuple[float, str]]
+Begins = dict[str, list[tuple[int, float]]]
+"""Number and seconds of the lines with which each GPU began anew; under ``""`` those of the driver's loads."""
+
+
+def probe(source: Source) -> KernelLog | Missing:
+    """The kernel log as the source has it."""
+    lines = source.kernel_log()
+    return lines if isinstance(lines, Missing) else facts(lines, DEVICE)
+
+
+def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
+    """Lines as ``Source.kernel_log`` gives them; equal ones of one time count once, but for PCIe errors."""
+    known = [each for each in map(_timed, lines) if each is not None]
+    if not known:
+        return Missing(Gap.GARBLED, where, "no line of it has a time")
+    first, mark = known[0]
+    begins = _begins(known)
+    earlier = (parse_earlier.earlier(message) for _, message in known)
+    return KernelLog(
+        where=where,
+        begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
+        xids=_once(_xids(known, begins)),
+        sxids=_once(_sxids(known, begins)),
+        off_bus=_once(_off_bus(known, begins)),
+        pcie=tuple(_pcie(known)),
+        not_started=_once(_not_started(known, begins)),
+        refused=tuple(
+            Refused(version=version, seconds=seconds, line=message, past=_past(number, "", begins))
+            for number, (seconds, message) in enumerate(known)
+            if (version := parse_xid.refused(message)) is not None
+        ),
+        hcas=_once(_hcas(known)),
+        earlier=tuple(each for each in earlier if each is not None),
+    )
+
+
+def _once(events: Sequence[E]) -> tuple[E, ...]:
+    return tuple({(each.bdf, each.seconds, each.line): each for each in events}.values())
+
+
+def _timed(line: str) -> tuple[float, str] | None:
+    seconds, _, message = line.partition(";")
+    whole, dot, part = seconds.partition(".")
+    digits = whole + part if dot else whole
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        return None
+    return float(seconds), message
+
+
+def _begins(lines: Lines) -> Begins:
+    found: Begins = {}
+    begun: int | None = None
+    for number, (seconds, message) in enumerate(lines):
+        name: str | None = None
+        first = number
+        if parse_xid.begins_to_load(message):
+            begun = number
+        elif parse_xid.loads(message):
+            name, first, begun = "", number if begun is None else begun, None
+        elif (bdf := parse_xid.probed(message)) is not None:
+            name = bdf
+        elif (said := parse_xid.xid(message)) and said.number == RECOVERY and parse_xid.RECOVERED in said.text:
+            name = said.bdf
+        if name is not None:
+            found.setdefault(name, []).append((first, seconds))
+    return found
+
+
+def _past(number: int, bdf: str, begins: Begins) -> bool:
+    return any(number < begins[name][-1][0] for name in ("", bdf) if name in begins)
+
+
+def _begun_s(number: int, bdf: str, begins: Begins) -> float:
+    """Seconds of the last beginning before a line."""
+    places = ((name, bisect(begins.get(name, []), (number, inf))) for name in ("", bdf))
+    return max((begins[name][place - 1][1] for name, place in places if place), default=0.0)
+
+
+def _xids(lines: Lines, begins: Begins) -> list[Xid]:
+    return [
+        Xid(
+            bdf=said.bdf, number=said.number, seconds=seconds, pid=said.pid, process=said.process, part=said.part,
+            text=said.text, line=message, past=_past(number, said.bdf, begins),
+            begun_s=_begun_s(number, said.bdf, begins),
+        )
+        for number, (seconds, message) in enumerate(lines)
+        if (said := parse_xid.xid(message)) is not None
+    ]  # fmt: skip
+
+
+def _sxids(lines: Lines, begins: Begins) -> list[SXid]:
+    return [
+        SXid(bdf=said[0], number=said[1], seconds=seconds, fatal=said[2], line=message,
+             past=_past(number, said[0], begins))
+        for number, (seconds, message) in enumerate(lines)
+        if (said := parse_xid.sxid(message)) is not None
+    ]  # fmt: skip
+
+
+def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
+    found = []
+    named: str | None = None
+    for number, (seconds, message) in enumerate(lines):
+        said = parse_xid.xid(message)
+        named = parse_xid.named(message) or named
+        if said is not None and said.number == FALLEN:
+            bdf: str | None = said.bdf
+        elif parse_xid.goes_on_off_bus(message):
+            bdf, named = named, None
+        else:
+            bdf = parse_xid.off_bus(message)
+        if bdf is not None:
+            past, begun_s = _past(number, bdf, begins), _begun_s(number, bdf, begins)
+            found.append(
+                OffBus(bdf=bdf, seconds=seconds, xid=said is not None, line=message, past=past, begun_s=begun_s)
+            )
+    return found
+
+
+def _not_started(lines: Lines, begins: Begins) -> list[NotStarted]:
+    return [
+        NotStarted(bdf=said[0], unpowered=said[1], seconds=seconds, line=message,
+                   past=_past(number, said[0] or "", begins))
+        for number, (seconds, message) in enumerate(lines)
+        if (said := parse_xid.not_started(message)) is not None
+    ]  # fmt: skip
+
+
+def _hcas(lines: Lines) -> list[HcaEvent]:
+    begun: dict[object, int] = {}
+    for number, (_, message) in enumerate(lines):
+        if (anew := parse_mlx5.begins(message) or parse_mlx5.plugged(message)) is not None:
+            begun[anew] = number
+    return [
+        HcaEvent(
+            bdf=said.bdf, trouble=said.trouble, module=said.module, text=said.text, seconds=seconds, line=message,
+            past=number < max(begun.get(said.bdf, -1), begun.get((said.bdf, said.module), -1)),
+        )
+        for number, (seconds, message) in enumerate(lines)
+        if (said := parse_mlx5.trouble(message)) is not None
+    ]  # fmt: skip
+
+
+def _pcie(lines: Lines) -> list[PcieError]:
+    """Every error once: by its details, or by its announcement where no details followed."""
+    found: list[PcieError] = []
+    waiting: dict[Severity, PcieError] = {}
+    last: dict[str, int] = {}
+    for seconds, message in lines:
+        if (told := parse_aer.announced(message)) is not None:
+            bdf, severity = told
+            if severity in waiting:
+                found.append(waiting[severity])
+            waiting[severity] = PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message)
+        elif (told := parse_aer.error(message)) is not None:
+            bdf, severity = told
+            before = waiting.pop(severity, None)
+            if before is not None and seconds - before.seconds > SAME_S:
+                found.append(before)
+            last[bdf] = len(found)
+            found.append(PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message))
+        elif (more := parse_aer.detail(message)) is not None and more[0] in last:
+            error = found[last[more[0]]]
+            if seconds - error.seconds <= SAME_S and more[1] not in error.names:
+                found[last[more[0]]] = replace(error, names=(*error.names, more[1]))
+        elif (lost := parse_aer.given_up(message)) is not None and lost in last:
+            found[last[lost]] = replace(found[last[lost]], unrecovered=True)
+    return sorted([*found, *waiting.values()], key=lambda each: each.seconds)

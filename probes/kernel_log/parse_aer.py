@@ -1,0 +1,57 @@
+"""Lines of the kernel log about PCIe errors (Linux drivers/pci/pcie/aer.c), old and new spellings."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.kernel_log import Severity
+from probes.pci.parse_bdf import is_bdf
+
+_BDF = r"(?:[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+_HOW_BAD = r"(?:Correct(?:ed|able)|Uncorrect(?:ed|able) \((?P<uncorrected>Non-Fatal|Fatal)\))"
+_ERROR = re.compile(rf"[^ :]{{1,64}} (?P<bdf>{_BDF}): (?:AER: )?PCIe Bus Error: severity={_HOW_BAD}")
+_DETAIL = re.compile(
+    rf"[^ :]{{1,64}} (?P<bdf>{_BDF}): +\[ ?\d{{1,2}}\] (?P<name>[A-Za-z][A-Za-z ]{{0,39}}?) *(?:\(First\))?\s*$"
+)
+_GIVEN_UP = re.compile(rf"[^ :]{{1,64}} (?P<bdf>{_BDF}): AER: (?:can't recover|device recovery failed)")
+_ANNOUNCED = re.compile(
+    rf"[^ :]{{1,64}} (?P<port>{_BDF}): AER: (?:Multiple )?{_HOW_BAD} error (?:message )?received(?::| from)"
+    rf" (?:id=(?P<id>[0-9a-f]{{4}})|(?P<bdf>{_BDF}))"
+)
+
+
+def error(message: str) -> tuple[str, Severity] | None:
+    """``nvidia 0000:06:00.0: PCIe Bus Error: severity=Corrected, type=..``: bdf and severity."""
+    match = _ERROR.match(message)
+    return (match["bdf"], _severity(match["uncorrected"])) if match is not None and is_bdf(match["bdf"]) else None
+
+
+def announced(message: str) -> tuple[str, Severity] | None:
+    """``pcieport 0000:00:02.0: AER: Corrected error received: 0000:06:00.0``, of old ``id=0010``: whose, and severity.
+
+    Most are followed by a line that ``error`` knows; where the device cannot be asked any more there is none.
+    """
+    match = _ANNOUNCED.match(message)
+    if match is None:
+        return None
+    bdf = match["bdf"]
+    if bdf is None:
+        number = int(match["id"], 16)
+        bdf = f"{match['port'].partition(':')[0]}:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
+    return (bdf, _severity(match["uncorrected"])) if is_bdf(bdf) else None
+
+
+def detail(message: str) -> tuple[str, str] | None:
+    """``nvidia 0000:06:00.0:    [ 6] BadTLP                 (First)``: bdf and name of the bit."""
+    match = _DETAIL.match(message)
+    return (match["bdf"], match["name"]) if match is not None and is_bdf(match["bdf"]) else None
+
+
+def given_up(message: str) -> str | None:
+    """``nvidia 0000:06:00.0: AER: can't recover (no error_detected callback)``: the bdf."""
+    match = _GIVEN_UP.match(message)
+    return match["bdf"] if match is not None and is_bdf(match["bdf"]) else None
+
+
+def _severity(uncorrected: str | None) -> Severity:
+    return "corrected" if uncorrected is None else "fatal" if uncorrected == "Fatal" else "nonfatal"

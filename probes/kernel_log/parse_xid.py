@@ -1,0 +1,116 @@
+"""Lines of the NVIDIA driver in the kernel log, old and new spellings."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.record import Record
+from probes.pci.parse_bdf import as_bdf
+
+_GPU = r"(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?"
+_XID = re.compile(
+    rf"NVRM: Xid \((?:PCI:)?{_GPU}(?P<part>[^)]*)\): (?P<number>\d{{1,4}})(?!\d)(?:, *(?P<text>.*))?", re.DOTALL
+)
+_PROCESS = re.compile(r"pid='?(?P<pid>\d{1,10}|<unknown>)'?(?:, *name=(?P<name>[^,]*))?(?:, *|$)")
+_SXID = re.compile(
+    rf"nvidia-nvswitch\d+: SXid \((?:PCI:)?{_GPU}\): (?P<number>\d{{1,6}})(?!\d)(?:, *(?P<text>.*))?", re.DOTALL
+)
+_FATAL = re.compile(r"(?P<not>non-?)?fatal\b", re.IGNORECASE)
+_OFF = re.compile(rf"NVRM: GPU (?:at )?(?:PCI:)?{_GPU}:? (?:GPU )?has fallen off the bus")
+_NAMED = re.compile(rf"NVRM: The NVIDIA GPU {_GPU}$")
+_NOT_STARTED = re.compile(
+    rf"NVRM: (?:GPU (?:at )?(?:PCI:)?{_GPU}: )?(?:RmInitAdapter failed!|rm_init_adapter(?:\(\d+\))? failed"
+    rf"|(?P<unpowered>GPU does not have the necessary power cables connected))"
+)
+_REFUSED = re.compile(
+    r"NVRM: API mismatch: the client .{0,80}?has (?:the )?version (?P<version>[\w.-]{1,40}?)[,.]?(?:\s|$)"
+)
+_LOADED = "NVRM: loading NVIDIA UNIX"
+_LOADING = "nvidia-nvlink: Nvlink Core is being initialized"
+_PROBED = re.compile(rf"nvidia {_GPU}: enabling device")
+RECOVERED = "to 0x0 (None)"
+"""Xid 154 ends so once a GPU has been reset."""
+
+
+class XidText(Record):
+    """What one line says of a GPU."""
+
+    bdf: str
+    number: int
+    pid: int | None
+    process: str
+    part: str
+    text: str
+
+
+def xid(message: str) -> XidText | None:
+    """``NVRM: Xid (PCI:0000:06:00): 79, pid=12, name=python3, GPU has ..``; the bus id lacks the function."""
+    match = _XID.match(message)
+    bdf = as_bdf(f"{match['bus']}.0") if match is not None else None
+    if match is None or bdf is None:
+        return None
+    text = match["text"] or ""
+    by = _PROCESS.match(text)
+    pid, name = (by["pid"], by["name"] or "") if by is not None else ("", "")
+    return XidText(
+        bdf=bdf, number=int(match["number"]), pid=int(pid) if pid.isdecimal() else None,
+        process="" if name == "<unknown>" else name.strip(), part=match["part"].strip(),
+        text=text[by.end() :] if by is not None else text,
+    )  # fmt: skip
+
+
+def sxid(message: str) -> tuple[str, int, bool | None] | None:
+    """``nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, ..``: bdf, number, is it fatal."""
+    match = _SXID.match(message)
+    bdf = as_bdf(f"{match['bus']}.0") if match is not None else None
+    if match is None or bdf is None:
+        return None
+    said = _FATAL.match(match["text"] or "")
+    return bdf, int(match["number"]), None if said is None else said["not"] is None
+
+
+def off_bus(message: str) -> str | None:
+    """``NVRM: GPU 0000:06:00.0: GPU has fallen off the bus.``: the bdf."""
+    match = _OFF.match(message)
+    return as_bdf(f"{match['bus']}.0") if match is not None else None
+
+
+def named(message: str) -> str | None:
+    """``NVRM: The NVIDIA GPU 0000:06:00.0``, whose sentence goes on in the next two lines: the bdf."""
+    match = _NAMED.match(message.rstrip())
+    return as_bdf(f"{match['bus']}.0") if match is not None else None
+
+
+def goes_on_off_bus(message: str) -> bool:
+    """The last of those three lines."""
+    return message.startswith("NVRM: fallen off the bus")
+
+
+def not_started(message: str) -> tuple[str | None, bool] | None:
+    """``NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (..)``: the bdf, which old drivers omit; is power missing?"""
+    match = _NOT_STARTED.match(message)
+    if match is None:
+        return None
+    return as_bdf(f"{match['bus']}.0") if match["bus"] else None, match["unpowered"] is not None
+
+
+def refused(message: str) -> str | None:
+    """``NVRM: API mismatch: the client has the version 550.54.14, but this kernel module ..``: the client's version."""
+    match = _REFUSED.match(message)
+    return match["version"] if match is not None else None
+
+
+def loads(message: str) -> bool:
+    """The driver was loaded; its words about GPUs that did not come up stand before this line."""
+    return message.startswith(_LOADED)
+
+
+def begins_to_load(message: str) -> bool:
+    """The first line of a driver that is being loaded."""
+    return message.startswith(_LOADING)
+
+
+def probed(message: str) -> str | None:
+    """``nvidia 0000:06:00.0: enabling device (0140 -> 0142)``: the driver takes this GPU anew."""
+    match = _PROBED.match(message)
+    return as_bdf(f"{match['bus']}.0") if match is not None else None

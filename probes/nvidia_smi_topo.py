@@ -1,0 +1,87 @@
+"""What nvidia-smi says by names of devices, as it was imported into a recording."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.nvidia_smi_topo import Pair, Stated
+from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
+from dgxcheck.source.protocol import Source
+
+MOST_DEVICES = 512
+LABELS = ("PIX", "PXB", "PHB", "NODE", "SOC", "SYS")
+_GAPS = {gap.value: gap for gap in Gap}
+_P2P = {f"p2p-{name}": name for name in CAPABILITIES} | {"p2p": ""}
+_MATRICES = ("label", "label-pci", *_P2P)
+
+
+def probe(source: Source) -> Stated | Missing:
+    """Everything under ``stated``; a label that makes no sense is ``garbled``."""
+    facts = source.stated()
+    if isinstance(facts, Missing):
+        return facts
+    pairs: dict[str, dict[Pair, str | Missing]] = {}
+    texts: dict[str, dict[str, str]] = {}
+    names: dict[str, None] = {}
+    links: Counter[str] = Counter()
+    for key, fact in facts.items():
+        _, kind, a, b, *_ = [*key.split(" "), "", ""]
+        if kind in _MATRICES:
+            names |= dict.fromkeys((a, b))
+            if a != b:
+                read = _label if kind.startswith("label") else _status
+                pairs.setdefault(kind, {})[a, b] = read(key, fact)
+        elif kind in ("nvlink", "nvlink-remote"):
+            names[a] = None
+            links[a] += kind == "nvlink" and b != ""
+        elif isinstance(fact, str):
+            texts.setdefault(kind, {})[a] = fact
+    names.pop("", None)
+    if len(names) > MOST_DEVICES:
+        return Missing(Gap.GARBLED, "stated", f"{len(names)} devices: no matrix has as many")
+    return Stated(
+        names=tuple(sorted(names, key=_order)),
+        labels=pairs.get("label", {}),
+        pci_labels=pairs.get("label-pci", {}),
+        cpu_affinity=texts.get("cpu-affinity", {}),
+        numa_affinity=texts.get("numa-affinity", {}),
+        gpu_numa_id=texts.get("gpu-numa-id", {}),
+        nic_names=texts.get("nic-name", {}),
+        nvlinks=links,
+        p2p={name: _known(pairs[kind]) for kind, name in _P2P.items() if kind in pairs},
+    )
+
+
+def _known(statuses: Mapping[Pair, str | Missing]) -> dict[Pair, str]:
+    return {pair: status for pair, status in statuses.items() if isinstance(status, str)}
+
+
+def _label(key: str, fact: Json) -> str | Missing:
+    if isinstance(fact, str):
+        links = fact[2:]
+        if fact in LABELS:
+            return "SOC" if fact == "SYS" else fact
+        if fact[:2] == "NV" and links.isascii() and links.isdecimal() and len(links) < 4 and int(links):
+            return f"NV{int(links)}"
+    return _gap(key, fact)
+
+
+def _status(key: str, fact: Json) -> str | Missing:
+    return fact if isinstance(fact, str) and fact in STATUSES else _gap(key, fact)
+
+
+def _gap(key: str, fact: Json) -> Missing:
+    if isinstance(fact, dict) and isinstance(gap := fact.get("missing"), str):
+        return Missing(_GAPS.get(gap, Gap.GARBLED), key, str(fact.get("detail", ""))[:80])
+    return Missing(Gap.GARBLED, key, f"unexpected: {str(fact)[:80]}")
+
+
+def _order(name: str) -> tuple[bool, int, str, int, str]:
+    """GPUs first, in bus order or by number; then NICs: ``mlx5_2`` before ``mlx5_10``."""
+    if ":" in name:
+        return False, len(name), "", 0, name
+    stem = name.rstrip("0123456789")
+    digits = name[len(stem) :]
+    return stem != "GPU", 0, stem, int(digits) if digits.isascii() and 0 < len(digits) < 10 else -1, name

@@ -1,0 +1,1 @@
+"""Probes of PCI functions through sysfs."""

@@ -1,0 +1,88 @@
+"""PCIe error counters of GPUs, NVSwitches, HCAs and the bridges above them."""
+
+from __future__ import annotations
+
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.pci import AerDevice, AerErrors, RootPortErrors
+from dgxcheck.source.protocol import Source
+from probes.ask import ask
+from probes.parse_scalar import decimal, garbled, is_decimal
+from probes.pci.roles import Roles, roles
+from probes.pci.tree import DEVICES
+
+# Kernels before 5.7 print the names of the ABI document, later ones the tokens of the kernel log.
+_SHORT = {
+    "Receiver Error": "RxErr",
+    "Bad TLP": "BadTLP",
+    "Bad DLLP": "BadDLLP",
+    "RELAY_NUM Rollover": "Rollover",
+    "Replay Timer Timeout": "Timeout",
+    "Advisory Non-Fatal": "NonFatalErr",
+    "Corrected Internal Error": "CorrIntErr",
+    "Header Log Overflow": "HeaderOF",
+    "Data Link Protocol": "DLP",
+    "Surprise Down Error": "SDES",
+    "Poisoned TLP": "TLP",
+    "Flow Control Protocol": "FCP",
+    "Completion Timeout": "CmpltTO",
+    "Completer Abort": "CmpltAbrt",
+    "Unexpected Completion": "UnxCmplt",
+    "Receiver Overflow": "RxOF",
+    "Malformed TLP": "MalfTLP",
+    "Unsupported Request": "UnsupReq",
+    "ACS Violation": "ACSViol",
+    "Uncorrectable Internal Error": "UncorrIntErr",
+    "MC Blocked TLP": "BlockedTLP",
+    "AtomicOp Egress Blocked": "AtomicOpBlocked",
+    "TLP Prefix Blocked Error": "TLPBlockedErr",
+    "Poisoned TLP Blocked": "PoisonTLPBlocked",
+}
+
+
+def probe(source: Source) -> tuple[AerDevice, ...] | Missing:
+    """``aer_dev_*`` of every device and bridge, ``aer_rootport_total_err_*`` of bridges on a root bus."""
+    known = roles(source)
+    if isinstance(known, Missing):
+        return known
+    ports = set(_root_ports(known))
+    return tuple(_device(source, bdf, bdf in ports) for bdf in (*known.devices, *known.bridges))
+
+
+def errors(text: str, where: str) -> AerErrors | Missing:
+    """``RxErr 0`` or ``Receiver Error 0`` per line: names hold blanks, so the number is split off from the right."""
+    counts: dict[str, int] = {}
+    total: int | Missing = Missing(Gap.ABSENT, where, "no TOTAL_ERR line")
+    for line in text.splitlines():
+        name, _, number = line.rstrip().rpartition(" ")
+        name = name.strip()
+        if not name or not is_decimal(number):
+            return garbled(line, where)
+        if name.startswith("TOTAL_ERR"):
+            total = int(number)
+        else:
+            counts[_SHORT.get(name, name)] = int(number)
+    return AerErrors(counts=counts, total=total) if counts else garbled(text, where)
+
+
+def _root_ports(known: Roles) -> tuple[str, ...]:
+    paths = ((bdf, known.paths[bdf]) for bdf in known.bridges)
+    return tuple(bdf for bdf, path in paths if not isinstance(path, Missing) and len(path) == 2)
+
+
+def _device(source: Source, bdf: str, is_root_port: bool) -> AerDevice:
+    base = f"{DEVICES}/{bdf}"
+    return AerDevice(
+        bdf=bdf,
+        correctable=ask(source, f"{base}/aer_dev_correctable", errors),
+        nonfatal=ask(source, f"{base}/aer_dev_nonfatal", errors),
+        fatal=ask(source, f"{base}/aer_dev_fatal", errors),
+        root_port=_root_port(source, f"{base}/aer_rootport_total_err") if is_root_port else None,
+    )
+
+
+def _root_port(source: Source, stem: str) -> RootPortErrors:
+    return RootPortErrors(
+        correctable=ask(source, f"{stem}_cor", decimal),
+        nonfatal=ask(source, f"{stem}_nonfatal", decimal),
+        fatal=ask(source, f"{stem}_fatal", decimal),
+    )

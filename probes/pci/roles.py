@@ -1,0 +1,64 @@
+"""Which PCI functions are NVIDIA GPUs, NVSwitches and HCAs, and which bridges lead to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
+from dgxcheck.facts.missing import Missing
+from dgxcheck.source.protocol import Source
+from probes.ask import ask
+from probes.parse_scalar import hexadecimal
+from probes.pci.tree import DEVICES, Path, behind_infiniband, class_codes, path_of, with_bridges
+
+_INFINIBAND_CONTROLLER = 0x0207
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """bdfs by role; the paths hold these functions and every bridge above them."""
+
+    gpus: tuple[str, ...]
+    nvswitches: tuple[str, ...]
+    hcas: tuple[str, ...]
+    paths: dict[str, Path | Missing]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """GPUs, NVSwitches and HCAs."""
+        return self.gpus + self.nvswitches + self.hcas
+
+    @property
+    def bridges(self) -> tuple[str, ...]:
+        """Every bridge on a path, by bdf."""
+        ends = set(self.devices)
+        return tuple(sorted(bdf for bdf in self.paths if bdf not in ends))
+
+
+def roles(source: Source) -> Roles | Missing:
+    """Sorts ``/sys/bus/pci/devices``; RoCE HCAs are known by their ``/sys/class/infiniband`` device."""
+    codes = class_codes(source)
+    if isinstance(codes, Missing):
+        return codes
+    behind = behind_infiniband(source)
+    gpus: list[str] = []
+    nvswitches: list[str] = []
+    hcas: list[str] = []
+    for bdf, code in codes.items():
+        if bdf in behind:
+            hcas.append(bdf)
+        elif isinstance(code, Missing):
+            continue
+        elif code >> 16 == DISPLAY and _is_nvidia(source, bdf):
+            gpus.append(bdf)
+        elif code >> 8 == OTHER_BRIDGE and _is_nvidia(source, bdf):
+            nvswitches.append(bdf)
+        elif code >> 8 == _INFINIBAND_CONTROLLER:
+            hcas.append(bdf)
+    ends = {bdf: path_of(source, bdf) for bdf in (*gpus, *nvswitches, *hcas)}
+    return Roles(gpus=tuple(gpus), nvswitches=tuple(nvswitches), hcas=tuple(hcas), paths=with_bridges(ends))
+
+
+def _is_nvidia(source: Source, bdf: str) -> bool:
+    vendor = ask(source, f"{DEVICES}/{bdf}/vendor", hexadecimal)
+    return not isinstance(vendor, Missing) and vendor == NVIDIA
