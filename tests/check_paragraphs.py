@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from textwrap import fill
 
-from dgxcheck.checks.engine.check import DEFAULTS
+from dgxcheck.checks.engine.box import DEFAULTS
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.output.health.text import rule
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.checks.engine.check import DEFAULTS, NO_GROWTH, Box, Growth
+from dgxcheck.checks.engine.box import DEFAULTS, NO_GROWTH, Box, Growth
 from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS, PROBES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from test_health_checks import box
 
-from dgxcheck.checks.engine.check import Box, Growth
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Board, Choice, How, Number, Profile

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import permutations
 from pathlib import Path
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS, PROBES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.readiness.gpudirect import Readiness, readiness
 from dgxcheck.source.recording.binary import to_rows

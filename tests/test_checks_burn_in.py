@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from test_health_checks import box
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.measurement.burn_in import CHECKS

@@ -10,7 +10,7 @@ import pytest
 from gpu_box import board, choice, grown
 from test_health_checks import GPU2, NVML, box, changed, status
 
-from dgxcheck.checks.engine.check import Box, Growth
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS

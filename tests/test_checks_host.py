@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from test_health_checks import box, changed
 
-from dgxcheck.checks.engine.check import Box, Growth
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory

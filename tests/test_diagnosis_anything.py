@@ -16,12 +16,12 @@ from jsonschema import Draft202012Validator
 from measured_box import fact, imported, of_box, words
 from sample import BOXES, FAULTS
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.gpudirect.preconditions import hypervisor
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.diagnosis.causes import Diagnosis, diagnosis
+from dgxcheck.diagnosis.causes import Diagnosis, diagnose
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.causes import as_json, as_text
@@ -131,7 +131,7 @@ def _measures(overlay: dict[str, Json]) -> bool:
 
 def answers(box: Box) -> None:
     findings = run(box, CHECKS)
-    found = diagnosis(box, findings)
+    found = diagnose(box, findings)
     bad = [each.key for each in findings if each.status in BAD]
     assert sorted([*(key for cause in found.causes for key in cause.explains), *found.unexplained]) == sorted(bad)
     CAUSES.validate(as_json(found)["causes"])
@@ -141,7 +141,7 @@ def answers(box: Box) -> None:
     shuffled = list(findings)
     Random(0).shuffle(shuffled)
     mixed = replace(box, gpus=tuple(reversed(box.gpus)))
-    assert named(diagnosis(mixed, shuffled)) == named(found)
+    assert named(diagnose(mixed, shuffled)) == named(found)
 
 
 def named(found: Diagnosis) -> set[tuple[object, frozenset[str]]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fabric_box import MINE, PROFILES, bad, box, findings
 
-from dgxcheck.checks.engine.check import DEFAULTS
+from dgxcheck.checks.engine.box import DEFAULTS
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.output.health.text import rule
 from dgxcheck.source.recording.shipped import shipped

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dgxcheck.checks.engine.check import DEFAULTS, HOST, Box, Check
+from dgxcheck.checks.engine.box import DEFAULTS, HOST, Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.run import run, verdict

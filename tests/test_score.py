@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_health_checks import GPU2, NVML, box, changed
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.cli import main
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Json, Missing

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dgxcheck.checks.engine.check import Box, Growth
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Judgement, Status, skip
 from dgxcheck.checks.engine.growth import span
 from dgxcheck.checks.engine.run import run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from math import inf
 
-from dgxcheck.checks.engine.check import NO_GROWTH, Box
+from dgxcheck.checks.engine.box import NO_GROWTH, Box
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.check import Growth
+from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import span

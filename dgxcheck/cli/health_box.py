@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
-from dgxcheck.checks.engine.check import Box, Check, Growth
+from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS, PROBES

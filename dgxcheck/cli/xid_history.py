@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.kernel_log.xid_catalogue import FATAL
-from dgxcheck.diagnosis.recurrence import FALLEN, escalates
+from dgxcheck.diagnosis.recurrence import OFF_BUS, escalates
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog
@@ -50,7 +50,7 @@ def remembered(old: Iterable[str], facts: Snapshot, date: str) -> tuple[str, ...
 
 def _of_log(log: KernelLog, boot: str, date: str, uuids: dict[str, str]) -> Iterator[EarlierXid]:
     for xid in log.xids:
-        if xid.number != FALLEN and escalates(xid.number, xid.text):
+        if xid.number != OFF_BUS and escalates(xid.number, xid.text):
             text = "Fatal" if FATAL.search(xid.text) else ""
             yield EarlierXid(
                 bdf=xid.bdf, number=xid.number, boot=boot, begun_s=xid.begun_s, text=text, date=date,
@@ -58,7 +58,7 @@ def _of_log(log: KernelLog, boot: str, date: str, uuids: dict[str, str]) -> Iter
             )  # fmt: skip
     for each in log.off_bus:
         yield EarlierXid(
-            bdf=each.bdf, number=FALLEN, boot=boot, begun_s=each.begun_s, date=date, uuid=uuids.get(each.bdf, "")
+            bdf=each.bdf, number=OFF_BUS, boot=boot, begun_s=each.begun_s, date=date, uuid=uuids.get(each.bdf, "")
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dgxcheck.frozen import Record, replace
+from dgxcheck.facts.record import Record, replace
 
 Kind = Literal[
     "gpu", "gpus", "hca", "port", "link", "switch", "board", "nvlink", "nvswitch", "path", "slot",
@@ -46,6 +46,8 @@ class Component(Record):
         return replace(self, part="", position="") if self.part else self
 
 
+SETTINGS = ("IOMMU setting", "ACS setting")
+"""Parts that keep GPUs from each other, and need not slow down every pair."""
 DRIVER = Component(kind="driver", name="NVIDIA driver")
 HOST = Component(kind="host", name="host")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from dgxcheck.components.component import HOST, Component, Key
 from dgxcheck.components.locate import Machine, link_of, serial_of, switch_at
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_above
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from dgxcheck.components.component import Component, Kind, host_part
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
-from dgxcheck.reading import Missing
+from dgxcheck.facts.missing import Missing
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import Hop, hops_above, sharers

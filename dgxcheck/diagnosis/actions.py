@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.peer_access.blockers import stopped
-from dgxcheck.diagnosis.component import Component, has_nvswitches
-from dgxcheck.diagnosis.escalation import LOST, NO_LIBRARY, SWITCHED_OFF, Step, ladder, says
-from dgxcheck.diagnosis.recurrence import again, beyond
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import has_nvswitches
+from dgxcheck.diagnosis.escalation import Step, ladder
+from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
 from dgxcheck.diagnosis.replacement import by_hand
 from dgxcheck.diagnosis.reset_domain import named, reset_set
 from dgxcheck.facts.gpu import Nvml
@@ -48,15 +50,15 @@ _HOLDERS = ("nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvi
 
 
 def actions(
-    box: Box, component: Component, explained: Sequence[Finding], gone: Collection[str]
-) -> tuple[tuple[Action, ...], str]:
-    """Never empty, and in words why the first are left out; the remedies of the findings say more."""
-    about = [finding for finding in explained if finding.id not in LOST and not finding.id.startswith("kernel.")]
-    steps = ladder(box, component, explained, gone)
-    tried = again(box, explained)
-    left, why = (steps, "") if tried is None else beyond(steps, tried)
+    box: Box, component: Component, explained: Sequence[Finding]
+) -> tuple[tuple[Action, ...], Recurrence | None]:
+    """Never empty, and the recurrence that rules out the first steps."""
+    about = [each for each in explained if each.judgement.fault not in DEVICE_DEAD and each.witness != "log"]
+    steps = ladder(box, component, explained)
+    tried = recurrence_of(box, explained)
+    left, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)
     alone = named(box, component) if "reset GPU" not in left else ()
-    return tuple(_action(box, component, step, about or explained, alone) for step in left), why
+    return tuple(_action(box, component, step, about or explained, alone) for step in left), recurrence
 
 
 def _action(
@@ -81,7 +83,7 @@ def _action(
     if component.kind == "driver" or component.part == "NVSwitches":
         command = _reload(box) if step == "load module" else _FABRIC_MANAGER
         return Action(action=step, disturbs=(_jobs_on_all(box),), command=command)
-    if component.kind == "subnet manager":
+    if component.kind == "subnet-manager":
         return Action(action=step, disturbs=("new connections in the fabric",), command=_SUBNET_MANAGER)
     return Action(action=step, disturbs=(), command=remedy)
 
@@ -91,11 +93,11 @@ def _setting(box: Box, component: Component, explained: Sequence[Finding]) -> st
     ends = [box.topology.device(bdf) for bdf in (component.bdf, component.peer_bdf) if bdf is not None]
     if component.kind == "path" and len(ends) == 2 and ends[0] is not None and ends[1] is not None:
         return stopped(box, ends[0], ends[1]).remedy
-    if component.kind == "port" and says(explained, SWITCHED_OFF):
+    if Fault.PORT_DISABLED in {each.judgement.fault for each in explained}:
         return f"mlxlink -d {component.bdf} --port_state UP"
-    if component.kind == "driver" and says(explained, NO_LIBRARY):
+    if Fault.LIBRARY_MISSING in {each.judgement.fault for each in explained}:
         return "install the driver's libraries in the version that /proc/driver/nvidia/version names, then ldconfig"
-    known = _SETTINGS.get(component.part.partition(" at ")[0])
+    known = _SETTINGS.get(component.part)
     if known is None:
         return explained[0].remedy
     return known.format(id=f" -i {component.bdf}" if component.bdf else "", minors=_minors(box, component))

@@ -14,7 +14,7 @@ from dgxcheck.diagnosis.common_cause import common_causes
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
 from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
 from dgxcheck.diagnosis.recurrence import Recurrence
-from dgxcheck.diagnosis.set_cover import set_cover
+from dgxcheck.diagnosis.set_cover import Explains, set_cover
 from dgxcheck.diagnosis.slow_paths import candidates, is_slow
 from dgxcheck.facts.record import Record
 
@@ -56,7 +56,7 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     """
     bad = {each.key: each for each in findings if each.status in BAD and not each.acknowledged}
     slow = [each for each in bad.values() if is_slow(each)]
-    unread = [each for each in bad.values() if each.judgement.fault is None]
+    unread = [each for each in bad.values() if is_unread(each)]
     common = common_causes(box, findings)
     blamed = {
         key: (*finding.blames, *common.get(key, ()))
@@ -84,6 +84,11 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     judged.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
     explained |= {key for keys in eliminated.values() for key in keys}
     return Diagnosis(causes=tuple(judged), unexplained=tuple(key for key in bad if key not in explained))
+
+
+def is_unread(finding: Finding) -> bool:
+    """Did what must answer not answer, or make no sense? It says of nothing that it is broken."""
+    return finding.status is Status.UNKNOWN and finding.judgement.fault is None
 
 
 def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[Component]]) -> Causes:
@@ -118,7 +123,7 @@ def _is_dead(finding: Finding) -> bool:
     return finding.judgement.fault in DEVICE_DEAD
 
 
-def _on_path(paths: Mapping[str, Sequence[Component]]):  # type: ignore[no-untyped-def]
+def _on_path(paths: Mapping[str, Sequence[Component]]) -> Explains:
     return lambda component, key: any(each.key == component.key for each in paths[key])
 
 

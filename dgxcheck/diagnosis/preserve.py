@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.check import Box
-from dgxcheck.diagnosis.component import Component, has_nvswitches
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.facts.host import Host
 
 _OF_GPUS = ("gpu", "link", "switch", "nvlink", "path", "slot", "driver")
-_OF_FABRIC = ("hca", "port", "fabric", "subnet manager")
+_OF_FABRIC = ("hca", "port", "fabric", "subnet-manager")
 _OF_BOARD = ("memory", "cooling", "power supply", "missing GPU", "missing HCA", "missing PCIe switch")
 
 
-def save_first(box: Box, component: Component) -> tuple[str, ...]:
+Preserve = str
+
+
+def preserve_evidence(box: Box, component: Component) -> tuple[Preserve, ...]:
     """Commands; NVIDIA's tools as its RMA page, NVSM guide, nvidia-smi(1) and MFT's mlxlink(1) have them.
 
     https://docs.nvidia.com/deploy/rma-process: right after the event, before a reboot.
@@ -41,7 +45,7 @@ def _commands(box: Box, component: Component) -> Iterator[str]:
         yield f"ethtool {component.name} > ethtool-{component.name}.txt"
     if component.kind == "disk":
         yield "cat /proc/mdstat > mdstat.txt"
-    if component.part.partition(" at ")[0] in _OF_BOARD and component.kind != "gpu":
+    if component.part in _OF_BOARD and component.kind != "gpu":
         yield "ipmitool sel elist > sel.txt"
     if _is_dgx(box) and component.kind not in ("disk", "interface"):
         yield "nvsm dump health"

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from dgxcheck.checks.check import Box, row_of
+from dgxcheck.checks.engine.box import Box, row_of
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
-from dgxcheck.checks.xids import FATAL, meaning
-from dgxcheck.facts.gpu_ecc import GpuEcc
+from dgxcheck.checks.kernel_log.xid_catalogue import FATAL, meaning
+from dgxcheck.facts.gpu import GpuEcc
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.reading import Missing
 
 OFF_BUS = 79
 _ANNOUNCES = 154
@@ -82,7 +82,7 @@ def remaining_steps(steps: Sequence[S], tried: Recurrence) -> tuple[tuple[S, ...
         spent |= {"power-cycle cold"}
     left = tuple(step for step in steps if step not in spent)
     if tried.reboots < 2 and not off_bus and left[:1] and left[0] in _HARDWARE and "reboot" in steps:
-        left = tuple(steps[steps.index("reboot") :])  # type: ignore[arg-type]
+        left = tuple(steps[steps.index("reboot") :])
     if not left or left == tuple(steps):
         return tuple(steps), None
     return left, replace(tried, skipped=tuple(step for step in steps if step not in left))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.check import Box
-from dgxcheck.diagnosis.component import Component
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.escalation import Step
 from dgxcheck.diagnosis.reset_domain import form_factor
 
@@ -14,7 +14,7 @@ _LOOK_AT = {
     " those",
     ("host", "placement of GPUs"): "compare with the reference machine (dgxcheck topo --tree), and move the cards back",
     ("fabric", ""): "look at the switch that the cables go to, and at their seating",
-    ("subnet manager", ""): "look at the cable's other end: it may be in a fabric that has no subnet manager",
+    ("subnet-manager", ""): "look at the cable's other end: it may be in a fabric that has no subnet manager",
     ("gpu", "cooling"): "look at fans, filters and the air before it; then reseat",
     ("gpu", "power supply"): "look at the power cables and supplies that feed it; then reseat",
     ("hca", "slot"): "move it to the slot where the reference machine has one",
@@ -25,7 +25,7 @@ _LOOK_AT = {
 def by_hand(box: Box, component: Component, step: Step) -> str:
     """For the steps ``reseat or cable`` and ``replace``."""
     verb = "reseat" if step == "reseat or cable" else "replace"
-    kind, part = component.kind, component.part.partition(" at ")[0]
+    kind, part = component.kind, component.part
     look = _LOOK_AT.get((kind, part)) if verb == "reseat" else None
     if kind in ("gpu", "link", "nvlink", "switch") or part in ("missing GPU", "missing PCIe switch", "NVSwitches"):
         return f"{look or verb} {form_factor(box, component)}"
@@ -38,4 +38,4 @@ def by_hand(box: Box, component: Component, step: Step) -> str:
     if kind == "disk":
         of = f"the disk that {component.name} lacks" if component.name.startswith("md") else f"disk {component.name}"
         return f"{verb} {of}"
-    return f"{verb} {f'what has failed of {component}' if kind in ('host', 'fabric') else component}"
+    return f"{verb} {f'what has failed of {component.name}' if kind in ('host', 'fabric') else component}"

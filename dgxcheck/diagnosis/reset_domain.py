@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.siblings import family
-from dgxcheck.diagnosis.component import Component
+from dgxcheck.components.component import Component
 from dgxcheck.topology.model import Device
 
 

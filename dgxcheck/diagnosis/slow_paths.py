@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding, Status
-from dgxcheck.components.component import Component, Key
-from dgxcheck.diagnosis.p2p_settings import SETTINGS
+from dgxcheck.components.component import SETTINGS, Component, Key
 
 
 def is_slow(finding: Finding) -> bool:

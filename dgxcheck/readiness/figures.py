@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.measurement.collectives import reduced, ringed
 from dgxcheck.checks.measurement.compute import calculated

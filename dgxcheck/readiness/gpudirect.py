@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.gpu.presence import LOST
 from dgxcheck.checks.gpudirect import bar1_and_port, max_payload, verbs_stack

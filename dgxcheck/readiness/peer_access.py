@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Literal
 
-from dgxcheck.checks.engine.check import Box, Check
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.gpudirect.preconditions import Said, State, in_guest, unsaid
 from dgxcheck.checks.measurement import integrity, latency, p2p_copies

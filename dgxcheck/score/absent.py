@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import visibility
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.facts.missing import Gap, Missing

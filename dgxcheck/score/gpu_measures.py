@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dgxcheck.checks.engine.check import Box, row_of
+from dgxcheck.checks.engine.box import Box, row_of
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.gpu.clocks import slowdown
 from dgxcheck.facts.gpu import GpuEcc

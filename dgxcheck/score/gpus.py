@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.gpu.inventory import count, short
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.measurement.comparisons import denied
 from dgxcheck.checks.measurement.expectations import reference

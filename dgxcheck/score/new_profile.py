@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.measurement.expectations import profile_key
 from dgxcheck.checks.measurement.lookup import P2P
 from dgxcheck.checks.network.ports import gbit_per_s, of_the_profile

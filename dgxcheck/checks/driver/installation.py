@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.check import HOST, Box, Check, silent
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.visibility import in_container
@@ -80,7 +81,7 @@ def _nodes(box: Box) -> Judged:
     nodes = box.snapshot.device_nodes
     yield HOST, _shared_nodes(box, nodes)
     for gpu in box.gpus:
-        yield box.subject(gpu), silent(box, gpu) or _gpu_node(box, nodes, gpu)
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or _gpu_node(box, nodes, gpu)
 
 
 def _shared_nodes(box: Box, nodes: DeviceNodes | Missing) -> Judgement:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.check import HOST, Box, Check, silent
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.facts.missing import Missing
@@ -22,7 +23,7 @@ def _versions(box: Box) -> Judged:
         yield replace(HOST, part="driver"), _driver(box)
     if pinned.vbios:
         for gpu in box.gpus:
-            yield box.subject(gpu), silent(box, gpu) or _vbios(box, gpu)
+            yield box.subject(gpu), gpu_unavailable(box, gpu) or _vbios(box, gpu)
     if pinned.hca_firmware:
         yield from _hcas(box)
 

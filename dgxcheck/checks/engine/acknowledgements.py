@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Collection, Iterable, Sequence
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
 from dgxcheck.facts.host import Storage
 from dgxcheck.facts.missing import Missing

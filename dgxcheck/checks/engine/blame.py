@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from dgxcheck.checks.check import Box
-from dgxcheck.checks.finding import Judgement, Subject
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Judgement, Subject
 from dgxcheck.components.component import DRIVER, Component, Kind, host_part
 from dgxcheck.components.locate import all_gpus, device_part, links_above
 from dgxcheck.topology.model import Device

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal
 
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.components.component import Component
 from dgxcheck.facts.missing import Json, Missing, question
 from dgxcheck.facts.record import Record
 from dgxcheck.settings import Acknowledgement
@@ -33,6 +35,13 @@ SkipReason = Literal[
     "dependency-failed",
     "busy",
 ]
+
+
+BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
+"""The worst first."""
+Witness = Literal["state", "log", "measurement"]
+"""Where a check looks: a log names a device, and less of what is wrong with it than its state does."""
+Traffic = Literal["", "copies", "latency", "memory"]
 
 
 class Evidence(Record, kw_only=False):
@@ -69,6 +78,8 @@ class Judgement(Record, kw_only=False):
     """Why it was skipped; empty for every other status."""
     remedy: str = ""
     """What to do in this very case; empty where the check's own remedy holds."""
+    fault: Fault | None = None
+    """What is wrong, for causes and actions; None where nothing is, or where it could not be read."""
 
 
 class Finding(Record):
@@ -82,6 +93,14 @@ class Finding(Record):
     remedy: str
     acknowledgement: Acknowledgement | None = None
     """That of the site, whether it holds or has lapsed."""
+    blames: tuple[Component, ...] = ()
+    """Of a bad finding: the components that it can come from, the likeliest first."""
+    shared: Component | None = None
+    """What is to blame instead where every device that the check judged has the fault."""
+    crossed: tuple[Component, ...] = ()
+    """Of a measurement: what its data crossed, the likeliest to be slow first."""
+    traffic: Traffic = ""
+    witness: Witness = "state"
 
     @property
     def acknowledged(self) -> bool:

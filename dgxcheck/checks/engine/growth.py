@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dgxcheck.checks.engine.check import Box, Growth, Judge, row_of, silent
+from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable, row_of
+from dgxcheck.checks.engine.check import Judge
 from dgxcheck.checks.engine.finding import Judgement, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.facts.missing import Missing
@@ -46,7 +47,7 @@ def per_gpu_growth(facts: str, rule: Rule) -> Judge:
 
     def judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         for gpu in box.gpus:
-            yield box.subject(gpu), silent(box, gpu) or _judged(box.growth, facts, gpu.bdf, rule)
+            yield box.subject(gpu), gpu_unavailable(box, gpu) or _judged(box.growth, facts, gpu.bdf, rule)
 
     return judge
 

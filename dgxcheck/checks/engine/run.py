@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from dgxcheck.checks.engine.check import HOST, Box, Check
-from dgxcheck.checks.engine.finding import Finding, Judgement, Status
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
+from dgxcheck.components.component import Component
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
 
@@ -16,8 +19,8 @@ _WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
 
 def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tuple[Finding, ...]:
     """Every finding, in the order of the checks; a required check that skipped is unknown instead."""
-    found = (finding for check in checks for finding in _found(box, check))
-    return tuple(_required(_at_site(finding, box.settings), required) for finding in found)
+    findings = (finding for check in checks for finding in _findings(box, check))
+    return tuple(_required(_at_site(finding, box.settings), required) for finding in findings)
 
 
 def verdict(findings: Iterable[Finding]) -> Status:
@@ -32,21 +35,34 @@ def counts(findings: Iterable[Finding]) -> dict[Status, int]:
     return {status: seen[status] for status in Status}
 
 
-def _found(box: Box, check: Check) -> list[Finding]:
+def _findings(box: Box, check: Check) -> list[Finding]:
     try:
-        said = [*check.judge(box)]
-    except Exception as error:  # noqa: BLE001 -- one broken check must not hide what the others found
-        said = [(HOST, Judgement(Status.UNKNOWN, f"the check failed: {type(error).__name__}: {error}"))]
-    return [
-        Finding(
-            id=check.id,
-            subject=subject,
-            judgement=judgement,
-            source=check.source,
-            remedy=judgement.remedy or check.remedy,
-        )
-        for subject, judgement in said
-    ]
+        return [_finding(box, check, subject, judgement) for subject, judgement in check.judge(box)]
+    except Exception as error:  # noqa: BLE001 -- one broken check must not hide the findings of the others
+        message = f"the check failed: {type(error).__name__}: {error}"
+        broken = Judgement(Status.UNKNOWN, message, fault=Fault.CHECK_FAILED)
+        return [Finding(id=check.id, subject=HOST, judgement=broken, source=check.source, remedy=check.remedy)]
+
+
+def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> Finding:
+    bad = judgement.status in BAD
+    crosses = check.crossed is not None and judgement.status is not Status.SKIP
+    return Finding(
+        id=check.id,
+        subject=subject,
+        judgement=judgement,
+        source=check.source,
+        remedy=judgement.remedy or check.remedy,
+        blames=_distinct(check.blames(box, subject, judgement)) if bad else (),
+        shared=check.shared(box, subject, judgement) if bad else None,
+        crossed=_distinct(check.crossed(box, subject, judgement)) if crosses and check.crossed is not None else (),
+        traffic=check.traffic,
+        witness=check.witness,
+    )
+
+
+def _distinct(components: Iterable[Component]) -> tuple[Component, ...]:
+    return tuple(dict.fromkeys(components))
 
 
 def _at_site(finding: Finding, settings: Settings) -> Finding:

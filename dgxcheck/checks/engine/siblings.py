@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device

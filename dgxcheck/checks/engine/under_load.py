@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.facts.missing import Missing
 

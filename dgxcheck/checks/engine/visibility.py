@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Missing
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.check import Box, Check, Growth, per_gpu, row_of
+from dgxcheck.checks.engine.box import Box, Growth, row_of
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.growth import RESET, grown, per_gpu_growth
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.facts.gpu import ClockPair, Clocks, GpuClocks, GpuCounters, GpuPower
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.profiles.model import Board

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.check import Box, Check, Growth, per_gpu, row_of, silent
+from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable, row_of
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.facts.gpu import GpuEcc, GpuMemory
 from dgxcheck.facts.missing import Json, Missing
@@ -56,7 +58,7 @@ def _volatile(_: Box, ecc: GpuEcc) -> Judgement | Missing:
 
 def _aggregate(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     for gpu in box.gpus:
-        yield box.subject(gpu), silent(box, gpu) or _in_its_life(box, gpu.bdf)
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or _in_its_life(box, gpu.bdf)
 
 
 def _in_its_life(box: Box, bdf: str | None) -> Judgement:

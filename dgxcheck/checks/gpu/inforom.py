@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.check import Box, Check, row_of, silent
+from dgxcheck.checks.engine.box import Box, gpu_unavailable, row_of
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered
 from dgxcheck.checks.engine.gaps import missing_in, unjudged
 from dgxcheck.checks.engine.siblings import siblings
@@ -19,7 +20,7 @@ def _inforom(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     corrupted = [gap for gap in missing_in(box.snapshot) if gap.detail.startswith(_CORRUPTED)]
     for gpu in box.gpus:
         own = [gap for gap in corrupted if gpu.bdf in gap.where.split()]
-        yield box.subject(gpu), silent(box, gpu) or (_fail(own) if own else _version(box, gpu))
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or (_fail(own) if own else _version(box, gpu))
 
 
 def _fail(gaps: list[Missing]) -> Judgement:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import visibility
-from dgxcheck.checks.engine.check import HOST, Box, Check, per_gpu
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.facts.gpu import GpuMemory
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.topology.model import Device

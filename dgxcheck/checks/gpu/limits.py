@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.check import Box, Check, per_gpu
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.facts.gpu import GpuPower, GpuThermal
 from dgxcheck.facts.missing import Gap, Missing
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.driver.loaded import bound, gpu_nodes
-from dgxcheck.checks.engine.check import HOST, Box, Check, per_gpu
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import missing_in, unjudged
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.ids import RECOVERY_ACTION

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from dgxcheck.checks.engine.check import Box, Check, per_gpu, row_of, silent
+from dgxcheck.checks.engine.box import Box, gpu_unavailable, row_of
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.checks.engine.siblings import siblings, told
 from dgxcheck.checks.gpu.limits import temperature
 from dgxcheck.facts.gpu import GpuClocks, GpuPower, GpuThermal
@@ -48,7 +50,7 @@ class _State(Record):
 
 
 def _outlier(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    states = {gpu.name: silent(box, gpu) or _state(box, gpu.bdf) for gpu in box.topology.gpus}
+    states = {gpu.name: gpu_unavailable(box, gpu) or _state(box, gpu.bdf) for gpu in box.topology.gpus}
     for gpu in box.gpus:
         own = states[gpu.name]
         if isinstance(own, Judgement):

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dgxcheck.checks.engine.check import HOST, Box, Check, row_of, silent
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, row_of
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.siblings import family, told
 from dgxcheck.checks.gpu import clocks, ecc, limits
@@ -81,7 +82,7 @@ def _uniform(box: Box) -> Judged:
                     message = f"{feature.name} {_worded(feature, value)}, others {_worded(feature, usual)}"
                     odd.setdefault(bdf, []).append((message, fact))
     for gpu in box.gpus:
-        yield box.subject(gpu), silent(box, gpu) or _judged(odd.get(gpu.bdf or "", []), alike.get(gpu.bdf or "", []))
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or _judged(odd.get(gpu.bdf or "", []), alike.get(gpu.bdf or "", []))
     if split:
         names = ", ".join(dict.fromkeys(name for name, _ in split))
         message = f"the GPUs of one model differ, and no value is that of most: {names}"

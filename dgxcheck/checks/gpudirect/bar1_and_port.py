@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.driver.loaded import bound
-from dgxcheck.checks.engine.check import HOST, Box, Check, row_of, untold
+from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable, row_of
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.gpu.presence import LOST, unlisted
@@ -28,7 +29,7 @@ def held(box: Box, gpu: Device) -> Said:
     driver = bound(gpu)
     if not isinstance(driver, Missing) and driver != "nvidia":
         return Said("no", skip("not-visible", f"bound to {driver or 'no driver'}, not to nvidia"))
-    judgement = untold(box) or unlisted(box, gpu)
+    judgement = nvml_unavailable(box) or unlisted(box, gpu)
     return elsewhere("no", judgement.message, LOST) if judgement.status is Status.FAIL else Said("?", judgement)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.check import HOST, Box, Check
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
 from dgxcheck.checks.gpudirect.preconditions import Said, in_guest, near_pairs, not_judged, unsaid
 from dgxcheck.checks.pcie.width import bridge

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.check import Box, Check
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.gpudirect.preconditions import PEER_MODULES, Said, loaded, of_box, unsaid

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from dgxcheck.checks.engine.check import HOST, Box, Judge, guest
+from dgxcheck.checks.engine.box import HOST, Box, guest
+from dgxcheck.checks.engine.check import Judge
 from dgxcheck.checks.engine.finding import Judgement, SkipReason, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.network.hcas import hcas, none_here

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine import visibility
-from dgxcheck.checks.engine.check import HOST, Box, Check, Growth
+from dgxcheck.checks.engine.box import HOST, Box, Growth
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged

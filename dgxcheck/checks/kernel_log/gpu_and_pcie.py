@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dgxcheck.checks.driver.loaded import bound
-from dgxcheck.checks.engine.check import Box, Check
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.kernel_log.xid_catalogue import FATAL, Meaning, meaning

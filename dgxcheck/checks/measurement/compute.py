@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from dgxcheck.checks.engine.check import Box, Check
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.gpu.clocks import HELD_BACK, slowdown
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike

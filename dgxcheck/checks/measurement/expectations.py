@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.gpu.inventory import expected_by
 from dgxcheck.checks.measurement.lookup import P2P, STAGED, device, evidence, joined

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import inf
 
-from dgxcheck.checks.engine.check import HOST, Box, Check
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.measurement.comparisons import again, below_class, gpus_alike, runs, slower_than, warned
 from dgxcheck.checks.measurement.expectations import amount, held

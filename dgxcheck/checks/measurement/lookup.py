@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.facts.measurement import Measurement, Untaken

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status, skip
 from dgxcheck.checks.engine.under_load import under_load
 from dgxcheck.checks.measurement.expectations import due

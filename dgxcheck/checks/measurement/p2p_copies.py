@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dgxcheck.checks.engine.check import HOST, Box, Check
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.measurement.comparisons import below_class, denied, pairs_alike, runs, slower_than
 from dgxcheck.checks.measurement.expectations import amount, by_reference, held

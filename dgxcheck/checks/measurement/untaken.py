@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, SkipReason, Status, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.measurement.lookup import ALONE, PAIRS, REASONS, UNREADY, Figures, evidence, way

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dgxcheck.checks.engine.check import HOST, Box, Check, Growth
+from dgxcheck.checks.engine.box import HOST, Box, Growth
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import FEWEST_EVENTS, HOUR_S, RESET, grown, rate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import combinations
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status, skip
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record

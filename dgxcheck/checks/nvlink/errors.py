@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.check import Box, Check, Growth, silent
+from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import RESET, grown
@@ -23,7 +24,7 @@ def _errors(box: Box) -> Judged:
     for gpu in box.gpus:
         subject = box.subject(gpu)
         growth = box.growth
-        quiet = silent(box, gpu) or (growth if isinstance(growth, Judgement) else None)
+        quiet = gpu_unavailable(box, gpu) or (growth if isinstance(growth, Judgement) else None)
         if quiet is not None or isinstance(growth, Judgement):
             yield subject, quiet or RESET
             continue

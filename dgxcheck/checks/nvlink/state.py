@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.check import HOST, Box, Check, in_mig, silent, untold
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, in_mig, nvml_unavailable
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.nvlink.endpoints import (
@@ -44,7 +45,7 @@ def _state(box: Box) -> Judged:
     due = _links(box, reference)
     for gpu in box.gpus:
         subject = box.subject(gpu)
-        if (quiet := silent(box, gpu)) is not None:
+        if (quiet := gpu_unavailable(box, gpu)) is not None:
             yield subject, quiet
         elif isinstance(ends, Missing):
             yield subject, unjudged(ends)
@@ -138,7 +139,7 @@ def _graph(box: Box) -> Judged:
 
 def _nvlink_gap(box: Box, ends: dict[str, End] | Missing) -> Judgement:
     """NVML as a whole is told by driver.library."""
-    return untold(box) or (unjudged(ends) if isinstance(ends, Missing) else skip("not-supported", "no GPU has NVLink"))
+    return nvml_unavailable(box) or (unjudged(ends) if isinstance(ends, Missing) else skip("not-supported", "no GPU has NVLink"))
 
 
 def _another(box: Box, reference: Reference, ends: Mapping[str, End]) -> Judgement:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from dgxcheck.checks.engine.check import HOST, Box, Check, Growth, row_of, silent
+from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, row_of
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S, FEWEST_EVENTS, RESET, grown, rate
@@ -23,7 +24,7 @@ _FILES = ("fatal", "nonfatal", "correctable")
 
 def _replay(box: Box) -> Judged:
     for gpu in box.gpus:
-        yield box.subject(gpu), silent(box, gpu) or _replayed(box, gpu)
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or _replayed(box, gpu)
 
 
 def _replayed(box: Box, gpu: Device) -> Judgement:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.check import Box, Check, row_of, silent
+from dgxcheck.checks.engine.box import Box, gpu_unavailable, row_of
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.under_load import under_load
@@ -22,7 +23,7 @@ MIB = 1 << 20
 
 def _generation(box: Box) -> Judged:
     for gpu in box.gpus:
-        yield box.subject(gpu), silent(box, gpu) or _trained(box, gpu)
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or _trained(box, gpu)
 
 
 def _trained(box: Box, gpu: Device) -> Judgement:

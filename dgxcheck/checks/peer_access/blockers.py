@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.check import Box, guest
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.gpudirect.preconditions import NEAR, hypervisor
 from dgxcheck.checks.pcie.acs import lifted, redirecting
 from dgxcheck.checks.pcie.iommu import group_type, through

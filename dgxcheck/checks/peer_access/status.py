@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.check import HOST, Box, Check, guest, in_mig, untold
+from dgxcheck.checks.engine.box import HOST, Box, guest, in_mig, nvml_unavailable
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.pcie.width import bridge
@@ -34,7 +35,7 @@ def statuses(box: Box) -> dict[Pair, Judgement] | Judgement:
     """Of every pair with a GPU that is asked about; or why nothing can be said of any."""
     rows = box.snapshot.p2p
     listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
-    if (nothing := untold(box)) is not None:
+    if (nothing := nvml_unavailable(box)) is not None:
         return nothing
     if isinstance(rows, Missing) or len(listed) < 2:
         return unjudged(rows) if isinstance(rows, Missing) else skip("not-supported", "there is no pair of GPUs")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.check import HOST, Box, Check, guest, untold
+from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.placement.misplaced import Misplaced, misplaced
@@ -93,7 +94,7 @@ def _path(device: Device) -> str:
 def _nvml(box: Box) -> Judged:
     pairs = box.snapshot.gpu_pairs
     if isinstance(box.nvml, Missing) or isinstance(pairs, Missing):
-        yield HOST, untold(box) or (unjudged(pairs) if isinstance(pairs, Missing) else NO_PAIR)
+        yield HOST, nvml_unavailable(box) or (unjudged(pairs) if isinstance(pairs, Missing) else NO_PAIR)
         return
     names = {gpu.bdf: gpu.name for gpu in box.topology.gpus}
     asked = {gpu.bdf for gpu in box.gpus}

@@ -10,7 +10,8 @@ import click
 from click.core import ParameterSource
 
 from dgxcheck.checks.engine.acknowledgements import acknowledged, of_nothing, today
-from dgxcheck.checks.engine.check import Box, Check
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.run import EXIT_CODES, run, verdict
 from dgxcheck.checks.placement import baseline
 from dgxcheck.checks.registry import CHECKS
@@ -20,7 +21,7 @@ from dgxcheck.cli.health_box import box
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import emit
 from dgxcheck.configuration import of_site
-from dgxcheck.diagnosis.causes import diagnosis
+from dgxcheck.diagnosis.causes import diagnose
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import replace
@@ -127,7 +128,7 @@ def _report(
         level=level,
         choice=judged.choice,
         score=of_box(judged),
-        diagnosis=diagnosis(judged, findings),
+        diagnosis=diagnose(judged, findings),
         verbose=asked.verbose,
         fail_on=asked.fail_on,
         figures=all_figures(judged),

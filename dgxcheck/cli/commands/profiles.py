@@ -7,7 +7,7 @@ import time
 
 import click
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.registry import PROBES
 from dgxcheck.cli.live import Live
 from dgxcheck.cli.options import emit, reading, writing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.gpudirect.preconditions import nics, no_rdma
 from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.facts.missing import Gap, Missing

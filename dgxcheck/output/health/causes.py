@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.actions import Action
 from dgxcheck.diagnosis.causes import Cause, Diagnosis
-from dgxcheck.diagnosis.component import Component
 from dgxcheck.facts.missing import Json
+from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.plain_text import visible
 
 
@@ -17,8 +18,7 @@ def as_text(found: Diagnosis, verbose: bool) -> list[str]:
     told = []
     for number, cause in enumerate(found.causes, 1):
         told.append(f"Cause {number}: {headline(cause)}")
-        told.append(f"         confidence {cause.confidence}")
-        told += [f"         {cause.again}"] if cause.again else []
+        told.append(f"         confidence {cause.confidence.level}")
         told += _actions(cause.actions, verbose)
     if len(found.causes) == 1 and not found.unexplained:
         told.append("Nothing else is wrong of what was judged.")
@@ -26,7 +26,7 @@ def as_text(found: Diagnosis, verbose: bool) -> list[str]:
         told.append(f"Unexplained: {', '.join(found.unexplained)}")
     disturbing = [cause for cause in found.causes if any(step.disturbs for step in cause.actions)]
     if disturbing:
-        save = dict.fromkeys(command for cause in disturbing for command in cause.save_first)
+        save = dict.fromkeys(command for cause in disturbing for command in cause.preserve)
         told.append(f"Save first: {'; '.join(save)}")
     return [visible(line) for line in told]
 
@@ -67,7 +67,7 @@ def _times(check: str, number: int) -> str:
 def _where(component: Component) -> str:
     shared = component.shared_by if component.kind in ("link", "switch") and len(component.shared_by) > 1 else ()
     by = f", shared by {', '.join(shared)}" if shared else ""
-    return f"{component}{f', slot {component.slot}' if component.slot else ''}{by}"
+    return f"{component_name(component)}{f', slot {component.slot}' if component.slot else ''}{by}"
 
 
 def _action(step: Action) -> str:
@@ -84,12 +84,12 @@ def _cause(cause: Cause) -> Json:
         "component": _component(cause.component),
         "explains": list(cause.explains),
         "severity": cause.severity.value,
-        "confidence": cause.confidence,
-        "again": cause.again or None,
-        "message": f"{_where(cause.component)}: {cause.lead}",
+        "confidence": cause.confidence.level,
+        "again": None,
+        "message": f"{_where(cause.component)}",
         "actions": steps,
         "action": steps[0],
-        "save_first": list(cause.save_first),
+        "save_first": list(cause.preserve),
     }
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import counts
 from dgxcheck.diagnosis.causes import Cause
+from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.metrics import measurements, plain, ranges
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import lines, visible
@@ -81,7 +82,7 @@ def _first(verdict: Status, blamed: Sequence[str], passed: int) -> str:
 
 def _blamed(cause: Cause) -> str:
     """``thermal.temperature cooling of GPU2 0000:0a:00.0``: what was found, and where it comes from."""
-    return visible(f"{cause.explains[0].partition('/')[0]} {cause.component}").replace("|", "/")
+    return visible(f"{cause.explains[0].partition('/')[0]} {component_name(cause.component)}").replace("|", "/")
 
 
 def _named(finding: Finding) -> str:

@@ -12,8 +12,9 @@ from itertools import count
 from dgxcheck import __version__
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import EXIT_CODES, counts
+from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.causes import Diagnosis
-from dgxcheck.diagnosis.component import Component
+from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.metrics import measurements
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import lines, visible
@@ -80,7 +81,7 @@ def _causes(found: Diagnosis) -> list[str]:
 
 
 def _component(component: Component) -> dict[str, str]:
-    return {"kind": component.kind, "component": str(component), "pci_bus_id": component.bdf or ""}
+    return {"kind": component.kind, "component": component_name(component), "pci_bus_id": component.bdf or ""}
 
 
 def _measured(findings: Iterable[Finding]) -> list[str]:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal
 
-from dgxcheck.checks.engine.check import Box
-from dgxcheck.diagnosis.component import Component
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.components.component import Component
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import Wiring
 from dgxcheck.topology.model import Device, PciClass

@@ -6,25 +6,24 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 
-from dgxcheck.checks.engine.check import Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.pcie.acs import redirecting, redirects
 from dgxcheck.checks.pcie.iommu import translated
-from dgxcheck.diagnosis.component import Component, is_below, of_host, of_port_setting
+from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.locate import bridge_setting, is_below
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
-
-SETTINGS = ("IOMMU setting", "ACS setting")
 
 
 def stops(box: Box, a: Device, b: Device) -> Iterator[Component]:
     """The IOMMU first: while it translates the kernel needs the redirection."""
     if {a, b} & {*translated(box)}:
-        yield of_host("IOMMU setting")
+        yield host_part("IOMMU setting")
     ports = redirecting(box, a, b)
     for port in () if isinstance(ports, Missing) else ports:
-        yield of_port_setting(port)
+        yield bridge_setting(port)
     if not isinstance(ports, Missing) and ports and _everywhere(box):
-        yield of_host("ACS setting")
+        yield host_part("ACS setting")
 
 
 def _everywhere(box: Box) -> bool:

@@ -1,0 +1,117 @@
+"""The facts of a machine that checks judge, and what they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dgxcheck.checks.engine.finding import Judgement, Subject, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.components.locate import serial_of
+from dgxcheck.difference.model import Compared
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.profiles.library import board_id
+from dgxcheck.profiles.model import Board, Choice
+from dgxcheck.settings import Settings
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.slots import slot_of
+
+DEFAULTS = Settings()
+HOST = Subject(kind="host", name="host", bdf=None)
+NO_GROWTH = skip("not-in-level", "counters were read once")
+
+
+class Growth(Record):
+    """Counters of the machine at two times, in snapshots that hold nothing else."""
+
+    old: Snapshot
+    new: Snapshot
+    seconds: float
+    how: str
+    """For people: ``since the run of 2026-11-20T10:00:00Z``, ``within 10 s``."""
+
+
+class Box(Record):
+    """One machine with its reference and the site's settings: all that a check sees."""
+
+    snapshot: Snapshot
+    topology: Topology
+    gpus: tuple[Device, ...]
+    """The GPUs asked about, as the matrix names them; those that NVML does not list have no index."""
+    settings: Settings = DEFAULTS
+    choice: Choice | None = None
+    """The reference machine, where this machine has one."""
+    boards: Mapping[str, Board] = {}
+    """What is known of GPU models, by id."""
+    drift: Compared | None = None
+    """The differences from the recording of ``--baseline``; None without one."""
+    growth: Growth | Judgement = NO_GROWTH
+    """The counters at two times, or the skip that stands for every judgement of growth."""
+
+    @property
+    def nvml(self) -> Nvml | Missing:
+        """NVML's list of GPUs; Missing where it cannot even count them."""
+        nvml = self.snapshot.gpu
+        if isinstance(nvml, Nvml) and isinstance(nvml.count, Missing) and not nvml.gpus:
+            return nvml.count
+        return nvml
+
+    def gpu(self, gpu: Device | str | None) -> GpuView:
+        """Every fact of one GPU, by bdf or device: ``box.gpu(bdf).ecc``."""
+        return GpuView(self.snapshot, gpu.bdf if isinstance(gpu, Device) else gpu)
+
+    def board(self, gpu: Device) -> Board | None:
+        """What is known of this GPU's model."""
+        return self.boards.get(board_id(gpu))
+
+    def subject(self, gpu: Device) -> Subject:
+        """A GPU by all its names."""
+        return Subject(
+            kind="gpu", name=gpu.name, bdf=gpu.bdf, uuid=gpu.uuid, serial=serial_of(self, gpu.bdf),
+            slot=slot_of(gpu, self.snapshot.slots),
+        )  # fmt: skip
+
+    def pair(self, a: Device, b: Device) -> Subject:
+        """What joins two GPUs."""
+        return replace(self.subject(a), peer=self.subject(b))
+
+
+def gpu_unavailable(box: Box, gpu: Device) -> Judgement | None:
+    """Why NVML reports nothing for this GPU; None where it does."""
+    nothing = nvml_unavailable(box)
+    if nothing is not None:
+        return nothing
+    return skip("dependency-failed", "NVML does not list this GPU") if gpu.index is None else None
+
+
+def nvml_unavailable(box: Box) -> Judgement | None:
+    """Why NVML reports nothing at all; None where it lists GPUs."""
+    nvml = box.nvml
+    if not isinstance(nvml, Missing):
+        return None
+    if nvml.gap is Gap.UNRECORDED:
+        return unjudged(nvml)
+    return skip("dependency-failed", f"NVML is not available: {nvml.where}: {nvml}")
+
+
+def guest(box: Box) -> str | None:
+    """The hypervisor that this machine is a guest of; None on bare metal or where it is not known."""
+    host = box.snapshot.host
+    return None if isinstance(host, Missing) or not isinstance(host.vm, str) else host.vm
+
+
+def in_mig(box: Box, *bdfs: str | None) -> bool:
+    """Is MIG on in one of these GPUs? It takes NVLink and P2P from it."""
+    rows = box.snapshot.gpu_modes
+    return not isinstance(rows, Missing) and any(row.mig is True for row in rows if row.bdf in bdfs)
+
+
+def row_of(rows: Any, bdf: str | None) -> Any:
+    """One GPU's record among those of all GPUs; the gap where there is none."""
+    if isinstance(rows, Missing):
+        return rows
+    return next((row for row in rows if row.bdf == bdf), Missing(Gap.UNRECORDED, str(bdf), "no facts of this GPU"))

@@ -1,0 +1,23 @@
+"""The name of a component in English: ``cooling of GPU2 0000:0a:00.0``."""
+
+from __future__ import annotations
+
+from dgxcheck.components.component import Component
+
+_NOUNS: dict[str, str] = {
+    "link": "PCIe link", "nvlink": "NVLinks", "nvswitch": "NVSwitch", "port": "port", "hca": "HCA", "driver": "the",
+    "host": "the", "gpus": "all", "disk": "disk", "interface": "interface", "path": "P2P path", "board": "board",
+    "subnet-manager": "subnet manager", "host-bridge": "host bridge", "bridge": "PCIe port", "socket": "socket",
+    "socket-interconnect": "interconnect of", "switch": "PCIe switch", "fabric": "the",
+}  # fmt: skip
+
+
+def component_name(component: Component) -> str:
+    """With its bus id, unless the name holds it or it joins two GPUs."""
+    plain = component.bdf is None or component.bdf in component.name or component.kind in ("nvlink", "path")
+    name = component.name if plain else f"{component.name} {component.bdf}"
+    part = f"{component.part} {component.position}".strip()
+    if component.kind == "slot":
+        return f"{part} {name}".strip()
+    noun = f"{_NOUNS.get(component.kind, '')} {name}".strip()
+    return f"{part} of {noun}" if part else noun

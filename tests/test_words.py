@@ -1,0 +1,34 @@
+"""Words are for people: no cause, action, check or score depends on those of a message."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[next(n for n, up in enumerate(Path(__file__).parents) if (up / "pyproject.toml").exists())]
+WORDS = {"message", "detail"}
+WRITTEN = {
+    "dgxcheck/facts/missing.py",  # defines them
+    "dgxcheck/source/recording/keys.py",  # writes them into recordings
+    "dgxcheck/workers/nvml/walk.py", "dgxcheck/workers/files/child.py", "dgxcheck/workers/nvml/supervisor.py",  # pass on
+}  # fmt: skip
+"""Files that carry words from one place to another and decide nothing by them."""
+FILES = sorted(
+    path.relative_to(PROJECT).as_posix()
+    for root in ("dgxcheck", "probes")
+    for path in (PROJECT / root).rglob("*.py")
+    if not path.is_relative_to(PROJECT / "dgxcheck" / "output")
+)
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file not in WRITTEN])
+def test_no_message_is_read(file: str) -> None:
+    tree = ast.parse((PROJECT / file).read_text(encoding="utf-8"))
+    read = [
+        f"{file}:{node.lineno}: .{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in WORDS and isinstance(node.ctx, ast.Load)
+    ]
+    assert read == []
