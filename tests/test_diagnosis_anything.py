@@ -19,7 +19,7 @@ from sample import BOXES, FAULTS
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.gpudirect.preconditions import hypervisor
+from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.causes import Diagnosis, diagnose
 from dgxcheck.facts.missing import Json

@@ -11,10 +11,11 @@ from rdma_box import MODULE, PCI, pair
 from sample import FAULTS
 from test_health_checks import box, changed
 
-from dgxcheck.checks.gpudirect.preconditions import NEAR, nics
+from dgxcheck.checks.network.hcas import nics
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Missing
 from dgxcheck.readiness.gpudirect import readiness
+from dgxcheck.topology.classes import NEAR
 
 
 def verdicts(spec: str) -> dict[tuple[str, str], str]:

@@ -128,7 +128,7 @@ import json, sys
 opened = []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
 from dgxcheck.source.live import LiveSource
-from dgxcheck.source.tape import RecordingSource
+from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.survey import ALL, survey
 tape = RecordingSource(LiveSource(sys.argv[1]))
 survey(tape, ALL)

@@ -225,8 +225,8 @@ def test_eight_gpus_that_hang_and_cannot_be_killed_end_in_time(
 PIPED = """
 import sys
 from dgxcheck.cli import main
-from dgxcheck.workers.nvml import NvmlStage
-from dgxcheck.workers.nvml_plan import TOPOLOGY
+from dgxcheck.workers.nvml.supervisor import NvmlStage
+from dgxcheck.workers.nvml.plan import TOPOLOGY
 import os
 os._exit(main(["topo", "-m", "--deadline", "2"], NvmlStage(TOPOLOGY, 2, lambda pid: None), sys.argv[1]))
 """
@@ -254,7 +254,7 @@ DEPENDENT = sorted({call.function for group in GROUPS.values() for call in group
 WALKS = """
 import json, os, sys
 os.dup2(1, 3)
-from dgxcheck.workers.nvml_walk import walk
+from dgxcheck.workers.nvml.walk import walk
 for fault in json.load(sys.stdin):
     os.environ["NVML_STANDIN_FAULT"] = fault
     os.write(3, f"fault\\t{json.dumps(fault)}\\n".encode())

@@ -6,7 +6,7 @@ from dgxcheck.checks.driver import fabric_manager, installation, site_versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presence, thermal, uniformity
-from dgxcheck.checks.gpudirect import bar1_and_port, max_payload, memlock, peer_memory, verbs_stack
+from dgxcheck.checks.gpudirect import acs, bar1_and_port, iommu, max_payload, memlock, peer_memory, verbs_stack
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
 from dgxcheck.checks.kernel_log import gpu_and_pcie, startup_and_hca
@@ -14,8 +14,8 @@ from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copi
 from dgxcheck.checks.network import hcas, port_errors, ports
 from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import state as nvlink
-from dgxcheck.checks.pcie import acs, generation, iommu
 from dgxcheck.checks.pcie import errors as pcie_errors
+from dgxcheck.checks.pcie import generation
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import baseline, placement

@@ -6,22 +6,22 @@ from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.precondition import Said, State
 from dgxcheck.checks.gpu.presence import LOST
+from dgxcheck.checks.gpudirect import acs as gdr_acs
 from dgxcheck.checks.gpudirect import bar1_and_port, max_payload, verbs_stack
+from dgxcheck.checks.gpudirect import iommu as gdr_iommu
 from dgxcheck.checks.gpudirect import memlock as gdr_memlock
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.gpudirect import peer_memory as gdr_peer
+from dgxcheck.checks.gpudirect.acs import acs
 from dgxcheck.checks.gpudirect.bar1_and_port import bar1, held, port, rate_gbs
+from dgxcheck.checks.gpudirect.iommu import iommu
 from dgxcheck.checks.gpudirect.max_payload import payload
 from dgxcheck.checks.gpudirect.memlock import memlock
 from dgxcheck.checks.gpudirect.path import link, narrowest, path
 from dgxcheck.checks.gpudirect.peer_memory import peer_memory
-from dgxcheck.checks.gpudirect.preconditions import Said, State
 from dgxcheck.checks.gpudirect.verbs_stack import stack
-from dgxcheck.checks.pcie import acs as gdr_acs
-from dgxcheck.checks.pcie import iommu as gdr_iommu
-from dgxcheck.checks.pcie.acs import acs
-from dgxcheck.checks.pcie.iommu import iommu
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.expected import READ, between

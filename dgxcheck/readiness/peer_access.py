@@ -9,7 +9,8 @@ from typing import Literal
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status
-from dgxcheck.checks.gpudirect.preconditions import Said, State, in_guest, unsaid
+from dgxcheck.checks.engine.precondition import Said, State, unsaid
+from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.measurement import integrity, latency, p2p_copies
 from dgxcheck.checks.pcie.acs import redirecting
 from dgxcheck.checks.peer_access.blockers import stopped

@@ -7,6 +7,9 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import PciClass
 
+NEAR: tuple[PciClass, ...] = ("PIX", "PXB")
+"""Below PCIe switches that both share; what NCCL uses for GPUDirect RDMA by default (``NCCL_NET_GDR_LEVEL``)."""
+
 
 def numa_node(function: PciFunction, numa: tuple[NumaNode, ...] | Missing) -> int | Missing:
     """The kernel's ``numa_node``; a missing or negative one means the only node of a host that has just one."""

@@ -9,8 +9,9 @@ from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable, row_of
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.precondition import Said, elsewhere, unsaid
 from dgxcheck.checks.gpu.presence import LOST, unlisted
-from dgxcheck.checks.gpudirect.preconditions import Said, elsewhere, no_rdma, unsaid
+from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_subject, ports
 from dgxcheck.facts.gpu import GpuMemory, GpuPcie
 from dgxcheck.facts.infiniband import IbPort

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
-from dgxcheck.checks.gpudirect.preconditions import Said, in_guest, near_pairs, not_judged, unsaid
+from dgxcheck.checks.engine.precondition import Said, unsaid
+from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
+from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.pcie.width import bridge
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Express

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
-from dgxcheck.checks.gpudirect.preconditions import Said, of_box, unsaid, wanted
+from dgxcheck.checks.engine.precondition import Said, unsaid
+from dgxcheck.checks.gpudirect.preconditions import of_box, wanted
 from dgxcheck.facts.host import JobDaemon, Limit, Memlock, Setting
 from dgxcheck.facts.missing import Missing
 

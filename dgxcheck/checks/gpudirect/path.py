@@ -8,10 +8,13 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.precondition import Said, unsaid
 from dgxcheck.checks.gpudirect.bar1_and_port import rate_gbs
-from dgxcheck.checks.gpudirect.preconditions import NEAR, Said, nics, no_rdma, unsaid
+from dgxcheck.checks.gpudirect.preconditions import no_rdma
+from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.width import own_hop
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop, hops_between
 from dgxcheck.topology.rates import pcie_gbs

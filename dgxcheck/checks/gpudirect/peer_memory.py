@@ -5,8 +5,10 @@ from __future__ import annotations
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.engine.precondition import Said, unsaid
 from dgxcheck.checks.engine.visibility import in_container
-from dgxcheck.checks.gpudirect.preconditions import PEER_MODULES, Said, loaded, of_box, unsaid
+from dgxcheck.checks.gpudirect.preconditions import PEER_MODULES, of_box
+from dgxcheck.checks.host.modules import loaded
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Flavour, Host, Modules
 from dgxcheck.facts.missing import Gap, Missing

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.engine.precondition import Said, unsaid
 from dgxcheck.checks.engine.visibility import in_container
-from dgxcheck.checks.gpudirect.preconditions import Said, of_box, unsaid
+from dgxcheck.checks.gpudirect.preconditions import of_box
 from dgxcheck.facts.missing import Gap, Missing
 
 _OF_OLD_KERNELS = ("2.2-1", "3.0-1", "5.0-0")

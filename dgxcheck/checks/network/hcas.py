@@ -15,7 +15,8 @@ from dgxcheck.checks.placement.placement import classes, fabric_adapters, other,
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.topology.model import Device, PciClass
+from dgxcheck.topology.classes import NEAR
+from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
 MELLANOX = 0x15B3
@@ -36,13 +37,17 @@ RECOVERY = frozenset({
 https://pci-ids.ucw.cz/v2.2/pci.ids, without the switch chips that are called so too; other ids between these are
 adapters that work (0262 and 0263 are a ConnectX-4 Lx)."""
 _CLASS = "/sys/class/infiniband"
-_NEAR: tuple[PciClass, ...] = ("PIX", "PXB")
 
 
 def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
     """InfiniBand and RoCE devices without virtual functions."""
     devices = box.snapshot.infiniband
     return devices if isinstance(devices, Missing) else tuple(each for each in devices if each.is_vf is not True)
+
+
+def nics(box: Box) -> list[Device]:
+    """HCAs without virtual functions."""
+    return [each for each in box.topology.devices if each.kind == "nic" and each.is_vf is not True]
 
 
 def subject(device: IbDevice) -> Subject:
@@ -117,9 +122,9 @@ def _lonely(box: Box) -> list[Device]:
     wrong = wrong_gpus(box, profile)
     if moved is None or moved.devices or wrong is None or wrong.devices:
         return []
-    least = min(sum(wiring.to_hcas.get(pci, 0) for pci in _NEAR) for wiring in profile.wiring)
+    least = min(sum(wiring.to_hcas.get(pci, 0) for pci in NEAR) for wiring in profile.wiring)
     matrix = box.topology.matrix()
-    return [gpu for gpu in gpus if sum(matrix[gpu.name, nic.name].pci in _NEAR for nic in nics) < least]
+    return [gpu for gpu in gpus if sum(matrix[gpu.name, nic.name].pci in NEAR for nic in nics) < least]
 
 
 def _placement(box: Box) -> Judged:

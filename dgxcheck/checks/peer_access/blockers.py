@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.gpudirect.preconditions import NEAR, hypervisor
+from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.pcie.acs import lifted, redirecting
 from dgxcheck.checks.pcie.iommu import group_type, through
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
 
 UNSEEN = "look at the driver's registry keys, then reload the driver"

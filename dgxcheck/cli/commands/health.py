@@ -56,7 +56,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if asked.detailed:
         return informational.detailed_help(ctx, settings, output, asked.color)
     if asked.listed:
-        return informational.list_gpus(ctx, asked.form, asked.spec, asked.deadline, output, asked.color)
+        return _list_gpus(ctx, asked.form, asked.spec, asked.deadline, output, asked.color)
     if asked.explain is not None and asked.explain != SCORE:
         return informational.explain(_named((asked.explain,)), settings, output, asked.color)
     if asked.quick and (asked.extended or asked.window is not None or asked.state is not None):
@@ -160,3 +160,15 @@ def _named(words: tuple[str, ...]) -> list[Check]:
         hint = f"did you mean {near[0]}?" if near else "dgxcheck health -H lists them"
         raise BadInput(f"no check {unknown[0]!r}; {hint}")
     return [check for check in CHECKS if wanted & {check.id, check.id.partition(".")[0]}]
+
+
+def _list_gpus(
+    ctx: click.Context, form: str, spec: str | None, deadline: float, output: str | None, color: str
+) -> int:  # fmt: skip
+    """``-L``: what ``dgxcheck list`` prints."""
+    from dgxcheck.cli.commands import list_gpus
+
+    if form not in ("text", "json"):
+        raise click.UsageError("-L goes with --format text or json", ctx)
+    code: int = ctx.invoke(list_gpus.command, form=form, spec=spec, deadline=deadline, output=output, color=color)
+    return code

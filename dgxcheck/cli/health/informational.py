@@ -41,15 +41,3 @@ def detailed_help(ctx: click.Context, settings: Settings, output: str | None, co
     checks = "\n".join(health_text.explained(check, settings) for check in CHECKS)
     emit(f"{ctx.get_help()}\n\nChecks:\n\n{checks}", output, color)
     return 0
-
-
-def list_gpus(
-    ctx: click.Context, form: str, spec: str | None, deadline: float, output: str | None, color: str
-) -> int:  # fmt: skip
-    """``-L``: what ``dgxcheck list`` prints."""
-    from dgxcheck.cli.commands import list_gpus as gpus
-
-    if form not in ("text", "json"):
-        raise click.UsageError("-L goes with --format text or json", ctx)
-    code: int = ctx.invoke(gpus.command, form=form, spec=spec, deadline=deadline, output=output, color=color)
-    return code

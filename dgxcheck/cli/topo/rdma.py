@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.gpudirect.preconditions import nics, no_rdma
+from dgxcheck.checks.gpudirect.preconditions import no_rdma
+from dgxcheck.checks.network.hcas import nics
 from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.plain_text import visible
