@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.engine.gaps import missing_in, of_the_driver, unjudged
+from dgxcheck.checks.engine.gaps import is_driver_query, missing_in, unjudged
 from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.facts.gpu import GpuModes
@@ -59,7 +59,7 @@ def _library_judged(box: Box) -> Judgement:
 
 
 def _responsive(box: Box) -> Judged:
-    late = [gap for gap in missing_in(box.snapshot) if gap.gap is Gap.TIMEOUT and of_the_driver(gap)]
+    late = [gap for gap in missing_in(box.snapshot) if gap.gap is Gap.TIMEOUT and is_driver_query(gap)]
     if late:
         message = f"questions that the driver did not answer: {len(late)}, the first {late[0].where}: {late[0]}"
         evidence = tuple(Evidence(gap.where, gap.reason) for gap in late[:10])

@@ -11,16 +11,16 @@ from dgxcheck.checks.engine.finding import Judgement, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.facts.missing import Missing
 
-FEWEST_EVENTS = 3
+MIN_EVENTS = 3
 """Fewer make no rate, whatever the time between."""
 HOUR_S, DAY_S = 3600.0, 86400.0
 _UNITS = ((DAY_S, "days"), (HOUR_S, "hours"), (60.0, "minutes"))
-RESET = skip("no-history", "the counter was reset since it was first read")
+COUNTER_RESET = skip("no-history", "the counter was reset since it was first read")
 Rule = Callable[[Growth, Any, Any], "Judgement | Missing"]
 """From the old and the new record of one subject to a judgement."""
 
 
-def grown(old: int | Missing, new: int | Missing) -> int | Missing | None:
+def counter_growth(old: int | Missing, new: int | Missing) -> int | Missing | None:
     """By how much a counter grew; None where it fell, which is a reset and no growth."""
     if isinstance(new, Missing):
         return new
@@ -34,7 +34,7 @@ def rate(events: int, growth: Growth, period: float) -> float:
     return events * period / max(growth.seconds, period)
 
 
-def span(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """A time as people read it, in the largest unit of which there are two: ``30 days``, ``10 s``."""
     for size, unit in _UNITS:
         if seconds >= 2 * size:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.box import Box, Growth, row_of
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.engine.growth import RESET, grown, per_gpu_growth
+from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu_growth
 from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.facts.gpu import ClockPair, Clocks, GpuClocks, GpuCounters, GpuPower
 from dgxcheck.facts.missing import Gap, Json, Missing
@@ -61,7 +61,7 @@ def _held(box: Box, bdf: str, bit: int) -> Evidence | None:
     if growth.seconds <= SOON_S and all(isinstance(mask, int) and slowdown(mask) == bit for mask in masks):
         twice: list[Json] = [said(mask) for mask in masks]
         return answered(twice, "nvmlDeviceGetCurrentClocksEventReasons", bdf)
-    lost = grown(old.thermal_ns, new.thermal_ns)
+    lost = counter_growth(old.thermal_ns, new.thermal_ns)
     # the time of the power brake is in no counter: https://github.com/NVIDIA/NVSentinel/issues/1666
     if bit == BRAKE or not isinstance(lost, int) or _share(lost, growth) <= box.settings.limit("clock.throttle"):
         return None
@@ -138,9 +138,9 @@ def _due(board: Board) -> Iterator[tuple[int, str, int | float]]:
 
 def _violations(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     def rule(growth: Growth, old: GpuCounters, new: GpuCounters) -> Judgement | Missing:
-        lost = grown(old.power_ns, new.power_ns)
+        lost = counter_growth(old.power_ns, new.power_ns)
         if lost is None:
-            return RESET
+            return COUNTER_RESET
         if isinstance(lost, Missing):
             return lost
         if growth.seconds <= 0:

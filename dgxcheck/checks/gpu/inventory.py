@@ -28,7 +28,7 @@ def expected_by(box: Box, worst: Status) -> Status:
 
 def count(box: Box) -> int | Missing:
     """GPUs of the machine, those of another driver too; Missing where a container or virtual machine hides some."""
-    if why := visibility.gpus(box):
+    if why := visibility.gpus_hidden(box):
         return Missing(Gap.ABSENT, _PCI, why)
     if isinstance(box.snapshot.pci, Missing) and not _listed(box):
         return box.snapshot.pci
@@ -57,7 +57,7 @@ def _count_judged(box: Box) -> Judgement:
     choice = box.choice
     nvml, pci = box.nvml, box.snapshot.pci
     listed = _listed(box)
-    why = visibility.gpus(box)
+    why = visibility.gpus_hidden(box)
     if not box.topology.gpus and not listed and (choice is None or (choice.how != "named" and why)):
         if isinstance(nvml, Missing) and isinstance(pci, Missing) and nvml.gap is pci.gap is Gap.UNRECORDED:
             return unjudged(nvml)  # figures that were imported without their box

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import per_gpu
-from dgxcheck.checks.engine.siblings import siblings, told
+from dgxcheck.checks.engine.siblings import has_problem, siblings
 from dgxcheck.checks.gpu.limits import temperature
 from dgxcheck.facts.gpu import GpuClocks, GpuPower, GpuThermal
 from dgxcheck.facts.ids import TLIMITS
@@ -76,7 +76,7 @@ def _state(box: Box, bdf: str | None) -> _State | Judgement:
         return unjudged(pstate)
     if isinstance(milliwatts, Missing):
         return unjudged(milliwatts)
-    if told(temperature(box, thermal)):
+    if has_problem(temperature(box, thermal)):
         return skip("dependency-failed", "thermal.temperature tells of this GPU")
     return _State(bdf=thermal.bdf, pstate=pstate, power_mw=milliwatts, celsius=celsius)
 

@@ -9,7 +9,7 @@ from typing import Any
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, row_of
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.engine.siblings import family, told
+from dgxcheck.checks.engine.siblings import has_problem, model_family
 from dgxcheck.checks.gpu import clocks, ecc, limits
 from dgxcheck.facts.gpu import GpuMemory, GpuModes, Nvml
 from dgxcheck.facts.missing import Missing
@@ -101,7 +101,7 @@ def _judged(odd: list[tuple[str, Evidence]], alike: list[str]) -> Judgement:
 def _families(box: Box) -> tuple[tuple[Device, ...], ...]:
     groups: dict[str, list[Device]] = {}
     for gpu in box.topology.gpus:
-        if gpu.index is not None and (name := family(box, gpu)) is not None:
+        if gpu.index is not None and (name := model_family(box, gpu)) is not None:
             groups.setdefault(name, []).append(gpu)
     return tuple(map(tuple, groups.values()))
 
@@ -113,7 +113,9 @@ def _values(box: Box, feature: _Feature, group: tuple[Device, ...]) -> dict[str,
     values: dict[str, int | str] = {}
     for gpu in group:
         row = row_of(rows, gpu.bdf)
-        if isinstance(row, Missing | Judgement) or (feature.judged is not None and told(feature.judged(box, row))):
+        if isinstance(row, Missing | Judgement):
+            continue
+        if feature.judged is not None and has_problem(feature.judged(box, row)):
             continue
         value = feature.value(row)
         if not isinstance(value, Missing) and not (feature.name == "memory" and _without_ecc(box, gpu)):
@@ -124,7 +126,7 @@ def _values(box: Box, feature: _Feature, group: tuple[Device, ...]) -> dict[str,
 def _without_ecc(box: Box, gpu: Device) -> bool:
     """Has it more memory than the others because its ECC is off?"""
     memory = row_of(box.snapshot.gpu_memory, gpu.bdf)
-    return isinstance(memory, GpuMemory) and memory.ecc is not True and told(ecc.mode(box, memory))
+    return isinstance(memory, GpuMemory) and memory.ecc is not True and has_problem(ecc.mode(box, memory))
 
 
 def _of_boards(box: Box, versions: dict[str, int | str]) -> dict[str, int | str]:
