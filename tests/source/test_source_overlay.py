@@ -81,7 +81,7 @@ def test_facts_are_changed_and_the_rest_stays(folder: Path) -> None:
     assert source.text(f"{PCI}/{GPUS[0]}/vendor") == "0xffff\n"
     assert source.text(f"{PCI}/{GPUS[0]}/class") == "0x030200\n"
     assert source.text(f"{PCI}/{GPUS[1]}/vendor") == "0x10de\n"
-    lost = Missing(Gap.LOST, f"nvmlDeviceGetName {GPUS[0]}", "NVML 15: GPU is lost")
+    lost = Missing(Gap.LOST, f"nvmlDeviceGetName {GPUS[0]}", "NVML 15: GPU is lost", 15)
     assert source.nvml("nvmlDeviceGetName", GPUS[0]) == lost
     assert source.nvml("nvmlDeviceGetTopologyCommonAncestor", f"{GPUS[0]} {GPUS[2]}") == 50
     assert source.nvml("nvmlDeviceGetTopologyCommonAncestor", f"{GPUS[0]} {GPUS[1]}") == 10
