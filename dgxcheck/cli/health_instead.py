@@ -18,7 +18,7 @@ from dgxcheck.settings import Settings
 def one_file(ctx: click.Context, output: str | None, log_file: str | None) -> str | None:
     """Where the result goes: ``-l`` is ``-o`` by another name."""
     if output is not None and log_file is not None:
-        raise click.UsageError("-o and -l both name the file for the result; give one", ctx)
+        raise click.UsageError("-o and -l both set the output file; give only one", ctx)
     return log_file if output is None else output
 
 
@@ -50,6 +50,6 @@ def list_gpus(
     from dgxcheck.cli import list as gpus
 
     if form not in ("text", "json"):
-        raise click.UsageError("-L goes with --format text or json", ctx)
+        raise click.UsageError("-L requires --format text or json", ctx)
     code: int = ctx.invoke(gpus.command, form=form, spec=spec, deadline=deadline, output=output, color=color)
     return code
