@@ -203,7 +203,7 @@ def test_record_says_how_much_is_missing(served: Served, standin: Path, tmp_path
     assert ran.code == 3
     assert ran.seconds < 8 + SLACK + SPARE
     bdf = gpu_bdfs(box.lines)[1]
-    assert f"not answered in time: nvml nvmlDeviceGetTemperature {bdf} 0" in ran.err
+    assert f"no answer in time: nvml nvmlDeviceGetTemperature {bdf} 0" in ran.err
     text = file.read_text(encoding="utf-8")
     assert '{"detail": "no answer for 2 s", "missing": "timeout"}' in text
     assert "unasked" not in text
@@ -218,7 +218,7 @@ def test_two_drivers_that_hang_share_one_deadline(
     ran = box.live(given, "record", str(tmp_path / "box.json"), "--deadline", "5")
     assert ran.code == 3
     assert ran.seconds < 5 + SLACK + SPARE
-    assert "not answered in time: " in ran.err
+    assert "no answer in time: " in ran.err
 
 
 def test_list_shows_the_gpus_that_answered(served: Served, standin: Path) -> None:
