@@ -42,6 +42,7 @@ class Fault(str, Enum):
     # a GPU's own parts
     RESET_REQUIRED = "reset-required", "the GPU needs a reset"
     REBOOT_REQUIRED = "reboot-required", "the GPU needs a reboot of the system or node"
+    RECOVERY_REQUIRED = "recovery-required", "the driver requires another recovery action for the GPU"
     DRAIN_REQUIRED = "drain-required", "the driver asks to drain peer-to-peer traffic of the GPU"
     COMPUTE_PROHIBITED = "compute-prohibited", "compute mode is PROHIBITED"
     MIG_PENDING = "mig-pending", "a MIG mode change waits for a GPU reset"
@@ -51,6 +52,7 @@ class Fault(str, Enum):
     ECC_UNCORRECTED = "ecc-uncorrected", "uncorrected memory errors"
     ECC_CORRECTED = "ecc-corrected", "corrected memory errors above the threshold rate"
     RETIREMENT_PENDING = "retirement-pending", "a page retirement waits for a GPU reset"
+    PAGES_MANY = "pages-many", "many retired pages, but not at the limit"
     PAGES_EXHAUSTED = "pages-exhausted", "retired pages at the limit at which the board is replaced"
     REMAP_PENDING = "remap-pending", "a row remapping waits for a GPU reset"
     REMAP_FAILED = "remap-failed", "a row remapping failed: no spare rows left"

@@ -61,7 +61,7 @@ def _judged(box: Box) -> Judgement:
     if offline and said.status is not Status.WARN:
         message = f"CPUs {offline} are offline, {cpu.threads} are online"
         said = Judgement(Status.WARN, message, evidence=_evidence(cpu, host.online_cpus))
-    if said.status is Status.WARN and (why := visibility.share(box)):
+    if said.status is Status.WARN and (why := visibility.cpus_hidden(box)):
         return skip("not-visible", f"{why}: {said.message}", *said.evidence)
     return said
 

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import DAY_S, grown, rate
+from dgxcheck.checks.engine.growth import DAY_S, counter_growth, rate
 from dgxcheck.facts.host import MemoryController
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
@@ -56,7 +56,7 @@ def _size(box: Box) -> Judgement:
     low = short(box, kb / _KB, due.value)
     gib = round(kb / _KB, 1)
     evidence = (Evidence("/proc/meminfo", f"MemTotal: {kb} kB"), *_sizes(box))
-    if low and (why := visibility.share(box)):
+    if low and (why := visibility.cpus_hidden(box)):
         return skip("not-visible", f"{why}: {gib:g} of {due.value:g} GiB", *evidence)
     message = f"{gib:g} GiB of {due.value:g} GiB" + (_smallest(box) if low else "")
     return Judgement(Status.WARN if low else Status.PASS, message, gib, due.value, "GiB", evidence)
@@ -130,7 +130,8 @@ def _grew(growth: Growth, new: MemoryController) -> tuple[int, int] | None:
     old = _row(growth.old.edac, new.name)
     if old is None:
         return None
-    uncorrected, corrected = grown(old.uncorrected, new.uncorrected), grown(old.corrected, new.corrected)
+    uncorrected = counter_growth(old.uncorrected, new.uncorrected)
+    corrected = counter_growth(old.corrected, new.corrected)
     return (uncorrected, corrected) if isinstance(uncorrected, int) and isinstance(corrected, int) else None
 
 

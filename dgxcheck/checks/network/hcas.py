@@ -76,7 +76,7 @@ def _unstarted(box: Box) -> list[PciFunction]:
 
 def count(box: Box) -> int | Missing:
     """HCAs of the machine, those in flash recovery (told by network.firmware) too; Missing where they are hidden."""
-    if why := visibility.hcas(box):
+    if why := visibility.hcas_hidden(box):
         return Missing(Gap.ABSENT, _CLASS, why)
     found = hcas(box)
     if isinstance(found, Missing) and found.gap is not Gap.ABSENT:
@@ -93,7 +93,7 @@ def _count(box: Box) -> Judged:
     found = count(box)
     if number is None:
         yield HOST, skip("no-reference", "no number of HCAs is expected here")
-    elif why := visibility.hcas(box):
+    elif why := visibility.hcas_hidden(box):
         yield HOST, skip("not-visible", why)
     elif isinstance(found, Missing):
         yield HOST, unjudged(found)

@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import FEWEST_EVENTS, HOUR_S, RESET, grown, rate
+from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, rate
 from dgxcheck.checks.network.ports import file_of, port_subject, ports
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing
@@ -39,7 +39,8 @@ def _errors(box: Box) -> Judged:
     found = ports(box)
     growth = box.growth
     if isinstance(found, Judgement) or isinstance(growth, Judgement):
-        yield HOST, found if isinstance(found, Judgement) else growth if isinstance(growth, Judgement) else RESET
+        no_growth = growth if isinstance(growth, Judgement) else COUNTER_RESET
+        yield HOST, found if isinstance(found, Judgement) else no_growth
         return
     for device, port in found:
         old, new = (_of(snapshot, port) for snapshot in (growth.old, growth.new))
@@ -71,9 +72,9 @@ def _judged(
     for name in (DOWNED, *OF_THE_LINK):
         if name not in new or name not in old:
             continue
-        more = grown(old[name], new[name])
+        more = counter_growth(old[name], new[name])
         if more is None or isinstance(more, Missing):
-            hidden.append(RESET if more is None else unjudged(more))
+            hidden.append(COUNTER_RESET if more is None else unjudged(more))
         elif more:
             events[name] = more
         elif new[name] == CEILING[name]:
@@ -96,7 +97,7 @@ def _grew(
     hourly = rate(most, growth, HOUR_S)
     steady = growth.seconds >= HOUR_S and hourly >= box.settings.limit("network.errors")
     often = hourly >= box.settings.limit("network.errors-warn")
-    status = Status.PASS if most < FEWEST_EVENTS else Status.FAIL if steady else Status.WARN if often else Status.PASS
+    status = Status.PASS if most < MIN_EVENTS else Status.FAIL if steady else Status.WARN if often else Status.PASS
     if DOWNED in events:
         status = Status.FAIL
     evidence = tuple(Evidence(file_of(port, f"counters/{name}"), _shown(new[name])) for name in events)

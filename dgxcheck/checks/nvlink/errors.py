@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import RESET, grown
+from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvlink import NvLinkErrors
 from dgxcheck.facts.record import replace
@@ -26,7 +26,7 @@ def _errors(box: Box) -> Judged:
         growth = box.growth
         quiet = gpu_unavailable(box, gpu) or (growth if isinstance(growth, Judgement) else None)
         if quiet is not None or isinstance(growth, Judgement):
-            yield subject, quiet or RESET
+            yield subject, quiet or COUNTER_RESET
             continue
         if isinstance(growth.new.nvlink_errors, Missing):
             yield subject, unjudged(growth.new.nvlink_errors)
@@ -54,11 +54,11 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
     events: dict[str, int] = {}
     hidden: list[Judgement] = []
     for name in COUNTERS:
-        more = grown(getattr(old, name), getattr(new, name))
+        more = counter_growth(getattr(old, name), getattr(new, name))
         if isinstance(more, int):
             events[name] = more
         else:
-            hidden.append(RESET if more is None else unjudged(more))
+            hidden.append(COUNTER_RESET if more is None else unjudged(more))
     told = {name: more for name, more in events.items() if more}
     if not told:
         broken = next((each for each in hidden if each.reason != "not-supported"), None)

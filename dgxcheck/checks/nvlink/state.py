@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, in_mig, nvml_unavailable
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
@@ -72,7 +72,7 @@ def _up(box: Box, gpu: Device, ends: Mapping[str, End], due: int | None, by_pair
     count = up(view)
     evidence = _states(box, gpu)
     message = f"{count} of {view.positions} link positions are up"
-    if not count and in_mig(box, gpu.bdf):
+    if not count and mig_enabled(box, gpu.bdf):
         return skip("not-supported", f"{message}: MIG is on", *evidence)
     if due is None:
         return skip("no-reference", f"{message}; how many are wired is not known", *evidence)

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, row_o
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import DAY_S, FEWEST_EVENTS, RESET, grown, rate
+from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MIN_EVENTS, counter_growth, rate
 from dgxcheck.checks.pcie.width import bridge
 from dgxcheck.facts.gpu import GpuCounters, GpuPcie
 from dgxcheck.facts.missing import Missing
@@ -36,9 +36,9 @@ def _replayed(box: Box, gpu: Device) -> Judgement:
         return unjudged(new) if isinstance(new, Missing) else new
     if not isinstance(old, GpuCounters):
         return skip("no-history", "it was not read before")
-    events = grown(old.pcie_replays, new.pcie_replays)
+    events = counter_growth(old.pcie_replays, new.pcie_replays)
     if events is None:
-        return RESET
+        return COUNTER_RESET
     if isinstance(events, Missing):
         return unjudged(events)
     link = row_of(box.snapshot.gpu_pcie, gpu.bdf)
@@ -59,7 +59,7 @@ def _rated(
     per_lane = PER_LANE.get(gen, PER_LANE[max(PER_LANE)])
     limit = ceil(per_lane * width * box.settings.limit("pcie.replay"))
     rate = events * 60 / max(growth.seconds, 60)  # below a minute, the events themselves
-    many = rate > box.settings.limit("pcie.replay-fail") and events >= FEWEST_EVENTS and growth.seconds >= 60
+    many = rate > box.settings.limit("pcie.replay-fail") and events >= MIN_EVENTS and growth.seconds >= 60
     status = Status.FAIL if many else Status.WARN if rate > limit else Status.PASS
     message = f"{events} replays {growth.how}, {limit} a minute allowed at gen{gen} x{width}; {total} in all"
     evidence = (answered(total, "nvmlDeviceGetPcieReplayCounter", gpu.bdf),)
@@ -119,7 +119,7 @@ def _errors(box: Box, growth: Growth, old: AerDevice | None, new: AerDevice) -> 
         if name == "correctable":
             limit = box.settings.limit("kernel.corrected-pcie")
             count = sum(events.values())
-            often = count >= FEWEST_EVENTS and rate(count, growth, DAY_S) > limit
+            often = count >= MIN_EVENTS and rate(count, growth, DAY_S) > limit
             status = Status.WARN if often else Status.PASS
         evidence = (Evidence(f"/sys/bus/pci/devices/{new.bdf}/aer_dev_{name}", dict(after.counts)),)
         message = f"{name} errors {growth.how}: {what}" + (f"; {limit:g} a day allowed" if limit else "")
@@ -133,8 +133,8 @@ def _events(old: AerErrors | Missing, new: AerErrors) -> dict[str, int] | Judgem
         return skip("no-history", "it was not read before")
     more = {name: count - old.counts.get(name, 0) for name, count in new.counts.items()}
     if any(count < 0 for count in more.values()):
-        return RESET
-    total = grown(old.total, new.total)
+        return COUNTER_RESET
+    total = counter_growth(old.total, new.total)
     if not any(more.values()) and isinstance(total, int):
         more["total"] = total
     return {name: count for name, count in more.items() if count}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.box import HOST, Box, guest, in_mig, nvml_unavailable
+from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
@@ -69,7 +69,7 @@ def _judged(
     said = _pair(there, back, link)
     if said.status is not Status.FAIL:
         return said
-    if in_mig(box, *bdfs):
+    if mig_enabled(box, *bdfs):
         return skip("not-supported", f"{said.message}: MIG is on, and takes P2P from a GPU", *said.evidence)
     vm = guest(box)
     if vm is not None and not link.nvlinks and said.measured in _OF_THE_CHIPSET:
