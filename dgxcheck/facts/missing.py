@@ -50,12 +50,6 @@ class Missing(Record, kw_only=False):
         return self.detail or _WORDS[self.gap]
 
     @property
-    def code(self) -> int | None:
-        """The nvmlReturn_t of an NVML error, as recordings spell it: ``NVML 15: GPU is lost``; None for other gaps."""
-        name, _, number = self.detail.partition(":")[0].partition(" ")
-        return int(number) if name == "NVML" and number.isascii() and number.isdecimal() else None
-
-    @property
     def reason(self) -> str:
         """For programs: the kind of gap, then what was said: ``denied: Permission denied``."""
         return f"{self.gap.value}: {self.detail}" if self.detail else self.gap.value

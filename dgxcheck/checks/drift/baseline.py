@@ -100,8 +100,8 @@ CHECKS = (
     Check(
         id=ID,
         rule="With --baseline, compares with that recording. Fails if hardware is missing; warns if links are"
-        " narrower or slower, NVLinks are down, pages were retired, rows remapped, uncorrected errors counted, memory is"
-        " smaller or measurements drifted beyond their spread. Not judged without --baseline.",
+        " narrower or slower, NVLinks are down, pages were retired, rows remapped, uncorrected errors counted, memory"
+        " is smaller or measurements drifted beyond their spread. Not judged without --baseline.",
         source="the recording that --baseline names",
         remedy="list every difference with dgxcheck diff BASELINE live; check what was changed since then",
         judge=_drift,
