@@ -49,11 +49,6 @@ class Missing(Record, kw_only=False):
         """For people: what was said instead, else what kind of gap it is."""
         return self.detail or _WORDS[self.gap]
 
-    @property
-    def code(self) -> int | None:
-        """The nvmlReturn_t of an NVML error, as recordings spell it: ``NVML 15: GPU is lost``; None for other gaps."""
-        name, _, number = self.detail.partition(":")[0].partition(" ")
-        return int(number) if name == "NVML" and number.isascii() and number.isdecimal() else None
 
     @property
     def reason(self) -> str:
