@@ -73,6 +73,7 @@ class Fault(str, Enum):
     AER_CORRECTABLE = "aer-correctable", "correctable PCIe errors above the threshold rate"
     AER_UNCORRECTABLE = "aer-uncorrectable", "non-fatal or fatal PCIe errors"
     BAR1_SMALL = "bar1-small", "BAR1 is smaller than the model's or unassigned"
+    BAR1_MISMATCH = "bar1-mismatch", "NVML and the PCI bus report different sizes of BAR1"
     NUMA_UNKNOWN = "numa-unknown", "firmware does not report the NUMA node of a host bridge"
     # NVLink and peer access
     NVLINK_DOWN = "nvlink-down", "NVLinks are down"

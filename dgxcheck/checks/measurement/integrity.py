@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.measurement.host_copies import per_gpu, together
 from dgxcheck.checks.measurement.lookup import ALL, Figures, device, evidence, figures, joined, pair, pairs, way
 from dgxcheck.checks.measurement.untaken import once, untaken
-from dgxcheck.checks.peer_access.blockers import stopped
+from dgxcheck.checks.peer_access.blockers import blocker
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
@@ -97,10 +97,10 @@ def _explained(box: Box, said: Judgement, a: str, b: str) -> Judgement:
         return said
     if link.nvlinks:
         return replace(said, remedy=f"{_UNUSED}: {_BY_NVLINK}")
-    what = stopped(box, one, other)
-    if not what.by:
+    what = blocker(box, one, other)
+    if not what.setting:
         return replace(said, remedy=f"{_UNUSED}: {what.remedy}; {_BY_PCIE}")
-    return replace(said, message=f"{said.message}; stopped by {what.by}", remedy=f"{_UNUSED}: {what.remedy}")
+    return replace(said, message=f"{said.message}; blocked by {what.setting}", remedy=f"{_UNUSED}: {what.remedy}")
 
 
 CHECKS = (
