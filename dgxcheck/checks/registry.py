@@ -11,7 +11,7 @@ from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
 from dgxcheck.checks.kernel_log import gpu_and_pcie, startup_and_hca
 from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copies, integrity, latency, p2p_copies
-from dgxcheck.checks.network import hcas, port_errors, ports
+from dgxcheck.checks.network import firmware, hca_placement, hcas, port_errors, port_rate, ports
 from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import state as nvlink
 from dgxcheck.checks.pcie import errors as pcie_errors
@@ -26,7 +26,7 @@ CHECKS: tuple[Check, ...] = (
     *ecc.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS,
     *pcie.CHECKS, *generation.CHECKS, *pcie_errors.CHECKS,
     *nvlink.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS, *placement.CHECKS,
-    *hcas.CHECKS, *ports.CHECKS, *port_errors.CHECKS,
+    *hcas.CHECKS, *hca_placement.CHECKS, *firmware.CHECKS, *ports.CHECKS, *port_rate.CHECKS, *port_errors.CHECKS,
     *peer_memory.CHECKS, *verbs_stack.CHECKS, *memlock.CHECKS, *bar1_and_port.CHECKS, *gdr_path.CHECKS, *acs.CHECKS,
     *iommu.CHECKS,
     *max_payload.CHECKS,
