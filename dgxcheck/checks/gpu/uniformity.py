@@ -82,7 +82,10 @@ def _uniform(box: Box) -> Judged:
                     message = f"{feature.name} {_worded(feature, value)}, others {_worded(feature, usual)}"
                     odd.setdefault(bdf, []).append((message, fact))
     for gpu in box.gpus:
-        yield box.subject(gpu), gpu_unavailable(box, gpu) or _judged(odd.get(gpu.bdf or "", []), alike.get(gpu.bdf or "", []))
+        yield (
+            box.subject(gpu),
+            gpu_unavailable(box, gpu) or _judged(odd.get(gpu.bdf or "", []), alike.get(gpu.bdf or "", [])),
+        )
     if split:
         names = ", ".join(dict.fromkeys(name for name, _ in split))
         message = f"the GPUs of one model differ, and no value is that of most: {names}"

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.per_gpu import need, ruled
-from dgxcheck.checks.network.ports import UP, fabric, file_of, is_first, position_of, port_subject, ports
+from dgxcheck.checks.network.ports import UP, fabric, file_of, is_first, port_subject, ports, position_of
 from dgxcheck.facts.infiniband import IbDevice, IbPort, IbRate
 
 Judged = Iterator[tuple[Subject, Judgement]]
@@ -36,8 +36,8 @@ def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDe
     ethernet = port.link_layer == "Ethernet"  # 10 and 25 Gbit/s need one lane only
     narrow = not ethernet and rate.lanes < LANES and not (rate.lanes == LANES // 2 and rate.speed in SPLIT)
     bad = rate.gbit_per_s < due or narrow
-    lanes = f" on {rate.lanes} of {LANES} lanes" if narrow else ""
-    message = f"{rate.gbit_per_s:g} Gbit/s {rate.speed}".rstrip() + f"{lanes}, expected {due:g} Gbit/s{reference}"
+    lanes = f"{rate.speed}, {rate.lanes} of {LANES} lanes" if narrow else f"{rate.lanes}X {rate.speed}".rstrip()
+    message = f"{rate.gbit_per_s:g} Gbit/s ({lanes}), expected {due:g} Gbit/s{reference}"
     evidence = (Evidence(file_of(port, "rate"), sysfs_rate(rate)),)
     status, fault = (Status.WARN, Fault.PORT_SLOW) if bad else (Status.PASS, None)
     return Judgement(status, message, rate.gbit_per_s, due, "Gbit/s", evidence, fault=fault)

@@ -139,7 +139,9 @@ def _graph(box: Box) -> Judged:
 
 def _nvlink_gap(box: Box, ends: dict[str, End] | Missing) -> Judgement:
     """NVML as a whole is told by driver.library."""
-    return nvml_unavailable(box) or (unjudged(ends) if isinstance(ends, Missing) else skip("not-supported", "no GPU has NVLink"))
+    return nvml_unavailable(box) or (
+        unjudged(ends) if isinstance(ends, Missing) else skip("not-supported", "no GPU has NVLink")
+    )
 
 
 def _another(box: Box, reference: Reference, ends: Mapping[str, End]) -> Judgement:
