@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
@@ -12,7 +11,7 @@ from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import runs_differ
-from dgxcheck.checks.measurement.expectations import against_expected, amount, figure_text
+from dgxcheck.checks.measurement.expectations import against_expected, figure_text, quantity
 from dgxcheck.checks.measurement.failures import measured_figures, without_figure
 from dgxcheck.checks.measurement.lookup import Figures, evidence, label
 from dgxcheck.facts.measurement import Measurement
@@ -71,12 +70,12 @@ def judge_ring(box: Box, figures: Figures, _: Measurement) -> Judgement:
     if len(numbers) != len(rows):
         return skip("not-recorded", "a ring has no figure", *facts)
     total, unit = sum(numbers), rows[0].unit
-    message = f"copies around {counted(len(rows), 'ring')} of GPUs: {amount(total)} {unit}"
+    message = f"copies around {counted(len(rows), 'ring')} of GPUs: {quantity(total, unit)}"
     allowed = _allowed_gbs(box, rows)
     if allowed is None:
         return skip("no-reference", f"{message}; bandwidth of the NVLinks not known", *facts)
     low = total < allowed * box.settings.limit("measure.rings") / 100
-    message = f"{message}, {100 * total / allowed:.0f} % of the {amount(allowed)} {unit} of the NVLinks"
+    message = f"{message}, {100 * total / allowed:.0f} % of the {quantity(allowed, unit)} of the NVLinks"
     status, fault = (Status.WARN, Fault.SLOW) if low else (Status.PASS, None)
     return Judgement(status, message, round(total, 3), round(allowed, 3), unit, facts, fault=fault)
 
@@ -108,7 +107,7 @@ def _collective(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         yield replace(HOST, part=f"{row.a} {row.b}".strip()), judge_collective(box, figures, row)
     rings = figures.of_kinds("ring")
     if rings:
-        yield replace(HOST, part="rings"), judge_ring(box, figures, rings[0])
+        yield replace(HOST, part=paths.RINGS), judge_ring(box, figures, rings[0])
     if not rows and not rings:
         yield HOST, skip("not-recorded", "no traffic of all GPUs was measured")
 
@@ -124,7 +123,7 @@ CHECKS = (
         remedy="check the pairs of GPUs with low bandwidth; run NCCL with NCCL_DEBUG=INFO to see which rings and"
         " transports it chose; check ACS and IOMMU",
         judge=_collective,
-        blames=host("results of NCCL"),
+        blames=paths.nccl_or_nvlinks,
         crossed=paths.collective,
         traffic="copies",
         witness="measurement",

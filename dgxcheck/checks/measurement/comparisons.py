@@ -8,7 +8,7 @@ from statistics import median
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.siblings import siblings
-from dgxcheck.checks.measurement.expectations import amount, figure_text, slow
+from dgxcheck.checks.measurement.expectations import amount, figure_text, quantity, slow
 from dgxcheck.checks.measurement.lookup import P2P, Figures, device, label
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
@@ -24,7 +24,7 @@ def runs_differ(box: Box, row: Measurement) -> Judgement | None:
         return None
     low, high = min(row.runs), max(row.runs)
     message = (
-        f"{label(box, row)}: runs differ, {amount(low)} to {amount(high)} {row.unit}"
+        f"{label(box, row)}: runs differ, {amount(low)} to {quantity(high, row.unit)}"
         " (on another NUMA node, or under other load)"
     )
     return slow(row, message, high, status=Status.WARN)
@@ -36,7 +36,7 @@ def slower_than(box: Box, row: Measurement, other: Measurement | None, limit: st
         return None
     if not _below(row.number, other.number, box.settings.limit(limit)):
         return None
-    message = f"{figure_text(box, row)}, {what} {amount(other.number)} {other.unit}"
+    message = f"{figure_text(box, row)}, {what} {quantity(other.number, other.unit)}"
     return slow(row, message, other.number, other, status=Status.WARN)
 
 
@@ -49,7 +49,7 @@ def below_class(box: Box, row: Measurement, alike: Iterable[Measurement], limit:
     middle = median(numbers)
     if not _below(row.number, middle, box.settings.limit(limit)):
         return None
-    message = f"{figure_text(box, row)}, median of {what} {amount(middle)} {row.unit}"
+    message = f"{figure_text(box, row)}, median of {what} {quantity(middle, row.unit)}"
     return slow(row, message, middle, status=Status.WARN)
 
 

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
-from dgxcheck.checks.measurement.expectations import amount
+from dgxcheck.checks.measurement.expectations import quantity
 from dgxcheck.checks.measurement.failures import without_figure
 from dgxcheck.checks.measurement.host_copies import per_gpu
 from dgxcheck.checks.measurement.lookup import Figures, evidence
@@ -28,12 +28,12 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if row.number is None:
         return skip("not-recorded", "no figure", evidence(row))
     alike = [other for other in gpus_alike(box, figures, row) if other.number and other.how == row.how]
-    message = f"{amount(row.number)} {row.unit}{_at_clock(row)}"
+    message = f"{quantity(row.number, row.unit)}{_at_clock(row)}"
     if len(alike) < FEWEST:
         return skip("no-reference", f"{message}, no GPU of its model to compare it with", evidence(row))
     middle = median(other.number or 0 for other in alike)
     least = 1 - box.settings.limit("measure.compute") / 100
-    message = f"{message}, median of equal GPUs {amount(middle)} {row.unit}"
+    message = f"{message}, median of equal GPUs {quantity(middle, row.unit)}"
     facts = (evidence(row),)
     if row.number >= middle * least:
         return Judgement(Status.PASS, message, row.number, round(middle, 3), row.unit, facts)

@@ -98,10 +98,8 @@ def against_expected(box: Box, row: Measurement) -> Judgement | None:
     if expected is None or value is None:
         return None
     percent = 100 * value / expected.value
-    message = (
-        f"{figure_text(box, row)}, {percent:.0f} % of the expected {amount(expected.value)} {row.unit}"
-        f" ({expected.origin})"
-    )
+    due = quantity(expected.value, row.unit)
+    message = f"{figure_text(box, row)}, {percent:.0f} % of the expected {due} ({expected.origin})"
     if percent >= expected.warn_below:
         return Judgement(Status.PASS, message, value, round(expected.value, 3), row.unit, (evidence(row),))
     status = expected_by(box, Status.FAIL) if percent < expected.fail_below else Status.WARN
@@ -119,12 +117,17 @@ def slow(row: Measurement, message: str, expected: float, *others: Measurement, 
 
 def figure_text(box: Box, row: Measurement) -> str:
     """``GPU0 to GPU1, P2P on: 18.4 GB/s``"""
-    return f"{label(box, row)}: {amount(row.number or 0)} {row.unit}"
+    return f"{label(box, row)}: {quantity(row.number or 0, row.unit)}"
 
 
 def plain_pass(box: Box, row: Measurement) -> Judgement:
     """A figure with nothing to compare it with."""
     return Judgement(Status.PASS, figure_text(box, row), row.number, unit=row.unit, evidence=(evidence(row),))
+
+
+def quantity(value: float, unit: str) -> str:
+    """``18.41 GB/s``, ``9.5 µs``"""
+    return f"{amount(value)} {'µs' if unit == 'us' else unit}"
 
 
 def amount(value: float) -> str:

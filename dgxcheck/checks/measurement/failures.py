@@ -81,7 +81,7 @@ def interruption(figures: Figures, check: str) -> Judgement | None:
     start = figures.get(START, ALL)
     if start is None or not _is_interrupted(start) or check != next(iter(SINGLE)):
         return None
-    return Judgement(Status.UNKNOWN, f"measuring stopped: {start.value}", evidence=(evidence(start),))
+    return Judgement(Status.UNKNOWN, f"measuring {start.value}", evidence=(evidence(start),))
 
 
 def _is_interrupted(row: Measurement) -> bool:

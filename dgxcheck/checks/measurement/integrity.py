@@ -43,17 +43,24 @@ def judge_integrity(box: Box, figures: Figures, row: Measurement) -> Judgement:
     wrong = row.number
     if wrong is None:
         return skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
-    route = gpu_name(box, row.a) + (f" to {gpu_name(box, row.b)}" if row.b else "")
+    route = _route(box, row)
     checked = _checked(row)
     if not wrong and row.more.get("timed_out") is not True:
-        message = f"{route}: no wrong words{checked and f' in {checked}'}"
+        message = f"{route}no wrong words{checked and f' in {checked}'}"
         return Judgement(Status.PASS, message, 0, 0, "words", (evidence(row),))
     if wrong:
         where = f"{checked and f' in {checked}'}{_methods(row)}{_first(row)}"
-        message = f"{route}: {counted(int(wrong), 'wrong word')}{where}"
+        message = f"{route}{counted(int(wrong), 'wrong word')}{where}"
     else:
-        message = f"{route}: handshake of two kernels timed out{checked and f' after {checked}'}"
+        message = f"{route}handshake of two kernels timed out{checked and f' after {checked}'}"
     return Judgement(Status.FAIL, message, wrong, 0, "words", (evidence(row),), fault=Fault.WRONG_DATA)
+
+
+def _route(box: Box, row: Measurement) -> str:
+    """``GPU0 to GPU1: ``; empty for one GPU, which the finding names."""
+    if row.b:
+        return f"{gpu_name(box, row.a)} to {gpu_name(box, row.b)}: "
+    return f"{gpu_name(box, ALL)}: " if row.a == ALL else ""
 
 
 def _methods(row: Measurement) -> str:

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.measurement import paths
-from dgxcheck.checks.measurement.expectations import amount, figure_text
+from dgxcheck.checks.measurement.expectations import figure_text, quantity
 from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
 from dgxcheck.checks.measurement.host_copies import combined
 from dgxcheck.checks.measurement.lookup import Figures, evidence, pair_subject, pairs
@@ -34,7 +34,7 @@ def judge_latency(box: Box, figures: Figures, row: Measurement) -> Judgement:
         return skip("not-recorded", "P2P on and P2P off were measured in different ways", evidence(row), evidence(off))
     facts = (evidence(row), evidence(off))
     limit = off.number * box.settings.limit("measure.p2p-latency") / 100
-    message = f"{figure_text(box, row)}, with P2P off {amount(off.number)} {off.unit}"
+    message = f"{figure_text(box, row)}, with P2P off {quantity(off.number, off.unit)}"
     if row.number <= limit:
         return Judgement(Status.PASS, message, row.number, round(limit, 3), row.unit, facts)
     message = f"{message}: peer access is not in use"

@@ -21,6 +21,7 @@ from dgxcheck.checks.measurement.expectations import (
     figure_text,
     has_reference,
     plain_pass,
+    quantity,
     slow,
 )
 from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure, worst
@@ -147,7 +148,7 @@ def _is_low(box: Box, row: Measurement) -> bool:
 def _all_slower(box: Box, slower: list[tuple[Measurement, Measurement]]) -> Judgement:
     row, off = min(slower, key=lambda pair: pair[0].number or 0)
     names = ", ".join(f"{gpu_name(box, row.a)}-{gpu_name(box, row.b)}" for row, _ in slower)
-    slowest = f"{figure_text(box, row)}, with P2P off {amount(off.number or 0)} {off.unit}"
+    slowest = f"{figure_text(box, row)}, with P2P off {quantity(off.number or 0, off.unit)}"
     message = f"all {len(slower)} pairs are slower with P2P on than through host memory; slowest {slowest} ({names})"
     return slow(row, message, off.number or 0, off, status=Status.WARN)
 

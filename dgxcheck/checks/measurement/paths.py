@@ -20,6 +20,8 @@ from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_between
 
 HOST_MEMORY, P2P_SETTING, NCCL_SETTINGS = "memory bandwidth", "P2P setting", "settings of NCCL"
+RINGS = "rings"
+"""Part of the host in findings about dgxcheck's own copies around rings of NVLinks."""
 
 
 def host_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -85,8 +87,16 @@ def collective(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Com
             yield from _nvlinks(box, a, b)
     for gpu in box.topology.gpus:
         yield from _gpu_and_memory(box, gpu)
-    if not subject.part.startswith("rings"):
+    if subject.part != RINGS:
         yield host_part(NCCL_SETTINGS)
+
+
+def nccl_or_nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Of failed or wrong collectives: that run of NCCL; of failed copies around rings: the NVLinks of all GPUs."""
+    if subject.part == RINGS:
+        yield all_nvlinks(box)
+    else:
+        yield host_part("results of NCCL", subject.part)
 
 
 def gpu_or_driver(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
