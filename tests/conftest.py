@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import judging
 import pytest
 from hypothesis import HealthCheck, settings
 from live_box import Box, serve, shipped, with_gpus
@@ -17,6 +19,14 @@ from standin.cuda_binding import Bench
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def judged_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """All processes of a run share what they judged of what ships."""
+    own = tmp_path_factory.getbasetemp()
+    judging.folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "judged"
+    judging.folder.mkdir(exist_ok=True)
 
 
 @pytest.fixture(scope="session")

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-from contextlib import redirect_stdout
-from functools import cache
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sample import BOXES, BY_NAME, FAULTS
+from judging import BAD, judged
+from sample import BOXES, FAULTS
 
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.cli import main
 
-NAMELESS = "k80-x8"
-"""Its firmware names no product, so that its profile is named."""
-BAD = ("warn", "fail", "unknown")
 EXIT_CODE = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3}
 WITHOUT_FAULT = {
     "thermal.margin",  # no shipped board tells margins
@@ -59,23 +53,6 @@ SKIPPED = {
     | {"host.memory", "host.disks", "host.ethernet"},
 }
 """What a healthy box cannot be judged by; all else must pass, on every GPU."""
-
-
-def judged(spec: str) -> tuple[int, dict[str, Any]]:
-    """Exit code and document of ``health``; what ships is judged once."""
-    return _once(spec) if spec in BY_NAME else _judged(spec)
-
-
-def _judged(spec: str) -> tuple[int, dict[str, Any]]:
-    nameless = NAMELESS in (spec if spec in BY_NAME else Path(spec).read_text(encoding="utf-8"))
-    named = ("--profile", NAMELESS) if nameless else ()
-    with redirect_stdout(StringIO()) as out:
-        code = main(["health", "--format", "json", "--from", spec, *named])
-    document: dict[str, Any] = json.loads(out.getvalue())
-    return code, document
-
-
-_once = cache(_judged)
 
 
 def found(document: dict[str, Any]) -> set[tuple[str, str | None, str]]:
