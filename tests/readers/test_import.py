@@ -233,7 +233,7 @@ def test_texts_of_windows_are_read() -> None:
         lines(b"a\0", "x")
 
 
-@pytest.mark.parametrize("command", [("topo",), ("topo", "--rings"), ("topo", "-mp"), ("health", "-v")])
+@pytest.mark.parametrize("command", [("topo",), ("topo", "--rings"), ("topo", "-mp")])
 def test_a_matrix_is_shown_as_golden(
     command: tuple[str, ...], written: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
