@@ -37,6 +37,6 @@ def test_the_totals_of_a_report_are_those_of_its_findings(name: str, capsys: pyt
 
 
 def test_golden_files_hold_no_totals() -> None:
-    foot = "Verdict: fail; 450 of 505 judged.\nSkipped: 33 not-supported, 20 not-recorded; -v names them.\nScore: 99.5\n"
+    foot = "Verdict: fail; 450 of 505 judged.\nSkipped: 33 not-supported, 20 not-recorded; -v.\nScore: 99.5\n"
     assert without_totals(foot) == "Verdict: fail; # of # judged.\nSkipped: not-recorded, not-supported\nScore: 99.5\n"
     assert without_totals("System Results: 448 success, 2 errors\n") == "System Results: # success, # errors\n"
