@@ -17,8 +17,18 @@ from programs import program
 from standin import cuda, nvml
 from standin.cuda_binding import Bench
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+for profile, examples in (("quick", 40), ("long", 200)):
+    settings.register_profile(
+        profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile("quick")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """For ``-n auto``: more than there are cores, for tests of drivers that hang wait most of their time."""
+    cores = len(os.sched_getaffinity(0))
+    return cores + cores // 2
 
 
 @pytest.fixture(scope="session", autouse=True)

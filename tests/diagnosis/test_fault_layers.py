@@ -78,7 +78,7 @@ def without_each(overlay: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_every_layer_of_a_fault_matters(name: str, layers: slice, tmp_path: Path) -> None:
     """A layer without which ``health`` says the same is named under ``unseen``: it is there to agree with the others.
 
-    With ``DGXCHECK_UPDATE_GOLDEN`` it is written there.
+    With ``DGXCHECK_UPDATE_GOLDEN`` it is written there, where all layers are tried.
     """
     overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
     whole = told(judged(name)[1])
