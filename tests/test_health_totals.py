@@ -40,3 +40,15 @@ def test_golden_files_hold_no_totals() -> None:
     foot = "Verdict: fail; 450 of 505 judged.\nSkipped: 33 not-supported, 20 not-recorded; -v.\nScore: 99.5\n"
     assert without_totals(foot) == "Verdict: fail; # of # judged.\nSkipped: not-recorded, not-supported\nScore: 99.5\n"
     assert without_totals("System Results: 448 success, 2 errors\n") == "System Results: # success, # errors\n"
+
+
+def test_diff_counts_the_checks_that_it_does_not_name(capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = "dgx-1-v100", "dgx-1-v100-no-nvml"
+    ran = ({each["id"] for each in judged(name)[1]["findings"] if each["status"] != "skip"} for name in (old, new))
+    lost = set.difference(*ran)
+    text = " ".join(run(capsys, "diff", old, new).out.split())
+    note = re.search(r"judged in OLD alone: ([\w., -]+?) and (\d+) more\.", text)
+    assert note is not None
+    named = note[1].split(", ")
+    assert {*named} <= lost
+    assert len(named) + int(note[2]) == len(lost)
