@@ -18,6 +18,8 @@ from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Component
+from dgxcheck.difference.compare import compare
+from dgxcheck.difference.model import Side
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Choice
@@ -157,6 +159,23 @@ def test_against_a_reference(tmp_path: Path) -> None:
     other_root = f"../../../devices/pci0000:00/0000:00:01.0/{GPU2}"
     moved = replace(box(changed(tmp_path, {f"link /sys/bus/pci/devices/{GPU2}": other_root})), choice=reference)
     assert blame(moved, "topology.profile", None) == (Fault.MISPLACED, (HOST, HOST, "placement of GPUs"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "bdf", "blamed"),
+    [
+        ("dgx-1-v100-gpu-missing", "0000:0b:00.0", ("slot", "0000:08:00.0", "missing GPU")),
+        ("dgx-1-v100-port-down", "0000:0c:00.0", ("port", "0000:0c:00.0", "")),
+        ("dgx-1-v100-switch-x8", "0000:08:00.0", ("link", "0000:08:00.0", "")),
+        ("dgx-1-v100-nvlink-down", GPU2, ("nvlink", GPU2, "")),
+        ("dgx-1-v100-gpu-lost", GPU2, gpu("")),
+    ],
+)
+def test_drift(spec: str, bdf: str, blamed: tuple[str, str, str]) -> None:
+    old, new = box("dgx-1-v100"), box(spec)
+    sides = (Side(snapshot=each.snapshot, topology=each.topology, namespace="x") for each in (old, new))
+    drifted = replace(new, choice=Choice(profile=PROFILES["dgx-1-v100"], how="named"), drift=compare(*sides))
+    assert blame(drifted, "baseline.drift", bdf) == (Fault.DRIFT, blamed)
 
 
 def test_growth(tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import component_of, device_of, host
+from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.pcie.p2p_settings import stops
+from dgxcheck.checks.pcie.p2p_settings import blocking_settings
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part, links_at, nvlinks_between, peer_path
@@ -69,11 +69,15 @@ def _end(box: Box, difference: Difference, name: str) -> Subject:
 
 
 def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    device = device_of(box, subject)
-    peer = device_of(box, subject.peer) if subject.peer is not None else None
+    device = box.topology.device(subject.bdf or subject.name)
+    peer = None if subject.peer is None else box.topology.device(subject.peer.bdf or subject.peer.name)
     if device is not None and peer is not None and peer is not device:
         yield from _of_pair(box, device, peer)
-    elif subject.kind == "gpu" and device is None:
+    elif device is not None:
+        if device.kind == "nic" and subject.name != device.name:
+            yield Component(kind="port", name=subject.name, bdf=device.bdf)
+        yield device_part(box, device)
+    elif subject.kind == "gpu":
         yield missing(box, "GPU")
     elif subject.kind == "host":
         yield from host("changes since the baseline")(box, subject, judgement)
@@ -90,7 +94,7 @@ def _of_pair(box: Box, a: Device, b: Device) -> Iterator[Component]:
     if box.topology.link(a, b).nvlinks:
         yield nvlinks_between(box, a, b)
     else:
-        yield from stops(box, a, b)
+        yield from blocking_settings(box, a, b)
         yield peer_path(a, b)
     yield device_part(box, a)
     yield device_part(box, b)
