@@ -93,8 +93,10 @@ def _payload(box: Box) -> Judged:
     for bdf, judgement in judgements.items():
         yield _subject(box, bdf), judgement
     if not judgements:
-        unread = "" if len(paths) == len(pairs) else f" of {len(pairs)}, the others cannot be read"
-        message = f"MaxPayload is the same along the path of {counted(len(paths), 'pair')} of GPU and HCA{unread}"
+        read = counted(len(paths), "pair")
+        if len(paths) < len(pairs):
+            read = f"{len(paths)} of {len(pairs)} pairs"
+        message = f"MaxPayload is the same along the path of {read} of GPU and HCA"
         yield HOST, Judgement(Status.PASS, message, evidence=(Evidence("/sys/bus/pci/devices/*/config", "equal"),))
 
 
