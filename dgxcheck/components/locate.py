@@ -123,9 +123,10 @@ def all_nvlinks(machine: Machine) -> Component:
 
 def has_nvswitches(machine: Machine) -> bool:
     """Are the GPUs joined through NVSwitches, which the fabric manager sets up?"""
-    return any(
-        function.vendor == NVIDIA
-        and isinstance(function.class_code, int)
-        and function.class_code >> 8 == OTHER_BRIDGE
-        for function in machine.topology.functions.values()
-    )
+    return any(map(is_nvswitch, machine.topology.functions.values()))
+
+
+def is_nvswitch(function: PciFunction) -> bool:
+    """Is this PCI function an NVSwitch?"""
+    bridge = isinstance(function.class_code, int) and function.class_code >> 8 == OTHER_BRIDGE
+    return bridge and function.vendor == NVIDIA

@@ -46,7 +46,7 @@ def _absent(box: Box, gpu: Device) -> int | Missing:
 def _elsewhere(box: Box) -> int | Missing:
     if isinstance(box.snapshot.pci, Missing):
         return box.snapshot.pci  # nobody has looked for them
-    if why := visibility.gpus(box):
+    if why := visibility.gpus_hidden(box):
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", why)
     if box.choice is not None and box.choice.how == "gpus":
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "the machine may have been made with fewer GPUs")

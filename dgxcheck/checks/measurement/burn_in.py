@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import span
+from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.facts.measurement import Measurement, Untaken
 from dgxcheck.facts.missing import Missing
@@ -49,7 +49,7 @@ def _of_run(box: Box, whole: Measurement) -> Judgement:
         return _untaken(whole)
     stopped, detail = whole.more.get("stopped"), str(whole.more.get("detail"))
     evidence = (_evidence(whole, stopped),)
-    ran = f"{span(whole.value)} of {span(_number(whole.more.get('asked')) or 0.0)} under load"
+    ran = f"{duration(whole.value)} of {duration(_number(whole.more.get('asked')) or 0.0)} under load"
     if stopped is None:
         return Judgement(Status.PASS, ran, whole.value, _number(whole.more.get("asked")), "s", evidence)
     blamed = whole.more.get("gpu")
@@ -65,7 +65,7 @@ def _of_run(box: Box, whole: Measurement) -> Judgement:
 def _of_gpu(box: Box, gpu: Device, known: Mapping[str, Measurement], whole: Measurement) -> Judgement:
     row = known.get(str(gpu.bdf))
     if gpu.bdf is not None and whole.more.get("gpu") == gpu.bdf:
-        text = f"the load was stopped after {span(_number(whole.value) or 0.0)}: {whole.more.get('detail')}"
+        text = f"the load was stopped after {duration(_number(whole.value) or 0.0)}: {whole.more.get('detail')}"
         stopped = whole.more.get("stopped")
         remedy = HEAT if stopped in ("near-slowdown", "slowdown") else ""
         return Judgement(Status.FAIL, text, evidence=(_evidence(row or whole, stopped),), remedy=remedy)
@@ -173,7 +173,7 @@ def _calm(row: Measurement) -> str:
     more = row.more
     clock = _usual(row)
     parts = [
-        f"{span(row.number or 0.0)} of load: no wrong word in {more.get('cycles')} cycles",
+        f"{duration(row.number or 0.0)} of load: no wrong word in {more.get('cycles')} cycles",
         f"at most {more['temperature_max']:g} C" if _number(more.get("temperature_max")) is not None else "",
         f"{more['power_max']:.0f} W" if _number(more.get("power_max")) is not None else "",
         f"SM clock {clock:g} MHz" if clock is not None else "",

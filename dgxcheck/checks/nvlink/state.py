@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, in_mig, nvml_unavailable
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
@@ -82,7 +82,7 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
         answered(int(states[link]), "nvmlDeviceGetNvLinkState", gpu.bdf or "", link) for link in down or [*states][:1]
     )
     positions = f"{up} of {counted(view.positions, 'NVLink position')} up"
-    if not up and in_mig(box, gpu.bdf):
+    if not up and mig_enabled(box, gpu.bdf):
         return skip("not-supported", f"{positions}: MIG mode is on", *evidence)
     if expected is None:
         return skip("no-reference", f"{positions}, the number of wired links is not known", *evidence)

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import DAY_S, FEWEST_EVENTS, RESET, grown, rate
+from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MIN_EVENTS, counter_growth, rate
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.width import bridge
@@ -41,14 +41,14 @@ def _replays(box: Box, growth: Growth, gpu: Device) -> Judgement:
     old = GpuView(growth.old, gpu.bdf).counters
     if isinstance(old, Missing):
         return NOT_READ_BEFORE
-    events = need(grown(old.pcie_replays, new.pcie_replays))
+    events = need(counter_growth(old.pcie_replays, new.pcie_replays))
     if events is None:
-        return RESET
+        return COUNTER_RESET
     pcie = need(box.gpu(gpu).pcie)
     gen, width = need(pcie.link_gen), need(pcie.link_width)
     limit = ceil(PER_LANE.get(gen, PER_LANE[max(PER_LANE)]) * width * box.settings.limit("pcie.replay"))
     per_minute = rate(events, growth, 60)
-    many = per_minute > box.settings.limit("pcie.replay-fail") and events >= FEWEST_EVENTS and growth.seconds >= 60
+    many = per_minute > box.settings.limit("pcie.replay-fail") and events >= MIN_EVENTS and growth.seconds >= 60
     status = Status.FAIL if many else Status.WARN if per_minute > limit else Status.PASS
     total = need(new.pcie_replays)
     message = (
@@ -125,7 +125,7 @@ def _judgement(box: Box, growth: Growth, kind: str, events: Mapping[str, int], e
         return Judgement(status, message, count, 0, "errors", (evidence,), fault=Fault.AER_UNCORRECTABLE)
     limit = box.settings.limit("kernel.corrected-pcie")
     message += f" ({limit:g} per day allowed)"
-    if count >= FEWEST_EVENTS and rate(count, growth, DAY_S) > limit:
+    if count >= MIN_EVENTS and rate(count, growth, DAY_S) > limit:
         return Judgement(Status.WARN, message, count, limit, "errors", (evidence,), fault=Fault.AER_CORRECTABLE)
     return Judgement(Status.PASS, message, count, limit, "errors", (evidence,))
 
@@ -136,8 +136,8 @@ def _new_events(old: AerErrors | Missing, new: AerErrors) -> dict[str, int] | Ju
         return NOT_READ_BEFORE
     events = {name: count - old.counts.get(name, 0) for name, count in new.counts.items()}
     if any(count < 0 for count in events.values()):
-        return RESET
-    total = grown(old.total, new.total)
+        return COUNTER_RESET
+    total = counter_growth(old.total, new.total)
     if not any(events.values()) and isinstance(total, int):
         events["total"] = total
     return {name: count for name, count in events.items() if count}

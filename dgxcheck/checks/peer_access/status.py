@@ -7,7 +7,7 @@ from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.blame import device_of
-from dgxcheck.checks.engine.box import HOST, Box, guest, in_mig, nvml_unavailable
+from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
@@ -87,7 +87,7 @@ def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pSt
     status = _pair(there, back, link)
     if isinstance(status, Judgement):
         return status
-    if in_mig(box, a.bdf, b.bdf):
+    if mig_enabled(box, a.bdf, b.bdf):
         return skip("not-supported", f"{status.text}: MIG mode is on, which disables P2P", *status.evidence)
     vm = guest(box)
     if vm is not None and not link.nvlinks and status.measured in _OF_THE_CHIPSET:
