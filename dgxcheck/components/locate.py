@@ -9,6 +9,7 @@ from dgxcheck.components.component import Component, Kind, host_part
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import PciFunction
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import Hop, hops_above, sharers
