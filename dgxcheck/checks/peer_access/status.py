@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
 from dgxcheck.checks.pcie.width import bridge
-from dgxcheck.checks.peer_access.blockers import DRIVER_KEYS, blocker
+from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, DRIVER_KEYS, blocker
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import device_part, nvlinks_between, peer_path
 from dgxcheck.facts.missing import Gap, Missing
@@ -33,10 +33,7 @@ _MEANINGS = {
 }  # fmt: skip
 """nvidia-smi topo -p2p"""
 _BY_NVLINK = f"check the kernel log for Xid 74 of the two GPUs; else {DRIVER_KEYS}"
-_BY_PCIE = (
-    "disable IOMMU translation, then ACS of the ports between them, neither of the two where virtual machines run; else"
-    f" {DRIVER_KEYS}"
-)
+_BY_PCIE = f"{DISABLE_BOTH}; else {DRIVER_KEYS}"
 Pair = tuple[Device, Device]
 
 
