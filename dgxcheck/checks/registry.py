@@ -14,8 +14,8 @@ from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copi
 from dgxcheck.checks.network import firmware, hca_placement, hcas, port_errors, port_rate, ports
 from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import state as nvlink
+from dgxcheck.checks.pcie import bar1, generation
 from dgxcheck.checks.pcie import errors as pcie_errors
-from dgxcheck.checks.pcie import generation
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import baseline, placement
@@ -24,7 +24,7 @@ CHECKS: tuple[Check, ...] = (
     *driver.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS,
     *presence.CHECKS, *inventory.CHECKS, *uniformity.CHECKS, *inforom.CHECKS,
     *ecc.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS,
-    *pcie.CHECKS, *generation.CHECKS, *pcie_errors.CHECKS,
+    *pcie.CHECKS, *generation.CHECKS, *bar1.CHECKS, *pcie_errors.CHECKS,
     *nvlink.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS, *placement.CHECKS,
     *hcas.CHECKS, *hca_placement.CHECKS, *firmware.CHECKS, *ports.CHECKS, *port_rate.CHECKS, *port_errors.CHECKS,
     *peer_memory.CHECKS, *verbs_stack.CHECKS, *memlock.CHECKS, *bar1_and_port.CHECKS, *gdr_path.CHECKS, *acs.CHECKS,

@@ -44,6 +44,7 @@ class Fault(str, Enum):
     # a GPU's own parts
     RESET_REQUIRED = "reset-required", "the GPU needs a reset"
     REBOOT_REQUIRED = "reboot-required", "the GPU needs a reboot of the system or node"
+    RECOVERY_REQUIRED = "recovery-required", "the driver requires another recovery action for the GPU"
     DRAIN_REQUIRED = "drain-required", "the driver asks to drain peer-to-peer traffic of the GPU"
     COMPUTE_PROHIBITED = "compute-prohibited", "compute mode is PROHIBITED"
     MIG_PENDING = "mig-pending", "a MIG mode change waits for a GPU reset"
@@ -53,6 +54,7 @@ class Fault(str, Enum):
     ECC_UNCORRECTED = "ecc-uncorrected", "uncorrected memory errors"
     ECC_CORRECTED = "ecc-corrected", "corrected memory errors above the threshold rate"
     RETIREMENT_PENDING = "retirement-pending", "a page retirement waits for a GPU reset"
+    PAGES_MANY = "pages-many", "many retired pages, but not at the limit"
     PAGES_EXHAUSTED = "pages-exhausted", "retired pages at the limit at which the board is replaced"
     REMAP_PENDING = "remap-pending", "a row remapping waits for a GPU reset"
     REMAP_FAILED = "remap-failed", "a row remapping failed: no spare rows left"
@@ -73,6 +75,7 @@ class Fault(str, Enum):
     AER_CORRECTABLE = "aer-correctable", "correctable PCIe errors above the threshold rate"
     AER_UNCORRECTABLE = "aer-uncorrectable", "non-fatal or fatal PCIe errors"
     BAR1_SMALL = "bar1-small", "BAR1 is smaller than the model's or unassigned"
+    BAR1_MISMATCH = "bar1-mismatch", "NVML and the PCI bus report different sizes of BAR1"
     NUMA_UNKNOWN = "numa-unknown", "firmware does not report the NUMA node of a host bridge"
     # NVLink and peer access
     NVLINK_DOWN = "nvlink-down", "NVLinks are down"

@@ -70,7 +70,7 @@ def _online_cpus(box: Box) -> Judgement:
     elif uneven:
         message += f", {counted(cpu.threads, 'thread')}: some are offline"
     fault = Fault.CPU_OFFLINE if offline or uneven else Fault.CPU_MISSING if few else None
-    if fault is not None and (why := visibility.share(box)):
+    if fault is not None and (why := visibility.cpus_hidden(box)):
         return skip("not-visible", f"{why}: {message}", *evidence)
     status = Status.WARN if fault else Status.PASS
     if isinstance(due, Judgement):

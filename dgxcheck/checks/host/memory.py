@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import DAY_S, grown, rate
+from dgxcheck.checks.engine.growth import DAY_S, counter_growth, rate
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.host import MemoryController
@@ -59,7 +59,7 @@ def _total(box: Box) -> Judgement:
     gib = round(kb / _KB, 1)
     evidence = (Evidence("/proc/meminfo", f"MemTotal: {kb} kB"), *_sizes(box))
     message = f"{gib:g} of {due.value:g} GiB"
-    if low and (why := visibility.share(box)):
+    if low and (why := visibility.cpus_hidden(box)):
         return skip("not-visible", f"{why}: {message}", *evidence)
     if low:
         message += _smallest(box)
@@ -141,7 +141,8 @@ def _grew(growth: Growth, new: MemoryController) -> tuple[int, int] | None:
     old = _row(growth.old.edac, new.name)
     if old is None:
         return None
-    uncorrected, corrected = grown(old.uncorrected, new.uncorrected), grown(old.corrected, new.corrected)
+    uncorrected = counter_growth(old.uncorrected, new.uncorrected)
+    corrected = counter_growth(old.corrected, new.corrected)
     return (uncorrected, corrected) if isinstance(uncorrected, int) and isinstance(corrected, int) else None
 
 

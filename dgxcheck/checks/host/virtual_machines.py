@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import skip
-from dgxcheck.checks.engine.precondition import Said, unsaid
+from dgxcheck.checks.engine.precondition import Precondition, undetermined
 from dgxcheck.checks.host.modules import loaded
 from dgxcheck.facts.host import Modules
 from dgxcheck.facts.missing import Missing
@@ -42,14 +42,14 @@ def unseen_of_virtual_machines(box: Box) -> Iterator[Missing]:
         yield from (function.driver,) if isinstance(function.driver, Missing) else ()
 
 
-def in_guest(box: Box) -> Said | None:
+def in_guest(box: Box) -> Precondition | None:
     """What a virtual machine cannot see of its host; None on the host itself."""
     host = box.snapshot.host
     unknown = host if isinstance(host, Missing) else host.vm
     if isinstance(unknown, Missing):
         message = f"this may be a virtual machine: {unknown.where}: {unknown}"
-        return Said("?", replace(unsaid(unknown).judgement, message=message))
+        return Precondition("?", replace(undetermined(unknown).judgement, message=message))
     vm = guest(box)
     if vm is None:
         return None
-    return Said("?", skip("not-visible", f"a {vm} guest cannot see this setting of its host"))
+    return Precondition("?", skip("not-visible", f"a {vm} guest cannot see this setting of its host"))

@@ -65,7 +65,7 @@ def none_here(gap: Missing) -> Judgement:
 
 def count(box: Box) -> int | Missing:
     """Number of HCAs, those in flash recovery (network.firmware) included; Missing where a container hides them."""
-    if why := visibility.hcas(box):
+    if why := visibility.hcas_hidden(box):
         return Missing(Gap.ABSENT, _CLASS, why)
     devices = hcas(box)
     if isinstance(devices, Missing) and devices.gap is not Gap.ABSENT:
@@ -101,7 +101,7 @@ def _number(box: Box) -> Judgement:
     number = box.choice.number("network.hcas") if box.choice else None
     if number is None:
         return skip("no-reference", "no reference number of HCAs")
-    if why := visibility.hcas(box):
+    if why := visibility.hcas_hidden(box):
         return skip("not-visible", why)
     present, due = need(count(box)), number.value
     names = ", ".join(device.name for device in _listed(box)) or "none"

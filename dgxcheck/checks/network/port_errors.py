@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import FEWEST_EVENTS, HOUR_S, RESET, grown, rate
+from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, rate
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import fabric, file_of, port_subject, ports
@@ -69,9 +69,9 @@ def _port_errors(box: Box, growth: Growth, port: IbPort) -> Judgement:
     for name in (DOWNED, *OF_THE_LINK):
         if name not in new or name not in old:
             continue
-        more = grown(old[name], new[name])
+        more = counter_growth(old[name], new[name])
         if more is None or isinstance(more, Missing):
-            unread.append(RESET if more is None else unjudged(more))
+            unread.append(COUNTER_RESET if more is None else unjudged(more))
         elif not more and new[name] == CEILING[name]:
             unread.append(skip("no-history", f"{name} is saturated at {CEILING[name]}: growth cannot be seen"))
         else:
@@ -90,7 +90,7 @@ def _grown(box: Box, growth: Growth, port: IbPort, events: Mapping[str, int], ne
     hourly = rate(most, growth, HOUR_S)
     steady = growth.seconds >= HOUR_S and hourly >= box.settings.limit("network.errors")
     often = hourly >= box.settings.limit("network.errors-warn")
-    status = Status.PASS if most < FEWEST_EVENTS else Status.FAIL if steady else Status.WARN if often else Status.PASS
+    status = Status.PASS if most < MIN_EVENTS else Status.FAIL if steady else Status.WARN if often else Status.PASS
     if DOWNED in events:
         status = Status.FAIL
     evidence = tuple(Evidence(file_of(port, f"counters/{name}"), _raw(new[name])) for name in events)
