@@ -46,9 +46,7 @@ def _is_about(known: Acknowledgement, finding: Finding) -> bool:
     return any(_plain(known.device) in _names(end) for end in (finding.subject, finding.subject.peer) if end)
 
 
-def unmatched(
-    findings: Collection[Finding], known: Sequence[Acknowledgement], box: Box
-) -> tuple[Acknowledgement, ...]:
+def unmatched(findings: Collection[Finding], known: Sequence[Acknowledgement], box: Box) -> tuple[Acknowledgement, ...]:
     """Those whose check ran, and whose device is not here; or which name none, where the check judges devices."""
     ran = {finding.id for finding in findings}
     of_host = {finding.id for finding in findings if finding.subject.kind == "host"}

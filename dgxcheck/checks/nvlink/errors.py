@@ -64,7 +64,9 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
     events = {name: more for name, more in growths.items() if isinstance(more, int)}
     errors = {name: more for name, more in events.items() if more}
     if not errors:
-        unknown = [COUNTER_RESET if more is None else unjudged(more) for more in growths.values() if not isinstance(more, int)]
+        unknown = [
+            COUNTER_RESET if more is None else unjudged(more) for more in growths.values() if not isinstance(more, int)
+        ]
         unread = next((each for each in unknown if each.reason != "not-supported"), None)
         if unread is not None or not events:
             return unread or unknown[0]
