@@ -11,7 +11,7 @@ PROJECT = Path(__file__).parents[next(n for n, up in enumerate(Path(__file__).pa
 WORDS = {"message", "detail"}
 WRITTEN = {
     "dgxcheck/facts/missing.py", "dgxcheck/facts/measurement.py",  # define them
-    "dgxcheck/checks/engine/wording.py",  # combines messages
+    "dgxcheck/checks/engine/wording.py",  # extends messages
     "dgxcheck/source/recording/keys.py",  # writes them into recordings
     "dgxcheck/workers/nvml/walk.py", "dgxcheck/workers/files/child.py", "dgxcheck/workers/nvml/supervisor.py",  # pass on
 }  # fmt: skip

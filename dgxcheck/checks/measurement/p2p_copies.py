@@ -66,7 +66,7 @@ def judge_p2p_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if row.kind == "p2p":
         other_way = figures.get("p2p", row.b, row.a)
         bad = bad or slower_than(box, row, other_way, "measure.symmetry", "the other way")
-    bad = bad or below_class(box, row, pairs_alike(figures, row), "measure.symmetry", "pairs joined alike")
+    bad = bad or below_class(box, row, pairs_alike(figures, row), "measure.symmetry", "of pairs with the same links")
     return bad or expected or plain_pass(box, row)
 
 
@@ -97,9 +97,8 @@ def _bandwidth(box: Box) -> Iterator[tuple[Subject, Judgement]]:
 def _judge_pair(box: Box, figures: Figures, a: str, b: str) -> Judgement:
     rows = [row for kind in PAIRS[ID] for row in figures.each_way(kind, a, b)]
     judged = [(row, judge_p2p_copy(box, figures, row)) for row in rows]
-    judgements = [judgement for _, judgement in judged]
-    if worst(judgements).status is not Status.PASS:
-        return unless_reported(figures, ID, combined(judgements), a, b)
+    if worst([judgement for _, judgement in judged]).status is not Status.PASS:
+        return unless_reported(figures, ID, combined(box, judged), a, b)
     withheld = [each for row, each in judged if row.kind in P2P and each.reason not in ("", "not-supported")]
     if withheld:
         return withheld[0]
