@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).parents[next(n for n, up in enumerate(Path(__file__).parents) if (up / "pyproject.toml").exists())]
+PROJECT = next(up for up in Path(__file__).parents if (up / "pyproject.toml").exists())
 WORDS = {"message", "detail"}
 WRITTEN = {
     "dgxcheck/facts/missing.py", "dgxcheck/facts/measurement.py",  # define them
     "dgxcheck/checks/engine/wording.py",  # extends messages
     "dgxcheck/source/recording/keys.py",  # writes them into recordings
-    "dgxcheck/workers/nvml/walk.py", "dgxcheck/workers/files/child.py", "dgxcheck/workers/nvml/supervisor.py",  # pass on
+    "dgxcheck/workers/nvml/walk.py", "dgxcheck/workers/files/child.py",
+    "dgxcheck/workers/nvml/supervisor.py",  # the three pass them on
 }  # fmt: skip
 """Files that carry words from one place to another and decide nothing by them."""
 FILES = sorted(

@@ -35,7 +35,7 @@ R = TypeVar("R", bound=_Row)
 class GpuView:
     """Each member is the GPU's record, or the gap that stands for it: of the whole field, else ``unrecorded``."""
 
-    __slots__ = ("bdf", "_snapshot")
+    __slots__ = ("_snapshot", "bdf")
 
     def __init__(self, snapshot: Snapshot, bdf: str | None) -> None:
         self.bdf = bdf

@@ -12,9 +12,26 @@ OTHER_BRIDGE = 0x0680
 MOST_GPUS = 256  # far above what a driver takes (NV_MAX_DEVICES); a garbled count must not become that many questions
 NVLINK_MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS of R610; older drivers answer InvalidArgument beyond their own
 
+NOT_LOADED, LIBRARY_NOT_FOUND, VERSION_MISMATCH = 9, 12, 18
+"""``nvmlReturn_t``: ``NVML_ERROR_DRIVER_NOT_LOADED``, ``_LIBRARY_NOT_FOUND``, ``_LIB_RM_VERSION_MISMATCH``"""
+CORRUPTED_INFOROM, NEEDS_RESET = 14, 16
+"""``nvmlReturn_t``: ``NVML_ERROR_CORRUPTED_INFOROM``, ``_RESET_REQUIRED``"""
+
 MEMORY_TEMPERATURE = 82
 """``NVML_FI_DEV_MEMORY_TEMP``"""
 TLIMITS = (193, 194, 195, 196)
 """``NVML_FI_DEV_TEMPERATURE_{SHUTDOWN,SLOWDOWN,MEM_MAX,GPU_MAX}_TLIMIT``"""
 RECOVERY_ACTION = 230
 """``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``"""
+
+
+class NvmlReturn:
+    """Values of ``nvmlReturn_t`` (nvml.h) that something is decided by; ``Missing.code`` has them."""
+
+    INVALID_ARGUMENT = 2
+    DRIVER_NOT_LOADED = 9
+    LIBRARY_NOT_FOUND = 12
+    CORRUPTED_INFOROM = 14
+    GPU_IS_LOST = 15
+    RESET_REQUIRED = 16
+    LIB_RM_VERSION_MISMATCH = 18

@@ -45,7 +45,7 @@ def _unlisted(box: Box, gpu: Device) -> int | Missing:
 def _not_on_pci(box: Box) -> int | Missing:
     if isinstance(box.snapshot.pci, Missing):
         return box.snapshot.pci
-    if why := visibility.gpus(box):
+    if why := visibility.gpus_hidden(box):
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", why)
     if box.choice is not None and box.choice.how == "gpus":
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "the machine may have been built with fewer GPUs")

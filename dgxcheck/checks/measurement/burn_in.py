@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD, Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import span
+from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
@@ -67,7 +67,7 @@ def _judge_run(box: Box, run: Measurement) -> Judgement:
     stopped, detail = run.more.get("stopped"), str(run.more.get("detail"))
     evidence = (_evidence(run, stopped),)
     asked = _number(run.more.get("asked"))
-    message = f"{span(run.value)} of {span(asked or 0.0)} under load"
+    message = f"{duration(run.value)} of {duration(asked or 0.0)} under load"
     if stopped is None:
         return Judgement(Status.PASS, message, run.value, asked, "s", evidence)
     blamed = run.more.get("gpu")
@@ -84,7 +84,7 @@ def _judge_gpu(box: Box, gpu: Device, by_gpu: Mapping[str, Measurement], run: Me
     row = by_gpu.get(str(gpu.bdf))
     stopped = run.more.get("stopped")
     if gpu.bdf is not None and run.more.get("gpu") == gpu.bdf:
-        message = f"load stopped after {span(_number(run.value) or 0.0)}: {run.more.get('detail')}"
+        message = f"load stopped after {duration(_number(run.value) or 0.0)}: {run.more.get('detail')}"
         remedy = _COOLING if stopped in _SLOWDOWN_REASONS else ""
         fault = _STOPS.get(str(stopped), Fault.BURN_IN)
         return Judgement(Status.FAIL, message, evidence=(_evidence(row or run, stopped),), remedy=remedy, fault=fault)
@@ -204,7 +204,7 @@ def _summary(row: Measurement) -> str:
     clock, celsius, watts = _median_clock(row), _number(more.get("temperature_max")), _number(more.get("power_max"))
     cycles = more.get("cycles")
     parts = [
-        f"{span(row.number or 0.0)} under load, no wrong words in {cycles} cycle{'' if cycles == 1 else 's'}",
+        f"{duration(row.number or 0.0)} under load, no wrong words in {cycles} cycle{'' if cycles == 1 else 's'}",
         f"at most {celsius:g} °C" if celsius is not None else "",
         f"{watts:.0f} W" if watts is not None else "",
         f"SM clock {clock:g} MHz" if clock is not None else "",

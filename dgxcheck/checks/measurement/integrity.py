@@ -24,7 +24,7 @@ from dgxcheck.checks.measurement.lookup import (
     pair_subject,
     pairs,
 )
-from dgxcheck.checks.peer_access.blockers import stopped
+from dgxcheck.checks.peer_access.blockers import blocker
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
@@ -121,10 +121,10 @@ def _with_blocker(box: Box, judgement: Judgement, a: str, b: str) -> Judgement:
         return judgement
     if link.nvlinks:
         return replace(judgement, remedy=f"{_UNUSED}: {_BY_NVLINK}")
-    blocker = stopped(box, one, other)
-    if not blocker.by:
-        return replace(judgement, remedy=f"{_UNUSED}: {blocker.remedy}; {_BY_PCIE}")
-    return replace(extended(judgement, f"; stopped by {blocker.by}"), remedy=f"{_UNUSED}: {blocker.remedy}")
+    blocking = blocker(box, one, other)
+    if not blocking.setting:
+        return replace(judgement, remedy=f"{_UNUSED}: {blocking.remedy}; {_BY_PCIE}")
+    return replace(extended(judgement, f"; stopped by {blocking.setting}"), remedy=f"{_UNUSED}: {blocking.remedy}")
 
 
 CHECKS = (

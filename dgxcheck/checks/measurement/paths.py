@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.blame import component_of, device_of
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
-from dgxcheck.checks.pcie.p2p_settings import stop_most, stops
+from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_nvlinks, device_part, link_of, links_above, nvlinks_between, peer_path
 from dgxcheck.facts.missing import Missing
@@ -56,7 +56,7 @@ def peer_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Comp
     if link.nvlinks:
         yield from _nvlinks(box, a, b)
     else:
-        yield from stops(box, a, b)
+        yield from blocking_settings(box, a, b)
         hops = hops_between(a, b, box.topology.functions)
         for hop in () if isinstance(hops, Missing) else hops:
             if not hop.unjudged:
@@ -76,7 +76,7 @@ def small_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Com
     if pair is None:
         yield from _by_number(box, subject)
         return
-    yield from stops(box, *pair)
+    yield from blocking_settings(box, *pair)
     yield peer_path(*pair)
 
 
@@ -126,7 +126,7 @@ def between_pair(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
     if box.topology.link(*pair).nvlinks:
         yield nvlinks_between(box, *pair)
     else:
-        yield from stops(box, *pair)
+        yield from blocking_settings(box, *pair)
         yield peer_path(*pair)
     for gpu in pair:
         yield device_part(box, gpu)
@@ -190,5 +190,5 @@ def _nvlinks(box: Box, a: Device, b: Device) -> Iterator[Component]:
 
 def _all_pairs(box: Box) -> Iterator[Component]:
     """Where all pairs are slow: settings that stop most of them."""
-    yield from stop_most(box)
+    yield from most_blocking_settings(box)
     yield host_part(P2P_SETTING)

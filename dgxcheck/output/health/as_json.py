@@ -90,7 +90,7 @@ def _acknowledged(report: Report) -> dict[str, Json]:
 
 def _of_nothing(report: Report) -> dict[str, Json]:
     """Left out where every acknowledgement names what is here."""
-    told: list[Json] = [{"check": each.check, "device": each.device or None} for each in report.of_nothing]
+    told: list[Json] = [{"check": each.check, "device": each.device or None} for each in report.unmatched]
     return {"acknowledged_but_not_here": told} if told else {}
 
 

@@ -1,0 +1,97 @@
+"""``health --baseline``: what is worse than in an earlier recording, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_schemas import complaints
+
+from dgxcheck.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+def drift(capsys: Capture, source: str, baseline: str | None, *more: str) -> tuple[int, list[dict[str, Any]]]:
+    argv = ["health", "--only", "baseline", "--format", "json", "--from", source, *more]
+    code = main([*argv, *(["--baseline", baseline] if baseline else [])])
+    document = json.loads(capsys.readouterr().out)
+    assert complaints("health", document) == []
+    return code, document["findings"]
+
+
+def test_a_box_that_is_what_it_was_passes(capsys: Capture) -> None:
+    code, findings = drift(capsys, "dgx-1-v100", "dgx-1-v100")
+    assert (code, [each["key"] for each in findings]) == (0, ["baseline.drift"])
+    assert findings[0]["message"] == "nothing is worse than in the recording"
+
+
+def test_what_is_neither_worse_nor_better_passes(capsys: Capture) -> None:
+    code, (found,) = drift(capsys, "dgx-1-v100-mixed-vbios", "dgx-1-v100")
+    assert (code, found["status"]) == (0, "pass")
+    assert "1 other differences" in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "status"),
+    [
+        ("dgx-1-v100-gpu-missing", "baseline.drift/0000:0b:00.0/device", "fail"),
+        ("dgx-1-v100-hca-missing", "baseline.drift/0000:0c:00.0/device", "fail"),
+        ("dgx-1-v100-disk-missing", "baseline.drift/sde/disk", "fail"),
+        ("dgx-1-v100-switch-x8", "baseline.drift/0000:08:00.0/link-width", "warn"),
+        ("dgx-1-v100-nvlink-down", "baseline.drift/0000:0a:00.0/nvlinks/0000:0b:00.0", "warn"),
+        ("dgx-1-v100-cores-offline", "baseline.drift/cpu-cores", "warn"),
+    ],
+)
+def test_what_is_worse_warns_and_what_is_lost_fails(source: str, key: str, status: str, capsys: Capture) -> None:
+    code, findings = drift(capsys, source, "dgx-1-v100")
+    assert (key, status) in [(each["key"], each["status"]) for each in findings]
+    assert {each["status"] for each in findings} == {status}
+    assert code == {"fail": 2, "warn": 1}[status]
+    assert len({each["key"] for each in findings}) == len(findings)
+
+
+def test_what_could_not_be_compared_is_named(capsys: Capture) -> None:
+    _, (found,) = drift(capsys, "dgx-1-v100", "dgx-1-v100-no-nvml")
+    assert found["status"] == "pass"
+    assert "not compared: GPUs of NVML" in found["message"]
+
+
+def test_what_has_been_cured_passes(capsys: Capture) -> None:
+    code, (found,) = drift(capsys, "dgx-1-v100", "dgx-1-v100-gpu-missing")
+    assert (code, found["status"]) == (0, "pass")
+
+
+def test_of_the_gpus_asked_about(capsys: Capture) -> None:
+    assert [each["status"] for each in drift(capsys, "dgx-1-v100-gpu-x8", "dgx-1-v100", "-i", "2")[1]] == ["warn"]
+    assert [each["status"] for each in drift(capsys, "dgx-1-v100-gpu-x8", "dgx-1-v100", "-i", "1")[1]] == ["pass"]
+
+
+def test_without_a_baseline_nothing_is_said(capsys: Capture) -> None:
+    assert main(["health", "--format", "json", "--from", "dgx-1-v100"]) == 0
+    assert "baseline" not in capsys.readouterr().out
+    assert drift(capsys, "dgx-1-v100", None) == (3, [])
+    assert main(["health", "--explain", "baseline.drift"]) == 0
+    assert "With --baseline" in capsys.readouterr().out
+
+
+def test_it_cannot_be_required_without_one(capsys: Capture) -> None:
+    assert main(["health", "--require", "baseline.drift", "--from", "dgx-1-v100"]) == 3
+    assert "requires --baseline FILE" in capsys.readouterr().err
+
+
+def test_what_is_no_recording_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "report.json"
+    main(["health", "--format", "json", "--from", "dgx-1-v100", "-o", str(path)])
+    assert main(["health", "--baseline", str(path), "--from", "dgx-1-v100"]) == 3
+    assert "unknown schema 'dgxcheck/health/1'" in capsys.readouterr().err
+
+
+def test_whole_reports_with_one(capsys: Capture) -> None:
+    """Causes and every format take the findings of this check too."""
+    for form in ("text", "prometheus", "nagios", "junit"):
+        argv = ["health", "--from", "dgx-1-v100-gpu-missing", "--baseline", "dgx-1-v100", "--format", form]
+        assert main(argv) == 2
+        assert "baseline.drift" in capsys.readouterr().out

@@ -1,0 +1,109 @@
+"""The completions that ship: as click writes them, and at work in bash, zsh and fish."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
+from programs import program
+
+from dgxcheck.cli import COMMANDS, dgxcheck
+
+FOLDER = ROOT / "dgxcheck" / "completions"
+WRITTEN_BY_CLICK = "8.5"
+"""Another minor version may word them otherwise; to write them anew:
+``PYTHONPATH=tests python tests/cli/test_completions.py``."""
+FILES: dict[str, type[ShellComplete]] = {
+    "dgxcheck.bash": BashComplete,
+    "_dgxcheck": ZshComplete,
+    "dgxcheck.fish": FishComplete,
+}
+
+
+def generated(shell: type[ShellComplete]) -> str:
+    return shell(dgxcheck, {}, "dgxcheck", "_DGXCHECK_COMPLETE").source().strip() + "\n"
+
+
+def on_path(folder: Path) -> dict[str, str]:
+    """An environment in which ``dgxcheck`` is this checkout's entry point."""
+    script = folder / "dgxcheck"
+    script.write_text(f"#!{sys.executable}\nfrom dgxcheck.__main__ import run\nrun()\n", encoding="utf-8")
+    script.chmod(0o755)
+    checkout = str(FOLDER.parent.parent)
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": checkout, "HOME": str(folder)}
+
+
+def said(words: list[str], env: dict[str, str]) -> list[str]:
+    result = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert result.stderr == ""
+    assert result.returncode == 0
+    return result.stdout.split()
+
+
+def test_every_file_is_one_of_a_shell() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == set(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_they_are_as_click_writes_them(name: str) -> None:
+    if not version("click").startswith(f"{WRITTEN_BY_CLICK}."):
+        pytest.skip(f"written by click {WRITTEN_BY_CLICK}, here is {version('click')}")
+    program("bash")  # click asks bash for its version
+    assert (FOLDER / name).read_text(encoding="utf-8") == generated(FILES[name])
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("dgxcheck ", {*COMMANDS}),
+        ("dgxcheck re", {"record", "recordings"}),
+        ("dgxcheck topo --tr", {"--tree"}),
+        ("dgxcheck topo --format ", {"text", "nvidia-smi", "json"}),
+        ("dgxcheck topo -p2p ", {*"rwnap"}),
+        ("dgxcheck list --fo", {"--format"}),
+    ],
+)
+def test_bash_completes(words: str, wanted: set[str], tmp_path: Path) -> None:
+    script = """
+        source "$1"
+        IFS=" " read -ra COMP_WORDS <<< "$2"
+        [[ $2 == *" " ]] && COMP_WORDS+=("")
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        compopt() { :; }
+        "$(complete -p dgxcheck | sed -E 's/.*-F ([^ ]+) .*/\\1/')" dgxcheck
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    command = [program("bash"), "--norc", "-c", script, "bash", str(FOLDER / "dgxcheck.bash"), words]
+    assert set(said(command, on_path(tmp_path))) == wanted
+
+
+def test_fish_completes(tmp_path: Path) -> None:
+    script = f"source {FOLDER / 'dgxcheck.fish'}; complete --do-complete 'dgxcheck re'"
+    found = said([program("fish"), "--no-config", "-c", script], on_path(tmp_path))
+    assert {"record", "recordings"} <= set(found)
+    assert "topo" not in found
+
+
+def test_zsh_completes(tmp_path: Path) -> None:
+    # what is added is caught: completion itself needs a line editor
+    script = f"""
+        compdef() {{ : }}
+        source {FOLDER / "_dgxcheck"}
+        compadd() {{ print -rl -- $completions }}
+        _describe() {{ print -rl -- ${{completions_with_descriptions%%:*}} }}
+        words=(dgxcheck re) CURRENT=2
+        _dgxcheck_completion
+    """
+    found = said([program("zsh"), "-f", "-c", script], on_path(tmp_path))
+    assert set(found) == {"record", "recordings"}
+
+
+if __name__ == "__main__":
+    for file, kind in FILES.items():
+        (FOLDER / file).write_text(generated(kind), encoding="utf-8")

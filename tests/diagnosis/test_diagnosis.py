@@ -1,0 +1,160 @@
+"""Causes: one for each fault, at the component that its overlay names; of several faults each its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judging import BAD, judged
+from sample import BOXES, FAULTS
+
+BDF = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+ELSEWHERE = {
+    # what is missing has no address: the bridge above is named, or the socket's
+    "dgx-1-v100-gpu-missing": "0000:08:00.0", "dgx-1-v100-hca-missing": "0000:08:00.0",
+    "dgx-station-v100-gpu-missing": "0000:0c:00.0", "k80-x8-board-missing": "pci0000:00",
+    "k80-x8-board-moved": None, "dgx-1-v100-nouveau": None, "dgx-1-v100-nvml-disagrees": None,
+    "k80-x8-driver-hangs": None, "dgx-1-v100-slot-gen2": "0000:0a:00.0", "dgx-1-v100-switch-aer": "0000:0a:00.0",
+    # the link's other end is named first
+    "dgx-1-v100-nvlink-crc": "0000:07:00.0", "dgx-1-v100-nvlink-recoveries": "0000:07:00.0",
+    "dgx-1-v100-nvlink-recovery-xid-74": "0000:07:00.0", "dgx-1-v100-nvlink-replays": "0000:06:00.0",
+}  # fmt: skip
+COMBINED = (
+    ("dgx-1-v100-nvlink-down", "dgx-1-v100-port-down"),
+    ("dgx-1-v100-switch-x8", "dgx-1-v100-hot"),
+    ("dgx-1-v100-xid-48", "dgx-1-v100-port-fdr"),
+    ("dgx-1-v100-gpu-x8", "dgx-1-v100-disk-missing", "dgx-1-v100-ecc-off"),
+    ("dgx-1-v100-gpu-missing", "dgx-1-v100-hca-missing"),
+    ("dgx-1-v100-persistence-off", "dgx-1-v100-power-brake"),
+    ("dgx-1-v100-switch-x8", "dgx-1-v100-gpu-x8"),
+    ("dgx-1-v100-one-hot", "dgx-1-v100-dimm-missing"),
+    ("dgx-1-v100-nvlink-crc", "dgx-1-v100-xid-62"),
+    ("dgx-a100-remap-pending", "dgx-a100-nvlink-down"),
+    ("dgx-a100-mig-pending", "dgx-a100-md-degraded", "dgx-a100-governor"),
+    ("k80-x8-ecc-off", "k80-x8-p2p-broken"),
+    ("dgx-1-v100-gpu-lost", "dgx-1-v100-port-symbol-errors"),
+)
+V100 = ("06", "07", "0a", "0b", "85", "86", "89", "8a")
+PORTS = ("04:10", "04:14", "09:08", "09:10", "83:08", "83:10", "88:08", "88:10")
+
+
+def bad_keys(document: dict[str, Any]) -> list[str]:
+    return [each["key"] for each in document["findings"] if each["status"] in BAD]
+
+
+def components(document: dict[str, Any]) -> set[tuple[str, str, str | None]]:
+    named = [cause["component"] for cause in document["causes"]]
+    return {(each["kind"], each["bdf"] or each["name"], each["part"]) for each in named}
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_a_healthy_box_has_no_cause(box: str) -> None:
+    document = judged(box)[1]
+    assert (document["causes"], document["unexplained"]) == ([], [])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_has_one_cause_at_its_component(fault: str) -> None:
+    document = judged(fault)[1]
+    keys = bad_keys(document)
+    explained = [key for cause in document["causes"] for key in cause["explains"]]
+    assert sorted([*explained, *document["unexplained"]]) == sorted(keys)
+    assert document["unexplained"] == []
+    assert len(document["causes"]) == (1 if keys else 0)
+    for cause in document["causes"]:
+        assert cause["action"] == cause["actions"][0]
+        assert cause["severity"] == document["verdict"]
+        expect = json.loads(Path(FAULTS[fault]).read_text(encoding="utf-8"))["expect"]
+        due = ELSEWHERE[fault] if fault in ELSEWHERE else next(iter(BDF.findall(expect["component"])), None)
+        at = cause["component"]["bdf"]
+        if cause["component"]["kind"] == "link" and fault not in ELSEWHERE:
+            assert at in expect["component"]
+        elif due is not None:
+            assert at == due
+
+
+@pytest.mark.parametrize("faults", COMBINED, ids=" ".join)
+def test_of_several_faults_each_has_its_cause(faults: tuple[str, ...], tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.json" for number in range(len(faults))]
+    for fault, path in zip(faults, paths, strict=True):
+        path.write_text(Path(FAULTS[fault]).read_text(encoding="utf-8"), encoding="utf-8")
+    for below, path in pairwise(paths):
+        overlay = json.loads(path.read_text(encoding="utf-8")) | {"base": str(below)}
+        path.write_text(json.dumps(overlay), encoding="utf-8")
+    named = ("--profile", "k80-x8") if faults[0].startswith("k80") else ()
+    document = health(str(paths[-1]), *named)
+    assert components(document) == {each for fault in faults for each in components(judged(fault)[1])}
+    assert document["unexplained"] == []
+
+
+def health(*argv: str) -> dict[str, Any]:
+    from contextlib import redirect_stdout
+    from io import StringIO
+
+    from dgxcheck.cli import main
+
+    with redirect_stdout(StringIO()) as out:
+        main(["health", "--format", "json", "--from", *argv])
+    document: dict[str, Any] = json.loads(out.getvalue())
+    return document
+
+
+@pytest.mark.parametrize("fault", ["dgx-1-v100-gpu-missing", "dgx-1-v100-switch-x8", "dgx-1-p100-pages-62"])
+def test_what_the_baseline_says_as_well_is_the_same_cause(fault: str) -> None:
+    document = health(fault, "--baseline", fault[:10])
+    assert "baseline.drift" in {key.partition("/")[0] for key in bad_keys(document)}
+    assert components(document) == components(judged(fault)[1])
+
+
+def test_a_reset_takes_what_nvlinks_join_and_both_halves_of_a_k80() -> None:
+    (cause,) = judged("k80-x8-page-pending")[1]["causes"]
+    reset = next(step for step in cause["actions"] if step["action"] == "reset GPU")
+    assert reset["disturbs"] == ["jobs on GPU6, GPU7"]
+    assert "; nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; " in reset["command"]
+    (cause,) = judged("dgx-1-v100-xid-62")[1]["causes"]
+    assert cause["action"]["disturbs"] == ["jobs on all 8 GPUs"]
+
+
+def test_an_iommu_takes_a_reboot_to_be_set() -> None:
+    (cause,) = judged("dgx-1-v100-iommu-dma")[1]["causes"]
+    assert [step["action"] for step in cause["actions"]] == ["change setting", "reboot"]
+
+
+def test_no_reset_is_offered_for_a_lost_gpu() -> None:
+    (cause,) = judged("dgx-1-v100-xid-79")[1]["causes"]
+    assert [step["action"] for step in cause["actions"]] == ["power-cycle cold", "reseat or cable", "replace"]
+
+
+def test_what_nobody_could_read_blames_nothing(tmp_path: Path) -> None:
+    garbled = {"text /sys/class/infiniband/mlx5_1/ports/1/state": "many\n"}
+    path = tmp_path / "garbled.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": garbled}))
+    document = health(str(path))
+    assert document["verdict"] == "unknown"
+    assert document["causes"] == []
+    assert document["unexplained"] == bad_keys(document)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "name", "part"),
+    [
+        ("NVRM: Xid (PCI:0000:9b:00): 62, pid=1, name=x, halt", "gpu", "GPU@0000:9b:00.0", None),
+        (
+            "nvidia-nvswitch0: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30",
+            "host",
+            "host",
+            "NVSwitches at 0000:c4:00.0",
+        ),
+    ],
+)
+def test_a_log_names_what_the_topology_does_not_have(
+    line: str, kind: str, name: str, part: str | None, tmp_path: Path
+) -> None:
+    log = tmp_path / "dmesg.txt"
+    log.write_text(f"[    0.000000] Linux version 5.4\n[  100.000000] {line}\n", encoding="utf-8")
+    (cause,) = health("dgx-1-v100", "--kernel-log", str(log))["causes"]
+    assert (cause["component"]["kind"], cause["component"]["name"], cause["component"]["part"]) == (kind, name, part)

@@ -1,0 +1,185 @@
+"""Whatever is wrong together: every bad finding is told once, every cause says what to do, and nothing harmful."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from itertools import permutations
+from random import Random
+
+import pytest
+from checkout import ROOT
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from measured_box import fact, imported, of_box, words
+from sample import BOXES, FAULTS
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.host.virtual_machines import hypervisor
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.diagnosis.causes import Diagnosis, diagnose
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+from dgxcheck.output.health.causes import as_json, as_text
+from dgxcheck.source.protocol import Origin
+from dgxcheck.source.recording.load import Recording, load, recording
+from dgxcheck.source.recording.overlay import applied
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import shipped
+
+PATHS = dict(shipped())
+BAD = (Status.WARN, Status.FAIL, Status.UNKNOWN)
+IDS = {check.id for check in CHECKS}
+SCHEMA = json.loads((ROOT / "dgxcheck/schemas/health.schema.json").read_text(encoding="utf-8"))
+CAUSES = Draft202012Validator({"$defs": SCHEMA["$defs"], "type": "array", "items": {"$ref": "#/$defs/cause"}})
+GOOD = {
+    "host-to-device": 12.2, "device-to-host": 12.8, "device-copy": 760.0, "p2p": 24.2, "p2p-both": 17.5, "latency": 9.0,
+}  # fmt: skip
+"""Figures of one GPU and of two, as good as any of these boxes gives or better; a latency is good where it is low."""
+LOST = ("gpu.lost", "kernel.off-bus")
+
+
+@cache
+def of_base(name: str) -> Recording:
+    return recording(load(PATHS[name]), name)
+
+
+@cache
+def faults(base: str) -> dict[str, dict[str, Json]]:
+    """Those of one box, by name."""
+    known = {name: load(path) for name, path in FAULTS.items()}
+    return {name: each for name, each in known.items() if each["base"] == base}
+
+
+@cache
+def gpus(base: str) -> tuple[str, ...]:
+    return tuple(str(each) for each in of_base(base).lines["nvml nvmlDeviceGetHandleByIndex"].values())
+
+
+def together(base: str, overlays: Sequence[dict[str, Json]]) -> Box:
+    """The box with the facts of all; where two change the same the last one counts."""
+    document: dict[str, Json] = {"base": base}
+    for each in overlays:
+        for member, value in each.items():
+            if member in ("facts", "add") and isinstance(value, dict):
+                kept = document.get(member, {})
+                assert isinstance(kept, dict)
+                document[member] = kept | value
+            elif member == "drop" and isinstance(value, list):
+                kept = document.get(member, [])
+                assert isinstance(kept, list)
+                document[member] = [*kept, *(subject for subject in value if subject not in kept)]
+            elif member == "later":
+                document[member] = value
+    found = applied(document, base, of_base)
+    source = RecordedSource(found.lines, Origin("recording"), found.later, head=found.head)
+    return of_box(source, base if base == "k80-x8" else "auto")
+
+
+@st.composite
+def mishaps(draw: st.DrawFn) -> Box:
+    base = draw(st.sampled_from(BOXES))
+    names = draw(st.lists(st.sampled_from(sorted(faults(base))), min_size=1, max_size=6, unique=True))
+    return together(base, [faults(base)[name] for name in names])
+
+
+def figure(kind: str, sort: str) -> Json:
+    good = GOOD[kind]
+    latency = kind == "latency"
+    if sort == "hung":
+        return {"missing": "timeout", "detail": "no answer for 120 s"}
+    if sort == "failed":
+        return {"failed": "CUDA_ERROR_ECC_UNCORRECTABLE", "code": 214, "detail": "copy"}
+    if sort == "slow":
+        good = good * 4 if latency else good / 4
+    return fact(good, "us" if latency else "GB/s")
+
+
+@st.composite
+def measured(draw: st.DrawFn) -> Box:
+    """Some kinds of figures, of a box or a file without one; which of them are not good is thrown for each."""
+    base = draw(st.sampled_from(BOXES))
+    kinds = draw(st.lists(st.sampled_from(sorted(GOOD)), min_size=1, max_size=4, unique=True))
+    weights = draw(st.tuples(*(st.integers(0, 6) for _ in range(3))))
+    dice = Random(draw(st.integers(0, 1 << 16)))
+    facts: dict[str, Json] = {}
+    alone = draw(st.booleans())
+    subjects = [str(number) for number in range(8)] if alone else gpus(base)
+    for kind in kinds:
+        ends = [" ".join(pair) for pair in permutations(subjects, 2)] if "p2p" in kind or kind == "latency" else []
+        for subject in ends or subjects:
+            sort = dice.choices(("good", "slow", "hung", "failed", "absent"), (12, *weights, 1))[0]
+            if sort != "absent":
+                facts[f"measure {kind} {subject}"] = figure(kind, sort)
+            if kind == "p2p" and sort == "failed":
+                facts[f"measure p2p-integrity {subject}"] = words(16)
+    if alone:
+        return imported({key.removeprefix("measure "): value for key, value in facts.items()})
+    known = draw(st.lists(st.sampled_from(sorted(faults(base))), max_size=2, unique=True))
+    usable = [each for name in known if not _measures(each := faults(base)[name])]
+    return together(base, [*usable, {"add": facts}])
+
+
+def _measures(overlay: dict[str, Json]) -> bool:
+    added = overlay.get("add")
+    return isinstance(added, dict) and any(key.startswith("measure ") for key in added)
+
+
+def answers(box: Box) -> None:
+    findings = run(box, CHECKS)
+    found = diagnose(box, findings)
+    bad = [each.key for each in findings if each.status in BAD]
+    assert sorted([*(key for cause in found.causes for key in cause.explains), *found.unexplained]) == sorted(bad)
+    CAUSES.validate(as_json(found)["causes"])
+    for verbose in (False, True):
+        assert len(as_text(found, verbose)) >= 3 * len(found.causes)
+    harmless(box, found, findings)
+    shuffled = list(findings)
+    Random(0).shuffle(shuffled)
+    mixed = replace(box, gpus=tuple(reversed(box.gpus)))
+    assert named(diagnose(mixed, shuffled)) == named(found)
+
+
+def named(found: Diagnosis) -> set[tuple[object, frozenset[str]]]:
+    return {(cause.component.key, frozenset(cause.explains)) for cause in found.causes}
+
+
+def harmless(box: Box, found: Diagnosis, findings: Sequence[Finding]) -> None:
+    lost = {each.subject.bdf for each in findings if each.id in LOST and each.status in BAD}
+    for cause in found.causes:
+        assert cause.actions
+        assert all(step.command for step in cause.actions)
+        assert not {cause.component.part, cause.component.name} & IDS
+        for step in cause.actions:
+            if step.action == "reset GPU":
+                touched = [
+                    gpu.bdf for gpu in box.topology.gpus if " -i " not in step.command or str(gpu.bdf) in step.command
+                ]
+                assert not lost & {cause.component.bdf, *touched}
+            if hypervisor(box):
+                assert "ACS" not in step.command.replace("ACS of", "")
+                assert "setpci" not in step.command
+
+
+FEW = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@FEW
+@given(mishaps())
+def test_faults_together_are_all_told_and_nothing_harmful_is(box: Box) -> None:
+    answers(box)
+
+
+@FEW
+@given(measured())
+def test_figures_of_any_kind_are_all_told_and_nothing_harmful_is(box: Box) -> None:
+    answers(box)
+
+
+@pytest.mark.parametrize("base", BOXES)
+def test_all_faults_of_a_box_at_once(base: str) -> None:
+    answers(together(base, list(faults(base).values())))

@@ -1,0 +1,101 @@
+"""A fault changes every layer that it touches: the layers agree, and no change of an overlay is without effect."""
+
+from __future__ import annotations
+
+import json
+import os
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judging import judged
+from layers import disagreements
+from sample import BOXES, BY_NAME, FAULTS
+
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.source.recording.load import Recording, load, recording
+from dgxcheck.source.recording.overlay import applied
+from dgxcheck.source.recording.shipped import open_source
+
+
+def loaded(name: str) -> Recording:
+    path = BY_NAME[name]
+    document = load(path)
+    return applied(document, path, loaded) if "base" in document else recording(document, path)
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_the_layers_of_a_box_agree(name: str) -> None:
+    assert disagreements(loaded(name).lines) == []
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_layers_of_a_fault_agree(name: str) -> None:
+    """But for what the fault itself is, which the overlay names under ``disagrees``."""
+    expect = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))["expect"]
+    assert disagreements(loaded(name).lines) == sorted(expect.get("disagrees", []))
+
+
+def told(document: dict[str, Any]) -> list[Any]:
+    found = [
+        {key: each[key] for key in ("key", "status", "reason", "message", "evidence")} for each in document["findings"]
+    ]
+    return [found, document["score"], document["profile"]]
+
+
+def layer(key: str) -> str:
+    """What a fact is of, whichever device: ``text current_link_width``, ``nvml nvmlDeviceGetMinorNumber``, ``kmsg``."""
+    kind, _, rest = key.partition(" ")
+    if kind == "nvml":
+        return f"nvml {rest.split()[0]}"
+    return kind if kind == "kmsg" else f"{kind} {rest.rpartition('/')[2]}"
+
+
+def of_line(line: str) -> str:
+    """The same of a line of a later moment."""
+    return layer(line) if line.startswith(("nvml ", "kmsg")) else f"files {line.rpartition('/')[2]}"
+
+
+def without_each(overlay: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The overlay without one of the layers that it changes, by that layer."""
+    ways: dict[str, dict[str, Any]] = {}
+    for member in ("facts", "add"):
+        for key in overlay.get(member, {}):
+            del ways.setdefault(layer(key), deepcopy(overlay))[member][key]
+    for subject in overlay.get("drop", []):
+        ways.setdefault("drop", deepcopy(overlay))["drop"].remove(subject)
+    for number, moment in enumerate(overlay.get("later", [])):
+        for line in moment["facts"]:
+            del ways.setdefault(f"later {of_line(line)}", deepcopy(overlay))["later"][number]["facts"][line]
+    return ways
+
+
+@pytest.mark.parametrize(
+    "layers", [slice(-1, None), pytest.param(slice(None), marks=pytest.mark.exhaustive)], ids=["last", "all"]
+)
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_layer_of_a_fault_matters(name: str, layers: slice, tmp_path: Path) -> None:
+    """A layer without which ``health`` says the same is named under ``unseen``: it is there to agree with the others.
+
+    With ``DGXCHECK_UPDATE_GOLDEN`` it is written there, where all layers are tried.
+    """
+    overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
+    whole = told(judged(name)[1])
+    path = tmp_path / "fault.json"
+    ways = dict([*without_each(overlay).items()][layers])
+    unseen = []
+    for key, changed in ways.items():
+        path.write_text(json.dumps(changed), encoding="utf-8")
+        try:
+            open_source(str(path))
+        except BadInput:
+            continue  # the rest of the overlay needs it
+        if told(judged(str(path))[1]) == whole:
+            unseen.append(key)
+    if os.environ.get("DGXCHECK_UPDATE_GOLDEN") and layers == slice(None):
+        named = {"unseen": sorted(unseen)} if unseen else {}
+        overlay["expect"] = {key: value for key, value in overlay["expect"].items() if key != "unseen"} | named
+        Path(FAULTS[name]).write_text(json.dumps(overlay, indent=1) + "\n", encoding="utf-8")
+    due = overlay["expect"].get("unseen", [])
+    assert sorted(unseen) == sorted(key for key in due if key in ways or layers == slice(None))

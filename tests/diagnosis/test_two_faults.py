@@ -1,0 +1,78 @@
+"""Two faults at two places of a box: exactly the two causes that were put in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from blamed import blamed, due, places
+from combining import combined
+from judging import judged
+from moved_faults import moves, overlay
+from moving import Move
+from sample import FAULTS
+
+PAIRS, QUICK = 48, 12
+"""How many pairs are judged, and how many of them in the quick run."""
+Case = tuple[str, str, Move]
+Two = tuple[tuple[str, Move], tuple[str, Move]]
+OTHERWISE = {
+    "which switch's adapter is elsewhere, and which is gone": (
+        {"dgx-1-v100-hca-missing", "dgx-1-v100-hca-wrong-slot"},
+    ),
+    "without an adapter below its switch nobody asks for a GPU's MaxPayload": (
+        {"dgx-1-v100-hca-missing", "dgx-1-v100-max-payload"},
+        {"dgx-1-v100-hca-wrong-slot", "dgx-1-v100-max-payload"},
+    ),
+    "the NVLinks between two GPUs explain the Xids of both": ({"dgx-1-v100-xid-74"},),
+    "the graph that is left equals the good one the other way round": (
+        {"dgx-station-v100-gpu-missing", "dgx-station-v100-nvlink-wrong-peer"},
+    ),
+    "where a GPU is not counted, the node is another GPU's": tuple(
+        {"dgx-1-v100-node-shut", f"dgx-1-v100-{gone}"} for gone in ("gpu-missing", "off-bus-at-load", "bar1-unassigned")
+    ),
+}
+"""Why two faults together can be something else as well."""
+
+
+def chosen() -> Iterator[Any]:
+    """The same pairs each time, of each box as many as it has faults."""
+    random = Random(5)
+    cases = [(fault, place, move) for fault in FAULTS for place, move in moves(fault)]
+    apart = [two for those in OTHERWISE.values() for two in those]
+    found = 0
+    while found < PAIRS:
+        one = random.choice(cases)
+        other = random.choice([case for case in cases if case[2].box is one[2].box])
+        if {one[0], other[0]} not in apart and (both := together(one, other)) is not None:
+            marks = () if found < QUICK else pytest.mark.exhaustive
+            yield pytest.param(*both.values, id=both.id, marks=marks)
+            found += 1
+
+
+def together(one: Case, other: Case) -> Any:
+    """Both at once, where they are at different devices."""
+    (a, there, move), (b, elsewhere, way) = one, other
+    if places(a, move) & places(b, way):
+        return None
+    both = combined(move.overlay(overlay(a)), way.overlay(overlay(b)))
+    if both is None:
+        return None
+    return pytest.param(((a, move), (b, way)), both, id=f"{a} to {there}, {b} to {elsewhere}")
+
+
+@pytest.mark.parametrize(("faults", "both"), [*chosen()])
+def test_each_of_two_faults_has_its_cause(faults: Two, both: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "both.json"
+    path.write_text(json.dumps(both), encoding="utf-8")
+    document = judged(str(path))[1]
+    # what is done about one may depend on the other: nothing resets GPUs that NVLinks join to one that is gone
+    found, expected = ({each._replace(action="") for each in those} for those in
+                       (blamed(document), (due(fault, move) for fault, move in faults)))  # fmt: skip
+    assert found == expected
+    assert len(document["causes"]) == 2
+    assert document["unexplained"] == []

@@ -1,0 +1,215 @@
+"""``dgxcheck diff``: recordings, health reports and this machine, by exit code and document."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample import FAULTS, SAMPLE
+from test_schemas import complaints
+
+from dgxcheck.cli import main
+from dgxcheck.cli.diff_sides import called_as, namespace, side_of
+from dgxcheck.difference.compare import compare
+from dgxcheck.source.recording.anonymize import mark
+from dgxcheck.source.recording.shipped import open_source
+
+Document = dict[str, Any]
+Capture = pytest.CaptureFixture[str]
+
+
+def said(capsys: Capture, *argv: str) -> tuple[int, Document]:
+    code = main(["diff", *argv, "--format", "json"])
+    document: Document = json.loads(capsys.readouterr().out)
+    assert complaints("diff", document) == []
+    assert document["summary"]["exit_code"] == code
+    return code, document
+
+
+def report(folder: Path, name: str) -> str:
+    path = folder / f"{name}.health.json"
+    main(["health", "--format", "json", "--from", name, "-o", str(path)])
+    return str(path)
+
+
+@pytest.mark.parametrize("fault", [name for name in SAMPLE if name in FAULTS])
+def test_a_fault_is_named_and_no_finding_beside_it(fault: str, capsys: Capture) -> None:
+    overlay = json.loads(Path(FAULTS[fault]).read_text())
+    expected = {(each["id"], each["bdf"], each["status"]) for each in overlay["expect"]["findings"]}
+    code, document = said(capsys, overlay["base"], fault)
+    findings = [each for each in document["differences"] if each["area"] == "finding"]
+    assert {(each["what"].partition("/")[0], each["new"]) for each in findings} == {
+        (check, status) for check, _, status in expected
+    }
+    assert {each["kind"] for each in findings} <= {"worse"}
+    assert code == (1 if expected else 0)
+
+
+def test_a_cure_is_better(capsys: Capture) -> None:
+    code, document = said(capsys, "dgx-1-v100-switch-x8", "dgx-1-v100")
+    assert (code, document["verdict"]) == (0, "better")
+    assert {each["kind"] for each in document["differences"]} == {"better"}
+
+
+def test_a_box_is_what_it_is(capsys: Capture) -> None:
+    code, document = said(capsys, "k80-x8", "k80-x8")
+    assert (code, document["verdict"], document["differences"], document["notes"]) == (0, "same", [], [])
+
+
+def test_the_named_profile_judges_both(capsys: Capture) -> None:
+    _, document = said(capsys, "k80-x8", "k80-x8-board-missing", "--profile", "k80-x8")
+    assert "gpu.count" in {each["what"] for each in document["differences"]}
+    assert {document[each]["profile"] for each in ("old", "new")} == {"k80-x8"}
+
+
+def test_two_health_reports(tmp_path: Path, capsys: Capture) -> None:
+    old, new = report(tmp_path, "dgx-1-v100"), report(tmp_path, "dgx-1-v100-switch-x8")
+    capsys.readouterr()
+    code, document = said(capsys, old, new)
+    assert code == 1
+    assert [(each["area"], each["what"]) for each in document["differences"]] == [
+        ("finding", "pcie.path/0000:08:00.0"), ("score", "score"),
+    ]  # fmt: skip
+    assert document["notes"] == ["only findings are compared: a health report contains no facts"]
+    assert said(capsys, old, old)[1]["differences"] == []
+    assert said(capsys, old, "dgx-1-v100")[1]["differences"] == []
+
+
+def test_a_finding_that_was_not_judged_again_is_no_cure(tmp_path: Path, capsys: Capture) -> None:
+    old = report(tmp_path, "dgx-1-v100-xid-62")
+    new = tmp_path / "quick.json"
+    main(["health", "-q", "--format", "json", "--from", "dgx-1-v100-xid-62", "-o", str(new)])
+    capsys.readouterr()
+    _, document = said(capsys, old, str(new))
+    assert {each["kind"] for each in document["differences"]} == {"neutral"}
+
+
+def test_what_passed_once_for_all_was_judged(capsys: Capture) -> None:
+    for old, new, words in (("dgx-1-v100", "dgx-1-v100-acs-redirect", "gdr.acs pass -> warn"),
+                            ("dgx-1-v100-acs-redirect", "dgx-1-v100", "gdr.acs warn -> pass")):  # fmt: skip
+        (told,) = said(capsys, old, new)[1]["differences"]
+        assert told["message"].startswith(words)
+
+
+def test_what_is_no_longer_judged_is_noted(tmp_path: Path, capsys: Capture) -> None:
+    code, document = said(capsys, "dgx-1-v100", "dgx-1-v100-not-root")
+    assert (code, document["differences"], document["notes"]) == (0, [], [
+        "judged in OLD alone: gdr.acs, gdr.max-payload",
+    ])  # fmt: skip
+    empty = tmp_path / "empty.json"
+    empty.write_text('{"schema": "dgxcheck/health/1", "findings": []}')
+    assert said(capsys, report(tmp_path, "dgx-1-v100"), str(empty))[1]["notes"][1].endswith(" more")
+
+
+def test_a_gpu_that_is_gone_is_not_cured(capsys: Capture) -> None:
+    _, document = said(capsys, "dgx-1-v100-hot", "dgx-1-v100-gpu-missing")
+    assert "gone" in {each["change"] for each in document["differences"] if each["device"] == "GPU3"}
+    assert all(each["kind"] != "better" for each in document["differences"] if each["device"] == "GPU3")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("live", "live"), "only one of OLD and NEW can be live"),
+        (("dgx-1-v10", "live"), "no such recording"),
+        (("dgx-1-v100", "nowhere.json"), "no such recording"),
+        (("dgx-1-v100",), "Missing argument 'NEW'"),
+    ],
+)
+def test_what_names_nothing_is_refused(argv: tuple[str, ...], message: str, capsys: Capture) -> None:
+    assert main(["diff", *argv]) == 3
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+
+
+@pytest.mark.parametrize(
+    "findings", ["none", [1], [{"key": 1}], [{"key": "a", "status": "bad", "subject": {}}], [{"key": "a"}]]
+)
+def test_a_broken_health_report_is_refused(findings: object, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/health/1", "findings": findings}))
+    assert main(["diff", str(path), "dgx-1-v100"]) == 3
+    assert capsys.readouterr().err.startswith(f"dgxcheck: {path}: ")
+
+
+@pytest.mark.parametrize("changes", [
+    {"score": {"total": "100"}}, {"score": {"total": -1}}, {"score": {"total": True}}, {"score": 100},
+    {"profile": {"name": 3}}, {"profile": "dgx"}, {"schema": "dgxcheck/health/2"},
+])  # fmt: skip
+def test_a_health_report_of_another_form_is_refused(changes: Document, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/health/1", "findings": []} | changes))
+    assert main(["diff", str(path), "dgx-1-v100"]) == 3
+    told = capsys.readouterr().err
+    assert told.startswith(f"dgxcheck: {path}: ")
+    assert told.count("\n") == 1
+    assert "schema" not in changes or "this version reads dgxcheck/health/1" in told
+
+
+def test_a_profile_is_not_for_health_reports(tmp_path: Path, capsys: Capture) -> None:
+    path = report(tmp_path, "dgx-1-v100")
+    assert main(["diff", path, path, "--profile", "k80-x8"]) == 3
+    assert "--profile does not apply to two health reports" in capsys.readouterr().err
+
+
+def test_hostile_names_reach_no_terminal(tmp_path: Path, capsys: Capture) -> None:
+    finding = {"key": "a.b/\x1b[31m", "status": "fail", "subject": {"name": "\x1b]0;x\x07", "bdf": None},
+               "message": "one\ntwo\x1b[2J"}  # fmt: skip
+    for name, findings in (("old", []), ("new", [finding])):
+        (tmp_path / name).write_text(json.dumps({"schema": "dgxcheck/health/1", "findings": findings}))
+    assert main(["diff", str(tmp_path / "old"), str(tmp_path / "new"), "--color", "never"]) == 1
+    assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("argv", "marked"), [
+    (("diff", "dgx-1-v100-ecc-off", "dgx-1-v100-hot"), ("\x1b[1;31mWORSE", "\x1b[32mBETTER")),
+    (("topo", "--rdma", "--from", "dgx-1-v100-port-down"), ("\x1b[32mready", "\x1b[33mslow", "\x1b[1;31mno")),
+])  # fmt: skip
+def test_colour_marks_what_is_worse(argv: tuple[str, ...], marked: tuple[str, ...], capsys: Capture) -> None:
+    main([*argv, "--color", "always"])
+    painted = capsys.readouterr().out
+    main([*argv, "--color", "never"])
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == capsys.readouterr().out
+    assert all(each in painted for each in marked)
+
+
+def test_text_fits_80_columns(capsys: Capture) -> None:
+    assert main(["diff", "dgx-1-v100", "dgx-1-v100-no-nvml", "--color", "never"]) == 1
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_pseudonyms_of_one_site_are_comparable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """A recording under this site's key, against the same box with its identities kept."""
+    (tmp_path / "dgxcheck").mkdir()
+    (tmp_path / "dgxcheck" / "site.key").write_bytes(b"one key")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("dgxcheck.source.recording.anonymize.os.geteuid", lambda: 1000)
+    kept, own, other = (str(tmp_path / name) for name in ("kept.json", "own.json", "other.json"))
+    document = json.loads(Path(_whole(tmp_path)).read_text())
+    Path(kept).write_text(json.dumps(document | {"identities": "kept"}))
+    assert main(["record", own, "--from", kept]) == 0
+    (tmp_path / "dgxcheck" / "site.key").write_bytes(b"another key")
+    assert main(["record", other, "--from", kept]) == 0
+    (tmp_path / "dgxcheck" / "site.key").write_bytes(b"one key")
+    capsys.readouterr()
+    assert namespace(open_source(own)) == mark(b"one key") != namespace(open_source(other))
+    live = side_of(open_source(kept))
+    mine = side_of(open_source(own))
+    assert compare(mine, called_as(live, mine.namespace)).notes == ()
+    assert main(["diff", own, kept]) == 0
+    assert "not comparable" not in capsys.readouterr().out
+    assert main(["diff", own, other]) == 0
+    assert "identity not comparable" in capsys.readouterr().out
+
+
+def _whole(folder: Path) -> str:
+    path = str(folder / "whole.json")
+    assert main(["record", path, "--from", "dgx-1-v100"]) == 0
+    return path

@@ -1,0 +1,293 @@
+"""The JSON Schemas that ship hold for what dgxcheck writes, and refuse what is broken."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkout import ROOT
+from jsonschema import Draft202012Validator
+from sample import SAMPLE
+
+from dgxcheck.cli import main
+from dgxcheck.facts.missing import Gap
+from dgxcheck.source.recording.load import OVERLAY, load
+from dgxcheck.source.recording.shipped import shipped
+
+FOLDER = ROOT / "dgxcheck" / "schemas"
+NAMES = ("topo", "health", "list", "diff", "recording", "overlay")
+BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
+QUESTIONS = (
+    "-m", "-mp", "-p2p r", "-p2p p", "-c 0", "-n 0 -i 0", "-n 5 -i 0", "-p -i 0,1", "-C -i 0", "-M -i 0,1",
+    "-gnid -i 0", "--tree", "--rings", "--path 0 1", "--rdma", "--peers",
+)  # fmt: skip
+MEANT = {"nvlink_generation", "nearest", "unjudged"}
+"""Members of which null is an answer."""
+Document = dict[str, Any]
+
+
+def schema(name: str) -> Document:
+    document: Document = json.loads((FOLDER / f"{name}.schema.json").read_text(encoding="utf-8"))
+    return document
+
+
+def complaints(name: str, document: object) -> list[str]:
+    found = Draft202012Validator(schema(name)).iter_errors(document)
+    return [f"{error.json_path}: {error.message[:200]}" for error in found]
+
+
+def unexplained(document: object, where: str = "") -> list[str]:
+    """Members that are null without a reason beside them."""
+    if isinstance(document, list):
+        return [found for item in document for found in unexplained(item, where)]
+    if not isinstance(document, dict):
+        return []
+    nulls = {key for key, value in document.items() if value is None and not key.endswith("_reason")}
+    bare = {key for key in nulls - MEANT if not isinstance(document.get(f"{key}_reason"), str)}
+    below = [found for key, value in document.items() for found in unexplained(value, f"{where}.{key}")]
+    return [f"{where}.{key}" for key in sorted(bare)] + below
+
+
+def asked(capsys: pytest.CaptureFixture[str], command: str) -> Document:
+    assert main(command.split()) in (0, 3)
+    document: Document = json.loads(capsys.readouterr().out)
+    return document
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_schema_is_one_and_ships(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Draft202012Validator.check_schema(schema(name))
+    assert asked(capsys, f"schema {name}") == schema(name)
+    assert {path.name for path in FOLDER.iterdir()} == {f"{each}.schema.json" for each in NAMES}
+
+
+def test_facts_have_one_form_in_recordings_and_overlays() -> None:
+    shared, other = (schema(name)["$defs"] for name in ("recording", "overlay"))
+    same = {key: value for key, value in shared.items() if key != "provenance"}
+    assert same.items() <= other.items()
+    assert set(shared["gap"]["properties"]["missing"]["enum"]) == {gap.value for gap in Gap}
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_topo_writes_what_its_schema_says(box: str, question: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert complaints("topo", asked(capsys, f"topo {question} --format json --from {box}")) == []
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_list_writes_what_its_schema_says(box: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert complaints("list", asked(capsys, f"list --format json --from {box}")) == []
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_health_writes_what_its_schema_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["health", "--format", "json", "--from", name])
+    assert complaints("health", json.loads(capsys.readouterr().out)) == []
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_recordings_are_what_their_schema_says(box: str, tmp_path: Path) -> None:
+    again = tmp_path / "again.json"
+    assert main(["record", str(again), "--from", box]) in (0, 3)
+    for path in (dict(shipped())[box], str(again)):
+        assert complaints("recording", load(path)) == []
+
+
+def test_shipped_overlays_are_what_their_schema_says() -> None:
+    overlays = [document for _, path in shipped() if (document := load(path))["schema"] == OVERLAY]
+    assert [complaints("overlay", document) for document in overlays] == [[] for _ in overlays]
+
+
+@pytest.fixture
+def bare_tree(tmp_path: Path) -> Path:
+    """One V100 and one HCA whose files say next to nothing, no driver."""
+    devices, real = tmp_path / "sys/bus/pci/devices", tmp_path / "sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0"
+    devices.mkdir(parents=True)
+    real.mkdir(parents=True)
+    (devices / "0000:03:00.0").symlink_to("../../../devices/pci0000:00/0000:00:02.0/0000:03:00.0")
+    for name, text in {"class": "0x030200\n", "vendor": "0x10de\n", "device": "0x1db1\n"}.items():
+        (real / name).write_text(text)
+    (tmp_path / "sys/class/infiniband/scif0").mkdir(parents=True)
+    return tmp_path
+
+
+GAPPY = ("-m", "-p2p r", "-c 0", "--tree", "--rings", "--path 0 scif0", "-C -i 0", "-M -i 0", "-gnid -i 0", "-n 1 -i 0")
+
+
+@pytest.mark.parametrize("question", GAPPY)
+def test_topo_of_a_tree_full_of_gaps(question: str, bare_tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = asked(capsys, f"topo {question} --format json --from {bare_tree}")
+    assert complaints("topo", document) == []
+    assert unexplained(document) == []
+    assert [device["name"] for device in document["devices"]] == ["GPU0", "scif0"]
+
+
+def test_list_and_record_of_a_tree_full_of_gaps(bare_tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert complaints("list", asked(capsys, f"list --format json --from {bare_tree}")) == []
+    assert main(["record", str(bare_tree / "box.json"), "--from", str(bare_tree)]) == 0
+    assert complaints("recording", load(str(bare_tree / "box.json"))) == []
+
+
+def _set(*where: str | int, value: object) -> Callable[[Document], None]:
+    def change(document: Document) -> None:
+        at: Any = document
+        for step in where[:-1]:
+            at = at[step]
+        if value is KeyError:
+            del at[where[-1]]
+        else:
+            at[where[-1]] = value
+
+    return change
+
+
+GPU = "/sys/bus/pci/devices/0000:06:00.0"
+HOP: Document = {
+    "port": "0000:04:10.0", "device": "0000:06:00.0", "gen": 3, "width": 16, "max_gen": 3, "max_width": 16,
+    "narrow": False, "slow": False, "gb_per_second": 15.75, "max_gb_per_second": 15.75, "unjudged": None,
+}  # fmt: skip
+BROKEN: dict[str, list[Callable[[Document], None]]] = {
+    "topo": [
+        _set("schema", value="dgxcheck/topo/2"),
+        _set("devices", value=KeyError),
+        _set("source", "kind", value="guess"),
+        _set("devices", 0, "bdf", value="6:0.0"),
+        _set("devices", 0, "numa_node", value="0"),
+        _set("devices", 0, "numa_node", value=-1),
+        _set("devices", 0, "numa_node", value=None),
+        _set("devices", 0, "path", value=None),
+        _set("devices", 0, "uuid", value=KeyError),
+        _set("devices", 0, "kind", value="fpga"),
+        _set("links", 0, "label", value="NV0"),
+        _set("links", 0, "label", value="SYS"),
+        _set("links", 0, "pci", value=None),
+        _set("links", 0, "nvlinks", value=None),
+        _set("links", 0, "nvlinks", value=True),
+        _set("notes", value="none"),
+        _set("rings", value={"count": None}),
+        _set("p2p", value=None),
+        _set("p2p", value={"capability": "read", "pairs": [{"a": "GPU0", "b": "GPU1", "status": None}]}),
+        _set("nvlink_graph", value=None),
+        _set("devices", 0, "gpu_numa_id_reason", value="Not Supported"),
+        _set("devices", 0, "index", value=None),
+        _set("devices", 0, "link_gen", value=None),
+        _set("devices", 8, "bdf", value=None),
+        _set("gpus_near_cpu", value=["GPU0"]),
+        _set("gpus_within_level", value={"gpus": ["GPU1"]}),
+        _set("gpu_path", value={"a": "GPU0", "b": "GPU1", "label": "SYS", "pci": "SOC", "nvlinks": 0}),
+        _set("gpu_path", value="GPU0 reaches GPU1 over 1 NVLink (NV1)."),
+        _set("numa_nodes", value=[{"gpu": "GPU0"}]),
+        _set("numa_nodes", value=[{"gpu": "GPU0", "node": -1}]),
+        _set("hops", value=[HOP | {"gen": None}]),
+        _set("hops", value=[HOP | {"narrow": None, "narrow_reason": "not there"}]),
+        _set("nvlink_graph", value={"equals": "dgx-1-v100", "nearest": None}),
+    ],
+    "list": [
+        _set("schema", value="dgxcheck/topo/1"),
+        _set("gpus", value=KeyError),
+        _set("gpus", 0, "index", value="0"),
+        _set("gpus", 0, "bdf", value="00000000:06:00.0 "),
+        _set("gpus", 0, "uuid", value=None),
+        _set("gpus", 0, "vbios", value=88),
+        _set("gpus", 0, "slot_reason", value="the firmware names no slot"),
+        _set("notes", value=[1]),
+    ],
+    "diff": [
+        _set("schema", value="dgxcheck/health/1"),
+        _set("verdict", value="equal"),
+        _set("old", "source", "kind", value="guess"),
+        _set("summary", "exit_code", value=2),
+        _set("differences", 0, "kind", value="bad"),
+        _set("differences", 0, "area", value="weather"),
+        _set("differences", 0, "message", value=KeyError),
+        _set("differences", 0, "old", value={"bdf": "0000:0b:00.0"}),
+        _set("notes", value="none"),
+    ],
+    "recording": [
+        _set("schema", value="dgxcheck/recording/0"),
+        _set("facts", value=[]),
+        _set("recorded_at", value="yesterday"),
+        _set("identities", value="some"),
+        _set("provenance", value={"kind": "reconstructed"}),
+        _set("facts", GPU, "text", "class", value=0x030200),
+        _set("facts", GPU, "text", "class", value={"missing": "perhaps"}),
+        _set("facts", GPU, "mode", value={}),
+        _set("facts", GPU, "data", "config", value={"size": 64, "rows": {"000": "xy"}}),
+        _set("facts", GPU, "data", "config", value="de10b11d"),
+        _set("facts", "/sys/bus/pci/devices", "names", value="0000:06:00.0"),
+        _set("facts", "nvml nvmlInit", value=True),
+        _set("facts", "nvml nvmlInit", "", value={"missing": 3}),
+        _set("facts", "/dev", value={"opens": {"nvidia0": "yes"}}),
+        _set("later", value=[{"at_s": 0, "facts": {}}]),
+    ],
+    "overlay": [
+        _set("base", value=KeyError),
+        _set("fact", value={}),
+        _set("fault", value=["x8"]),
+        _set("sources", value="a page"),
+        _set("expect", "findings", 0, "status", value="pass"),
+        _set("expect", "component", value=KeyError),
+        _set("expect", "component", value=""),
+        _set("expect", "skip", value=[]),
+        _set("expect", "skips", value=["ecc.mode", "ecc.mode"]),
+        _set("expect", "unseen", value={}),
+        _set("expect", "disagrees", value="NVLinks"),
+        _set("facts", "text", value="8\n"),
+        _set("facts", f"text {GPU}/current_link_width", value=8),
+        _set("add", value={"opens /dev/nvidia0": "no"}),
+        _set("drop", value="0000:06:00.0"),
+        _set("later", value={}),
+    ],
+}  # fmt: skip
+CASES = [(name, number) for name, changes in BROKEN.items() for number in range(len(changes))]
+
+
+@pytest.fixture(scope="module")
+def sound() -> dict[str, Document]:
+    """A document of each kind that nothing is wrong with."""
+    import contextlib
+    import io
+
+    documents: dict[str, Document] = {}
+    for name in ("topo", "health", "list"):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            main([name, "--format", "json", "--from", "dgx-1-v100"])
+        documents[name] = json.loads(out.getvalue())
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main(["diff", "dgx-1-v100", "dgx-1-v100-gpu-missing", "--format", "json"])
+    documents["diff"] = json.loads(out.getvalue())
+    documents["recording"] = load(dict(shipped())["dgx-1-v100"])
+    documents["overlay"] = {
+        "schema": "dgxcheck/overlay/1",
+        "base": "dgx-1-v100",
+        "fault": "GPU0 runs on 8 lanes",
+        "sources": ["made up"],
+        "expect": {"findings": [{"id": "pcie.width", "bdf": "0000:06:00.0", "status": "fail"}], "component": "GPU0"},
+        "facts": {f"text {GPU}/current_link_width": "8\n", "nvml nvmlDeviceGetCurrPcieLinkWidth 0000:06:00.0": 8},
+    }
+    return documents
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sound_documents_pass(name: str, sound: dict[str, Document]) -> None:
+    assert complaints(name, sound[name]) == []
+    assert name != "topo" or complaints(name, sound[name] | {"hops": [HOP]}) == []
+
+
+@pytest.mark.parametrize("name", ["topo", "health", "list", "diff", "recording"])
+def test_added_members_are_no_error(name: str, sound: dict[str, Document]) -> None:
+    """Not so in an overlay, which people write by hand: a misspelt ``drop`` would go unnoticed."""
+    assert complaints(name, sound[name] | {"added_later": {"any": "thing"}}) == []
+
+
+@pytest.mark.parametrize(("name", "number"), CASES)
+def test_broken_documents_are_refused(name: str, number: int, sound: dict[str, Document]) -> None:
+    document = copy.deepcopy(sound[name])
+    BROKEN[name][number](document)
+    assert complaints(name, document) != []

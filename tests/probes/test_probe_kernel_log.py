@@ -1,0 +1,469 @@
+"""Lines of the kernel log: every spelling of Xid, off the bus, PCIe error and SXid, and text in every form of log."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.source.kernel_log.kmsg import LONGEST, MARK, MOST, kept, line
+from dgxcheck.source.kernel_log.saved import times
+from probes.kernel_log import parse_aer, parse_mlx5, parse_xid
+from probes.kernel_log.log import facts
+
+GPU = "0000:06:00.0"
+XID = "NVRM: Xid (PCI:0000:06:00): 79, pid=12, name=python3, GPU has fallen off the bus."
+
+
+def log(*lines: tuple[float, str], begins: float = 0.0) -> KernelLog:
+    found = facts([line(begins, MARK), *(line(seconds, message) for seconds, message in lines)], "here")
+    assert not isinstance(found, Missing)
+    return found
+
+
+def of_text(text: str) -> KernelLog:
+    found = times(text)
+    assert found is not None
+    read = facts(kept(found), "here")
+    assert not isinstance(read, Missing)
+    return read
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        (XID, (GPU, 79, 12, "python3", "", "GPU has fallen off the bus.")),
+        ("NVRM: Xid (PCI:0000:06:00): 13, pid=5, Graphics", (GPU, 13, 5, "", "", "Graphics")),
+        ("NVRM: Xid (PCI:0000:06:00): 31, Ch 00000003, intr 1", (GPU, 31, None, "", "", "Ch 00000003, intr 1")),
+        ("NVRM: Xid (0000:06:00): 14, Channel", (GPU, 14, None, "", "", "Channel")),
+        ("NVRM: Xid (PCI:00000000:06:00): 8", (GPU, 8, None, "", "", "")),
+        ("NVRM: Xid (PCI:0000:06:00.0): 43, pid=7, name=x", (GPU, 43, 7, "x", "", "")),
+        ("NVRM: Xid (PCI:0000:CB:00 GPU-I:05 GPU-CI:00): 45, pid='<unknown>', name=<unknown>, Ch 1",
+         ("0000:cb:00.0", 45, None, "", "GPU-I:05 GPU-CI:00", "Ch 1")),
+        ("NVRM: Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0",
+         ("0018:01:00.0", 145, None, "", "", "RLW_RXPIPE Nonfatal XC0")),
+    ],
+)  # fmt: skip
+def test_xid(message: str, due: tuple[object, ...]) -> None:
+    said = parse_xid.xid(message)
+    assert said is not None
+    assert (said.bdf, said.number, said.pid, said.process, said.part, said.text) == due
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "NVRM: Xid", "NVRM: Xid (PCI:0000:06:00): x", "NVRM: Xid (PCI:0000:zz:00): 13, x", "NVRM: Xid (PCI:06:00): 13",
+     "NVRM: Xid (PCI:0000:06:00): 12345, x", "python: NVRM: Xid (PCI:0000:06:00): 13"],
+)  # fmt: skip
+def test_no_xid(message: str) -> None:
+    assert parse_xid.xid(message) is None
+
+
+@given(st.text())
+def test_a_parser_takes_any_text(text: str) -> None:
+    for each in (
+        text, f"NVRM: Xid (PCI:0000:06:00): 1, {text}", f"NVRM: {text}", f"nvidia-nvswitch0: SXid ({text}",
+        f"NVRM: API mismatch: the client {text}", f"mlx5_core 0000:05:00.0: {text}", f"nvidia {GPU}:    [ 6] {text}",
+        f"mlx5_core 0000:05:00.0: Port module event[error]: module {text}", f"pcieport 0000:00:02.0: AER: {text}",
+    ):  # fmt: skip
+        for parser in (
+            parse_xid.xid,
+            parse_xid.sxid,
+            parse_xid.off_bus,
+            parse_xid.named,
+            parse_xid.probed,
+            parse_xid.not_started,
+            parse_xid.refused,
+            parse_aer.error,
+            parse_aer.announced,
+            parse_aer.error_bit,
+            parse_aer.given_up,
+            parse_mlx5.trouble,
+            parse_mlx5.begins,
+            parse_mlx5.plugged,
+        ):
+            parser(each)
+    said = parse_xid.xid(f"NVRM: Xid (PCI:0000:06:00): 13, pid=3, name=a, {text}")
+    assert said is not None
+    assert (said.bdf, said.number, said.pid, said.text) == (GPU, 13, 3, text.lstrip(" "))
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        ("NVRM: GPU 0000:06:00.0: GPU has fallen off the bus.", GPU),
+        ("NVRM: GPU at 0000:06:00.0 has fallen off the bus.", GPU),
+        ("NVRM: GPU at PCI:0000:06:00: GPU-00000000-0000-0000-0000-000000000600", None),
+        ("NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (0x26:0xffff:1290)", None),
+    ],
+)
+def test_off_the_bus(message: str, due: str | None) -> None:
+    assert parse_xid.off_bus(message) == due
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        ("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 31", ("0000:c1:00.0", 20034, True)),
+        ("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, x", ("0000:c1:00.0", 12028, False)),
+        ("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 22013, Minion", ("0000:c1:00.0", 22013, None)),
+        ("nvidia-nvswitch3: SXid (PCI:c1:00.0): 22013", None),
+    ],
+)
+def test_sxid(message: str, due: object) -> None:
+    assert parse_xid.sxid(message) == due
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        ("pcieport 0000:00:1c.0: PCIe Bus Error: severity=Corrected, type=Physical", ("0000:00:1c.0", "corrected")),
+        ("pcieport 0000:00:1c.0: AER: PCIe Bus Error: severity=Correctable, type=x", ("0000:00:1c.0", "corrected")),
+        ("nvidia 0000:06:00.0: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=x", (GPU, "nonfatal")),
+        ("nvidia 0000:06:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=x", (GPU, "fatal")),
+        ("nvidia 0000:06:00.0: PCIe Bus Error: severity=Uncorrected (x)", None),
+    ],
+)
+def test_pcie_error(message: str, due: object) -> None:
+    assert parse_aer.error(message) == due
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        ("pcieport 0000:00:02.0: AER: Corrected error received: id=0010", ("0000:00:02.0", "corrected")),
+        ("pcieport 0000:80:02.0: AER: Multiple Corrected error received: id=00e5", ("0000:00:1c.5", "corrected")),
+        ("pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: 0000:06:00.0", (GPU, "fatal")),
+        ("pcieport 0000:00:02.0: AER: Correctable error message received from 0000:06:00.0", (GPU, "corrected")),
+        ("pcieport 0000:00:02.0: AER: enabled with IRQ 24", None),
+    ],
+)
+def test_pcie_error_announced(message: str, due: object) -> None:
+    assert parse_aer.announced(message) == due
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        (f"NVRM: GPU {GPU}: RmInitAdapter failed! (0x26:0xffff:1290)", (GPU, False)),
+        (f"NVRM: GPU {GPU}: rm_init_adapter failed, device minor number 2", (GPU, False)),
+        (f"NVRM: GPU {GPU}: GPU does not have the necessary power cables connected.", (GPU, True)),
+        ("NVRM: RmInitAdapter failed! (0x27:0x38:1193)", (None, False)),
+        ("NVRM: rm_init_adapter(0) failed", (None, False)),
+        ("NVRM: rm_init_adapter failed for device bearing minor number 0", (None, False)),
+        ("NVRM: RmInitAdapter: Cannot initialize GSP firmware RM", None),
+        (f"NVRM: GPU {GPU}: RmFetchGspRmImages: No firmware image found", None),
+    ],
+)
+def test_a_gpu_that_did_not_start(message: str, due: object) -> None:
+    assert parse_xid.not_started(message) == due
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        ("NVRM: API mismatch: the client has the version 550.54.14, but", "550.54.14"),
+        ("NVRM: API mismatch: the client has the version 1.0-7184, but", "1.0-7184"),
+        ("NVRM: API mismatch: the client 'x' (pid 7) has the version 1.2.3, but this kernel module has the version 2.",
+         "1.2.3"),
+        ("NVRM: API mismatch: the client has the version", None),
+        ("NVRM: this kernel module has the version 545.23.08.  Please", None),
+    ],
+)  # fmt: skip
+def test_a_program_that_was_turned_away(message: str, due: object) -> None:
+    assert parse_xid.refused(message) == due
+
+
+HCA = "0000:05:00.0"
+MODULE = f"mlx5_core {HCA}: Port module event[error]: module 0, Cable error, High Temperature"
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        (f"mlx5_core {HCA}: init_one:1371:(pid 803): mlx5_load_one failed with error code -22", ("not started", None)),
+        (f"mlx5_core {HCA}: mlx5_load_one failed with error code -22", ("not started", None)),
+        (f"mlx5_core {HCA}: probe_one:1457:(pid 3): mlx5_init_one failed with error code -110", ("not started", None)),
+        (f"mlx5_core: probe of {HCA} failed with error -22", ("not started", None)),
+        (f"mlx5_core {HCA}: probe with driver mlx5_core failed with error -22", ("not started", None)),
+        (MODULE, ("module", 0)),
+        (f"mlx5_core {HCA}: mlx5_port_module_event:1131:(pid 0): Port module event[error]: module 1, Cable error, x",
+         ("module", 1)),
+        (f"mlx5_core {HCA}: mlx5_pcie_event:299:(pid 8): Detected insufficient power on the PCIe slot (27W).",
+         ("power", None)),
+        (f"mlx5_core {HCA}: poll_health:174: device's health compromised - reached miss count.", ("firmware", None)),
+        (f"mlx5_core {HCA}: temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1",
+         ("temperature", None)),
+        (f"mlx5_core {HCA}: mlx5_cmd_out_err:838:(pid 9): ACCESS_REG(0x805) op_mod(0x1) failed, status bad parameter"
+         "(0x3), syndrome (0x305684), err(-22)", None),
+        (f"mlx5_core {HCA}: Port module event: module 0, Cable plugged", None),
+        (f"mlx5_core {HCA}: mlx5_pcie_event:294:(pid 5): PCIe slot advertised sufficient power (75W).", None),
+        (f"mlx5_core {HCA} enp5s0: Link up", None),
+        ("mlx5_core 05:00.0: mlx5_load_one failed with error code -22", None),
+        (f"python: {MODULE}", None),
+    ],
+)  # fmt: skip
+def test_mlx5(message: str, due: object) -> None:
+    said = parse_mlx5.trouble(message)
+    assert (None if said is None else (said.trouble, said.module)) == due
+    assert said is None or said.bdf == HCA
+
+
+def test_trouble_of_an_hca_ends_with_a_new_start_or_a_new_module() -> None:
+    other = MODULE.replace("module 0", "module 1")
+    found = log(
+        (1.0, MODULE),
+        (1.0, MODULE),
+        (2.0, other),
+        (3.0, f"mlx5_core {HCA}: Port module event: module 0, Cable plugged"),
+    )
+    assert [(each.module, each.text, each.past) for each in found.hcas] == [
+        (0, "Cable error, High Temperature", True), (1, "Cable error, High Temperature", False),
+    ]  # fmt: skip
+    anew = log((2.0, other), (4.0, f"mlx5_core {HCA}: firmware version: 12.28.2006"), (5.0, MODULE))
+    assert [each.past for each in anew.hcas] == [True, False]
+
+
+def test_a_driver_that_is_loaded_anew_has_turned_nobody_away_and_started_all() -> None:
+    failed = f"NVRM: GPU {GPU}: RmInitAdapter failed! (0x26:0xffff:1290)"
+    turned = "NVRM: API mismatch: the client has the version 1.2.3, but"
+    loaded = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05"
+    found = log((1.0, failed), (1.0, turned), (2.0, loaded), (3.0, failed), (3.0, failed), (4.0, turned))
+    assert [(each.bdf, each.seconds, each.past) for each in found.not_started] == [(GPU, 1.0, True), (GPU, 3.0, False)]
+    assert [(each.version, each.past) for each in found.refused] == [("1.2.3", True), ("1.2.3", False)]
+
+
+def test_an_error_has_the_names_of_its_bits_and_whether_it_was_recovered() -> None:
+    said = (
+        f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=Transaction Layer, (Requester ID)",
+        f"nvidia {GPU}:   device [10de:1db1] error status/mask=00104000/00000000",
+        f"nvidia {GPU}:    [14] CmpltTO                (First)",
+        f"nvidia {GPU}:    [20] Unsupported Request",
+        f"nvidia {GPU}: AER: can't recover (no error_detected callback)",
+    )
+    (found,) = log(*((1.0 + n / 1000, each) for n, each in enumerate(said))).pcie
+    assert (found.names, found.unrecovered) == (("CmpltTO", "Unsupported Request"), True)
+    late = log((1.0, said[0]), (9.0, said[2]), (9.0, said[2].replace(GPU, "0000:07:00.0")))
+    assert [(each.names, each.unrecovered) for each in late.pcie] == [((), False)]
+
+
+def test_an_error_that_was_announced_counts_once() -> None:
+    announced = (5.0, f"pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: {GPU}")
+    told = (5.1, f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Fatal), type=x")
+    assert len(log(announced, told).pcie) == 1
+    assert [each.seconds for each in log(announced).pcie] == [5.0]
+    assert len(log(announced, (9.0, told[1])).pcie) == 2
+    assert len(log(announced, announced, told).pcie) == 2
+
+
+def test_history_ends_with_the_load_of_the_driver() -> None:
+    core = (20.0, "nvidia-nvlink: Nvlink Core is being initialized, major device number 234")
+    gone = [
+        (20.5, f"NVRM: The NVIDIA GPU {GPU}"),
+        (20.5, "NVRM: fallen off the bus and is not responding to commands."),
+    ]
+    loaded = (21.0, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05")
+    found = log((10.0, XID), core, *gone, loaded, (30.0, XID))
+    assert [(each.seconds, each.past) for each in found.xids] == [(10.0, True), (30.0, False)]
+    assert [(each.seconds, each.xid, each.past) for each in found.off_bus] == [
+        (10.0, True, True), (20.5, False, False), (30.0, True, False),
+    ]  # fmt: skip
+    assert not log((10.0, XID), core).xids[0].past
+
+
+@pytest.mark.parametrize(
+    "reset",
+    ["nvidia 0000:06:00.0: enabling device (0140 -> 0142)",
+     "NVRM: Xid (PCI:0000:06:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"],
+)  # fmt: skip
+def test_history_of_one_gpu_ends_with_its_reset(reset: str) -> None:
+    other = XID.replace("06:00", "07:00")
+    found = log((1.0, XID), (1.0, other), (2.0, reset)).xids
+    assert [(each.bdf, each.past) for each in found if each.number == 79] == [(GPU, True), ("0000:07:00.0", False)]
+
+
+def test_equal_lines_of_one_time_count_once() -> None:
+    assert len(log((1.0, XID), (1.0, XID), (2.0, XID)).xids) == 2
+
+
+@pytest.mark.parametrize("lines", [(), ("x",), ("nan;x", "inf;x", "-1;x", ";x", "1e3;x")])
+def test_lines_without_a_time_are_garbled(lines: tuple[str, ...]) -> None:
+    found = facts(lines, "here")
+    assert isinstance(found, Missing)
+    assert found.gap is Gap.GARBLED
+
+
+FORMS = {
+    "kmsg": "6,339,5140900,-;{}\n SUBSYSTEM=pci\n DEVICE=+pci:0000:06:00.0\n",
+    "kmsg with caller": "4,1,5140900,-,caller=T12;{}",
+    "dmesg": "[    5.140900] {}",
+    "dmesg -x": "kern  :warn  : [    5.140900] {}",
+    "dmesg -r": "<4>[    5.140900] {}",
+    "with caller": "[    5.140900][  T512] {}",
+    "short-monotonic": "[    5.140900] dgx kernel: {}",
+    "kern.log": "Nov 20 12:00:00 dgx kernel: [    5.140900] {}",
+}
+DATED = {
+    "journalctl -k": "Nov  1 12:00:0{n} dgx kernel: {}",
+    "dmesg -T": "[Fri Nov 20 12:00:0{n} 2026] {}",
+    "dmesg --time-format iso": "2026-11-20T12:00:0{n},123456+01:00 {}",
+    "short-iso": "2026-11-20T12:00:0{n}+0100 dgx kernel: {}",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_with_time_since_boot(form: str) -> None:
+    found = of_text(FORMS[form].format(XID))
+    assert [(each.bdf, each.seconds) for each in found.xids] == [(GPU, 5.1409)]
+    assert found.begins == 5.1409
+
+
+def journal(boot: str, micro: int, message: object, **more: object) -> str:
+    fields = {"_BOOT_ID": boot, "__MONOTONIC_TIMESTAMP": str(micro + 999), "_TRANSPORT": "kernel", "MESSAGE": message}
+    return json.dumps(fields | more)
+
+
+def test_journal_as_json() -> None:
+    rows = [
+        journal("a", 9000000, XID),
+        journal("b", 100, "Linux version 5.15", _SOURCE_MONOTONIC_TIMESTAMP="0"),
+        "{ broken", "[1]", '{"a": ' * 3000, json.dumps("x"), "{}",
+        journal("b", 5140900, XID, _SOURCE_MONOTONIC_TIMESTAMP="5140900"),
+        journal("b", 6000000, [*XID.encode(), 255]),
+        journal("b", 7000000, f"{XID}\n{XID.replace('06:00', '07:00')}"),
+        journal("b", 8000000, XID, _TRANSPORT="stdout"),
+        journal("b", 8000000, None), journal("b", 8000000, [1, "a", 300]), journal("b", 8000000, "\ud800"),
+        journal("b", 8000000, XID, __MONOTONIC_TIMESTAMP="soon"),
+    ]  # fmt: skip
+    found = of_text("\n".join(rows))
+    assert [(each.bdf, each.seconds) for each in found.xids] == [
+        (GPU, 5.1409), (GPU, 6.000999), (GPU, 7.000999), ("0000:07:00.0", 7.000999),
+    ]  # fmt: skip
+    assert found.begins == 0.0
+
+
+def test_of_two_boots_in_a_journal_the_last_counts_and_the_other_is_remembered() -> None:
+    found = of_text("\n".join([journal("a", 9000000, XID), journal("b", 1000000, XID.replace(": 79,", ": 13,"))]))
+    assert [each.number for each in found.xids] == [13]
+    assert [each.number for each in found.earlier] == [79]
+
+
+@given(st.lists(st.one_of(st.text(), st.dictionaries(
+    st.sampled_from(("MESSAGE", "_BOOT_ID", "_TRANSPORT", "__MONOTONIC_TIMESTAMP", "_SOURCE_MONOTONIC_TIMESTAMP")),
+    st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner), max_leaves=5),
+).map(json.dumps))))  # fmt: skip
+def test_any_json_is_a_log_or_none(rows: list[str]) -> None:
+    found = times("\n".join(["{}", *rows]))
+    if found is not None:
+        for each in kept(found):
+            each.encode()
+
+
+@pytest.mark.parametrize("form", DATED)
+def test_forms_with_dates(form: str) -> None:
+    rows = [DATED[form].format(text, n=n) for n, text in enumerate(("Linux version 5.15", XID, XID))]
+    found = of_text("\n".join(rows))
+    assert [each.seconds for each in found.xids] == [1.0, 2.0]
+    assert found.begins == 0.0
+    assert isinstance(of_text("\n".join(rows[1:])).begins, Missing)
+
+
+def test_a_message_of_three_lines() -> None:
+    said = (f"NVRM: The NVIDIA GPU {GPU}", "NVRM: (PCI ID: 10de:1db1) installed", "NVRM: fallen off the bus and is")
+    for text in ("[ 1.5] " + "\n        ".join(said), "3,1,1500000,-;" + "\\x0a".join(said)):
+        assert [(each.bdf, each.seconds) for each in of_text(text).off_bus] == [(GPU, 1.5)]
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["Nov 21 12:00:00 dgx kernel: [    0.000000] Linux version 5.15", "-- Boot 0123456789abcdef0123456789abcdef --"],
+)
+def test_boots_before_the_last_are_kept_apart(between: str) -> None:
+    first = f"Nov 20 12:00:00 dgx kernel: [  900.000000] {XID}"
+    again = f"Nov 21 12:00:00 dgx kernel: [   99.000000] {XID}"
+    found = of_text(f"{first}\n{between}\n{first}\n{between}\n{again}\n")
+    assert [each.seconds for each in found.xids] == [99.0]
+    assert [(each.bdf, each.number, each.boot, each.text) for each in found.earlier] == [
+        (GPU, 79, "2", "GPU has fallen off the bus.")
+    ]  # the first is the same boot, written twice
+
+
+def test_earlier_boots_of_dates_are_kept_apart() -> None:
+    rows = [f"Nov {day} 12:00:0{n} dgx kernel: {text}"
+            for day in (18, 19, 20) for n, text in enumerate(("Linux version 5.15", XID))]  # fmt: skip
+    found = of_text(
+        "\n".join([*rows[:2], *rows, "Nov 20 12:00:05 dgx kernel: NVRM: GPU 0000:06:00.0: GPU has fallen off the bus."])
+    )
+    assert [each.seconds for each in found.xids] == [1.0]
+    assert [each.boot for each in found.earlier] == ["2", "3"]
+    assert len(found.off_bus) == 2
+
+
+@pytest.mark.parametrize("text", ["x", "-- Boot 0123456789abcdef0123456789abcdef --", ""])
+def test_a_last_boot_without_a_line_is_no_log(text: str) -> None:
+    assert times(f"[ 1.0] {XID}\n-- Reboot --\n{text}") is None
+
+
+def test_dmesg_written_twice_is_one_boot() -> None:
+    once = f"[    0.0] Linux version 5.15\n[  100.5] {XID}\n[  400.5] nvidia-nvlink: x\n"
+    found = of_text(once * 2)
+    assert (len(found.xids), found.earlier) == (1, ())
+
+
+def test_an_event_is_of_the_load_of_the_driver_before_it() -> None:
+    load = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05"
+    found = log((1.0, XID), (2.0, load), (3.0, XID), (4.0, f"nvidia {GPU}: enabling device (0 -> 2)"), (5.0, XID))
+    assert [each.begun_s for each in found.xids] == [0.0, 2.0, 4.0]
+    assert [each.begun_s for each in found.off_bus] == [0.0, 2.0, 4.0]
+
+
+def test_new_year_is_one_second_long() -> None:
+    found = of_text(f"Dec 31 23:59:59 dgx kernel: {XID}\nJan  1 00:00:00 dgx kernel: {XID}")
+    assert [each.seconds for each in found.xids] == [0.0, 1.0]
+
+
+@given(st.text())
+def test_any_text_is_a_log_or_none(text: str) -> None:
+    for form in (text, f"[ 1.0] {text}", f"6,1,2,-;{text}", f"Feb 30 25:61:61 a kernel: {text}"):
+        found = times(form)
+        if found is not None:
+            assert not isinstance(facts(kept(found), "here"), KernelLog) or kept(found)[0].partition(";")[2]
+
+
+def test_a_flood_pushes_out_no_xid_and_moves_the_beginning() -> None:
+    flood = [f"[ {n}.0] pcieport 0000:00:02.0: AER: Corrected error received: {GPU}" for n in range(1, MOST + 500)]
+    lines = kept_of(f"[ 0.0] Linux version\n[ 0.5] {XID}\n" + "\n".join(flood))
+    assert len(lines) == MOST + 2
+    assert lines[1] == f"0.500000;{XID}"
+    assert lines[0] == line(500.0, MARK) or float(lines[0].partition(";")[0]) >= 499
+    assert len(kept_of(f"[ 0.0] NVRM: {'x' * 4000}")[1]) < LONGEST + 20
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [f"mlx5_core {HCA}: mlx5_cmd_out_err:838:(pid 9): ACCESS_REG(0x805) op_mod(0x1) failed, err(-22)",
+     f"nvidia {GPU}:    [12] Timeout", f"nvidia {GPU}:   device [10de:1db1] error status/mask=00001000/00000000"],
+)  # fmt: skip
+def test_no_other_flood_pushes_out_an_xid_either(noise: str) -> None:
+    rows = "\n".join(f"[ {n}.0] {noise}" for n in range(1, MOST + 500))
+    assert kept_of(f"[ 0.0] Linux version\n[ 0.5] {XID}\n{rows}")[1] == f"0.500000;{XID}"
+
+
+def kept_of(text: str) -> tuple[str, ...]:
+    found = times(text)
+    assert found is not None
+    return kept(found)
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["audit: type=1400 profile=\"nvidia_modprobe\" name=\"/home/alice/x\"", "nvidia-smi[12]: segfault at 0",
+     "EXT4-fs: x",
+     "python3[12]: segfault in libnvidia-ml.so"],
+)  # fmt: skip
+def test_what_is_of_no_use_is_not_kept(message: str) -> None:
+    assert kept_of(f"[ 0.0] x\n[ 1.0] {message}") == (line(0.0, MARK),)

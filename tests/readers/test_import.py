@@ -1,0 +1,285 @@
+"""``dgxcheck import``: what other tools printed becomes a recording; what cannot be read is named."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkout import ROOT
+from golden_text import agrees
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from seam import is_one_clear_line, run
+from smi_texts import LINKS, QUERY, STATION, TABLE, matrix
+
+from dgxcheck.cli.import_texts import MOST_BYTES, lines
+from dgxcheck.facts.missing import BadInput
+
+SCHEMAS = ROOT / "dgxcheck" / "schemas"
+A, B = "0000:06:00.0", "0000:07:00.0"
+EIGHT = tuple(f"GPU{n}" for n in range(8))
+P2P = """\
+Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)
+   D\\D     0      1
+     0 701.00  18.01
+     1  18.10 701.11
+"""
+
+
+def put(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def valid(schema: str, document: Any) -> None:
+    Draft202012Validator(json.loads((SCHEMAS / f"{schema}.schema.json").read_text(encoding="utf-8"))).validate(document)
+
+
+@pytest.fixture
+def written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Import texts into a recording: exit code, stderr and the document (None where no file was written)."""
+
+    def make(*texts: str, onto: str | None = None) -> tuple[int, str, Any]:
+        files = [put(tmp_path, f"{number}.txt", text) for number, text in enumerate(texts)]
+        out = tmp_path / "box.json"
+        done = run(capsys, "import", *files, *(("--onto", onto) if onto else ()), "-o", str(out))
+        assert done.out == ""
+        document = json.loads(out.read_text(encoding="utf-8")) if out.exists() else None
+        if document is not None:
+            valid("recording", document)
+        return done.code, done.err, document
+
+    return make
+
+
+def test_all_read_is_0_and_says_what_was_read(written: Any) -> None:
+    code, said, document = written(STATION)
+    assert (code, said.count("\n")) == (0, 1)
+    assert said.endswith("facts imported from 0.txt\n")
+    assert document["provenance"] == {
+        "kind": "imported", "files": [{"file": "0.txt", "tools": ["nvidia-smi topo -m"], "unread": 0}],
+    }  # fmt: skip
+    assert "recorded_at" not in document
+
+
+def test_part_read_is_3_and_names_each_line(written: Any) -> None:
+    code, said, document = written(f"first\n{STATION}\nlast\x1b[2J\n")
+    last = len(STATION.splitlines()) + 3
+    assert code == 3
+    assert said.splitlines()[:2] == [
+        "dgxcheck: 0.txt:1: not read: first",
+        f"dgxcheck: 0.txt:{last}: not read: last�[2J",
+    ]
+    assert document["provenance"]["files"][0]["unread"] == 2
+
+
+def test_nothing_read_is_3_and_writes_no_file(written: Any) -> None:
+    code, said, document = written("hello\n", "")
+    assert (code, document) == (3, None)
+    assert [line.partition(": contains no output")[0] for line in said.splitlines()[:2]] == [
+        "dgxcheck: 0.txt",
+        "dgxcheck: 1.txt",
+    ]
+    assert said.splitlines()[2] == "dgxcheck: nothing was read; no file was written"
+
+
+def test_a_file_without_anything_known_beside_others_is_part_read(written: Any) -> None:
+    code, said, document = written(STATION, "hello\nworld\n")
+    assert (code, document is None) == (3, False)
+    assert said.startswith(
+        "dgxcheck: 1.txt: contains no output of a supported tool; import reads the output of nvidia-smi, "
+    )
+
+
+def test_a_matrix_of_another_box_is_left_out(written: Any) -> None:
+    other = matrix({(a, b): "NV9" for a in EIGHT for b in EIGHT}, EIGHT)
+    code, said, document = written(STATION, other)
+    assert code == 3
+    assert "1.txt:1-9: nvidia-smi topo -m output is left out because it contradicts earlier output" in said
+    assert "NV9" not in json.dumps(document)
+    assert document["provenance"]["files"][1]["tools"] == []
+
+
+def test_several_texts_are_one_box_and_runs_are_kept(written: Any) -> None:
+    code, said, document = written(TABLE.replace("470.1.2", "550.1.2"), QUERY, P2P, P2P.replace("18.01", "17.01"))
+    assert (code, said.count("\n")) == (0, 1)
+    facts = document["facts"]
+    assert facts["nvml nvmlDeviceGetHandleByIndex"] == {"0": A, "1": B}
+    assert facts["nvml nvmlDeviceGetCount"] == {"": 2}
+    assert facts["nvml nvmlDeviceGetTemperature 0000:06:00.0"] == {"0": 36}, "the first counts"
+    figure = facts["measure p2p"][f"{A} {B}"]
+    assert figure["value"] == 18.01
+    assert [(run["value"], run["from"]) for run in figure["runs"]] == [
+        (18.01, "2.txt, line 3"),
+        (17.01, "3.txt, line 3"),
+    ]
+
+
+def test_a_dump_of_another_driver_is_left_out(written: Any) -> None:
+    code, said, document = written(QUERY, QUERY.replace("550.1.2", "470.3.4"))
+    assert code == 3
+    assert "nvidia-smi -q 470.3.4 output is left out" in said
+    assert document["facts"]["nvml nvmlSystemGetDriverVersion"] == {"": "550.1.2"}
+
+
+def test_an_older_dump_is_no_second_moment(written: Any) -> None:
+    code, said, document = written(QUERY, QUERY.replace("41 C", "80 C"))
+    assert code == 3
+    assert "nvidia-smi -q 550.1.2 output is left out" in said
+    assert document["facts"][f"nvml nvmlDeviceGetTemperature {A}"] == {"0": 41}
+
+
+def test_nvlinks_beside_a_dump_are_nvmls_answers(written: Any) -> None:
+    two = LINKS[: LINKS.index("GPU 2")]
+    _, _, document = written(two, QUERY)
+    assert document["facts"][f"nvml nvmlDeviceGetNvLinkState {A}"] == {"0": 1, "1": 0}
+    assert document["facts"]["stated nvlink"] == {B: "all inactive"}
+
+
+def test_identities_leave_as_pseudonyms(written: Any) -> None:
+    _, _, document = written(QUERY)
+    assert document["identities"] == "pseudonyms"
+    assert "1234567890123" not in json.dumps(document)
+    assert "01234567-89ab" not in json.dumps(document)
+    assert document["facts"][f"nvml nvmlDeviceGetSerial {A}"][""].isdecimal()
+
+
+def test_onto_a_box_indexes_are_its_gpus(written: Any) -> None:
+    code, _, document = written(P2P, onto="dgx-1-v100")
+    assert code == 0
+    assert document["facts"]["measure p2p"][f"{A} {B}"]["value"] == 18.01
+    assert "/sys/class/dmi/id" in document["facts"]
+    assert document["provenance"]["onto"] == {"name": "dgx-1-v100", "kind": "reconstructed"}
+    assert document["identities"] == "made up"
+
+
+def test_onto_a_box_its_own_answers_stay(written: Any) -> None:
+    _, _, document = written(QUERY.replace("Example SXM2", "Other"), onto="dgx-1-v100")
+    assert "Tesla V100" in document["facts"][f"nvml nvmlDeviceGetName {A}"][""]
+
+
+@pytest.mark.parametrize(("text", "onto", "why"), [
+    (STATION, "dgx-1-v100", "the matrix has 4 GPUs (up to GPU3), the box has 8"),
+    (P2P.replace(" 1", " 9"), "dgx-1-v100", "GPU 9 does not exist; the last GPU of the box is GPU 7"),
+    (QUERY.replace("0000:06", "0000:99"), "dgx-1-v100", "GPU 0000:99:00.0 in a dump is not one of the 8 GPUs"),
+    (QUERY[QUERY.index("    Ecc Mode") : QUERY.index("GPU 00000000:07")], "dgx-1-v100",
+     "a GPU without a bus id in a dump is not one of the 8 GPUs of the box"),
+])  # fmt: skip
+def test_what_does_not_fit_the_box_is_refused(text: str, onto: str, why: str, written: Any) -> None:
+    code, said, document = written(text, onto=onto)
+    assert (code, document) == (3, None)
+    assert is_one_clear_line(said)
+    assert why in said
+
+
+def test_onto_a_box_without_nvml_is_refused(written: Any, tmp_path: Path) -> None:
+    (tmp_path / "root" / "sys" / "bus" / "pci" / "devices").mkdir(parents=True)
+    code, said, document = written(P2P, onto=str(tmp_path / "root"))
+    assert (code, document) == (3, None)
+    assert "NVML lists no GPU of the box" in said
+
+
+def test_stdin_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(STATION.encode())))
+    done = run(capsys, "import", "-", "-o", str(tmp_path / "box.json"))
+    assert (done.code, done.err.split()[-1]) == (0, "stdin")
+
+
+def test_an_existing_file_is_replaced(written: Any, tmp_path: Path) -> None:
+    put(tmp_path, "box.json", "old")
+    assert written(STATION)[2]["schema"] == "dgxcheck/recording/1"
+
+
+@pytest.mark.parametrize(("raw", "why"), [
+    (b"\x7fELF\0\0", "contains NUL bytes"),
+    (b"GPU0\0GPU1", "contains NUL bytes"),
+])  # fmt: skip
+def test_binaries_are_refused(raw: bytes, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a").write_bytes(raw)
+    done = run(capsys, "import", str(tmp_path / "a"), "-o", str(tmp_path / "box.json"))
+    assert done.code == 3
+    assert is_one_clear_line(done.err)
+    assert why in done.err
+    assert not (tmp_path / "box.json").exists()
+
+
+def test_files_beyond_the_limit_and_no_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (tmp_path / "big").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    good = put(tmp_path, "good", STATION)
+    for argv, why in (
+        ((str(tmp_path / "big"), "-o", str(tmp_path / "x")), "larger than 64 MiB"),
+        ((str(tmp_path), "-o", str(tmp_path / "x")), "is a directory"),
+        ((str(tmp_path / "none"), "-o", str(tmp_path / "x")), "No such file"),
+        (("/dev/null", "-o", str(tmp_path / "x")), "not a regular file"),
+        ((good, "-o", "-"), "import cannot write to '-'"),
+        ((good, "-o", str(tmp_path)), "is a directory"),
+        ((good, "-o", str(tmp_path / "no" / "x")), "cannot be written"),
+        ((good, "--onto", "nothing-of-the-kind", "-o", str(tmp_path / "x")), "no such recording"),
+    ):
+        done = run(capsys, "import", *argv)
+        assert done.code == 3
+        assert is_one_clear_line(done.err), done.err
+        assert why in done.err
+
+
+def test_texts_of_windows_are_read() -> None:
+    assert lines("a\r\nb\rc\n".encode("utf-16"), "x") == ("a", "b", "c", "")
+    assert lines(b"\xef\xbb\xbfa\xff\n", "x") == ("a\N{REPLACEMENT CHARACTER}", "")
+    with pytest.raises(BadInput):
+        lines(b"a\0", "x")
+
+
+@pytest.mark.parametrize("command", [("topo",), ("topo", "--rings"), ("topo", "-mp")])
+def test_a_matrix_is_shown_as_golden(
+    command: tuple[str, ...], written: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    written(STATION)
+    monkeypatch.chdir(tmp_path)
+    done = run(capsys, *command, "--from", "box.json")
+    agrees(f"import-matrix.{'-'.join(command).replace('--', '-')}", f"{done.out}{done.err}exit code {done.code}\n")
+
+
+@pytest.mark.parametrize("text", [STATION, QUERY, TABLE, LINKS, STATION + QUERY, P2P])
+def test_what_was_imported_is_told_in_json(
+    text: str, written: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(text)
+    for command in (("topo",), ("topo", "--rings"), ("topo", "--tree"), ("topo", "-p2p", "r"), ("health",), ("list",)):
+        done = run(capsys, *command, "--format", "json", "--from", str(tmp_path / "box.json"))
+        assert done.err == ""
+        valid(command[0], json.loads(done.out))
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_garbled_texts_end_in_a_recording_or_a_line(
+    data: st.DataObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = data.draw(st.sampled_from((STATION, QUERY, TABLE, LINKS)))
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, len(text)))
+        width = data.draw(st.integers(0, 30))
+        text = (
+            text[:at]
+            + data.draw(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=6))
+            + text[at + width :]
+        )
+    (tmp_path / "t").write_text(text, encoding="utf-8", newline="")
+    out = tmp_path / "garbled.json"
+    out.unlink(missing_ok=True)
+    done = run(capsys, "import", str(tmp_path / "t"), "-o", str(out))
+    assert done.code in (0, 3)
+    assert "fault of dgxcheck" not in done.err
+    if out.exists():
+        for command in (("topo",), ("topo", "--format", "json"), ("health", "--format", "json")):
+            shown = run(capsys, *command, "--from", str(out))
+            assert shown.code in (0, 1, 2, 3)
+            assert "fault of dgxcheck" not in shown.err
+            assert "\x1b" not in shown.out

@@ -1,0 +1,116 @@
+"""Outputs put together, and put onto the GPUs of a box: by index, by name, by bus id, or not at all."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.readers.gather import Part, gathered
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.onto import listed, placed, unfit
+from dgxcheck.source.recording.keys import place
+
+A, B = "0000:06:00.0", "0000:07:00.0"
+INDEX = "nvml nvmlDeviceGetHandleByIndex"
+
+
+def part(facts: dict[str, Json], tool: str = "t", file: str = "f") -> Part:
+    return Part(file, Imported(tool=tool, facts=facts, understood=frozenset((3,))))
+
+
+@pytest.mark.parametrize(("key", "fact", "new", "answer"), [
+    ("stated label GPU0 GPU1", "NV1", f"stated label {A} {B}", "NV1"),
+    ("stated cpu-affinity GPU1", "0-9", f"stated cpu-affinity {B}", "0-9"),
+    ("stated nic-name NIC0", "mlx5_0", "stated nic-name NIC0", "mlx5_0"),
+    ("stated p2p-write GPU1 GPU0", "TNS", f"nvml nvmlDeviceGetP2PStatus {B} {A} 1", 3),
+    ("stated p2p GPU1 GPU0", "OK", f"stated p2p {B} {A}", "OK"),
+    ("stated nvlink GPU1 1", "25.781 GB/s", f"nvml nvmlDeviceGetNvLinkState {B} 1", 1),
+    ("stated nvlink GPU1 0", "<inactive>", f"nvml nvmlDeviceGetNvLinkState {B} 0", 0),
+    ("stated nvlink GPU1", "none", f"nvml nvmlDeviceGetNvLinkState {B} 0",
+     {"missing": "unsupported", "detail": "nvidia-smi: no NVLink"}),
+    ("stated nvlink-remote GPU0 1", "00000000:07:00.0",
+     f"nvml nvmlDeviceGetNvLinkRemotePciInfo {A} 1", {"busId": B}),
+    ("measure p2p 0 1", {"value": 1}, f"measure p2p {A} {B}", {"value": 1}),
+    ("measure host-to-device 1", {"value": 1}, f"measure host-to-device {B}", {"value": 1}),
+    ("measure collective all_reduce 8", {"value": 1}, "measure collective all_reduce 8", {"value": 1}),
+    ("measure ring 0 all", {"value": 1}, "measure ring 0 all", {"value": 1}),
+    (f"nvml nvmlDeviceGetName {B}", "x", f"nvml nvmlDeviceGetName {B}", "x"),
+])  # fmt: skip
+def test_each_kind_of_fact_finds_its_gpus(key: str, fact: Json, new: str, answer: Json) -> None:
+    assert placed({key: fact}, (A, B)) == {new: answer}
+
+
+def test_nics_keep_their_names() -> None:
+    facts: dict[str, Json] = {"stated label GPU0 GPU1": "NV1", "stated label mlx5_0 GPU1": "PIX"}
+    assert placed(facts, (A, B)) == {f"stated label {A} {B}": "NV1", f"stated label mlx5_0 {B}": "PIX"}
+
+
+def test_bus_ids_that_a_tool_prints_go_before_nvmls_order() -> None:
+    facts: dict[str, Json] = {
+        "measure device 0": {"value": None, "bdf": B}, "measure device 1": {"value": None, "bdf": A},
+        "measure p2p 0 1": {"value": 5}, "stated cpu-affinity GPU0": "0",
+    }  # fmt: skip
+    found = placed(facts, (A, B))
+    assert found[f"measure p2p {B} {A}"] == {"value": 5}
+    assert found[f"stated cpu-affinity {A}"] == "0", "nvidia-smi counts as NVML does"
+    with pytest.raises(BadInput, match=r"a tool prints bus id 0000:99:00\.0 for GPU 0"):
+        placed({"measure device 0": {"value": None, "bdf": "0000:99:00.0"}}, (A, B))
+
+
+@pytest.mark.parametrize(("key", "why"), [
+    ("measure p2p 0 2", "GPU 2 does not exist; the last GPU of the box is GPU 1"),
+    ("stated cpu-affinity GPU7", "GPU 7 does not exist"),
+    ("stated label GPU0 mlx5_0", "the matrix has 1 GPU (up to GPU0), the box has 2"),
+    ("stated p2p-read GPU0 GPU9", "the matrix has 2 GPUs (up to GPU9), the box has 2"),
+    ("nvml nvmlDeviceGetName 0000:99:00.0", "GPU 0000:99:00.0 in a dump is not one of the 2 GPUs of the box"),
+    ("nvml nvmlDeviceGetName 0000:00:00.0", "a GPU without a bus id in a dump"),
+])  # fmt: skip
+def test_what_does_not_fit_says_why(key: str, why: str) -> None:
+    assert why in unfit({key: "x"}, (A, B))
+    with pytest.raises(BadInput):
+        placed({key: "x"}, (A, B))
+
+
+def test_a_dump_without_its_bus_id_is_that_of_the_only_gpu() -> None:
+    assert placed({"nvml nvmlDeviceGetName 0000:00:00.0": "x"}, (A,)) == {f"nvml nvmlDeviceGetName {A}": "x"}
+
+
+def test_dumps_of_some_gpus_each_are_one_list_in_bus_order() -> None:
+    found = gathered([part({f"{INDEX} 0": B, f"nvml nvmlDeviceGetName {B}": "b"}), part({f"{INDEX} 0": A})])
+    assert found.refused == ()
+    assert listed(found.facts) == (A, B)
+    assert found.facts["nvml nvmlDeviceGetCount"] == 2
+
+
+def test_the_order_of_a_whole_dump_stays() -> None:
+    assert listed(gathered([part({f"{INDEX} 0": B, f"{INDEX} 1": A})]).facts) == (B, A)
+
+
+def test_the_same_twice_is_no_contradiction() -> None:
+    one = part({"stated label GPU0 GPU1": "NV1"})
+    assert gathered([one, one]).refused == ()
+    other = part({"stated label GPU0 GPU1": "NV2", "measure p2p 0 1": {"value": 1}})
+    found = gathered([one, other])
+    assert found.refused == (other,)
+    assert found.facts == {"stated label GPU0 GPU1": "NV1"}
+
+
+WORD = st.sampled_from(("GPU0", "GPU1", "GPU9", "0", "1", "all", "mlx5_0", A, B, "0000:00:00.0", "x"))
+KEY = st.builds(
+    lambda kind, words: " ".join((*kind, *words)),
+    st.sampled_from((("stated", "label"), ("stated", "nvlink"), ("stated", "p2p-read"), ("stated", "nvlink-remote"),
+                     ("measure", "p2p"), ("measure", "device"), ("nvml", "nvmlDeviceGetName"), ("nvml", INDEX[5:]))),
+    st.lists(WORD, min_size=1, max_size=3),
+)  # fmt: skip
+FACT = st.sampled_from(("OK", "NV1", "<inactive>", A, 3, None, {"value": 1.0}, {"bdf": A}, {"missing": "garbled"}))
+
+
+@given(st.dictionaries(KEY, FACT, max_size=6), st.sampled_from(((), (A,), (A, B))))
+def test_any_facts_are_placed_or_refused(facts: dict[str, Json], gpus: tuple[str, ...]) -> None:
+    try:
+        found = placed(facts, gpus)
+    except BadInput:
+        return
+    assert all(place(key) is not None for key in found)

@@ -1,0 +1,197 @@
+"""Profiles: those that ship, what is refused and how, which one a box gets, and one made of a good box."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_health_checks import box, changed
+
+from dgxcheck.cli import main
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.profiles.library import boards_for, by_name, chosen, names
+from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS
+from dgxcheck.profiles.parse import boards, profile
+from dgxcheck.topology.reference import ALL
+
+GOOD: dict[str, Any] = {
+    "title": "a box",
+    "boards": ["10de:1db1"],
+    "sources": {"S": "a paper"},
+    "numbers": {"gpu.count": {"value": 8, "source": "S"}},
+    "wiring_source": "S",
+    "wiring": [{"gpus": 8, "to_gpus": {"PIX": 1}, "to_hcas": {}}],
+}
+
+
+def test_every_number_that_ships_has_a_source() -> None:
+    assert names() == ("dgx-1-p100", "dgx-1-v100", "dgx-a100", "dgx-station-v100", "k80-x8")
+    for each in map(by_name, names()):
+        assert each.numbers["gpu.count"].value in (4, 8)
+        assert all(number.source for number in each.numbers.values())
+        assert each.wiring_source
+        assert sum(row.gpus for row in each.wiring) == each.numbers["gpu.count"].value
+        assert not set(each.boards) - boards_for(None).keys()
+    for board in boards_for(None).values():
+        assert all(number.source for number in board.numbers.values())
+
+
+def test_the_wiring_of_a_graph_has_as_many_gpus() -> None:
+    by_graph = {reference.name: reference.gpus for reference in ALL}
+    for each in map(by_name, names()):
+        if each.nvlink_graph:
+            assert by_graph[each.nvlink_graph] == each.numbers["gpu.count"].value
+
+
+def changed_to(**members: Any) -> dict[str, Any]:
+    return GOOD | members
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (changed_to(titel="x"), "f.toml: titel: no such key; did you mean title?"),
+        (changed_to(title=""), "f.toml: title: is not a non-empty string"),
+        (changed_to(products="DGX"), "f.toml: products: is not a list of strings"),
+        (changed_to(nvlink_graph="cube"), "nvlink_graph: 'cube' is not a reference graph; valid graphs: dgx-1-"),
+        (changed_to(numbers={"gpu.cuont": {"value": 8, "source": "S"}}), "numbers.gpu.cuont: no such key; did you"),
+        (changed_to(numbers={"gpu.count": 8}), "numbers.gpu.count: must have the form { value = .., source = .. }"),
+        (changed_to(numbers={"gpu.count": {"value": "8", "source": "S"}}), "gpu.count: value is not a number (G"),
+        (changed_to(numbers={"gpu.count": {"value": True, "source": "S"}}), "numbers.gpu.count: value is not a number"),
+        (changed_to(numbers={"gpu.count": {"value": 65, "source": "S"}}), "gpu.count: 65 is not between 1 and 64 GPUs"),
+        (changed_to(numbers={"gpu.count": {"value": 10**400, "source": "S"}}), "00000000 is not between 1 and 64 GPUs"),
+        (changed_to(numbers={"gpu.count": {"value": float("nan"), "source": "S"}}), "nan is not between 1 and 64"),
+        (changed_to(numbers={"gpu.count": {"value": 8, "source": "T"}}), "source 'T' is not listed under [sources]"),
+        (changed_to(wiring={"gpus": 8}), "f.toml: wiring: must be an array of tables"),
+        (changed_to(wiring=[{"gpus": 0}]), "f.toml: wiring.gpus: is not an integer from 1 to 256"),
+        (changed_to(wiring=[{"gpus": 8, "to_gpus": {"PIC": 1}}]), "wiring.to_gpus.PIC: no such key; did you mean PIX?"),
+        (changed_to(board={"1db1": {"name": "x"}}), "f.toml: board.1db1: must be a table named vendor:device"),
+        (changed_to(board={"10de:1db1": {"name": "x", "memroy": 1}}), "board.10de:1db1.memroy: no such key; did you"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_with_file_and_key(document: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        profile(document, "f", "f.toml")
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["S", "PIX"])
+words = st.sampled_from([*GOOD, *BOX_KEYS, *BOARD_KEYS, "value", "source", "name", "10de:1db1", "x"])
+documents = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4), max_leaves=20
+)
+
+
+@given(st.dictionaries(words, documents))
+def test_any_document_is_a_profile_or_refused_in_one_line(document: dict[str, Any]) -> None:
+    for parse in (lambda: profile(GOOD | document, "f", "f.toml"), lambda: boards(document, "f.toml")):
+        refused = ""
+        try:
+            parse()
+        except BadInput as error:
+            refused = str(error)
+        assert not refused or (refused.startswith("f.toml: ") and "\n" not in refused)
+
+
+PRODUCT = "text /sys/class/dmi/id/product_name"
+
+
+def choice(spec: str, name: str = "auto") -> tuple[str, str] | None:
+    seen = box(spec)
+    found = chosen(name, seen.snapshot, seen.topology)
+    return (found.profile.name, found.how) if found else None
+
+
+@pytest.mark.parametrize("name", ["dgx-1-p100", "dgx-1-v100", "dgx-a100", "dgx-station-v100"])
+def test_a_dgx_is_known_by_its_product_name(name: str) -> None:
+    assert choice(name) == (name, "product")
+
+
+def test_without_a_product_name_the_gpus_tell(tmp_path: Path) -> None:
+    assert choice("k80-x8") == ("k80-x8", "gpus")
+    assert choice(changed(tmp_path, {PRODUCT: "Virtual Machine\n"})) == ("dgx-1-v100", "gpus")
+    assert choice(changed(tmp_path, {PRODUCT: {"missing": "denied"}})) == ("dgx-1-v100", "gpus")
+
+
+def test_counts_exclude_no_profile(tmp_path: Path) -> None:
+    assert choice("dgx-1-v100-gpu-lost") == ("dgx-1-v100", "product")
+
+
+def test_names_none_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert choice("dgx-1-v100", "none") is None
+    assert choice("dgx-1-v100", "k80-x8") == ("k80-x8", "named")
+    with pytest.raises(BadInput, match="no profile 'dgx-1-v10'; did you mean dgx-1-v100"):
+        choice("dgx-1-v100", "dgx-1-v10")
+    path = tmp_path / "own.toml"
+    for raw, said in (
+        (b"\xff", "not UTF-8 text"),
+        (b"a = ", "not valid TOML: "),
+        (b" " * ((1 << 20) + 1), "larger than 1 MiB"),
+    ):
+        path.write_bytes(raw)
+        assert main(["health", "--from", "dgx-1-v100", "--profile", str(path)]) == 3
+        assert capsys.readouterr().err.startswith(f"dgxcheck: {path}: {said}")
+    assert main(["health", "--from", "dgx-1-v100", "--profile", str(tmp_path / "no.toml")]) == 3
+    assert "cannot be read: No such file" in capsys.readouterr().err
+
+
+MORE = {("dgx-a100", "network.hcas"): 12}
+"""What the shipped box has beyond its profile's least: both cards with two ports."""
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_good_box_meets_the_profile_made_of_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / f"{name}.toml"
+    assert main(["profiles", "--new", "rack7", "--from", name, "-o", str(file)]) == 0
+    made, shipped = by_name(str(file)), by_name(name)
+    assert {(row.gpus, *sorted(row.to_gpus.items()), *sorted(row.to_hcas.items())) for row in made.wiring} == {
+        (row.gpus, *sorted(row.to_gpus.items()), *sorted(row.to_hcas.items())) for row in shipped.wiring
+    }
+    assert made.nvlink_graph == shipped.nvlink_graph
+    for key, number in shipped.numbers.items():
+        if key in MEASURED_KEYS:
+            continue  # nothing is measured of a box that ships
+        due = MORE.get((name, key), number.value)
+        assert made.numbers[key].value == pytest.approx(due, rel=0.03), key
+    capsys.readouterr()
+    assert main(["health", "--from", name, "--profile", str(file)]) == 0
+    assert "Score: 100 of 100 against" in capsys.readouterr().out
+
+
+def test_a_new_profile_has_the_rate_of_infiniband_and_the_fastest_ethernet(tmp_path: Path) -> None:
+    facts: dict[str, Any] = {
+        "text /sys/class/infiniband/mlx5_0/ports/1/link_layer": "Ethernet\n",
+        "text /sys/class/infiniband/mlx5_0/ports/1/rate": "25 Gb/sec (1X EDR)\n",
+        "text /sys/class/net/enp2s0f1/carrier": "1\n",
+        "text /sys/class/net/enp2s0f1/speed": "1000\n",
+    }
+    file = tmp_path / "made.toml"
+    assert main(["profiles", "--new", "rack7", "--from", changed(tmp_path, facts), "-o", str(file)]) == 0
+    made = by_name(str(file)).numbers
+    assert (made["network.rate"].value, made["host.ethernet"].value) == (100, 10)
+
+
+def test_every_shipped_profile_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in names():
+        assert main(["profiles", name]) == 0
+        out = capsys.readouterr().out
+        for number in by_name(name).numbers.values():
+            assert number.source in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--new", "My Box", "--from", "dgx-1-v100"], "a name may contain only lower-case letters"),
+        (["--new", "x", "dgx-1-v100"], "give a profile to show or --new NAME, not both"),
+        (["--from", "dgx-1-v100"], "--from requires --new NAME"),
+        (["--new", "x", "--from", "dgx-1-v100-no-nvml"], "NVML lists no GPU"),
+    ],
+)
+def test_refusals(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profiles", *argv]) == 3
+    assert said in capsys.readouterr().err

@@ -1,0 +1,241 @@
+"""The samples that ship for monitors and schedulers, each read by the program that it is for."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from checkout import ROOT
+from programs import program
+
+from dgxcheck.cli import main
+from dgxcheck.output.health.metrics import QUANTITIES
+
+FOLDER = ROOT / "dgxcheck" / "integrations"
+SCRIPTS = sorted(path.name for path in FOLDER.glob("*.sh"))
+ALERTS = "dgxcheck-alerts.yml"
+UNITS = ("dgxcheck-textfile.service", "dgxcheck-textfile.timer")
+REAL = "/usr/local/bin/dgxcheck"
+GONE = "gpu.lost GPU@0000:0a:00.0"
+"""What is wrong with the recording ``dgx-1-v100-gpu-lost``."""
+
+
+def ran(*words: str, cwd: Path = FOLDER) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+
+
+def read(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def test_the_alert_rules_are_rules() -> None:
+    done = ran(program("promtool"), "check", "rules", ALERTS)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_alerts_fire_when_they_should() -> None:
+    done = ran(program("promtool"), "test", "rules", "dgxcheck-alerts.test.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("rule", "broken"),
+    [
+        ("dgxcheck_verdict == 2", "dgxcheck_verdict == 5"),
+        ("dgxcheck_verdict == 3", "dgxcheck_verdict >= 2"),
+        ("dgxcheck_verdict == 1", "dgxcheck_verdict >= 1"),
+        ("dgxcheck_check_status == 2", "dgxcheck_check_status >= 2"),
+        ("> 1800", "> 18000"),
+        (" and on (job, instance) up == 1", ""),
+        ("dgxcheck_score < 90", "dgxcheck_score <= 100"),
+    ],
+)
+def test_their_tests_see_a_broken_rule(rule: str, broken: str, tmp_path: Path) -> None:
+    assert read(ALERTS).count(rule) == 1
+    (tmp_path / ALERTS).write_text(read(ALERTS).replace(rule, broken), encoding="utf-8")
+    shutil.copy(FOLDER / "dgxcheck-alerts.test.yml", tmp_path)
+    assert ran(program("promtool"), "test", "rules", "dgxcheck-alerts.test.yml", cwd=tmp_path).returncode == 1
+
+
+def test_the_alerts_speak_of_metrics_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["health", "--from", "dgx-1-v100", "--format", "prometheus"])
+    there = set(re.findall(r"^# TYPE (\S+)", capsys.readouterr().out, re.MULTILINE))
+    measured = {id for id in QUANTITIES if id.startswith("measure.")}  # under load, no box that ships
+    assert {f"dgxcheck_{QUANTITIES[id].metric}" for id in QUANTITIES.keys() - measured} <= there
+    exprs = "\n".join(re.findall(r"expr: (.*)", read(ALERTS)))
+    assert set(re.findall(r"\bdgxcheck_\w+", exprs)) - there == set()
+
+
+@pytest.mark.parametrize("broken", ["", "ProtectHome=", "OnBootSec="])
+def test_the_units_are_units(broken: str, tmp_path: Path) -> None:
+    for unit in UNITS:
+        text = read(unit).replace(REAL, program("true"))
+        (tmp_path / unit).write_text(text.replace(broken, f"X{broken}") if broken else text, encoding="utf-8")
+    done = ran(program("systemd-analyze"), "verify", *UNITS, cwd=tmp_path)
+    said = [line for line in done.stderr.splitlines() if "dgxcheck" in line]
+    assert (done.returncode == 0 and not said) == (not broken), done.stderr
+
+
+def test_the_service_writes_the_metrics(tmp_path: Path) -> None:
+    (line,) = re.findall(r"^ExecStart=(.*)$", read("dgxcheck-textfile.service"), re.MULTILINE)
+    words = shlex.split(line)
+    assert words[0] == REAL
+    file = tmp_path / "dgxcheck.prom"
+    assert words[-1] == "/var/lib/prometheus/node-exporter/dgxcheck.prom"
+    assert main([*words[1:-1], str(file), "--from", "dgx-1-v100"]) == 0
+    assert "dgxcheck_verdict 0\n" in file.read_text(encoding="utf-8")
+
+
+def test_the_nagios_command_is_a_plug_in(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = re.findall(r"^command\[check_dgxcheck\]=(.*)$", read("nagios.cfg"), re.MULTILINE)
+    words = shlex.split(line)
+    assert words[0] == REAL
+    assert main([*words[1:], "--from", "dgx-1-v100-gpu-lost"]) == 2
+    assert capsys.readouterr().out.startswith(f"DGXCHECK CRITICAL - {GONE} | ")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_scripts_are_bash(name: str) -> None:
+    done = ran(program("bash"), "-n", name)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert os.access(FOLDER / name, os.X_OK)
+    assert read(name).startswith("#!/bin/bash\n")
+
+
+class Node(NamedTuple):
+    """How a script of Slurm ended, and what it asked the programs around it."""
+
+    code: int
+    err: str
+    asked: str
+
+
+def slurm(script: str, folder: Path, dgxcheck: str, state: str = "idle") -> Node:
+    """Run as slurmd runs it: in an empty environment, with these programs first on the path that it sets itself."""
+    programs = {"dgxcheck": dgxcheck, "sinfo": f"echo {state}", "scontrol": ":", "logger": ":"}
+    for name, body in programs.items():
+        calls = f"printf '%s\\n' '{name}' \"$@\" >> '{folder}/asked'; " if name != "dgxcheck" else ""
+        (folder / name).write_text(f"#!/bin/bash\n{calls}{body}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    text = read(script).replace("\nPATH=", f"\nPATH={folder}:").replace("/etc/default/", f"{folder}/default-")
+    (folder / script).write_text(text, encoding="utf-8")
+    done = subprocess.run([program("bash"), str(folder / script)], env={"SLURMD_NODENAME": "n1"}, cwd="/",
+                          capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+    assert done.stdout == ""
+    asked = folder / "asked"
+    return Node(done.returncode, done.stderr, asked.read_text(encoding="utf-8") if asked.exists() else "")
+
+
+OPTIONS = ("-q", "--fail-on", "fail", "--format", "nagios")
+"""What both scripts of Slurm ask."""
+
+
+def said(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """A ``dgxcheck`` that says what it says of a recording."""
+    code = main(["health", *OPTIONS, "--from", name])
+    return f"printf '%s' {shlex.quote(capsys.readouterr().out)}; exit {code}"
+
+
+DRAIN = f"scontrol\nupdate\nNodeName=n1\nState=DRAIN\nReason=dgxcheck: {GONE}\n"
+
+
+def test_slurm_drains_a_node_with_a_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = slurm("slurm-healthcheck.sh", tmp_path, said("dgx-1-v100-gpu-lost", capsys))
+    assert (done.code, done.err) == (0, "")
+    assert done.asked.endswith(DRAIN)
+
+
+@pytest.mark.parametrize("state", ["drained", "draining", "down*", "failing"])
+def test_slurm_keeps_the_reason_that_somebody_gave(
+    state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = slurm("slurm-healthcheck.sh", tmp_path, said("dgx-1-v100-gpu-lost", capsys), f"'{state}'")
+    assert (done.code, done.err) == (0, "")
+    assert "scontrol" not in done.asked
+    assert f"n1 is already {state} and has a fault: {GONE}" in done.asked
+
+
+@pytest.mark.parametrize("name", ["dgx-1-v100", "dgx-1-v100-power-cap"])
+def test_slurm_leaves_a_node_without_a_fault(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert slurm("slurm-healthcheck.sh", tmp_path, said(name, capsys)) == Node(0, "", "")
+
+
+BROKEN = {
+    "not there": "exit 127",
+    "no Python": 'echo "python: can\'t open file" >&2; exit 2',
+    "a traceback": "echo Traceback >&2; exit 1",
+    "unknown": "echo 'DGXCHECK UNKNOWN - nothing could be judged | pass=0'; exit 0",
+    "unknown, and the site says --fail-on unknown": "echo 'DGXCHECK UNKNOWN - nothing could be judged'; exit 3",
+    "killed": "kill -9 $$",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_slurm_takes_no_node_away_for_a_broken_checker(how: str, tmp_path: Path) -> None:
+    done = slurm("slurm-healthcheck.sh", tmp_path, BROKEN[how])
+    assert done.code == 0
+    assert done.asked.startswith("logger\n-t\ndgxcheck\nhealth of n1 is unknown (exit code ")
+    assert "scontrol" not in done.asked
+
+
+def test_slurm_s_controller_may_be_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """slurmctld is down: the script still ends with 0 and says so in the log of the system."""
+    faulty = said("dgx-1-v100-gpu-lost", capsys)
+    slurm("slurm-healthcheck.sh", tmp_path, faulty)
+    (tmp_path / "scontrol").write_text("#!/bin/bash\nexit 1\n", encoding="utf-8")
+    done = subprocess.run([program("bash"), str(tmp_path / "slurm-healthcheck.sh")], env={"SLURMD_NODENAME": "n1"},
+                          capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert f"cannot drain n1: {GONE}" in (tmp_path / "asked").read_text(encoding="utf-8")
+
+
+def test_slurm_s_time_is_enough() -> None:
+    """slurmd kills a health check after 60 s."""
+    for script in SCRIPTS:
+        lines = [line for line in read(script).splitlines() if "timeout " in line and not line.startswith("#")]
+        spans = [re.findall(r"timeout (?:-k (\d+) )?(\d+) ", line) for line in lines]
+        assert 0 < sum(int(grace or 0) + int(limit) for ((grace, limit),) in spans) < 55
+        (deadline,) = re.findall(r"--deadline (\d+)", read(script))
+        assert int(deadline) + 5 < int(spans[0][0][1])
+
+
+def test_the_prolog_stops_a_job_for_a_fault_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = slurm("slurm-prolog.sh", tmp_path, said("dgx-1-v100-gpu-lost", capsys))
+    assert (done.code, done.err) == (1, f"dgxcheck: {GONE}\n")
+    for name in ("dgx-1-v100", "dgx-1-v100-power-cap"):
+        done = slurm("slurm-prolog.sh", tmp_path, said(name, capsys))
+        assert (done.code, done.err) == (0, "")
+    for broken in BROKEN.values():
+        assert slurm("slurm-prolog.sh", tmp_path, broken).code == 0
+
+
+@pytest.mark.parametrize("how", ["a fault", "a warning", *BROKEN])
+def test_the_prolog_logs_all_but_a_sound_box(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"a fault": "dgx-1-v100-gpu-lost", "a warning": "dgx-1-v100-power-cap"}
+    done = slurm("slurm-prolog.sh", tmp_path, said(names[how], capsys) if how in names else BROKEN[how])
+    assert done.asked.startswith("logger\n-t\ndgxcheck\nprolog of job ? (exit code ")
+
+
+def test_the_prolog_is_silent_about_a_sound_box(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert slurm("slurm-prolog.sh", tmp_path, said("dgx-1-v100", capsys)) == Node(0, "", "")
+
+
+def test_options_of_the_site_reach_dgxcheck(tmp_path: Path) -> None:
+    (tmp_path / "default-dgxcheck").write_text('DGXCHECK_OPTIONS="--skip power --only gpu"\nSLURM_CONF=/x\n')
+    arguments = f"printf '%s\\n' \"$@\" > '{tmp_path}/given'; echo 'DGXCHECK OK - all'; exit 0"
+    for script in SCRIPTS:
+        assert slurm(script, tmp_path, arguments).code == 0
+        given = (tmp_path / "given").read_text(encoding="utf-8")
+        assert given.split() == ["health", *OPTIONS, "--deadline", "20", "--skip", "power", "--only", "gpu"]
+
+
+def test_there_are_no_other_samples() -> None:
+    tested = {ALERTS, "dgxcheck-alerts.test.yml", *UNITS, "nagios.cfg", "nhc.conf", *SCRIPTS}
+    assert {path.name for path in FOLDER.iterdir()} == tested
+    assert SCRIPTS == ["slurm-healthcheck.sh", "slurm-prolog.sh"]

@@ -1,0 +1,119 @@
+"""What is built holds what it should, and runs from an empty virtual environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+
+from dgxcheck import __version__
+from dgxcheck.cli import main
+from dgxcheck.source.recording.shipped import shipped
+
+DATA = f"dgxcheck-{__version__}.data/data/share"
+SOURCES = ("dgxcheck", "probes")
+APART = ("dgxcheck/completions/", "dgxcheck/integrations/")
+"""Installed under share/, not as part of the package."""
+
+
+def ran(words: list[str], cwd: Path) -> str:
+    """The output of a command that must succeed, outside this checkout and its environment."""
+    env = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    result = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, f"{' '.join(words)}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist, and the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    ran([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)], folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (path,) = built.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def inside(wheel: Path) -> set[str]:
+    return set(zipfile.ZipFile(wheel).namelist())
+
+
+def tracked(folder: str, pattern: str = "**/*") -> set[str]:
+    """Files of a folder of the checkout, without what running leaves behind."""
+    found = (path.relative_to(ROOT) for path in (ROOT / folder).glob(pattern) if path.is_file())
+    return {str(path) for path in found if "__pycache__" not in path.parts and path.suffix != ".pyc"}
+
+
+def test_the_wheel_holds_every_module_and_data_file(inside: set[str]) -> None:
+    code = {name for folder in SOURCES for name in tracked(folder) if not name.startswith(APART)}
+    assert code <= inside
+    assert "dgxcheck/py.typed" in inside
+    assert {
+        f"dgxcheck/schemas/{name}.schema.json" for name in ("topo", "health", "list", "diff", "recording", "overlay")
+    } <= inside
+
+
+def test_the_wheel_holds_every_recording(inside: set[str]) -> None:
+    recordings = {f"dgxcheck/{name}" for name in tracked("fixtures", "*.json") | tracked("fixtures", "faults/*.json")}
+    assert recordings
+    assert {name for name in inside if name.startswith("dgxcheck/fixtures/")} == recordings
+
+
+def test_the_wheel_holds_man_pages_completions_and_samples(inside: set[str]) -> None:
+    pages = {f"{DATA}/man/man{name[-1]}/{Path(name).name}" for name in tracked("man")}
+    assert pages
+    assert {name for name in inside if name.startswith(f"{DATA}/man/")} == pages
+    samples = {f"{DATA}/dgxcheck/{Path(name).name}" for name in tracked("dgxcheck/integrations")}
+    assert samples
+    assert {name for name in inside if name.startswith(DATA)} - pages - samples == {
+        f"{DATA}/bash-completion/completions/dgxcheck",
+        f"{DATA}/zsh/site-functions/_dgxcheck",
+        f"{DATA}/fish/vendor_completions.d/dgxcheck.fish",
+    }
+
+
+def test_the_wheel_holds_nothing_else(inside: set[str]) -> None:
+    tops = {name.partition("/")[0] for name in inside}
+    assert tops == {*SOURCES, f"dgxcheck-{__version__}.data", f"dgxcheck-{__version__}.dist-info"}
+    of_the_alerts = f"{DATA}/dgxcheck/dgxcheck-alerts.test.yml"
+    tools = {name for name in inside if name.startswith("dgxcheck/readers/")}  # named after the tools: p2p_test.py
+    others = inside - tools - {of_the_alerts}
+    assert not {name for name in others if "reconstruct" in name or "test" in name or name.endswith(".pyc")}
+
+
+def test_the_sdist_holds_what_the_project_is_made_of(built: Path) -> None:
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    single = {"README.md", "CHANGELOG.md", "LICENSE", "Makefile", "pyproject.toml", ".ci/run"}
+    assert single | {name for folder in (*SOURCES, "fixtures", "man", "tests") for name in tracked(folder)} <= names
+    assert not {name for name in names if "__pycache__" in name or name.startswith((".venv", ".git/"))}
+
+
+def test_the_wheel_runs_from_an_empty_environment(
+    wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "venv"
+    venv.create(home, with_pip=True, symlinks=True)
+    ran([str(home / "bin/python"), "-m", "pip", "install", "--quiet", str(wheel)], tmp_path)
+    command = str(home / "bin/dgxcheck")
+    assert main(["topo", "-m", "--from", "dgx-1-v100"]) == 0
+    assert ran([command, "topo", "-m", "--from", "dgx-1-v100"], tmp_path) == capsys.readouterr().out
+    listed = ran([command, "recordings"], tmp_path)
+    assert all(name in listed for name, _ in shipped())
+    assert ran([command, "schema", "topo"], tmp_path).startswith("{")
+    assert (home / "share/man/man1/dgxcheck-topo.1").is_file()
+    assert (home / "share/bash-completion/completions/dgxcheck").is_file()
+    assert os.access(home / "share/dgxcheck/slurm-healthcheck.sh", os.X_OK)

@@ -1,0 +1,95 @@
+"""NVLinks between GPUs: both ends, switches, and ends that do not answer."""
+
+from __future__ import annotations
+
+import pytest
+from topology_boxes import DGX1_GPUS, Box, dgx1, down, fabric, gpu_at, nvlink, nvml, tree
+
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import replace
+
+
+def test_the_lower_count_of_two_ends_counts_and_is_noted() -> None:
+    bdfs = ["0000:01:00.0", "0000:02:00.0"]
+    links = (nvlink(bdfs[0], 0, bdfs[1]), nvlink(bdfs[0], 1, bdfs[1]), nvlink(bdfs[1], 0, bdfs[0]), down(bdfs[1], 1))
+    ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
+    topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
+    assert topology.links[0].label == "NV1"
+    assert topology.notes == ("GPU0 sees 2 links up to GPU1, GPU1 sees 1 link up to GPU0: the lower number counts.",)
+
+
+@pytest.mark.parametrize("silent", [0, 1])
+def test_one_silent_end_leaves_the_word_to_the_other(silent: int) -> None:
+    bdfs = ["0000:01:00.0", "0000:02:00.0"]
+    gap = Missing(Gap.TIMEOUT, "nvmlDeviceGetNvLinkState", "no answer")
+    links = (nvlink(bdfs[1 - silent], 0, bdfs[silent]), down(bdfs[silent], 0, up=gap))
+    ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
+    topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
+    assert topology.links[0].label == "NV1"
+    assert topology.notes == (f"NVLinks of GPU{silent} are not all known (nvmlDeviceGetNvLinkState: no answer).",)
+    both = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=tuple(down(bdf, 0, up=gap) for bdf in bdfs)).topology()
+    assert (both.links[0].nvlinks, both.links[0].label) == (None, "PHB")
+    assert "GPU0" in both.links[0].nvlink_reason
+
+
+def test_boards_without_nvlink_have_none() -> None:
+    bdfs = ["0000:01:00.0", "0000:02:00.0"]
+    unsupported = Missing(Gap.UNSUPPORTED, "nvmlDeviceGetNvLinkState", "NVML 3: Not Supported", 3)
+    ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
+    for links in ((), tuple(down(bdf, 0, up=unsupported) for bdf in bdfs)):
+        topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
+        assert (topology.links[0].nvlinks, topology.links[0].nvlink_reason) == (0, "")
+        assert topology.gpus[0].nvlink_positions == 0
+        assert topology.notes == ()
+
+
+@pytest.mark.parametrize("kind", [2, Missing(Gap.UNSUPPORTED, "nvmlDeviceGetNvLinkRemoteDeviceType")])
+def test_nvswitch_pairs_count_what_both_have_to_each_switch(kind: int | Missing) -> None:
+    """Below R470 the kind of a peer comes from its PCI class."""
+    box = fabric(4, 6, 2, kind)
+    topology = box.topology()
+    assert {link.label for link in topology.links} == {"NV12"}
+    assert all(link.switched for link in topology.links)
+    assert not isinstance(box.nvlinks, Missing)
+    first, *rest = box.nvlinks
+    one_down = box._replace(nvlinks=(down(first.bdf, first.link), *rest)).topology()
+    assert {link.label for link in one_down.links if "GPU0" in (link.a, link.b)} == {"NV11"}
+    assert {link.label for link in one_down.links if "GPU0" not in (link.a, link.b)} == {"NV12"}
+
+
+def test_switches_that_the_driver_does_not_name() -> None:
+    box = fabric(3, 6, 2)
+    assert not isinstance(box.nvlinks, Missing)
+    unnamed = Missing(Gap.UNSUPPORTED, "nvmlDeviceGetNvLinkRemotePciInfo", "the driver names no peer")
+    links = tuple(replace(link, remote_bdf=unnamed) for link in box.nvlinks)
+    assert {link.label for link in box._replace(nvlinks=links).topology().links} == {"NV12"}
+    untyped = tuple(replace(link, remote_type=unnamed) for link in links)
+    topology = box._replace(nvlinks=untyped).topology()
+    assert {link.nvlinks for link in topology.links} == {None}
+
+
+def test_one_silent_gpu_of_a_fabric_is_unknown_not_zero() -> None:
+    box = fabric(3, 6, 2)
+    assert not isinstance(box.nvlinks, Missing)
+    silent = "0000:10:00.0"
+    gap = Missing(Gap.LOST, "nvmlDeviceGetNvLinkState", "NVML 15: GPU is lost", 15)
+    links = (down(silent, 0, up=gap), *(link for link in box.nvlinks if link.bdf != silent))
+    topology = box._replace(nvlinks=links).topology()
+    assert [link.nvlinks for link in topology.links] == [None, None, 12]
+    assert "GPU is lost" in topology.links[0].nvlink_reason
+
+
+def test_links_to_a_gpu_that_is_hidden_here_are_noted() -> None:
+    whole = dgx1()
+    seen = DGX1_GPUS[:4]
+    assert not isinstance(whole.nvlinks, Missing)
+    assert not isinstance(whole.functions, Missing)
+    box = whole._replace(
+        functions=tuple(it for it in whole.functions if it.bdf not in DGX1_GPUS[4:]),
+        nvml=nvml(seen),
+        nvlinks=tuple(link for link in whole.nvlinks if link.bdf in seen),
+        pairs=(),
+    )
+    topology = box.topology()
+    assert topology.matrix()["GPU0", "GPU3"].label == "NV2"
+    assert topology.notes[0] == ("GPU0 has NVLinks up to 0000:85:00.0, which is no GPU or NVSwitch shown here: 2.")
