@@ -15,6 +15,7 @@ from dgxcheck.checks.measurement.expectations import against_expected, figure_te
 from dgxcheck.checks.measurement.failures import (
     interruption,
     measured_figures,
+    no_figure,
     unless_reported,
     without_figure,
     worst,
@@ -32,7 +33,7 @@ COPIES = {"host-to-device": "device-to-host", "device-to-host": "host-to-device"
 
 def judge_host_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """One direction of pinned host copies."""
-    if (failure := _without_figure(box, row)) is not None:
+    if (failure := no_figure(box, row)) is not None:
         return failure
     limit = box.settings.limit("measure.pinned")
     other_way = figures.get(COPIES[row.kind], row.a)
@@ -50,7 +51,7 @@ def judge_host_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
 
 def judge_device_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """Copies within a GPU's memory, by copy engine or by kernel."""
-    if (failure := _without_figure(box, row)) is not None:
+    if (failure := no_figure(box, row)) is not None:
         return failure
     alike = gpus_alike(box, figures, row)
     by_reference = against_expected(box, row)
@@ -60,12 +61,6 @@ def judge_device_copy(box: Box, figures: Figures, row: Measurement) -> Judgement
     if bad is None and by_reference is None and len(alike) < 2:
         return skip("no-reference", f"{figure_text(box, row)}, nothing to compare it with", evidence(row))
     return bad or by_reference or plain_pass(box, row)
-
-
-def _without_figure(box: Box, row: Measurement) -> Judgement | None:
-    if (failure := without_figure(box, row)) is not None:
-        return failure
-    return None if row.number is not None else skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
 
 
 def per_gpu(box: Box, check: str, rules: Mapping[str, Rule], nothing: str) -> Findings:
