@@ -105,7 +105,7 @@ def _p2p(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         yield HOST, judge_integrity(box, figures, unnamed)
     for a, b in tried:
         rows = figures.each_way("p2p-integrity", a, b)
-        judgement = combined([judge_integrity(box, figures, row) for row in rows])
+        judgement = combined(box, [(row, judge_integrity(box, figures, row)) for row in rows])
         if judgement.status is Status.PASS and len(rows) > 1:
             checked = _checked(rows[0])
             judgement = replace(judgement, message=f"no wrong words either way{checked and f' in {checked}'}")
