@@ -10,22 +10,18 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.facts.cpulist import cpulist, ranges
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Missing
 
 _ONLINE = "/sys/devices/system/cpu/online"
 
 
-def left_out(cpulist: str) -> str:
+def left_out(online: str) -> str:
     """CPU numbers that a list leaves out below its highest: ``20-39`` of ``0-19,40-59``."""
-    gaps = []
-    due = 0
-    for part in cpulist.split(","):
-        first, _, last = part.partition("-")
-        if int(first) > due:
-            gaps.append(f"{due}-{int(first) - 1}" if int(first) - 1 > due else f"{due}")
-        due = int(last or first) + 1
-    return ",".join(gaps)
+    runs = ranges(online) or ()
+    ends = (0, *(run.stop for run in runs))
+    return cpulist(range(end, run.start) for end, run in zip(ends, runs, strict=False) if run.start > end)
 
 
 def sockets(box: Box) -> int | Missing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
@@ -10,6 +9,7 @@ from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.measurement import Measurement, Untaken
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import Record, replace
@@ -29,7 +29,6 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
     "measure.p2p-latency": ("latency", "latency-off", "latency-sm"),
 }
 """The same of two GPUs."""
-BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 START, ALL = "cuda", "all"
 """The kind that tells whether CUDA could be opened."""
 INTERRUPTED = "interrupted"
@@ -162,7 +161,7 @@ def subject(box: Box, id: str) -> Subject:
     gpu = device(box, id)
     if gpu is not None:
         return box.subject(gpu)
-    return Subject(kind="gpu", name=name(box, id), bdf=id if BDF.fullmatch(id) else None)
+    return Subject(kind="gpu", name=name(box, id), bdf=id if is_bdf(id) else None)
 
 
 def pair(box: Box, a: str, b: str) -> Subject:
