@@ -16,7 +16,7 @@ def read_input(path: str, most: int, instead: str = "") -> bytes:
     try:
         status = os.stat(path)  # before it is opened: a FIFO would be waited for, a tape drive would rewind
         if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path}: {'a directory' if stat.S_ISDIR(status.st_mode) else 'not a regular file'}{hint}")
+            raise BadInput(f"{path}: {'is a directory' if stat.S_ISDIR(status.st_mode) else 'not a regular file'}{hint}")
         if status.st_size > most:
             raise too_large(path, most)
         return read_bytes(path, most)
@@ -25,7 +25,7 @@ def read_input(path: str, most: int, instead: str = "") -> bytes:
             raise too_large(path, most) from None
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
-        raise BadInput(f"{path}: cannot be read: not a valid file name") from None
+        raise BadInput(f"{path}: cannot be read: invalid file name") from None
 
 
 def too_large(name: str, most: int) -> BadInput:

@@ -20,9 +20,9 @@ def load(path: str) -> dict[str, Any]:
     try:
         document: dict[str, Any] = toml.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 text, at byte {error.start + 1}") from None
+        raise BadInput(f"{path}: not UTF-8 text (byte {error.start + 1})") from None
     except RecursionError:
-        raise BadInput(f"{path}: nested too deep") from None
+        raise BadInput(f"{path}: nested too deeply") from None
     except ValueError as error:  # tomllib says where; Python's own refuses numbers of thousands of digits
-        raise BadInput(f"{path}: not TOML: {str(error).partition(';')[0]}") from None
+        raise BadInput(f"{path}: not valid TOML: {str(error).partition(';')[0]}") from None
     return document

@@ -11,8 +11,10 @@ from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input, too_large
 
 MOST_BYTES = 64 << 20
-KNOWN = "what nvidia-smi, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P, nvbandwidth, nccl-tests and perftest print"
-INSTEAD = "name the files that hold the tools' outputs, or pipe an output to -"
+KNOWN = (
+    "the output of nvidia-smi, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P, nvbandwidth, nccl-tests and perftest"
+)
+INSTEAD = "give the files with the tools' output, or pipe it to -"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -46,7 +48,7 @@ def lines(raw: bytes, file: str) -> tuple[str, ...]:
         text = raw.decode("utf-16", "replace")
     else:
         if b"\0" in raw:
-            raise BadInput(f"{file}: holds NUL bytes: no text that a tool printed; name its output")
+            raise BadInput(f"{file}: contains NUL bytes, so it is not text; give the text output of a tool")
         text = raw.decode("utf-8-sig", "replace")
     return tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
 

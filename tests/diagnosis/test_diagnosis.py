@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judging import BAD, judged
 from sample import BOXES, FAULTS
-from test_health_faults import BAD, judged
 
 BDF = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 ELSEWHERE = {

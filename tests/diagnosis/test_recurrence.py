@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judging import judged
 from sample import FAULTS
 from seam import run
 from test_checks_kernel import DAY, logged
 from test_diagnosis import health
-from test_health_faults import judged
 
 from dgxcheck.diagnosis.escalation import LADDERS
 from dgxcheck.diagnosis.recurrence import Again, beyond, escalates

@@ -46,9 +46,12 @@ def test_no_short_spelling(text: str) -> None:
 
 
 def test_names_in_sysfs() -> None:
-    assert is_bdf("0000:06:00.0") and is_bdf("10000:e1:00.0")
+    assert is_bdf("0000:06:00.0")
+    assert is_bdf("10000:e1:00.0")
     assert not any(map(is_bdf, ("00000000:06:00.0", "0000:06:00.0\n", "0000:0A:00.0", "pci0000:80", "0000:06:00")))
-    assert is_root_bus("pci0000:80") and not is_root_bus("pci0000:8") and not is_root_bus("0000:80:00.0")
+    assert is_root_bus("pci0000:80")
+    assert not is_root_bus("pci0000:8")
+    assert not is_root_bus("0000:80:00.0")
 
 
 @given(st.text(alphabet="0123456789abcdefABCDEF:. \nx", max_size=18), st.booleans())

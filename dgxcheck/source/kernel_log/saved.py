@@ -49,10 +49,10 @@ class Times(Record, kw_only=False):
 
 def load(path: str) -> Times:
     """A saved log; BadInput with one line for whatever is wrong with the file."""
-    raw = read_input(path, MOST_BYTES, "save the log as one first")
+    raw = read_input(path, MOST_BYTES, "save the log to a file first")
     found = times(raw.decode("utf-8", "replace"))
     if found is None:
-        raise BadInput(f"{path}: no kernel log: give what dmesg or journalctl -k printed, with its times")
+        raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")
     return found
 
 

@@ -56,7 +56,7 @@ def place(key: str) -> tuple[str, str, str] | None:
 def insert(lines: Lines, key: str, fact: Json) -> None:
     """Put a key's fact into its line."""
     if (where := place(key)) is None:
-        raise ValueError(f"not a key of a fact: {key!r}")
+        raise ValueError(f"not a valid fact key: {key!r}")
     line, kind, entry = where
     group = lines.setdefault(line, {})
     if kind == "names":
@@ -65,7 +65,7 @@ def insert(lines: Lines, key: str, fact: Json) -> None:
     if kind:
         inner = group.setdefault(kind, {})
         if not isinstance(inner, dict):
-            raise ValueError(f"no place for {key!r}")
+            raise ValueError(f"conflicting fact key: {key!r}")
         group = inner
     group[entry] = fact
 
@@ -73,7 +73,7 @@ def insert(lines: Lines, key: str, fact: Json) -> None:
 def find(lines: Lines, key: str) -> Json | Missing:
     """The fact of a key as the lines hold it (a gap still as an object); ``unrecorded`` where they have none."""
     if (where := place(key)) is None:
-        return Missing(Gap.GARBLED, key, "not a key of a fact")
+        return Missing(Gap.GARBLED, key, "not a valid fact key")
     line, kind, entry = where
     group: Json = dict(lines.get(line, {}))
     if kind and isinstance(group, dict):
