@@ -16,7 +16,8 @@ def read_input(path: str, most: int, instead: str = "") -> bytes:
     try:
         status = os.stat(path)  # before it is opened: a FIFO would be waited for, a tape drive would rewind
         if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path}: {'is a directory' if stat.S_ISDIR(status.st_mode) else 'not a regular file'}{hint}")
+            kind = "is a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise BadInput(f"{path}: {kind}{hint}")
         if status.st_size > most:
             raise too_large(path, most)
         return read_bytes(path, most)
