@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import Finding
-from dgxcheck.checks.peer_access.blockers import stopped
+from dgxcheck.checks.peer_access.blockers import blocker
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.escalation import Step, ladder
@@ -92,7 +92,7 @@ def _setting(box: Box, component: Component, explained: Sequence[Finding]) -> st
     """What to type for a part of the machine; of two GPUs' way what is seen of it; else what the check says."""
     ends = [box.topology.device(bdf) for bdf in (component.bdf, component.peer_bdf) if bdf is not None]
     if component.kind == "path" and len(ends) == 2 and ends[0] is not None and ends[1] is not None:
-        return stopped(box, ends[0], ends[1]).remedy
+        return blocker(box, ends[0], ends[1]).remedy
     if Fault.PORT_DISABLED in {each.judgement.fault for each in explained}:
         return f"mlxlink -d {component.bdf} --port_state UP"
     if Fault.LIBRARY_MISSING in {each.judgement.fault for each in explained}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.siblings import family
+from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.components.component import Component
 from dgxcheck.topology.model import Device
 
@@ -50,8 +50,8 @@ def _is_k80(gpu: Device) -> bool:
 
 def _model(box: Box, gpus: Sequence[Device]) -> str:
     """Of the first; where it is lost and tells none, that of all the others, if it is one."""
-    known = {name for gpu in box.topology.gpus if (name := family(box, gpu)) is not None}
-    own = family(box, gpus[0]) if gpus else None
+    known = {name for gpu in box.topology.gpus if (name := model_family(box, gpu)) is not None}
+    own = model_family(box, gpus[0]) if gpus else None
     return own or (known.pop() if len(known) == 1 else "")
 
 
