@@ -30,7 +30,12 @@ def as_bdf(text: str, short: bool = False) -> str | None:
 
 def is_bdf(name: str) -> bool:
     """True for the name of a PCI function in sysfs: ``0000:06:00.0``."""
-    return as_bdf(name) == name
+    domain, _, rest = name.partition(":")
+    return (
+        len(rest) == 7 and rest[2] == ":" and rest[3] in "01" and rest[5] == "." and rest[6] in "01234567"
+        and (len(domain) == 4 or (4 < len(domain) <= 8 and domain[0] != "0"))
+        and _HEX.issuperset(domain) and _HEX.issuperset(rest[:2] + rest[4])
+    )  # fmt: skip
 
 
 def is_root_bus(name: str) -> bool:

@@ -58,6 +58,7 @@ def test_names_in_sysfs() -> None:
 def test_what_is_read_as_a_bdf_is_one(text: str, short: bool) -> None:
     bdf = as_bdf(text, short)
     assert bdf is None or (is_bdf(bdf) and re.fullmatch(PATTERN, bdf))
+    assert is_bdf(text) == (as_bdf(text) == text)
 
 
 @pytest.mark.parametrize("text", ["0-", "a-b", "-1", "1,,2", "3-1", "1_0", "²", "0-9999999999"])
