@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from math import isfinite
 
@@ -14,6 +13,7 @@ from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import causes as health_causes
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.json_null import either, source
+from dgxcheck.output.json_text import compact
 from dgxcheck.profiles.model import Choice
 from dgxcheck.readiness.figures import Figure
 
@@ -40,7 +40,7 @@ def render(report: Report) -> str:
         **health_causes.as_json(report.diagnosis),
         "measurements": [_measurement(figure) for figure in report.figures],
     }
-    return json.dumps(whole, indent=1) + "\n"
+    return compact(whole)
 
 
 def _profile(choice: Choice | None) -> Json:
