@@ -1,4 +1,4 @@
-"""The document of schema ``dgxcheck/health/1``."""
+"""The document of schema ``dgxcheck/health/2``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dgxcheck.output.json_null import either, source
 from dgxcheck.profiles.model import Choice
 from dgxcheck.readiness.figures import Figure
 
-SCHEMA = "dgxcheck/health/1"
+SCHEMA = "dgxcheck/health/2"
 
 
 def render(report: Report) -> str:
@@ -37,7 +37,7 @@ def render(report: Report) -> str:
         "summary": summary | _acknowledged(report) | {"exit_code": report.exit_code},
         "findings": [_finding(finding) for finding in report.findings],
         **_of_nothing(report),
-        **health_causes.as_json(report.diagnosis),
+        **health_causes.as_json(report.diagnosis, report.findings),
         "measurements": [_measurement(figure) for figure in report.figures],
     }
     return json.dumps(whole, indent=1) + "\n"
@@ -71,6 +71,7 @@ def _finding(finding: Finding) -> Json:
         "peer": _subject(finding.subject.peer) if finding.subject.peer else None,
         "status": said.status.value,
         "reason": said.reason or None,
+        "fault": None if said.fault is None else said.fault.value,
         "message": said.message,
         "measured": said.measured,
         "expected": said.expected,

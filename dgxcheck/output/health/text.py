@@ -37,7 +37,7 @@ def render(report: Report) -> str:
     told: list[str] = []
     for finding, line in zip(shown, table, strict=True):
         told += [line, *_below(finding)]
-    causes = health_causes.as_text(report.diagnosis, report.verbose)
+    causes = health_causes.as_text(report.diagnosis, report.findings, report.verbose)
     measured = tables(report.figures) if report.verbose or report.level == "extended" else []
     return lines([*told, *([""] if told else []), *causes, *([""] if causes else []), *measured, *_summary(report)])
 
