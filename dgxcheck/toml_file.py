@@ -20,11 +20,11 @@ def load(path: str) -> dict[str, Any]:
     try:
         document: dict[str, Any] = toml.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 text, at byte {error.start + 1}") from None
+        raise BadInput(f"{path}: not UTF-8 text (byte {error.start + 1})") from None
     except RecursionError:
-        raise BadInput(f"{path}: nested too deep") from None
+        raise BadInput(f"{path}: nested too deeply") from None
     except ValueError as error:  # tomllib says where; Python's own refuses numbers of thousands of digits
-        raise BadInput(f"{path}: not TOML: {str(error).partition(';')[0]}") from None
+        raise BadInput(f"{path}: not valid TOML: {str(error).partition(';')[0]}") from None
     return document
 
 
@@ -38,7 +38,7 @@ def _read(path: str) -> bytes:
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
-        raise BadInput(f"{path}: cannot be read: no name of a file") from None
+        raise BadInput(f"{path}: cannot be read: invalid file name") from None
     if len(raw) > MOST_BYTES:
         raise BadInput(f"{path}: larger than {MOST_BYTES >> 20} MiB")
     return raw

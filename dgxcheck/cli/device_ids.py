@@ -53,10 +53,10 @@ def _one(topology: Topology, devices: Sequence[Device], word: str, kind: str) ->
             return found
     for lost in topology.gaps:
         if word.isdecimal() and lost.where == f"nvmlDeviceGetHandleByIndex {int(word[:9])}":
-            raise BadInput(f"GPU {word} is not to be reached: {lost}; 'dgxcheck topo' shows what is known of it")
+            raise BadInput(f"GPU {word} cannot be accessed: {lost}; 'dgxcheck topo' shows what is known about it")
     known = ", ".join(f"{found.name} ({found.bdf})" if found.bdf else found.name for found in devices)
-    hint = f"give an index, a bus id or a UUID of {known}" if known else "there is none at all"
-    raise BadInput(f"no {kind} {word!r} here; {hint}")
+    hint = f"give the index, name, bus id or UUID of one of {known}" if known else f"the machine has no {kind}s"
+    raise BadInput(f"no {kind} {word!r}; {hint}")
 
 
 def _bdf(word: str) -> tuple[int, int, int, int] | None:

@@ -70,7 +70,7 @@ def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth 
         reading = replace(old, xids=reading.xids)
     unwritten = "" if reading == old else _written(place, reading)
     if not same or old is None:
-        why = "no earlier run" if old is None else "none with this driver since the machine was started"
+        why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
         return skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
     before = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
     return Growth(old=before, new=new, seconds=at_s - old.at_s, how=f"since {visible(old.date)}")

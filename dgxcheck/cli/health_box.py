@@ -141,7 +141,7 @@ def _saved(path: str) -> KernelLog | Missing:
     from dgxcheck.source.recording.replay import RecordedSource
 
     if path == "-":
-        raise BadInput("--kernel-log reads a file, not stdin; save the log as one first")
+        raise BadInput("--kernel-log cannot read '-'; save the log to a file first")
     lines: dict[str, Json] = {str(number): line for number, line in enumerate(kept(load(path)))}
     log = survey(RecordedSource({"kmsg": lines}, Origin("recording", path)), (KERNEL_LOG,)).kernel_log
     return replace(log, where=path)

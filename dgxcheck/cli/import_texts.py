@@ -11,7 +11,9 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 
 MOST_BYTES = 64 << 20
-KNOWN = "what nvidia-smi, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P, nvbandwidth, nccl-tests and perftest print"
+KNOWN = (
+    "the output of nvidia-smi, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P, nvbandwidth, nccl-tests and perftest"
+)
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -45,7 +47,7 @@ def lines(raw: bytes, file: str) -> tuple[str, ...]:
         text = raw.decode("utf-16", "replace")
     else:
         if b"\0" in raw:
-            raise BadInput(f"{file}: holds NUL bytes: no text that a tool printed; name its output")
+            raise BadInput(f"{file}: contains NUL bytes, so it is not text; give the text output of a tool")
         text = raw.decode("utf-8-sig", "replace")
     return tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
 
@@ -54,15 +56,15 @@ def _file(path: str) -> bytes:
     try:
         status = os.stat(path)
         if stat.S_ISDIR(status.st_mode):
-            raise BadInput(f"{path}: is a directory; name the files that hold the tools' outputs")
+            raise BadInput(f"{path}: is a directory; give the files with the tools' output")
         if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path}: not a regular file; save it as one first, or pipe it to -")
+            raise BadInput(f"{path}: not a regular file; save it to a file first, or pipe it to -")
         with open(path, "rb") as file:
             raw = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
-        raise BadInput(f"{path}: no name of a file") from None
+        raise BadInput(f"{path}: invalid file name") from None
     return _bounded(raw, path)
 
 
@@ -72,5 +74,5 @@ def _stdin() -> bytes:
 
 def _bounded(raw: bytes, name: str) -> bytes:
     if len(raw) > MOST_BYTES:
-        raise BadInput(f"{name}: more than {MOST_BYTES >> 20} MiB; no tool's output has as much")
+        raise BadInput(f"{name}: larger than {MOST_BYTES >> 20} MiB, the limit for a text")
     return raw

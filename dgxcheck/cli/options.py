@@ -23,7 +23,7 @@ DEADLINE = 60.0
 def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) -> float | None:
     """A time that is a number: ``nan`` is neither below nor above any limit."""
     if value is not None and value != value:
-        raise click.BadParameter("nan is no time")
+        raise click.BadParameter("nan is not a time")
     return value
 
 
@@ -36,7 +36,7 @@ def deadline(command: F) -> F:
         show_default=True,
         metavar="SECONDS",
         callback=seconds,
-        help="Most time for everything that asks a driver; what has not answered by then is reported missing.",
+        help="Time limit for all driver queries; what has not answered by then is reported as missing.",
     )(command)
 
 
@@ -47,7 +47,7 @@ def reading(command: F) -> F:
         "spec",
         metavar="SOURCE",
         shell_complete=sources,
-        help="A recording that ships, a recording file, or a directory with sys/ inside, instead of this machine.",
+        help="Examine a shipped recording, a recording file, or a directory with sys/ inside, not this machine.",
     )(deadline(command))
 
 
@@ -58,9 +58,9 @@ def writing(command: F) -> F:
         type=click.Choice(["auto", "always", "never"]),
         default="auto",
         show_default=True,
-        help="Colour the text; auto does on a terminal, unless NO_COLOR is set.",
+        help="Colour the text; auto uses colour on a terminal unless NO_COLOR is set.",
     )(command)
-    help_text = "Write the result to FILE, not to stdout (-)."
+    help_text = "Write the result to FILE instead of stdout (-)."
     return click.option("-o", "--output", type=click.Path(), metavar="FILE", help=help_text)(command)
 
 

@@ -39,7 +39,7 @@ def by_name(name: str) -> Profile:
     from difflib import get_close_matches
 
     near = get_close_matches(name, names(), n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names())}, auto, none, or a .toml file"
+    hint = f"did you mean {near[0]}?" if near else f"give {', '.join(names())}, auto, none, or a .toml file"
     raise BadInput(f"no profile {name!r}; {hint}")
 
 

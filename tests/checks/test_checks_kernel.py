@@ -257,7 +257,7 @@ def test_what_is_no_log_is_refused_in_one_line(
     said = run(capsys, "health", "--from", "dgx-1-v100", "--kernel-log", str(saved))
     assert (said.code, said.out) == (3, "")
     assert is_one_clear_line(said.err)
-    assert "no kernel log" in said.err
+    assert "not a kernel log" in said.err
 
 
 @pytest.mark.parametrize("name", ["-", "", "/", "/nonexistent", "/dev/null", "a\0b"])

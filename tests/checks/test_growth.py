@@ -94,7 +94,7 @@ def test_another_boot_or_driver_begins_anew(
     at(monkeypatch, 200)
     found = since_last_run(*read(str(overlay)), str(file))
     assert isinstance(found, Judgement)
-    assert found.message.startswith("none with this driver since the machine was started: the next run")
+    assert found.message.startswith("no earlier run with this driver since the last boot: the next run")
     assert isinstance(state_file.read(str(file)), state_file.Reading)
     at(monkeypatch, 150)  # a clock of another boot
     assert isinstance(since_last_run(*read(str(overlay)), str(file)), Judgement)
@@ -134,7 +134,7 @@ def test_no_recording_is_written_beside(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("more", [["-e"], ["--window", "1"], ["--state", "x"]])
 def test_quick_goes_with_nothing_that_takes_time(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["health", "-q", *more, "--from", "dgx-1-v100"]) == 3
-    assert "-q reads state once" in capsys.readouterr().err
+    assert "-q reads the state only once" in capsys.readouterr().err
 
 
 def test_the_live_machine_keeps_its_counters(served: Any, standin: Path, tmp_path: Path) -> None:

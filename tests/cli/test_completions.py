@@ -17,7 +17,8 @@ from dgxcheck.cli import COMMANDS, dgxcheck
 
 FOLDER = ROOT / "dgxcheck" / "completions"
 WRITTEN_BY_CLICK = "8.5"
-"""Another minor version may word them otherwise; ``PYTHONPATH=tests python tests/cli/test_completions.py`` writes them anew."""
+"""Another minor version may word them otherwise; to write them anew:
+``PYTHONPATH=tests python tests/cli/test_completions.py``."""
 FILES: dict[str, type[ShellComplete]] = {
     "dgxcheck.bash": BashComplete,
     "_dgxcheck": ZshComplete,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from judging import judged
 from sample import FAULTS
-from test_health_faults import judged
 
 CAUSES = {
     "dgx-1-p100-memory-slow": ("gpu/0000:07:00.0/memory", "reset-gpu"),

@@ -73,7 +73,7 @@ def test_two_health_reports(tmp_path: Path, capsys: Capture) -> None:
     assert [(each["area"], each["what"]) for each in document["differences"]] == [
         ("finding", "pcie.path/0000:08:00.0"), ("score", "score"),
     ]  # fmt: skip
-    assert document["notes"] == ["findings alone are compared: a health report holds no facts"]
+    assert document["notes"] == ["only findings are compared: a health report contains no facts"]
     assert said(capsys, old, old)[1]["differences"] == []
     assert said(capsys, old, "dgx-1-v100")[1]["differences"] == []
 
@@ -113,7 +113,7 @@ def test_a_gpu_that_is_gone_is_not_cured(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("live", "live"), "one of the two may be live"),
+        (("live", "live"), "only one of OLD and NEW can be live"),
         (("dgx-1-v10", "live"), "no such recording"),
         (("dgx-1-v100", "nowhere.json"), "no such recording"),
         (("dgx-1-v100",), "Missing argument 'NEW'"),
@@ -154,7 +154,7 @@ def test_a_health_report_of_another_form_is_refused(changes: Document, tmp_path:
 def test_a_profile_is_not_for_health_reports(tmp_path: Path, capsys: Capture) -> None:
     path = report(tmp_path, "dgx-1-v100")
     assert main(["diff", path, path, "--profile", "k80-x8"]) == 3
-    assert "health reports keep theirs" in capsys.readouterr().err
+    assert "--profile does not apply to two health reports" in capsys.readouterr().err
 
 
 def test_hostile_names_reach_no_terminal(tmp_path: Path, capsys: Capture) -> None:

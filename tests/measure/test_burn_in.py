@@ -137,7 +137,7 @@ def test_a_fault_is_told_of_its_gpu(
 
 def test_a_gpu_that_hangs_stops_no_other(tmp_path: Path, standin: Path, cuda_library: Path) -> None:
     made = burning(tmp_path, standin, cuda_library, "hang cuMemcpyHtoDAsync 1")
-    ran = made.run("--duration", "4s")
+    ran = made.run("--duration", "4s", "-t", "4")
     assert ran.code == 2
     assert statuses(ran) == {GPU0: "pass", GPU1: "fail", None: "pass"}
     assert "hung: no answer for" in findings(ran)[GPU1]["message"]

@@ -44,10 +44,10 @@ _HOST = {"host": "hostname", "boot_id": "boot_id"}
 @options
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
-    """Is the box healthy, and how near to its reference machine?
+    """Check the health of the box and score it against its reference machine.
 
-    Nothing is changed, and only -e puts load on the box. Exit code 0: pass; 1: warn; 2: fail; 3: unknown, which is also
-    the verdict where nothing could be judged.
+    No setting is changed, and only -e and --duration put load on the box. Exit code 0: pass; 1: warn; 2: fail; 3:
+    unknown, also if nothing could be checked.
     """
     asked = Asked(**given)
     events = asked.log_file if asked.duration is not None else None
@@ -60,11 +60,11 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if asked.explain is not None and asked.explain != SCORE:
         return informational.explain(_named((asked.explain,)), settings, output, asked.color)
     if asked.quick and (asked.extended or asked.window is not None or asked.state is not None):
-        raise BadInput("-q reads state once; it goes with none of -e, --window and --state")
+        raise BadInput("-q reads the state only once; it cannot be combined with -e, --window or --state")
     if asked.duration is not None:
         asked = _burning(asked)
     if asked.long and not asked.extended:
-        raise BadInput("--long is about what -e measures; add -e")
+        raise BadInput("--long requires -e")
     checks, required = _selected(asked)
     log = None if asked.debug is None else _log(asked.debug)
     happens = None if events is None else _log(events)
@@ -91,7 +91,7 @@ def _burning(asked: Asked) -> Asked:
     for given, option in ((asked.quick, "-q"), (asked.spec, "--from"), (asked.window, "--window"),
                           (asked.state, "--state"), (asked.kernel_log, "--kernel-log")):  # fmt: skip
         if given:
-            raise BadInput(f"--duration loads this machine and looks at it meanwhile; it goes without {option}")
+            raise BadInput(f"--duration puts load on this machine; it cannot be combined with {option}")
     return replace(asked, extended=True)
 
 
@@ -143,9 +143,9 @@ def _selected(asked: Asked) -> tuple[list[Check], set[str]]:
     checks = [check for check in (_named(asked.only) or CHECKS) if check.id not in left_out]
     required = {check.id for check in _named(asked.require)}
     if baseline.ID in required and asked.baseline is None:
-        raise BadInput(f"--require {baseline.ID} needs --baseline FILE, the recording to compare with")
+        raise BadInput(f"--require {baseline.ID} requires --baseline FILE, the recording to compare with")
     if idle := sorted(required - {check.id for check in checks}):
-        raise BadInput(f"--require {idle[0]}, but --only or --skip leaves it out")
+        raise BadInput(f"--require {idle[0]}: the check is excluded by --only or --skip")
     return checks, required
 
 
@@ -157,7 +157,7 @@ def _named(words: tuple[str, ...]) -> list[Check]:
         from difflib import get_close_matches
 
         near = get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "dgxcheck health -H lists them"
+        hint = f"did you mean {near[0]}?" if near else "list the checks with 'dgxcheck health -H'"
         raise BadInput(f"no check {unknown[0]!r}; {hint}")
     return [check for check in CHECKS if wanted & {check.id, check.id.partition(".")[0]}]
 
@@ -169,6 +169,6 @@ def _list_gpus(
     from dgxcheck.cli.commands import list_gpus
 
     if form not in ("text", "json"):
-        raise click.UsageError("-L goes with --format text or json", ctx)
+        raise click.UsageError("-L requires --format text or json", ctx)
     code: int = ctx.invoke(list_gpus.command, form=form, spec=spec, deadline=deadline, output=output, color=color)
     return code

@@ -32,14 +32,15 @@ LONGEST = 1000
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="TEXT...")
 @click.option("--onto", metavar="SOURCE", shell_complete=sources,
-              help="The box whose GPUs the indexes are: a recording, or a directory with sys/ inside.")  # fmt: skip
+              help="The box that the texts were made on: a recording, or a directory that contains sys/.")  # fmt: skip
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE",
-              help="The recording to write; one that is there is replaced.")  # fmt: skip
+              help="The recording to write; an existing file is replaced.")  # fmt: skip
 def command(files: tuple[str, ...], onto: str | None, output: str) -> int:
-    """Read what other tools printed (TEXT, - for stdin) into a recording, for topo and health --from FILE.
+    """Convert the output of other tools (TEXT, - for stdin) into a recording, for topo and health --from FILE.
 
-    It reads nvidia-smi topo, nvlink -s, -q and -q -x, p2pBandwidthLatencyTest, bandwidthTest, nvbandwidth, nccl-tests
-    and more. Exit code 0: all was read; 3: a part was, and stderr names the other lines; or nothing, and no FILE.
+    Supported are nvidia-smi topo, nvlink -s, -q and -q -x, p2pBandwidthLatencyTest, bandwidthTest, nvbandwidth,
+    nccl-tests and more. Exit code 0: everything was read; 3: a part was read and the other lines are listed on stderr,
+    or nothing was read and no FILE was written.
     """
     _check(output)
     base = None if onto is None else base_of(onto)
@@ -52,11 +53,11 @@ def command(files: tuple[str, ...], onto: str | None, output: str) -> int:
     if not found.facts:
         for line in complaints:
             click.echo(f"dgxcheck: {visible(line)}", err=True)
-        raise BadInput("nothing was read, and no file is written")
+        raise BadInput("nothing was read; no file was written")
     try:
         facts = _facts(found, base)
     except BadInput as error:
-        raise BadInput(f"{named(read)} onto {onto}: {error}; no file is written") from None
+        raise BadInput(f"{named(read)} onto {onto}: {error}; no file was written") from None
     head, lines, later = _recording(facts, base)
     head["provenance"] = _provenance(read, [part for part in parts if part not in found.refused], unread, base)
     try:
@@ -71,9 +72,9 @@ def command(files: tuple[str, ...], onto: str | None, output: str) -> int:
 
 def _check(output: str) -> None:
     if output == "-":
-        raise BadInput("import writes a file, not stdout; name it, or /dev/stdout")
+        raise BadInput("import cannot write to '-'; give a file name, or /dev/stdout")
     if os.path.isdir(output):
-        raise BadInput(f"{output}: is a directory; name the file to write")
+        raise BadInput(f"{output}: is a directory; give a file name")
     try:
         check_place(output)
     except OSError as error:
@@ -84,7 +85,7 @@ def _facts(found: Gathered, base: Base | None) -> dict[str, Json]:
     """By key; on the GPUs of the base, or of a dump that was imported beside, where that fits."""
     if base is not None:
         if not base.gpus:
-            raise BadInput("it lists no GPU of NVML's, so that no index can be placed")
+            raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
         return placed(found.facts, base.gpus)
     gpus = listed(found.facts)
     if gpus and not unfit(found.facts, gpus):
@@ -135,20 +136,20 @@ def _unread(text: Text, parts: list[Part]) -> list[int]:
 def _complaints(text: Text, parts: list[Part], unread: list[int]) -> list[str]:
     """Nothing known in it: one line; else one for each line that is not understood."""
     if not any(part.file == text.name for part in parts):
-        return [f"{text.name}: no output of a known tool in it; import reads {KNOWN}"]
+        return [f"{text.name}: contains no output of a supported tool; import reads {KNOWN}"]
     said = [
         f"{text.name}:{number + 1}: not read: {' '.join(text.lines[number][:LONGEST].split())[:SHOWN]}"
         for number in unread[:MOST_NAMED]
     ]
     return [
         *said,
-        *([f"{text.name}: {len(unread) - MOST_NAMED} more lines not read"] if len(unread) > MOST_NAMED else []),
+        *([f"{text.name}: more lines not read: {len(unread) - MOST_NAMED}"] if len(unread) > MOST_NAMED else []),
     ]
 
 
 def _refusal(part: Part) -> str:
     lines = part.found.understood
     return (
-        f"{part.file}:{min(lines) + 1}-{max(lines) + 1}: {part.found.tool} is left out: it contradicts an earlier one; "
-        "import outputs of one box at one time"
+        f"{part.file}:{min(lines) + 1}-{max(lines) + 1}: {part.found.tool} output is left out because it contradicts"
+        " earlier output; import only output of one box at one time"
     )

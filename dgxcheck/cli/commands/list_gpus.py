@@ -21,9 +21,10 @@ from dgxcheck.topology.slots import slot_of
 @writing
 @click.pass_context
 def command(ctx: click.Context, form: str, spec: str | None, deadline: float, output: str | None, color: str) -> int:
-    """Every GPU: index, bus id, name, UUID, serial, slot, VBIOS.
+    """List the GPUs: index, bus id, name, UUID, serial number, slot, VBIOS.
 
-    GPUs that only the PCI tree shows come last, without an index. Exit code 3 where something is not known.
+    GPUs that appear only on the PCI bus come last, without an index. Exit code 0: the list is complete; 3: something is
+    unknown, or the command could not run.
     """
     live: Live = ctx.obj
     source = live.source(spec, "IDENTITY", deadline)

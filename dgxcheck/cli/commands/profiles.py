@@ -24,7 +24,7 @@ NAME = re.compile("[a-z0-9][a-z0-9._-]*")
 
 @click.command("profiles")
 @click.argument("name", required=False)
-@click.option("--new", metavar="NAME", help="Write the profile of this box, or of the one that --from names, as TOML.")
+@click.option("--new", metavar="NAME", help="Write the profile of this box, or of the one given with --from, as TOML.")
 @reading
 @writing
 @click.pass_context
@@ -32,13 +32,13 @@ def command(
     ctx: click.Context, name: str | None, new: str | None, spec: str | None, deadline: float, output: str | None,
     color: str,
 ) -> int:  # fmt: skip
-    """The reference machines that dgxcheck health holds a box to; with NAME all of its numbers with their sources.
+    """List the reference machines of dgxcheck health; with NAME, print all numbers of one with their sources.
 
-    With --new, what a good box has becomes the profile for those like it: health --profile FILE.toml.
+    With --new, write the values of a known-good box as a profile for identical boxes: health --profile FILE.toml.
     """
     if new is None:
         if spec is not None:
-            raise BadInput("--from names the box that --new makes a profile of; say --new NAME too")
+            raise BadInput("--from requires --new NAME, which makes a profile of that box")
         if name is None:
             emit(profile_text.listed(map(library.by_name, library.names())), output, color)
         else:
@@ -46,15 +46,15 @@ def command(
             emit(profile_text.shown(found, library.boards_for(None) | dict(found.own_boards)), output, color)
         return 0
     if name is not None:
-        raise BadInput("name either a profile to show, or with --new one to make")
+        raise BadInput("give a profile to show or --new NAME, not both")
     if not NAME.fullmatch(new):
-        raise BadInput(f"--new {new!r}: a name has small letters, digits, '.', '-' and '_' alone")
+        raise BadInput(f"--new {new!r}: a name may contain only lower-case letters, digits, '.', '-' and '_'")
     live: Live = ctx.obj
     source = live.source(spec, "HEALTH", deadline)
     facts = survey(source, PROBES)
     topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
     if not any(gpu.index is not None for gpu in topology.gpus):
-        raise BadInput("--new: NVML lists no GPU here, so there is nothing to make a profile of")
+        raise BadInput("--new: NVML lists no GPU, so no profile can be made")
     host = facts.host
     product = host.dmi.product_name if isinstance(host, Host) else host
     said = "" if isinstance(product, Missing) else product.strip()

@@ -25,18 +25,19 @@ from dgxcheck.survey import ALL, COUNTERS, survey
 @click.command("record")
 @click.argument("file", type=click.Path(), metavar="FILE")
 @click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS", callback=seconds,
-              help="Read the counters again after this time, so that growth can be judged.")  # fmt: skip
+              help="Read the counters again after this time, so that their growth can be checked.")  # fmt: skip
 @click.option("--keep-identity", is_flag=True,
-              help="Keep serial numbers, UUIDs, addresses and names; then only you may read the file.")  # fmt: skip
+              help="Keep serial numbers, UUIDs, addresses and names; only you can then read the file.")  # fmt: skip
 @reading
 @click.pass_context
 def command(
     ctx: click.Context, file: str, window: float | None, keep_identity: bool, spec: str | None, deadline: float
 ) -> int:
-    """Write all that this machine says into FILE, to be read anywhere with --from FILE.
+    """Save everything this machine reports to FILE, for use with --from FILE on any machine.
 
-    Nothing is changed on the machine and no load is put on it. Serial numbers, UUIDs, GUIDs, addresses and names are
-    replaced by pseudonyms. Exit code 3: written, but a part of the machine did not answer in time.
+    The machine is not changed and not put under load. Serial numbers, UUIDs, GUIDs, addresses and names are replaced by
+    pseudonyms. Exit code 0: FILE was written; 3: written, but a part of the machine did not answer in time, or nothing
+    was written.
     """
     live: Live = ctx.obj
     _check(file)
@@ -72,16 +73,16 @@ def command(
     click.echo(f"{visible(file)}: {len(tape.facts)} facts recorded", err=True)
     if silent:
         more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
-        click.echo(f"not answered in time: {visible(silent[0])}{more}", err=True)
+        click.echo(f"no answer in time: {visible(silent[0])}{more}", err=True)
     return 3 if silent else 0
 
 
 def _check(file: str) -> None:
     """A place that cannot be written to is refused before the machine is asked and a window waited for."""
     if file == "-":
-        raise BadInput("record writes a file, not stdout; name it, or /dev/stdout")
+        raise BadInput("record cannot write to '-'; give a file name, or /dev/stdout")
     if os.path.isdir(file):
-        raise BadInput(f"{file}: is a directory; name the file to write")
+        raise BadInput(f"{file}: is a directory; give a file name")
     try:
         check_place(file)
     except OSError as error:

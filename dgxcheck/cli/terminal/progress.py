@@ -46,7 +46,7 @@ def countdown(seconds: float) -> Iterator[Told]:
         task = bar.add_task("burn-in", total=seconds, left=clock(seconds))
 
         def told(elapsed: float, step: str, worst: str) -> None:
-            text = f"{step}; {worst or 'nothing found so far'}"
+            text = f"{step}; {worst or 'no problem found so far'}"
             bar.update(task, completed=elapsed, left=clock(seconds - elapsed), description=escape(visible(text)))
 
         yield told

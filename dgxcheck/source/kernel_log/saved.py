@@ -53,17 +53,17 @@ def load(path: str) -> Times:
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path}: not a regular file; save the log as one first")
+            raise BadInput(f"{path}: not a regular file; save the log to a file first")
         with open(path, "rb") as file:
             raw = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "no file has such a name"
+        why = error.strerror if isinstance(error, OSError) else "invalid file name"
         raise BadInput(f"{path}: cannot be read: {why}") from None
     if len(raw) > MOST_BYTES:
-        raise BadInput(f"{path}: a kernel log of more than {MOST_BYTES >> 20} MiB is not read; cut it to the last boot")
+        raise BadInput(f"{path}: kernel log larger than {MOST_BYTES >> 20} MiB; shorten it to the last boot")
     found = times(raw.decode("utf-8", "replace"))
     if found is None:
-        raise BadInput(f"{path}: no kernel log: give what dmesg or journalctl -k printed, with its times")
+        raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")
     return found
 
 

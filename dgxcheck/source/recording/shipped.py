@@ -41,14 +41,14 @@ def head_of(path: str) -> dict[str, Json]:
 
 def _load(path: str, depth: int) -> Recording:
     if not path:
-        raise BadInput("--from '': name a recording, a file or a directory")
+        raise BadInput("--from '': give a recording, a file or a directory")
     if not os.path.lexists(path):
         raise BadInput(_unknown(path))
     document = load(path)
     if document["schema"] != OVERLAY:
         return recording(document, path)
     if not depth:
-        raise BadInput(f"{path}: more than {DEEPEST} overlays on each other; does one name itself as its base?")
+        raise BadInput(f"{path}: more than {DEEPEST} overlays based on each other; check 'base' for a loop")
     from dgxcheck.source.recording.overlay import applied
 
     def base(name: str) -> Recording:
@@ -56,7 +56,7 @@ def _load(path: str, depth: int) -> Recording:
         try:
             return _load(_shipped_file(name) or beside, depth - 1)
         except BadInput as error:
-            raise BadInput(f"{path}: its base: {error}") from None
+            raise BadInput(f"{path}: base: {error}") from None
 
     return applied(document, path, base)
 
@@ -83,7 +83,7 @@ def _unknown(spec: str) -> str:
     names = [name for name, _ in shipped()]
     wanted = os.path.basename(spec)[:80].removesuffix(".gz").removesuffix(".json").lower()
     near = get_close_matches(wanted, names, n=3, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}?" if near else "'dgxcheck recordings' lists those that ship"
+    hint = f"did you mean {' or '.join(near)}?" if near else "list the recordings with 'dgxcheck recordings'"
     return f"{spec}: no such recording, file or directory; {hint}"
 
 

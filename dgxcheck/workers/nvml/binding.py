@@ -53,7 +53,7 @@ def answer(where: str, call: Callable[[], Any]) -> Any:
 
 def gap(where: str, code: int) -> Missing:
     """The gap that an nvmlReturn_t stands for."""
-    return Missing(_GAPS.get(code, Gap.GARBLED), where, f"NVML {code}: {_SAID.get(code, 'not a known error')}")
+    return Missing(_GAPS.get(code, Gap.GARBLED), where, f"NVML {code}: {_SAID.get(code, 'not a known error')}", code)
 
 
 def call(function: str, handles: tuple[Any, ...], args: tuple[int, ...]) -> Any:
