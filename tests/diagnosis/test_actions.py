@@ -23,7 +23,8 @@ from dgxcheck.diagnosis.escalation import OF_COMPONENT
 from dgxcheck.diagnosis.form_factor import form_factor
 from dgxcheck.diagnosis.gpu_clients import services
 from dgxcheck.diagnosis.reset_domain import is_before_ampere
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.host import Storage
+from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import SENTENCES, STEPS, URGENCIES, action_text, device_list, disturbed
 from dgxcheck.source.protocol import Origin
@@ -267,16 +268,16 @@ def test_acs_is_changed_by_no_command_where_virtual_machines_run() -> None:
     assert (only.commands, only.instruction.code) == ((), "finding-remedy")
 
 
-def test_a_raid_0_is_not_rebuilt() -> None:
+@pytest.mark.parametrize(("level", "last"), [("raid0", "restore-array"), ("raid1", "replace-disk")])
+def test_a_raid_0_is_not_rebuilt(level: str, last: str) -> None:
     box = box_of("dgx-1-v100")
-    codes = [action.instruction.code for action in planned(box, Component(kind="disk", name="md0"), Fault.DISK)]
     storage = box.snapshot.storage
-    level = {row.name: row.level for row in storage.arrays}["md0"]  # type: ignore[union-attr]
-    assert codes[-1] == ("restore-array" if level == "raid0" else "replace-disk")
-    arrays = tuple(replace(row, level="raid0") for row in storage.arrays)  # type: ignore[union-attr]
-    striped = replace(box, snapshot=replace(box.snapshot, storage=replace(storage, arrays=arrays)))  # type: ignore[type-var]
-    codes = [action.instruction.code for action in planned(striped, Component(kind="disk", name="md0"), Fault.DISK)]
-    assert codes == ["reseat-disk", "restore-array"]
+    assert isinstance(storage, Storage)
+    assert not isinstance(storage.arrays, Missing)
+    arrays = tuple(replace(row, level=level) for row in storage.arrays)
+    changed = replace(box, snapshot=replace(box.snapshot, storage=replace(storage, arrays=arrays)))
+    acts = planned(changed, Component(kind="disk", name="md0"), Fault.DISK)
+    assert [action.instruction.code for action in acts] == ["reseat-disk", last]
 
 
 @pytest.mark.parametrize(

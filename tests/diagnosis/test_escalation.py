@@ -14,7 +14,9 @@ from dgxcheck.diagnosis.escalation import OF_ALL_FAULTS, OF_COMPONENT, OF_FAULT,
 
 GPU = ["reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace"]
 HARDWARE = {"reseat", "replace", "contact-vendor"}
-PARTS: list[tuple[Kind, str]] = [*OF_COMPONENT, ("host", "memlock limit"), ("gpu", "compute mode"), ("hca", "firmware"), ("gpus", "ECC mode")]
+PARTS: list[tuple[Kind, str]] = [
+    *OF_COMPONENT, ("host", "memlock limit"), ("gpu", "compute mode"), ("hca", "firmware"), ("gpus", "power limit"),
+]  # fmt: skip
 
 
 def of(kind: Kind, part: str, *faults: Fault) -> list[Step]:

@@ -36,7 +36,9 @@ def earlier(boot: str, said: str = "62", uuid: str = UUID, begun_s: float = 13.0
 
 AFTER_RESET = "Xid {} came back after a reset or driver reload, which did not cure it"
 ONCE = "Xid {} came back after 1 reboot (last seen at D): {}"
-OFTEN = "Xid {} came back after {} reboots (last seen at D): reset and reboots did not cure it, which points to hardware"
+OFTEN = (
+    "Xid {} came back after {} reboots (last seen at D): reset and reboots did not cure it, which points to hardware"
+)
 OFF_BUS = "the GPU fell off the bus again after {} (last seen at D): that did not cure it"
 
 
