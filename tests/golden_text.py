@@ -13,13 +13,16 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "golden"
 UPDATE = "DGXCHECK_UPDATE_GOLDEN"
 TOTALS = re.compile(r"^(Verdict|System Results|Skipped): .*", re.MULTILINE)
+UNNAMED = re.compile(r"(?<= and )\d+(?=\s+more)")
+NOTE = re.compile(r"^Note: judged in \w+ alone: .*(?:\n  .*)*", re.MULTILINE)
+"""A note of ``diff`` that names the first of many checks."""
 COUNT = re.compile(r"\b\d+\b")
 REASON = re.compile(r"\b\d+ ([a-z-]+)")
 
 
 def without_totals(text: str) -> str:
     """``#`` in place of each count of checks; of skips, which are listed by their number, the reasons by name."""
-    return TOTALS.sub(_without_counts, text)
+    return NOTE.sub(lambda note: UNNAMED.sub("#", note[0]), TOTALS.sub(_without_counts, text))
 
 
 def _without_counts(line: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import span
+from dgxcheck.checks.engine.growth import duration
 from dgxcheck.cli.xid_history import remembered
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
@@ -29,7 +29,7 @@ def within(source: Source, seconds: float) -> Growth | Judgement:
     if isinstance(later, Missing):
         return unjudged(later)
     taken = later.at_s - source.at_s
-    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {span(taken)}")
+    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {duration(taken)}")
 
 
 def loaded(source: Source, facts: Snapshot, path: str | None, seconds: float) -> Growth | Judgement:
@@ -42,7 +42,7 @@ def loaded(source: Source, facts: Snapshot, path: str | None, seconds: float) ->
     if isinstance(since, Growth):
         return since
     taken = later.at_s - source.at_s
-    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {span(taken)}")
+    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {duration(taken)}")
 
 
 def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth | Judgement:

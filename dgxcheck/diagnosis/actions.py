@@ -24,8 +24,8 @@ from dgxcheck.topology.model import Device
 _DRAINED: tuple[Scope, ...] = ("jobs", "traffic", "host")
 _HOLDERS = ("nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
 """Modules in the order in which they can be unloaded."""
-_ANY_TIME: tuple[Step, ...] = ("change-setting", "restart-service")
-"""Steps that need not wait for a drain if they disturb nothing."""
+_ANY_TIME: tuple[Step, ...] = ("change-setting", "restart-service", "inspect", "check-program")
+"""Steps that need not wait for a drain of this host if they disturb nothing on it."""
 
 
 def actions(
@@ -63,7 +63,7 @@ def remedy_finding(component: Component, explained: Sequence[Finding]) -> Findin
 
 
 def _urgency(action: Action, due: Urgency) -> Urgency:
-    at_once = action.scope == "none" and action.step in _ANY_TIME and due == "next-drain"
+    at_once = action.scope in ("none", "fabric") and action.step in _ANY_TIME and due == "next-drain"
     return "now" if at_once else due
 
 

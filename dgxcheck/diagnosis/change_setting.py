@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.host.virtual_machines import hypervisor
-from dgxcheck.checks.pcie.iommu import unsure
+from dgxcheck.checks.pcie.iommu import reason_to_keep_acs
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import Code, Instruction
 from dgxcheck.diagnosis.reset_domain import gpus_of
@@ -26,6 +26,8 @@ _BY_HAND: Mapping[str, Code] = {
     "settings of NCCL": "nccl-settings", "NVLink setting": "nvlink-setting", "memory bandwidth": "memory-channels",
 }  # fmt: skip
 _COMMAND = Instruction(code="command")
+_BY_ITS_REMEDY = frozenset({Fault.CLOCKS_LIMITED, Fault.BAR1_MISMATCH})
+"""Not mended by the command for their component: a ceiling is the VBIOS's, a wrong report the driver's."""
 
 
 def setting(box: Box, component: Component, faults: Collection[Fault | None]) -> Setting | None:
@@ -34,7 +36,7 @@ def setting(box: Box, component: Component, faults: Collection[Fault | None]) ->
         return (("mlxlink", "-d", component.bdf, "--port_state", "UP"),), Instruction(code="enable-port")
     if Fault.LIBRARY_MISSING in faults:
         return (("ldconfig",),), Instruction(code="driver-library", values={"version": _driver_version(box)})
-    if Fault.CLOCKS_LIMITED in faults:
+    if {*faults} & _BY_ITS_REMEDY:
         return None
     if component.kind == "bridge" and component.part == "ACS setting":
         return _acs(box, component)
@@ -103,7 +105,7 @@ def _device_nodes(box: Box, gpus: Collection[Device]) -> Setting | None:
 
 def _acs(box: Box, component: Component) -> Setting | None:
     """Clear the redirect bits of one port; no command where virtual machines or an IOMMU may need them."""
-    if component.bdf is None or hypervisor(box) or unsure(box):
+    if component.bdf is None or hypervisor(box) or reason_to_keep_acs(box):
         return None
     return (("setpci", "-s", component.bdf, "ECAP_ACS+0x6.w=0:3c"),), Instruction(code="disable-acs")
 

@@ -17,6 +17,7 @@ Steps = tuple[Step, ...]
 _TO_HARDWARE: Steps = ("reseat", "field-diagnostic", "replace")
 _GPU: Steps = ("reset-gpu", "reboot", "power-cycle", *_TO_HARDWARE)
 _LINK: Steps = ("power-cycle", *_TO_HARDWARE)
+_ADAPTER: Steps = ("power-cycle", "reseat", "replace")
 _MISSING: Steps = ("power-cycle", "reseat", "contact-vendor")
 
 OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
@@ -82,12 +83,18 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.FABRIC_MANAGER_DOWN: ("restart-service", "reset-gpu", "reboot"),
     Fault.FABRIC_FAILED: ("reset-gpu", "restart-service", "reboot"),
     Fault.DRIVER_MISMATCH: ("load-module", "reboot"),
-    Fault.HCA_NOT_STARTED: ("load-module", "power-cycle", "reseat", "replace"),
+    Fault.HCA_NOT_STARTED: ("load-module", *_ADAPTER),
     Fault.BAR1_SMALL: ("change-setting", "reboot"),
     Fault.BAR1_FULL: ("stop-jobs",),
     Fault.PORT_DISABLED: ("change-setting", "reseat", "replace"),
     Fault.NVLINK_MISWIRED: ("inspect", "reseat", "contact-vendor"),
     Fault.LINK_SLOW: ("change-setting", *_LINK),
+    Fault.GPU_UNPOWERED: ("inspect", "power-cycle", *_TO_HARDWARE),
+    Fault.RECOVERY_REQUIRED: ("inspect", "reset-gpu", "reboot"),
+    Fault.HCA_UNRESPONSIVE: _ADAPTER,
+    Fault.HCA_FLASH_RECOVERY: ("change-setting", *_ADAPTER),
+    Fault.CPU_OFFLINE: ("change-setting", "reboot"),
+    Fault.ARRAY_FAILED: ("inspect", "replace"),
 }
 """A fault that asks for other steps than its component does; of several the first here.
 
@@ -101,6 +108,8 @@ OF_ALL_FAULTS: Mapping[Fault, Steps] = {
     Fault.REMAP_PENDING: _BY_A_RESET,
     Fault.DRAIN_REQUIRED: _BY_A_RESET,
     Fault.ECC_CORRECTED: ("watch", "field-diagnostic", "replace"),
+    Fault.PAGES_MANY: ("watch", "field-diagnostic", "replace"),
+    Fault.GPU_STARTED_LATE: ("watch", *_LINK),
     Fault.XID_APPLICATION: ("check-program",),
 }
 """Where nothing else is wrong with the component: what waits for a reset is no case for hardware, and neither is what a

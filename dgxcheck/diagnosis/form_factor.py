@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.siblings import family
+from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
@@ -42,12 +42,12 @@ def is_station(box: Box) -> bool:
     host = box.snapshot.host
     product = host.dmi.product_name if isinstance(host, Host) else None
     named = isinstance(product, str) and "DGX Station" in product
-    return named or any("DGXS" in (family(box, gpu) or "") for gpu in box.topology.gpus)
+    return named or any("DGXS" in (model_family(box, gpu) or "") for gpu in box.topology.gpus)
 
 
 def _model(box: Box, component: Component) -> str:
     """Of the first GPU; where that is lost and reports none, that of all the others, if it is one."""
     gpus = gpus_of(box, component)
-    known = {name for gpu in box.topology.gpus if (name := family(box, gpu)) is not None}
-    own = family(box, gpus[0]) if gpus else None
+    known = {name for gpu in box.topology.gpus if (name := model_family(box, gpu)) is not None}
+    own = model_family(box, gpus[0]) if gpus else None
     return own or (known.pop() if len(known) == 1 else "")

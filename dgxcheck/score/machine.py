@@ -48,9 +48,9 @@ def _less_data(box: Box, tb: float, due: float) -> bool:
 
 OF_THE_HOST = (
     _Due("network", "network.hcas", "HCAs", hcas.count),
-    _Due("host", "host.sockets", "sockets", cpu.sockets, unseen=visibility.share),
-    _Due("host", "host.cores", "cores", cpu.cores, unseen=visibility.share),
-    _Due("host", "host.memory", "GiB", memory.size, memory.short, visibility.share),
+    _Due("host", "host.sockets", "sockets", cpu.sockets, unseen=visibility.cpus_hidden),
+    _Due("host", "host.cores", "cores", cpu.cores, unseen=visibility.cpus_hidden),
+    _Due("host", "host.memory", "GiB", memory.size, memory.short, visibility.cpus_hidden),
     _Due("host", "host.data", "TB", disks.data, _less_data, disks.pooled),
 )
 

@@ -193,7 +193,7 @@ def _pcie(lines: Lines) -> list[PcieError]:
                 found.append(before)
             last[bdf] = len(found)
             found.append(PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message))
-        elif (more := parse_aer.detail(message)) is not None and more[0] in last:
+        elif (more := parse_aer.error_bit(message)) is not None and more[0] in last:
             error = found[last[more[0]]]
             if seconds - error.seconds <= SAME_S and more[1] not in error.names:
                 found[last[more[0]]] = replace(error, names=(*error.names, more[1]))

@@ -41,7 +41,7 @@ def announced(message: str) -> tuple[str, Severity] | None:
     return (bdf, _severity(match["uncorrected"])) if is_bdf(bdf) else None
 
 
-def detail(message: str) -> tuple[str, str] | None:
+def error_bit(message: str) -> tuple[str, str] | None:
     """``nvidia 0000:06:00.0:    [ 6] BadTLP                 (First)``: bdf and name of the bit."""
     match = _DETAIL.match(message)
     return (match["bdf"], match["name"]) if match is not None and is_bdf(match["bdf"]) else None

@@ -12,7 +12,7 @@ from test_measurement import FACTS, JSON
 
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.facts.measurement import Measurement, Untaken
+from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.source.recording.shipped import open_source
@@ -66,10 +66,10 @@ def load(mask: int) -> Json:
     ("value", "clock", "mask", "words"),
     [
         (8.2, 1480, None, None),
-        (8.1, 1480, None, "8.1 TFLOP/s at 1480 MHz, GPUs like it have 9.1 at like clocks"),
-        (6.1, 1000, None, "6.1 TFLOP/s at 1000 MHz, GPUs like it have 9.1 at 1480 MHz"),
-        (6.1, 1000, 0x4, "6.1 TFLOP/s at 1000 MHz, GPUs like it have 9.1 at 1480 MHz; it is at its power limit"),
-        (6.1, 1000, 0x48, "6.1 TFLOP/s at 1000 MHz, GPUs like it have 9.1 at 1480 MHz; its clocks are held down:"
+        (8.1, 1480, None, "8.1 TFLOP/s at 1480 MHz, median of equal GPUs 9.1 TFLOP/s at equal clocks"),
+        (6.1, 1000, None, "6.1 TFLOP/s at 1000 MHz, median of equal GPUs 9.1 TFLOP/s at 1480 MHz"),
+        (6.1, 1000, 0x4, "6.1 TFLOP/s at 1000 MHz, median of equal GPUs 9.1 TFLOP/s at 1480 MHz; clocks held down: power limit reached"),
+        (6.1, 1000, 0x48, "6.1 TFLOP/s at 1000 MHz, median of equal GPUs 9.1 TFLOP/s at 1480 MHz; clocks held down:"
                           " hardware thermal slowdown"),
     ],
 )  # fmt: skip
@@ -93,7 +93,8 @@ NUMBERS = st.floats(-1e15, 1e15) | st.integers(-10, 10**15)
 VALUES = st.one_of(
     st.none(), st.booleans(), NUMBERS,
     st.builds(Missing, st.sampled_from(Gap), st.just("measure")),
-    st.builds(Untaken, st.sampled_from(("busy", "failed", "?")), st.text(max_size=9), st.none() | st.integers(0, 999)),
+    st.builds(NotMeasured, st.sampled_from(("busy", "failed", "?")), st.text(max_size=9),
+              st.none() | st.integers(0, 999), st.sampled_from(("", "x", "integrity", "interrupted"))),
 )  # fmt: skip
 ROWS = st.lists(
     st.builds(

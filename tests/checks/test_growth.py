@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement
-from dgxcheck.checks.engine.growth import grown, span
+from dgxcheck.checks.engine.growth import counter_growth, duration
 from dgxcheck.cli import main
 from dgxcheck.cli.growth import RENEWED_AFTER_S, since_last_run, within
 from dgxcheck.facts.missing import BadInput, Gap, Missing
@@ -26,12 +26,12 @@ GONE = Missing(Gap.TIMEOUT, "x")
 
 @given(st.integers(0), st.integers(0))
 def test_growth_is_never_negative(old: int, new: int) -> None:
-    found = grown(old, new)
+    found = counter_growth(old, new)
     assert found == (new - old if new >= old else None)
 
 
 def test_what_is_missing_has_not_grown() -> None:
-    assert grown(GONE, 3) is grown(3, GONE) is GONE
+    assert counter_growth(GONE, 3) is counter_growth(3, GONE) is GONE
 
 
 def read(spec: str = "dgx-1-v100") -> tuple[Source, Snapshot]:
@@ -178,4 +178,4 @@ def test_a_driver_that_is_silent_for_once_costs_no_history(tmp_path: Path, monke
     ],
 )
 def test_a_time_is_told_as_people_read_it(seconds: float, due: str) -> None:
-    assert span(seconds) == due
+    assert duration(seconds) == due

@@ -88,10 +88,10 @@ def test_every_threshold_can_be_set_within_its_range(name: str) -> None:
         ("thresholds.thermal.margn = 3", "thresholds.thermal.margn: no such key; did you mean thermal.margin?"),
         ("thresholds.thermal = 3", "thresholds.thermal: no such key; did you mean thermal.margin?"),
         ("thresholds.thermal.margin = 51",
-         "thresholds.thermal.margin: 51 is out of range; must be a number from 0 to 50 C"),
-        ("thresholds.thermal.margin = true", "thresholds.thermal.margin: True is not a number from 0 to 50 C"),
-        ("thresholds.thermal.margin = [1]", "thresholds.thermal.margin: a list is not a number from 0 to 50 C"),
-        ("thresholds.thermal.margin.a = 1", "thresholds.thermal.margin: a table is not a number from 0 to 50 C"),
+         "thresholds.thermal.margin: 51 is out of range; must be a number from 0 to 50 °C"),
+        ("thresholds.thermal.margin = true", "thresholds.thermal.margin: True is not a number from 0 to 50 °C"),
+        ("thresholds.thermal.margin = [1]", "thresholds.thermal.margin: a list is not a number from 0 to 50 °C"),
+        ("thresholds.thermal.margin.a = 1", "thresholds.thermal.margin: a table is not a number from 0 to 50 °C"),
         ("thresholds.'thermal.margin' = 1\nthresholds.thermal.margin = 1",
          "thresholds.thermal.margin: is set twice"),
         ("severities.ecc.mod = 'warn'", "severities.ecc.mod: no such check; did you mean ecc.mode?"),
@@ -210,7 +210,7 @@ def test_health_is_held_to_the_site(
     capsys.readouterr()
     monkeypatch.setenv("DGXCHECK_CONFIG", path)
     assert main(["health", "--explain", "thermal.temperature"]) == 0
-    assert f"thermal.margin: 0 C ({path}; default 5 C)" in capsys.readouterr().out
+    assert f"thermal.margin: 0 °C ({path}; default 5 °C)" in capsys.readouterr().out
     assert main(["health", "-c", str(tmp_path), "--from", "dgx-1-v100"]) == 3
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", f"dgxcheck: {tmp_path}: not a regular file\n")

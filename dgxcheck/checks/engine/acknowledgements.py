@@ -46,7 +46,7 @@ def _is_about(known: Acknowledgement, finding: Finding) -> bool:
     return any(_plain(known.device) in _names(end) for end in (finding.subject, finding.subject.peer) if end)
 
 
-def of_nothing(
+def unmatched(
     findings: Collection[Finding], known: Sequence[Acknowledgement], box: Box
 ) -> tuple[Acknowledgement, ...]:
     """Those whose check ran, and whose device is not here; or which name none, where the check judges devices."""

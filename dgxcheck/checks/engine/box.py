@@ -104,7 +104,7 @@ def guest(box: Box) -> str | None:
     return None if isinstance(host, Missing) or not isinstance(host.vm, str) else host.vm
 
 
-def in_mig(box: Box, *bdfs: str | None) -> bool:
+def mig_enabled(box: Box, *bdfs: str | None) -> bool:
     """Is MIG on in one of these GPUs? It takes NVLink and P2P from it."""
     rows = box.snapshot.gpu_modes
     return not isinstance(rows, Missing) and any(row.mig is True for row in rows if row.bdf in bdfs)

@@ -18,7 +18,7 @@ _SKIPPED: dict[Gap, SkipReason] = {
 _OF_THE_DRIVER = ("nvml", "/dev/nvidia", "/proc/driver/nvidia")
 
 
-def of_the_driver(gap: Missing) -> bool:
+def is_driver_query(gap: Missing) -> bool:
     """Was the question one to the NVIDIA driver?"""
     return gap.where.startswith(_OF_THE_DRIVER)
 
@@ -31,7 +31,7 @@ def unjudged(gap: Missing) -> Judgement:
     message = f"{gap.where}: {gap}"
     evidence = Evidence(gap.where, gap.reason)
     reason = _SKIPPED.get(gap.gap)
-    if gap.gap in (Gap.LOST, Gap.TIMEOUT) and of_the_driver(gap):
+    if gap.gap in (Gap.LOST, Gap.TIMEOUT) and is_driver_query(gap):
         reason = "dependency-failed"
     if reason is None:
         return Judgement(Status.UNKNOWN, message, evidence=(evidence,))

@@ -13,7 +13,7 @@ def in_container(box: Box) -> bool:
     return isinstance(host, Host) and isinstance(host.container, str)
 
 
-def gpus(box: Box) -> str:
+def gpus_hidden(box: Box) -> str:
     """Why the machine may have more GPUs than are seen; empty on the host itself."""
     if in_container(box):
         return "a container sees the GPUs that it was given"
@@ -23,14 +23,14 @@ def gpus(box: Box) -> str:
     return ""
 
 
-def hcas(box: Box) -> str:
+def hcas_hidden(box: Box) -> str:
     """Why ``/sys/class/infiniband`` may not be there though the machine has HCAs; empty where it is there."""
     devices = box.snapshot.infiniband
     absent = isinstance(devices, Missing) and devices.gap is Gap.ABSENT
     return "hidden by a container" if absent and in_container(box) else ""
 
 
-def share(box: Box) -> str:
+def cpus_hidden(box: Box) -> str:
     """Why the machine may have more CPUs and memory: LXCFS shows a container its part of them as if it were all."""
     host = box.snapshot.host
     lxc = isinstance(host, Host) and isinstance(host.container, str) and host.container.startswith("lxc")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from dgxcheck.checks.engine.acknowledgements import acknowledged, of_nothing, today
+from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.run import EXIT_CODES, run, verdict
@@ -132,7 +132,7 @@ def _report(
         verbose=asked.verbose,
         fail_on=asked.fail_on,
         figures=all_figures(judged),
-        of_nothing=of_nothing(findings, judged.settings.acknowledged, judged),
+        unmatched=unmatched(findings, judged.settings.acknowledged, judged),
         settings=judged.settings,
     )
 

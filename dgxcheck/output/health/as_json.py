@@ -9,7 +9,7 @@ from math import isfinite
 from dgxcheck import __version__
 from dgxcheck.checks.engine.finding import Finding, Subject
 from dgxcheck.checks.engine.run import counts
-from dgxcheck.facts.measurement import Measurement, Untaken
+from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import causes as health_causes
 from dgxcheck.output.health.remedies import remedies
@@ -93,7 +93,7 @@ def _acknowledged(report: Report) -> dict[str, Json]:
 
 def _of_nothing(report: Report) -> dict[str, Json]:
     """Left out where every acknowledgement names what is here."""
-    told: list[Json] = [{"check": each.check, "device": each.device or None} for each in report.of_nothing]
+    told: list[Json] = [{"check": each.check, "device": each.device or None} for each in report.unmatched]
     return {"acknowledged_but_not_here": told} if told else {}
 
 
@@ -122,7 +122,7 @@ def _measurement(figure: Figure) -> Json:
         "b": row.b or None,
         "value": value if isinstance(value, int | float) else None,
         **({"reason": value.reason} if isinstance(value, Missing) else {}),
-        **({"reason": f"{value.reason}: {value.detail}"} if isinstance(value, Untaken) else {}),
+        **({"reason": f"{value.reason}: {value}"} if isinstance(value, NotMeasured) else {}),
         "unit": row.unit or None,
         "method": row.method or None,
         "samples": samples,

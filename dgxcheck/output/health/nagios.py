@@ -41,7 +41,8 @@ def render(report: Report) -> str:
     explained = {key for cause in report.diagnosis.causes for key in cause.explains}
     blamed = [_blamed(cause) for cause in report.diagnosis.causes]
     blamed += [_named(finding) for finding in bad if finding.key not in explained]
-    return lines([f"{_first(report.verdict, blamed, seen[Status.PASS])} | {performance}", *(_line(each, remedy[each.key]) for each in (*bad, *known))])
+    first = f"{_first(report.verdict, blamed, seen[Status.PASS])} | {performance}"
+    return lines([first, *(_line(each, remedy[each.key]) for each in (*bad, *known))])
 
 
 def _score(report: Report) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dgxcheck.output.health.instructions import STEPS, action_text
 def remedies(diagnosis: Diagnosis, findings: Sequence[Finding]) -> Mapping[str, str]:
     """By key of the finding: the first action of its cause that can help; without a cause the remedy of the check."""
     own = {finding.key: finding.remedy for finding in findings}
-    explained = {}
+    explained: dict[str, str] = {}
     for cause in diagnosis.causes:
         action = first_remedy(cause.actions)
         explained |= dict.fromkeys(cause.explains, _text(action, own))

@@ -44,7 +44,7 @@ class Report(Record):
     """The mildest verdict that the exit code tells."""
     figures: tuple[Figure, ...] = ()
     """What was measured under load."""
-    of_nothing: tuple[Acknowledgement, ...] = ()
+    unmatched: tuple[Acknowledgement, ...] = ()
     """Acknowledgements whose device is not here."""
     settings: Settings = DEFAULTS
     """What the findings were judged by."""

@@ -120,7 +120,7 @@ def _load(report: Report) -> str:
 
 def _of_nothing(report: Report) -> list[str]:
     """Some of many: a configuration may be that of a whole site."""
-    told = [f"{visible(each.device) or 'the host'} of {each.check}" for each in report.of_nothing]
+    told = [f"{visible(each.device) or 'the host'} of {each.check}" for each in report.unmatched]
     more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
     return [f"Acknowledged, but not here: {', '.join(told[:_MOST_NAMED])}{more}."] if told else []
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.plain_text import columns, fitted, lines, visible
 from dgxcheck.output.topo.matrix import cell
-from dgxcheck.output.topo.reasons import Reasons, reasons
+from dgxcheck.output.topo.reasons import Reasons, reasons, text_of
 from dgxcheck.readiness.peer_access import Peering, Verdict
 from dgxcheck.topology.model import Topology
 
@@ -37,8 +37,8 @@ def text(topology: Topology, pairs: Sequence[Peering], labels: str, width: int |
 
 
 def _why(pair: Peering) -> Reasons:
-    told = tuple((id_, said.words, said.judgement.remedy) for id_, said in pair.reasons)
-    return Reasons(pair.a.name, pair.b.name, CELLS.get(pair.verdict, ""), told)
+    texts = tuple((id_, text_of(reason), reason.judgement.remedy) for id_, reason in pair.reasons)
+    return Reasons(pair.a.name, pair.b.name, CELLS.get(pair.verdict, ""), texts)
 
 
 def _both(pair: Peering) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -55,8 +55,8 @@ def as_json(pairs: Sequence[Peering]) -> dict[str, Json]:
 
 
 def _pair(pair: Peering) -> Json:
-    told: list[Json] = [
-        {"check": id_, "state": said.state, "message": said.words, "remedy": said.judgement.remedy or None}
-        for id_, said in pair.told
+    preconditions: list[Json] = [
+        {"check": id_, "state": each.state, "message": text_of(each), "remedy": each.judgement.remedy or None}
+        for id_, each in pair.preconditions
     ]
-    return {"a": pair.a.name, "b": pair.b.name, "verdict": pair.verdict, "preconditions": told}
+    return {"a": pair.a.name, "b": pair.b.name, "verdict": pair.verdict, "preconditions": preconditions}
