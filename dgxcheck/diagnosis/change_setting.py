@@ -86,14 +86,18 @@ def _mig(box: Box, gpus: Collection[Device]) -> Setting | None:
     return (commands, Instruction(code="take-back-or-reset")) if commands else None
 
 
-def _power_limit(box: Box, gpus: Collection[Device]) -> Setting:
-    """The default limit, in W, of every GPU that reports it."""
-    rows = [box.gpu(gpu).power for gpu in gpus]
-    limits = [(row.bdf, row.default_limit_mw) for row in rows if isinstance(row, GpuPower)]
+def _power_limit(box: Box, gpus: Collection[Device]) -> Setting | None:
+    """The default limit, in W, of every GPU that has another one; None where all have it."""
+    rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).power, GpuPower)]
+    known = [row for row in rows if isinstance(row.default_limit_mw, int)]
+    if not known:
+        return (), Instruction(code="default-power-limit")
     commands = tuple(
-        ("nvidia-smi", "-i", bdf, "-pl", f"{limit / 1000:g}") for bdf, limit in limits if isinstance(limit, int)
+        ("nvidia-smi", "-i", row.bdf, "-pl", f"{row.default_limit_mw / 1000:g}")
+        for row in known
+        if isinstance(row.default_limit_mw, int) and row.limit_mw != row.default_limit_mw
     )
-    return commands, Instruction(code="default-power-limit" if not commands else "command")
+    return (commands, _COMMAND) if commands else None
 
 
 def _device_nodes(box: Box, gpus: Collection[Device]) -> Setting | None:

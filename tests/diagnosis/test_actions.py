@@ -232,14 +232,16 @@ def test_an_ecc_mode_is_set_reset_or_taken_back(current: int, pending: int, due:
 
 
 def test_a_power_limit_is_set_to_the_default_that_nvml_reports() -> None:
-    box = box_of("dgx-1-v100")
-    (one,) = planned(box, gpu_part(box, 2, "power limit"), Fault.POWER_CAPPED)
+    limit, default = "nvml nvmlDeviceGetPowerManagementLimit", "nvml nvmlDeviceGetPowerManagementDefaultLimit"
+    bdfs = [gpu.bdf for gpu in box_of("dgx-1-v100").topology.gpus]
+    capped = with_facts("dgx-1-v100", {f"{limit} {bdf}": 200000 for bdf in bdfs[:3]})
+    (one,) = planned(capped, gpu_part(capped, 2, "power limit"), Fault.POWER_CAPPED)
     assert one.commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-pl", "300"),)
-    (every,) = planned(box, all_gpus(box, "power limit"), Fault.POWER_CAPPED)
-    assert [argv[-1] for argv in every.commands] == ["300"] * 8
-    silent = with_facts("dgx-1-v100", {
-        "nvml nvmlDeviceGetPowerManagementDefaultLimit 0000:0a:00.0": {"missing": "unsupported", "detail": "NVML 3"},
-    })  # fmt: skip
+    (every,) = planned(capped, all_gpus(capped, "power limit"), Fault.POWER_CAPPED)
+    assert [(argv[2], argv[-1]) for argv in every.commands] == [(bdf, "300") for bdf in bdfs[:3]]
+    (none,) = planned(capped, gpu_part(capped, 5, "power limit"), Fault.POWER_CAPPED)
+    assert (none.commands, none.instruction.code) == ((), "finding-remedy")
+    silent = with_facts("dgx-1-v100", {f"{default} 0000:0a:00.0": {"missing": "unsupported", "detail": "NVML 3"}})
     (unknown,) = planned(silent, gpu_part(silent, 2, "power limit"), Fault.POWER_CAPPED)
     assert (unknown.commands, unknown.instruction.code) == ((), "default-power-limit")
 
@@ -340,8 +342,8 @@ def test_every_code_step_and_urgency_has_its_words() -> None:
         for fault in Fault
         for action in planned(box_of(name), component, fault)
     }
-    elsewhere = {"stop-gpu-clients-and-display", "take-back-setting", "reset-all-with-switches", "restore-array",
-                 "reset-one"}  # fmt: skip
+    elsewhere = {"stop-gpu-clients-and-display", "default-power-limit", "take-back-setting", "reset-all-with-switches",
+                 "restore-array", "reset-one"}  # fmt: skip
     assert {*SENTENCES} - produced - elsewhere == set()
     assert len({*STEPS.values()}) == len(STEPS)
     assert len({*URGENCIES.values()}) == len(URGENCIES)

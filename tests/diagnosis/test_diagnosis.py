@@ -47,8 +47,10 @@ def bad_keys(document: dict[str, Any]) -> list[str]:
 
 
 def components(document: dict[str, Any]) -> set[tuple[str, str, str | None]]:
+    """By kind, bus id or name, and part; ``memory at mc2`` where there are several such parts."""
     named = [cause["component"] for cause in document["causes"]]
-    return {(each["kind"], each["bdf"] or each["name"], each["part"]) for each in named}
+    parts = [" at ".join(filter(None, (each["part"], each["position"]))) or None for each in named]
+    return {(each["kind"], each["bdf"] or each["name"], part) for each, part in zip(named, parts, strict=True)}
 
 
 @pytest.mark.parametrize("box", BOXES)

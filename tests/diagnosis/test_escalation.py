@@ -14,6 +14,9 @@ from dgxcheck.diagnosis.escalation import OF_ALL_FAULTS, OF_COMPONENT, OF_FAULT,
 
 GPU = ["reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace"]
 HARDWARE = {"reseat", "replace", "contact-vendor"}
+NOT_OF_GPUS = {
+    Fault.PORT_DISABLED, Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE, Fault.HCA_FLASH_RECOVERY, Fault.ARRAY_FAILED,
+}  # fmt: skip
 PARTS: list[tuple[Kind, str]] = [
     *OF_COMPONENT, ("host", "memlock limit"), ("gpu", "compute mode"), ("hca", "firmware"), ("gpus", "power limit"),
 ]  # fmt: skip
@@ -75,9 +78,8 @@ def test_no_fault_leads_to_a_replacement_without_a_diagnostic(key: tuple[Kind, s
         assert len({*taken}) == len(taken)
         assert set(taken) <= {*get_args(Step)}
         assert taken[0] not in ("replace", "contact-vendor")
-        if "replace" in taken and kind in ("gpu", "gpus", "board", "nvlink", "link", "switch") and (
-            fault is not Fault.PORT_DISABLED and fault is not Fault.HCA_NOT_STARTED
-        ):
+        of_gpus = kind in ("gpu", "gpus", "board", "nvlink", "link", "switch") and fault not in NOT_OF_GPUS
+        if "replace" in taken and of_gpus:
             assert taken.index("field-diagnostic") < taken.index("replace")
 
 
