@@ -22,6 +22,7 @@ DUMPS = [line.split("\t") for line in INDEX.read_text(encoding="utf-8").splitlin
 WARNED = {
     "a100-sxm4-40gb-mig-vm-510.xml": {"driver.persistence": 1},
     "a100-sxm4-80gb-mig-500w-535.xml": {"driver.persistence": 1},
+    "b200-8x-580.xml": {"driver.persistence": 8},
     "k80-4x-azure-430.xml": {"driver.persistence": 4},
     "k80-4x-sdu-367-head.txt": {"driver.persistence": 1},
     "k80-4x-sdu-367-table.txt": {"driver.persistence": 4},
