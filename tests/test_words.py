@@ -11,7 +11,7 @@ PROJECT = next(up for up in Path(__file__).parents if (up / "pyproject.toml").ex
 WORDS = {"message", "detail"}
 WRITTEN = {
     "dgxcheck/facts/missing.py", "dgxcheck/facts/measurement.py",  # define them
-    "dgxcheck/checks/engine/wording.py",  # combines messages
+    "dgxcheck/checks/engine/wording.py",  # extends messages
     "dgxcheck/source/recording/keys.py",  # writes them into recordings
     "dgxcheck/workers/nvml/walk.py", "dgxcheck/workers/files/child.py",
     "dgxcheck/workers/nvml/supervisor.py",  # the three pass them on
