@@ -28,8 +28,8 @@ def paragraphs() -> str:
 
 
 def _filled(sentence: str) -> str:
-    """Lines of at most 80 bytes, as mandoc wants them: a degree sign has two."""
-    return fill(sentence, 80 - len(sentence.encode()) + len(sentence), break_on_hyphens=False)
+    """Lines of at most 80 bytes for mandoc, which reads a degree sign as ``\\[u00B0]``."""
+    return fill(sentence, 80 - 6 * sum(not char.isascii() for char in sentence), break_on_hyphens=False)
 
 
 if __name__ == "__main__":
