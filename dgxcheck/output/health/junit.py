@@ -95,7 +95,7 @@ def _told(finding: Finding) -> list[str]:
         lines.append(f"measured {said.measured} {said.unit}".rstrip() + due)
     lines += [f"{each.where}: {each.value}" for each in said.evidence]
     if (known := finding.acknowledgement) is not None:
-        lapsed = f"; no longer, for {known.lapsed}" if known.lapsed else ""
+        lapsed = f"; lapsed: {known.lapsed}" if known.lapsed else ""
         lines += [f"acknowledged until {known.expiry}: {_clean(known.reason)}{lapsed}"]
     lines += [f"do: {finding.remedy}"] if finding.status in (Status.WARN, Status.FAIL) else []
     return [*map(_clean, lines)]

@@ -58,7 +58,7 @@ def _below(finding: Finding) -> list[str]:
     said = f"acknowledged until {known.expiry}: {visible(known.reason)}"
     if finding.acknowledged:
         return [f"         {said}"]
-    return [f"         {said}; no longer, for {known.lapsed}", f"         do: {finding.remedy}"]
+    return [f"         {said}; lapsed: {known.lapsed}", f"         do: {finding.remedy}"]
 
 
 def _score(report: Report) -> str:
