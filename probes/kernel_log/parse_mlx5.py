@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HcaTrouble
 from dgxcheck.facts.record import Record
-from probes.pci.parse_bdf import is_bdf
 
-_BDF = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _LINE = re.compile(
-    rf"mlx5_core (?P<bdf>{_BDF}): (?:\w{{1,64}}:\d{{1,6}}:(?:\(pid \d{{1,10}}\):)? )?(?P<text>.*)", re.DOTALL
+    rf"mlx5_core (?P<bdf>{PATTERN}): (?:\w{{1,64}}:\d{{1,6}}:(?:\(pid \d{{1,10}}\):)? )?(?P<text>.*)", re.DOTALL
 )
-_OF_OLD = re.compile(rf"mlx5_core: (?P<text>probe of (?P<bdf>{_BDF}) failed with error -?\d.*)", re.DOTALL)
+_OF_OLD = re.compile(rf"mlx5_core: (?P<text>probe of (?P<bdf>{PATTERN}) failed with error -?\d.*)", re.DOTALL)
 _TROUBLES: tuple[tuple[HcaTrouble, re.Pattern[str]], ...] = (
     ("not started", re.compile(r"mlx5_(?:load|init)_one failed with error code|probe (?:of|with driver) .*failed")),
     ("firmware", re.compile(r"device's health compromised")),  # health.c

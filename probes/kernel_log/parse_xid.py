@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.record import Record
-from probes.pci.parse_bdf import as_bdf
 
 _GPU = r"(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?"
 _XID = re.compile(

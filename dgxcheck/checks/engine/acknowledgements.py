@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Collection, Iterable, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.host import Storage
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Acknowledgement
 
 _BAD = (Status.WARN, Status.FAIL)
-_DOMAIN = re.compile(r"^0+:(?=[0-9a-f]{2}:)|^0{4}(?=[0-9a-f]{4}:)")
-"""``0000:`` and nvidia-smi's ``00000000:``; the redundant half of ``00000001:``."""
 
 
 def today() -> str:
@@ -70,8 +68,8 @@ def _devices(box: Box) -> Iterable[str]:
 
 
 def _plain(name: str) -> str:
-    """One spelling of a bus id or name."""
-    return _DOMAIN.sub("", name.lower())
+    """A bus id in any spelling as sysfs has it; other names in lower case."""
+    return as_bdf(name, short=True) or name.lower()
 
 
 def _names(subject: Subject) -> set[str]:

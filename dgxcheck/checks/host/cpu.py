@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.cpulist import cpulist, ranges
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import Number
@@ -20,16 +21,11 @@ from dgxcheck.profiles.model import Number
 _ONLINE = "/sys/devices/system/cpu/online"
 
 
-def offline_cpus(cpulist: str) -> str:
+def offline_cpus(online: str) -> str:
     """CPU numbers that a list leaves out below its highest: ``20-39`` of ``0-19,40-59``."""
-    gaps = []
-    next_cpu = 0
-    for part in cpulist.split(","):
-        first, _, last = part.partition("-")
-        if int(first) > next_cpu:
-            gaps.append(f"{next_cpu}-{int(first) - 1}" if int(first) - 1 > next_cpu else f"{next_cpu}")
-        next_cpu = int(last or first) + 1
-    return ",".join(gaps)
+    runs = ranges(online) or ()
+    ends = (0, *(run.stop for run in runs))
+    return cpulist(range(end, run.start) for end, run in zip(ends, runs, strict=False) if run.start > end)
 
 
 def sockets(box: Box) -> int | Missing:
