@@ -24,6 +24,7 @@ ptxas: $(VENV)/.ptxas  ## fetch NVIDIA's assemblers of three CUDA releases (107 
 golden: $(VENV)/.developed  ## accept what the golden tests print now
 	DGXCHECK_UPDATE_GOLDEN=1 $(BIN)/pytest -n auto tests/test_golden.py
 	$(BIN)/python tests/check_paragraphs.py
+	$(BIN)/python tests/fault_words.py
 	$(BIN)/python tests/threshold_list.py
 	$(BIN)/python tests/transcripts.py
 

@@ -9,16 +9,17 @@ from dgxcheck.difference.findings import Report, Said, Status
 from dgxcheck.facts.missing import BadInput, Json
 
 _FAMILY = "dgxcheck/health/"
-SCHEMA = f"{_FAMILY}1"
+SCHEMAS = (f"{_FAMILY}1", f"{_FAMILY}2")
+"""Causes and actions differ; what is read here, findings and score, is the same in both."""
 _STATUSES: Mapping[str, Status] = {word: word for word in get_args(Status)}
 
 
 def is_report(document: Mapping[str, Json], path: str) -> bool:
     """Is it a health report? BadInput for one of a schema that this version does not know."""
     schema = document.get("schema")
-    if isinstance(schema, str) and schema.startswith(_FAMILY) and schema != SCHEMA:
-        raise BadInput(f"{path}: unknown schema {schema[:80]!r}; this version reads {SCHEMA}")
-    return schema == SCHEMA
+    if isinstance(schema, str) and schema.startswith(_FAMILY) and schema not in SCHEMAS:
+        raise BadInput(f"{path}: unknown schema {schema[:80]!r}; this version reads {' and '.join(SCHEMAS)}")
+    return schema in SCHEMAS
 
 
 def report_of(document: Mapping[str, Json], path: str) -> Report:

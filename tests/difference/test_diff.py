@@ -139,7 +139,7 @@ def test_a_broken_health_report_is_refused(findings: object, tmp_path: Path, cap
 
 @pytest.mark.parametrize("changes", [
     {"score": {"total": "100"}}, {"score": {"total": -1}}, {"score": {"total": True}}, {"score": 100},
-    {"profile": {"name": 3}}, {"profile": "dgx"}, {"schema": "dgxcheck/health/2"},
+    {"profile": {"name": 3}}, {"profile": "dgx"}, {"schema": "dgxcheck/health/3"},
 ])  # fmt: skip
 def test_a_health_report_of_another_form_is_refused(changes: Document, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "other.json"
@@ -148,7 +148,25 @@ def test_a_health_report_of_another_form_is_refused(changes: Document, tmp_path:
     told = capsys.readouterr().err
     assert told.startswith(f"dgxcheck: {path}: ")
     assert told.count("\n") == 1
-    assert "schema" not in changes or "this version reads dgxcheck/health/1" in told
+    assert "schema" not in changes or "this version reads dgxcheck/health/1 and dgxcheck/health/2" in told
+
+
+OLD = Path(__file__).parent / "health-1.json"
+"""Some findings of dgx-1-v100-switch-x8, as the version before schema number 2 printed them."""
+
+
+def test_a_health_report_of_schema_1_is_read(tmp_path: Path, capsys: Capture) -> None:
+    assert json.loads(OLD.read_text(encoding="utf-8"))["schema"] == "dgxcheck/health/1"
+    new = report(tmp_path, "dgx-1-v100")
+    for old, now, kind, link, score in (
+        (str(OLD), new, "better", "pcie.path fail -> pass", "99.3 -> 100"),
+        (new, str(OLD), "worse", "pcie.path pass -> fail", "100 -> 99.3"),
+    ):
+        code, document = said(capsys, old, now)
+        messages = [each["message"] for each in document["differences"] if each["kind"] == kind]
+        assert code == (kind == "worse")
+        assert len(messages) == 2
+        assert (messages[0].startswith(link), messages[1].startswith(score)) == (True, True)
 
 
 def test_a_profile_is_not_for_health_reports(tmp_path: Path, capsys: Capture) -> None:

@@ -118,6 +118,7 @@ class Fault(str, Enum):
     GOVERNOR = "governor", "the CPU frequency governor lowers the clock"
     # the kernel log
     XID = "xid", "the driver logged an Xid error"
+    XID_APPLICATION = "xid-application", "the driver logged an Xid error that a program causes by itself"
     AER_LOGGED = "aer-logged", "the kernel logged PCIe errors"
     # measurements
     SLOW = "slow", "a measured figure is below the expected one"

@@ -1,4 +1,4 @@
-"""From a missing fact to the status of the check that needed it: one table for all checks."""
+"""From a missing fact to the judgement of the check that needs it: one table for all checks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _OF_THE_DRIVER = ("nvml", "/dev/nvidia", "/proc/driver/nvidia")
 
 
 def is_driver_query(gap: Missing) -> bool:
-    """Was the question one to the NVIDIA driver?"""
+    """Was it a query to the NVIDIA driver?"""
     return gap.where.startswith(_OF_THE_DRIVER)
 
 
 def unjudged(gap: Missing) -> Judgement:
-    """Skip, or unknown for what must answer and did not, or makes no sense.
+    """Skip; unknown if a source that must answer did not, or gave an invalid value.
 
-    A GPU that was lost and a driver that hangs fail once, by gpu.lost and driver.responsive: all else only skips.
+    A lost GPU and a driver that hangs fail once, in gpu.lost and driver.responsive; other checks skip.
     """
     message = f"{gap.where}: {gap}"
     evidence = Evidence(gap.where, gap.reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import Box
@@ -52,9 +52,14 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     message = f"{'; '.join(parts)}{reach(log)}"
     bad = worst is not Status.PASS
     return Judgement(
-        worst, message, len(now), None, "Xids", lines(log, reported), fault=Fault.XID if bad else None,
+        worst, message, len(now), None, "Xids", lines(log, reported), fault=_fault(known, first) if bad else None,
         remedy=_remedy([known[number] for number in first]) if bad else "",
     )  # fmt: skip
+
+
+def _fault(known: Mapping[int, Meaning], reported: Collection[int]) -> Fault:
+    of_programs = all(known[number].severity == "application" for number in reported)
+    return Fault.XID_APPLICATION if of_programs else Fault.XID
 
 
 def _remedy(reported: Sequence[Meaning]) -> str:

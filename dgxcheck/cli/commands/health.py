@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.run import EXIT_CODES, run, verdict
-from dgxcheck.checks.placement import baseline
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.health import informational
 from dgxcheck.cli.health.options import FAILING, RENDERERS, Asked, options

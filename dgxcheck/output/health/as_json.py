@@ -1,4 +1,4 @@
-"""The document of schema ``dgxcheck/health/1``."""
+"""The document of schema ``dgxcheck/health/2``."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from dgxcheck.checks.engine.run import counts
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import causes as health_causes
+from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.json_null import either, source
 from dgxcheck.output.json_text import compact
 from dgxcheck.profiles.model import Choice
 from dgxcheck.readiness.figures import Figure
 
-SCHEMA = "dgxcheck/health/1"
+SCHEMA = "dgxcheck/health/2"
 
 
 def render(report: Report) -> str:
     """Every finding, those that passed and those that skipped too."""
     summary: dict[str, Json] = {status.value: count for status, count in counts(report.findings).items()}
+    remedy = remedies(report.diagnosis, report.findings)
     whole: dict[str, Json] = {
         "schema": SCHEMA,
         "tool_version": __version__,
@@ -35,9 +37,9 @@ def render(report: Report) -> str:
         "verdict": report.verdict.value,
         "score": _score(report),
         "summary": summary | _acknowledged(report) | {"exit_code": report.exit_code},
-        "findings": [_finding(finding) for finding in report.findings],
+        "findings": [_finding(finding, remedy[finding.key]) for finding in report.findings],
         **_of_nothing(report),
-        **health_causes.as_json(report.diagnosis),
+        **health_causes.as_json(report.diagnosis, report.findings),
         "measurements": [_measurement(figure) for figure in report.figures],
     }
     return compact(whole)
@@ -62,7 +64,7 @@ def _score(report: Report) -> Json:
     }
 
 
-def _finding(finding: Finding) -> Json:
+def _finding(finding: Finding, remedy: str) -> Json:
     said = finding.judgement
     return {
         "key": finding.key,
@@ -71,13 +73,14 @@ def _finding(finding: Finding) -> Json:
         "peer": _subject(finding.subject.peer) if finding.subject.peer else None,
         "status": said.status.value,
         "reason": said.reason or None,
+        "fault": None if said.fault is None else said.fault.value,
         "message": said.message,
         "measured": said.measured,
         "expected": said.expected,
         "unit": said.unit or None,
         "threshold_source": finding.source,
         "evidence": [{"where": each.where, "value": each.value} for each in said.evidence],
-        "remedy": finding.remedy,
+        "remedy": remedy,
         **_acknowledgement(finding),
     }
 

@@ -15,6 +15,7 @@ from dgxcheck.checks.engine.run import counts
 from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.metrics import measurements, plain, ranges
+from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import lines, visible
 
@@ -36,10 +37,12 @@ def render(report: Report) -> str:
     seen = counts(report.findings)
     counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
     performance = " ".join((*counted, *_score(report), *_measured(report)))
+    remedy = remedies(report.diagnosis, report.findings)
     explained = {key for cause in report.diagnosis.causes for key in cause.explains}
     blamed = [_blamed(cause) for cause in report.diagnosis.causes]
     blamed += [_named(finding) for finding in bad if finding.key not in explained]
-    return lines([f"{_first(report.verdict, blamed, seen[Status.PASS])} | {performance}", *map(_line, (*bad, *known))])
+    first = f"{_first(report.verdict, blamed, seen[Status.PASS])} | {performance}"
+    return lines([first, *(_line(each, remedy[each.key]) for each in (*bad, *known))])
 
 
 def _score(report: Report) -> Iterator[str]:
@@ -92,10 +95,10 @@ def _named(finding: Finding) -> str:
     return visible(f"{finding.id} {pair}".rstrip()).replace("|", "/")
 
 
-def _line(finding: Finding) -> str:
-    remedy = "" if finding.status is Status.UNKNOWN else f"; do: {finding.remedy}"
+def _line(finding: Finding, remedy: str) -> str:
+    end = "" if finding.status is Status.UNKNOWN else f"; do: {remedy}"
     known = finding.acknowledgement
     if known is not None and finding.acknowledged:
-        remedy = f"; acknowledged until {known.expiry}: {known.reason}"
-    line = f"{finding.status.value.upper()} {_named(finding)}: {finding.judgement.message}{remedy}"
+        end = f"; acknowledged until {known.expiry}: {known.reason}"
+    line = f"{finding.status.value.upper()} {_named(finding)}: {finding.judgement.message}{end}"
     return visible(line).replace("|", "/")
