@@ -34,11 +34,9 @@ def drain(box: Box) -> Action:
 
 def stop_clients(box: Box, gpus: Sequence[Device], reload: bool = False) -> Action:
     """All that keeps these GPUs open; ``reload``: before the driver is unloaded."""
-    nodes = device_nodes(box, gpus)
+    nodes = device_nodes(box, gpus) or ("/dev/nvidiactl",)
     display = drives_a_display(box, gpus)
-    commands = ((("fuser", "-v", *nodes),) if nodes else ()) + (
-        (("systemctl", "isolate", "multi-user.target"),) if display else ()
-    )
+    commands = (("fuser", "-v", *nodes), *((("systemctl", "isolate", "multi-user.target"),) if display else ()))
     values = {"services": services(box, gpus, reload)}
     return Action(
         step="stop-jobs", commands=commands, disturbs=tuple(gpu.name for gpu in gpus), scope="jobs",
