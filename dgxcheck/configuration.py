@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime
-from difflib import get_close_matches
 from typing import Any, NoReturn, get_args
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
+from dgxcheck.suggestion import did_you_mean
 from dgxcheck.toml_file import load
 
 SITE = "/etc/dgxcheck/config.toml"
@@ -75,8 +75,7 @@ def _acknowledgement(entry: dict[str, Any], where: str, path: str, checks: Colle
             _refuse(path, f"{where}.{key}", f"{_shown(entry[key])} is not a non-empty string")
     check = entry["check"].strip()
     if check not in checks:
-        near = get_close_matches(check[:_MOST_SHOWN], checks, n=1)
-        hint = f"did you mean {near[0]}?" if near else "list the checks with 'dgxcheck health -H'"
+        hint = did_you_mean(check, checks, "list the checks with 'dgxcheck health -H'")
         _refuse(path, f"{where}.check", f"unknown check {_shown(check)}; {hint}")
     ceiling = entry.get("ceiling", 0)
     if isinstance(ceiling, bool) or not isinstance(ceiling, int | float) or not abs(ceiling) <= MOST:
@@ -166,9 +165,8 @@ def _known(names: Mapping[str, Any], allowed: Collection[str], path: str, where:
     """The names, each of them looked at."""
     for name in names:
         if name not in allowed:
-            near = get_close_matches(name[:_MOST_SHOWN], allowed, n=1)
             what = "check" if where == "severities" else "key"
-            hint = f"did you mean {near[0]}?" if near else f"valid {what}s: {', '.join(allowed)}"
+            hint = did_you_mean(name, allowed, f"valid {what}s: {', '.join(allowed)}")
             _refuse(path, f"{where}.{_plain(name)}" if where else _plain(name), f"no such {what}; {hint}")
     return [*names]
 

@@ -26,16 +26,21 @@ folder: Path | None = None
 
 def judged(spec: str) -> Judged:
     """Exit code and document of ``health``: of what ships by its name, else of a file."""
-    return _once(spec) if spec in BY_NAME else _judged(spec)
+    return _once(spec) if spec in BY_NAME else _judged(spec, _profile(spec))
+
+
+def unnamed(name: str) -> dict[str, Any]:
+    """The document of what ships, where nobody names a profile."""
+    return (_judged(name, ()) if name.startswith(NAMELESS) else _once(name))[1]
 
 
 @cache
 def _once(name: str) -> Judged:
     if folder is None:
-        return _judged(name)
+        return _judged(name, _profile(name))
     path = folder / f"{name}.json"
     if not path.is_file():
-        code, document = _judged(name)
+        code, document = _judged(name, _profile(name))
         own = folder / f"{name}.{os.getpid()}"
         own.write_text(json.dumps([code, document]), encoding="utf-8")
         own.replace(path)  # another process may read it at any time
@@ -43,9 +48,12 @@ def _once(name: str) -> Judged:
     return code, document
 
 
-def _judged(spec: str) -> Judged:
+def _profile(spec: str) -> tuple[str, ...]:
     nameless = NAMELESS in (spec if spec in BY_NAME else Path(spec).read_text(encoding="utf-8"))
-    named = ("--profile", NAMELESS) if nameless else ()
+    return ("--profile", NAMELESS) if nameless else ()
+
+
+def _judged(spec: str, named: tuple[str, ...]) -> Judged:
     with redirect_stdout(StringIO()) as out:
         code = main(["health", "--format", "json", "--from", spec, *named])
     document: dict[str, Any] = json.loads(out.getvalue())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.driver import fabric_manager, installation, site_versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
@@ -18,7 +19,7 @@ from dgxcheck.checks.pcie import bar1, generation
 from dgxcheck.checks.pcie import errors as pcie_errors
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
-from dgxcheck.checks.placement import baseline, placement
+from dgxcheck.checks.placement import placement
 
 CHECKS: tuple[Check, ...] = (
     *driver.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS,

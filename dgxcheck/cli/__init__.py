@@ -11,6 +11,7 @@ import click
 from dgxcheck import __version__
 from dgxcheck.cli.live import Live
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.suggestion import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,10 +58,7 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"valid commands: {', '.join(COMMANDS)}"
+            hint = did_you_mean(args[0], COMMANDS, f"valid commands: {', '.join(COMMANDS)}")
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx) from error
 
 

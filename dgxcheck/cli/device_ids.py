@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.topo.row_names import row_names
 from dgxcheck.topology.model import Device, Topology
@@ -38,14 +39,14 @@ def _different(devices: tuple[Device, ...], needs: str) -> tuple[Device, ...]:
 
 
 def _one(topology: Topology, devices: Sequence[Device], word: str, kind: str) -> Device:
-    wanted = _bdf(word)
+    wanted = as_bdf(word, short=True)
     index = f"GPU{int(word)}" if word.isdecimal() and len(word) < 10 else None
     for found in devices:
         if word.lower() == found.name.lower() or found.name == index:
             return found
         if isinstance(found.uuid, str) and word.lower() == found.uuid.lower():
             return found
-        if wanted is not None and found.bdf is not None and _bdf(found.bdf) == wanted:
+        if wanted is not None and found.bdf is not None and found.bdf == wanted:
             return found
     names = row_names(topology, numbered_nics=True)
     for found in devices:
@@ -57,16 +58,3 @@ def _one(topology: Topology, devices: Sequence[Device], word: str, kind: str) ->
     known = ", ".join(f"{found.name} ({found.bdf})" if found.bdf else found.name for found in devices)
     hint = f"give the index, name, bus id or UUID of one of {known}" if known else f"the machine has no {kind}s"
     raise BadInput(f"no {kind} {word!r}; {hint}")
-
-
-def _bdf(word: str) -> tuple[int, int, int, int] | None:
-    """Domain, bus, device, function; domain and function may be left out: ``6:0``, ``00000000:06:00.0``."""
-    address, _, function = word.partition(".")
-    parts = address.split(":")
-    if len(parts) not in (2, 3):
-        return None
-    try:
-        domain, bus, slot = (int(part, 16) for part in (["0", *parts] if len(parts) == 2 else parts))
-        return domain, bus, slot, int(function or "0", 16)
-    except ValueError:
-        return None

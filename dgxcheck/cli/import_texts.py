@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import codecs
 import os
-import stat
 import sys
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.input_file import read_input, too_large
 
 MOST_BYTES = 64 << 20
 KNOWN = (
     "the output of nvidia-smi, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P, nvbandwidth, nccl-tests and perftest"
 )
+INSTEAD = "give the files with the tools' output, or pipe it to -"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -28,7 +29,7 @@ def texts(files: tuple[str, ...]) -> list[Text]:
     """The files in the order given; the same name from two folders gets a number."""
     found: list[Text] = []
     for file in files:
-        raw = _stdin() if file == "-" else _file(file)
+        raw = _stdin() if file == "-" else read_input(file, MOST_BYTES, INSTEAD)
         name = "stdin" if file == "-" else os.path.basename(file).encode(errors="replace").decode()
         again = sum(text.name == name or text.name.startswith(f"{name} (") for text in found)
         found.append(Text(f"{name} ({again + 1})" if again else name, lines(raw, file)))
@@ -52,27 +53,8 @@ def lines(raw: bytes, file: str) -> tuple[str, ...]:
     return tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
 
 
-def _file(path: str) -> bytes:
-    try:
-        status = os.stat(path)
-        if stat.S_ISDIR(status.st_mode):
-            raise BadInput(f"{path}: is a directory; give the files with the tools' output")
-        if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path}: not a regular file; save it to a file first, or pipe it to -")
-        with open(path, "rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise BadInput(f"{path}: invalid file name") from None
-    return _bounded(raw, path)
-
-
 def _stdin() -> bytes:
-    return _bounded(sys.stdin.buffer.read(MOST_BYTES + 1), "stdin")
-
-
-def _bounded(raw: bytes, name: str) -> bytes:
+    raw = sys.stdin.buffer.read(MOST_BYTES + 1)
     if len(raw) > MOST_BYTES:
-        raise BadInput(f"{name}: larger than {MOST_BYTES >> 20} MiB, the limit for a text")
+        raise too_large("stdin", MOST_BYTES)
     return raw

@@ -90,7 +90,7 @@ def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
     """The result, to a file (whole or not at all) or to stdout, coloured where that is wanted.
 
-    A ``form`` for programs is neither coloured nor broken into lines that fit a terminal.
+    A ``form`` for programs is neither coloured nor broken into lines that fit a terminal; there, JSON is indented.
 
     Renderers make what is hostile visible where it stands; this is the net below them.
     """
@@ -113,6 +113,10 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for the lines of a tree
     try:
+        if form == "json" and sys.stdout.isatty():
+            from dgxcheck.output.json_text import indented
+
+            text = indented(text)
         if form == "text" and sys.stdout.isatty():
             text = wrapped(text, terminal_columns())
         if form == "text" and coloured(color):

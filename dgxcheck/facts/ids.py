@@ -12,11 +12,6 @@ OTHER_BRIDGE = 0x0680
 MOST_GPUS = 256  # far above what a driver takes (NV_MAX_DEVICES); a garbled count must not become that many questions
 NVLINK_MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS of R610; older drivers answer InvalidArgument beyond their own
 
-NOT_LOADED, LIBRARY_NOT_FOUND, VERSION_MISMATCH = 9, 12, 18
-"""``nvmlReturn_t``: ``NVML_ERROR_DRIVER_NOT_LOADED``, ``_LIBRARY_NOT_FOUND``, ``_LIB_RM_VERSION_MISMATCH``"""
-CORRUPTED_INFOROM, NEEDS_RESET = 14, 16
-"""``nvmlReturn_t``: ``NVML_ERROR_CORRUPTED_INFOROM``, ``_RESET_REQUIRED``"""
-
 MEMORY_TEMPERATURE = 82
 """``NVML_FI_DEV_MEMORY_TEMP``"""
 TLIMITS = (193, 194, 195, 196)

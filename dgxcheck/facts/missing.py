@@ -49,7 +49,6 @@ class Missing(Record, kw_only=False):
         """For people: what was said instead, else what kind of gap it is."""
         return self.detail or _WORDS[self.gap]
 
-
     @property
     def reason(self) -> str:
         """For programs: the kind of gap, then what was said: ``denied: Permission denied``."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, NoReturn, get_args
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Key, Number, Profile, Wiring
+from dgxcheck.suggestion import did_you_mean
 from dgxcheck.topology.model import PciClass
 from dgxcheck.topology.reference import ALL
 
@@ -139,8 +139,7 @@ def _texts(document: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
 def _known(table: Iterable[str], allowed: Collection[str], path: str, where: str) -> None:
     for key in table:
         if key not in allowed:
-            near = get_close_matches(key, allowed, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"valid keys: {', '.join(allowed)}"
+            hint = did_you_mean(key, allowed, f"valid keys: {', '.join(allowed)}")
             _refuse(path, f"{where}.{key}" if where else key, f"no such key; {hint}")
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.readers.gather import COUNT, INDEX, INIT
-from dgxcheck.readers.nvidia_smi.answers import NOWHERE, as_bdf
+from dgxcheck.readers.nvidia_smi.answers import NOWHERE
 
 NO_INDEXES = ("ring", "collective")
 """Kinds of measurement whose subjects are other numbers."""

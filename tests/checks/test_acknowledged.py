@@ -88,7 +88,7 @@ def test_it_comes_back_the_day_after() -> None:
     (found,) = acknowledged([finding()], [known(expiry="2026-11-20")], TODAY)
     assert not found.acknowledged
     assert found.acknowledgement is not None
-    assert found.acknowledgement.lapsed == "it ended 2026-11-20"
+    assert found.acknowledgement.lapsed == "it expired on 2026-11-20"
 
 
 def test_one_that_holds_is_enough() -> None:
@@ -130,7 +130,7 @@ def test_text(judged: Callable[..., tuple[int, str]]) -> None:
     assert " 0 errors," in text
     code, text = judged("text", 61)
     assert code == 2
-    assert "no longer, for 62 pages is beyond its ceiling of 61" in text
+    assert "lapsed: 62 pages is worse than its ceiling of 61" in text
     assert "Acknowledged" not in text
 
 
@@ -171,7 +171,7 @@ def test_junit(judged: Callable[..., tuple[int, str]]) -> None:
     suite = ElementTree.fromstring(text)
     assert (code, suite.get("failures")) == (0, "0")
     (told,) = (each.text for each in suite.iter("system-out") if each.text and "acknowledged until" in each.text)
-    assert told.startswith("fail: retired pages")
+    assert told.startswith("fail: 62 retired pages")
     assert ElementTree.fromstring(judged("junit", 61)[1]).get("failures") == "1"
 
 

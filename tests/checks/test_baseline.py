@@ -25,13 +25,13 @@ def drift(capsys: Capture, source: str, baseline: str | None, *more: str) -> tup
 def test_a_box_that_is_what_it_was_passes(capsys: Capture) -> None:
     code, findings = drift(capsys, "dgx-1-v100", "dgx-1-v100")
     assert (code, [each["key"] for each in findings]) == (0, ["baseline.drift"])
-    assert findings[0]["message"] == "nothing is worse than in the recording"
+    assert findings[0]["message"] == "nothing is worse than in the baseline"
 
 
 def test_what_is_neither_worse_nor_better_passes(capsys: Capture) -> None:
     code, (found,) = drift(capsys, "dgx-1-v100-mixed-vbios", "dgx-1-v100")
     assert (code, found["status"]) == (0, "pass")
-    assert "1 other differences" in found["message"]
+    assert "1 other difference " in found["message"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
-from dgxcheck.checks.host.cpu import left_out
+from dgxcheck.checks.host.cpu import offline_cpus
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Choice, How, Number, Profile
@@ -111,7 +111,7 @@ def test_messages_name_what_is_to_blame(name: str, due: str) -> None:
     ("cpulist", "due"), [("0-79", ""), ("0-19,40-59", "20-39"), ("0-35,37-79", "36"), ("1-3", "0"), ("0", "")]
 )
 def test_cpus_that_a_list_leaves_out(cpulist: str, due: str) -> None:
-    assert left_out(cpulist) == due
+    assert offline_cpus(cpulist) == due
 
 
 def cpuinfo(sockets: int, cores: int, threads: int = 2, less: int = 0) -> str:

@@ -229,7 +229,7 @@ def test_a_required_check_that_skips_is_unknown(capsys: pytest.CaptureFixture[st
     assert asked(capsys, "--from", "dgx-1-v100", "--require", "ecc.mode")[0] == 0
     code, out, _ = asked(capsys, "--from", "dgx-1-v100", "--require", "ecc.row-remap")
     assert code == 3
-    assert out.count("required, but not judged (not-supported)") == 8
+    assert out.count("required, but skipped (not-supported)") == 8
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_an_unknown_check_without_a_near_one_lists_them(tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert refused(str(tmp_path / "none.toml")) == "cannot be read: No such file or directory"
-    assert refused(str(tmp_path)) == "not a regular file"
+    assert refused(str(tmp_path)) == "is a directory"
     assert refused("/dev/zero") == "not a regular file"
     os.mkfifo(tmp_path / "pipe")
     assert refused(str(tmp_path / "pipe")) == "not a regular file"
@@ -213,7 +213,7 @@ def test_health_is_held_to_the_site(
     assert f"thermal.margin: 0 °C ({path}; default 5 °C)" in capsys.readouterr().out
     assert main(["health", "-c", str(tmp_path), "--from", "dgx-1-v100"]) == 3
     said = capsys.readouterr()
-    assert (said.out, said.err) == ("", f"dgxcheck: {tmp_path}: not a regular file\n")
+    assert (said.out, said.err) == ("", f"dgxcheck: {tmp_path}: is a directory\n")
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="tomli stands in")

@@ -107,7 +107,7 @@ def test_one_gigabyte_is_refused_unread(tmp_path: Path) -> None:
     with open(path, "wb") as file:
         file.truncate(1 << 30)
     started = time.monotonic()
-    with pytest.raises(BadInput, match=r"too large \(1024 MiB\); the limit is 64 MiB"):
+    with pytest.raises(BadInput, match="larger than 64 MiB"):
         load(str(path))
     assert time.monotonic() - started < 1 + SPARE
 

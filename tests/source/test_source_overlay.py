@@ -190,7 +190,7 @@ def test_a_circle_of_overlays_is_refused(folder: Path) -> None:
         ({"base": "nothing.json"}, "no such recording"),
         ({"base": "dgx-1-v10"}, "did you mean dgx-1-v100"),
         ({"base": "a\0b"}, "no such recording"),
-        ({"base": "."}, "not a regular file"),
+        ({"base": "."}, "is a directory"),
         ({"facts": []}, "'facts' is not an object"),
         ({"add": 3}, "'add' is not an object"),
         ({"later": 3}, "'later' is not a list"),

@@ -16,7 +16,7 @@ from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import DeviceNode, Modules
-from dgxcheck.facts.ids import VERSION_MISMATCH
+from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.topology.model import Device
 
@@ -34,7 +34,7 @@ def _versions_match(box: Box) -> Judgement:
     versions = {where: version for where, version in (module | library).items() if isinstance(version, str)}
     evidence = tuple(Evidence(where, version) for where, version in versions.items())
     nvml = box.snapshot.gpu
-    if isinstance(nvml, Missing) and nvml.code == VERSION_MISMATCH:
+    if isinstance(nvml, Missing) and nvml.code == NvmlReturn.LIB_RM_VERSION_MISMATCH:
         loaded = next(iter(versions.values()), None)
         message = f"NVML's library does not match the loaded kernel module, version {loaded or 'unknown'}"
         evidence = (Evidence(nvml.where, nvml.reason), *evidence)

@@ -15,15 +15,15 @@ from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.host import DeviceNodes
-from dgxcheck.facts.ids import LIBRARY_NOT_FOUND, NOT_LOADED, VERSION_MISMATCH
+from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _NVML_FAULTS = {
-    LIBRARY_NOT_FOUND: Fault.LIBRARY_MISSING,
-    NOT_LOADED: Fault.DRIVER_NOT_LOADED,
-    VERSION_MISMATCH: Fault.DRIVER_MISMATCH,
+    NvmlReturn.LIBRARY_NOT_FOUND: Fault.LIBRARY_MISSING,
+    NvmlReturn.DRIVER_NOT_LOADED: Fault.DRIVER_NOT_LOADED,
+    NvmlReturn.LIB_RM_VERSION_MISMATCH: Fault.DRIVER_MISMATCH,
 }
 RELOAD = "stop all GPU clients and reload the NVIDIA modules, or reboot; then pin the driver packages"
 _REMEDIES = {

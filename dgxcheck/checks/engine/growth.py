@@ -16,6 +16,7 @@ MIN_EVENTS = 3
 HOUR_S, DAY_S = 3600.0, 86400.0
 _UNITS = ((DAY_S, "days"), (HOUR_S, "hours"), (60.0, "minutes"))
 COUNTER_RESET = skip("no-history", "the counter was reset since the first reading")
+NO_EARLIER_READING = skip("no-history", "no earlier reading")
 Rule = Callable[[Growth, Any, Any], "Judgement | Missing"]
 """From the old and the new record of one subject to a judgement."""
 
@@ -57,4 +58,4 @@ def _of_growth(growth: Growth | Judgement, facts: str, bdf: str | None, rule: Ru
         return growth
     new = need(row_of(getattr(growth.new, facts), bdf))
     old = row_of(getattr(growth.old, facts), bdf)
-    return skip("no-history", "no earlier reading") if isinstance(old, Missing) else rule(growth, old, new)
+    return NO_EARLIER_READING if isinstance(old, Missing) else rule(growth, old, new)

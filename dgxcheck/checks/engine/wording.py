@@ -1,8 +1,6 @@
-"""Singular and plural in messages, and messages made of several."""
+"""Singular and plural in messages, and text added to a message."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.facts.record import replace
@@ -11,11 +9,6 @@ from dgxcheck.facts.record import replace
 def counted(number: int, noun: str, plural: str = "") -> str:
     """``1 error``, ``2 errors``, ``3 switches``"""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
-
-
-def combined_message(judgements: Iterable[Judgement]) -> str:
-    """The messages of several judgements of one subject, each once."""
-    return "; ".join(dict.fromkeys(judgement.message for judgement in judgements))
 
 
 def extended(judgement: Judgement, more: str) -> Judgement:

@@ -13,13 +13,13 @@ from dgxcheck.checks.engine.gaps import missing_in
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.facts.gpu import GpuBoard
-from dgxcheck.facts.ids import CORRUPTED_INFOROM
+from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 
 
 def _inforom(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    corrupted = [gap for gap in missing_in(box.snapshot) if gap.code == CORRUPTED_INFOROM]
+    corrupted = [gap for gap in missing_in(box.snapshot) if gap.code == NvmlReturn.CORRUPTED_INFOROM]
     for gpu in box.gpus:
         own = [gap for gap in corrupted if gpu.bdf in gap.where.split()]
         yield box.subject(gpu), gpu_unavailable(box, gpu) or (_corrupted(own) if own else ruled(_image, box, gpu))

@@ -16,7 +16,7 @@ from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.components.component import Component
 from dgxcheck.facts.gpu import GpuModes
-from dgxcheck.facts.ids import NEEDS_RESET, RECOVERY_ACTION
+from dgxcheck.facts.ids import RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 
@@ -51,7 +51,7 @@ def _responds(box: Box, gpu: Device, unanswered: list[Missing]) -> Judgement:
     if not unanswered:
         return unlisted(box, gpu) if gpu.index is None else Judgement(Status.PASS, "NVML lists it and it responds")
     worst = min(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
-    if worst.code == NEEDS_RESET:
+    if worst.code == NvmlReturn.RESET_REQUIRED:
         return skip("dependency-failed", "the GPU requires a reset: see gpu.reset-required")
     if worst.gap is Gap.TIMEOUT:
         return unjudged(worst)
@@ -141,7 +141,7 @@ def _mig(_: Box, modes: GpuModes) -> Judgement:
 
 def _reset(box: Box) -> Judged:
     """The driver's recovery action; a GPU that requires a reset may answer no other query."""
-    refusals = [gap for gap in missing_in(box.snapshot) if gap.code == NEEDS_RESET]
+    refusals = [gap for gap in missing_in(box.snapshot) if gap.code == NvmlReturn.RESET_REQUIRED]
     for subject, recovery in per_gpu("gpu_modes", _recovery)(box):
         own = [gap for gap in refusals for gpu in box.gpus if gpu.bdf == subject.bdf and _is_about(gap, gpu)]
         message, fault = "the GPU requires a reset", Fault.RESET_REQUIRED

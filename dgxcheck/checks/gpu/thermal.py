@@ -78,9 +78,7 @@ def _compare(box: Box, own: _State, others: list[_State]) -> Judgement:
         if other.pstate == own.pstate
         and abs(other.power_mw - own.power_mw) <= tolerance * max(other.power_mw, own.power_mw)
     ]
-    evidence = tuple(
-        answered(state.temperature_c, "nvmlDeviceGetTemperature", state.bdf, 0) for state in (own, *alike)
-    )
+    evidence = tuple(answered(state.temperature_c, "nvmlDeviceGetTemperature", state.bdf, 0) for state in (own, *alike))
     if len(alike) < _MIN_SIBLINGS:
         message = f"only {counted(len(alike), 'other GPU')} in P{own.pstate} at similar power"
         return skip("no-reference", message, *evidence)

@@ -15,9 +15,9 @@ from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
 from dgxcheck.checks.host.virtual_machines import in_guest
+from dgxcheck.checks.pcie.acs import config_space_of
 from dgxcheck.checks.pcie.width import bridge
-from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.pci import Express
+from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.classes import shared_bridges
 from dgxcheck.topology.model import Device
 
@@ -37,12 +37,9 @@ def _functions_between(a: Device, b: Device) -> tuple[str, ...] | Missing:
 
 
 def _size(box: Box, bdf: str) -> int | Missing:
-    rows = box.snapshot.config_space
-    if isinstance(rows, Missing):
-        return rows
-    unrecorded = Missing(Gap.UNRECORDED, f"/sys/bus/pci/devices/{bdf}/config")
-    express = next((row.express for row in rows if row.bdf == bdf), unrecorded)
-    return express.max_payload if isinstance(express, Express) else express
+    space = config_space_of(box, bdf)
+    express = space if isinstance(space, Missing) else space.express
+    return express if isinstance(express, Missing) else express.max_payload
 
 
 def _sizes(box: Box, gpu: Device, nic: Device) -> Sizes | Missing:
@@ -93,8 +90,10 @@ def _payload(box: Box) -> Judged:
     for bdf, judgement in judgements.items():
         yield _subject(box, bdf), judgement
     if not judgements:
-        unread = "" if len(paths) == len(pairs) else f" of {len(pairs)}, the others cannot be read"
-        message = f"MaxPayload is the same along the path of {counted(len(paths), 'pair')} of GPU and HCA{unread}"
+        read = counted(len(paths), "pair")
+        if len(paths) < len(pairs):
+            read = f"{len(paths)} of {len(pairs)} pairs"
+        message = f"MaxPayload is the same along the path of {read} of GPU and HCA"
         yield HOST, Judgement(Status.PASS, message, evidence=(Evidence("/sys/bus/pci/devices/*/config", "equal"),))
 
 

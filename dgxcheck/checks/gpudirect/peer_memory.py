@@ -71,7 +71,7 @@ def _without_module(box: Box, gpu: Device | None) -> Precondition:
 def _no_dma_buf(box: Box, gpu: Device | None) -> str:
     """Why dma-buf is not available; empty where it may be."""
     boards, modules = need(box.snapshot.gpu_board), need(box.snapshot.modules)
-    host, nvml = need(box.snapshot.host), need(box.nvml)
+    system, nvml = need(box.snapshot.host), need(box.nvml)
     bdfs = {each.bdf for each in (box.gpus if gpu is None else (gpu,))}
     for board in boards:
         capability = board.compute_capability
@@ -79,7 +79,7 @@ def _no_dma_buf(box: Box, gpu: Device | None) -> str:
             return "it requires NVIDIA's open kernel modules, which support Turing and newer"
     if need(modules.driver).flavour is not Flavour.OPEN:
         return "it requires NVIDIA's open kernel modules, these are the proprietary ones"
-    if _major_minor(need(host.kernel_release)) < _DMABUF_KERNEL:
+    if _major_minor(need(system.kernel_release)) < _DMABUF_KERNEL:
         return "it requires Linux 5.12"
     return "it requires a driver for CUDA 11.7" if need(nvml.cuda_version) < _DMABUF_CUDA else ""
 

@@ -33,8 +33,8 @@ def no_rdma(box: Box) -> Judgement | None:
     if isinstance(devices, Missing):
         return none_here(devices)
     if not nics(box):
-        return skip("not-supported", "no InfiniBand device found")
-    return None if box.topology.gpus else skip("not-supported", "no GPU found")
+        return skip("not-supported", "no InfiniBand devices")
+    return None if box.topology.gpus else skip("not-supported", "no GPUs")
 
 
 def not_judged(box: Box, pairs: list[tuple[Device, Device]]) -> Judgement | None:

@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.cpulist import cpulist, ranges
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import Number
@@ -20,16 +21,11 @@ from dgxcheck.profiles.model import Number
 _ONLINE = "/sys/devices/system/cpu/online"
 
 
-def left_out(cpulist: str) -> str:
+def offline_cpus(online: str) -> str:
     """CPU numbers that a list leaves out below its highest: ``20-39`` of ``0-19,40-59``."""
-    gaps = []
-    next_cpu = 0
-    for part in cpulist.split(","):
-        first, _, last = part.partition("-")
-        if int(first) > next_cpu:
-            gaps.append(f"{next_cpu}-{int(first) - 1}" if int(first) - 1 > next_cpu else f"{next_cpu}")
-        next_cpu = int(last or first) + 1
-    return ",".join(gaps)
+    runs = ranges(online) or ()
+    ends = (0, *(run.stop for run in runs))
+    return cpulist(range(end, run.start) for end, run in zip(ends, runs, strict=False) if run.start > end)
 
 
 def sockets(box: Box) -> int | Missing:
@@ -55,15 +51,15 @@ def _cpu(box: Box) -> Iterator[tuple[Subject, Judgement]]:
 
 def _online_cpus(box: Box) -> Judgement:
     facts, cpu = need(box.snapshot.host), need(_online(box))
-    offline, due = _offline(cpu, facts.online_cpus), expected(box, "host.cores")
+    offline, reference = _offline(cpu, facts.online_cpus), expected(box, "host.cores")
     evidence = _evidence(cpu, facts.online_cpus)
-    if isinstance(due, Judgement):
+    if isinstance(reference, Judgement):
         if not offline:
-            return due
+            return reference
         few = uneven = False
         message = f"{counted(cpu.threads, 'CPU')} online"
     else:
-        few, message = _against_reference(box, cpu, need(cpu.cores), due)
+        few, message = _against_reference(box, cpu, need(cpu.cores), reference)
         uneven = bool(cpu.threads % need(cpu.cores))
     if offline:
         message += f"; CPUs {offline} are offline"
@@ -73,19 +69,19 @@ def _online_cpus(box: Box) -> Judgement:
     if fault is not None and (why := visibility.cpus_hidden(box)):
         return skip("not-visible", f"{why}: {message}", *evidence)
     status = Status.WARN if fault else Status.PASS
-    if isinstance(due, Judgement):
+    if isinstance(reference, Judgement):
         return Judgement(status, message, evidence=evidence, fault=fault)
-    return Judgement(status, message, need(cpu.cores), due.value, "cores", evidence, fault=fault)
+    return Judgement(status, message, need(cpu.cores), reference.value, "cores", evidence, fault=fault)
 
 
-def _against_reference(box: Box, cpu: Cpu, present: int, due: Number) -> tuple[bool, str]:
+def _against_reference(box: Box, cpu: Cpu, present: int, reference: Number) -> tuple[bool, str]:
     """Are there fewer sockets or cores than in the reference machine? And the numbers in words."""
-    message = f"{present} of {due.value:g} cores"
-    due_sockets = expected(box, "host.sockets")
-    if isinstance(due_sockets, Judgement) or isinstance(cpu.sockets, Missing):
-        return present < due.value, message
-    few = cpu.sockets < due_sockets.value or present < due.value
-    return few, f"{cpu.sockets} of {due_sockets.value:g} sockets, {message}"
+    message = f"{present} of {reference.value:g} cores"
+    reference_sockets = expected(box, "host.sockets")
+    if isinstance(reference_sockets, Judgement) or isinstance(cpu.sockets, Missing):
+        return present < reference.value, message
+    few = cpu.sockets < reference_sockets.value or present < reference.value
+    return few, f"{cpu.sockets} of {reference_sockets.value:g} sockets, {message}"
 
 
 def _offline(cpu: Cpu, online: str | Missing) -> str:
@@ -93,7 +89,7 @@ def _offline(cpu: Cpu, online: str | Missing) -> str:
     off on purpose, and POWER, which counts its threads in eights, does not report cores."""
     if isinstance(online, Missing) or isinstance(cpu.cores, Missing) or cpu.threads == cpu.cores:
         return ""
-    return left_out(online)
+    return offline_cpus(online)
 
 
 def _evidence(cpu: Cpu, online: str | Missing) -> tuple[Evidence, ...]:

@@ -44,12 +44,12 @@ def _disks(box: Box) -> Judged:
         return
     arrays = _arrays(box)
     judged = [(Subject(kind="disk", name=each.name, bdf=None), ruled(_array, each)) for each in arrays]
-    due = expected(box, "host.data")
-    if isinstance(due, Number):
+    reference = expected(box, "host.data")
+    if isinstance(reference, Number):
         down = [subject.name for subject, judgement in judged if judgement.status is Status.WARN]
-        yield HOST, ruled(_volume, box, due, disks, arrays, down)
+        yield HOST, ruled(_volume, box, reference, disks, arrays, down)
     elif not judged:
-        yield HOST, due
+        yield HOST, reference
     yield from judged
 
 
@@ -100,7 +100,7 @@ def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict
     return {name: size for name, size in usable.items() if name not in in_array}
 
 
-def data(box: Box) -> float | Missing:
+def data_volume(box: Box) -> float | Missing:
     """Size in TB of the largest volume that can be used; an inactive array cannot."""
     sizes = _volumes(box)
     if isinstance(sizes, Missing):
@@ -109,17 +109,17 @@ def data(box: Box) -> float | Missing:
     return max((size for name, size in sizes.items() if name not in inactive), default=0) / 1e12
 
 
-def pooled(box: Box) -> str:
+def possible_pool(box: Box) -> str:
     """In words, the disks that may hold the profile's data volume together, as a pool; empty where none can."""
-    sizes, due = _volumes(box), expected(box, "host.data")
-    if isinstance(sizes, Missing) or isinstance(due, Judgement):
+    sizes, reference = _volumes(box), expected(box, "host.data")
+    if isinstance(sizes, Missing) or isinstance(reference, Judgement):
         return ""
-    return _pool(_equal_disks(sizes, lowest(box, due.value) * 1e12))
+    return _pool(_equal_disks(sizes, smallest_data_volume(box, reference.value) * 1e12))
 
 
-def lowest(box: Box, due: float) -> float:
-    """The smallest data volume that passes, in the unit of ``due``."""
-    return due * (1 - box.settings.limit("host.data-tolerance") / 100)
+def smallest_data_volume(box: Box, reference: float) -> float:
+    """The smallest data volume that passes, in the unit of ``reference``."""
+    return reference * (1 - box.settings.limit("host.data-tolerance") / 100)
 
 
 def _volumes(box: Box) -> dict[str, int] | Missing:
@@ -137,7 +137,7 @@ def _arrays(box: Box) -> tuple[MdArray, ...]:
 
 
 def _volume(
-    box: Box, due: Number, disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...], down: list[str]
+    box: Box, reference: Number, disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...], down: list[str]
 ) -> Judgement:
     """Is there a volume as large as the reference's: an array, or one of a RAID controller?"""
     if not disks:
@@ -146,28 +146,28 @@ def _volume(
     sizes = {disk.name: disk.size_bytes for disk in disks if not isinstance(disk.size_bytes, Missing)}
     name = max(usable, key=lambda each: usable[each], default="")
     size = usable.get(name, 0)
-    least = lowest(box, due.value) * 1e12
+    least = smallest_data_volume(box, reference.value) * 1e12
     evidence = (Evidence(f"{_BLOCK}/{name}/size", sizes.get(name, 0) // 512),) if name else ()
-    message = f"largest volume {name}: {size / 1e12:.2f} TB, expected {due.value:g} TB"
+    message = f"largest volume {name}: {size / 1e12:.2f} TB, expected {reference.value:g} TB"
     if size >= least:
-        return Judgement(Status.PASS, message, round(size / 1e12, 2), due.value, "TB", evidence)
+        return Judgement(Status.PASS, message, round(size / 1e12, 2), reference.value, "TB", evidence)
     if down:
         return skip("dependency-failed", f"{', '.join(down)} failed; {message}", *evidence)
     if pool := _pool(_equal_disks(usable, least)):
         return skip("not-visible", pool, *evidence)
-    return Judgement(Status.WARN, message, round(size / 1e12, 2), due.value, "TB", evidence, fault=Fault.DISK)
+    return Judgement(Status.WARN, message, round(size / 1e12, 2), reference.value, "TB", evidence, fault=Fault.DISK)
 
 
 def _pool(names: list[str]) -> str:
     return f"{', '.join(names)} have that size together; a pool of them cannot be seen" if names else ""
 
 
-def _equal_disks(sizes: dict[str, int], lowest: float) -> list[str]:
-    """Two or more disks of one size that together have ``lowest`` bytes: of ZFS, LVM, or single file systems."""
+def _equal_disks(sizes: dict[str, int], size_bytes: float) -> list[str]:
+    """Two or more disks of one size that together have ``size_bytes``: of ZFS, LVM, or single file systems."""
     by_size: dict[int, list[str]] = defaultdict(list)
     for name, size in sizes.items():
         by_size[size].append(name)
-    return next((names for size, names in by_size.items() if len(names) > 1 and size * len(names) >= lowest), [])
+    return next((names for size, names in by_size.items() if len(names) > 1 and size * len(names) >= size_bytes), [])
 
 
 def _disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

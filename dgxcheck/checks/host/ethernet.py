@@ -19,10 +19,10 @@ Judged = Iterator[tuple[Subject, Judgement]]
 _ARPHRD_ETHER = 1
 _ETHERNET = 0x0200
 """PCI base class and subclass; Ethernet over USB, as a BMC offers it, has none."""
-NONE = "no physical Ethernet interface has a carrier"
+NO_CARRIER = "no physical Ethernet interface has a carrier"
 
 
-def cabled(box: Box) -> list[NetInterface] | Missing:
+def connected(box: Box) -> list[NetInterface] | Missing:
     """Physical Ethernet interfaces that have a carrier."""
     interfaces = box.snapshot.network
     if isinstance(interfaces, Missing):
@@ -37,12 +37,12 @@ def gbit_per_s(interface: NetInterface) -> float | Missing:
 
 
 def _ethernet(box: Box) -> Judged:
-    interfaces = cabled(box)
+    interfaces = connected(box)
     if isinstance(interfaces, Missing):
         yield HOST, unjudged(interfaces)
         return
     if not interfaces:
-        yield HOST, skip("not-visible", NONE)
+        yield HOST, skip("not-visible", NO_CARRIER)
     functions = Counter(each.bdf for each in interfaces)
     for each in interfaces:
         bdf = each.bdf if isinstance(each.bdf, str) else None
@@ -60,23 +60,23 @@ def _physical(box: Box, interface: NetInterface) -> bool:
 
 
 def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) -> Judgement:
-    mbit, due = need(interface.speed_mbit), expected(box, "host.ethernet")
-    if isinstance(due, Judgement):
-        return due
+    mbit, reference = need(interface.speed_mbit), expected(box, "host.ethernet")
+    if isinstance(reference, Judgement):
+        return reference
     evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", mbit),)
     speeds = {each.name: each.speed_mbit for each in interfaces if not isinstance(each.speed_mbit, Missing)}
     fastest = max(speeds, key=lambda name: speeds[name])
-    message = f"{mbit / 1000:g} Gbit/s, expected {due.value:g} Gbit/s"
-    if speeds[fastest] / 1000 >= due.value:
-        another = f"; {fastest} has it" if mbit / 1000 < due.value else ""
-        return Judgement(Status.PASS, message + another, mbit / 1000, due.value, "Gbit/s", evidence)
+    message = f"{mbit / 1000:g} Gbit/s, expected {reference.value:g} Gbit/s"
+    if speeds[fastest] / 1000 >= reference.value:
+        another = f"; {fastest} has it" if mbit / 1000 < reference.value else ""
+        return Judgement(Status.PASS, message + another, mbit / 1000, reference.value, "Gbit/s", evidence)
     if len(speeds) < len(interfaces):
         return skip("dependency-failed", f"{message}; the speed of another interface is not known", *evidence)
     if interface.name != fastest:
         return skip("dependency-failed", f"{message}; see {fastest}, the fastest", *evidence)
     others = f"; fastest of {len(interfaces)} with a carrier" if len(interfaces) > 1 else ""
     return Judgement(
-        Status.WARN, message + others, mbit / 1000, due.value, "Gbit/s", evidence, fault=Fault.ETHERNET_SLOW
+        Status.WARN, message + others, mbit / 1000, reference.value, "Gbit/s", evidence, fault=Fault.ETHERNET_SLOW
     )  # fmt: skip
 
 

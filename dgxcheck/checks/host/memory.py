@@ -37,34 +37,34 @@ def _kb(box: Box) -> int | Missing:
     return facts if isinstance(facts, Missing) else facts.memory_kb
 
 
-def size(box: Box) -> float | Missing:
+def total_memory(box: Box) -> float | Missing:
     """Memory of the kernel in GiB."""
     kb = _kb(box)
     return kb if isinstance(kb, Missing) else kb / _KB
 
 
-def short(box: Box, gib: float, due: float) -> bool:
+def is_short(box: Box, gib: float, reference: float) -> bool:
     """Is more missing, both in GiB, than the kernel takes for itself?"""
     dimm = expected(box, "host.dimm")
     if isinstance(dimm, Judgement):
-        return gib < due * (1 - box.settings.limit("host.memory-missing") / 100)
-    return gib <= due * (1 - _MEMMAP) - dimm.value / 2
+        return gib < reference * (1 - box.settings.limit("host.memory-missing") / 100)
+    return gib <= reference * (1 - _MEMMAP) - dimm.value / 2
 
 
 def _total(box: Box) -> Judgement:
-    kb, due = need(_kb(box)), expected(box, "host.memory")
-    if isinstance(due, Judgement):
-        return due
-    low = short(box, kb / _KB, due.value)
+    kb, reference = need(_kb(box)), expected(box, "host.memory")
+    if isinstance(reference, Judgement):
+        return reference
+    low = is_short(box, kb / _KB, reference.value)
     gib = round(kb / _KB, 1)
     evidence = (Evidence("/proc/meminfo", f"MemTotal: {kb} kB"), *_sizes(box))
-    message = f"{gib:g} of {due.value:g} GiB"
+    message = f"{gib:g} of {reference.value:g} GiB"
     if low and (why := visibility.cpus_hidden(box)):
         return skip("not-visible", f"{why}: {message}", *evidence)
     if low:
         message += _smallest(box)
-        return Judgement(Status.WARN, message, gib, due.value, "GiB", evidence, fault=Fault.MEMORY_MISSING)
-    return Judgement(Status.PASS, message, gib, due.value, "GiB", evidence)
+        return Judgement(Status.WARN, message, gib, reference.value, "GiB", evidence, fault=Fault.MEMORY_MISSING)
+    return Judgement(Status.PASS, message, gib, reference.value, "GiB", evidence)
 
 
 def _controllers(box: Box) -> tuple[MemoryController, ...]:

@@ -31,7 +31,7 @@ def hypervisor(box: Box) -> str:
     return ""
 
 
-def unseen_of_virtual_machines(box: Box) -> Iterator[Missing]:
+def hypervisor_gaps(box: Box) -> Iterator[Missing]:
     """Facts that ``hypervisor`` needs and that could not be read; a KVM built into the kernel has no use count."""
     modules = box.snapshot.modules
     yield from (modules,) if isinstance(modules, Missing) else ()

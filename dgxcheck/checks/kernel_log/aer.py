@@ -35,9 +35,9 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     rate = f", up to {daily} a day (limit {limit:g})" if corrected and not worst else ""
     stuck = "; the kernel could not recover the device" if any(each.unrecovered for each in worst) else ""
     message = f"PCIe errors logged: {totals}{bits}{rate}{stuck}{reach(log)}"
-    measured, due, unit = (len(worst), 0, "errors") if worst else (daily, limit, "corrected errors")
+    measured, expected, unit = (len(worst), 0, "errors") if worst else (daily, limit, "corrected errors")
     fault = None if status is Status.PASS else Fault.AER_LOGGED
-    return Judgement(status, message, measured, due, unit, lines(log, worst or corrected), fault=fault)
+    return Judgement(status, message, measured, expected, unit, lines(log, worst or corrected), fault=fault)
 
 
 def _in_a_day(seconds: Sequence[float]) -> int:

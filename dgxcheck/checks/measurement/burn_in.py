@@ -189,7 +189,7 @@ def _low_clock(box: Box, gpu: Device, row: Measurement, by_gpu: Mapping[str, Mea
         return
     usual = median(clocks)
     if own < usual * (1 - box.settings.limit("measure.clock") / 100):
-        message = f"SM clock {own:g} MHz under load, median of equal GPUs {usual:g} MHz"
+        message = f"SM clock {own:g} MHz under load, median for this model {usual:g} MHz"
         yield Problem(Status.WARN, Fault.SLOW, message, _COOLING)
 
 
@@ -242,7 +242,7 @@ CHECKS = (
         " and where the hardware held clocks down in more than {measure.slowdown-fail} of the samples; warns above"
         " {measure.slowdown-warn}, also for software thermal slowdown, where a bandwidth fell by more than"
         " {measure.drift} from the first fifth of the time to the last, and where the median SM clock is more than"
-        " {measure.clock} below that of equal GPUs. Unknown where it was interrupted.",
+        " {measure.clock} below that of the other GPUs of its model. Unknown where it was interrupted.",
         source="dgxcheck's own load; NVML once a second",
         remedy="stop the jobs on the GPU, reset it and burn in again; if it fails again, run a field diagnostic (dcgmi"
         " diag -r 3) and call the vendor",

@@ -49,7 +49,7 @@ def below_class(box: Box, row: Measurement, alike: Iterable[Measurement], limit:
     middle = median(numbers)
     if not _below(row.number, middle, box.settings.limit(limit)):
         return None
-    message = f"{figure_text(box, row)}, median of {what} {quantity(middle, row.unit)}"
+    message = f"{figure_text(box, row)}, median {what} {quantity(middle, row.unit)}"
     return slow(row, message, middle, status=Status.WARN)
 
 

@@ -115,6 +115,14 @@ def without_figure(box: Box, row: Measurement) -> Judgement | None:
     return _failed(f"{label(box, row)}: {error}", row)
 
 
+def no_figure(box: Box, row: Measurement) -> Judgement | None:
+    """The same for a kind whose measurements all have figures: one without is not recorded."""
+    failure = without_figure(box, row)
+    if failure is not None or row.number is not None:
+        return failure
+    return skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
+
+
 def _failed(message: str, row: Measurement) -> Judgement:
     return Judgement(Status.FAIL, message, evidence=(evidence(row),), fault=Fault.MEASUREMENT_FAILED)
 

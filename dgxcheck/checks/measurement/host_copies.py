@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.wording import combined_message
+from dgxcheck.checks.engine.wording import extended
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import below_class, gpus_alike, runs_differ, slower_than
 from dgxcheck.checks.measurement.expectations import against_expected, figure_text, plain_pass, slow
 from dgxcheck.checks.measurement.failures import (
     interruption,
     measured_figures,
+    no_figure,
     unless_reported,
     without_figure,
     worst,
@@ -32,7 +33,7 @@ COPIES = {"host-to-device": "device-to-host", "device-to-host": "host-to-device"
 
 def judge_host_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """One direction of pinned host copies."""
-    if (failure := _without_figure(box, row)) is not None:
+    if (failure := no_figure(box, row)) is not None:
         return failure
     limit = box.settings.limit("measure.pinned")
     other_way = figures.get(COPIES[row.kind], row.a)
@@ -44,32 +45,26 @@ def judge_host_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
         message = f"{figure_text(box, row)} from pinned memory, less than any working slot gives"
         bad = slow(row, message, limit, status=Status.WARN)
     bad = bad or slower_than(box, row, other_way, "measure.directions", label(box, other_way) if other_way else "")
-    bad = bad or below_class(box, row, gpus_alike(box, figures, row), "measure.directions", "equal GPUs")
+    bad = bad or below_class(box, row, gpus_alike(box, figures, row), "measure.directions", "for this model")
     return bad or by_reference or plain_pass(box, row)
 
 
 def judge_device_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """Copies within a GPU's memory, by copy engine or by kernel."""
-    if (failure := _without_figure(box, row)) is not None:
+    if (failure := no_figure(box, row)) is not None:
         return failure
     alike = gpus_alike(box, figures, row)
     by_reference = against_expected(box, row)
     if by_reference is not None and by_reference.status is not Status.PASS:
         return by_reference
-    bad = runs_differ(box, row) or below_class(box, row, alike, "measure.symmetry", "equal GPUs")
+    bad = runs_differ(box, row) or below_class(box, row, alike, "measure.symmetry", "for this model")
     if bad is None and by_reference is None and len(alike) < 2:
         return skip("no-reference", f"{figure_text(box, row)}, nothing to compare it with", evidence(row))
     return bad or by_reference or plain_pass(box, row)
 
 
-def _without_figure(box: Box, row: Measurement) -> Judgement | None:
-    if (failure := without_figure(box, row)) is not None:
-        return failure
-    return None if row.number is not None else skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
-
-
 def per_gpu(box: Box, check: str, rules: Mapping[str, Rule], nothing: str) -> Findings:
-    """One judgement for each GPU that has one of the kinds: the worst, with the figures of all that are as bad.
+    """One judgement for each GPU that has one of the kinds: the worst.
 
     ``nothing``: the skip's message where none of the kinds was measured.
     """
@@ -82,23 +77,26 @@ def per_gpu(box: Box, check: str, rules: Mapping[str, Rule], nothing: str) -> Fi
         yield HOST, stopped
     rows = [row for row in figures.of_kinds(*rules) if is_requested(box, row.a)]
     for id in matrix_order(box, (row.a for row in rows)):
-        own = [rules[kind](box, figures, row) for kind in rules for row in rows if (row.kind, row.a) == (kind, id)]
-        yield gpu_subject(box, id), unless_reported(figures, check, combined(own), id)
+        own = [row for kind in rules for row in rows if (row.kind, row.a) == (kind, id)]
+        judged = [(row, rules[row.kind](box, figures, row)) for row in own]
+        yield gpu_subject(box, id), unless_reported(figures, check, combined(box, judged), id)
     if not rows and stopped is None:
         yield HOST, skip("not-recorded", nothing)
 
 
-def combined(judgements: list[Judgement]) -> Judgement:
-    """The worst of several figures of one subject, with the messages of all that are as bad."""
-    first = worst(judgements)
+def combined(box: Box, judged: Sequence[tuple[Measurement, Judgement]]) -> Judgement:
+    """The worst of several figures of one subject; it names the others that are as bad, and has their evidence."""
+    first = worst([judgement for _, judgement in judged])
     if first.status is Status.PASS:
-        first = next((each for each in judgements if each.reason == "dependency-failed"), first)
-    same = [each for each in judgements if each.status is first.status and first.status is not Status.SKIP]
-    if len(same) < 2:
+        first = next((judgement for _, judgement in judged if judgement.reason == "dependency-failed"), first)
+    same = [(row, judgement) for row, judgement in judged if judgement.status is first.status]
+    if len(same) < 2 or first.status is Status.SKIP:
         return first
-    lowest = min(same, key=_share)
-    facts = tuple(fact for judgement in same for fact in judgement.evidence)
-    return replace(lowest, message=combined_message(same), evidence=facts)
+    lowest = min((judgement for _, judgement in same), key=_share)
+    facts = tuple(fact for _, judgement in same for fact in judgement.evidence)
+    others = [label(box, row) for row, judgement in same if judgement is not lowest]
+    also = f"; also {', '.join(others)}" if first.status is not Status.PASS else ""
+    return replace(extended(lowest, also), evidence=facts)
 
 
 def _share(judgement: Judgement) -> float:
@@ -131,9 +129,9 @@ CHECKS = (
         rule="Pinned copies from and to each GPU: warns below {measure.warn} and fails below {measure.fail} of the"
         " profile's figure; without one warns below {measure.derived} of what the PCIe path gives. Also warns where"
         " runs of one GPU differ by more than {measure.runs}, where one direction is slower than the other or one GPU"
-        " slower than equal GPUs by more than {measure.directions}, and below {measure.pinned}. Copies that a narrow"
-        " or slow PCIe link explains are skipped: the checks of the link report it. Copies both ways at once are not"
-        " judged.",
+        " slower than others of its model by more than {measure.directions}, and below {measure.pinned}. Copies that a"
+        " narrow or slow PCIe link explains are skipped: the checks of the link report it. Copies both ways at once are"
+        " not judged.",
         source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
         remedy="check the GPU's PCIe width and generation under load; measure again with process and memory on its"
         " NUMA node (numactl --cpunodebind=N --membind=N); then reseat the GPU, its tray or riser",
@@ -146,7 +144,7 @@ CHECKS = (
     Check(
         id="measure.memory-bandwidth",
         rule="Copies within each GPU's memory, read and write counted: warns below {measure.warn} and fails below"
-        " {measure.fail} of the figure of its model; warns where the GPU is slower than equal GPUs of this box by more"
+        " {measure.fail} of the figure of its model; warns where the GPU is slower than the others of its model by more"
         " than {measure.symmetry}, and where runs differ by more than {measure.runs}.",
         source="the board's device_copy; cuMemcpyDtoDAsync",
         remedy="check memory clock, ECC mode and clock event reasons under load (nvidia-smi -q -d CLOCK,ECC,PERFORMANCE"

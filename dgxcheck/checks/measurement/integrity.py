@@ -24,7 +24,7 @@ from dgxcheck.checks.measurement.lookup import (
     pair_subject,
     pairs,
 )
-from dgxcheck.checks.peer_access.blockers import blocker
+from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, blocker
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
@@ -105,7 +105,7 @@ def _p2p(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         yield HOST, judge_integrity(box, figures, unnamed)
     for a, b in tried:
         rows = figures.each_way("p2p-integrity", a, b)
-        judgement = combined([judge_integrity(box, figures, row) for row in rows])
+        judgement = combined(box, [(row, judge_integrity(box, figures, row)) for row in rows])
         if judgement.status is Status.PASS and len(rows) > 1:
             checked = _checked(rows[0])
             judgement = replace(judgement, message=f"no wrong words either way{checked and f' in {checked}'}")
@@ -124,7 +124,7 @@ def _with_blocker(box: Box, judgement: Judgement, a: str, b: str) -> Judgement:
     blocking = blocker(box, one, other)
     if not blocking.setting:
         return replace(judgement, remedy=f"{_UNUSED}: {blocking.remedy}; {_BY_PCIE}")
-    return replace(extended(judgement, f"; stopped by {blocking.setting}"), remedy=f"{_UNUSED}: {blocking.remedy}")
+    return replace(extended(judgement, f"; blocked by {blocking.setting}"), remedy=f"{_UNUSED}: {blocking.remedy}")
 
 
 CHECKS = (
@@ -147,8 +147,7 @@ CHECKS = (
         " ports whose ACS redirects.",
         source="patterns checked on the owner's side; cuMemcpyDtoDAsync with peer access on; NVIDIA/nccl issue 2335 on"
         " copies that report success and move nothing",
-        remedy=f"{_UNUSED}: stop the IOMMU from translating, then turn off ACS of the ports between them, neither where"
-        f" virtual machines run; {_BY_PCIE}; over NVLink {_BY_NVLINK}",
+        remedy=f"{_UNUSED}: {DISABLE_BOTH}; {_BY_PCIE}; over NVLink {_BY_NVLINK}",
         judge=_p2p,
         blames=paths.pair_or_setting,
         witness="measurement",

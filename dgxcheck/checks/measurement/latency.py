@@ -53,7 +53,9 @@ def _latency(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         return
     tried = pairs(box, figures, ("latency",))
     for a, b in tried:
-        judgement = combined([judge_latency(box, figures, row) for row in figures.each_way("latency", a, b)])
+        judgement = combined(
+            box, [(row, judge_latency(box, figures, row)) for row in figures.each_way("latency", a, b)]
+        )
         yield pair_subject(box, a, b), unless_reported(figures, ID, judgement, a, b)
     if not tried:
         yield HOST, skip("not-recorded", "no latency between GPUs was measured")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Subject
+from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import Record, replace
@@ -29,7 +29,6 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
 P2P = ("p2p", "p2p-both")
 STAGED = ("p2p-off", "p2p-off-both")
 """The same without peer access: through host memory."""
-BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 ALL = "all"
 _LABELS = {
     "host-to-device": "host to device",
@@ -127,7 +126,7 @@ def gpu_subject(box: Box, id: str) -> Subject:
     gpu = device(box, id)
     if gpu is not None:
         return box.subject(gpu)
-    return Subject(kind="gpu", name=gpu_name(box, id), bdf=id if BDF.fullmatch(id) else None)
+    return Subject(kind="gpu", name=gpu_name(box, id), bdf=id if is_bdf(id) else None)
 
 
 def pair_subject(box: Box, a: str, b: str) -> Subject:

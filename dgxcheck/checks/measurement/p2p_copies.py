@@ -8,13 +8,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.measurement import paths
-from dgxcheck.checks.measurement.comparisons import (
-    access_refused,
-    below_class,
-    pairs_alike,
-    runs_differ,
-    slower_than,
-)
+from dgxcheck.checks.measurement.comparisons import access_refused, below_class, pairs_alike, runs_differ, slower_than
 from dgxcheck.checks.measurement.expectations import (
     against_expected,
     amount,
@@ -24,19 +18,9 @@ from dgxcheck.checks.measurement.expectations import (
     quantity,
     slow,
 )
-from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure, worst
+from dgxcheck.checks.measurement.failures import measured_figures, no_figure, unless_reported, worst
 from dgxcheck.checks.measurement.host_copies import combined
-from dgxcheck.checks.measurement.lookup import (
-    P2P,
-    PAIRS,
-    STAGED,
-    Figures,
-    evidence,
-    gpu_name,
-    label,
-    pair_subject,
-    pairs,
-)
+from dgxcheck.checks.measurement.lookup import P2P, PAIRS, STAGED, Figures, evidence, gpu_name, pair_subject, pairs
 from dgxcheck.checks.measurement.narrow_links import unless_link_explains
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.record import replace
@@ -52,10 +36,8 @@ def judge_p2p_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     p2p_on = row.kind in P2P
     if p2p_on and access_refused(figures, row.a, row.b):
         return skip("not-supported", "the driver refuses peer access between the two", evidence(row))
-    if (failure := without_figure(box, row)) is not None:
+    if (failure := no_figure(box, row)) is not None:
         return failure
-    if row.number is None:
-        return skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
     expected = against_expected(box, row)
     expected = unless_link_explains(box, row, expected) if p2p_on else expected
     low = None if expected is None or expected.status is Status.PASS else expected
@@ -66,7 +48,7 @@ def judge_p2p_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if row.kind == "p2p":
         other_way = figures.get("p2p", row.b, row.a)
         bad = bad or slower_than(box, row, other_way, "measure.symmetry", "the other way")
-    bad = bad or below_class(box, row, pairs_alike(figures, row), "measure.symmetry", "pairs joined alike")
+    bad = bad or below_class(box, row, pairs_alike(figures, row), "measure.symmetry", "of pairs with the same links")
     return bad or expected or plain_pass(box, row)
 
 
@@ -97,9 +79,8 @@ def _bandwidth(box: Box) -> Iterator[tuple[Subject, Judgement]]:
 def _judge_pair(box: Box, figures: Figures, a: str, b: str) -> Judgement:
     rows = [row for kind in PAIRS[ID] for row in figures.each_way(kind, a, b)]
     judged = [(row, judge_p2p_copy(box, figures, row)) for row in rows]
-    judgements = [judgement for _, judgement in judged]
-    if worst(judgements).status is not Status.PASS:
-        return unless_reported(figures, ID, combined(judgements), a, b)
+    if worst([judgement for _, judgement in judged]).status is not Status.PASS:
+        return unless_reported(figures, ID, combined(box, judged), a, b)
     withheld = [each for row, each in judged if row.kind in P2P and each.reason not in ("", "not-supported")]
     if withheld:
         return withheld[0]

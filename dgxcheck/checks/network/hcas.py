@@ -103,20 +103,24 @@ def _number(box: Box) -> Judgement:
         return skip("no-reference", "no reference number of HCAs")
     if why := visibility.hcas_hidden(box):
         return skip("not-visible", why)
-    present, due = need(count(box)), number.value
+    present, expected = need(count(box)), number.value
     names = ", ".join(device.name for device in _listed(box)) or "none"
     few = _gpus_short_of_hcas(box)
     not_started = [each for each in _not_started(box) if each not in in_flash_recovery(box)]
-    total = f"{present} of {due:g} HCAs found" if present <= due else f"{present} HCAs found, {due:g} expected"
+    total = (
+        f"{present} of {expected:g} HCAs found"
+        if present <= expected
+        else f"{present} HCAs found, {expected:g} expected"
+    )
     message = f"{total} ({names})"
     if not_started:
         message += f"; {', '.join(each.bdf for each in not_started)} did not start (kernel.hca)"
     if few:
         message += f"; too few behind the PCIe switch of {', '.join(gpu.name for gpu in few)}"
-    bad = present + len(not_started) < due or bool(few)
+    bad = present + len(not_started) < expected or bool(few)
     evidence = (Evidence(_CLASS, names),)
     fault = Fault.HCA_MISSING if bad else None
-    return Judgement(Status.FAIL if bad else Status.PASS, message, present, due, "HCAs", evidence, fault=fault)
+    return Judgement(Status.FAIL if bad else Status.PASS, message, present, expected, "HCAs", evidence, fault=fault)
 
 
 def _gpus_short_of_hcas(box: Box) -> list[Device]:

@@ -32,15 +32,15 @@ def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDe
     if state not in UP:
         return skip("dependency-failed", f"port is {state.name} and has no rate (network.port-state)")
     rate = need(port.rate)
-    due, reference = _expected_rate(box, device, port, listed)
+    expected, reference = _expected_rate(box, device, port, listed)
     ethernet = port.link_layer == "Ethernet"  # 10 and 25 Gbit/s need one lane only
     narrow = not ethernet and rate.lanes < LANES and not (rate.lanes == LANES // 2 and rate.speed in SPLIT)
-    bad = rate.gbit_per_s < due or narrow
+    bad = rate.gbit_per_s < expected or narrow
     lanes = f"{rate.speed}, {rate.lanes} of {LANES} lanes" if narrow else f"{rate.lanes}X {rate.speed}".rstrip()
-    message = f"{rate.gbit_per_s:g} Gbit/s ({lanes}), expected {due:g} Gbit/s{reference}"
+    message = f"{rate.gbit_per_s:g} Gbit/s ({lanes}), expected {expected:g} Gbit/s{reference}"
     evidence = (Evidence(file_of(port, "rate"), sysfs_rate(rate)),)
     status, fault = (Status.WARN, Fault.PORT_SLOW) if bad else (Status.PASS, None)
-    return Judgement(status, message, rate.gbit_per_s, due, "Gbit/s", evidence, fault=fault)
+    return Judgement(status, message, rate.gbit_per_s, expected, "Gbit/s", evidence, fault=fault)
 
 
 def _expected_rate(

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth
+from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.blames import nvlinks
 from dgxcheck.facts.missing import Missing
@@ -59,15 +59,16 @@ def _links_down(box: Box, gpu: Device) -> set[int]:
 
 def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkErrors) -> Judgement:
     if old is None:
-        return skip("no-history", "the counters were not read before")
+        return NO_EARLIER_READING
     growths = {name: counter_growth(getattr(old, name), getattr(new, name)) for name in COUNTERS}
     events = {name: more for name, more in growths.items() if isinstance(more, int)}
     errors = {name: more for name, more in events.items() if more}
     if not errors:
-        unknown = [COUNTER_RESET if more is None else unjudged(more) for more in growths.values() if not isinstance(more, int)]
-        unread = next((each for each in unknown if each.reason != "not-supported"), None)
+        unknown = [more for more in growths.values() if not isinstance(more, int)]
+        skips = [COUNTER_RESET if more is None else unjudged(more) for more in unknown]
+        unread = next((judgement for judgement in skips if judgement.reason != "not-supported"), None)
         if unread is not None or not events:
-            return unread or unknown[0]
+            return unread or skips[0]
         return Judgement(Status.PASS, f"no new errors {growth.how}", 0, 0, "errors")
     recoveries = events.get("recovery", 0)
     xid = _xid_74(box, new.bdf) if recoveries else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.pcie.iommu import reason_to_keep_acs
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.pci import Acs, PortType
+from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
 from dgxcheck.topology.classes import shared_bridges
 from dgxcheck.topology.model import Device
 
@@ -44,21 +44,27 @@ def redirects(box: Box, port: str) -> bool:
 
 def acs_of(box: Box, bdf: str) -> Acs | Missing | None:
     """The ACS registers of a port; None without the capability, Missing where they cannot be read."""
+    space = config_space_of(box, bdf)
+    return space if isinstance(space, Missing) else space.acs
+
+
+def config_space_of(box: Box, bdf: str) -> ConfigSpace | Missing:
+    """The configuration space of a GPU, HCA, NVSwitch or bridge."""
     rows = box.snapshot.config_space
     if isinstance(rows, Missing):
         return rows
     unrecorded = Missing(Gap.UNRECORDED, f"/sys/bus/pci/devices/{bdf}/config")
-    return next((row.acs for row in rows if row.bdf == bdf), unrecorded)
+    return next((row for row in rows if row.bdf == bdf), unrecorded)
 
 
 def _is_root_port(box: Box, bdf: str) -> bool:
     """By its PCI Express capability, else by its path: only the root bus is above it."""
-    rows = box.snapshot.config_space
-    for row in () if isinstance(rows, Missing) else rows:
-        if row.bdf == bdf and not isinstance(row.express, Missing) and not isinstance(row.express.port_type, Missing):
-            return row.express.port_type is PortType.ROOT_PORT
-    function = box.topology.functions.get(bdf)
-    return function is not None and not isinstance(function.path, Missing) and len(function.path) == 2
+    space = config_space_of(box, bdf)
+    express = space if isinstance(space, Missing) else space.express
+    if isinstance(express, Missing) or isinstance(express.port_type, Missing):
+        function = box.topology.functions.get(bdf)
+        return function is not None and not isinstance(function.path, Missing) and len(function.path) == 2
+    return express.port_type is PortType.ROOT_PORT
 
 
 def disable_acs(box: Box, *ports: str) -> str:

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MIN_EVENTS, counter_growth, rate
+from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MIN_EVENTS, NO_EARLIER_READING, counter_growth, rate
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.width import bridge
@@ -24,7 +24,6 @@ from dgxcheck.topology.model import Device
 Judged = Iterator[tuple[Subject, Judgement]]
 PER_LANE = {1: 0.15, 2: 0.3, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
 """Replays per minute and lane that a link of each generation may have (DCGM's health watch)."""
-NOT_READ_BEFORE = skip("no-history", "the counter was not read before")
 _KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": "correctable error"}
 """``aer_dev_*`` files, the worst first."""
 
@@ -40,7 +39,7 @@ def _replays(box: Box, growth: Growth, gpu: Device) -> Judgement:
     new = need(GpuView(growth.new, gpu.bdf).counters)
     old = GpuView(growth.old, gpu.bdf).counters
     if isinstance(old, Missing):
-        return NOT_READ_BEFORE
+        return NO_EARLIER_READING
     events = need(counter_growth(old.pcie_replays, new.pcie_replays))
     if events is None:
         return COUNTER_RESET
@@ -102,7 +101,7 @@ def _subject(box: Box, bdf: str) -> Subject:
 def _errors(box: Box, growth: Growth, old: AerDevice | None, new: AerDevice) -> Judgement:
     """The worst kind of error with new events, if any."""
     if old is None:
-        return NOT_READ_BEFORE
+        return NO_EARLIER_READING
     before = _by_kind(old)
     for kind, after in _by_kind(new).items():
         if isinstance(after, Missing):
@@ -133,7 +132,7 @@ def _judgement(box: Box, growth: Growth, kind: str, events: Mapping[str, int], e
 def _new_events(old: AerErrors | Missing, new: AerErrors) -> dict[str, int] | Judgement:
     """New errors by name; the total where no single counter grew."""
     if isinstance(old, Missing):
-        return NOT_READ_BEFORE
+        return NO_EARLIER_READING
     events = {name: count - old.counts.get(name, 0) for name, count in new.counts.items()}
     if any(count < 0 for count in events.values()):
         return COUNTER_RESET

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.host.virtual_machines import unseen_of_virtual_machines
+from dgxcheck.checks.host.virtual_machines import hypervisor_gaps
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Missing
@@ -65,5 +65,5 @@ def reason_to_keep_acs(box: Box) -> str:
         type_ = group_type(box, device.bdf)
         if isinstance(type_, Missing):
             return f"whether an IOMMU translates addresses is unknown ({type_.where}: {type_})"
-    gap = next(unseen_of_virtual_machines(box), None)
+    gap = next(hypervisor_gaps(box), None)
     return "" if gap is None else f"whether virtual machines run here is unknown ({gap.where}: {gap})"

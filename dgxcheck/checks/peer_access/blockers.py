@@ -11,6 +11,9 @@ from dgxcheck.facts.record import Record
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
 
+DISABLE_BOTH = (
+    "disable IOMMU translation, then ACS of the ports between them, neither of the two where virtual machines run"
+)
 DRIVER_KEYS = (
     "check the driver's registry keys (RegistryDwords in /proc/driver/nvidia/params and /etc/modprobe.d), then reload"
     " the driver"

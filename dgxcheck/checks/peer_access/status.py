@@ -14,11 +14,11 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
 from dgxcheck.checks.pcie.width import bridge
-from dgxcheck.checks.peer_access.blockers import DRIVER_KEYS, blocker
+from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, DRIVER_KEYS, blocker
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import device_part, nvlinks_between, peer_path
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvlink import STATUSES, P2pStatus
+from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, P2pStatus
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device, Link
@@ -32,13 +32,8 @@ _MEANINGS = {
     "DR": "disabled by registry key", "NS": "not supported",
 }  # fmt: skip
 """nvidia-smi topo -p2p"""
-_CAPABILITIES = ("read", "write", "nvlink")
-"""By ``nvmlGpuP2PCapsIndex_t``."""
 _BY_NVLINK = f"check the kernel log for Xid 74 of the two GPUs; else {DRIVER_KEYS}"
-_BY_PCIE = (
-    "disable IOMMU translation, then ACS of the ports between them, neither of the two where virtual machines run; else"
-    f" {DRIVER_KEYS}"
-)
+_BY_PCIE = f"{DISABLE_BOTH}; else {DRIVER_KEYS}"
 Pair = tuple[Device, Device]
 
 
@@ -106,10 +101,10 @@ def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link) -> Judgem
     """By the status of each capability in both directions."""
     if there is None or back is None:
         return skip("not-recorded", "its P2P status was not recorded")
-    capabilities = _CAPABILITIES if link.nvlinks else _CAPABILITIES[:2]
+    capabilities = CAPABILITIES[: 3 if link.nvlinks else 2]
     both = {name: (getattr(there, name), getattr(back, name)) for name in capabilities}
     evidence = tuple(
-        answered(_raw(status), "nvmlDeviceGetP2PStatus", f"{row.a} {row.b}", _CAPABILITIES.index(name))
+        answered(_raw(status), "nvmlDeviceGetP2PStatus", f"{row.a} {row.b}", CAPABILITIES.index(name))
         for name in capabilities
         for row, status in zip((there, back), both[name], strict=True)
     )

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.run import EXIT_CODES, run, verdict
-from dgxcheck.checks.placement import baseline
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.health import informational
 from dgxcheck.cli.health.options import FAILING, RENDERERS, Asked, options
@@ -30,6 +30,7 @@ from dgxcheck.output.plain_text import visible
 from dgxcheck.readiness.figures import all_figures
 from dgxcheck.score.box import of_box
 from dgxcheck.source.protocol import Source
+from dgxcheck.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from dgxcheck.source.debug_log import DebugLog
@@ -154,10 +155,7 @@ def _named(words: tuple[str, ...]) -> list[Check]:
     wanted = {word.strip() for each in words for word in each.split(",")}
     known = {check.id for check in CHECKS} | {check.id.partition(".")[0] for check in CHECKS}
     if unknown := sorted(wanted - known):
-        from difflib import get_close_matches
-
-        near = get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "list the checks with 'dgxcheck health -H'"
+        hint = did_you_mean(unknown[0], known, "list the checks with 'dgxcheck health -H'")
         raise BadInput(f"no check {unknown[0]!r}; {hint}")
     return [check for check in CHECKS if wanted & {check.id, check.id.partition(".")[0]}]
 

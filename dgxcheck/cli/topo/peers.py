@@ -5,7 +5,6 @@ from __future__ import annotations
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.cli.topo.question import Asked, Known
-from dgxcheck.output.plain_text import visible
 from dgxcheck.output.topo import peers as topo_peers
 from dgxcheck.profiles import library
 from dgxcheck.readiness.peer_access import peerings
@@ -20,7 +19,7 @@ def peers(asked: Asked) -> Known:
     )  # fmt: skip
     pairs = peerings(box)
     if isinstance(pairs, Judgement):
-        text = f"Peer access is not known: {visible(pairs.message)}\n"
+        text = topo_peers.not_known(pairs)
         return asked.either(lambda: text + asked.notes(), lambda: {"peers": []}), pairs.reason == "not-supported"
     complete = not topology.gaps and all(pair.verdict != "cannot tell" for pair in pairs)
     return asked.either(

@@ -7,7 +7,6 @@ from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.output.plain_text import visible
 from dgxcheck.output.topo import rdma as topo_rdma
 from dgxcheck.profiles import library
 from dgxcheck.readiness.gpudirect import readiness
@@ -19,7 +18,7 @@ def rdma(asked: Asked) -> Known:
     box = Box(snapshot=asked.box, topology=topology, gpus=topology.gpus, boards=library.boards_for(None))
     nothing = no_rdma(box)
     if nothing is not None:
-        text = f"GPUDirect RDMA: {visible(nothing.message)}.\n"
+        text = topo_rdma.not_judged(nothing)
         found = asked.box.infiniband
         known = not topology.gaps and not (isinstance(found, Missing) and found.gap is not Gap.ABSENT)
         return asked.either(lambda: text + asked.notes(), lambda: {"rdma": []}), known

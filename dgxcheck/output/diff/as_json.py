@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 from dgxcheck import __version__
@@ -11,6 +10,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import fields
 from dgxcheck.output.diff.report import Look, Report
 from dgxcheck.output.json_null import source
+from dgxcheck.output.json_text import compact
 
 SCHEMA = "dgxcheck/diff/1"
 
@@ -30,7 +30,7 @@ def render(report: Report) -> str:
         "differences": [_difference(each) for each in report.differences],
         "notes": [*report.notes],
     }  # fmt: skip
-    return json.dumps(whole, indent=1) + "\n"
+    return compact(whole)
 
 
 def _look(look: Look) -> Json:

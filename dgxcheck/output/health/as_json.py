@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from math import isfinite
 
@@ -15,6 +14,7 @@ from dgxcheck.output.health import causes as health_causes
 from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.json_null import either, source
+from dgxcheck.output.json_text import compact
 from dgxcheck.profiles.model import Choice
 from dgxcheck.readiness.figures import Figure
 
@@ -42,7 +42,7 @@ def render(report: Report) -> str:
         **health_causes.as_json(report.diagnosis, report.findings),
         "measurements": [_measurement(figure) for figure in report.figures],
     }
-    return json.dumps(whole, indent=1) + "\n"
+    return compact(whole)
 
 
 def _profile(choice: Choice | None) -> Json:

@@ -97,7 +97,7 @@ def _told(finding: Finding, remedy: str) -> list[str]:
         lines.append(f"measured {said.measured} {said.unit}".rstrip() + due)
     lines += [f"{each.where}: {each.value}" for each in said.evidence]
     if (known := finding.acknowledgement) is not None:
-        lapsed = f"; no longer, for {known.lapsed}" if known.lapsed else ""
+        lapsed = f"; lapsed: {known.lapsed}" if known.lapsed else ""
         lines += [f"acknowledged until {known.expiry}: {_clean(known.reason)}{lapsed}"]
     lines += [f"do: {remedy}"] if finding.status in (Status.WARN, Status.FAIL) else []
     return [*map(_clean, lines)]

@@ -60,7 +60,7 @@ def _below(finding: Finding, explained: bool) -> list[str]:
     said = f"acknowledged until {known.expiry}: {visible(known.reason)}"
     if finding.acknowledged:
         return [f"         {said}"]
-    return [f"         {said}; no longer, for {known.lapsed}", *remedy]
+    return [f"         {said}; lapsed: {known.lapsed}", *remedy]
 
 
 def _score(report: Report) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_null import either
 from dgxcheck.output.plain_text import columns, fitted, lines, visible
@@ -14,10 +15,10 @@ from dgxcheck.topology.model import Topology
 
 CELLS = {"ready": "ready", "slow": "slow", "not ready": "no", "cannot tell": "?"}
 LEGEND = {
-    "ready": "data go straight between GPU memory and the HCA",
-    "slow": "they do, but slowly, or only where a program is told to",
-    "no": "something keeps them from it",
-    "?": "cannot tell, for the reason below",
+    "ready": "direct transfers between GPU memory and the HCA",
+    "slow": "direct, but slow, or only if a program is configured for it",
+    "no": "not possible, for the reason below",
+    "?": "unknown, for the reason below",
 }
 _ORDER = tuple(CELLS)
 
@@ -37,6 +38,11 @@ def text(topology: Topology, pairs: Sequence[Readiness], width: int | None) -> s
     worst_first = sorted(pairs, key=lambda each: -_ORDER.index(each.verdict))
     why = reasons([_why(each) for each in worst_first])
     return lines([*table, "", "Legend:", *legend, *([""] if nics else []), *nics, "", *best, *why])
+
+
+def not_judged(reason: Judgement) -> str:
+    """The line for a machine without pairs of GPU and HCA."""
+    return f"GPUDirect RDMA: {visible(reason.message)}.\n"
 
 
 def _best(pairs: Sequence[Readiness]) -> list[Readiness]:

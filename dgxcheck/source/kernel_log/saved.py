@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
 from calendar import timegm
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.input_file import read_input
 
 MOST_BYTES = 64 << 20
 _LONGEST = 4096
@@ -50,17 +49,7 @@ class Times(Record, kw_only=False):
 
 def load(path: str) -> Times:
     """A saved log; BadInput with one line for whatever is wrong with the file."""
-    try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path}: not a regular file; save the log to a file first")
-        with open(path, "rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "invalid file name"
-        raise BadInput(f"{path}: cannot be read: {why}") from None
-    if len(raw) > MOST_BYTES:
-        raise BadInput(f"{path}: kernel log larger than {MOST_BYTES >> 20} MiB; shorten it to the last boot")
+    raw = read_input(path, MOST_BYTES, "save the log to a file first")
     found = times(raw.decode("utf-8", "replace"))
     if found is None:
         raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.input_file import read_input
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import FILE_KINDS, Lines
 
@@ -91,18 +90,7 @@ def _lines(facts: Json, path: str) -> Lines:
 
 
 def _read(path: str) -> bytes:
-    try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path}: not a regular file; save it to a file first")
-        if status.st_size > MOST_BYTES:
-            raise BadInput(f"{path}: too large ({status.st_size >> 20} MiB); the limit is {MOST_BYTES >> 20} MiB")
-        with open(path, "rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
-    if len(raw) > MOST_BYTES:
-        raise BadInput(f"{path}: grew to more than {MOST_BYTES >> 20} MiB while being read")
+    raw = read_input(path, MOST_BYTES, "save it to a file first")
     if raw[:2] == b"\x1f\x8b":
         raw = _unzipped(raw, path)
     if not raw.strip():

@@ -8,6 +8,7 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.load import OVERLAY, Recording, load, recording
 from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.suggestion import did_you_mean
 
 MADE = ("reconstructed", "overlay")
 """Kinds of provenance of what is no real machine."""
@@ -78,12 +79,9 @@ def _shipped_file(name: str) -> str | None:
 
 
 def _unknown(spec: str) -> str:
-    from difflib import get_close_matches
-
     names = [name for name, _ in shipped()]
     wanted = os.path.basename(spec)[:80].removesuffix(".gz").removesuffix(".json").lower()
-    near = get_close_matches(wanted, names, n=3, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}?" if near else "list the recordings with 'dgxcheck recordings'"
+    hint = did_you_mean(wanted, names, "list the recordings with 'dgxcheck recordings'", most=3, likeness=0.4)
     return f"{spec}: no such recording, file or directory; {hint}"
 
 
