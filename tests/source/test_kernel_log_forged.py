@@ -43,8 +43,8 @@ def read(text: str) -> KernelLog:
 def told(log: KernelLog) -> list[object]:
     """All events but those of the first line, an Xid that is not past."""
     assert [(xid.number, xid.past) for xid in log.xids if xid.seconds == 1.0] == [(31, False)]
-    later = [event.line for event in (*log.xids, *log.off_bus, *log.not_started, *log.hcas) if event.seconds > 1]
-    return [*later, *log.pcie, *log.earlier]
+    xids = [xid for xid in log.xids if xid.seconds > 1]
+    return [*xids, *log.off_bus, *log.not_started, *log.hcas, *log.pcie, *log.earlier]
 
 
 FIRST = "NVRM: Xid (PCI:0000:06:00): 31, Ch 00000003"

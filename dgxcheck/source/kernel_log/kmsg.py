@@ -28,7 +28,9 @@ LONGEST = 1000
 _MOST_BYTES = 32 << 20
 _RECORD = 8192  # PRINTKRB: a shorter read is refused by the kernel
 _BDF = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
-_ABOUT = re.compile(rf"(?:NVRM|nvidia[-\w]{{0,32}}|mlx5\w{{0,32}}|pcieport)[:( ]|[^\s:]{{1,64}} {_BDF}: (?:AER:|PCIe Bus)")
+_ABOUT = re.compile(
+    rf"(?:NVRM|nvidia[-\w]{{0,32}}|mlx5\w{{0,32}}|pcieport)[:( ]|[^\s:]{{1,64}} {_BDF}: (?:AER:|PCIe Bus)"
+)
 _KINDS = (
     re.compile(rf"pcieport |[^\s:]{{1,64}} {_BDF}: (?:AER:|PCIe Bus Error| )"),  # " ": what follows such an error
     re.compile(r"mlx5.{0,80}(?:ACCESS_REG|_cmd)"),
