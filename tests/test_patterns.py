@@ -116,7 +116,7 @@ def searched(name: str) -> bool:
     """Is an expression looked for anywhere in a text? In a table of some it counts as such."""
     module, _, label = name.rpartition(".") if "[" not in name else (*name.partition("[")[0].rpartition("."),)
     source = inspect.getsource(sys.modules[module])
-    use = rf"\.(?:search|finditer|findall|sub|subn|split)\b"
+    use = r"\.(?:search|finditer|findall|sub|subn|split)\b"
     return re.search(use if "[" in name else rf"\b{label}{use}", source) is not None
 
 

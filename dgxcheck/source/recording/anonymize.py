@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from dgxcheck.rootfs import read_bytes
 from dgxcheck.source.protocol import Json
+from dgxcheck.source.recording.driver_words import is_word
 from dgxcheck.source.recording.keys import Lines, flatten, insert
 
 _WHOLE = re.compile(
@@ -115,7 +116,7 @@ class _Replacer:
         self._host = host
         self._known: dict[str, str] = {}
         short = host.partition(".")[0]
-        telling = len(short) > 1 and not short.isdecimal()
+        telling = len(short) > 1 and not is_word(short)
         named = rf"(?i:\b{re.escape(short)}(?:\.[\w.-]+)?)\b" if telling else "(?!)"
         self._with_host = re.compile(f"(?P<host>{named})|{_IN_TEXT}", re.MULTILINE)
         self._builder = re.compile(f"(?<=@){named}")
