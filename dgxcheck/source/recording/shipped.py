@@ -53,6 +53,8 @@ def _load(path: str, depth: int) -> Recording:
     from dgxcheck.source.recording.overlay import applied
 
     def base(name: str) -> Recording:
+        if not name or "/" in name or name.startswith("."):
+            raise BadInput(f"{path}: base: {name[:80]!r} is not the plain name of a recording or of a file beside it")
         beside = os.path.join(os.path.dirname(path), name)
         try:
             return _load(_shipped_file(name) or beside, depth - 1)
