@@ -5,6 +5,10 @@ dgxcheck-recording(5), LIMITS, lists them for users; memory stays below 512 MiB 
 
 from __future__ import annotations
 
+KEY_BYTES = 64 << 10
+"""A site key."""
+LEAST_KEY_BYTES = 16
+
 ATTRIBUTE_BYTES = 64 << 10
 """A file of sysfs; the kernel gives at most 4 KiB of text and 64 KiB of configuration space."""
 FILE_BYTES = 4 << 20
@@ -41,6 +45,7 @@ LINE_CHARACTERS = 256 << 10
 
 LOG_BYTES = 64 << 20
 """A saved kernel log, and what is read of ``/dev/kmsg``."""
+LOG_ROWS = 1_000_000
 LOG_ROW_BYTES = 64 << 10
 """A row of a saved log, of which a JSON object is read whole or not at all."""
 LOG_LINE_CHARACTERS = 1000
