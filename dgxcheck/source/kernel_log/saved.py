@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from dgxcheck.facts.limits import LOG_BOOTS, LOG_BYTES, LOG_LINE_CHARACTERS, LOG_LINES, LOG_ROW_BYTES
+from dgxcheck.facts.limits import LOG_BOOTS, LOG_BYTES, LOG_LINE_CHARACTERS, LOG_LINES, LOG_ROW_BYTES, LOG_ROWS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input
@@ -55,7 +55,10 @@ class _Boot:
 
 def load(path: str) -> Times:
     """A saved log; BadInput with one line for whatever is wrong with the file."""
-    log = times(read_input(path, LOG_BYTES, "save the log to a file first"))
+    raw = read_input(path, LOG_BYTES, "save the log to a file first")
+    if raw.count(b"\n") > LOG_ROWS:
+        raise BadInput(f"{path}: more than {LOG_ROWS} lines; save the last part of the log")
+    log = times(raw)
     if log is None:
         raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")
     return log
