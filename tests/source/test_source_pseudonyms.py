@@ -69,7 +69,7 @@ def form(text: str) -> str:
         (f"text {IB}/node_desc", f"node {UUID} 10.17.0.23 0x5000c500a1b2c3d4 eth0:0c:42:a1:5e:77:09\n",
          r"node [0-9a-f-]{36} \d\d\.\d\d\.\d\.\d\d 0x[0-9a-f]{16} eth0(:[0-9a-f]{2}){6}\n"),
         (f"text {IB}/node_desc", "[2001:db8:17::23]\n", r"\[[0-9a-f]{4}:[0-9a-f]{3}:[0-9a-f]{2}::[0-9a-f]{2}\]\n"),
-        ("text /proc/cmdline", f"BOOT_IMAGE=/{UUID}/x {UUID}\n", r"BOOT_IMAGE=/[0-9a-f-]{36}/x [0-9a-f-]{36}\n"),
+        ("text /proc/cmdline", f"console=/{UUID}/x {UUID}\n", r"console=/[0-9a-f-]{36}/x [0-9a-f-]{36}\n"),
         (f"text {NET}/ib0/address", f"80:00:00:48:fe:80:00:00:00:00:00:00:{GUID[:2]}:{GUID[2:4]}:a1:03:00:5e:77:09\n",
          r"80:00:00:48:fe:80:00:00:00:00:00:00(:[0-9a-f]{2}){8}\n"),
     ],
@@ -102,7 +102,7 @@ def test_equal_identities_map_alike_wherever_they_occur() -> None:
             f"text {NET}/ib0/address": f"80:00:00:48:fe:80:00:00:00:00:00:00:{ipoib}\n",
             f"text {NET}/enx{MAC.replace(':', '')}/address": f"{MAC}\n",
             f"text {NET}/eno1/address": f"{MAC.upper()}\n",
-            "text /proc/cmdline": f"BOOT_IMAGE=01-{MAC.replace(':', '-')}/dgx-17/{UUID} {UUID}\n",
+            "text /proc/cmdline": f"console=01-{MAC.replace(':', '-')}/dgx-17/{UUID} {UUID}\n",
             f"nvml nvmlDeviceGetUUID {GPU}": f"GPU-{UUID}",
             "text /proc/sys/kernel/hostname": "dgx-17.example.org\n",
             "text /proc/version": "Linux version 5.4.0 (root@dgx-17) (gcc 9.4.0)\n",
@@ -118,8 +118,8 @@ def test_equal_identities_map_alike_wherever_they_occur() -> None:
     mac = str(facts[f"text {NET}/eno1/address"]).strip().lower()
     assert facts[f"text {NET}/enx{mac.replace(':', '')}/address"] == f"{mac}\n"
     uuid = str(facts[f"nvml nvmlDeviceGetUUID {GPU}"])[4:]
-    assert facts["text /proc/cmdline"] == f"BOOT_IMAGE=01-{mac.replace(':', '-')}/{host}/{uuid} {uuid}\n"
-    assert facts["text /proc/version"] == f"Linux version 5.4.0 (root@{host}) (gcc 9.4.0)\n"
+    assert facts["text /proc/cmdline"] == f"console=01-{mac.replace(':', '-')}/{host}/{uuid} {uuid}\n"
+    assert facts["text /proc/version"] == "Linux version 5.4.0 (hidden) (gcc 9.4.0)\n"
     serial = str(facts["text /sys/class/dmi/id/product_serial"]).strip()
     assert facts["text /etc/dgx-release"] == f"DGX_SERIAL_NUMBER={serial}\nOTHER=1\n"
 

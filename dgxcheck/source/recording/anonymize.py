@@ -19,6 +19,8 @@ from dgxcheck.facts.limits import KEY_BYTES, LEAST_KEY_BYTES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.rootfs import OPENING, read_descriptor
 from dgxcheck.source.protocol import Json
+from dgxcheck.source.recording.binary import from_rows, to_rows
+from dgxcheck.source.recording.config_space import publishable
 from dgxcheck.source.recording.driver_words import is_word
 from dgxcheck.source.recording.keys import Lines, flatten, insert
 
@@ -40,7 +42,8 @@ _UNIT_LIMITS_MEMLOCK = re.compile(r"\s*(?:Default)?LimitMEMLOCK\s*=[\s\w:-]*")
 _EVERYONE = ("*", "root", "%", "@", "%%")
 _KERNEL_LOG = "kmsg "
 _IN_KERNEL_LOG = re.compile(
-    r"(?P<number>(?i:serial number)(?: is|:) ?)(?P<serial>[^\s,]+)"
+    r"(?P<number>(?i:\bserial(?:[ _]?(?:number|no\.?))?|\bs/n) ?(?:is |[:=]) ?)(?P<serial>[^\s,]+)"
+    r"|(?P<mac>\b(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{12}\b)"
     r"|(?P<named>name=|(?i:client|process|comm) ')(?P<process>(?!<unknown>)[^,']+)"
 )
 _COMMAND_LINE = "text /proc/cmdline"
@@ -53,7 +56,10 @@ _HARMLESS = re.compile(
     r"|(processor|intel_idle|cpufreq)\.[\w.]+|console|quiet|ro|rw|splash|crashkernel|BOOT_IMAGE|selinux|apparmor"
     r"|systemd\.unified_cgroup_hierarchy|cgroup_\w+"
 )  # with _ for -, as the kernel takes them
-_BUILDER = "text /proc/version"  # Linux version 5.4.0 (user@host) ..: a host name counts there only after the @
+_BUILDER = "text /proc/version"
+# those of distributions stay
+_BUILT_BY = re.compile(r"\((?!(?:buildd|mockbuild|debian-kernel|geeko|abuild)@)[^\s()]{1,255}@[^\s()]{1,255}\)")
+_IMAGE = re.compile(r"(?:(?:\(hd\d{1,3},[a-z]{0,6}\d{1,3}\))?/(?:boot/)?)?vmlinu[xz](?:-\d[\w.+~-]{0,64})?", re.ASCII)
 _HEX = "[0-9a-fA-F]"
 _MAC = rf"{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5}}"
 # of a MAC, systemd udev-builtin-net_id.c; of a GUID, rdma-core rdma_rename.c
@@ -69,7 +75,7 @@ _IN_TEXT = "|".join(
         rf"(?<![\w:.])(?:{_HEX}{{1,4}}:)+(?::{_HEX}{{1,4}})+(?![\w:])",  # IPv6 with its zeros left out
         # BOOTIF=01-0c-42-..: PXE puts the hardware type before the address
         rf"\b(?P<type>01[:-])(?P<mac>{_MAC})(?![:-]?\w)|(?<!\b{_HEX}{{2}}[:-])\b{_MAC}(?![:-]?\w)",
-        r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.)",
+        r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.\d)",
         _NAME,
     )
 )
@@ -131,7 +137,6 @@ class _Replacer:
         telling = len(short) > 1 and not is_word(short)
         named = rf"(?i:\b{re.escape(short)}(?:\.[\w.-]+)?)\b" if telling else "(?!)"
         self._with_host = re.compile(f"(?P<host>{named})|{_IN_TEXT}", re.MULTILINE)
-        self._builder = re.compile(f"(?<=@){named}")
 
     def lines(self, lines: Lines) -> Lines:
         new: Lines = {}
@@ -145,6 +150,8 @@ class _Replacer:
         if isinstance(fact, list) and key.startswith("names ") and _NAMED.match(key):
             names = [self._names(name) for name in fact if isinstance(name, str)]
             return [*sorted(names)] if len(names) == len(fact) else fact
+        if key.startswith("data ") and (config := from_rows(fact)) is not None:
+            return to_rows(publishable(config))
         if isinstance(fact, dict) and "missing" in fact and isinstance(fact.get("detail"), str):
             return fact | {"detail": self._free(str(fact["detail"]))}
         if isinstance(fact, dict) and key.startswith(_FABRIC) and isinstance(fact.get("clusterUuid"), str):
@@ -165,7 +172,7 @@ class _Replacer:
         if _CONFIGURATION.match(key):
             return "\n".join(map(self._limits_line, text.split("\n")))
         if key == _BUILDER:
-            return self._builder.sub(self._host_name(self._host), text)
+            return _BUILT_BY.sub("(hidden)", text, count=1)
         if key == _COMMAND_LINE:
             return self._command_line(text)
         if key.startswith("link "):
@@ -178,6 +185,8 @@ class _Replacer:
         def replaced(match: re.Match[str]) -> str:
             if match["serial"]:
                 return match["number"] + self.identity(match["serial"])
+            if match["mac"]:
+                return self.identity(match["mac"])
             return f"{match['named']}process-{self._digest(match['process'])[:8]}"
 
         seconds, semicolon, message = text.partition(";")
@@ -214,6 +223,9 @@ class _Replacer:
         bare = name.lstrip('"')
         if not _HARMLESS.fullmatch(bare.replace("-", "_")):
             return f"{bare}=hidden" if _PLAIN_NAME.fullmatch(bare) else "hidden"
+        if bare == "BOOT_IMAGE":  # (http,10.0.0.1)/images/HOST/vmlinuz-5.4.0: where it comes from tells too much
+            image = value if _IMAGE.fullmatch(value) else value.rpartition("/")[2]
+            value = image if _IMAGE.fullmatch(image) else "hidden"
         return f"{name}={self._with_host.sub(self._match, value)}"
 
     def _match(self, match: re.Match[str]) -> str:
