@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from dgxcheck.assessment.progress import Progress
     from dgxcheck.assessment.request import Level, Request
     from dgxcheck.assessment.result import Assessment
-    from dgxcheck.facts.missing import BadInput
+    from dgxcheck.facts.missing import BadInput, Missing
 
-__all__ = ["Assessment", "BadInput", "Level", "Machine", "Progress", "Request", "assess", "examine"]
+__all__ = ["Assessment", "BadInput", "Level", "Machine", "Missing", "Progress", "Request", "assess", "examine"]
 
 _MODULES = {
     "assess": "dgxcheck.assessment.health",
@@ -26,18 +26,20 @@ _MODULES = {
     "Level": "dgxcheck.assessment.request",
     "Machine": "dgxcheck.assessment.machine",
     "examine": "dgxcheck.assessment.machine",
+    "Missing": "dgxcheck.facts.missing",
     "Progress": "dgxcheck.assessment.progress",
     "Request": "dgxcheck.assessment.request",
 }
 """Where each public name is defined; no module of this package has the name of one of them."""
 
 
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker would take any name for one of these
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        return value
 
 
 def __dir__() -> list[str]:

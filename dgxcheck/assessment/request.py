@@ -6,7 +6,10 @@ from typing import Literal
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dgxcheck.settings import Settings
 
 Level = Literal["quick", "default", "extended"]
 """How much is looked at: state read once; also counter growth, the kernel log and all that is slower; also measurements

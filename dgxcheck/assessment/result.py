@@ -59,6 +59,10 @@ class Assessment(Record):
         """Bad findings that no cause explains."""
         return tuple(finding for finding in self.findings if finding.key in self.diagnosis.unexplained)
 
+    def explained(self, cause: Cause) -> tuple[Finding, ...]:
+        """The findings that a cause explains."""
+        return tuple(finding for finding in self.findings if finding.key in cause.explains)
+
     @property
     def profile(self) -> Profile | None:
         """The reference machine; None without one."""
