@@ -91,14 +91,17 @@ def opened(given: Given, plan: str, deadline: float, root: str = "/") -> Iterato
         yield given
 
 
-def examine(source: Given = None, probes: Iterable[str] = WIRING, *, deadline: float = DEADLINE_S) -> Machine:
+def examine(
+    source: Given = None, probes: Iterable[str] = WIRING, *, deadline: float = DEADLINE_S, root: str = "/"
+) -> Machine:
     """How a machine is wired, without judging it: what ``dgxcheck topo`` shows.
 
     ``probes`` are fields of the snapshot; with more of them than those of the wiring more is asked. ``deadline``:
-    most seconds for all that asks a driver. BadInput if ``source`` names no machine.
+    most seconds for all that asks a driver. ``root``: where the files of the live machine are. BadInput if ``source``
+    names no machine.
     """
     names = tuple(probes)
-    with opened(source, "TOPOLOGY" if set(names) <= set(WIRING) else "EVERYTHING", deadline) as machine:
+    with opened(source, "TOPOLOGY" if set(names) <= set(WIRING) else "EVERYTHING", deadline, root) as machine:
         facts = survey(machine, names)
         return Machine(origin=machine.origin, snapshot=facts, topology=topology_of(facts))
 
