@@ -2,25 +2,29 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test ptxas golden clean
+.PHONY: help demo test test-all ptxas golden clean
 
 help:  ## what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 demo: $(VENV)/.installed  ## install into .venv and show the wiring of a DGX-1
 	@$(BIN)/dgxcheck topo -m --from dgx-1-v100
 
-test: $(VENV)/.developed  ## install the dev group, then check style, types, imports and behaviour
+test:  ## install the dev group, then check style, types, imports and behaviour
+test-all: MORE := -m "" --hypothesis-profile=long
+test-all:  ## the same with faults at every place, all pairs of faults, and long fuzzing
+test test-all: $(VENV)/.developed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto $(MORE)
 
 ptxas: $(VENV)/.ptxas  ## fetch NVIDIA's assemblers of three CUDA releases (107 MB), for the tests of the kernels
 
 golden: $(VENV)/.developed  ## accept what the golden tests print now
 	DGXCHECK_UPDATE_GOLDEN=1 $(BIN)/pytest -n auto tests/test_golden.py
 	$(BIN)/python tests/check_paragraphs.py
+	$(BIN)/python tests/fault_words.py
 	$(BIN)/python tests/threshold_list.py
 	$(BIN)/python tests/transcripts.py
 

@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime
-from difflib import get_close_matches
 from typing import Any, NoReturn, get_args
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
+from dgxcheck.suggestion import did_you_mean
 from dgxcheck.toml_file import load
 
 SITE = "/etc/dgxcheck/config.toml"
@@ -25,7 +25,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 ACKNOWLEDGED = "acknowledged"
 """An array of tables."""
 _NEEDED = ("check", "reason", "expiry")
-_DATE = "a date, which is written 2027-01-31"
+_DATE = "a date such as 2027-01-31"
 _SEVERITIES: Mapping[str, Severity] = {word: word for word in get_args(Severity)}
 _PORT = re.compile(r"[\w.:-]+/[1-9][0-9]{0,2}", re.ASCII)
 _MOST_SHOWN = 60
@@ -47,7 +47,7 @@ def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) ->
     ports = _texts(network, "ports", path, "network")
     for port in ports:
         if not _PORT.fullmatch(port):
-            _refuse(path, "network.ports", f"{_shown(port)} is no port, which is written 'mlx5_0/1'")
+            _refuse(path, "network.ports", f"{_shown(port)} is not a port; write it as 'mlx5_0/1'")
     return Settings(
         thresholds={name: _number(name, value, path) for name, value in tables.get("thresholds", {}).items()},
         severities={name: _severity(name, value, path) for name, value in tables.get("severities", {}).items()},
@@ -62,7 +62,7 @@ def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) ->
 
 def _acknowledged(entries: object, path: str, checks: Collection[str]) -> tuple[Acknowledgement, ...]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        _refuse(path, ACKNOWLEDGED, f"stands as an array of tables, [[{ACKNOWLEDGED}]]")
+        _refuse(path, ACKNOWLEDGED, f"must be an array of tables, [[{ACKNOWLEDGED}]]")
     return tuple(_acknowledgement(entry, f"{ACKNOWLEDGED}[{n}]", path, checks) for n, entry in enumerate(entries, 1))
 
 
@@ -72,15 +72,14 @@ def _acknowledgement(entry: dict[str, Any], where: str, path: str, checks: Colle
         _refuse(path, f"{where}.{key}", "is missing")
     for key in ("check", "device", "reason"):
         if key in entry and not (isinstance(entry[key], str) and entry[key].strip()):
-            _refuse(path, f"{where}.{key}", f"{_shown(entry[key])} is no text")
+            _refuse(path, f"{where}.{key}", f"{_shown(entry[key])} is not a non-empty string")
     check = entry["check"].strip()
     if check not in checks:
-        near = get_close_matches(check[:_MOST_SHOWN], checks, n=1)
-        hint = f"did you mean {near[0]}?" if near else "dgxcheck health -H lists them"
-        _refuse(path, f"{where}.check", f"{_shown(check)} is no check; {hint}")
+        hint = did_you_mean(check, checks, "list the checks with 'dgxcheck health -H'")
+        _refuse(path, f"{where}.check", f"unknown check {_shown(check)}; {hint}")
     ceiling = entry.get("ceiling", 0)
     if isinstance(ceiling, bool) or not isinstance(ceiling, int | float) or not abs(ceiling) <= MOST:
-        _refuse(path, f"{where}.ceiling", f"{_shown(ceiling)} is no number up to {MOST:g}")
+        _refuse(path, f"{where}.ceiling", f"{_shown(ceiling)} is not a number of at most {MOST:g}")
     return Acknowledgement(
         check=check,
         device=entry.get("device", "").strip(),
@@ -116,13 +115,13 @@ def _of_etc() -> str | None:
 def _table(document: Mapping[str, Any], name: str, path: str, checks: Collection[str]) -> dict[str, Any]:
     table = document[name]
     if not isinstance(table, dict):
-        _refuse(path, name, f"stands as a table, [{name}]")
+        _refuse(path, name, f"must be a table, [{name}]")
     if name not in ("thresholds", "severities"):
         return {key: table[key] for key in _known(table, KEYS[name], path, name)}
     found: dict[str, Any] = {}
     for key, value in _dotted(table):
         if key in found:
-            _refuse(path, f"{name}.{_plain(key)}", "stands twice")
+            _refuse(path, f"{name}.{_plain(key)}", "is set twice")
         found[key] = value
     return {key: found[key] for key in _known(found, checks if name == "severities" else KEYS[name], path, name)}
 
@@ -142,14 +141,14 @@ def _number(name: str, value: object, path: str) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         _refuse(path, f"thresholds.{name}", f"{_shown(value)} is not {allowed}")
     if not limit.low <= value <= limit.high:
-        _refuse(path, f"thresholds.{name}", f"{_shown(value)} is out of range, allowed is {allowed}")
+        _refuse(path, f"thresholds.{name}", f"{_shown(value)} is out of range; must be {allowed}")
     return value
 
 
 def _severity(name: str, value: object, path: str) -> Severity:
     found = _SEVERITIES.get(value) if isinstance(value, str) else None
     if found is None:
-        _refuse(path, f"severities.{name}", f"{_shown(value)} is none of {', '.join(map(repr, _SEVERITIES))}")
+        _refuse(path, f"severities.{name}", f"{_shown(value)} is not one of {', '.join(map(repr, _SEVERITIES))}")
     return found
 
 
@@ -158,7 +157,7 @@ def _texts(table: Mapping[str, Any], key: str, path: str, where: str) -> tuple[s
     given = table.get(key, [])
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
-        _refuse(path, f"{where}.{key}", f"{_shown(given)} is no text and no list of texts")
+        _refuse(path, f"{where}.{key}", f"{_shown(given)} is not a string or a list of strings")
     return tuple(dict.fromkeys(text.strip() for text in texts))
 
 
@@ -166,9 +165,8 @@ def _known(names: Mapping[str, Any], allowed: Collection[str], path: str, where:
     """The names, each of them looked at."""
     for name in names:
         if name not in allowed:
-            near = get_close_matches(name[:_MOST_SHOWN], allowed, n=1)
             what = "check" if where == "severities" else "key"
-            hint = f"did you mean {near[0]}?" if near else f"{what}s are {', '.join(allowed)}"
+            hint = did_you_mean(name, allowed, f"valid {what}s: {', '.join(allowed)}")
             _refuse(path, f"{where}.{_plain(name)}" if where else _plain(name), f"no such {what}; {hint}")
     return [*names]
 
@@ -181,7 +179,7 @@ def _plain(name: str) -> str:
 def _shown(value: object) -> str:
     """A value on one line: what is long or nested is cut, a number of thousands of digits is not even printed."""
     if isinstance(value, int) and value.bit_length() > 200:
-        return "a number of many digits"
+        return "a number with many digits"
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "a table"
     text = repr(value)

@@ -28,8 +28,8 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "gpu.uniform-display": Threshold(10, "%", 0, 50, "two sizes of one model are further apart"),
     "clock.throttle": Threshold(5, "%", 0, 100, "dgxcheck's own: any growth at all is noise, DCGM issue 285"),
     "power.violation": Threshold(5, "%", 0, 100, "dgxcheck's own: any growth at all is noise, DCGM issue 285"),
-    "thermal.margin": Threshold(5, "C", 0, 50, "a slowdown is near"),
-    "thermal.outlier": Threshold(15, "C", 1, 100, "dgxcheck's own: no vendor gives one"),
+    "thermal.margin": Threshold(5, "°C", 0, 50, "a slowdown is near"),
+    "thermal.outlier": Threshold(15, "°C", 1, 100, "dgxcheck's own: no vendor gives one"),
     "thermal.like-power": Threshold(
         20, "%", 1, 100, "dgxcheck's own: idle GPUs of one box draw within 15 % of each other"
     ),

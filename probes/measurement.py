@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from dgxcheck.facts.measurement import How, Measurement, Untaken
+from dgxcheck.facts.measurement import How, Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.source.protocol import Source
 
@@ -42,18 +42,18 @@ def _measurement(key: str, fact: Json) -> Measurement:
     )
 
 
-def _value(key: str, fact: Json) -> int | float | bool | Missing | Untaken | None:
+def _value(key: str, fact: Json) -> int | float | bool | Missing | NotMeasured | None:
     if not isinstance(fact, dict):
         return Missing(Gap.GARBLED, key, "no object in the recording")
     if "missing" in fact:
         gap = _GAPS.get(_text(fact, "missing"), Gap.GARBLED)
         return Missing(gap, key, _text(fact, "detail"))
     if "skipped" in fact:
-        return Untaken(_text(fact, "skipped"), _text(fact, "detail"))
+        return NotMeasured(_text(fact, "skipped"), _text(fact, "detail"))
     if "failed" in fact:
         code = fact.get("code")
-        why = ": ".join(filter(None, (_text(fact, "failed"), _text(fact, "detail"))))
-        return Untaken("failed", why, code if isinstance(code, int) else None)
+        code = code if isinstance(code, int) else None
+        return NotMeasured("failed", _text(fact, "detail"), code, _text(fact, "failed"))
     value = fact.get("value")
     if value is None and "value" in fact:
         return None

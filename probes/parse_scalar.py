@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Gap, Missing
 
 _HEX_DIGITS = "0123456789abcdefABCDEF"
@@ -49,14 +50,7 @@ def flag(text: str, where: str) -> bool | Missing:
 
 def cpulist(text: str, where: str) -> str | Missing:
     """``0-19,40-59``; empty is a value, a NUMA node of memory alone has no CPUs."""
-    body = text.strip()
-    if not body:
-        return body
-    for part in body.split(","):
-        first, dash, last = part.partition("-")
-        if not is_decimal(first) or (dash and not is_decimal(last)):
-            return garbled(text, where)
-    return body
+    return text.strip() if ranges(text) is not None else garbled(text, where)
 
 
 def is_decimal(body: str) -> bool:

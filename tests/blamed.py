@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from judging import judged
 from moved_faults import at, overlay
 from moving import Move
-from test_health_faults import judged
 
 
 class Blamed(NamedTuple):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import judging
 import pytest
 from hypothesis import HealthCheck, settings
 from live_box import Box, serve, shipped, with_gpus
@@ -15,8 +17,26 @@ from programs import program
 from standin import cuda, nvml
 from standin.cuda_binding import Bench
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+for profile, examples in (("quick", 40), ("long", 200)):
+    settings.register_profile(
+        profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile("quick")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """For ``-n auto``: more than there are cores, for tests of drivers that hang wait most of their time."""
+    cores = len(os.sched_getaffinity(0))
+    return cores + cores // 2
+
+
+@pytest.fixture(scope="session", autouse=True)
+def judged_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """All processes of a run share what they judged of what ships."""
+    own = tmp_path_factory.getbasetemp()
+    judging.folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "judged"
+    judging.folder.mkdir(exist_ok=True)
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ from dgxcheck.source.protocol import Json, Origin, Source
 
 Question = tuple[str, str, tuple[int, ...]]
 
-INVALID = Missing(Gap.UNSUPPORTED, "", "NVML 2: invalid argument")
-NOT_SUPPORTED = Missing(Gap.UNSUPPORTED, "", "NVML 3: not supported")
-LOST = Missing(Gap.LOST, "", "NVML 15: GPU is lost")
+INVALID = Missing(Gap.UNSUPPORTED, "", "NVML 2: invalid argument", 2)
+NOT_SUPPORTED = Missing(Gap.UNSUPPORTED, "", "NVML 3: not supported", 3)
+LOST = Missing(Gap.LOST, "", "NVML 15: GPU is lost", 15)
 MIB = 1 << 20
 
 

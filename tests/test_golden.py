@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from golden_text import FOLDER, agrees
+from smi_texts import STATION
 
 from dgxcheck.cli import main
+from dgxcheck.output.json_text import indented
 from dgxcheck.source.recording.shipped import shipped
 
 FAULTS = [name for name, path in shipped() if "faults" in Path(path).parts]
@@ -26,7 +28,6 @@ COMMANDS = {
     "topo-rdma": ["topo", "--rdma"],
     "topo-peers": ["topo", "--peers"],
     "topo-nearest": ["topo", "-n", "3", "-i", "0"],
-    "health": ["health", "-v"],
     "list": ["list"],
     "list-json": ["list", "--format", "json"],
 }
@@ -43,7 +44,24 @@ CHANGES = (
 def test_output_is_golden(box: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = main([*COMMANDS[command], "--from", box])
     printed = capsys.readouterr()
-    agrees(f"{box}.{command}", f"{printed.out}{printed.err}exit code {code}\n")
+    out = indented(printed.out) if "json" in command else printed.out  # a line per member, to see what changed
+    agrees(f"{box}.{command}", f"{out}{printed.err}exit code {code}\n")
+
+
+def test_every_finding_is_golden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of all boxes and of an imported matrix in one file, so that a new check changes one."""
+    monkeypatch.chdir(tmp_path)
+    Path("matrix.txt").write_text(STATION, encoding="utf-8")
+    main(["import", "matrix.txt", "-o", "box.json"])
+    told = []
+    for source in (*BOXES, "box.json"):
+        capsys.readouterr()
+        code = main(["health", "-v", "--from", source])
+        printed = capsys.readouterr()
+        told.append(f"{source}\n{printed.out}{printed.err}exit code {code}\n")
+    agrees("health-v", "\n".join(told))
 
 
 @pytest.mark.parametrize("fault", CHANGES)
@@ -65,6 +83,7 @@ def test_recordings_is_golden(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_no_golden_file_is_left_over() -> None:
     wanted = {f"{box}.{command}.txt" for box in BOXES for command in COMMANDS} | {
+        "health-v.txt",
         "recordings.txt",
         "measured.tables.txt",
     }

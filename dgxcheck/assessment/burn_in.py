@@ -9,7 +9,7 @@ from dgxcheck.assessment.interrupt import interruptible
 from dgxcheck.assessment.progress import BurnInProgress, Progress
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Judgement, Status, skip
-from dgxcheck.checks.engine.growth import span
+from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.kernel_log import KernelLog
@@ -136,4 +136,4 @@ def _growth(before: Snapshot, read: Round | None) -> Growth | None:
     """The counters now against those before the load."""
     if read is None or not isinstance(read.counters, Snapshot):
         return None
-    return Growth(old=before, new=read.counters, seconds=read.seconds, how=f"within {span(read.seconds)}")
+    return Growth(old=before, new=read.counters, seconds=read.seconds, how=f"within {duration(read.seconds)}")

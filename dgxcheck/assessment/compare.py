@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dgxcheck.assessment.machine import Given
 
 KEPT = "kept"
-FINDINGS_ALONE = "findings alone are compared: a health report holds no facts"
+FINDINGS_ALONE = "only findings are compared: a health report contains no facts"
 
 
 class Look(Record):
@@ -85,7 +85,7 @@ def compare(
     """
     before, after = (_look(given, profile, deadline, root) for given in (old, new))
     if profile != "auto" and before.side is None and after.side is None:
-        raise BadInput("--profile chooses for recordings and this machine; health reports keep theirs")
+        raise BadInput("--profile does not apply to two health reports; each keeps its reference machine")
     facts = Compared(differences=(), notes=(FINDINGS_ALONE,))
     if before.side is not None and after.side is not None:
         facts = compare_facts(*(look.seen_from(other) for look, other in ((before, after), (after, before))))

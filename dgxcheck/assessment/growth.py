@@ -6,7 +6,7 @@ from dgxcheck.assessment.xid_history import remembered
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import span
+from dgxcheck.checks.engine.growth import duration
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
@@ -28,7 +28,7 @@ def within(source: Source, seconds: float) -> Growth | Judgement:
     if isinstance(later, Missing):
         return unjudged(later)
     taken = later.at_s - source.at_s
-    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {span(taken)}")
+    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {duration(taken)}")
 
 
 def loaded(source: Source, facts: Snapshot, path: str | None, seconds: float) -> Growth | Judgement:
@@ -41,7 +41,7 @@ def loaded(source: Source, facts: Snapshot, path: str | None, seconds: float) ->
     if isinstance(since, Growth):
         return since
     taken = later.at_s - source.at_s
-    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {span(taken)}")
+    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {duration(taken)}")
 
 
 def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth | Judgement:
@@ -69,7 +69,7 @@ def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth 
         reading = replace(old, xids=reading.xids)
     unwritten = "" if reading == old else _written(place, reading)
     if not same or old is None:
-        why = "no earlier run" if old is None else "none with this driver since the machine was started"
+        why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
         return skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
     before = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
     return Growth(old=before, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")

@@ -14,7 +14,7 @@ from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.assessment.request import DEFAULT, WINDOW_S, Request, validate
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.assessment.selection import selected, site_settings
-from dgxcheck.checks.engine.acknowledgements import acknowledged, of_nothing, today
+from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement
@@ -79,7 +79,7 @@ def _assessment(
         figures=all_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
         seconds=time.monotonic() - begun,
-        unmatched=of_nothing(findings, box.settings.acknowledged, box),
+        unmatched=unmatched(findings, box.settings.acknowledged, box),
     )
 
 
@@ -160,7 +160,7 @@ def _saved_log(path: str) -> KernelLog | Missing:
     from dgxcheck.source.recording.replay import RecordedSource
 
     if path == "-":
-        raise BadInput("--kernel-log reads a file, not stdin; save the log as one first")
+        raise BadInput("--kernel-log cannot read '-'; save the log to a file first")
     lines: dict[str, Json] = {str(number): line for number, line in enumerate(kept(load(path)))}
     log = survey(RecordedSource({"kmsg": lines}, Origin("recording", path)), (KERNEL_LOG,)).kernel_log
     return replace(log, where=path)

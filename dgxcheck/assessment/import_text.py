@@ -55,7 +55,7 @@ def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
         facts = _facts(reading.gathered, base)
     except BadInput as error:
         onto = "" if base is None else base.spec
-        raise BadInput(f"{named(reading.texts)} onto {onto}: {error}; no file is written") from None
+        raise BadInput(f"{named(reading.texts)} onto {onto}: {error}; no file was written") from None
     head, lines, later = _recording(facts, base)
     head["provenance"] = _provenance(reading, base)
     return written(head, lines, later), len(facts)
@@ -70,7 +70,7 @@ def _facts(found: Gathered, base: Base | None) -> dict[str, Json]:
     """By key; on the GPUs of the base, or of a dump that was imported beside, where that fits."""
     if base is not None:
         if not base.gpus:
-            raise BadInput("it lists no GPU of NVML's, so that no index can be placed")
+            raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
         return placed(found.facts, base.gpus)
     gpus = listed(found.facts)
     if gpus and not unfit(found.facts, gpus):

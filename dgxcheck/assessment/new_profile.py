@@ -22,7 +22,7 @@ NAME = re.compile("[a-z0-9][a-z0-9._-]*")
 def check_name(name: str) -> None:
     """BadInput for what is no name of a profile."""
     if not NAME.fullmatch(name):
-        raise BadInput(f"--new {name!r}: a name has small letters, digits, '.', '-' and '_' alone")
+        raise BadInput(f"--new {name!r}: a name may contain only lower-case letters, digits, '.', '-' and '_'")
 
 
 def new_profile(source: Source, name: str) -> tuple[Profile, str]:
@@ -33,7 +33,7 @@ def new_profile(source: Source, name: str) -> tuple[Profile, str]:
     facts = survey(source, PROBES)
     topology = topology_of(facts)
     if not any(gpu.index is not None for gpu in topology.gpus):
-        raise BadInput("--new: NVML lists no GPU here, so there is nothing to make a profile of")
+        raise BadInput("--new: NVML lists no GPU, so no profile can be made")
     host = facts.host
     firmware_name = host.dmi.product_name if isinstance(host, Host) else host
     product = "" if isinstance(firmware_name, Missing) else firmware_name.strip()

@@ -83,11 +83,11 @@ def validate(request: Request, live: bool) -> None:
         for given, option in ((quick, "-q"), (not live, "--from"), (request.window, "--window"),
                               (request.state, "--state"), (request.kernel_log, "--kernel-log")):  # fmt: skip
             if given:
-                raise BadInput(f"--duration loads this machine and looks at it meanwhile; it goes without {option}")
+                raise BadInput(f"--duration puts load on this machine; it cannot be combined with {option}")
     if quick and (request.window is not None or request.state is not None):
-        raise BadInput("-q reads state once; it goes with none of -e, --window and --state")
+        raise BadInput("-q reads the state only once; it cannot be combined with -e, --window or --state")
     if request.long and not request.measures:
-        raise BadInput("--long is about what -e measures; add -e")
+        raise BadInput("--long requires -e")
     for seconds, least, option in ((request.window, 0.1, "--window"), (request.deadline, 1.0, "--deadline"),
                                    (request.test_seconds, 0.0, "--test-seconds"),
                                    (request.duration, 1.0, "--duration")):  # fmt: skip

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dgxcheck.assessment.request import Request
+from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.placement import baseline
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.configuration import of_site
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.settings import Settings
+from dgxcheck.suggestion import did_you_mean
 
 
 def selected(request: Request) -> tuple[list[Check], set[str]]:
@@ -19,9 +20,9 @@ def selected(request: Request) -> tuple[list[Check], set[str]]:
     checks = [check for check in (named(request.only) or CHECKS) if check.id not in left_out]
     required = {check.id for check in named(request.require)}
     if baseline.ID in required and request.baseline is None:
-        raise BadInput(f"--require {baseline.ID} needs --baseline FILE, the recording to compare with")
+        raise BadInput(f"--require {baseline.ID} requires --baseline FILE, the recording to compare with")
     if idle := sorted(required - {check.id for check in checks}):
-        raise BadInput(f"--require {idle[0]}, but --only or --skip leaves it out")
+        raise BadInput(f"--require {idle[0]}: the check is excluded by --only or --skip")
     return checks, required
 
 
@@ -30,10 +31,7 @@ def named(words: Iterable[str]) -> list[Check]:
     wanted = {word.strip() for each in words for word in each.split(",")}
     known = {check.id for check in CHECKS} | {check.id.partition(".")[0] for check in CHECKS}
     if unknown := sorted(wanted - known):
-        from difflib import get_close_matches
-
-        near = get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "dgxcheck health -H lists them"
+        hint = did_you_mean(unknown[0], known, "list the checks with 'dgxcheck health -H'")
         raise BadInput(f"no check {unknown[0]!r}; {hint}")
     return [check for check in CHECKS if wanted & {check.id, check.id.partition(".")[0]}]
 

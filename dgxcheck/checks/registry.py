@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.driver import fabric_manager, installation, site_versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
@@ -9,29 +10,29 @@ from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presenc
 from dgxcheck.checks.gpudirect import acs, bar1_and_port, iommu, max_payload, memlock, peer_memory, verbs_stack
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
-from dgxcheck.checks.kernel_log import gpu_and_pcie, startup_and_hca
+from dgxcheck.checks.kernel_log import aer, gpu_start, hca, off_bus, xid
 from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copies, integrity, latency, p2p_copies
-from dgxcheck.checks.network import hcas, port_errors, ports
+from dgxcheck.checks.network import firmware, hca_placement, hcas, port_errors, port_rate, ports
 from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import state as nvlink
+from dgxcheck.checks.pcie import bar1, generation
 from dgxcheck.checks.pcie import errors as pcie_errors
-from dgxcheck.checks.pcie import generation
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
-from dgxcheck.checks.placement import baseline, placement
+from dgxcheck.checks.placement import placement
 
 CHECKS: tuple[Check, ...] = (
     *driver.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS,
     *presence.CHECKS, *inventory.CHECKS, *uniformity.CHECKS, *inforom.CHECKS,
     *ecc.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS,
-    *pcie.CHECKS, *generation.CHECKS, *pcie_errors.CHECKS,
+    *pcie.CHECKS, *generation.CHECKS, *bar1.CHECKS, *pcie_errors.CHECKS,
     *nvlink.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS, *placement.CHECKS,
-    *hcas.CHECKS, *ports.CHECKS, *port_errors.CHECKS,
+    *hcas.CHECKS, *hca_placement.CHECKS, *firmware.CHECKS, *ports.CHECKS, *port_rate.CHECKS, *port_errors.CHECKS,
     *peer_memory.CHECKS, *verbs_stack.CHECKS, *memlock.CHECKS, *bar1_and_port.CHECKS, *gdr_path.CHECKS, *acs.CHECKS,
     *iommu.CHECKS,
     *max_payload.CHECKS,
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
-    *gpu_and_pcie.CHECKS, *startup_and_hca.CHECKS, *site_versions.CHECKS, *baseline.CHECKS,
+    *xid.CHECKS, *off_bus.CHECKS, *aer.CHECKS, *gpu_start.CHECKS, *hca.CHECKS, *site_versions.CHECKS, *baseline.CHECKS,
     *host_copies.CHECKS, *integrity.CHECKS, *p2p_copies.CHECKS, *latency.CHECKS,
     *collectives.CHECKS, *compute.CHECKS, *burn_in.CHECKS,
 )  # fmt: skip

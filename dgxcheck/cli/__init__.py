@@ -11,6 +11,7 @@ import click
 from dgxcheck import __version__
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.suggestion import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,15 +21,15 @@ INCOMPLETE = 3
 """Exit code: printed, but not everything asked was answered; or it could not run."""
 
 COMMANDS = {
-    "topo": "How the box is wired: the matrix of GPUs and NICs, and the path behind each label.",
-    "health": "Is the box healthy, and how near to its reference machine?",
-    "list": "Every GPU: index, bus id, name, UUID, serial, slot, VBIOS.",
-    "record": "Write all that this machine says into one file, to be read with --from.",
-    "import": "What other tools printed, as a recording: nvidia-smi, p2pBandwidthLatencyTest, nvbandwidth, nccl-tests.",
-    "diff": "What has changed between two recordings, two health reports, or a recording and this machine.",
-    "recordings": "The recordings that ship with dgxcheck.",
-    "profiles": "The reference machines, and a new one from a box that is known to be good.",
-    "schema": "The JSON Schema of an output or file format.",
+    "topo": "Show the matrix of GPUs and NICs, the path behind each label, and NVLink rings.",
+    "health": "Check the health of the box and score it against its reference machine.",
+    "list": "List the GPUs: index, bus id, name, UUID, serial number, slot, VBIOS.",
+    "record": "Save everything this machine reports to a file, for use with --from.",
+    "import": "Convert output of nvidia-smi, p2pBandwidthLatencyTest, nvbandwidth, nccl-tests into a recording.",
+    "diff": "Compare two recordings, two health reports, or a recording with this machine.",
+    "recordings": "List the recordings shipped with dgxcheck.",
+    "profiles": "List the reference machines, or create one from a known-good box.",
+    "schema": "Print the JSON Schema of an output or file format.",
 }
 
 _MODULES = {"import": "import_text", "list": "list_gpus"}
@@ -57,10 +58,7 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(COMMANDS)}"
+            hint = did_you_mean(args[0], COMMANDS, f"valid commands: {', '.join(COMMANDS)}")
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx) from error
 
 
@@ -68,7 +66,7 @@ class Commands(click.Group):
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
 def dgxcheck(ctx: click.Context) -> None:
-    """How an NVIDIA multi-GPU box is wired, and how it differs from its reference machine."""
+    """Show the topology of an NVIDIA multi-GPU box, check its health, and compare it with its reference machine."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
@@ -96,7 +94,7 @@ def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> in
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return INCOMPLETE
     except Exception as error:  # noqa: BLE001 -- whatever it is, an admin gets one line and the exit code that says so
-        return _refuse(f"a fault of dgxcheck, please report it: {_place(error)}: {type(error).__name__}: {error}")
+        return _refuse(f"internal error, please report it: {_place(error)}: {type(error).__name__}: {error}")
     finally:
         machine.close()
 

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) -> float | None:
     """A time that is a number: ``nan`` is neither below nor above any limit."""
     if value is not None and value != value:
-        raise click.BadParameter("nan is no time")
+        raise click.BadParameter("nan is not a time")
     return value
 
 
@@ -36,7 +36,7 @@ def deadline(command: F) -> F:
         show_default=True,
         metavar="SECONDS",
         callback=seconds,
-        help="Most time for everything that asks a driver; what has not answered by then is reported missing.",
+        help="Time limit for all driver queries; what has not answered by then is reported as missing.",
     )(command)
 
 
@@ -47,7 +47,7 @@ def reading(command: F) -> F:
         "spec",
         metavar="SOURCE",
         shell_complete=sources,
-        help="A recording that ships, a recording file, or a directory with sys/ inside, instead of this machine.",
+        help="Examine a shipped recording, a recording file, or a directory with sys/ inside, not this machine.",
     )(deadline(command))
 
 
@@ -58,9 +58,9 @@ def writing(command: F) -> F:
         type=click.Choice(["auto", "always", "never"]),
         default="auto",
         show_default=True,
-        help="Colour the text; auto does on a terminal, unless NO_COLOR is set.",
+        help="Colour the text; auto uses colour on a terminal unless NO_COLOR is set.",
     )(command)
-    help_text = "Write the result to FILE, not to stdout (-)."
+    help_text = "Write the result to FILE instead of stdout (-)."
     return click.option("-o", "--output", type=click.Path(), metavar="FILE", help=help_text)(command)
 
 
@@ -90,7 +90,7 @@ def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
     """The result, to a file (whole or not at all) or to stdout, coloured where that is wanted.
 
-    A ``form`` for programs is neither coloured nor broken into lines that fit a terminal.
+    A ``form`` for programs is neither coloured nor broken into lines that fit a terminal; there, JSON is indented.
 
     Renderers make what is hostile visible where it stands; this is the net below them.
     """
@@ -108,6 +108,10 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for the lines of a tree
     try:
+        if form == "json" and sys.stdout.isatty():
+            from dgxcheck.output.json_text import indented
+
+            text = indented(text)
         if form == "text" and sys.stdout.isatty():
             text = wrapped(text, terminal_columns())
         if form == "text" and coloured(color):
@@ -127,9 +131,9 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
 def check_writable(file: str, name: str) -> None:
     """A file that command ``name`` could not write is refused before the machine is asked."""
     if file == "-":
-        raise BadInput(f"{name} writes a file, not stdout; name it, or /dev/stdout")
+        raise BadInput(f"{name} cannot write to '-'; give a file name, or /dev/stdout")
     if os.path.isdir(file):
-        raise BadInput(f"{file}: is a directory; name the file to write")
+        raise BadInput(f"{file}: is a directory; give a file name")
     from dgxcheck.source.recording.save import check_place
 
     try:

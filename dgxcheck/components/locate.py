@@ -9,6 +9,7 @@ from dgxcheck.components.component import Component, Kind, host_part
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import PciFunction
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import Hop, hops_above, sharers
@@ -123,9 +124,10 @@ def all_nvlinks(machine: Machine) -> Component:
 
 def has_nvswitches(machine: Machine) -> bool:
     """Are the GPUs joined through NVSwitches, which the fabric manager sets up?"""
-    return any(
-        function.vendor == NVIDIA
-        and isinstance(function.class_code, int)
-        and function.class_code >> 8 == OTHER_BRIDGE
-        for function in machine.topology.functions.values()
-    )
+    return any(map(is_nvswitch, machine.topology.functions.values()))
+
+
+def is_nvswitch(function: PciFunction) -> bool:
+    """Is this PCI function an NVSwitch?"""
+    bridge = isinstance(function.class_code, int) and function.class_code >> 8 == OTHER_BRIDGE
+    return bridge and function.vendor == NVIDIA

@@ -1,159 +1,216 @@
-"""What to do about a component, from the least disruptive up, each step with what it disturbs."""
+"""What to do about a component: the steps of its escalation, each with commands, instruction and what it disturbs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
-from dgxcheck.checks.engine.finding import Finding
-from dgxcheck.checks.peer_access.blockers import stopped
+from dgxcheck.checks.engine.fault import DEVICE_DEAD
+from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
-from dgxcheck.diagnosis.escalation import Step, ladder
+from dgxcheck.diagnosis import by_hand
+from dgxcheck.diagnosis.action import Action, Instruction, Scope, Step, Urgency
+from dgxcheck.diagnosis.change_setting import changed_by, setting
+from dgxcheck.diagnosis.escalation import escalation, without_reset
+from dgxcheck.diagnosis.gpu_clients import device_nodes, drives_a_display, services
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
-from dgxcheck.diagnosis.replacement import by_hand
-from dgxcheck.diagnosis.reset_domain import named, reset_set
-from dgxcheck.facts.gpu import Nvml
-from dgxcheck.facts.host import Modules
-from dgxcheck.facts.record import Record
+from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_before_ampere, reset_domain
+from dgxcheck.diagnosis.urgency import urgency_of
+from dgxcheck.facts.host import Host, Memlock, Modules
+from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
-
-class Action(Record):
-    """One step."""
-
-    action: Step
-    disturbs: tuple[str, ...]
-    """What stops or is lost meanwhile; empty for nothing."""
-    command: str
-    """What to type, or to do by hand."""
-
-
-_BOX = ("everything on this machine",)
-_SETTINGS = {
-    "ECC mode": "nvidia-smi{id} -e 1", "compute mode": "nvidia-smi{id} -c 0", "clock setting": "nvidia-smi{id} -rac",
-    "persistence mode": "systemctl enable --now nvidia-persistenced, or nvidia-smi{id} -pm 1",
-    "power limit": "nvidia-smi{id} -pl WATT, with the default that nvidia-smi -q -d POWER names",
-    "MIG mode": "nvidia-smi{id} -mig 0, or 1", "device node": "nvidia-modprobe{minors}",
-    "device nodes": "nvidia-modprobe -c 255; nvidia-modprobe -u -c 0",
-    "large BARs": "switch on Above 4G Decoding, with all the address space that it offers, in the firmware",
-    "PCIe setting": "set speed and width of the slots to automatic in the firmware",
-    "settings of NCCL": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in"
-    " the job's environment, /etc/nccl.conf and ~/.nccl.conf",
-    "NVLink setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d, and load the driver again",
-    "memory bandwidth": "look at the population of the memory channels, NUMA and power settings in the firmware",
-}  # fmt: skip
-"""nvidia-smi(1); nvidia-modprobe(1): -c is a GPU's minor, 255 for /dev/nvidiactl, with -u of /dev/nvidia-uvm."""
+_DRAINED: tuple[Scope, ...] = ("jobs", "traffic", "host")
 _HOLDERS = ("nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
-"""Modules in the order in which they let go of each other."""
+"""Modules in the order in which they can be unloaded."""
+_ANY_TIME: tuple[Step, ...] = ("change-setting", "restart-service", "inspect", "check-program")
+"""Steps that need not wait for a drain of this host if they disturb nothing on it."""
 
 
 def actions(
-    box: Box, component: Component, explained: Sequence[Finding]
+    box: Box, component: Component, explained: Sequence[Finding], dead: Collection[str]
 ) -> tuple[tuple[Action, ...], Recurrence | None]:
-    """Never empty, and the recurrence that rules out the first steps."""
-    about = [each for each in explained if each.judgement.fault not in DEVICE_DEAD and each.witness != "log"]
-    steps = ladder(box, component, explained)
+    """Never empty, and the recurrence that rules out the first steps.
+
+    ``dead``: bus ids of all devices of the box that are lost or not started; no reset touches them. The host is drained
+    before the first step that disturbs jobs or traffic.
+    """
+    faults = {finding.judgement.fault for finding in explained}
+    steps = escalation(component, faults)
+    if "reset-gpu" in steps and not can_reset(box, component, dead):
+        steps = without_reset(steps)
+    steps = by_hand.feasible(box, component, _needed(box, component, steps))
     tried = recurrence_of(box, explained)
-    left, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)
-    alone = named(box, component) if "reset GPU" not in left else ()
-    return tuple(_action(box, component, step, about or explained, alone) for step in left), recurrence
+    steps, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)
+    due = urgency_of(explained)
+    planned = [action for step in steps for action in _with_jobs_stopped(box, component, step, explained)]
+    at = next((n for n, action in enumerate(planned) if action.scope in _DRAINED), None)
+    if at is not None and steps != ("stop-jobs",):
+        planned.insert(at, _drain(box))
+    return tuple(replace(action, urgency=_urgency(action, due)) for action in planned), recurrence
 
 
-def _action(
-    box: Box, component: Component, step: Step, explained: Sequence[Finding], alone: Sequence[Device]
-) -> Action:
-    """``alone``: the GPUs whose jobs are enough to end, where no reset follows."""
-    remedy = explained[0].remedy
-    if step == "change setting":
-        return Action(action=step, disturbs=(), command=_setting(box, component, explained))
-    if component.kind == "host" and step == "stop job":
-        return Action(action=step, disturbs=("those programs",), command=remedy)
-    if component.kind == "hca" and step == "load module":
-        command = "modprobe -r mlx5_ib mlx5_core; modprobe mlx5_ib"
-        return Action(action=step, disturbs=("traffic of all HCAs",), command=command)
-    if step in ("stop job", "reset GPU"):
-        return _without_jobs(box, step, alone or reset_set(box, component))
-    if step in ("reboot", "power-cycle cold"):
-        cold = "shut down, take the power off for a minute, switch on"
-        return Action(action=step, disturbs=_BOX, command="reboot" if step == "reboot" else cold)
-    if step in ("reseat or cable", "replace"):
-        return Action(action=step, disturbs=_parted(component), command=by_hand(box, component, step))
-    if component.kind == "driver" or component.part == "NVSwitches":
-        command = _reload(box) if step == "load module" else _FABRIC_MANAGER
-        return Action(action=step, disturbs=(_jobs_on_all(box),), command=command)
-    if component.kind == "subnet-manager":
-        return Action(action=step, disturbs=("new connections in the fabric",), command=_SUBNET_MANAGER)
-    return Action(action=step, disturbs=(), command=remedy)
+def remedy_finding(component: Component, explained: Sequence[Finding]) -> Finding:
+    """The finding whose remedy is about the component: one that blames it first, of a state rather than of the log."""
+
+    def rank(finding: Finding) -> tuple[bool, bool, int]:
+        indirect = finding.judgement.fault in DEVICE_DEAD or finding.witness == "log"
+        elsewhere = not finding.blames or finding.blames[0].key != component.key
+        return indirect, elsewhere, BAD.index(finding.status)
+
+    return min(explained, key=rank)
 
 
-def _setting(box: Box, component: Component, explained: Sequence[Finding]) -> str:
-    """What to type for a part of the machine; of two GPUs' way what is seen of it; else what the check says."""
-    ends = [box.topology.device(bdf) for bdf in (component.bdf, component.peer_bdf) if bdf is not None]
-    if component.kind == "path" and len(ends) == 2 and ends[0] is not None and ends[1] is not None:
-        return stopped(box, ends[0], ends[1]).remedy
-    if Fault.PORT_DISABLED in {each.judgement.fault for each in explained}:
-        return f"mlxlink -d {component.bdf} --port_state UP"
-    if Fault.LIBRARY_MISSING in {each.judgement.fault for each in explained}:
-        return "install the driver's libraries in the version that /proc/driver/nvidia/version names, then ldconfig"
-    known = _SETTINGS.get(component.part)
-    if known is None:
-        return explained[0].remedy
-    return known.format(id=f" -i {component.bdf}" if component.bdf else "", minors=_minors(box, component))
+def _urgency(action: Action, due: Urgency) -> Urgency:
+    at_once = action.scope in ("none", "fabric") and action.step in _ANY_TIME and due == "next-drain"
+    return "now" if at_once else due
 
 
-def _minors(box: Box, component: Component) -> str:
-    listed = box.snapshot.gpu.gpus if isinstance(box.snapshot.gpu, Nvml) else ()
-    return "".join(f" -c {gpu.minor}" for gpu in listed if component.bdf in (None, gpu.bdf))
+def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Less a mode that is set already and waits for the reset, and less the reset where a mode is taken back."""
+    if component.part != "ECC mode":
+        return steps
+    to_set, to_reset = changed_by(box, component)
+    unneeded = ("change-setting",) if not to_set else () if to_reset else ("reset-gpu", "power-cycle")
+    return tuple(step for step in steps if step not in unneeded) or steps
 
 
-_SUBNET_MANAGER = (
-    "look with sminfo whether one answers; where it runs, on a node or in a switch, look into its log and start it"
-    " again (systemctl restart opensm)"
-)
-_FABRIC_MANAGER = (
-    "systemctl restart nvidia-fabricmanager, of the driver's own version; then look into journalctl -u"
-    " nvidia-fabricmanager"
-)
+def _with_jobs_stopped(
+    box: Box, component: Component, step: Step, explained: Sequence[Finding]
+) -> Iterator[Action]:
+    """A step, and before a reset or a reload of the driver what keeps the GPUs open."""
+    if step == "reset-gpu":
+        yield _stop_clients(box, reset_domain(box, component))
+    if step == "load-module" and component.kind == "driver":
+        yield _stop_clients(box, box.topology.gpus, reload=True)
+    yield _action(box, component, step, explained)
 
 
-def _without_jobs(box: Box, step: Step, gpus: Sequence[Device]) -> Action:
-    """End the jobs on these, or reset them."""
-    every = len(gpus) == len(box.topology.gpus)
-    ids = "" if every else f" -i {','.join(str(gpu.bdf) for gpu in gpus)}"
-    jobs = _jobs_on_all(box) if every else f"jobs on {', '.join(gpu.name for gpu in gpus)}"
-    command = (
-        f"nvidia-smi{ids} --query-compute-apps=pid,name --format=csv, then end those"
-        if step == "stop job"
-        else f"systemctl stop {_clients(box)}; nvidia-smi -r{ids}; then start these again"
+def _action(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Action:
+    faults = {finding.judgement.fault for finding in explained}
+    finding_remedy = Action(
+        step=step, instruction=Instruction(code="finding-remedy"), remedy_of=remedy_finding(component, explained).key
     )
-    return Action(action=step, disturbs=(jobs,), command=command)
+    if step == "change-setting":
+        known = setting(box, component, faults)
+        return finding_remedy if known is None else Action(step=step, commands=known[0], instruction=known[1])
+    if step == "inspect":
+        commands, instruction = by_hand.inspection(box, component)
+        return finding_remedy if instruction is None else Action(step=step, commands=commands, instruction=instruction)
+    if step == "stop-jobs":
+        return _stop_programs(box, component) if gpus_of(box, component) else replace(finding_remedy, scope="programs")
+    if step == "restart-service":
+        return _restart(box, component)
+    if step == "load-module":
+        return _load(box, component) or finding_remedy
+    if step == "reset-gpu":
+        return _reset(box, reset_domain(box, component))
+    if step in ("reseat", "replace", "contact-vendor"):
+        return _by_hand(box, component, step)
+    if step == "field-diagnostic":
+        names = tuple(gpu.name for gpu in box.topology.gpus)
+        commands = (("dcgmi", "diag", "-r", "3"),)
+        return Action(
+            step=step, commands=commands, instruction=Instruction(code="field-diagnostic"), disturbs=names, scope="jobs"
+        )
+    if step == "reboot":
+        return Action(step=step, commands=(("reboot",),), instruction=Instruction(code="reboot"), scope="host")
+    if step == "power-cycle":
+        return Action(step=step, instruction=Instruction(code="power-cycle"), scope="host")
+    return Action(step=step, instruction=Instruction(code="watch-counters" if step == "watch" else "check-program"))
 
 
-def _jobs_on_all(box: Box) -> str:
-    number = len(box.topology.gpus)
-    if number == 1:
-        return "jobs on the GPU"
-    return f"jobs on all {number} GPUs" if number else "jobs on all GPUs"
+def _drain(box: Box) -> Action:
+    """With the scheduler whose daemon runs here: scontrol(1) of Slurm, pbsnodes(8B) of OpenPBS; else by hand."""
+    host, memlock = box.snapshot.host, box.snapshot.memlock
+    node = host.hostname.partition(".")[0] if isinstance(host, Host) and isinstance(host.hostname, str) else ""
+    daemons = {daemon.name for daemon in memlock.daemons} if isinstance(memlock, Memlock) else set()
+    by_scheduler = {
+        "slurmd": ("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=dgxcheck"),
+        "pbs_mom": ("pbsnodes", "-o", node),
+    }
+    command = next((argv for daemon, argv in by_scheduler.items() if daemon in daemons and node), None)
+    if command is None:
+        return Action(step="drain", instruction=Instruction(code="drain-host"))
+    return Action(step="drain", commands=(command,), instruction=Instruction(code="drain-scheduler"))
 
 
-def _clients(box: Box) -> str:
-    """Services that keep GPUs open."""
-    return f"nvidia-persistenced{' nvidia-fabricmanager' if has_nvswitches(box) else ''} nvidia-dcgm"
+def _stop_clients(box: Box, gpus: Sequence[Device], reload: bool = False) -> Action:
+    nodes = device_nodes(box, gpus)
+    display = drives_a_display(box, gpus)
+    commands = ((("fuser", "-v", *nodes),) if nodes else ()) + (
+        (("systemctl", "isolate", "multi-user.target"),) if display else ()
+    )
+    values = {"services": services(box, gpus, reload)}
+    return Action(
+        step="stop-jobs", commands=commands, disturbs=tuple(gpu.name for gpu in gpus), scope="jobs",
+        instruction=Instruction(code="stop-gpu-clients-and-display" if display else "stop-gpu-clients", values=values),
+    )  # fmt: skip
 
 
-def _reload(box: Box) -> str:
-    """Unload what is loaded, or may be, and load it again."""
-    known = box.snapshot.modules.modules if isinstance(box.snapshot.modules, Modules) else ()
-    absent = {each.name for each in known if each.loaded is False}
-    held = [name for name in _HOLDERS if name not in absent or name == "nvidia"]
-    load = [name for name in ("nvidia", "nvidia_uvm", "nvidia_peermem") if name != "nvidia_peermem" or name in held]
-    modules = f"modprobe -r {' '.join(held)}; modprobe -a {' '.join(load)}"
-    return f"systemctl stop {_clients(box)}; {modules}; then start these again"
+def _stop_programs(box: Box, component: Component) -> Action:
+    """Programs on a GPU that hold what others lack."""
+    gpus = gpus_of(box, component)
+    ids = ",".join(gpu.bdf for gpu in gpus if gpu.bdf)
+    command = ("nvidia-smi", "-i", ids, "--query-compute-apps=pid,name,used_memory", "--format=csv")
+    return Action(
+        step="stop-jobs", commands=(command,), instruction=Instruction(code="stop-gpu-programs"), scope="jobs",
+        disturbs=tuple(gpu.name for gpu in gpus),
+    )  # fmt: skip
 
 
-def _parted(component: Component) -> tuple[str, ...]:
-    """A cable outside or a disk can be changed while the machine runs."""
-    outside = component.kind in ("port", "interface", "disk")
-    return (component.name,) if outside else _BOX
+def _reset(box: Box, gpus: Sequence[Device]) -> Action:
+    """nvidia-smi(1): without ``-i`` all GPUs in one command."""
+    everything = len(gpus) == len(box.topology.gpus)
+    ids = () if everything else ("-i", ",".join(gpu.bdf for gpu in gpus if gpu.bdf))
+    if has_nvswitches(box) and gpus:
+        old = any(is_before_ampere(box, gpu) is not False for gpu in gpus)
+        instruction = Instruction(code="reset-all-with-switches" if old else "reset-with-fabric-manager")
+    else:
+        instruction = Instruction(code="reset-one" if len(gpus) == 1 else "reset-together")
+    return Action(
+        step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),), instruction=instruction, scope="jobs",
+        disturbs=tuple(gpu.name for gpu in gpus),
+    )  # fmt: skip
+
+
+def _restart(box: Box, component: Component) -> Action:
+    if component.kind == "subnet-manager":
+        commands: tuple[tuple[str, ...], ...] = (("sminfo",),)
+        instruction = Instruction(code="restart-subnet-manager")
+        return Action(step="restart-service", commands=commands, instruction=instruction, scope="fabric")
+    return Action(
+        step="restart-service", commands=(("systemctl", "restart", "nvidia-fabricmanager"),), scope="jobs",
+        instruction=Instruction(code="restart-fabric-manager"), disturbs=tuple(gpu.name for gpu in box.topology.gpus),
+    )  # fmt: skip
+
+
+def _load(box: Box, component: Component) -> Action | None:
+    """Reload the NVIDIA driver or the HCAs' driver; None for other modules, which the finding's remedy names."""
+    if component.kind == "hca":
+        commands: tuple[tuple[str, ...], ...] = (("modprobe", "-r", "mlx5_ib", "mlx5_core"), ("modprobe", "mlx5_ib"))
+        hcas = tuple(device.name for device in box.topology.devices if device.kind != "gpu")
+        instruction = Instruction(code="reload-hca-driver")
+        return Action(step="load-module", commands=commands, instruction=instruction, disturbs=hcas, scope="traffic")
+    if component.kind != "driver":
+        return None
+    modules = box.snapshot.modules
+    known = modules.modules if isinstance(modules, Modules) else ()
+    absent = {module.name for module in known if module.loaded is False}
+    unload = [name for name in _HOLDERS if name not in absent or name == "nvidia"]
+    load = [name for name in ("nvidia", "nvidia_uvm", "nvidia_peermem") if name != "nvidia_peermem" or name in unload]
+    commands = (("modprobe", "-r", *unload), ("modprobe", "-a", *load))
+    return Action(
+        step="load-module", commands=commands, instruction=Instruction(code="reload-driver"), scope="jobs",
+        disturbs=tuple(gpu.name for gpu in box.topology.gpus),
+    )  # fmt: skip
+
+
+def _by_hand(box: Box, component: Component, step: Step) -> Action:
+    """Cables outside and disks can be changed while the machine runs."""
+    ways = {"reseat": by_hand.reseating, "replace": by_hand.replacing, "contact-vendor": by_hand.vendor}
+    outside: dict[str, Scope] = {"port": "traffic", "interface": "traffic", "fabric": "traffic", "disk": "device"}
+    scope = outside.get(component.kind, "host")
+    disturbs = () if scope == "host" or component.kind == "fabric" else (component.name,)
+    return Action(step=step, instruction=ways[step](box, component), disturbs=disturbs, scope=scope)

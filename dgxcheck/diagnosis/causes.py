@@ -9,7 +9,8 @@ from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component, Key
 from dgxcheck.components.containment import containers
-from dgxcheck.diagnosis.actions import Action, actions
+from dgxcheck.diagnosis.action import Action
+from dgxcheck.diagnosis.actions import actions
 from dgxcheck.diagnosis.common_cause import common_causes
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
 from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
@@ -76,11 +77,12 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
         for component, keys in set_cover(open_paths, _on_path(open_paths), frozenset()).items()
         if len(keys) > 1 or len(open_paths[keys[0]]) == 1
     }
-    judged = [_cause(box, each, [bad[key] for key in keys], None) for each, keys in causes.items()]
+    dead = frozenset(each.subject.bdf for each in bad.values() if _is_dead(each) and each.subject.bdf is not None)
+    judged = [_cause(box, each, [bad[key] for key in keys], None, dead) for each, keys in causes.items()]
     for component, keys in eliminated.items():
         only_one = len(keys) == 1 and len(bad[keys[0]].crossed) == 1
         confidence = None if only_one else by_elimination(component, keys, open_paths)
-        judged.append(_cause(box, component, [bad[key] for key in keys], confidence))
+        judged.append(_cause(box, component, [bad[key] for key in keys], confidence, dead))
     judged.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
     explained |= {key for keys in eliminated.values() for key in keys}
     return Diagnosis(causes=tuple(judged), unexplained=tuple(key for key in bad if key not in explained))
@@ -135,16 +137,19 @@ def _attribute(key: str, components: Collection[Key], causes: Causes, by_device:
             return
 
 
-def _cause(box: Box, component: Component, findings: Sequence[Finding], confidence: Confidence | None) -> Cause:
+def _cause(
+    box: Box, component: Component, findings: Sequence[Finding], confidence: Confidence | None, dead: Collection[str]
+) -> Cause:
     ordered = sorted(findings, key=lambda finding: BAD.index(finding.status))
-    steps, recurrence = actions(box, component, findings)
+    faults = tuple(dict.fromkeys(each.judgement.fault for each in ordered if each.judgement.fault is not None))
+    steps, recurrence = actions(box, component, ordered, dead)
     return Cause(
         component=component,
         explains=tuple(finding.key for finding in findings),
-        faults=tuple(dict.fromkeys(each.judgement.fault for each in ordered if each.judgement.fault is not None)),
+        faults=faults,
         severity=ordered[0].status,
         confidence=confidence or by_agreement(component, findings),
         actions=steps,
         recurrence=recurrence,
-        preserve=preserve_evidence(box, component),
+        preserve=preserve_evidence(box, component, faults),
     )

@@ -45,9 +45,7 @@ def by_agreement(component: Component, findings: Sequence[Finding]) -> Confidenc
     return Confidence(level="fair", reason="either-end" if component.kind in _JOINING else "one-finding", findings=1)
 
 
-def by_elimination(
-    component: Component, keys: Sequence[str], paths: Mapping[str, Sequence[Component]]
-) -> Confidence:
+def by_elimination(component: Component, keys: Sequence[str], paths: Mapping[str, Sequence[Component]]) -> Confidence:
     """By what the paths of slow figures have in common, once the components that good figures crossed are left out."""
     if len(keys) == 1:
         return Confidence(level="fair", reason="eliminated", findings=1)

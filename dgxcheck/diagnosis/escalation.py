@@ -1,99 +1,143 @@
-"""Which steps a cause asks for, from the least disruptive up, by the part that is to blame and what was found of it."""
+"""Which steps a cause asks for, from the least disruptive up: by kind and part of the component and by the faults.
+
+The order for a GPU is NVIDIA's: reset, reboot, cold power cycle, field diagnostic, RMA. Nothing is replaced before a
+field diagnostic (https://docs.nvidia.com/deploy/rma-process/index.html). Draining and stopping jobs is no step of these
+lists: ``actions`` puts it before the first step that disturbs them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Collection, Mapping
 
-from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
-from dgxcheck.checks.engine.finding import Finding
-from dgxcheck.components.component import Component
-from dgxcheck.diagnosis.reset_domain import can_reset
+from dgxcheck.components.component import Component, Kind
+from dgxcheck.diagnosis.action import Step
 
-Step = Literal[
-    "nothing", "restart service", "load module", "change setting", "stop job", "reset GPU", "reboot",
-    "power-cycle cold", "reseat or cable", "replace",
-]  # fmt: skip
+Steps = tuple[Step, ...]
+_TO_HARDWARE: Steps = ("reseat", "field-diagnostic", "replace")
+_GPU: Steps = ("reset-gpu", "reboot", "power-cycle", *_TO_HARDWARE)
+_LINK: Steps = ("power-cycle", *_TO_HARDWARE)
+_ADAPTER: Steps = ("power-cycle", "reseat", "replace")
+_MISSING: Steps = ("power-cycle", "reseat", "contact-vendor")
 
-LADDERS: Mapping[tuple[str, str], tuple[Step, ...]] = {
-    ("gpu", "memory"): ("stop job", "reset GPU", "reboot", "replace"),
-    ("gpu", "cooling"): ("reseat or cable", "replace"),
-    ("gpu", "power supply"): ("reseat or cable", "replace"),
-    ("gpu", "NVLink"): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
-    ("gpu", "InfoROM"): ("reboot", "replace"),
-    ("gpu", "BAR1"): ("change setting", "reboot"),
-    ("gpu", "ECC mode"): ("change setting", "reset GPU"),
-    ("gpus", "ECC mode"): ("change setting", "reset GPU"),
-    ("gpus", "MIG mode"): ("change setting", "reset GPU"),
-    ("gpu", "MIG mode"): ("change setting", "reset GPU"),
-    ("gpu", "clock setting"): ("change setting",),
-    ("gpu", "power limit"): ("change setting",),
-    ("gpu", "compute mode"): ("change setting",),
-    ("gpu", "persistence mode"): ("change setting",),
-    ("gpu", "device node"): ("change setting",),
-    ("gpu", ""): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
-    ("link", ""): ("power-cycle cold", "reseat or cable", "replace"),
-    ("switch", ""): ("power-cycle cold", "reseat or cable", "replace"),
-    ("bridge", ""): ("power-cycle cold", "reseat or cable", "replace"),
-    ("fabric", ""): ("reseat or cable", "replace"),
-    ("nvlink", ""): ("stop job", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
-    ("gpu", "model"): ("replace",),
-    ("gpu", "versions and settings"): ("change setting",),
-    ("path", ""): ("change setting", "reboot"),
-    ("port", ""): ("reseat or cable", "replace"),
-    ("subnet-manager", ""): ("restart service", "reseat or cable"),
-    ("hca", ""): ("change setting", "reseat or cable", "replace"),
-    ("hca", "firmware"): ("change setting",),
-    ("hca", "slot"): ("reseat or cable",),
-    ("driver", ""): ("load module", "reboot"),
-    ("slot", "missing GPU"): ("power-cycle cold", "reseat or cable", "replace"),
-    ("slot", "missing HCA"): ("power-cycle cold", "reseat or cable", "replace"),
-    ("slot", "missing PCIe switch"): ("power-cycle cold", "reseat or cable", "replace"),
-    ("host", "IOMMU setting"): ("change setting", "reboot"),
-    ("host", "peer memory module"): ("load module", "reboot"),
-    ("host", "programs with another driver library"): ("stop job",),
-    ("host", "memory"): ("reseat or cable", "replace"),
-    ("host", "memory bandwidth"): ("change setting", "reseat or cable"),
-    ("host", "cooling"): ("reseat or cable", "replace"),
-    ("host", "power supply"): ("reseat or cable", "replace"),
-    ("host", "large BARs"): ("change setting", "reboot"),
-    ("host", "PCIe setting"): ("change setting", "reboot"),
-    ("host", "NVLink setting"): ("change setting", "reboot"),
-    ("host", "NVSwitches"): ("restart service", "reset GPU", "power-cycle cold", "reseat or cable", "replace"),
-    ("host", "placement of GPUs"): ("reseat or cable",),
-    ("host", "device nodes"): ("change setting",),
-    ("host-bridge", ""): ("change setting", "reboot"),
-    ("socket-interconnect", ""): ("change setting", "reboot"),
-    ("disk", ""): ("reseat or cable", "replace"),
-    ("interface", ""): ("reseat or cable", "change setting"),
+OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
+    ("gpu", ""): _GPU,
+    ("gpu", "NVLink"): _GPU,
+    ("gpu", "memory"): ("reset-gpu", "reboot", "field-diagnostic", "replace"),
+    ("gpu", "cooling"): ("inspect", *_TO_HARDWARE),
+    ("gpu", "power supply"): ("inspect", *_TO_HARDWARE),
+    ("gpu", "InfoROM"): ("reboot", "field-diagnostic", "replace"),
+    ("gpu", "BAR1"): ("change-setting", "reboot"),
+    ("gpu", "ECC mode"): ("change-setting", "reset-gpu"),
+    ("gpus", "ECC mode"): ("change-setting", "reset-gpu"),
+    ("gpu", "MIG mode"): ("change-setting", "reset-gpu"),
+    ("gpus", "MIG mode"): ("change-setting", "reset-gpu"),
+    ("gpu", "model"): ("inspect", "contact-vendor"),
+    ("board", ""): _GPU,
+    ("link", ""): _LINK,
+    ("switch", ""): _LINK,
+    ("bridge", ""): _LINK,
+    ("nvlink", ""): _GPU,
+    ("nvswitch", ""): ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
+    ("path", ""): ("change-setting", "reboot"),
+    ("host-bridge", ""): ("change-setting", "reboot"),
+    ("socket-interconnect", ""): ("change-setting", "reboot"),
+    ("socket", ""): ("inspect", "contact-vendor"),
+    ("fabric", ""): ("inspect", "reseat"),
+    ("port", ""): ("reseat", "replace"),
+    ("subnet-manager", ""): ("restart-service", "inspect"),
+    ("hca", ""): ("inspect", "reseat", "replace"),
+    ("hca", "slot"): ("reseat",),
+    ("driver", ""): ("load-module", "reboot"),
+    ("slot", "missing GPU"): _MISSING,
+    ("slot", "missing HCA"): _MISSING,
+    ("slot", "missing PCIe switch"): _MISSING,
+    ("disk", ""): ("reseat", "replace"),
+    ("interface", ""): ("reseat", "change-setting"),
+    ("host", "IOMMU setting"): ("change-setting", "reboot"),
+    ("host", "NVLink setting"): ("change-setting", "reboot"),
+    ("host", "PCIe setting"): ("change-setting", "reboot"),
+    ("host", "large BARs"): ("change-setting", "reboot"),
+    ("host", "peer memory module"): ("load-module", "reboot"),
+    ("host", "programs with another driver library"): ("stop-jobs",),
+    ("host", "memory"): ("inspect", "reseat", "replace"),
+    ("host", "memory bandwidth"): ("change-setting", "inspect"),
+    ("host", "cooling"): ("inspect", "contact-vendor"),
+    ("host", "power supply"): ("inspect", "contact-vendor"),
+    ("host", "NVSwitches"): ("restart-service", "reset-gpu", "power-cycle", "field-diagnostic", "contact-vendor"),
+    ("host", "placement of GPUs"): ("reseat",),
+    ("host", "CPUs"): ("inspect", "contact-vendor"),
+    ("host", "burn-in"): ("inspect",),
+    ("host", "results of NCCL"): ("inspect",),
+    ("host", "changes since the baseline"): ("inspect",),
 }
-OF_FAULT: Mapping[Fault, tuple[Step, ...]] = {
-    Fault.NOUVEAU: ("change setting", "reboot"),
-    Fault.LIBRARY_MISSING: ("change setting", "reboot"),
-    Fault.FABRIC_MANAGER_DOWN: ("restart service", "reset GPU", "reboot"),
-    Fault.FABRIC_FAILED: ("restart service", "reset GPU", "reboot"),
-    Fault.DRIVER_UNRESPONSIVE: ("reboot", "power-cycle cold"),
-    Fault.BAR1_SMALL: ("change setting", "reboot"),
-    Fault.BAR1_FULL: ("stop job",),
-    Fault.HCA_NOT_STARTED: ("load module", "power-cycle cold", "reseat or cable", "replace"),
-    Fault.LINK_SLOW: ("change setting", "power-cycle cold", "reseat or cable", "replace"),
-    Fault.PORT_DISABLED: ("change setting", "reseat or cable", "replace"),
-    Fault.REBOOT_REQUIRED: ("reboot", "power-cycle cold", "reseat or cable", "replace"),
-    Fault.PAGES_EXHAUSTED: ("replace",),
-    Fault.REMAP_FAILED: ("replace",),
+DEFAULT: Steps = ("change-setting",)
+"""Of settings, versions and all else that its finding's remedy puts right."""
+OF_FAULT: Mapping[Fault, Steps] = {
+    Fault.DRIVER_UNRESPONSIVE: ("reboot", "power-cycle"),
+    Fault.REBOOT_REQUIRED: ("reboot", "power-cycle", "field-diagnostic", "replace"),
+    Fault.REMAP_FAILED: ("field-diagnostic", "replace"),
+    Fault.PAGES_EXHAUSTED: ("field-diagnostic", "replace"),
+    Fault.LIBRARY_MISSING: ("change-setting",),
+    Fault.NOUVEAU: ("change-setting", "reboot"),
+    Fault.FABRIC_MANAGER_DOWN: ("restart-service", "reset-gpu", "reboot"),
+    Fault.FABRIC_FAILED: ("reset-gpu", "restart-service", "reboot"),
+    Fault.DRIVER_MISMATCH: ("load-module", "reboot"),
+    Fault.HCA_NOT_STARTED: ("load-module", *_ADAPTER),
+    Fault.BAR1_SMALL: ("change-setting", "reboot"),
+    Fault.BAR1_FULL: ("stop-jobs",),
+    Fault.PORT_DISABLED: ("change-setting", "reseat", "replace"),
+    Fault.NVLINK_MISWIRED: ("inspect", "reseat", "contact-vendor"),
+    Fault.LINK_SLOW: ("change-setting", *_LINK),
+    Fault.GPU_UNPOWERED: ("inspect", "power-cycle", *_TO_HARDWARE),
+    Fault.RECOVERY_REQUIRED: ("inspect", "reset-gpu", "reboot"),
+    Fault.HCA_UNRESPONSIVE: _ADAPTER,
+    Fault.HCA_FLASH_RECOVERY: ("change-setting", *_ADAPTER),
+    Fault.CPU_OFFLINE: ("change-setting", "reboot"),
+    Fault.ARRAY_FAILED: ("inspect", "replace"),
 }
-"""What is wrong may ask for other steps than the component does; the first that applies, worst first."""
-_ON_OFF = ("reboot", "power-cycle cold")
+"""A fault that asks for other steps than its component does; of several the first here.
+
+Remapping that failed and a full page table are NVIDIA's criteria for an RMA once the field diagnostic confirms them
+(https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html, dynamic-page-retirement); a recovery action of
+``Node Reboot`` is followed as it is (NVML_GPU_RECOVERY_ACTION_NODE_REBOOT).
+"""
+_BY_A_RESET: Steps = ("reset-gpu", "reboot")
+OF_ALL_FAULTS: Mapping[Fault, Steps] = {
+    Fault.RETIREMENT_PENDING: _BY_A_RESET,
+    Fault.REMAP_PENDING: _BY_A_RESET,
+    Fault.DRAIN_REQUIRED: _BY_A_RESET,
+    Fault.ECC_CORRECTED: ("watch", "field-diagnostic", "replace"),
+    Fault.PAGES_MANY: ("watch", "field-diagnostic", "replace"),
+    Fault.GPU_STARTED_LATE: ("watch", *_LINK),
+    Fault.XID_APPLICATION: ("check-program",),
+}
+"""Where nothing else is wrong with the component: what waits for a reset is no case for hardware, and neither is what a
+program does to itself."""
+
+_SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
+"""What another fault of the component shows as."""
 
 
-def ladder(box: Box, component: Component, explained: Sequence[Finding]) -> tuple[Step, ...]:
-    """The steps for a component, never empty; nothing resets a GPU that is lost or missing, nor what is reset with it."""
-    faults = {each.judgement.fault for each in explained}
-    own = next((steps for fault, steps in reversed([*OF_FAULT.items()]) if fault in faults), None)
-    steps = own or LADDERS.get((component.kind, component.part)) or ("change setting",)
-    dead = {each.subject.bdf for each in explained if each.judgement.fault in DEVICE_DEAD | DEVICE_ABSENT}
-    if "reset GPU" not in steps or (not dead and can_reset(box, component, {bdf for bdf in dead if bdf is not None})):
+def escalation(component: Component, faults: Collection[Fault | None]) -> Steps:
+    """The steps for a component with these faults, never empty; nothing resets what is dead or absent."""
+    if {*faults} & (DEVICE_DEAD | DEVICE_ABSENT):
+        return without_reset(_steps(component, faults))
+    return _steps(component, faults)
+
+
+def without_reset(steps: Steps) -> Steps:
+    """For a GPU that cannot be reset, or not without one that is lost: a cold power cycle in place of the reset."""
+    if "reset-gpu" not in steps:
         return steps
-    left = tuple(step for step in steps if step not in ("stop job", "reset GPU"))
-    return left if any(step in _ON_OFF for step in left) else (*left, "power-cycle cold")
+    at = steps.index("reset-gpu")
+    rest: Steps = tuple(step for step in steps[at + 1 :] if step not in ("reboot", "power-cycle"))
+    return (*steps[:at], "power-cycle", *rest)
+
+
+def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
+    known = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
+    if known and known <= {*OF_ALL_FAULTS}:
+        return next(steps for fault, steps in OF_ALL_FAULTS.items() if fault in known)
+    particular = next((steps for fault, steps in OF_FAULT.items() if fault in known), None)
+    return particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)

@@ -1,54 +1,65 @@
-"""What to save before anything is done: a reset, a reboot or a new seat destroys it, and a vendor asks for it."""
+"""What to save before anything is done: a reset, a reboot or a reseat destroys it, and a vendor asks for it.
+
+NVIDIA's tools as its RMA page (https://docs.nvidia.com/deploy/rma-process/index.html: right after the event, before a
+reboot), its NVSM guide, nvidia-smi(1) and mlxlink(1) have them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.facts.host import Host
+from dgxcheck.facts.record import Record
 
-_OF_GPUS = ("gpu", "link", "switch", "nvlink", "path", "slot", "driver")
-_OF_FABRIC = ("hca", "port", "fabric", "subnet-manager")
-_OF_BOARD = ("memory", "cooling", "power supply", "missing GPU", "missing HCA", "missing PCIe switch")
-
-
-Preserve = str
-
-
-def preserve_evidence(box: Box, component: Component) -> tuple[Preserve, ...]:
-    """Commands; NVIDIA's tools as its RMA page, NVSM guide, nvidia-smi(1) and MFT's mlxlink(1) have them.
-
-    https://docs.nvidia.com/deploy/rma-process: right after the event, before a reboot.
-    """
-    return tuple(dict.fromkeys(_commands(box, component)))
+_GPU_SIDE = ("gpu", "gpus", "board", "link", "switch", "nvlink", "nvswitch", "path", "slot", "driver")
+_FABRIC = ("hca", "port", "fabric", "subnet-manager")
+_BMC = ("memory", "cooling", "power supply", "missing GPU", "missing HCA", "missing PCIe switch")
+_BUG_REPORT_HANGS = frozenset({Fault.GPU_LOST, Fault.DRIVER_UNRESPONSIVE})
+"""nvidia-bug-report.sh asks the driver: ``--safe-mode`` leaves out what can hang, and may still take long."""
 
 
-def _commands(box: Box, component: Component) -> Iterator[str]:
-    yield "dgxcheck record BOX.json"
-    yield "dmesg > dmesg.txt"
-    nvlinks = component.kind == "nvlink" or component.part.startswith(("NVLink", "NVSwitches"))
-    if nvlinks or (component.kind in _OF_GPUS and component.part != "missing HCA"):
-        yield "nvidia-bug-report.sh"
+class Preserve(Record, kw_only=False):
+    """One command that saves evidence."""
+
+    command: tuple[str, ...]
+    output: str = ""
+    """The file that takes its standard output; empty where it writes files of its own."""
+
+
+def preserve_evidence(box: Box, component: Component, faults: Collection[Fault]) -> tuple[Preserve, ...]:
+    """Commands for this machine and component, in the order in which they are run."""
+    return tuple(dict.fromkeys(_commands(box, component, faults)))
+
+
+def _commands(box: Box, component: Component, faults: Collection[Fault]) -> Iterator[Preserve]:
+    yield Preserve(("dgxcheck", "record", "before.json"))
+    yield Preserve(("dmesg",), "dmesg.txt")
+    nvlinks = component.kind in ("nvlink", "nvswitch") or component.part.startswith(("NVLink", "NVSwitches"))
+    if nvlinks or (component.kind in _GPU_SIDE and component.part != "missing HCA"):
+        safe = ("--safe-mode", "--extra-system-data") if _BUG_REPORT_HANGS & {*faults} else ()
+        yield Preserve(("nvidia-bug-report.sh", *safe))
     if component.kind == "gpu" and component.part == "memory":
-        yield "nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER > ecc.txt"
+        yield Preserve(("nvidia-smi", "-q", "-d", "ECC,PAGE_RETIREMENT,ROW_REMAPPER"), "ecc.txt")
     if nvlinks:
-        yield "nvidia-smi nvlink -e > nvlink.txt"
+        yield Preserve(("nvidia-smi", "nvlink", "-e"), "nvlink.txt")
         if has_nvswitches(box):
-            yield "cp /var/log/fabricmanager.log ."
-    if component.kind in _OF_FABRIC:
-        yield "ibstat > ibstat.txt"
+            yield Preserve(("cp", "/var/log/fabricmanager.log", "fabricmanager.log"))
+    if component.kind in _FABRIC:
+        yield Preserve(("ibstat",), "ibstat.txt")
     if component.kind in ("hca", "port") and component.bdf:
-        yield f"mlxlink -d {component.bdf} -m -c > mlxlink-{component.bdf}.txt"
+        yield Preserve(("mlxlink", "-d", component.bdf, "-m", "-c"), f"mlxlink-{component.bdf}.txt")
     if component.kind == "interface":
-        yield f"ethtool {component.name} > ethtool-{component.name}.txt"
+        yield Preserve(("ethtool", component.name), f"ethtool-{component.name}.txt")
     if component.kind == "disk":
-        yield "cat /proc/mdstat > mdstat.txt"
-    if component.part in _OF_BOARD and component.kind != "gpu":
-        yield "ipmitool sel elist > sel.txt"
+        yield Preserve(("cat", "/proc/mdstat"), "mdstat.txt")
+    if component.part in _BMC and component.kind != "gpu":
+        yield Preserve(("ipmitool", "sel", "elist"), "sel.txt")
     if _is_dgx(box) and component.kind not in ("disk", "interface"):
-        yield "nvsm dump health"
+        yield Preserve(("nvsm", "dump", "health"))
 
 
 def _is_dgx(box: Box) -> bool:

@@ -6,12 +6,12 @@ Two reboots before hardware is blamed are gpud's rule; for a GPU that fell off t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
 
 from dgxcheck.checks.engine.box import Box, row_of
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.kernel_log.xid_catalogue import FATAL, meaning
+from dgxcheck.diagnosis.action import Step
 from dgxcheck.facts.gpu import GpuEcc
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog
@@ -24,8 +24,7 @@ _ANNOUNCES = 154
 _MENDED = (48, 95, 140, 171, 172)
 """Uncorrected memory errors: while a page waits to be retired, or a row to be remapped, the cure is still to come."""
 _WINDOW_S = EARLIER_DAYS * 86400.0
-_HARDWARE = ("reseat or cable", "replace")
-S = TypeVar("S", bound=str)
+_HARDWARE: tuple[Step, ...] = ("reseat", "field-diagnostic", "replace", "contact-vendor")
 
 
 class Recurrence(Record):
@@ -38,7 +37,7 @@ class Recurrence(Record):
     """Earlier boots that had it."""
     date: str
     """UTC, of the last of them; empty where that is not known."""
-    skipped: tuple[str, ...] = ()
+    skipped: tuple[Step, ...] = ()
     """Steps that this rules out; empty where it rules out none."""
 
 
@@ -72,14 +71,14 @@ def recurrence_of(box: Box, explained: Sequence[Finding]) -> Recurrence | None:
     return max(tried, key=lambda each: (each.reboots, each.reset), default=None)
 
 
-def remaining_steps(steps: Sequence[S], tried: Recurrence) -> tuple[tuple[S, ...], Recurrence | None]:
+def remaining_steps(steps: Sequence[Step], tried: Recurrence) -> tuple[tuple[Step, ...], Recurrence | None]:
     """The steps that are left, never none, and the recurrence with those it rules out; None where it rules out none."""
     off_bus = tried.number == OFF_BUS
-    spent = {"stop job", "reset GPU"}
+    spent: set[Step] = {"reset-gpu"}
     if tried.reboots:
         spent |= {"reboot"}
     if tried.reboots > (0 if off_bus else 1):
-        spent |= {"power-cycle cold"}
+        spent |= {"power-cycle"}
     left = tuple(step for step in steps if step not in spent)
     if tried.reboots < 2 and not off_bus and left[:1] and left[0] in _HARDWARE and "reboot" in steps:
         left = tuple(steps[steps.index("reboot") :])

@@ -1,74 +1,82 @@
-"""What hangs together: GPUs that are reset with each other, and what is taken out with them."""
+"""Which GPUs a reset takes along, and whether it is possible.
+
+nvidia-smi(1), ``-r``: before Ampere, GPUs that NVLinks join are reset together; from Ampere on each by itself, on
+machines with NVSwitches while Fabric Manager runs. Both GPUs of a K80 board are reset together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.siblings import family
+from dgxcheck.checks.kernel_log.xid_catalogue import AMPERE
 from dgxcheck.components.component import Component
 from dgxcheck.topology.model import Device
 
+_AMPERE_CAPABILITY = 8
+"""Major number of the compute capability."""
+_K80 = (0x10DE, 0x102D)
 
-def reset_set(box: Box, component: Component) -> tuple[Device, ...]:
-    """GPUs that a reset of the component takes: those that NVLinks join to it, and the other half of its board; or all.
 
-    nvidia-smi refuses to reset one GPU of several that NVLinks join, and resets K80 boards whole (its manual, -r). A
-    link that is down does not tell where it goes; the NVLinks of each reference machine that has any join all its GPUs.
+def gpus_of(box: Box, component: Component) -> tuple[Device, ...]:
+    """GPUs that a component is, is a part of or joins; empty for components of no GPU."""
+    ends = {component.bdf, component.peer_bdf} - {None}
+    return tuple(gpu for gpu in box.topology.gpus if gpu.bdf in ends or gpu.name in component.shared_by)
+
+
+def is_before_ampere(box: Box, gpu: Device) -> bool | None:
+    """By NVML's architecture or compute capability, of a GPU that reports none those of its model; None if unknown."""
+    own = _before_ampere(box, gpu)
+    if own is not None:
+        return own
+    model = None if gpu.function is None else gpu.function.device
+    alike = [other for other in box.topology.gpus if other.function is not None and other.function.device == model]
+    known = {_before_ampere(box, other) for other in alike or box.topology.gpus} - {None}
+    return known.pop() if len(known) == 1 else None
+
+
+def reset_domain(box: Box, component: Component) -> tuple[Device, ...]:
+    """All GPUs that a reset for the component takes, in the order of the matrix; all of the box for what is no GPU's.
+
+    Before Ampere, and where the architecture is not known: all that NVLinks join. A link that is down does not report
+    its other end; the NVLinks of each reference machine that has any join all its GPUs.
     """
-    gpus = box.topology.gpus
-    if box.choice is not None and box.choice.number("nvlink.links") is not None:
-        return gpus
-    found = {gpu.name for gpu in named(box, component) or gpus}
+    domain = {gpu.name for gpu in gpus_of(box, component) or box.topology.gpus}
     while more := {
-        b.name for a in gpus for b in gpus if a.name in found and b.name not in found and _joined(box, a, b)
+        other.name
+        for gpu in box.topology.gpus
+        if gpu.name in domain
+        for other in box.topology.gpus
+        if other.name not in domain and _reset_together(box, gpu, other)
     }:
-        found |= more
-    return tuple(gpu for gpu in gpus if gpu.name in found)
+        domain |= more
+    return tuple(gpu for gpu in box.topology.gpus if gpu.name in domain)
 
 
-def can_reset(box: Box, component: Component, gone: Collection[str]) -> bool:
-    """Is none of what a reset takes lost, and does NVML list the component's own? What no driver holds is no matter."""
-    listed = all(gpu.index is not None for gpu in named(box, component))
-    return listed and all(gpu.bdf not in gone for gpu in reset_set(box, component))
+def can_reset(box: Box, component: Component, dead: Collection[str]) -> bool:
+    """Does NVML list the component's GPUs, and is no GPU of the reset domain among the dead bus ids?"""
+    listed = all(gpu.index is not None for gpu in gpus_of(box, component))
+    return listed and all(gpu.bdf not in dead for gpu in reset_domain(box, component))
 
 
-def named(box: Box, component: Component) -> tuple[Device, ...]:
-    """GPUs that a component is, is of or serves."""
-    return tuple(gpu for gpu in box.topology.gpus if gpu.bdf == component.bdf or gpu.name in component.shared_by)
+def is_k80(gpu: Device) -> bool:
+    """Is the GPU one of the two of a K80 board?"""
+    return gpu.function is not None and (gpu.function.vendor, gpu.function.device) == _K80
 
 
-def _joined(box: Box, a: Device, b: Device) -> bool:
-    link = box.topology.link(a, b)
-    return bool(link.nvlinks) or (_is_k80(a) and _is_k80(b) and link.pci == "PIX")
+def _before_ampere(box: Box, gpu: Device) -> bool | None:
+    board = box.gpu(gpu).board
+    architecture, capability = getattr(board, "architecture", None), getattr(board, "compute_capability", None)
+    if isinstance(architecture, int):
+        return architecture < AMPERE
+    return capability[0] < _AMPERE_CAPABILITY if isinstance(capability, tuple) else None
 
 
-def _is_k80(gpu: Device) -> bool:
-    function = gpu.function
-    return function is not None and (function.vendor, function.device) == (0x10DE, 0x102D)
-
-
-def _model(box: Box, gpus: Sequence[Device]) -> str:
-    """Of the first; where it is lost and tells none, that of all the others, if it is one."""
-    known = {name for gpu in box.topology.gpus if (name := family(box, gpu)) is not None}
-    own = family(box, gpus[0]) if gpus else None
-    return own or (known.pop() if len(known) == 1 else "")
-
-
-def form_factor(box: Box, component: Component) -> str:
-    """What a person takes out of the machine, by the GPU's model."""
-    gpus = named(box, component)
-    if not gpus and component.shared_by:  # of HCAs alone
-        return f"{', '.join(component.shared_by)} and the riser"
-    name = _model(box, gpus)
-    where = f" in slot {component.slot}" if component.slot else ""
-    if "DGXS" in name:
-        return f"the card{where}, its NVLink bridge and its part of the water loop: with NVIDIA's support"
-    if "SXM" in name or "HGX" in name:
-        return "the GPU tray or the board on it: with the vendor's support"
-    if not gpus and component.kind in ("link", "switch"):
-        return f"the board or riser that carries {component.name}"
-    if gpus and _is_k80(gpus[0]):
-        halves = ", ".join(gpu.name for gpu in reset_set(box, component))
-        return f"the card{where}, which carries {halves}, and its riser"
-    return f"the card{where} and its riser"
+def _reset_together(box: Box, gpu: Device, other: Device) -> bool:
+    link = box.topology.link(gpu, other)
+    if is_k80(gpu) and is_k80(other):
+        return link.pci == "PIX"
+    if is_before_ampere(box, gpu) is False:
+        return False
+    meshed = box.choice is not None and box.choice.number("nvlink.links") is not None
+    return bool(link.nvlinks) or meshed

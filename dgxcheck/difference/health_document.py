@@ -9,26 +9,27 @@ from dgxcheck.difference.findings import Report, Said, Status
 from dgxcheck.facts.missing import BadInput, Json
 
 _FAMILY = "dgxcheck/health/"
-SCHEMA = f"{_FAMILY}1"
+SCHEMAS = (f"{_FAMILY}1", f"{_FAMILY}2")
+"""Causes and actions differ; what is read here, findings and score, is the same in both."""
 _STATUSES: Mapping[str, Status] = {word: word for word in get_args(Status)}
 
 
 def is_report(document: Mapping[str, Json], path: str) -> bool:
     """Is it a health report? BadInput for one of a schema that this version does not know."""
     schema = document.get("schema")
-    if isinstance(schema, str) and schema.startswith(_FAMILY) and schema != SCHEMA:
-        raise BadInput(f"{path}: schema {schema[:80]!r} is not known here; this version reads {SCHEMA}")
-    return schema == SCHEMA
+    if isinstance(schema, str) and schema.startswith(_FAMILY) and schema not in SCHEMAS:
+        raise BadInput(f"{path}: unknown schema {schema[:80]!r}; this version reads {' and '.join(SCHEMAS)}")
+    return schema in SCHEMAS
 
 
 def report_of(document: Mapping[str, Json], path: str) -> Report:
     """Its findings and its score; BadInput where it is no such report."""
     findings = document.get("findings")
     if not isinstance(findings, list):
-        raise BadInput(f"{path}: 'findings' is no list; a health report is what 'dgxcheck health --format json' prints")
+        raise BadInput(f"{path}: 'findings' is not a list; expected a report of 'dgxcheck health --format json'")
     total, name = (_member(document, *each, path) for each in (("score", "total"), ("profile", "name")))
     if not (total is None or (isinstance(total, int | float) and not isinstance(total, bool) and 0 <= total <= 100)):
-        raise BadInput(f"{path}: 'score' has no total from 0 to 100")
+        raise BadInput(f"{path}: 'score' has no total between 0 and 100")
     if not (name is None or isinstance(name, str)):
         raise BadInput(f"{path}: 'profile' has no name")
     return Report(
@@ -42,7 +43,7 @@ def _member(document: Mapping[str, Json], name: str, member: str, path: str) -> 
     """One member of an object that may be null or left out."""
     found = document.get(name)
     if found is not None and not isinstance(found, dict):
-        raise BadInput(f"{path}: {name!r} is no object")
+        raise BadInput(f"{path}: {name!r} is not an object")
     return found.get(member) if found else None
 
 
@@ -55,7 +56,7 @@ def _said(finding: Json, number: int, path: str) -> tuple[str, Said]:
             names = [_text(each.get("name")) for each in (subject, finding.get("peer")) if isinstance(each, dict)]
             return key, Said(status=status, device=" - ".join(names), bdf=_text(subject.get("bdf")) or None,
                              message=_text(message))  # fmt: skip
-    raise BadInput(f"{path}: finding {number + 1} has no key, status and subject")
+    raise BadInput(f"{path}: finding {number + 1} lacks a valid key, status or subject")
 
 
 def _text(said: Json) -> str:

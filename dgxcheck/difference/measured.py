@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Kind, Side, arrow, judged
-from dgxcheck.facts.measurement import Measurement, Untaken
+from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Missing
 
 DRIFT = 0.10
@@ -76,10 +76,10 @@ def _samples(row: Measurement, number: float) -> tuple[float, ...]:
 
 
 def _failed(row: Measurement) -> bool:
-    return isinstance(row.value, Untaken) and row.value.reason == "failed"
+    return isinstance(row.value, NotMeasured) and row.value.reason == "failed"
 
 
 def _words(row: Measurement) -> str:
     if row.number is not None:
         return f"{row.number:.4g} {row.unit}".rstrip()
-    return f"failed, {row.value.detail}" if isinstance(row.value, Untaken) else "none"
+    return f"failed, {row.value}" if isinstance(row.value, NotMeasured) else "none"

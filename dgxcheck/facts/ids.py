@@ -18,3 +18,15 @@ TLIMITS = (193, 194, 195, 196)
 """``NVML_FI_DEV_TEMPERATURE_{SHUTDOWN,SLOWDOWN,MEM_MAX,GPU_MAX}_TLIMIT``"""
 RECOVERY_ACTION = 230
 """``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``"""
+
+
+class NvmlReturn:
+    """Values of ``nvmlReturn_t`` (nvml.h) that something is decided by; ``Missing.code`` has them."""
+
+    INVALID_ARGUMENT = 2
+    DRIVER_NOT_LOADED = 9
+    LIBRARY_NOT_FOUND = 12
+    CORRUPTED_INFOROM = 14
+    GPU_IS_LOST = 15
+    RESET_REQUIRED = 16
+    LIB_RM_VERSION_MISMATCH = 18

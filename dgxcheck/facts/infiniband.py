@@ -30,7 +30,7 @@ class IbDevice(Record):
 
 
 class PortState(IntEnum):
-    """Logical state; INIT or ARMED on InfiniBand means that no subnet manager has been by."""
+    """Logical state; INIT or ARMED on InfiniBand: no subnet manager has configured the port."""
 
     NOP = 0
     DOWN = 1

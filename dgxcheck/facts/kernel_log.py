@@ -1,4 +1,4 @@
-"""What the kernel log tells of GPUs, NVSwitches, HCAs and PCIe since boot."""
+"""Errors of GPUs, NVSwitches, HCAs and PCIe in the kernel log since boot."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 
 EARLIER_DAYS = 30
-"""What is longer ago is another event, not the same again."""
+"""An Xid that is longer ago counts as another event, not as a recurrence."""
 Severity = Literal["corrected", "nonfatal", "fatal"]
 HcaTrouble = Literal["not started", "firmware", "module", "temperature", "power"]
-"""Driver gave up, firmware does not answer, module or cable of a port, too hot, too little power from the slot."""
+"""Driver gave up, firmware does not respond, module or cable of a port, too hot, insufficient slot power."""
 
 
 class Xid(Record):
@@ -31,7 +31,7 @@ class Xid(Record):
     past: bool
     """From before the GPU was last reset or the driver last loaded."""
     begun_s: float = 0.0
-    """When the GPU had begun anew before it, by a reset or a load of the driver; 0 where the log does not tell."""
+    """Seconds of the last reset or driver load before it; 0 where the log has none."""
 
 
 class SXid(Record):
@@ -41,13 +41,13 @@ class SXid(Record):
     number: int
     seconds: float
     fatal: bool | None
-    """None where the line does not tell."""
+    """None where the line does not say."""
     line: str
     past: bool
 
 
 class OffBus(Record):
-    """The driver says that a GPU has fallen off the bus, as Xid 79 or without."""
+    """A GPU has fallen off the bus, as Xid 79 or without an Xid."""
 
     bdf: str
     seconds: float
@@ -64,14 +64,14 @@ class NotStarted(Record):
     bdf: str | None
     """Old drivers name no GPU."""
     unpowered: bool
-    """Its power cables are not connected, says the driver."""
+    """The driver reports that its power cables are not connected."""
     seconds: float
     line: str
     past: bool
 
 
 class Refused(Record):
-    """The driver turned away a program of another version: ``NVRM: API mismatch: the client has the version ..``."""
+    """The driver refused a program of another version: ``NVRM: API mismatch: the client has the version ..``."""
 
     version: str
     seconds: float
@@ -80,7 +80,7 @@ class Refused(Record):
 
 
 class HcaEvent(Record):
-    """What the mlx5 driver tells of an adapter's hardware."""
+    """A hardware error of an adapter, by the mlx5 driver."""
 
     bdf: str
     trouble: HcaTrouble
@@ -90,11 +90,11 @@ class HcaEvent(Record):
     seconds: float
     line: str
     past: bool
-    """From before the driver took the adapter anew, or a module was put in."""
+    """From before the driver last took over the adapter, or a module was plugged in."""
 
 
 class PcieError(Record):
-    """An error that PCI Express Advanced Error Reporting told of one device."""
+    """An error of one device by PCI Express Advanced Error Reporting."""
 
     bdf: str
     severity: Severity
@@ -103,11 +103,11 @@ class PcieError(Record):
     names: tuple[str, ...] = ()
     """Of the bits, as the kernel has them: ``BadTLP``."""
     unrecovered: bool = False
-    """The kernel found no way to recover the device."""
+    """The kernel could not recover the device."""
 
 
 class EarlierXid(Record):
-    """An Xid from before what the log of this boot holds: an earlier run saw it, or the file holds earlier boots."""
+    """An Xid that the log of this boot does not hold: an earlier run recorded it, or the file holds earlier boots."""
 
     bdf: str
     number: int
@@ -118,9 +118,9 @@ class EarlierXid(Record):
     """As an Xid's."""
     text: str = ""
     date: str = ""
-    """UTC, when a run saw it first; empty where that is not known."""
+    """UTC, of the first run that recorded it; empty where that is not known."""
     uuid: str = ""
-    """Of the GPU; empty where it did not tell. The two halves of a K80 share a serial number."""
+    """Of the GPU; empty where it was not reported. The two GPUs of a K80 share a serial number."""
 
 
 class KernelLog(Record):

@@ -9,15 +9,24 @@ from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import Record
 
 How = Literal["measured", "simulated", "imported"]
+WITHHELD, INTERRUPTED = "integrity", "interrupted"
+"""Failures of dgxcheck's own: a figure is not published where its data arrived wrong; measuring was interrupted."""
 
 
-class Untaken(Record, kw_only=False):
-    """Why nothing was measured: ``failed`` where the driver refused or broke down, else the reason of a skip."""
+class NotMeasured(Record, kw_only=False):
+    """Why there is no figure."""
 
     reason: str
+    """``failed`` where the driver or the tool failed, else the reason of a skip: ``busy``, ``not-configured``."""
     detail: str
     code: int | None = None
-    """The driver's CUresult."""
+    """The CUresult of a failed driver call."""
+    failure: str = ""
+    """What failed: the name of the CUresult, ``WITHHELD`` or ``INTERRUPTED``."""
+
+    def __str__(self) -> str:
+        """For people: ``CUDA_ERROR_ECC_UNCORRECTABLE: cuStreamQuery``."""
+        return ": ".join(filter(None, (self.failure, self.detail)))
 
 
 class Measurement(Record):
@@ -29,7 +38,7 @@ class Measurement(Record):
     """bdf, or NVML's index where the output of a tool was imported without a box, or ``all``."""
     b: str
     """The GPU at the other end; empty for what is measured at one."""
-    value: int | float | bool | Missing | Untaken | None
+    value: int | float | bool | Missing | NotMeasured | None
     """In ``unit``; None for what has no figure of its own (``under-load``)."""
     unit: str
     method: str

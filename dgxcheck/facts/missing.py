@@ -30,7 +30,7 @@ class Gap(str, Enum):
 
 
 class Missing(Record, kw_only=False):
-    """No value: the kind of gap, the question (path or NVML call), and what was said instead.
+    """No value: the kind of gap, the question (path or NVML call), the error in words and by number.
 
     It has no truth value and no number on purpose: an unreadable error counter must not look like zero errors.
     """
@@ -38,6 +38,9 @@ class Missing(Record, kw_only=False):
     gap: Gap
     where: str
     detail: str = ""
+    """For people alone; nothing is decided by it."""
+    code: int | None = None
+    """The nvmlReturn_t of an NVML function, the errno of a file; None where there was no error code."""
 
     def __bool__(self) -> bool:
         raise TypeError(f"a missing fact has no truth value: {self}")
@@ -77,6 +80,9 @@ _GAPS = {
 }
 
 
+_BY_VALUE = {gap.value: gap for gap in Gap}
+
+
 def question(function: str, subject: str = "", *args: int) -> str:
     """How a question to NVML is spelled in keys and gaps: ``nvmlDeviceGetNvLinkState 0000:06:00.0 3``."""
     return " ".join((function, *([subject] if subject else []), *map(str, args)))
@@ -85,7 +91,31 @@ def question(function: str, subject: str = "", *args: int) -> str:
 def missing(where: str, error: OSError) -> Missing:
     """The gap that an errno of the kernel stands for; an errno without a meaning here is ``garbled``."""
     gap = _GAPS.get(error.errno or 0, Gap.GARBLED)
-    return Missing(gap, where, "" if gap is Gap.ABSENT else error.strerror or str(error))
+    return Missing(gap, where, "" if gap is Gap.ABSENT else error.strerror or str(error), error.errno)
+
+
+def gap_to_json(gap: Missing) -> dict[str, Json]:
+    """``{"missing": "lost", "detail": "NVML 15: GPU is lost", "code": 15}``, as recordings and workers write it."""
+    members: dict[str, Json] = {"missing": gap.gap.value}
+    if gap.detail:
+        members["detail"] = gap.detail
+    if gap.code is not None:
+        members["code"] = gap.code
+    return members
+
+
+def gap_from_json(members: dict[str, Json], where: str) -> Missing:
+    """The gap that was written so; one of an unknown kind is ``garbled``.
+
+    Recordings before ``code`` have the nvmlReturn_t in the detail alone: ``NVML 15: ..``.
+    """
+    kind, detail, code = members["missing"], members.get("detail"), members.get("code")
+    gap = _BY_VALUE.get(kind, Gap.GARBLED) if isinstance(kind, str) else Gap.GARBLED
+    text = detail if isinstance(detail, str) else ""
+    if isinstance(code, bool) or not isinstance(code, int):
+        number = text[5:].partition(":")[0] if text.startswith("NVML ") else ""
+        code = int(number) if number.isdecimal() and number.isascii() and len(number) < 5 else None
+    return Missing(gap, where, text, code)
 
 
 class BadInput(Exception):

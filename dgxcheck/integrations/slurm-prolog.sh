@@ -1,24 +1,23 @@
 #!/bin/bash
-# Prolog for slurmd: no job starts on a box with a fault. In slurm.conf:
+# Prolog for slurmd: jobs do not start on a box with a fault. In slurm.conf:
 #   Prolog=/etc/slurm/prolog.d/*
 #   PrologEpilogTimeout=120
-# A code other than 0 drains the node and puts the job back in the queue. A warning does not, nor does what cannot be
-# told, nor a missing dgxcheck.
+# A non-zero exit code drains the node and requeues the job. Warnings, an unknown verdict and a missing dgxcheck do not.
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 if [ -r /etc/default/dgxcheck ]; then . /etc/default/dgxcheck; fi
 
-said=$(timeout -k 2 30 dgxcheck health -q --fail-on fail --format nagios --deadline 20 $DGXCHECK_OPTIONS 2>&1 </dev/null)
+result=$(timeout -k 2 30 dgxcheck health -q --fail-on fail --format nagios --deadline 20 $DGXCHECK_OPTIONS 2>&1 </dev/null)
 code=$?
-said=${said%%$'\n'*}
-said=${said%% | *}
-# with --fail-on fail a warning and what is unknown end with 0 as well
-[[ "$code $said" == "0 DGXCHECK OK "* ]] || logger -t dgxcheck "prolog of job ${SLURM_JOB_ID:-?} (code $code): $said"
-# the word, not the code alone: a broken Python ends with 2 as well
-case "$code $said" in
+result=${result%%$'\n'*}
+result=${result%% | *}
+# with --fail-on fail, warnings and an unknown verdict exit with 0 too
+[[ "$code $result" == "0 DGXCHECK OK "* ]] || logger -t dgxcheck "prolog of job ${SLURM_JOB_ID:-?} (exit code $code): $result"
+# check the word too: a broken Python also exits with 2
+case "$code $result" in
     "2 DGXCHECK CRITICAL "*)
-        # slurmd writes it to its log and drains the node with "Prolog error"
-        echo "dgxcheck: ${said#DGXCHECK * - }" >&2
+        # slurmd logs this message and drains the node with the reason "Prolog error"
+        echo "dgxcheck: ${result#DGXCHECK * - }" >&2
         exit 1
         ;;
 esac

@@ -6,8 +6,9 @@ Each GPU alone first, then every ordered pair: whether its data arrives before h
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 
+from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.survey import Snapshot
@@ -62,11 +63,9 @@ def _step(kind: str, *gpus: Device) -> Step:
 
 
 def cpus(listed: str | Missing) -> Iterator[int]:
-    """``0-19,40-59`` as numbers; none where the kernel says nothing that makes sense."""
-    for part in "" if isinstance(listed, Missing) else listed.strip().split(","):
-        first, _, last = part.partition("-")
-        if first.isdecimal() and (last or first).isdecimal() and int(last or first) < MOST_CPUS:
-            yield from range(int(first), int(last or first) + 1)
+    """The CPU numbers of a kernel list; none where it is missing or makes no sense."""
+    runs = None if isinstance(listed, Missing) else ranges(listed)
+    return chain.from_iterable(run for run in runs or () if run.stop <= MOST_CPUS)
 
 
 def _shared(topology: Topology, gpus: Sequence[Device]) -> Iterator[Step]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.gpu_list import Row
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.output.json_null import either, source
+from dgxcheck.output.json_text import compact
 from dgxcheck.output.plain_text import fitted, left_out, lines, shown, visible
 from dgxcheck.source.protocol import Origin
 
@@ -47,4 +47,4 @@ def as_json(rows: Sequence[Row], notes: Sequence[str], origin: Origin) -> str:
             gpu |= either(key, getattr(row, key))
         gpus.append(gpu)
     whole: dict[str, Json] = {"schema": SCHEMA, "tool_version": __version__, "source": source(origin)}
-    return json.dumps(whole | {"gpus": gpus, "notes": list(notes)}, indent=1) + "\n"
+    return compact(whole | {"gpus": gpus, "notes": list(notes)})

@@ -9,6 +9,7 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.profiles.model import Board, Choice, Profile
 from dgxcheck.profiles.parse import boards, profile
+from dgxcheck.suggestion import did_you_mean
 from dgxcheck.survey import Snapshot
 from dgxcheck.toml_file import load
 from dgxcheck.topology.model import Device, Topology
@@ -36,10 +37,7 @@ def by_name(name: str) -> Profile:
         return profile(load(path), name, path)
     if name.endswith(".toml") or "/" in name:
         return profile(load(name), os.path.basename(name).removesuffix(".toml"), name)
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, names(), n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names())}, auto, none, or a .toml file"
+    hint = did_you_mean(name, names(), f"give {', '.join(names())}, auto, none, or a .toml file")
     raise BadInput(f"no profile {name!r}; {hint}")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, NoReturn, get_args
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Key, Number, Profile, Wiring
+from dgxcheck.suggestion import did_you_mean
 from dgxcheck.topology.model import PciClass
 from dgxcheck.topology.reference import ALL
 
@@ -24,10 +24,10 @@ def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
     sources = _sources(document, path)
     graph = _text(document, "nvlink_graph", path, "")
     if graph and graph not in _GRAPHS:
-        _refuse(path, "nvlink_graph", f"{graph!r} is no reference graph; they are {', '.join(_GRAPHS)}")
+        _refuse(path, "nvlink_graph", f"{graph!r} is not a reference graph; valid graphs: {', '.join(_GRAPHS)}")
     rows = document.get("wiring", [])
     if not isinstance(rows, list):
-        _refuse(path, "wiring", "stands as [[wiring]]")
+        _refuse(path, "wiring", "must be an array of tables, [[wiring]]")
     return Profile(
         name=name,
         title=_text(document, "title", path),
@@ -52,7 +52,7 @@ def _boards(tables: Mapping[str, Any], sources: Mapping[str, str], path: str, me
     for id, table in tables.items():
         where = f"{member}.{id}"
         if not isinstance(table, dict) or not _ID.fullmatch(id):
-            _refuse(path, where, "is no table, or its name is no vendor:device as lspci -n prints it")
+            _refuse(path, where, "must be a table named vendor:device, as printed by lspci -n")
         numbers = {key: value for key, value in table.items() if key != "name"}
         found[id] = Board(
             id=id,
@@ -71,10 +71,10 @@ def _numbers(
 
 def _number(entry: Any, key: Key, sources: Mapping[str, str], path: str, where: str) -> Number:
     if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
-        _refuse(path, where, "is written { value = .., source = .. }")
+        _refuse(path, where, "must have the form { value = .., source = .. }")
     value = entry["value"]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        _refuse(path, where, f"value is no number ({key.unit})")
+        _refuse(path, where, f"value is not a number ({key.unit})")
     if not key.low <= value <= key.high:
         _refuse(path, where, f"{str(value)[:20]} is not between {key.low:g} and {key.high:g} {key.unit}")
     return Number(value, _source(entry["source"], sources, path, where))
@@ -82,7 +82,7 @@ def _number(entry: Any, key: Key, sources: Mapping[str, str], path: str, where: 
 
 def _wiring(row: Any, path: str) -> Wiring:
     if not isinstance(row, dict):
-        _refuse(path, "wiring", "stands as [[wiring]]")
+        _refuse(path, "wiring", "must be an array of tables, [[wiring]]")
     _known(row, ("gpus", "to_gpus", "to_hcas"), path, "wiring")
     return Wiring(
         gpus=_count(row.get("gpus"), path, "wiring.gpus"),
@@ -99,7 +99,7 @@ def _classes(row: Mapping[str, Any], key: str, path: str) -> dict[PciClass, int]
 
 def _count(value: Any, path: str, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 256:
-        _refuse(path, where, "is no number from 1 to 256")
+        _refuse(path, where, "is not an integer from 1 to 256")
     return value
 
 
@@ -111,36 +111,35 @@ def _source(key: Any, sources: Mapping[str, str], path: str, where: str) -> str:
     if key == "":
         return ""
     if not isinstance(key, str) or key not in sources:
-        _refuse(path, where, f"source {key!r} is none of those under [sources]")
+        _refuse(path, where, f"source {key!r} is not listed under [sources]")
     return sources[key]
 
 
 def _table(document: Mapping[str, Any], key: str, path: str) -> dict[str, Any]:
     table = document.get(key, {})
     if not isinstance(table, dict):
-        _refuse(path, key, "is no table")
+        _refuse(path, key, "is not a table")
     return table
 
 
 def _text(document: Mapping[str, Any], key: str, path: str, default: str | None = None) -> str:
     text = document.get(key, default)
     if not isinstance(text, str) or (default is None and not text.strip()):
-        _refuse(path, key, "is no text")
+        _refuse(path, key, "is not a non-empty string")
     return text
 
 
 def _texts(document: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
     texts = document.get(key, [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        _refuse(path, key, "is no list of texts")
+        _refuse(path, key, "is not a list of strings")
     return tuple(texts)
 
 
 def _known(table: Iterable[str], allowed: Collection[str], path: str, where: str) -> None:
     for key in table:
         if key not in allowed:
-            near = get_close_matches(key, allowed, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(allowed)}"
+            hint = did_you_mean(key, allowed, f"valid keys: {', '.join(allowed)}")
             _refuse(path, f"{where}.{key}" if where else key, f"no such key; {hint}")
 
 

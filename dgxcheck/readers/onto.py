@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.readers.gather import COUNT, INDEX, INIT
-from dgxcheck.readers.nvidia_smi.answers import NOWHERE, as_bdf
+from dgxcheck.readers.nvidia_smi.answers import NOWHERE
 
 NO_INDEXES = ("ring", "collective")
 """Kinds of measurement whose subjects are other numbers."""
@@ -31,16 +32,17 @@ def unfit(facts: Mapping[str, Json], gpus: Sequence[str]) -> str:
     matrix = {word for key in facts if key.startswith(("stated label", "stated p2p")) for word in key.split()[2:]}
     shown = sorted(int(word[3:]) for word in matrix if word.startswith("GPU") and word[3:].isdecimal())
     if shown and (len(shown) != len(gpus) or shown[-1] >= len(gpus)):
-        return f"a matrix of {len(shown)} GPUs does not fit {len(gpus)}"
+        count = "1 GPU" if len(shown) == 1 else f"{len(shown)} GPUs"
+        return f"the matrix has {count} (up to GPU{shown[-1]}), the box has {len(gpus)}"
     for key in facts:
         kind, *words = key.split()
         of_gpu = kind == "nvml" and words[1:] and ":" in words[1] and f"{kind} {words[0]}" != INDEX
         if of_gpu and words[1] not in gpus and not (words[1] == NOWHERE and len(gpus) == 1):
             what = "a GPU without a bus id" if words[1] == NOWHERE else f"GPU {words[1]}"
-            return f"{what} of a dump is not one of the {len(gpus)} there"
+            return f"{what} in a dump is not one of the {len(gpus)} GPUs of the box"
         for word in _subjects(key):
             if (found := _GPU.fullmatch(word)) and int(found[1]) >= len(gpus):
-                return f"GPU {found[1]} is not there: {len(gpus)} GPUs are, from 0 on"
+                return f"GPU {found[1]} does not exist; the last GPU of the box is GPU {len(gpus) - 1}"
     return ""
 
 
@@ -54,7 +56,7 @@ def placed(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, Json]:
         raise BadInput(why)
     for index, bdf in order.items():
         if bdf not in gpus:
-            raise BadInput(f"GPU {index} of a tool has the bus id {bdf}, which is not there")
+            raise BadInput(f"a tool prints bus id {bdf} for GPU {index}, which the box does not have")
     found: dict[str, Json] = {}
     for key, fact in facts.items():
         if key.startswith(INDEX) or key in (COUNT, INIT):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.engine.precondition import Said, State
+from dgxcheck.checks.engine.precondition import Precondition, State
 from dgxcheck.checks.gpu.presence import LOST
 from dgxcheck.checks.gpudirect import acs as gdr_acs
 from dgxcheck.checks.gpudirect import bar1_and_port, max_payload, verbs_stack
@@ -15,7 +15,7 @@ from dgxcheck.checks.gpudirect import memlock as gdr_memlock
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.gpudirect import peer_memory as gdr_peer
 from dgxcheck.checks.gpudirect.acs import acs
-from dgxcheck.checks.gpudirect.bar1_and_port import bar1, held, port, rate_gbs
+from dgxcheck.checks.gpudirect.bar1_and_port import bar1, bound_to_driver, port, port_gbs
 from dgxcheck.checks.gpudirect.iommu import iommu
 from dgxcheck.checks.gpudirect.max_payload import payload
 from dgxcheck.checks.gpudirect.memlock import memlock
@@ -35,37 +35,37 @@ _REMEDIES = {
     for check in subject.CHECKS
 }
 PORT_SHARE = 0.9
-"""Of a port's rate: Azure's node checks ask 180 of 200 Gb/s of GPUDirect RDMA (check_ib_bw_gdr)."""
+"""Of a port's rate: Azure's node checks expect 180 of 200 Gbit/s with GPUDirect RDMA (check_ib_bw_gdr)."""
 
 
 class Readiness(Record):
-    """One GPU and one HCA."""
+    """GPUDirect RDMA between one GPU and one HCA."""
 
     gpu: Device
     nic: Device
     verdict: Verdict
-    told: tuple[tuple[str, Said], ...]
-    """Every precondition by the id of its check."""
+    preconditions: tuple[tuple[str, Precondition], ...]
+    """Each with the id of its check."""
     expected_gbs: float | Missing
-    """The lower of what the PCIe path and the port should carry in the slower direction."""
+    """GB/s: the lower of what the PCIe path and the port carry in the slower direction."""
 
     @property
-    def reasons(self) -> tuple[tuple[str, Said], ...]:
-        """The preconditions that keep it from being better than it is."""
+    def reasons(self) -> tuple[tuple[str, Precondition], ...]:
+        """The preconditions that the verdict comes from; empty for a pair that is ready."""
         state = next((state for state, verdict in _WORST if verdict == self.verdict), "ready")
-        return () if state == "ready" else tuple((id_, said) for id_, said in self.told if said.state == state)
+        return () if state == "ready" else tuple(each for each in self.preconditions if each[1].state == state)
 
 
-def lifting(id_: str, said: Said) -> str:
-    """What lifts a precondition that is judged a fault; empty where it is the site's choice, or nothing is known."""
-    judgement = said.judgement
+def remedy_of(id_: str, precondition: Precondition) -> str:
+    """What to do about a precondition that is judged a fault; empty where it is a site's choice or none is known."""
+    judgement = precondition.judgement
     return judgement.remedy or (_REMEDIES[id_] if judgement.status in (Status.WARN, Status.FAIL) else "")
 
 
 def readiness(box: Box, gpu: Device, nic: Device) -> Readiness:
-    """The verdict of one pair; what cannot be seen makes it ``cannot tell``, never ``ready``."""
-    told = (
-        (LOST, held(box, gpu)),
+    """The verdict of one pair; an undetermined precondition makes it ``cannot tell``, never ``ready``."""
+    preconditions = (
+        (LOST, bound_to_driver(box, gpu)),
         ("gdr.path", path(box, gpu, nic)),
         ("gdr.peer-memory", peer_memory(box, gpu)),
         ("gdr.stack", stack(box)),
@@ -77,20 +77,21 @@ def readiness(box: Box, gpu: Device, nic: Device) -> Readiness:
         ("gdr.max-payload", payload(box, gpu, nic)),
         ("gdr.memlock", memlock(box)),
     )
-    seen = {said.state for _, said in told}
-    verdict: Verdict = next((verdict for state, verdict in _WORST if state in seen), "ready")
-    return Readiness(gpu=gpu, nic=nic, verdict=verdict, told=told, expected_gbs=_expected(box, gpu, nic))
+    states = {precondition.state for _, precondition in preconditions}
+    verdict: Verdict = next((verdict for state, verdict in _WORST if state in states), "ready")
+    gbs = _expected_gbs(box, gpu, nic)
+    return Readiness(gpu=gpu, nic=nic, verdict=verdict, preconditions=preconditions, expected_gbs=gbs)
 
 
-def _expected(box: Box, gpu: Device, nic: Device) -> float | Missing:
-    found = between(gpu, nic, box.topology.link(gpu, nic), box.topology)
-    rate = rate_gbs(box, nic)
-    if isinstance(found.read_gbs, Missing):
-        return found.read_gbs
-    if isinstance(found.write_gbs, Missing):
-        return found.write_gbs
-    if rate is None:
+def _expected_gbs(box: Box, gpu: Device, nic: Device) -> float | Missing:
+    bandwidth = between(gpu, nic, box.topology.link(gpu, nic), box.topology)
+    port_rate = port_gbs(box, nic)
+    if isinstance(bandwidth.read_gbs, Missing):
+        return bandwidth.read_gbs
+    if isinstance(bandwidth.write_gbs, Missing):
+        return bandwidth.write_gbs
+    if port_rate is None:
         return Missing(Gap.ABSENT, f"/sys/class/infiniband/{nic.name}/ports", "no port is up")
     hop = narrowest(box, gpu, nic)
     trained = [] if hop is None or isinstance(hop, Missing) else [hop[0] * READ]
-    return min(rate * PORT_SHARE, found.read_gbs, found.write_gbs, *trained)
+    return min(port_rate * PORT_SHARE, bandwidth.read_gbs, bandwidth.write_gbs, *trained)

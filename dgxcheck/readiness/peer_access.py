@@ -1,4 +1,4 @@
-"""Which GPUs reach each other's memory directly: by the driver's word, the settings on the way, and measurement."""
+"""Which GPUs can access each other's memory directly: by the driver, by settings on the path, and by measurement."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
-from dgxcheck.checks.engine.precondition import Said, State, unsaid
+from dgxcheck.checks.engine.precondition import Precondition, State, undetermined
 from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.measurement import integrity, latency, p2p_copies
-from dgxcheck.checks.pcie.acs import redirecting
-from dgxcheck.checks.peer_access.blockers import stopped
+from dgxcheck.checks.pcie.acs import redirecting_ports
+from dgxcheck.checks.peer_access.blockers import blocker
 from dgxcheck.checks.peer_access.status import statuses
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
@@ -27,35 +28,35 @@ _MEASURED: tuple[tuple[Check, State], ...] = (
     (next(check for check in integrity.CHECKS if check.id == "measure.p2p-integrity"), "no"),
     *((check, "slow") for check in (*p2p_copies.CHECKS, *latency.CHECKS)),
 )
-"""What a bad judgement of each makes of a pair."""
+"""Checks of measurements, with the state that a warning or failure gives a pair."""
 
 
 class Peering(Record):
-    """Two GPUs."""
+    """Peer access between two GPUs."""
 
     a: Device
     b: Device
     verdict: Verdict
-    told: tuple[tuple[str, Said], ...]
-    """Every precondition by the id of its check."""
+    preconditions: tuple[tuple[str, Precondition], ...]
+    """Each with the id of its check."""
 
     @property
-    def reasons(self) -> tuple[tuple[str, Said], ...]:
-        """What keeps it from being direct and fast."""
+    def reasons(self) -> tuple[tuple[str, Precondition], ...]:
+        """The preconditions that the verdict comes from; empty for a pair with direct access."""
         state = next((state for state, verdict in _WORST if verdict == self.verdict), "ready")
-        return () if state == "ready" else tuple((id_, said) for id_, said in self.told if said.state == state)
+        return () if state == "ready" else tuple(each for each in self.preconditions if each[1].state == state)
 
 
 def peerings(box: Box) -> tuple[Peering, ...] | Judgement:
-    """Every pair of GPUs that NVML lists; a skip where there is none or nothing is known."""
+    """Every pair of GPUs that NVML lists; a skip where there is no pair or no P2P status."""
     known = statuses(box)
     if isinstance(known, Judgement):
         return known
-    measured = {check.id: _of_pairs(box, check) for check, _ in _MEASURED}
+    measured = {check.id: _by_pair(box, check) for check, _ in _MEASURED}
     return tuple(_peering(box, *pair, known[pair], measured) for pair in combinations(box.gpus, 2) if pair in known)
 
 
-def _of_pairs(box: Box, check: Check) -> Mapping[Pair, Judgement]:
+def _by_pair(box: Box, check: Check) -> Mapping[Pair, Judgement]:
     return {
         (subject.bdf or subject.name, subject.peer.bdf or subject.peer.name): judgement
         for subject, judgement in check.judge(box)
@@ -66,44 +67,49 @@ def _of_pairs(box: Box, check: Check) -> Mapping[Pair, Judgement]:
 def _peering(
     box: Box, a: Device, b: Device, status: Judgement, measured: Mapping[str, Mapping[Pair, Judgement]]
 ) -> Peering:
-    told = (("p2p.status", _status(status)), *_settings(box, a, b), *_figures(a, b, measured))
-    far = status.status is Status.PASS and not str(status.measured).startswith("read OK, write OK")
-    if far or status.reason == "not-supported":
-        return Peering(a=a, b=b, verdict="through the host", told=told)
-    fast = any(id_ == "measure.p2p-bandwidth" and said.state == "ready" for id_, said in told)
-    seen = {said.state for _, said in told if not (fast and said.state == "?")}
-    return Peering(a=a, b=b, verdict=next((each for state, each in _WORST if state in seen), "direct"), told=told)
+    preconditions = (("p2p.status", _status(status)), *_path(box, a, b), *_measurements(a, b, measured))
+    no_access = status.status is Status.PASS and not str(status.measured).startswith("read OK, write OK")
+    if no_access or status.reason == "not-supported":
+        return Peering(a=a, b=b, verdict="through the host", preconditions=preconditions)
+    fast = any(id_ == "measure.p2p-bandwidth" and each.state == "ready" for id_, each in preconditions)
+    states = {each.state for _, each in preconditions if not (fast and each.state == "?")}
+    verdict: Verdict = next((verdict for state, verdict in _WORST if state in states), "direct")
+    return Peering(a=a, b=b, verdict=verdict, preconditions=preconditions)
 
 
-def _status(said: Judgement) -> Said:
-    if said.status is Status.FAIL:
-        return Said("no", said)
-    return Said("ready" if said.status is Status.PASS or said.reason == "not-supported" else "?", said)
+def _status(status: Judgement) -> Precondition:
+    if status.status is Status.FAIL:
+        return Precondition("no", status)
+    return Precondition("ready" if status.status is Status.PASS or status.reason == "not-supported" else "?", status)
 
 
-def _settings(box: Box, a: Device, b: Device) -> Iterator[tuple[str, Said]]:
-    """Over PCIe the driver may say yes while an IOMMU or a port sends the data another way, or nowhere."""
+def _path(box: Box, a: Device, b: Device) -> Iterator[tuple[str, Precondition]]:
+    """IOMMU and ACS between two GPUs that PCIe joins: the driver reports OK while they redirect or break transfers."""
     if box.topology.link(a, b).nvlinks:
         return
     if (hidden := in_guest(box)) is not None:
         yield "p2p.path", hidden
         return
-    found = stopped(box, a, b)
-    ports = redirecting(box, a, b)
-    if found.by:
-        said = Judgement(Status.WARN, f"{found.by} is on their way", remedy=found.remedy)
-        yield "p2p.path", Said("slow", said)
+    blocked = blocker(box, a, b)
+    ports = redirecting_ports(box, a, b)
+    if blocked.setting:
+        message = f"{blocked.setting} affects the path between them"
+        judgement = Judgement(Status.WARN, message, remedy=blocked.remedy, fault=Fault.P2P_BLOCKED)
+        yield "p2p.path", Precondition("slow", judgement)
     elif isinstance(ports, Missing):
-        yield "p2p.path", unsaid(ports)
+        yield "p2p.path", undetermined(ports)
     else:
-        yield "p2p.path", Said("ready", Judgement(Status.PASS, "no IOMMU translates and no port redirects"))
+        message = "no IOMMU translation and no ACS redirection between them"
+        yield "p2p.path", Precondition("ready", Judgement(Status.PASS, message))
 
 
-def _figures(a: Device, b: Device, measured: Mapping[str, Mapping[Pair, Judgement]]) -> Iterator[tuple[str, Said]]:
+def _measurements(
+    a: Device, b: Device, measured: Mapping[str, Mapping[Pair, Judgement]]
+) -> Iterator[tuple[str, Precondition]]:
     ends = (a.bdf or a.name, b.bdf or b.name)
     for check, bad in _MEASURED:
-        said = measured[check.id].get(ends) or measured[check.id].get(ends[::-1])
-        if said is None or said.status is Status.SKIP:
+        judgement = measured[check.id].get(ends) or measured[check.id].get(ends[::-1])
+        if judgement is None or judgement.status is Status.SKIP:
             continue
-        state: State = "ready" if said.status is Status.PASS else bad
-        yield check.id, Said(state, said if said.remedy else replace(said, remedy=check.remedy))
+        state: State = "ready" if judgement.status is Status.PASS else bad
+        yield check.id, Precondition(state, replace(judgement, remedy=judgement.remedy or check.remedy))

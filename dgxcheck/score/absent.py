@@ -1,4 +1,4 @@
-"""GPUs that the reference machine has and this box does not show: gone, or hidden from here."""
+"""GPUs that the reference machine has and this box does not show: missing, or hidden from dgxcheck."""
 
 from __future__ import annotations
 
@@ -14,40 +14,39 @@ _UNUSED = (None, "nouveau")
 
 
 def usable(box: Box) -> list[Device]:
-    """GPUs that NVML lists; all where it tells nothing."""
+    """GPUs that NVML lists; all where NVML is not available."""
     return [gpu for gpu in box.topology.gpus if gpu.index is not None or isinstance(box.nvml, Missing)]
 
 
 def absent_gpus(box: Box) -> list[int | Missing]:
-    """One per GPU that is expected beside the usable ones: 0 for one that is gone, Missing for one that is hidden."""
+    """One per GPU that is expected beside the usable ones: 0 for a missing one, Missing for a hidden one."""
     number = box.choice.number("gpu.count") if box.choice else None
-    here = usable(box)
-    due = 0 if number is None else max(0, int(number.value) - len(here))
-    on_pci = [_absent(box, gpu) for gpu in box.topology.gpus if gpu not in here][:due]
-    return on_pci + [_elsewhere(box)] * (due - len(on_pci))
+    present = usable(box)
+    due = 0 if number is None else max(0, int(number.value) - len(present))
+    on_pci = [_unlisted(box, gpu) for gpu in box.topology.gpus if gpu not in present][:due]
+    return on_pci + [_not_on_pci(box)] * (due - len(on_pci))
 
 
 def hidden_gpus(box: Box) -> Missing | None:
-    """Why GPUs may be at the other end of an NVLink without being seen; None where all expected ones are known."""
-    return next((each for each in absent_gpus(box) if isinstance(each, Missing)), None)
+    """Why hidden GPUs may be at the other end of an NVLink; None where all expected ones are accounted for."""
+    return next((gpu for gpu in absent_gpus(box) if isinstance(gpu, Missing)), None)
 
 
-def _absent(box: Box, gpu: Device) -> int | Missing:
-    """A GPU on the PCI tree that NVML does not list, as gpu.lost and gpu.count have it."""
-    said = unlisted(box, gpu)
-    if said.status is Status.FAIL:
+def _unlisted(box: Box, gpu: Device) -> int | Missing:
+    """A GPU on the PCI tree that NVML does not list, as gpu.lost and gpu.count judge it."""
+    if unlisted(box, gpu).status is Status.FAIL:
         return 0
-    away = _elsewhere(box)
-    if not isinstance(away, Missing) and bound(gpu) not in _UNUSED:
-        return Missing(Gap.ABSENT, str(gpu.bdf), said.message)
-    return away
+    hidden = _not_on_pci(box)
+    if not isinstance(hidden, Missing) and bound(gpu) not in _UNUSED:
+        return Missing(Gap.ABSENT, str(gpu.bdf), "NVML does not list it: see gpu.lost")
+    return hidden
 
 
-def _elsewhere(box: Box) -> int | Missing:
+def _not_on_pci(box: Box) -> int | Missing:
     if isinstance(box.snapshot.pci, Missing):
-        return box.snapshot.pci  # nobody has looked for them
-    if why := visibility.gpus(box):
+        return box.snapshot.pci
+    if why := visibility.gpus_hidden(box):
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", why)
     if box.choice is not None and box.choice.how == "gpus":
-        return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "the machine may have been made with fewer GPUs")
+        return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "the machine may have been built with fewer GPUs")
     return 0

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dgxcheck.checks.engine.box import Box, row_of
-from dgxcheck.checks.engine.finding import Judgement
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.gpu.clocks import slowdown
-from dgxcheck.facts.gpu import GpuEcc
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.score.absent import hidden_gpus
@@ -19,16 +17,11 @@ MIB = 1 << 20
 Measure = Callable[[Box, Device], "int | float | Missing"]
 
 
-def _row(box: Box, gpu: Device, facts: str) -> Any:
-    row = row_of(getattr(box.snapshot, facts), gpu.bdf)
-    return Missing(Gap.ABSENT, str(gpu.bdf), row.message) if isinstance(row, Judgement) else row
-
-
-def fact(facts: str, *names: str, per: float = 1) -> Measure:
-    """A field of a GPU's record, in so many of its units."""
+def fact(*names: str, per: float = 1) -> Measure:
+    """A member of a GPU's records (``power``, ``enforced_limit_mw``), divided by ``per``."""
 
     def measured(box: Box, gpu: Device) -> int | float | Missing:
-        value = _row(box, gpu, facts)
+        value: Any = box.gpu(gpu)
         for name in names:
             value = value if isinstance(value, Missing) else getattr(value, name)
         return value if isinstance(value, Missing) else value / per
@@ -36,34 +29,35 @@ def fact(facts: str, *names: str, per: float = 1) -> Measure:
     return measured
 
 
-def unheld(box: Box, gpu: Device) -> int | Missing:
-    """1 while no slowdown holds the clocks down, that of software for heat's sake too."""
-    clocks = _row(box, gpu, "gpu_clocks")
+def not_throttled(box: Box, gpu: Device) -> int | Missing:
+    """1 while no slowdown holds the clocks down, software thermal slowdown included."""
+    clocks = box.gpu(gpu).clocks
     reasons = clocks if isinstance(clocks, Missing) else clocks.reasons
     return reasons if isinstance(reasons, Missing) else int(not slowdown(reasons.mask))
 
 
 def pages_left(box: Box, gpu: Device) -> int | Missing:
     """1 while the table of retired pages has room."""
-    ecc: GpuEcc | Missing = _row(box, gpu, "gpu_ecc")
+    ecc = box.gpu(gpu).ecc
     if isinstance(ecc, Missing):
         return ecc
-    counts = [each if isinstance(each, Missing) else len(each) for each in
-              (ecc.retired_single_bit, ecc.retired_double_bit)]  # fmt: skip
-    known = sum(count for count in counts if not isinstance(count, Missing))
-    if known >= box.settings.limit("ecc.retired-pages-fail"):
+    pages = (ecc.retired_single_bit, ecc.retired_double_bit)
+    retired = sum(len(addresses) for addresses in pages if not isinstance(addresses, Missing))
+    if retired >= box.settings.limit("ecc.retired-pages-fail"):
         return 0
-    return next((count for count in counts if isinstance(count, Missing)), 1)
+    return next((addresses for addresses in pages if isinstance(addresses, Missing)), 1)
 
 
 def rows_left(box: Box, gpu: Device) -> int | Missing:
-    ecc = _row(box, gpu, "gpu_ecc")
+    """1 while no row remapping has failed."""
+    ecc = box.gpu(gpu).ecc
     failed = ecc if isinstance(ecc, Missing) else ecc.remap_failed
     return failed if isinstance(failed, Missing) else int(not failed)
 
 
-def sound(box: Box, gpu: Device) -> int | Missing:
-    ecc = _row(box, gpu, "gpu_ecc")
+def no_uncorrected_errors(box: Box, gpu: Device) -> int | Missing:
+    """1 while the volatile counter of uncorrected memory errors is 0."""
+    ecc = box.gpu(gpu).ecc
     errors = ecc if isinstance(ecc, Missing) else ecc.volatile_uncorrected.total
     return errors if isinstance(errors, Missing) else int(errors == 0)
 
@@ -78,13 +72,13 @@ def slowest(box: Box, gpu: Device) -> int | Missing:
     return _least(box, gpu, "max_gen")
 
 
-def _least(box: Box, gpu: Device, what: str) -> int | Missing:
+def _least(box: Box, gpu: Device, member: str) -> int | Missing:
     if isinstance(gpu.path, Missing):
         return gpu.path
-    found = [getattr(hop, what) for hop in hops_above(gpu.path, box.topology.functions) if not hop.unjudged]
-    silent = [each for each in found if isinstance(each, Missing)]
+    values = [getattr(hop, member) for hop in hops_above(gpu.path, box.topology.functions) if not hop.unjudged]
+    gap = next((value for value in values if isinstance(value, Missing)), None)
     nothing = Missing(Gap.ABSENT, str(gpu.bdf), "no bridge is visible above it")
-    return silent[0] if silent else min(found, default=nothing)
+    return gap if gap is not None else min(values, default=nothing)
 
 
 def links(box: Box, gpu: Device) -> int | Missing:
@@ -92,11 +86,11 @@ def links(box: Box, gpu: Device) -> int | Missing:
     rows = _links_of(box, gpu)
     if isinstance(rows, Missing):
         return rows
-    silent = [row.up for row in rows if isinstance(row.up, Missing)]
+    gap = next((row.up for row in rows if isinstance(row.up, Missing)), None)
     up = sum(row.up is True for row in rows)
-    due = box.choice.number("nvlink.links") if box.choice else None
-    unseen = hidden_gpus(box) if due is not None and up < due.value else None
-    return silent[0] if silent else up if unseen is None else unseen
+    expected = box.choice.number("nvlink.links") if box.choice else None
+    hidden = hidden_gpus(box) if expected is not None and up < expected.value else None
+    return gap if gap is not None else up if hidden is None else hidden
 
 
 def nvlink_generation(box: Box, gpu: Device) -> int | Missing:
@@ -104,11 +98,11 @@ def nvlink_generation(box: Box, gpu: Device) -> int | Missing:
     rows = _links_of(box, gpu)
     if isinstance(rows, Missing):
         return rows
-    up = [row.generation for row in rows if row.up is True]
-    silent = [each for each in up if isinstance(each, Missing)]
-    unseen = hidden_gpus(box) if not up else None
-    lowest = min((n for n in up if isinstance(n, int)), default=0)
-    return silent[0] if silent else lowest if unseen is None else unseen
+    generations = [row.generation for row in rows if row.up is True]
+    gap = next((generation for generation in generations if isinstance(generation, Missing)), None)
+    hidden = hidden_gpus(box) if not generations else None
+    lowest = min((number for number in generations if isinstance(number, int)), default=0)
+    return gap if gap is not None else lowest if hidden is None else hidden
 
 
 def _links_of(box: Box, gpu: Device) -> tuple[NvLink, ...] | Missing:

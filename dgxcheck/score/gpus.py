@@ -18,12 +18,12 @@ from dgxcheck.score.gpu_measures import (
     fact,
     links,
     narrowest,
+    no_uncorrected_errors,
+    not_throttled,
     nvlink_generation,
     pages_left,
     rows_left,
     slowest,
-    sound,
-    unheld,
 )
 from dgxcheck.topology.model import Device
 
@@ -42,13 +42,13 @@ class _Due(Record, kw_only=False):
 
 
 OF_THE_BOARD = (
-    _Due("gpu", "gpu.max-graphics-clock", "max_graphics_clock", "MHz", fact("gpu_clocks", "max", "graphics")),
-    _Due("gpu", "gpu.max-memory-clock", "max_memory_clock", "MHz", fact("gpu_clocks", "max", "memory")),
-    _Due("gpu", "gpu.power-limit", "power_limit", "W", fact("gpu_power", "enforced_limit_mw", per=1000)),
-    _Due("gpu", "gpu.not-slowed", "max_graphics_clock", "", unheld, yes_or_no=True),
-    _Due("memory", "memory.size", "memory", "MiB", fact("gpu_memory", "total", per=MIB), short=short),
-    _Due("memory", "memory.ecc", "ecc", "", fact("gpu_memory", "ecc"), yes_or_no=True),
-    _Due("pcie", "pcie.bar1", "bar1", "MiB", fact("gpu_pcie", "bar1_total", per=MIB)),
+    _Due("gpu", "gpu.max-graphics-clock", "max_graphics_clock", "MHz", fact("clocks", "max", "graphics")),
+    _Due("gpu", "gpu.max-memory-clock", "max_memory_clock", "MHz", fact("clocks", "max", "memory")),
+    _Due("gpu", "gpu.power-limit", "power_limit", "W", fact("power", "enforced_limit_mw", per=1000)),
+    _Due("gpu", "gpu.not-slowed", "max_graphics_clock", "", not_throttled, yes_or_no=True),
+    _Due("memory", "memory.size", "memory", "MiB", fact("memory", "total", per=MIB), short=short),
+    _Due("memory", "memory.ecc", "ecc", "", fact("memory", "ecc"), yes_or_no=True),
+    _Due("pcie", "pcie.bar1", "bar1", "MiB", fact("pcie", "bar1_total", per=MIB)),
     _Due("integrity", "integrity.retired-pages", "retired_pages", "", pages_left, yes_or_no=True),
     _Due("integrity", "integrity.spare-rows", "spare_rows", "", rows_left, yes_or_no=True),
 )
@@ -58,7 +58,7 @@ OF_THE_BOX = (
     _Due("nvlink", "nvlink.links", "nvlink.links", "links", links),
     _Due("nvlink", "nvlink.generation", "nvlink.generation", "generation", nvlink_generation),
 )
-SOUND = _Due("integrity", "integrity.no-uncorrected-error", "", "", sound, yes_or_no=True)
+NO_ERRORS = _Due("integrity", "integrity.no-uncorrected-error", "", "", no_uncorrected_errors, yes_or_no=True)
 MODEL = "gpu.model"
 
 
@@ -92,7 +92,7 @@ def _all(choice: Choice, name: str, board: Board | None) -> Iterator[tuple[_Due,
         if number := choice.number(due.key):
             yield due, _due(due, name, number.value, number.source)
     if _counts("integrity", choice):
-        yield SOUND, _due(SOUND, name, 1, "nvmlDeviceGetTotalEccErrors")
+        yield NO_ERRORS, _due(NO_ERRORS, name, 1, "nvmlDeviceGetTotalEccErrors")
 
 
 def _here(measured: int | float | Missing) -> int | float | Missing:

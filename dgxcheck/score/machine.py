@@ -43,15 +43,15 @@ class _Due(Record, kw_only=False):
 
 
 def _less_data(box: Box, tb: float, due: float) -> bool:
-    return tb < disks.lowest(box, due)
+    return tb < disks.smallest_data_volume(box, due)
 
 
 OF_THE_HOST = (
     _Due("network", "network.hcas", "HCAs", hcas.count),
-    _Due("host", "host.sockets", "sockets", cpu.sockets, unseen=visibility.share),
-    _Due("host", "host.cores", "cores", cpu.cores, unseen=visibility.share),
-    _Due("host", "host.memory", "GiB", memory.size, memory.short, visibility.share),
-    _Due("host", "host.data", "TB", disks.data, _less_data, disks.pooled),
+    _Due("host", "host.sockets", "sockets", cpu.sockets, unseen=visibility.cpus_hidden),
+    _Due("host", "host.cores", "cores", cpu.cores, unseen=visibility.cpus_hidden),
+    _Due("host", "host.memory", "GiB", memory.total_memory, memory.is_short, visibility.cpus_hidden),
+    _Due("host", "host.data", "TB", disks.data_volume, _less_data, disks.possible_pool),
 )
 
 
@@ -89,13 +89,13 @@ def expected(box: Box, choice: Choice) -> Iterator[Expectation]:
 
 def fastest_ethernet(box: Box) -> tuple[str, float | Missing]:
     """The fastest interface with a cable, and its Gbit/s."""
-    found = ethernet.cabled(box)
+    found = ethernet.connected(box)
     if isinstance(found, Missing):
         return "host", found
     speeds = {each.name: ethernet.gbit_per_s(each) for each in found}
     known = {name: speed for name, speed in speeds.items() if not isinstance(speed, Missing)}
     if not known:
-        return next(iter(speeds.items()), ("host", Missing(Gap.ABSENT, "/sys/class/net", ethernet.NONE)))
+        return next(iter(speeds.items()), ("host", Missing(Gap.ABSENT, "/sys/class/net", ethernet.NO_CARRIER)))
     fastest = max(known, key=lambda name: known[name])
     return fastest, known[fastest]
 

@@ -31,7 +31,9 @@ class DebugLog:
         found = os.fstat(self._fd)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
             os.close(self._fd)
-            raise BadInput(f"{path}: a debug log is a regular file of your own, with one name; name another")
+            raise BadInput(
+                f"{path}: a debug log must be a regular file that you own, without hard links; give another file"
+            )
         os.fchmod(self._fd, 0o600)
 
     def line(self, members: Mapping[str, Json]) -> None:
@@ -43,10 +45,10 @@ class DebugLog:
             return
         text = f"{json.dumps(whole)}\n".encode()
         try:
-            cause = "" if os.write(self._fd, text) == len(text) else "no room for a whole line"
+            cause = "" if os.write(self._fd, text) == len(text) else "no space left for a complete line"
         except OSError as error:
             cause = error.strerror or str(error)
-        self.trouble = f"{self._path}: the debug log is not complete: {cause}" if cause else ""
+        self.trouble = f"{self._path}: the debug log is incomplete: {cause}" if cause else ""
 
     def heard(self, source: Source) -> Source:
         """The same machine, with every answer in this log."""

@@ -28,7 +28,7 @@ class DirectorySource:
 
     def __init__(self, root: str) -> None:
         if not os.path.isdir(os.path.join(root, "sys")):
-            raise BadInput(f"{root}: no sys/ directory inside; give the root of a recorded tree, such as a /host mount")
+            raise BadInput(f"{root}: contains no sys/ directory; give the root of a file tree, such as a /host mount")
         self._root = os.path.realpath(root)
         self._real: dict[str, str] = {"/": ""}
         self._ids = PciIds(read=self._bytes) if any(map(self._is_file, PLACES)) else PciIds()

@@ -61,11 +61,11 @@ def read(path: str) -> Reading | None:
     document = load(path)
     state = document.get("state")
     if not isinstance(state, dict):
-        raise BadInput(f"{path}: holds no counters of an earlier run; name another file, or remove it")
+        raise BadInput(f"{path}: contains no counters of an earlier run; give another file, or remove this one")
     texts = {key: value for key, value in state.items() if isinstance(value, str)}
     at_s = state.get("at_s")
     if not {"boot_id", "driver", "date"} <= texts.keys() or isinstance(at_s, bool) or not isinstance(at_s, int | float):
-        raise BadInput(f"{path}: does not say when its counters were read; remove it")
+        raise BadInput(f"{path}: contains no time of its counters; remove the file")
     xids = state.get("xids")
     return Reading(
         lines=recording(document, path).lines, boot_id=texts["boot_id"], driver=texts["driver"], at_s=float(at_s),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.gpu import Nvml
-from dgxcheck.facts.ids import DISPLAY, NVIDIA
+from dgxcheck.facts.ids import DISPLAY, NVIDIA, NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import GpuPair, NvLink
@@ -18,10 +18,10 @@ ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SOC"}
 """``nvmlGpuTopologyLevel_t`` as nvidia-smi prints it; 0 is a board with two GPUs (K80)."""
 NOT_ANSWERED = (Gap.TIMEOUT, Gap.LOST, Gap.GARBLED)
 HINTS = {
-    "NVML 9": "load the kernel module nvidia",
-    "NVML 12": "install the driver, or put its library on the loader's path",
-    "NVML 15": "look for Xid in the kernel log, and power the machine off and on",
-    "NVML 18": "unload the old nvidia modules and load the new ones, or reboot",
+    NvmlReturn.DRIVER_NOT_LOADED: "load the kernel module nvidia",
+    NvmlReturn.LIBRARY_NOT_FOUND: "install the driver, or add the directory of its library to the loader's path",
+    NvmlReturn.GPU_IS_LOST: "look for Xid 79 in the kernel log, then power-cycle the machine",
+    NvmlReturn.LIB_RM_VERSION_MISMATCH: "unload the old nvidia modules and load the new ones, or reboot",
 }
 VIRTUAL_BRIDGES = {0x1B36, 0x15AD}
 """PCI vendors of QEMU's and VMware's root ports."""
@@ -151,4 +151,5 @@ def _why(gap: Missing) -> str:
 
 def _hint(gap: Missing) -> str:
     """What to do about an error of NVML, where there is something to do."""
-    return next((f"; {hint}" for code, hint in HINTS.items() if gap.detail.startswith(f"{code}: ")), "")
+    hint = HINTS.get(gap.code) if gap.code is not None and gap.where.startswith("nvml") else None
+    return f"; {hint}" if hint else ""

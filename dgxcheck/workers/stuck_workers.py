@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from dgxcheck.rootfs import read_bytes
+from dgxcheck.rootfs import decode, read_bytes
 
 LIST = "left-behind"
 _LINE = re.compile(r"(\d{1,10}) (\d{1,20}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) ([\w.]+)", re.ASCII)
@@ -86,8 +86,7 @@ def _there(entry: Entry) -> bool:
 def _start_time(pid: str) -> str | None:
     """Field 22 of ``/proc/PID/stat``, clock ticks since boot; None for a process that is gone or a zombie."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
+        fields = decode(read_bytes(f"/proc/{pid}/stat")).rpartition(")")[2].split()
     except OSError:
         return None
     return fields[19] if len(fields) > 19 and fields[0] not in "ZX" else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from dgxcheck.facts.cpulist import cpulist
 from dgxcheck.facts.gpu import GpuAffinity
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
@@ -23,17 +24,17 @@ def members_of(words: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(64 * place + bit for place, word in enumerate(words) for bit in range(64) if word >> bit & 1)
 
 
-def cpulist(cpus: tuple[int, ...]) -> str:
-    """Ascending numbers in the kernel's form: ``0-19,40-59``."""
-    runs = (tuple(cpu for _, cpu in run) for _, run in groupby(enumerate(cpus), key=lambda pair: pair[1] - pair[0]))
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+def runs_of(numbers: tuple[int, ...]) -> tuple[range, ...]:
+    """Ascending numbers as runs of successive ones."""
+    runs = ([n for _, n in run] for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]))
+    return tuple(range(run[0], run[-1] + 1) for run in runs)
 
 
 def _affinity(source: Source, bdf: str) -> GpuAffinity:
     cpus = _mask(source, "nvmlDeviceGetCpuAffinity", bdf)
     return GpuAffinity(
         bdf=bdf,
-        cpulist=cpus if isinstance(cpus, Missing) else cpulist(cpus),
+        cpulist=cpus if isinstance(cpus, Missing) else cpulist(runs_of(cpus)),
         memory_nodes=_mask(source, "nvmlDeviceGetMemoryAffinity", bdf, 0),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS
+from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
 from probes.gpu.values import as_bdf, garbled, number
@@ -81,7 +81,7 @@ def _handle(source: Source, index: int, listed: dict[str, int]) -> str | Missing
 
 
 def _invalid_argument(state: Missing) -> bool:
-    return state.detail.startswith("NVML 2:") or "invalid argument" in state.detail.lower()
+    return state.code == NvmlReturn.INVALID_ARGUMENT
 
 
 def _silent(state: int | Missing) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts import bdf
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Json, Source
-from probes.pci import parse_bdf
 
 U64 = 2**64 - 1
 U32 = 2**32 - 1
@@ -36,7 +36,7 @@ def as_text(value: Json | Missing, where: str) -> str | Missing:
 
 def as_bdf(value: Json | Missing) -> str | None:
     """``00000000:06:00.0`` -> ``0000:06:00.0``; None for no bdf."""
-    return parse_bdf.as_bdf(value) if isinstance(value, str) else None
+    return bdf.as_bdf(value) if isinstance(value, str) else None
 
 
 def is_on(value: int | Missing, where: str) -> bool | Missing:

@@ -1,4 +1,4 @@
-"""What the kernel log tells of GPUs, NVSwitches, HCAs and PCIe."""
+"""Errors of GPUs, NVSwitches, HCAs and PCIe in the kernel log."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ DEVICE = "/dev/kmsg"
 FALLEN = 79
 RECOVERY = 154
 SAME_S = 1.0
-"""A port announces an error, and its details follow within this time."""
+"""Within this time the details of an error follow its announcement by a port."""
 _MARK = "dgxcheck: log begins"
 
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent)
 Lines = list[tuple[float, str]]
 Begins = dict[str, list[tuple[int, float]]]
-"""Number and seconds of the lines with which each GPU began anew; under ``""`` those of the driver's loads."""
+"""Number and seconds of the lines at which each GPU was reset or taken over; under ``""`` the driver's loads."""
 
 
 def probe(source: Source) -> KernelLog | Missing:
@@ -82,22 +82,22 @@ def _timed(line: str) -> tuple[float, str] | None:
 
 
 def _begins(lines: Lines) -> Begins:
-    found: Begins = {}
-    begun: int | None = None
+    begins: Begins = {}
+    loading: int | None = None
     for number, (seconds, message) in enumerate(lines):
         name: str | None = None
         first = number
         if parse_xid.begins_to_load(message):
-            begun = number
+            loading = number
         elif parse_xid.loads(message):
-            name, first, begun = "", number if begun is None else begun, None
+            name, first, loading = "", number if loading is None else loading, None
         elif (bdf := parse_xid.probed(message)) is not None:
             name = bdf
-        elif (said := parse_xid.xid(message)) and said.number == RECOVERY and parse_xid.RECOVERED in said.text:
-            name = said.bdf
+        elif (xid := parse_xid.xid(message)) and xid.number == RECOVERY and parse_xid.RECOVERED in xid.text:
+            name = xid.bdf
         if name is not None:
-            found.setdefault(name, []).append((first, seconds))
-    return found
+            begins.setdefault(name, []).append((first, seconds))
+    return begins
 
 
 def _past(number: int, bdf: str, begins: Begins) -> bool:
@@ -105,7 +105,7 @@ def _past(number: int, bdf: str, begins: Begins) -> bool:
 
 
 def _begun_s(number: int, bdf: str, begins: Begins) -> float:
-    """Seconds of the last beginning before a line."""
+    """Seconds of the last reset, take-over or driver load before a line; 0 where there is none."""
     places = ((name, bisect(begins.get(name, []), (number, inf))) for name in ("", bdf))
     return max((begins[name][place - 1][1] for name, place in places if place), default=0.0)
 
@@ -113,90 +113,90 @@ def _begun_s(number: int, bdf: str, begins: Begins) -> float:
 def _xids(lines: Lines, begins: Begins) -> list[Xid]:
     return [
         Xid(
-            bdf=said.bdf, number=said.number, seconds=seconds, pid=said.pid, process=said.process, part=said.part,
-            text=said.text, line=message, past=_past(number, said.bdf, begins),
-            begun_s=_begun_s(number, said.bdf, begins),
+            bdf=xid.bdf, number=xid.number, seconds=seconds, pid=xid.pid, process=xid.process, part=xid.part,
+            text=xid.text, line=message, past=_past(number, xid.bdf, begins),
+            begun_s=_begun_s(number, xid.bdf, begins),
         )
         for number, (seconds, message) in enumerate(lines)
-        if (said := parse_xid.xid(message)) is not None
+        if (xid := parse_xid.xid(message)) is not None
     ]  # fmt: skip
 
 
 def _sxids(lines: Lines, begins: Begins) -> list[SXid]:
     return [
-        SXid(bdf=said[0], number=said[1], seconds=seconds, fatal=said[2], line=message,
-             past=_past(number, said[0], begins))
+        SXid(bdf=sxid[0], number=sxid[1], seconds=seconds, fatal=sxid[2], line=message,
+             past=_past(number, sxid[0], begins))
         for number, (seconds, message) in enumerate(lines)
-        if (said := parse_xid.sxid(message)) is not None
+        if (sxid := parse_xid.sxid(message)) is not None
     ]  # fmt: skip
 
 
 def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
-    found = []
+    events = []
     named: str | None = None
     for number, (seconds, message) in enumerate(lines):
-        said = parse_xid.xid(message)
+        xid = parse_xid.xid(message)
         named = parse_xid.named(message) or named
-        if said is not None and said.number == FALLEN:
-            bdf: str | None = said.bdf
+        if xid is not None and xid.number == FALLEN:
+            bdf: str | None = xid.bdf
         elif parse_xid.goes_on_off_bus(message):
             bdf, named = named, None
         else:
             bdf = parse_xid.off_bus(message)
         if bdf is not None:
             past, begun_s = _past(number, bdf, begins), _begun_s(number, bdf, begins)
-            found.append(
-                OffBus(bdf=bdf, seconds=seconds, xid=said is not None, line=message, past=past, begun_s=begun_s)
+            events.append(
+                OffBus(bdf=bdf, seconds=seconds, xid=xid is not None, line=message, past=past, begun_s=begun_s)
             )
-    return found
+    return events
 
 
 def _not_started(lines: Lines, begins: Begins) -> list[NotStarted]:
     return [
-        NotStarted(bdf=said[0], unpowered=said[1], seconds=seconds, line=message,
-                   past=_past(number, said[0] or "", begins))
+        NotStarted(bdf=gpu[0], unpowered=gpu[1], seconds=seconds, line=message,
+                   past=_past(number, gpu[0] or "", begins))
         for number, (seconds, message) in enumerate(lines)
-        if (said := parse_xid.not_started(message)) is not None
+        if (gpu := parse_xid.not_started(message)) is not None
     ]  # fmt: skip
 
 
 def _hcas(lines: Lines) -> list[HcaEvent]:
-    begun: dict[object, int] = {}
+    last_start: dict[object, int] = {}
     for number, (_, message) in enumerate(lines):
-        if (anew := parse_mlx5.begins(message) or parse_mlx5.plugged(message)) is not None:
-            begun[anew] = number
+        if (started := parse_mlx5.begins(message) or parse_mlx5.plugged(message)) is not None:
+            last_start[started] = number
     return [
         HcaEvent(
-            bdf=said.bdf, trouble=said.trouble, module=said.module, text=said.text, seconds=seconds, line=message,
-            past=number < max(begun.get(said.bdf, -1), begun.get((said.bdf, said.module), -1)),
+            bdf=hca.bdf, trouble=hca.trouble, module=hca.module, text=hca.text, seconds=seconds, line=message,
+            past=number < max(last_start.get(hca.bdf, -1), last_start.get((hca.bdf, hca.module), -1)),
         )
         for number, (seconds, message) in enumerate(lines)
-        if (said := parse_mlx5.trouble(message)) is not None
+        if (hca := parse_mlx5.trouble(message)) is not None
     ]  # fmt: skip
 
 
 def _pcie(lines: Lines) -> list[PcieError]:
-    """Every error once: by its details, or by its announcement where no details followed."""
-    found: list[PcieError] = []
+    """Each error once: by its details, or by its announcement where no details follow."""
+    errors: list[PcieError] = []
     waiting: dict[Severity, PcieError] = {}
     last: dict[str, int] = {}
     for seconds, message in lines:
-        if (told := parse_aer.announced(message)) is not None:
-            bdf, severity = told
+        if (announced := parse_aer.announced(message)) is not None:
+            bdf, severity = announced
             if severity in waiting:
-                found.append(waiting[severity])
+                errors.append(waiting[severity])
             waiting[severity] = PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message)
-        elif (told := parse_aer.error(message)) is not None:
-            bdf, severity = told
+        elif (detailed := parse_aer.error(message)) is not None:
+            bdf, severity = detailed
             before = waiting.pop(severity, None)
             if before is not None and seconds - before.seconds > SAME_S:
-                found.append(before)
-            last[bdf] = len(found)
-            found.append(PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message))
-        elif (more := parse_aer.detail(message)) is not None and more[0] in last:
-            error = found[last[more[0]]]
-            if seconds - error.seconds <= SAME_S and more[1] not in error.names:
-                found[last[more[0]]] = replace(error, names=(*error.names, more[1]))
+                errors.append(before)
+            last[bdf] = len(errors)
+            errors.append(PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message))
+        elif (bit := parse_aer.error_bit(message)) is not None and bit[0] in last:
+            error = errors[last[bit[0]]]
+            if seconds - error.seconds <= SAME_S and bit[1] not in error.names:
+                errors[last[bit[0]]] = replace(error, names=(*error.names, bit[1]))
         elif (lost := parse_aer.given_up(message)) is not None and lost in last:
-            found[last[lost]] = replace(found[last[lost]], unrecovered=True)
-    return sorted([*found, *waiting.values()], key=lambda each: each.seconds)
+            errors[last[lost]] = replace(errors[last[lost]], unrecovered=True)
+    return sorted([*errors, *waiting.values()], key=lambda each: each.seconds)

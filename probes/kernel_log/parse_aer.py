@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import Severity
-from probes.pci.parse_bdf import is_bdf
 
-_BDF = r"(?:[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
 _HOW_BAD = r"(?:Correct(?:ed|able)|Uncorrect(?:ed|able) \((?P<uncorrected>Non-Fatal|Fatal)\))"
-_ERROR = re.compile(rf"[^ :]{{1,64}} (?P<bdf>{_BDF}): (?:AER: )?PCIe Bus Error: severity={_HOW_BAD}")
+_ERROR = re.compile(rf"[^ :]{{1,64}} (?P<bdf>{PATTERN}): (?:AER: )?PCIe Bus Error: severity={_HOW_BAD}")
 _DETAIL = re.compile(
-    rf"[^ :]{{1,64}} (?P<bdf>{_BDF}): +\[ ?\d{{1,2}}\] (?P<name>[A-Za-z][A-Za-z ]{{0,39}}?) *(?:\(First\))?\s*$"
+    rf"[^ :]{{1,64}} (?P<bdf>{PATTERN}): +\[ ?\d{{1,2}}\] (?P<name>[A-Za-z][A-Za-z ]{{0,39}}?) *(?:\(First\))?\s*$"
 )
-_GIVEN_UP = re.compile(rf"[^ :]{{1,64}} (?P<bdf>{_BDF}): AER: (?:can't recover|device recovery failed)")
+_GIVEN_UP = re.compile(rf"[^ :]{{1,64}} (?P<bdf>{PATTERN}): AER: (?:can't recover|device recovery failed)")
 _ANNOUNCED = re.compile(
-    rf"[^ :]{{1,64}} (?P<port>{_BDF}): AER: (?:Multiple )?{_HOW_BAD} error (?:message )?received(?::| from)"
-    rf" (?:id=(?P<id>[0-9a-f]{{4}})|(?P<bdf>{_BDF}))"
+    rf"[^ :]{{1,64}} (?P<port>{PATTERN}): AER: (?:Multiple )?{_HOW_BAD} error (?:message )?received(?::| from)"
+    rf" (?:id=(?P<id>[0-9a-f]{{4}})|(?P<bdf>{PATTERN}))"
 )
 
 
@@ -41,7 +40,7 @@ def announced(message: str) -> tuple[str, Severity] | None:
     return (bdf, _severity(match["uncorrected"])) if is_bdf(bdf) else None
 
 
-def detail(message: str) -> tuple[str, str] | None:
+def error_bit(message: str) -> tuple[str, str] | None:
     """``nvidia 0000:06:00.0:    [ 6] BadTLP                 (First)``: bdf and name of the bit."""
     match = _DETAIL.match(message)
     return (match["bdf"], match["name"]) if match is not None and is_bdf(match["bdf"]) else None

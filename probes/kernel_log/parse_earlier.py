@@ -1,7 +1,7 @@
-"""Lines of dgxcheck's own beside those of the kernel log: Xids of earlier boots, and of what the log has lost since.
+"""dgxcheck's own lines beside those of the kernel log: Xids of earlier boots, and those that the log no longer has.
 
 ``dgxcheck: earlier: boot ID, begun 7202, at 2026-11-20T10:00:00Z, GPU-..: NVRM: Xid ..``,
-of which only boot, begun and what follows the last colon must be there.
+of which only boot, begun and what follows the last colon are required.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _EARLIER = re.compile(
 
 
 def earlier(message: str) -> EarlierXid | None:
-    """Such a line; None for any other, and for one whose end tells of no Xid and of no GPU that fell off the bus."""
+    """Such a line; None for any other, and for one that reports neither an Xid nor a GPU that fell off the bus."""
     match = _EARLIER.fullmatch(message)
     if match is None:
         return None
-    said = parse_xid.xid(match["message"])
-    bdf = said.bdf if said is not None else parse_xid.off_bus(match["message"])
+    xid = parse_xid.xid(match["message"])
+    bdf = xid.bdf if xid is not None else parse_xid.off_bus(match["message"])
     if bdf is None:
         return None
     return EarlierXid(
-        bdf=bdf, number=_FALLEN if said is None else said.number, boot=match["boot"], begun_s=float(match["begun_s"]),
-        text="" if said is None else said.text, date=match["date"] or "", uuid=match["uuid"] or "",
+        bdf=bdf, number=_FALLEN if xid is None else xid.number, boot=match["boot"], begun_s=float(match["begun_s"]),
+        text="" if xid is None else xid.text, date=match["date"] or "", uuid=match["uuid"] or "",
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """Lines of the mlx5 driver in the kernel log (Linux drivers/net/ethernet/mellanox/mlx5/core).
 
-Not of its hundreds: those that tell of hardware. A register that a restricted function may not read fails at every look
+Only those about hardware. A register that a restricted function may not read fails at every access
 (``ACCESS_REG(0x805) .. err(-22)``) and means nothing.
 """
 
@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HcaTrouble
 from dgxcheck.facts.record import Record
-from probes.pci.parse_bdf import is_bdf
 
-_BDF = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _LINE = re.compile(
-    rf"mlx5_core (?P<bdf>{_BDF}): (?:\w{{1,64}}:\d{{1,6}}:(?:\(pid \d{{1,10}}\):)? )?(?P<text>.*)", re.DOTALL
+    rf"mlx5_core (?P<bdf>{PATTERN}): (?:\w{{1,64}}:\d{{1,6}}:(?:\(pid \d{{1,10}}\):)? )?(?P<text>.*)", re.DOTALL
 )
-_OF_OLD = re.compile(rf"mlx5_core: (?P<text>probe of (?P<bdf>{_BDF}) failed with error -?\d.*)", re.DOTALL)
+_OF_OLD = re.compile(rf"mlx5_core: (?P<text>probe of (?P<bdf>{PATTERN}) failed with error -?\d.*)", re.DOTALL)
 _TROUBLES: tuple[tuple[HcaTrouble, re.Pattern[str]], ...] = (
     ("not started", re.compile(r"mlx5_(?:load|init)_one failed with error code|probe (?:of|with driver) .*failed")),
     ("firmware", re.compile(r"device's health compromised")),  # health.c
@@ -29,7 +28,7 @@ _BEGINS = "firmware version: "
 
 
 class HcaText(Record):
-    """What one line says of an HCA."""
+    """An error of an HCA in one line."""
 
     bdf: str
     trouble: HcaTrouble
@@ -43,8 +42,8 @@ def trouble(message: str) -> HcaText | None:
     if match is None or not is_bdf(match["bdf"]):
         return None
     for kind, form in _TROUBLES:
-        if found := form.match(match["text"]):
-            parts = found.groupdict()
+        if error := form.match(match["text"]):
+            parts = error.groupdict()
             module = parts.get("module")
             text = (parts.get("what") or match["text"]).strip()
             return HcaText(bdf=match["bdf"], trouble=kind, module=int(module) if module else None, text=text)
@@ -52,13 +51,13 @@ def trouble(message: str) -> HcaText | None:
 
 
 def begins(message: str) -> str | None:
-    """``mlx5_core 0000:05:00.0: firmware version: 12.28.2006``: the driver takes this adapter anew."""
+    """``mlx5_core 0000:05:00.0: firmware version: 12.28.2006``: the driver takes over this adapter."""
     match = _LINE.match(message)
     return match["bdf"] if match is not None and match["text"].startswith(_BEGINS) and is_bdf(match["bdf"]) else None
 
 
 def plugged(message: str) -> tuple[str, int] | None:
-    """A module or cable was put in: adapter and number of the module."""
+    """A module or cable was plugged in: adapter and number of the module."""
     match = _LINE.match(message)
-    found = None if match is None else _PLUGGED.match(match["text"])
-    return (match["bdf"], int(found["module"])) if match is not None and found and is_bdf(match["bdf"]) else None
+    event = None if match is None else _PLUGGED.match(match["text"])
+    return (match["bdf"], int(event["module"])) if match is not None and event and is_bdf(match["bdf"]) else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.record import Record
-from probes.pci.parse_bdf import as_bdf
 
 _GPU = r"(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?"
 _XID = re.compile(
@@ -33,7 +33,7 @@ RECOVERED = "to 0x0 (None)"
 
 
 class XidText(Record):
-    """What one line says of a GPU."""
+    """An Xid of a GPU in one line."""
 
     bdf: str
     number: int
@@ -65,8 +65,8 @@ def sxid(message: str) -> tuple[str, int, bool | None] | None:
     bdf = as_bdf(f"{match['bus']}.0") if match is not None else None
     if match is None or bdf is None:
         return None
-    said = _FATAL.match(match["text"] or "")
-    return bdf, int(match["number"]), None if said is None else said["not"] is None
+    severity = _FATAL.match(match["text"] or "")
+    return bdf, int(match["number"]), None if severity is None else severity["not"] is None
 
 
 def off_bus(message: str) -> str | None:
@@ -76,7 +76,7 @@ def off_bus(message: str) -> str | None:
 
 
 def named(message: str) -> str | None:
-    """``NVRM: The NVIDIA GPU 0000:06:00.0``, whose sentence goes on in the next two lines: the bdf."""
+    """``NVRM: The NVIDIA GPU 0000:06:00.0``, continued in the next two lines: the bdf."""
     match = _NAMED.match(message.rstrip())
     return as_bdf(f"{match['bus']}.0") if match is not None else None
 
@@ -87,7 +87,7 @@ def goes_on_off_bus(message: str) -> bool:
 
 
 def not_started(message: str) -> tuple[str | None, bool] | None:
-    """``NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (..)``: the bdf, which old drivers omit; is power missing?"""
+    """``NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (..)``: the bdf, which old drivers omit; is it unpowered?"""
     match = _NOT_STARTED.match(message)
     if match is None:
         return None
@@ -101,16 +101,16 @@ def refused(message: str) -> str | None:
 
 
 def loads(message: str) -> bool:
-    """The driver was loaded; its words about GPUs that did not come up stand before this line."""
+    """The driver was loaded; its lines about GPUs that did not start come before this line."""
     return message.startswith(_LOADED)
 
 
 def begins_to_load(message: str) -> bool:
-    """The first line of a driver that is being loaded."""
+    """The first line of the driver while it loads."""
     return message.startswith(_LOADING)
 
 
 def probed(message: str) -> str | None:
-    """``nvidia 0000:06:00.0: enabling device (0140 -> 0142)``: the driver takes this GPU anew."""
+    """``nvidia 0000:06:00.0: enabling device (0140 -> 0142)``: the driver takes over this GPU."""
     match = _PROBED.match(message)
     return as_bdf(f"{match['bus']}.0") if match is not None else None

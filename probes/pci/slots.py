@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Slot
 from dgxcheck.source.protocol import Source
 from probes.parse_scalar import natural
-from probes.pci.parse_bdf import is_bdf
 
 SLOTS = "/sys/bus/pci/slots"
 

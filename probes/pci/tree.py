@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts.bdf import is_bdf, is_root_bus
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import garbled, hexadecimal
-from probes.pci.parse_bdf import is_bdf, is_root_bus
 
 DEVICES = "/sys/bus/pci/devices"
 INFINIBAND = "/sys/class/infiniband"

@@ -88,7 +88,7 @@ def test_it_comes_back_the_day_after() -> None:
     (found,) = acknowledged([finding()], [known(expiry="2026-11-20")], TODAY)
     assert not found.acknowledged
     assert found.acknowledgement is not None
-    assert found.acknowledgement.lapsed == "it ended 2026-11-20"
+    assert found.acknowledgement.lapsed == "it expired on 2026-11-20"
 
 
 def test_one_that_holds_is_enough() -> None:
@@ -130,7 +130,7 @@ def test_text(judged: Callable[..., tuple[int, str]]) -> None:
     assert " 0 errors," in text
     code, text = judged("text", 61)
     assert code == 2
-    assert "no longer, for 62 pages is beyond its ceiling of 61" in text
+    assert "lapsed: 62 pages is worse than its ceiling of 61" in text
     assert "Acknowledged" not in text
 
 
@@ -171,7 +171,7 @@ def test_junit(judged: Callable[..., tuple[int, str]]) -> None:
     suite = ElementTree.fromstring(text)
     assert (code, suite.get("failures")) == (0, "0")
     (told,) = (each.text for each in suite.iter("system-out") if each.text and "acknowledged until" in each.text)
-    assert told.startswith("fail: retired pages")
+    assert told.startswith("fail: 62 retired pages")
     assert ElementTree.fromstring(judged("junit", 61)[1]).get("failures") == "1"
 
 
@@ -228,16 +228,16 @@ def test_the_configuration_is_read() -> None:
 
 
 @pytest.mark.parametrize(("changes", "message"), [
-    ({"check": "ecc.retired"}, "acknowledged[1].check: 'ecc.retired' is no check; did you mean ecc.retire"),
-    ({"check": 3}, "acknowledged[1].check: 3 is no text"),
-    ({"reason": " "}, "acknowledged[1].reason: ' ' is no text"),
-    ({"reason": None}, "acknowledged[1].reason: None is no text"),
-    ({"device": ""}, "acknowledged[1].device: '' is no text"),
-    ({"ceiling": "3"}, "acknowledged[1].ceiling: '3' is no number"),
-    ({"ceiling": True}, "acknowledged[1].ceiling: True is no number"),
-    ({"ceiling": float("nan")}, "acknowledged[1].ceiling: nan is no number"),
-    ({"ceiling": 10**400}, "acknowledged[1].ceiling: a number of many digits is no number"),
-    ({"expiry": "soon"}, "acknowledged[1].expiry: 'soon' is not a date, which is written 2027-01-31"),
+    ({"check": "ecc.retired"}, "acknowledged[1].check: unknown check 'ecc.retired'; did you mean ecc.retire"),
+    ({"check": 3}, "acknowledged[1].check: 3 is not a non-empty string"),
+    ({"reason": " "}, "acknowledged[1].reason: ' ' is not a non-empty string"),
+    ({"reason": None}, "acknowledged[1].reason: None is not a non-empty string"),
+    ({"device": ""}, "acknowledged[1].device: '' is not a non-empty string"),
+    ({"ceiling": "3"}, "acknowledged[1].ceiling: '3' is not a number"),
+    ({"ceiling": True}, "acknowledged[1].ceiling: True is not a number"),
+    ({"ceiling": float("nan")}, "acknowledged[1].ceiling: nan is not a number"),
+    ({"ceiling": 10**400}, "acknowledged[1].ceiling: a number with many digits is not a number"),
+    ({"expiry": "soon"}, "acknowledged[1].expiry: 'soon' is not a date such as 2027-01-31"),
     ({"expiry": "20270131"}, "acknowledged[1].expiry: '20270131' is not a date"),
     ({"expiry": 2027}, "acknowledged[1].expiry: 2027 is not a date"),
     ({"expires": "2027-01-31"}, "acknowledged[1].expires: no such key; did you mean expiry"),
@@ -256,5 +256,5 @@ def test_what_is_needed_must_be_there(missing: str) -> None:
 
 @pytest.mark.parametrize("entries", [{}, "all", [1]])
 def test_it_is_an_array_of_tables(entries: object) -> None:
-    with pytest.raises(BadInput, match="stands as an array of tables"):
+    with pytest.raises(BadInput, match="must be an array of tables"):
         settings({"acknowledged": entries}, "x", IDS)

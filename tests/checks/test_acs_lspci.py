@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from programs import program
 from test_health_checks import box
 
-from dgxcheck.checks.pcie.acs import REDIRECT, lifted
+from dgxcheck.checks.pcie.acs import REDIRECT, disable_acs
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs
 from dgxcheck.source.recording.shipped import open_source
@@ -244,7 +244,7 @@ def test_the_command_that_lifts_it_clears_the_redirect_bits_alone(spec: str, tmp
     assert isinstance(config, bytes)
     (before,) = read([config])
     assert isinstance(before, Acs)
-    command = re.search(r"setpci (-s \S+ ECAP_ACS\S+);", lifted(box(spec), PORT))
+    command = re.search(r"setpci (-s \S+ ECAP_ACS\S+);", disable_acs(box(spec), PORT))
     assert command is not None
     (tmp_path / "dump").write_text(dump([config]).replace(bdf_of(0), PORT))
     argv = [program("setpci"), "-vD", "-A", "dump", "-O", f"dump.name={tmp_path / 'dump'}", *shlex.split(command[1])]

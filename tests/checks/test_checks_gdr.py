@@ -12,10 +12,11 @@ from test_health_checks import box, changed
 
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.pcie.acs import between
-from dgxcheck.checks.peer_access.blockers import stopped
+from dgxcheck.checks.pcie.acs import ports_between
+from dgxcheck.checks.peer_access.blockers import blocker
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.output.topo.reasons import text_of
 from dgxcheck.source.recording.shipped import open_source
 
 A100 = "dgx-a100"
@@ -67,11 +68,11 @@ def test_two_modules_of_peer_memory_exclude_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("base", "facts", "word"),
     [
-        (A100, {}, "dma-buf may do it"),
+        (A100, {}, "whether dma-buf works"),
         (A100, {"text /proc/sys/kernel/osrelease": "5.4.0-42-generic\n"}, "Linux 5.12"),
         (A100, {"nvml nvmlSystemGetCudaDriverVersion": 11060}, "CUDA 11.7"),
         (A100, {"text /proc/driver/nvidia/version": CLOSED}, "these are the proprietary ones"),
-        ("dgx-1-v100", {}, "begin with Turing"),
+        ("dgx-1-v100", {}, "support Turing and newer"),
         ("dgx-1-v100", {"text /.dockerenv": ""}, "on the host of this container"),
         ("dgx-1-p100", {}, "build nv_peer_mem"),
     ],
@@ -82,8 +83,8 @@ def test_dma_buf_is_never_advised_where_it_cannot_work(
     of = box(changed(tmp_path, facts | modules("nvidia_peermem", "nv_peer_mem", base=base), base))
     reasons = dict(pair(of, "GPU0", "mlx5_0").reasons)
     told = reasons["gdr.peer-memory"]
-    assert word in told.words + told.judgement.remedy
-    assert "modprobe" not in told.words
+    assert word in text_of(told) + told.judgement.remedy
+    assert "modprobe" not in text_of(told)
     assert said(of, "gdr.peer-memory") == ["skip not-configured"]
 
 
@@ -91,8 +92,8 @@ def test_only_ports_at_or_below_the_common_bridge_count(tmp_path: Path) -> None:
     of = box("dgx-1-v100")
     ends = [of.topology.device(name) for name in ("GPU2", "mlx5_1", "GPU3")]
     gpu2, hca, gpu3 = (end for end in ends if end is not None)
-    assert between(of, gpu2, hca) == ["0000:08:00.0", "0000:09:08.0", "0000:09:14.0"]
-    assert between(of, gpu2, gpu3) == ["0000:08:00.0", "0000:09:08.0", "0000:09:10.0"]
+    assert ports_between(of, gpu2, hca) == ["0000:08:00.0", "0000:09:08.0", "0000:09:14.0"]
+    assert ports_between(of, gpu2, gpu3) == ["0000:08:00.0", "0000:09:08.0", "0000:09:10.0"]
     on_root = acs("0000:00:03.0", 0x1D) | acs("0000:00:02.0", 0x1D)
     assert bad(box(changed(tmp_path, on_root)), "gdr") == set()
 
@@ -124,7 +125,7 @@ def test_no_acs_command_where_virtual_machines_run(how: str, tmp_path: Path) -> 
     }  # fmt: skip
     of = box(_written(tmp_path / "fault.json", document))
     said_of_acs = dict(pair(of, "GPU2", "mlx5_1").reasons)["gdr.acs"]
-    assert "virtual machines need that" in said_of_acs.judgement.message
+    assert "virtual machines need this" in said_of_acs.judgement.message
     assert "setpci" not in said_of_acs.judgement.remedy
     assert bad(of, "gdr") == set()
 
@@ -146,7 +147,7 @@ def test_no_acs_command_where_virtual_machines_may_run(
     (told,) = (each for each in run(of, CHECKS) if each.id == "gdr.acs")
     assert told.status.value == "warn"
     assert "setpci" not in told.remedy
-    assert "whether virtual machines run here is not known" in told.remedy
+    assert "whether virtual machines run here is unknown" in told.remedy
 
 
 @pytest.mark.parametrize("kind", [{"missing": "denied"}, {"missing": "absent"}])
@@ -158,7 +159,7 @@ def test_no_acs_command_while_groups_may_translate(kind: Json, tmp_path: Path) -
     of = box(_written(tmp_path / "fault.json", document))
     remedy = dict(pair(of, "GPU2", "mlx5_1").reasons)["gdr.acs"].judgement.remedy
     assert "setpci" not in remedy
-    assert "whether an IOMMU translates is not known" in remedy
+    assert "whether an IOMMU translates addresses is unknown" in remedy
 
 
 def _written(path: Path, document: dict[str, Json]) -> str:
@@ -234,11 +235,11 @@ def test_no_limit_holds_root(tmp_path: Path) -> None:
 def test_a_daemon_holds_its_jobs_whatever_this_session_may(tmp_path: Path) -> None:
     told = limited(tmp_path, {}, limits=LOW, drop_in="[Service]\nLimitMEMLOCK=64K\n")
     assert (told.status, told.measured) == (Status.WARN, 65536)
-    assert "as line 2 of /etc/systemd/system/slurmd.service.d/x.conf says" in told.message
-    assert "put LimitMEMLOCK=infinity in line 2 of /etc/systemd/system/slurmd.service.d/x.conf" in told.remedy
+    assert "by line 2 of /etc/systemd/system/slurmd.service.d/x.conf" in told.message
+    assert "set LimitMEMLOCK=infinity in line 2 of /etc/systemd/system/slurmd.service.d/x.conf" in told.remedy
     plain = limited(tmp_path, {}, limits=LOW)
     assert "systemctl edit slurmd.service" in plain.remedy
-    assert " says" not in plain.message
+    assert " by line" not in plain.message
     assert limited(tmp_path, {}, limits=FREE).status is Status.PASS
     assert limited(tmp_path, {}, limits=LOW.replace("65536", str(1 << 40))).status is Status.PASS
     assert limited(tmp_path, modules("nvidia_peermem"), limits=LOW).reason == "not-configured"
@@ -262,7 +263,7 @@ def test_the_line_that_sets_the_limit_is_named(conf: str, place: str, tmp_path: 
     told = limited(tmp_path, {"text /etc/security/limits.conf": conf}, "dgx-1-v100-not-root", own=LOW)
     assert told.status is Status.WARN
     named = f"{place} of /etc/security/limits.conf"
-    assert (f", as {named} says" in told.message) == (f"put unlimited in {named}" in told.remedy) == bool(place)
+    assert (f" by {named}" in told.message) == (f"set unlimited in {named}" in told.remedy) == bool(place)
 
 
 @pytest.mark.parametrize(
@@ -270,8 +271,8 @@ def test_the_line_that_sets_the_limit_is_named(conf: str, place: str, tmp_path: 
     [
         ("k80-x8-p2p-acs", "ACS of 0000:09:08.0", "setpci -s 0000:09:08.0"),
         ("k80-x8-p2p-broken", "", "neither ACS nor an IOMMU"),
-        ("dgx-1-v100-iommu-dma", "an IOMMU that translates", "iommu=pt"),
-        ("dgx-1-v100-hypervisor", "an IOMMU that translates", "leave an IOMMU"),
+        ("dgx-1-v100-iommu-dma", "IOMMU translation", "iommu=pt"),
+        ("dgx-1-v100-hypervisor", "IOMMU translation", "leave IOMMU translation"),
         ("dgx-1-v100-not-root", "", "as root"),
     ],
 )
@@ -280,7 +281,7 @@ def test_what_stops_two_gpus(spec: str, by: str, word: str) -> None:
     a, b = (of.topology.device(name) for name in ("GPU2", "GPU3"))
     assert a is not None
     assert b is not None
-    found = stopped(of, a, b)
-    assert found.by == by
+    found = blocker(of, a, b)
+    assert found.setting == by
     assert word in found.remedy
     assert "setpci" not in found.remedy or by.startswith("ACS")

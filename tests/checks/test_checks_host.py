@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
-from dgxcheck.checks.host.cpu import left_out
+from dgxcheck.checks.host.cpu import offline_cpus
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Choice, How, Number, Profile
@@ -92,14 +92,14 @@ def test_a_fault_is_found_at_its_component_and_nothing_else(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "due"),
     [
-        ("dgx-1-v100-dimm-missing", "470.4 GiB of 512 GiB; 96 GiB at mc2 (Broadwell SrcID#1_Ha#0), 128 GiB at others"),
+        ("dgx-1-v100-dimm-missing", "470.4 of 512 GiB; 96 GiB at mc2 (Broadwell SrcID#1_Ha#0), 128 GiB at the others"),
         (
             "dgx-1-v100-edac-corrected",
-            "mc2 (Broadwell SrcID#1_Ha#0): 26 corrected errors more within 10 s, 10 a day allowed",
+            "mc2 (Broadwell SrcID#1_Ha#0): 26 new corrected errors within 10 s, limit 10 a day",
         ),
-        ("dgx-1-v100-cores-offline", "2 of 2 sockets, 36 of 40 cores"),
-        ("dgx-1-v100-disk-missing", "raid0 of sdb, sdc, sdd is inactive, made for 4 disks"),
-        ("dgx-1-v100-ethernet-1g", "runs at 1 Gbit/s, 10 Gbit/s expected"),
+        ("dgx-1-v100-cores-offline", "2 of 2 sockets, 36 of 40 cores; CPUs 36-39 are offline"),
+        ("dgx-1-v100-disk-missing", "raid0 of sdb, sdc, sdd is inactive, configured for 4 disks"),
+        ("dgx-1-v100-ethernet-1g", "1 Gbit/s, expected 10 Gbit/s"),
     ],
 )
 def test_messages_name_what_is_to_blame(name: str, due: str) -> None:
@@ -111,7 +111,7 @@ def test_messages_name_what_is_to_blame(name: str, due: str) -> None:
     ("cpulist", "due"), [("0-79", ""), ("0-19,40-59", "20-39"), ("0-35,37-79", "36"), ("1-3", "0"), ("0", "")]
 )
 def test_cpus_that_a_list_leaves_out(cpulist: str, due: str) -> None:
-    assert left_out(cpulist) == due
+    assert offline_cpus(cpulist) == due
 
 
 def cpuinfo(sockets: int, cores: int, threads: int = 2, less: int = 0) -> str:

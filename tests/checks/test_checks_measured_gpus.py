@@ -47,7 +47,7 @@ def test_a_finding_says_all_that_is_needed(tmp_path: Path) -> None:
     said = finding.judgement
     assert (said.measured, said.expected, said.unit) == (6.2, 12.0, "GB/s")
     assert said.message == (
-        "host-to-device 6.2 GB/s, 52 % of the 12 expected by dgx-1-p100, the best of 3 measurements"
+        "host to device: 6.2 GB/s, 52 % of the expected 12 GB/s (dgx-1-p100), best of 3 measurements"
     )
     assert [(each.where, each.value) for each in said.evidence] == [(f"measure host-to-device {GPUS[3]}", 6.2)]
     assert finding.key == f"{HOST}/{GPUS[3]}"
@@ -128,7 +128,7 @@ def test_a_gpu_that_fails_is_told_once(tmp_path: Path) -> None:
     facts = dgx1_p100() | {f"{kind} {GPUS[2]}": dead for kind in ("host-to-device", "device-copy")}
     box = measured(tmp_path, facts)
     assert said(box, HOST) == {"GPU2": "fail"}
-    assert "an ECC error that could not be corrected" in found(box, HOST)["GPU2"].judgement.message
+    assert "an uncorrectable ECC error" in found(box, HOST)["GPU2"].judgement.message
     assert said(box, MEMORY) == {"GPU2": "skip dependency-failed"}
 
 

@@ -48,7 +48,7 @@ def test_a_finding_names_the_direction(tmp_path: Path) -> None:
     low = fact(9.2, retries=[[9.1]])
     finding = found(measured(tmp_path, dgx1_p100() | {f"p2p {BA}": low}), BANDWIDTH)[PAIR]
     assert finding.judgement.message == (
-        "GPU3 to GPU2 p2p 9.2 GB/s, 50 % of the 18.4 expected by dgx-1-p100, the best of 2 measurements"
+        "GPU3 to GPU2, P2P on: 9.2 GB/s, 50 % of the expected 18.4 GB/s (dgx-1-p100), best of 2 measurements"
     )
     assert (finding.judgement.measured, finding.judgement.expected) == (9.2, 18.4)
     assert finding.key == f"{BANDWIDTH}/{GPUS[2]}/{GPUS[3]}"
@@ -147,7 +147,7 @@ def test_wrong_words_are_told_once_and_nothing_is_said_of_their_speed(tmp_path: 
     box = measured(tmp_path, facts)
     assert said(box, INTEGRITY) == {PAIR: "fail"}
     assert found(box, INTEGRITY)[PAIR].judgement.message == (
-        "GPU2 to GPU3: 3 words are wrong (3 by stores of a kernel), the first at byte 4096 of 64 MiB"
+        "GPU2 to GPU3: 3 wrong words in 64 MiB (3 by stores of a kernel), first at byte 4096"
     )
     assert said(box, BANDWIDTH) == {PAIR: "skip dependency-failed"}
     assert said(box, LATENCY) == {}
@@ -158,7 +158,7 @@ def test_wrong_words_somewhere_are_the_host_s() -> None:
     box = imported({"p2p-integrity all": words(1)})
     assert said(box, INTEGRITY) == {"host": "fail"}
     told = found(box, INTEGRITY)["host"].judgement.message
-    assert told == "some of the GPUs: 1 word is wrong, the first at byte 4096 of 64 MiB"
+    assert told == "some GPUs: 1 wrong word in 64 MiB, first at byte 4096"
 
 
 def test_kernels_that_wait_in_vain_fail(tmp_path: Path) -> None:
@@ -179,14 +179,14 @@ def test_a_pair_that_hangs_is_told_once(tmp_path: Path) -> None:
     facts = dgx1_p100() | {f"{kind} {AB}": hung for kind in ("p2p", "latency")}
     box = measured(tmp_path, facts)
     assert said(box, BANDWIDTH) == {PAIR: "fail"}
-    assert found(box, BANDWIDTH)[PAIR].judgement.message == "GPU2 to GPU3 hung in p2p: no answer for 120 s"
+    assert found(box, BANDWIDTH)[PAIR].judgement.message == "GPU2 to GPU3, P2P on: hung, no answer for 120 s"
     assert said(box, LATENCY) == {PAIR: "skip dependency-failed"}
 
 
 def test_a_nvlink_error_is_named_in_words(tmp_path: Path) -> None:
     bad: Json = {"failed": "CUDA_ERROR_NVLINK_UNCORRECTABLE", "code": 220, "detail": "cuStreamQuery"}
     finding = found(measured(tmp_path, dgx1_p100() | {f"p2p {AB}": bad}), BANDWIDTH)[PAIR]
-    assert "GPU2 to GPU3 ended p2p with an NVLink error that could not be corrected" in finding.judgement.message
+    assert "GPU2 to GPU3, P2P on: failed with an uncorrectable NVLink error" in finding.judgement.message
 
 
 @pytest.mark.parametrize("check", [BANDWIDTH, LATENCY, INTEGRITY])

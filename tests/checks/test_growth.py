@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dgxcheck.assessment.growth import RENEWED_AFTER_S, since_last_run, within
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement
-from dgxcheck.checks.engine.growth import grown, span
+from dgxcheck.checks.engine.growth import counter_growth, duration
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.source import state_file
@@ -26,12 +26,12 @@ GONE = Missing(Gap.TIMEOUT, "x")
 
 @given(st.integers(0), st.integers(0))
 def test_growth_is_never_negative(old: int, new: int) -> None:
-    found = grown(old, new)
+    found = counter_growth(old, new)
     assert found == (new - old if new >= old else None)
 
 
 def test_what_is_missing_has_not_grown() -> None:
-    assert grown(GONE, 3) is grown(3, GONE) is GONE
+    assert counter_growth(GONE, 3) is counter_growth(3, GONE) is GONE
 
 
 def read(spec: str = "dgx-1-v100") -> tuple[Source, Snapshot]:
@@ -94,7 +94,7 @@ def test_another_boot_or_driver_begins_anew(
     at(monkeypatch, 200)
     found = since_last_run(*read(str(overlay)), str(file))
     assert isinstance(found, Judgement)
-    assert found.message.startswith("none with this driver since the machine was started: the next run")
+    assert found.message.startswith("no earlier run with this driver since the last boot: the next run")
     assert isinstance(state_file.read(str(file)), state_file.Reading)
     at(monkeypatch, 150)  # a clock of another boot
     assert isinstance(since_last_run(*read(str(overlay)), str(file)), Judgement)
@@ -134,7 +134,7 @@ def test_no_recording_is_written_beside(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("more", [["-e"], ["--window", "1"], ["--state", "x"]])
 def test_quick_goes_with_nothing_that_takes_time(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["health", "-q", *more, "--from", "dgx-1-v100"]) == 3
-    assert "-q reads state once" in capsys.readouterr().err
+    assert "-q reads the state only once" in capsys.readouterr().err
 
 
 def test_the_live_machine_keeps_its_counters(served: Any, standin: Path, tmp_path: Path) -> None:
@@ -178,4 +178,4 @@ def test_a_driver_that_is_silent_for_once_costs_no_history(tmp_path: Path, monke
     ],
 )
 def test_a_time_is_told_as_people_read_it(seconds: float, due: str) -> None:
-    assert span(seconds) == due
+    assert duration(seconds) == due

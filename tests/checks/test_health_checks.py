@@ -215,7 +215,7 @@ def test_a_gpu_asked_for_twice_is_judged_once(capsys: pytest.CaptureFixture[str]
 def test_what_is_required_must_be_asked(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = asked(capsys, "--only", "gpu", "--require", "ecc.mode", "--from", "dgx-1-v100")
     assert (code, out) == (3, "")
-    assert err == "dgxcheck: --require ecc.mode, but --only or --skip leaves it out\n"
+    assert err == "dgxcheck: --require ecc.mode: the check is excluded by --only or --skip\n"
 
 
 def test_nothing_judged_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,7 +229,7 @@ def test_a_required_check_that_skips_is_unknown(capsys: pytest.CaptureFixture[st
     assert asked(capsys, "--from", "dgx-1-v100", "--require", "ecc.mode")[0] == 0
     code, out, _ = asked(capsys, "--from", "dgx-1-v100", "--require", "ecc.row-remap")
     assert code == 3
-    assert out.count("required, but not judged (not-supported)") == 8
+    assert out.count("required, but skipped (not-supported)") == 8
 
 
 @pytest.mark.parametrize(

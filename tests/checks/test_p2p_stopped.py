@@ -53,19 +53,19 @@ def told(
 
 CASES: dict[str, tuple[dict[str, Json], dict[str, Json], str, str]] = {
     "ACS": (REDIRECTS, {}, f"ACS of {PORT}", f"setpci -s {PORT} ECAP_ACS+0x6.w=0:3c"),
-    "IOMMU": (GROUPED, {TYPE: "DMA\n"}, "an IOMMU that translates", "iommu=pt"),
-    "both, the IOMMU first": (REDIRECTS | GROUPED, {TYPE: "DMA-FQ\n"}, "an IOMMU that translates", "iommu=pt"),
+    "IOMMU": (GROUPED, {TYPE: "DMA\n"}, "IOMMU translation", "iommu=pt"),
+    "both, the IOMMU first": (REDIRECTS | GROUPED, {TYPE: "DMA-FQ\n"}, "IOMMU translation", "iommu=pt"),
     "an IOMMU that does not translate": (GROUPED, {TYPE: "identity\n"}, "", "neither ACS nor an IOMMU"),
     "ACS with virtual machines": (
         REDIRECTS | {f"names {MODULE}": [*MODULES, "vfio_pci"]}, {}, f"ACS of {PORT}", "vfio_pci is loaded"),
     "IOMMU with virtual machines": (
-        GROUPED | {f"names {MODULE}": [*MODULES, "vfio_pci"]}, {TYPE: "DMA\n"}, "an IOMMU that translates",
-        "leave an IOMMU that translates as it is"),
+        GROUPED | {f"names {MODULE}": [*MODULES, "vfio_pci"]}, {TYPE: "DMA\n"}, "IOMMU translation",
+        "leave IOMMU translation enabled"),
     "ACS, and an IOMMU of which nobody knows": (
-        REDIRECTS | GROUPED, {TYPE: {"missing": "denied"}}, f"ACS of {PORT}", "first find out"),
+        REDIRECTS | GROUPED, {TYPE: {"missing": "denied"}}, f"ACS of {PORT}", "do not disable ACS yet"),
     "nothing": ({}, {}, "", "neither ACS nor an IOMMU"),
     "nobody may read it": ({f"data {PCI}/{PORT}/config": {"missing": "denied"}}, {}, "", "as root"),
-    "a guest": (GUEST | REDIRECTS, {}, "", "look at its host"),
+    "a guest": (GUEST | REDIRECTS, {}, "", "check ACS and the IOMMU on the host"),
 }  # fmt: skip
 LIFTED = ("ACS",)
 """Where a command is given."""
@@ -78,7 +78,7 @@ def test_the_setting_and_what_lifts_it_are_named(case: str, check: str, tmp_path
     if check == STATUS and case == "a guest":
         return  # not judged there
     message, remedy = told(tmp_path, check, BOARD, facts, add)
-    assert message.partition("; stopped by ")[2] == by
+    assert message.partition("; blocked by ")[2] == by
     assert word in remedy
     assert ("setpci" in remedy) == (case in LIFTED)
 
@@ -86,7 +86,7 @@ def test_the_setting_and_what_lifts_it_are_named(case: str, check: str, tmp_path
 def test_acs_stops_nobody_whose_way_goes_through_a_host_bridge_anyway(tmp_path: Path) -> None:
     port = "0000:84:08.0"
     message, remedy = told(tmp_path, INTEGRITY, ACROSS, acs(port, 0x1D, "k80-x8"), {})
-    assert "stopped by" not in message
+    assert "blocked by" not in message
     assert "setpci" not in remedy
 
 

@@ -159,20 +159,20 @@ BOOTS = [f"0f3c2e{n}0-1111-4222-8333-944445555666" for n in range(3)]
 def test_an_xid_that_two_reboots_did_not_cure(machine: Machine) -> None:
     machine.boot(BOOTS[0], (100.0, XID))
     first = machine.health()
-    assert (first["again"], first["action"]["action"]) == (None, "stop job")
+    assert (first["recurrence"], first["action"]["action"]) == (None, "reset-gpu")
     written = machine.file.read_bytes()
-    assert machine.health()["again"] is None
+    assert machine.health()["recurrence"] is None
     assert machine.file.read_bytes() == written
     machine.boot(BOOTS[1], (50.0, XID))
     second = machine.health()
-    assert second["again"].startswith("Xid 62 again after a reboot (seen before at 20")
-    assert second["action"]["action"] == "power-cycle cold"
+    assert second["recurrence"]["text"].startswith("Xid 62 came back after 1 reboot (last seen at 20")
+    assert second["action"]["action"] == "power-cycle"
     machine.boot(BOOTS[2])
     assert machine.health() == {}
     machine.boot(BOOTS[2], (90.0, XID))
     third = machine.health()
-    assert third["again"].startswith("Xid 62 again after 2 reboots (seen before at 20")
-    assert third["action"]["action"] == "reseat or cable"
+    assert third["recurrence"]["text"].startswith("Xid 62 came back after 2 reboots (last seen at 20")
+    assert third["action"]["action"] == "field-diagnostic"
 
 
 def test_a_gpu_that_a_reboot_did_not_bring_back(machine: Machine) -> None:
@@ -180,11 +180,12 @@ def test_a_gpu_that_a_reboot_did_not_bring_back(machine: Machine) -> None:
     lost = {"NVML_STANDIN_FAULT": "error 15 * 2"}
     machine.boot(BOOTS[0], fallen)
     first = machine.health(**lost)
-    assert (first["again"], first["action"]["action"]) == (None, "power-cycle cold")
+    assert (first["recurrence"], first["action"]["action"]) == (None, "power-cycle")
     machine.boot(BOOTS[1], fallen)
     second = machine.health(**lost)
-    assert second["again"].startswith("off the bus again after a reboot or power cycle (seen before at 20")
-    assert [step["action"] for step in second["actions"]] == ["reseat or cable", "replace"]
+    came_back = "the GPU fell off the bus again after 1 reboot or power cycle (last seen at 20"
+    assert second["recurrence"]["text"].startswith(came_back)
+    assert [step["action"] for step in second["actions"]] == ["drain", "field-diagnostic", "contact-vendor"]
     machine.boot(BOOTS[2])
     assert machine.health() == {}
 
@@ -193,7 +194,7 @@ def test_what_the_log_has_lost_since_a_reset_is_remembered(machine: Machine) -> 
     machine.boot(BOOTS[0], (100.0, XID))
     machine.health()
     machine.boot(BOOTS[0], (500.0, LOADED[0]), (501.0, LOADED[1]), (600.0, XID))
-    assert machine.health()["again"].startswith("Xid 62 again after a reset or driver load")
+    assert machine.health()["recurrence"]["text"].startswith("Xid 62 came back after a reset or driver reload")
 
 
 @pytest.mark.parametrize("more", [("-q",), ("--window", "0.1"), ("--from", "dgx-1-v100-xid-62")])
@@ -208,7 +209,7 @@ def test_a_saved_log_neither_learns_nor_teaches(machine: Machine, tmp_path: Path
     machine.health()
     machine.boot(BOOTS[1], (100.0, XID))
     (tmp_path / "dmesg").write_text(f"[  100.000000] {XID}\n", encoding="utf-8")
-    assert machine.health("--kernel-log", str(tmp_path / "dmesg"))["again"] is None
+    assert machine.health("--kernel-log", str(tmp_path / "dmesg"))["recurrence"] is None
     kept = state_file.read(str(machine.file))
     assert kept is not None
     assert kept.boot_id == BOOTS[1]
@@ -218,11 +219,11 @@ def test_a_saved_log_neither_learns_nor_teaches(machine: Machine, tmp_path: Path
 def test_a_file_of_its_own_is_read_and_written_alone(machine: Machine, tmp_path: Path) -> None:
     own = str(tmp_path / "own.json")
     machine.boot(BOOTS[0], (100.0, XID))
-    assert machine.health("--state", own)["again"] is None
+    assert machine.health("--state", own)["recurrence"] is None
     assert not machine.file.exists()
     machine.boot(BOOTS[1], (100.0, XID))
-    assert machine.health()["again"] is None
-    assert machine.health("--state", own)["again"].startswith("Xid 62 again after a reboot")
+    assert machine.health()["recurrence"] is None
+    assert machine.health("--state", own)["recurrence"]["text"].startswith("Xid 62 came back after 1 reboot")
 
 
 json_values = st.recursive(
@@ -252,7 +253,7 @@ def test_a_state_with_garbled_xids_counts_as_one_without(machine: Machine, xids:
     document["state"]["xids"] = xids
     machine.file.write_text(json.dumps(document), encoding="utf-8")
     machine.boot(BOOTS[1], (100.0, XID))
-    assert machine.health()["again"] is None
+    assert machine.health()["recurrence"] is None
     kept = state_file.read(str(machine.file))
     assert kept is not None
     assert len(kept.xids) == 1
@@ -262,14 +263,14 @@ def test_a_recording_takes_them_along_under_other_names(machine: Machine, tmp_pa
     machine.boot(BOOTS[0], (100.0, XID))
     machine.health()
     machine.boot(BOOTS[1], (100.0, XID))
-    due = machine.health()["again"]
+    due = machine.health()["recurrence"]
     path = str(tmp_path / "box.json")
     assert machine.box.live(machine.given, "record", path).code == 0
     text = Path(path).read_text(encoding="utf-8")
     assert "dgxcheck: earlier: boot " in text
     assert [name for name in (*BOOTS, UUID[4:], "alicetool") if name in text] == []
     said = json.loads(run(capsys, *HEALTH, "--from", path).out)
-    assert [each["again"] for each in said["causes"]] == [due]
+    assert [each["recurrence"] for each in said["causes"]] == [due]
 
 
 def test_the_served_box_is_the_recorded_one() -> None:

@@ -51,19 +51,19 @@ def bomb() -> bytes:
 
 FILES: dict[str, tuple[bytes | str, str]] = {
     "empty": ("", "empty"),
-    "wrong schema": ('{"schema": "dgxcheck/recording/7"}', "'dgxcheck/recording/7' is not known"),
-    "truncated": (GOOD[: len(GOOD) // 2], "no complete recording"),
-    "nested": ("[" * 100_000, "nested too deep"),
-    "duplicate keys": ('{"a": 1, "a": 2}', "'a' stands twice"),
-    "NaN": ('{"a": NaN}', "NaN is no number"),
-    "Infinity": ('{"a": Infinity}', "Infinity is no number"),
+    "wrong schema": ('{"schema": "dgxcheck/recording/7"}', "unknown schema 'dgxcheck/recording/7'"),
+    "truncated": (GOOD[: len(GOOD) // 2], "incomplete or damaged recording"),
+    "nested": ("[" * 100_000, "nested too deeply"),
+    "duplicate keys": ('{"a": 1, "a": 2}', "duplicate key 'a'"),
+    "NaN": ('{"a": NaN}', "NaN is not a valid JSON number"),
+    "Infinity": ('{"a": Infinity}', "Infinity is not a valid JSON number"),
     "1e999": ('{"a": 1e999}', "1e999 is too large"),
-    "5000 digits": (f'{{"a": {"7" * 5000}}}', "a number of 5000 digits"),
-    "lone surrogate": ('{"a": "\\ud800"}', "half a surrogate pair"),
-    "gzip bomb": (bomb(), "unpacks to more than 64 MiB"),
-    "cut gzip": (gzip.compress(GOOD.encode())[:-5], "cut short"),
-    "escapes in keys": ('{"\\u001b[2J\\n\\u009b": 1, "\\u001b[2J\\n\\u009b": 2}', "stands twice"),
-    "escapes in the schema": ('{"schema": "\\u001b]0;owned\\u0007\\n\\u202e"}', "is not known"),
+    "5000 digits": (f'{{"a": {"7" * 5000}}}', "number with 5000 digits"),
+    "lone surrogate": ('{"a": "\\ud800"}', "unpaired surrogate"),
+    "gzip bomb": (bomb(), "decompresses to more than 64 MiB"),
+    "cut gzip": (gzip.compress(GOOD.encode())[:-5], "gzip data is truncated"),
+    "escapes in keys": ('{"\\u001b[2J\\n\\u009b": 1, "\\u001b[2J\\n\\u009b": 2}', "duplicate key"),
+    "escapes in the schema": ('{"schema": "\\u001b]0;owned\\u0007\\n\\u202e"}', "unknown schema"),
 }
 
 
@@ -79,14 +79,14 @@ def test_every_command_refuses_it(command: str, tmp_path: Path, capsys: pytest.C
     more = {"record": [str(tmp_path / "out.json")], "profiles": ["--new", "x"]}.get(command, [])
     bad = put(tmp_path, "{")
     argv = ["diff", "dgx-1-v100", bad] if command == "diff" else [command, *more, "--from", bad]
-    assert "no complete recording" in refused(capsys, *argv)
+    assert "incomplete or damaged recording" in refused(capsys, *argv)
     assert os.listdir(tmp_path) == ["box.json"]
 
 
 def test_one_gigabyte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = put(tmp_path, "{")
     os.truncate(path, 1 << 30)
-    assert "1024 MiB; a recording has at most 64 MiB" in refused(capsys, "topo", "--from", path)
+    assert "larger than 64 MiB" in refused(capsys, "topo", "--from", path)
 
 
 @pytest.mark.parametrize(
@@ -104,11 +104,11 @@ def test_an_unknown_recording_names_the_near_ones(name: str, near: str, capsys: 
 
 
 def test_from_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--from '': name a recording, a file or a directory" in refused(capsys, "topo", "--from", "")
+    assert "--from '': give a recording, a file or a directory" in refused(capsys, "topo", "--from", "")
 
 
 def test_a_directory_without_sys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert f"{tmp_path}: no sys/ directory inside" in refused(capsys, "topo", "--from", str(tmp_path))
+    assert f"{tmp_path}: contains no sys/ directory" in refused(capsys, "topo", "--from", str(tmp_path))
 
 
 def test_what_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,12 +140,12 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "due"),
     [
-        (("-p", "-i", "0,9"), "no GPU '9' here; give an index, a bus id or a UUID of GPU0 (0000:07:00.0), GPU1"),
-        (("-p", "-i", "0000:99:00.0,1"), "no GPU '0000:99:00.0' here"),
+        (("-p", "-i", "0,9"), "no GPU '9'; give the index, name, bus id or UUID of one of GPU0 (0000:07:00.0), GPU1"),
+        (("-p", "-i", "0000:99:00.0,1"), "no GPU '0000:99:00.0';"),
         (("-C", "-i", "GPU-00000000-0000-0000-0000-000000000000"), "no GPU 'GPU-0"),
         (("-C", "-i", "9" * 5000), "no GPU '999"),
-        (("-C", "-i", "-1"), "no GPU '-1' here"),
-        (("-C", "-i", ","), "no GPU '' here"),
+        (("-C", "-i", "-1"), "no GPU '-1';"),
+        (("-C", "-i", ","), "no GPU '';"),
         (("-C", "-i", "\x1b[31m0\n"), "no GPU"),
         (("-p", "-i", "0"), "-p takes two GPUs: -i ID,ID, not -i 0"),
         (("-p", "-i", "0,1,2"), "-p takes two GPUs"),
@@ -157,14 +157,14 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
         (("-n", "1", "-i", "0,1"), "-n takes one GPU"),
         (("-n", "9", "-i", "0"), "9"),
         (("-C",), "-C needs -i ID"),
-        (("-i", "0"), "-i goes with"),
-        (("-m", "-i", "0"), "-i goes with"),
-        (("-m", "-mp"), "-m and -mp contradict each other"),
-        (("-m", "--tree", "--rings"), "-m and --tree and --rings contradict each other"),
-        (("--tree", "-p2p", "r"), "contradict"),
-        (("--tree", "--format", "nvidia-smi"), "--format nvidia-smi goes with"),
+        (("-i", "0"), "-i is valid only with"),
+        (("-m", "-i", "0"), "-i is valid only with"),
+        (("-m", "-mp"), "-m and -mp cannot be combined"),
+        (("-m", "--tree", "--rings"), "-m and --tree and --rings cannot be combined"),
+        (("--tree", "-p2p", "r"), "cannot be combined"),
+        (("--tree", "--format", "nvidia-smi"), "--format nvidia-smi is valid only with"),
         (("--path", "0"), "--path"),
-        (("--path", "GPU0", "mlx5_9"), "no device 'mlx5_9' here"),
+        (("--path", "GPU0", "mlx5_9"), "no device 'mlx5_9';"),
         (("--path", "GPU0", "0"), "twice"),
         (("--path", "GPU0", "-m"), "--path takes two devices"),
         (("--path", "GPU0", "--format", "json"), "--path takes two devices"),
@@ -172,7 +172,7 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
         (("-c", "x"), "'x'"),
         (("-c", "-1"), "-1"),
         (("--deadline", "0"), "0"),
-        (("--deadline", "nan"), "nan is no time"),
+        (("--deadline", "nan"), "nan is not a time"),
         (("--deadline", "inf"), "inf"),
         (("--format", "yaml"), "yaml"),
         (("--labels", "qpi"), "qpi"),
@@ -194,14 +194,14 @@ def test_bad_options_of_topo(argv: tuple[str, ...], due: str, capsys: pytest.Cap
     [
         (("tpoo",), "no command 'tpoo'; did you mean topo?"),
         (("recordngs",), "did you mean recordings?"),
-        (("xyzzy",), "commands are topo, health, list"),
+        (("xyzzy",), "valid commands: topo, health, list"),
         (("\x1b[2Jtopo\n",), "no command"),
         (("--fromm",), "--fromm"),
-        (("schema", "nothing"), "nothing: no schema of this name; there are diff, health, list"),
+        (("schema", "nothing"), "nothing: no such schema; valid names: diff, health, list"),
         (("schema",), "NAME"),
         (("record",), "FILE"),
         (("list", "--format", "nvidia-smi"), "nvidia-smi"),
-        (("record", "x.json", "--from", BOX, "--window", "nan"), "nan is no time"),
+        (("record", "x.json", "--from", BOX, "--window", "nan"), "nan is not a time"),
         (("record", "x.json", "--from", BOX, "--window", "0"), "0"),
     ],
 )

@@ -25,6 +25,7 @@ from dgxcheck.diagnosis.causes import Diagnosis, diagnose
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.causes import as_json, as_text
+from dgxcheck.output.health.instructions import action_text
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.load import Recording, load, recording
 from dgxcheck.source.recording.overlay import applied
@@ -134,9 +135,9 @@ def answers(box: Box) -> None:
     found = diagnose(box, findings)
     bad = [each.key for each in findings if each.status in BAD]
     assert sorted([*(key for cause in found.causes for key in cause.explains), *found.unexplained]) == sorted(bad)
-    CAUSES.validate(as_json(found)["causes"])
+    CAUSES.validate(as_json(found, findings)["causes"])
     for verbose in (False, True):
-        assert len(as_text(found, verbose)) >= 3 * len(found.causes)
+        assert len(as_text(found, findings, verbose)) >= 3 * len(found.causes)
     harmless(box, found, findings)
     shuffled = list(findings)
     Random(0).shuffle(shuffled)
@@ -150,19 +151,20 @@ def named(found: Diagnosis) -> set[tuple[object, frozenset[str]]]:
 
 def harmless(box: Box, found: Diagnosis, findings: Sequence[Finding]) -> None:
     lost = {each.subject.bdf for each in findings if each.id in LOST and each.status in BAD}
+    remedies = {each.key: each.remedy for each in findings}
     for cause in found.causes:
         assert cause.actions
-        assert all(step.command for step in cause.actions)
+        assert all(action_text(step, remedies) for step in cause.actions)
         assert not {cause.component.part, cause.component.name} & IDS
         for step in cause.actions:
-            if step.action == "reset GPU":
-                touched = [
-                    gpu.bdf for gpu in box.topology.gpus if " -i " not in step.command or str(gpu.bdf) in step.command
-                ]
+            if step.step == "reset-gpu":
+                touched = [gpu.bdf for gpu in box.topology.gpus if gpu.name in step.disturbs]
                 assert not lost & {cause.component.bdf, *touched}
+                ids = [argv[argv.index("-i") + 1] for argv in step.commands if "-i" in argv]
+                assert (ids == [",".join(map(str, touched))]) or len(touched) == len(box.topology.gpus)
             if hypervisor(box):
-                assert "ACS" not in step.command.replace("ACS of", "")
-                assert "setpci" not in step.command
+                assert "ACS" not in action_text(step, remedies).replace("ACS of", "")
+                assert "setpci" not in action_text(step, remedies)
 
 
 FEW = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from measured_box import GPUS, fact
 from sample import BY_NAME, FAULTS
 from test_diagnosis import components, health
+from test_diagnosis import steps_of as steps
 
 V100 = "dgx-1-v100"
 UNTOLD = {"missing": "unsupported", "detail": "NVML 3: Not Supported"}
@@ -40,10 +41,6 @@ def judged(folder: Path, *overlays: Overlay, base: str = V100) -> dict[str, Any]
     path = folder / "life.json"
     path.write_text(json.dumps(merged(*overlays, base=base)), encoding="utf-8")
     return health(str(path))
-
-
-def steps(cause: Mapping[str, Any]) -> list[str]:
-    return [each["action"] for each in cause["actions"]]
 
 
 def nvlinks_down(base: str, which: Callable[[str, str], bool], forgotten: bool = False) -> Overlay:
@@ -80,7 +77,7 @@ def test_a_switch_that_is_gone_is_one_cause(tmp_path: Path) -> None:
     assert cause["component"]["part"] == "missing PCIe switch"
     assert "GPU0, GPU1" in cause["component"]["name"]
     assert cause["explains"] == ["gpu.count", "network.hca-count"]
-    assert "GPU tray" in cause["actions"][1]["command"]
+    assert "GPU tray" in cause["actions"][2]["text"]
 
 
 def test_two_gpus_gone_beside_an_hca_are_behind_its_switch(tmp_path: Path) -> None:
@@ -92,9 +89,9 @@ def test_two_gpus_gone_beside_an_hca_are_behind_its_switch(tmp_path: Path) -> No
 def test_two_gpus_lost_behind_one_switch_are_the_switch_but_the_hca_speaks_for_it(tmp_path: Path) -> None:
     (cause,) = judged(tmp_path, lost(2, 3))["causes"]
     assert (cause["component"]["kind"], cause["component"]["bdf"]) == ("switch", "0000:08:00.0")
-    assert cause["confidence"].startswith("fair: ")
-    assert "mlx5_1" in cause["confidence"]
-    assert steps(cause) == ["power-cycle cold", "reseat or cable", "replace"]
+    assert (cause["confidence"]["level"], cause["confidence"]["unaffected"]) == ("fair", ["mlx5_1"])
+    assert "mlx5_1" in cause["confidence"]["text"]
+    assert steps(cause) == ["power-cycle", "field-diagnostic", "contact-vendor"]
 
 
 @pytest.mark.parametrize("one_sided", [False, True])
@@ -103,18 +100,18 @@ def test_a_gpu_without_nvlinks_is_reset_with_all_that_they_join(one_sided: bool,
     down = nvlinks_down(V100, lambda bdf, remote: GPUS[2] in ((bdf,) if one_sided else (bdf, remote)))
     (cause,) = judged(tmp_path, down)["causes"]
     assert (cause["component"]["bdf"], cause["component"]["part"]) == (GPUS[2], "NVLink")
-    reset = next(each for each in cause["actions"] if each["action"] == "reset GPU")
-    assert reset["disturbs"] == ["jobs on all 8 GPUs"]
-    assert "nvidia-smi -r;" in reset["command"]
-    assert "fabricmanager" not in reset["command"]
+    reset = next(each for each in cause["actions"] if each["action"] == "reset-gpu")
+    assert reset["disturbs"] == [f"GPU{number}" for number in range(8)]
+    assert reset["commands"] == [["nvidia-smi", "-r"]]
+    assert "fabricmanager" not in json.dumps(cause["actions"])
 
 
 @pytest.mark.parametrize("base", [V100, "dgx-station-v100"])
 def test_nvlinks_that_are_all_down_are_a_setting(base: str, tmp_path: Path) -> None:
     (cause,) = judged(tmp_path, nvlinks_down(base, lambda *_: True), base=base)["causes"]
     assert cause["id"] == "host/host/NVLink setting"
-    assert steps(cause) == ["change setting", "reboot"]
-    assert "nvidia-bug-report.sh" in cause["save_first"]
+    assert steps(cause) == ["change-setting", "reboot"]
+    assert "nvidia-bug-report.sh" in [each["text"] for each in cause["save_first"]]
 
 
 @pytest.mark.parametrize("every", [True, False])
@@ -129,18 +126,18 @@ def test_nvlinks_through_switches_are_the_fabric_managers(every: bool, tmp_path:
 
     (cause,) = judged(tmp_path, nvlinks_down("dgx-a100", which), base="dgx-a100")["causes"]
     assert cause["id"] == ("driver/NVIDIA driver" if every else "host/host/NVSwitches")
-    assert steps(cause)[:2] == ["restart service", "reset GPU"]
-    assert cause["action"]["disturbs"] == ["jobs on all 8 GPUs"]
-    assert cause["action"]["command"].startswith("systemctl restart nvidia-fabricmanager")
+    assert steps(cause)[:2] == ["restart-service", "reset-gpu"]
+    assert (cause["action"]["scope"], len(cause["action"]["disturbs"])) == ("jobs", 8)
+    assert cause["action"]["commands"] == [["systemctl", "restart", "nvidia-fabricmanager"]]
 
 
 def test_beside_a_lost_gpu_none_that_nvlinks_join_to_it_is_reset(tmp_path: Path) -> None:
     document = judged(tmp_path, lost(5), fault("xid-62"), fault("ecc-off", GPUS[2][:10], GPUS[0][:10]))
     causes = {cause["id"]: steps(cause) for cause in document["causes"]}
     assert causes == {
-        f"gpu/{GPUS[5]}": ["power-cycle cold", "reseat or cable", "replace"],
-        f"gpu/{GPUS[2]}": ["power-cycle cold", "reseat or cable", "replace"],
-        f"gpu/{GPUS[0]}/ECC mode": ["change setting", "power-cycle cold"],
+        f"gpu/{GPUS[5]}": ["power-cycle", "field-diagnostic", "contact-vendor"],
+        f"gpu/{GPUS[2]}": ["power-cycle", "field-diagnostic", "contact-vendor"],
+        f"gpu/{GPUS[0]}/ECC mode": ["change-setting", "power-cycle"],
     }
 
 
@@ -156,14 +153,14 @@ def test_ports_that_the_site_expects_and_are_down(ports: Sequence[int], tmp_path
     causes = health(str(path), "--config", str(config))["causes"]
     kinds = [cause["component"]["kind"] for cause in causes]
     assert kinds == (["fabric"] if len(ports) == 4 else ["port", "port"])
-    saved = [each for cause in causes for each in cause["save_first"] if each.startswith("mlxlink")]
-    assert len(saved) == len({each.partition(">")[2] for each in saved})
+    saved = [each["output"] for cause in causes for each in cause["save_first"] if each["command"][0] == "mlxlink"]
+    assert len(saved) == len({*saved})
 
 
 def test_a_port_that_is_disabled_is_enabled_before_its_cable_is_touched() -> None:
     (cause,) = health(f"{V100}-port-down")["causes"]
-    assert cause["action"]["command"] == "mlxlink -d 0000:0c:00.0 --port_state UP"
-    assert steps(cause) == ["change setting", "reseat or cable", "replace"]
+    assert cause["action"]["commands"] == [["mlxlink", "-d", "0000:0c:00.0", "--port_state", "UP"]]
+    assert steps(cause) == ["change-setting", "reseat", "replace"]
 
 
 def test_one_gpu_with_four_troubles_has_two_causes(tmp_path: Path) -> None:
@@ -177,7 +174,7 @@ def test_one_gpu_with_four_troubles_has_two_causes(tmp_path: Path) -> None:
 
 def test_two_dimms_are_two_causes(tmp_path: Path) -> None:
     document = judged(tmp_path, fault("edac-corrected"), fault("edac-uncorrected"))
-    assert {part for _, _, part in components(document)} == {"memory at mc1", "memory at mc2"}
+    assert {cause["id"] for cause in document["causes"]} == {"host/host/memory/mc1", "host/host/memory/mc2"}
 
 
 def test_an_iommu_goes_before_acs_and_neither_where_machines_run(tmp_path: Path) -> None:
@@ -191,8 +188,8 @@ def test_an_iommu_goes_before_acs_and_neither_where_machines_run(tmp_path: Path)
 def test_after_an_upgrade_the_driver_and_what_the_log_says(tmp_path: Path) -> None:
     causes = judged(tmp_path, fault("mismatch"), fault("xid-79"))["causes"]
     assert [cause["id"] for cause in causes] == ["driver/NVIDIA driver", f"gpu/{GPUS[2]}"]
-    assert "modprobe -r nvidia_peermem nvidia_uvm" in causes[0]["action"]["command"]
-    assert steps(causes[1])[0] == "power-cycle cold"
+    assert "modprobe -r nvidia_peermem nvidia_uvm" in causes[0]["action"]["text"]
+    assert steps(causes[1])[0] == "power-cycle"
 
 
 def test_a_library_that_is_not_there_is_not_loaded_as_a_module() -> None:
@@ -208,13 +205,13 @@ def test_another_vbios_in_half_of_the_gpus_is_one_cause(tmp_path: Path) -> None:
 
 def test_a_full_bar1_asks_for_the_jobs_of_that_gpu_alone() -> None:
     (cause,) = health(f"{V100}-bar1-full")["causes"]
-    assert steps(cause) == ["stop job"]
-    assert cause["action"]["disturbs"] == ["jobs on GPU5"]
+    assert steps(cause) == ["stop-jobs"]
+    assert (cause["action"]["scope"], cause["action"]["disturbs"]) == ("jobs", ["GPU5"])
 
 
 def test_a_device_node_is_made_by_its_minor() -> None:
     (cause,) = health(f"{V100}-node-shut")["causes"]
-    assert cause["action"]["command"] == "nvidia-modprobe -c 2"
+    assert cause["action"]["commands"] == [["nvidia-modprobe", "-c", "2"]]
 
 
 def test_ten_faults_at_once(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from test_diagnosis import PORTS, V100, components, health
 PORT_OF = dict(zip(V100, ("04:10", "04:14", "09:08", "09:10", "83:10", "83:14", "88:08", "88:10"), strict=True))
 ALL = range(8)
 OF_ALL = {
-    "persistence-off": ("gpu", "all 8 GPUs", "persistence mode"),
-    "ecc-off": ("gpu", "all 8 GPUs", "ECC mode"),
-    "application-clock": ("gpu", "all 8 GPUs", "clock setting"),
-    "power-cap": ("gpu", "all 8 GPUs", "power limit"),
-    "prohibited": ("gpu", "all 8 GPUs", "compute mode"),
+    "persistence-off": ("gpus", "GPUs", "persistence mode"),
+    "ecc-off": ("gpus", "GPUs", "ECC mode"),
+    "application-clock": ("gpus", "GPUs", "clock setting"),
+    "power-cap": ("gpus", "GPUs", "power limit"),
+    "prohibited": ("gpus", "GPUs", "compute mode"),
     "hot": ("host", "host", "cooling"),
     "power-brake": ("host", "host", "power supply"),
     "bar1-small": ("host", "host", "large BARs"),
@@ -81,7 +81,7 @@ def test_ports_that_all_lack_a_subnet_manager_lack_the_same(tmp_path: Path) -> N
     path = tmp_path / "init.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     (cause,) = health(str(path))["causes"]
-    assert (cause["component"]["kind"], cause["action"]["action"]) == ("subnet manager", "restart service")
+    assert (cause["component"]["kind"], cause["action"]["action"]) == ("subnet-manager", "restart-service")
     assert len(cause["explains"]) == 4
 
 
@@ -95,5 +95,5 @@ def test_what_nobody_could_read_does_not_count_as_bad(tmp_path: Path) -> None:
     path = tmp_path / "unread.json"
     path.write_text(json.dumps(json.loads(text) | {"facts": facts}), encoding="utf-8")
     found = health(str(path))
-    assert {cause["id"] for cause in found["causes"]} == {"subnet manager/0000:05:00.0", "subnet manager/0000:0c:00.0"}
+    assert {cause["id"] for cause in found["causes"]} == {"subnet-manager/0000:05:00.0", "subnet-manager/0000:0c:00.0"}
     assert {key.split("/")[1] for key in found["unexplained"]} == {"0000:84:00.0", "0000:8b:00.0"}

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from blamed import blamed, due
+from judging import judged
 from layers import disagreements
 from moved_faults import KINDS, STAYS, moves, overlay
 from moving import Move
 from sample import FAULTS
 from test_fault_layers import loaded
-from test_health_faults import judged
 from wired import wired
 
 from dgxcheck.source.recording.overlay import applied
 
-CASES = [pytest.param(fault, move, id=f"{fault} to {place}") for fault in FAULTS for place, move in moves(fault)]
+
+def cases() -> Iterator[Any]:
+    """Every fault with each of its other places; only the first and the last of these belong to the quick run."""
+    for fault in FAULTS:
+        others = [*moves(fault)]
+        for number, (place, move) in enumerate(others):
+            marks = () if number in (0, len(others) - 1) else pytest.mark.exhaustive
+            yield pytest.param(fault, move, id=f"{fault} to {place}", marks=marks)
 
 
 def test_each_fault_moves_or_has_a_reason_to_stay() -> None:
@@ -33,7 +42,7 @@ def test_a_fault_that_moves_nowhere_is_the_same(fault: str) -> None:
     assert (one.lines, one.later) == (other.lines, other.later)
 
 
-@pytest.mark.parametrize(("fault", "move"), CASES)
+@pytest.mark.parametrize(("fault", "move"), [*cases()])
 def test_a_fault_takes_its_cause_along(fault: str, move: Move, tmp_path: Path) -> None:
     path = tmp_path / "moved.json"
     here = overlay(fault)

@@ -73,7 +73,7 @@ def test_two_health_reports(tmp_path: Path, capsys: Capture) -> None:
     assert [(each["area"], each["what"]) for each in document["differences"]] == [
         ("finding", "pcie.path/0000:08:00.0"), ("score", "score"),
     ]  # fmt: skip
-    assert document["notes"] == ["findings alone are compared: a health report holds no facts"]
+    assert document["notes"] == ["only findings are compared: a health report contains no facts"]
     assert said(capsys, old, old)[1]["differences"] == []
     assert said(capsys, old, "dgx-1-v100")[1]["differences"] == []
 
@@ -113,7 +113,7 @@ def test_a_gpu_that_is_gone_is_not_cured(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("live", "live"), "one of the two may be live"),
+        (("live", "live"), "only one of OLD and NEW can be live"),
         (("dgx-1-v10", "live"), "no such recording"),
         (("dgx-1-v100", "nowhere.json"), "no such recording"),
         (("dgx-1-v100",), "Missing argument 'NEW'"),
@@ -139,7 +139,7 @@ def test_a_broken_health_report_is_refused(findings: object, tmp_path: Path, cap
 
 @pytest.mark.parametrize("changes", [
     {"score": {"total": "100"}}, {"score": {"total": -1}}, {"score": {"total": True}}, {"score": 100},
-    {"profile": {"name": 3}}, {"profile": "dgx"}, {"schema": "dgxcheck/health/2"},
+    {"profile": {"name": 3}}, {"profile": "dgx"}, {"schema": "dgxcheck/health/3"},
 ])  # fmt: skip
 def test_a_health_report_of_another_form_is_refused(changes: Document, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "other.json"
@@ -148,13 +148,31 @@ def test_a_health_report_of_another_form_is_refused(changes: Document, tmp_path:
     told = capsys.readouterr().err
     assert told.startswith(f"dgxcheck: {path}: ")
     assert told.count("\n") == 1
-    assert "schema" not in changes or "this version reads dgxcheck/health/1" in told
+    assert "schema" not in changes or "this version reads dgxcheck/health/1 and dgxcheck/health/2" in told
+
+
+OLD = Path(__file__).parent / "health-1.json"
+"""Some findings of dgx-1-v100-switch-x8, as the version before schema number 2 printed them."""
+
+
+def test_a_health_report_of_schema_1_is_read(tmp_path: Path, capsys: Capture) -> None:
+    assert json.loads(OLD.read_text(encoding="utf-8"))["schema"] == "dgxcheck/health/1"
+    new = report(tmp_path, "dgx-1-v100")
+    for old, now, kind, link, score in (
+        (str(OLD), new, "better", "pcie.path fail -> pass", "99.3 -> 100"),
+        (new, str(OLD), "worse", "pcie.path pass -> fail", "100 -> 99.3"),
+    ):
+        code, document = said(capsys, old, now)
+        messages = [each["message"] for each in document["differences"] if each["kind"] == kind]
+        assert code == (kind == "worse")
+        assert len(messages) == 2
+        assert (messages[0].startswith(link), messages[1].startswith(score)) == (True, True)
 
 
 def test_a_profile_is_not_for_health_reports(tmp_path: Path, capsys: Capture) -> None:
     path = report(tmp_path, "dgx-1-v100")
     assert main(["diff", path, path, "--profile", "k80-x8"]) == 3
-    assert "health reports keep theirs" in capsys.readouterr().err
+    assert "--profile does not apply to two health reports" in capsys.readouterr().err
 
 
 def test_hostile_names_reach_no_terminal(tmp_path: Path, capsys: Capture) -> None:

@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import fault_words
 import pytest
 from check_paragraphs import PAGE, paragraphs
 from checkout import ROOT
@@ -99,6 +100,11 @@ def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypa
 
 def test_the_health_page_says_of_every_check_what_explain_says() -> None:
     assert sections(PAGE)["CHECKS"] == paragraphs(), "run 'make golden'"
+
+
+def test_the_health_page_and_the_schema_list_every_fault_word() -> None:
+    assert fault_words.in_page() == fault_words.items() != "", "run 'make golden'"
+    assert fault_words.in_schema() == {**fault_words.WORDS}, "run 'make golden'"
 
 
 def test_the_config_page_lists_every_threshold() -> None:

@@ -15,7 +15,11 @@ from standin import cuda
 Served = Callable[..., Box]
 Extended = Callable[..., Ran]
 GPUS = 2
+MEMORY_MIB = 1650
+"""Of each GPU: real bytes are written and read back."""
 HEALTH = ("health", "-e", "--profile", "none", "--format", "json")
+SOON = (*HEALTH, "--window", "1")
+"""Not the 5 s that counters are given to grow without it."""
 
 
 @pytest.fixture
@@ -24,7 +28,8 @@ def given(served: Served, standin: Path, cuda_library: Path, tmp_path: Path) -> 
 
     def environment(*faults: str) -> dict[str, str]:
         whole = cuda.dgx1_v100()
-        box = cuda.Box(whole.gpus[:GPUS], {pair: link for pair, link in whole.links.items() if max(pair) < GPUS})
+        gpus = tuple(gpu._replace(memory_mib=MEMORY_MIB) for gpu in whole.gpus[:GPUS])
+        box = cuda.Box(gpus, {pair: link for pair, link in whole.links.items() if max(pair) < GPUS})
         (tmp_path / "cuda-box").write_text(box.text(*faults))
         base = served("dgx-1-v100", GPUS).environment(standin, XDG_RUNTIME_DIR=str(tmp_path))
         return cuda.environment(cuda_library, tmp_path / "cuda-box", ledger=tmp_path / "ledger", base=base)
@@ -67,7 +72,7 @@ def test_a_healthy_box_passes_and_its_figures_are_recorded(
 def test_a_fault_is_one_finding(served: Served, given: Callable[..., dict[str, str]], fault: str, check: str) -> None:
     box = served("dgx-1-v100", GPUS)
     bdfs = gpu_bdfs(box.lines)
-    ran = box.live(given(fault), *HEALTH, seconds=90)
+    ran = box.live(given(fault), *SOON, seconds=90)
     ends = [bdfs[int(word)] for word in fault.split()[1:] if int(word) < GPUS]
     assert (ran.code, ran.err) == (2, "")
     assert [*found(ran)] == ["/".join((check, *sorted(ends)))]
@@ -76,7 +81,7 @@ def test_a_fault_is_one_finding(served: Served, given: Callable[..., dict[str, s
 def test_a_hang_costs_its_step(served: Served, given: Callable[..., dict[str, str]]) -> None:
     box = served("dgx-1-v100", GPUS)
     one = gpu_bdfs(box.lines)[1]
-    ran = box.live(given("hang dgx_fill 1"), *HEALTH, "-t", "12", seconds=120)
+    ran = box.live(given("hang dgx_fill 1"), *SOON, "-t", "6", seconds=120)
     assert ran.code == 2
     assert [*found(ran)] == [f"measure.memory-integrity/{one}"]
 
@@ -87,8 +92,8 @@ def test_what_was_seen_is_told_when_it_is_interrupted(
 ) -> None:
     import time
 
-    running = served("dgx-1-v100", GPUS).start(given("hang dgx_fill 1"), *HEALTH)
-    time.sleep(6)
+    running = served("dgx-1-v100", GPUS).start(given("hang dgx_fill 1"), *SOON)
+    time.sleep(4)
     running.process.send_signal(number)
     ran = finished(running, 60)
     assert ran.code == 3

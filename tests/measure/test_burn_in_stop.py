@@ -175,14 +175,14 @@ def test_what_is_no_time_is_refused(text: str, capsys: pytest.CaptureFixture[str
     assert main(["health", f"--duration={text}"]) == 3
     said = capsys.readouterr()
     assert said.out == ""
-    assert "is no time; write it as 90s, 30m, 2h or 1h30m" in said.err
+    assert "is not a time; write it as 90s, 30m, 2h or 1h30m" in said.err
     assert said.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("text", ["0s", "169h", "999999h"])
 def test_a_time_has_its_bounds(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["health", "--duration", text]) == 3
-    assert "is not within 1s and 168h" in capsys.readouterr().err
+    assert "is not between 1s and 168h" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_it_goes_with_the_machine_alone(more: list[str], named: str, capsys: pyt
     assert main(["health", "--duration", "30m", *more]) == 3
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.endswith(f"it goes without {named}\n")
+    assert said.err.endswith(f"it cannot be combined with {named}\n")
     assert said.err.count("\n") == 1
 
 

@@ -28,7 +28,7 @@ def bed(cuda_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def found(bed: Bed, box: cuda.Box, *faults: str, kinds: tuple[str, ...] = ()) -> dict[str, Status]:
     """What is bad, by key, judged without a reference machine."""
-    facts = bed.facts(box, *faults, gpus=GPUS, seconds=12.0, kinds=kinds)
+    facts = bed.facts(box, *faults, gpus=GPUS, seconds=3.0, kinds=kinds)
     whole = of_box(open_source("dgx-1-v100"), "none")
     judged = replace(
         whole, gpus=first("dgx-1-v100", GPUS), snapshot=replace(whole.snapshot, measurement=as_facts(facts))

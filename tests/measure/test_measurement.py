@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seam import save
 
-from dgxcheck.facts.measurement import Untaken
+from dgxcheck.facts.measurement import NotMeasured
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import Lines, flatten, insert
@@ -48,9 +48,9 @@ def test_a_figure_is_read_whole() -> None:
 
 
 @pytest.mark.parametrize(("fact", "value"), [
-    ({"skipped": "busy", "detail": "a job runs"}, Untaken("busy", "a job runs")),
+    ({"skipped": "busy", "detail": "a job runs"}, NotMeasured("busy", "a job runs")),
     ({"failed": "CUDA_ERROR_ECC_UNCORRECTABLE", "code": 214, "detail": "copy"},
-     Untaken("failed", "CUDA_ERROR_ECC_UNCORRECTABLE: copy", 214)),
+     NotMeasured("failed", "copy", 214, "CUDA_ERROR_ECC_UNCORRECTABLE")),
     ({"missing": "timeout", "detail": "no answer for 120 s"},
      Missing(Gap.TIMEOUT, f"measure p2p {A} {B}", "no answer for 120 s")),
     ({"value": "18"}, Missing(Gap.GARBLED, f"measure p2p {A} {B}", "no figure in the recording")),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -12,6 +11,7 @@ from typing import Any
 
 import nagiosplugin
 import pytest
+from judging import unnamed
 from programs import program
 from prometheus_client.parser import text_string_to_metric_families
 from report_of import report_of
@@ -63,14 +63,9 @@ def health(capsys: pytest.CaptureFixture[str], name: str, form: str) -> tuple[in
     return code, capsys.readouterr().out
 
 
-def document(capsys: pytest.CaptureFixture[str], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(health(capsys, name, "json")[1])
-    return found
-
-
 @pytest.mark.parametrize("name", SAMPLE)
 def test_metrics_say_what_the_json_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    due = document(capsys, name)
+    due = unnamed(name)
     families = {each.name: each for each in text_string_to_metric_families(health(capsys, name, "prometheus")[1])}
     assert all(family.documentation for family in families.values())
     counters = {name for name, family in families.items() if family.type != "gauge"}
@@ -90,7 +85,7 @@ def test_metrics_say_what_the_json_says(name: str, capsys: pytest.CaptureFixture
 def test_metrics_carry_what_was_measured_and_no_more(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     due = {
         (METRICS[each["id"]], each["subject"]["bdf"] or ""): each["measured"]
-        for each in document(capsys, name)["findings"]
+        for each in unnamed(name)["findings"]
         if each["id"] in METRICS and each["measured"] is not None
     }
     text = health(capsys, name, "prometheus")[1]
@@ -178,7 +173,7 @@ def test_a_metrics_file_is_readable_whatever_the_umask(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_nagios_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    due = document(capsys, name)
+    due = unnamed(name)
     code, text = health(capsys, name, "nagios")
     first, _, rest = text.partition("\n")
     line, _, performance = first.partition(" | ")

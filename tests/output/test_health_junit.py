@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 from xml.etree import ElementTree
 
 import junitparser
 import pytest
+from judging import unnamed
 from report_of import report_of
 from sample import SAMPLE
 
@@ -33,7 +33,7 @@ def suite_of(text: str) -> Any:
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_it_says_what_the_json_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    due = json.loads(health(capsys, "--from", name, "--format", "json")[1])
+    due = unnamed(name)
     code, text = health(capsys, "--from", name, "--format", "junit")
     suite = suite_of(text)
     count = due["summary"]

@@ -41,7 +41,7 @@ def test_l_lists_what_list_lists(form: str, box: str, capsys: Capture) -> None:
 def test_l_has_no_form_for_monitors(capsys: Capture) -> None:
     done = run(capsys, "health", "-L", "--from", BOX, "--format", "nagios")
     assert (done.code, done.out) == (3, "")
-    assert "-L goes with --format text or json" in done.err
+    assert "-L requires --format text or json" in done.err
 
 
 def test_version(capsys: Capture) -> None:
@@ -67,7 +67,7 @@ def test_l_names_the_file_for_the_result(tmp_path: Path, capsys: Capture) -> Non
     assert (tmp_path / "log").read_text(encoding="utf-8") == due.out
     done = run(capsys, "health", "--from", BOX, "-l", str(tmp_path / "a"), "-o", str(tmp_path / "b"))
     assert done.code == 3
-    assert "give one" in done.err
+    assert "give only one" in done.err
     assert os.listdir(tmp_path) == ["log"]
 
 
@@ -158,4 +158,4 @@ def test_a_full_disk_ends_the_log_and_nothing_else(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith("Verdict: pass")
     assert is_one_clear_line(done.stderr)
-    assert "the debug log is not complete" in done.stderr
+    assert "the debug log is incomplete" in done.stderr

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from nvml_boards import A100, K80, V100
 from nvml_probes import PROBES
 
+from dgxcheck.facts.cpulist import cpulist
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, fields
 from dgxcheck.source.protocol import Json
-from probes.gpu.affinity import cpulist, members_of
+from probes.gpu.affinity import members_of, runs_of
 from probes.gpu.values import as_bdf
 
 NAMES = ("busId", "busIdLegacy", "total", "pid", "usedGpuMemory", "address", "timestamp", "state", "gpu")
@@ -95,6 +96,6 @@ def test_a_bdf_stays_as_it_is(text: str) -> None:
 def test_a_cpulist_holds_the_bits_that_are_set(cpus: set[int]) -> None:
     words = tuple(sum(1 << bit for bit in range(64) if 64 * place + bit in cpus) for place in range(5))
     assert members_of(words) == tuple(sorted(cpus))
-    ends = [part.split("-") for part in cpulist(members_of(words)).split(",") if part]
+    ends = [part.split("-") for part in cpulist(runs_of(members_of(words))).split(",") if part]
     assert {cpu for end in ends for cpu in range(int(end[0]), int(end[-1]) + 1)} == cpus
     assert all(int(b[0]) > int(a[-1]) + 1 for a, b in pairwise(ends))

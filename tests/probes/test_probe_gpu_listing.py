@@ -35,7 +35,7 @@ def test_a_gpu_that_got_lost_since_it_was_listed_has_gaps_only() -> None:
 
 
 def test_no_nvml_is_the_gap_of_nvml() -> None:
-    broken = Missing(Gap.ABSENT, "nvmlInit", "NVML 9: driver not loaded")
+    broken = Missing(Gap.ABSENT, "nvmlInit", "NVML 9: driver not loaded", 9)
     source = box("0000:06:00.0", answers={"nvmlInit": broken})
     assert gpu.probe(source) == ecc.probe(source) == affinity.probe(source) == broken
 

@@ -80,7 +80,7 @@ def test_a_parser_takes_any_text(text: str) -> None:
             parse_xid.refused,
             parse_aer.error,
             parse_aer.announced,
-            parse_aer.detail,
+            parse_aer.error_bit,
             parse_aer.given_up,
             parse_mlx5.trouble,
             parse_mlx5.begins,

@@ -55,17 +55,17 @@ def test_bus_ids_that_a_tool_prints_go_before_nvmls_order() -> None:
     found = placed(facts, (A, B))
     assert found[f"measure p2p {B} {A}"] == {"value": 5}
     assert found[f"stated cpu-affinity {A}"] == "0", "nvidia-smi counts as NVML does"
-    with pytest.raises(BadInput, match="GPU 0 of a tool has the bus id 0000:99:00"):
+    with pytest.raises(BadInput, match=r"a tool prints bus id 0000:99:00\.0 for GPU 0"):
         placed({"measure device 0": {"value": None, "bdf": "0000:99:00.0"}}, (A, B))
 
 
 @pytest.mark.parametrize(("key", "why"), [
-    ("measure p2p 0 2", "GPU 2 is not there: 2 GPUs are, from 0 on"),
-    ("stated cpu-affinity GPU7", "GPU 7 is not there"),
-    ("stated label GPU0 mlx5_0", "a matrix of 1 GPUs does not fit 2"),
-    ("stated p2p-read GPU0 GPU9", "a matrix of 2 GPUs does not fit 2"),
-    ("nvml nvmlDeviceGetName 0000:99:00.0", "GPU 0000:99:00.0 of a dump is not one of the 2 there"),
-    ("nvml nvmlDeviceGetName 0000:00:00.0", "a GPU without a bus id of a dump"),
+    ("measure p2p 0 2", "GPU 2 does not exist; the last GPU of the box is GPU 1"),
+    ("stated cpu-affinity GPU7", "GPU 7 does not exist"),
+    ("stated label GPU0 mlx5_0", "the matrix has 1 GPU (up to GPU0), the box has 2"),
+    ("stated p2p-read GPU0 GPU9", "the matrix has 2 GPUs (up to GPU9), the box has 2"),
+    ("nvml nvmlDeviceGetName 0000:99:00.0", "GPU 0000:99:00.0 in a dump is not one of the 2 GPUs of the box"),
+    ("nvml nvmlDeviceGetName 0000:00:00.0", "a GPU without a bus id in a dump"),
 ])  # fmt: skip
 def test_what_does_not_fit_says_why(key: str, why: str) -> None:
     assert why in unfit({key: "x"}, (A, B))

@@ -14,6 +14,7 @@ from test_health_checks import box, changed
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Missing
+from dgxcheck.output.topo.reasons import text_of
 from dgxcheck.readiness.gpudirect import readiness
 from dgxcheck.topology.classes import NEAR
 
@@ -46,7 +47,7 @@ BREAKS = {
     "acs-everywhere": ("GPU2", "not ready", "gdr.acs", "0000:09:14.0"),
     "bar1-full": ("GPU5", "slow", "gdr.bar1", "15564 of 16384 MiB"),
     "bar1-small": ("GPU2", "not ready", "gdr.bar1", "256 MiB"),
-    "bar1-unassigned": ("0000:8a:00.0", "not ready", "gdr.bar1", "not assigned"),
+    "bar1-unassigned": ("0000:8a:00.0", "not ready", "gdr.bar1", "unassigned"),
     "hca-x8": ("GPU2", "slow", "gdr.link", "0000:0c:00.0"),
     "hypervisor": ("GPU2", "not ready", "gdr.iommu", "vfio-pci"),
     "iommu-dma": ("GPU2", "not ready", "gdr.iommu", "DMA"),
@@ -72,14 +73,14 @@ def test_a_broken_precondition_is_named(fault: str) -> None:
     found = readiness(of, device, near)
     reasons = dict(found.reasons)
     assert (found.verdict, check in reasons) == (verdict, True)
-    assert word in reasons[check].words + reasons[check].judgement.remedy
+    assert word in text_of(reasons[check]) + reasons[check].judgement.remedy
 
 
 @pytest.mark.parametrize(("fault", "words"), [
-    ("iommu-dma", "boot with iommu=pt"), ("memlock", "put unlimited in line 3"),
+    ("iommu-dma", "boot with iommu=pt"), ("memlock", "set unlimited in line 3"),
     ("memlock-jobs", "LimitMEMLOCK=infinity"), ("verbs-shut", "udev rule"),
     ("peermem-unregistered", "modprobe -r nvidia_peermem"), ("no-peermem", "run modprobe nvidia-peermem"),
-    ("acs-redirect", "setpci -s 0000:09:08.0"), ("max-payload", "pci=pcie_bus_safe"), ("bar1-full", "end it"),
+    ("acs-redirect", "setpci -s 0000:09:08.0"), ("max-payload", "pci=pcie_bus_safe"), ("bar1-full", "terminate it"),
 ])  # fmt: skip
 def test_the_matrix_tells_what_lifts_a_fault(fault: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topo", "--rdma", "--from", f"dgx-1-v100-{fault}"]) == 0
@@ -128,7 +129,7 @@ def test_a_gpu_that_nvml_does_not_list_is_never_ready(fault: str, gpu: str, verd
     assert device is not None
     found = [readiness(of, device, nic) for nic in nics(of)]
     assert {each.verdict for each in found} == {verdict}
-    assert all(each.reasons[0][0] == "gpu.lost" and word in each.reasons[0][1].words for each in found)
+    assert all(each.reasons[0][0] == "gpu.lost" and word in text_of(each.reasons[0][1]) for each in found)
 
 
 NVML = "nvml nvmlDeviceGet"

@@ -57,11 +57,11 @@ def test_the_place_of_a_key(key: str, due: tuple[str, str, str] | None) -> None:
 
 
 def test_what_is_no_key_is_refused() -> None:
-    with pytest.raises(ValueError, match="not a key"):
+    with pytest.raises(ValueError, match="not a valid fact key"):
         insert({}, "nonsense", 1)
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="conflicting fact key"):
         insert({"/a": {"text": 1}}, "text /a/b", "c")
-    assert find({}, "nonsense") == Missing(Gap.GARBLED, "nonsense", "not a key of a fact")
+    assert find({}, "nonsense") == Missing(Gap.GARBLED, "nonsense", "not a valid fact key")
 
 
 @given(st.sampled_from(Gap), st.text())

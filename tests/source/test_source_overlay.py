@@ -81,7 +81,7 @@ def test_facts_are_changed_and_the_rest_stays(folder: Path) -> None:
     assert source.text(f"{PCI}/{GPUS[0]}/vendor") == "0xffff\n"
     assert source.text(f"{PCI}/{GPUS[0]}/class") == "0x030200\n"
     assert source.text(f"{PCI}/{GPUS[1]}/vendor") == "0x10de\n"
-    lost = Missing(Gap.LOST, f"nvmlDeviceGetName {GPUS[0]}", "NVML 15: GPU is lost")
+    lost = Missing(Gap.LOST, f"nvmlDeviceGetName {GPUS[0]}", "NVML 15: GPU is lost", 15)
     assert source.nvml("nvmlDeviceGetName", GPUS[0]) == lost
     assert source.nvml("nvmlDeviceGetTopologyCommonAncestor", f"{GPUS[0]} {GPUS[2]}") == 50
     assert source.nvml("nvmlDeviceGetTopologyCommonAncestor", f"{GPUS[0]} {GPUS[1]}") == 10
@@ -95,7 +95,7 @@ def test_facts_are_changed_and_the_rest_stays(folder: Path) -> None:
 @pytest.mark.parametrize("key", [f"text {PCI}/{GPUS[0]}/numa_node", "nvml nvmlDeviceGetCount 1", "names /sys", "junk"])
 def test_a_key_of_facts_must_be_in_the_base(folder: Path, key: str) -> None:
     said = refused(overlay(folder, facts={key: "1\n"}))
-    assert f"{key!r} is not in base.json; a new fact stands under 'add'" in said
+    assert f"{key!r} is not in base.json; new facts belong under 'add'" in said
 
 
 def test_new_facts_are_added(folder: Path) -> None:
@@ -106,8 +106,8 @@ def test_new_facts_are_added(folder: Path) -> None:
     assert source.text(f"{PCI}/{GPUS[0]}/vendor") == "0x10de\n"
     assert source.nvml("nvmlNew") == 3
     assert source.text("/etc/x") == "y"
-    assert "is in base.json already" in refused(overlay(folder, add={f"text {PCI}/{GPUS[0]}/vendor": "1"}))
-    assert "not a key of a fact" in refused(overlay(folder, add={"rubbish": 1}))
+    assert "is already in base.json" in refused(overlay(folder, add={f"text {PCI}/{GPUS[0]}/vendor": "1"}))
+    assert "not a valid fact key" in refused(overlay(folder, add={"rubbish": 1}))
 
 
 def test_a_dropped_gpu_is_gone_everywhere_and_nvml_counts_anew(folder: Path) -> None:
@@ -179,21 +179,21 @@ def test_a_circle_of_overlays_is_refused(folder: Path) -> None:
     overlay(folder, "a", base="b.json")
     overlay(folder, "b", base="a.json")
     for path in (folder / "a.json", Path(overlay(folder, "self", base="self.json"))):
-        assert "overlays on each other" in refused(str(path))
+        assert "overlays based on each other" in refused(str(path))
 
 
 @pytest.mark.parametrize(
     ("members", "due"),
     [
-        ({"base": None}, "names its base"),
-        ({"base": 3}, "names its base"),
+        ({"base": None}, "without a base recording"),
+        ({"base": 3}, "without a base recording"),
         ({"base": "nothing.json"}, "no such recording"),
         ({"base": "dgx-1-v10"}, "did you mean dgx-1-v100"),
         ({"base": "a\0b"}, "no such recording"),
-        ({"base": "."}, "not a regular file"),
-        ({"facts": []}, "'facts' is no object"),
-        ({"add": 3}, "'add' is no object"),
-        ({"later": 3}, "'later' is no list"),
+        ({"base": "."}, "is a directory"),
+        ({"facts": []}, "'facts' is not an object"),
+        ({"add": 3}, "'add' is not an object"),
+        ({"later": 3}, "'later' is not a list"),
     ],
 )
 def test_a_bad_overlay_is_one_line_and_exit_code_3(

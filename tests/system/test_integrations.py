@@ -158,7 +158,7 @@ def test_slurm_keeps_the_reason_that_somebody_gave(
     done = slurm("slurm-healthcheck.sh", tmp_path, said("dgx-1-v100-gpu-lost", capsys), f"'{state}'")
     assert (done.code, done.err) == (0, "")
     assert "scontrol" not in done.asked
-    assert f"n1 is {state}, and has a fault: {GONE}" in done.asked
+    assert f"n1 is already {state} and has a fault: {GONE}" in done.asked
 
 
 @pytest.mark.parametrize("name", ["dgx-1-v100", "dgx-1-v100-power-cap"])
@@ -180,7 +180,7 @@ BROKEN = {
 def test_slurm_takes_no_node_away_for_a_broken_checker(how: str, tmp_path: Path) -> None:
     done = slurm("slurm-healthcheck.sh", tmp_path, BROKEN[how])
     assert done.code == 0
-    assert done.asked.startswith("logger\n-t\ndgxcheck\nhealth of n1 is not known (code ")
+    assert done.asked.startswith("logger\n-t\ndgxcheck\nhealth of n1 is unknown (exit code ")
     assert "scontrol" not in done.asked
 
 
@@ -192,7 +192,7 @@ def test_slurm_s_controller_may_be_away(tmp_path: Path, capsys: pytest.CaptureFi
     done = subprocess.run([program("bash"), str(tmp_path / "slurm-healthcheck.sh")], env={"SLURMD_NODENAME": "n1"},
                           capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
-    assert f"n1 could not be drained: {GONE}" in (tmp_path / "asked").read_text(encoding="utf-8")
+    assert f"cannot drain n1: {GONE}" in (tmp_path / "asked").read_text(encoding="utf-8")
 
 
 def test_slurm_s_time_is_enough() -> None:
@@ -219,7 +219,7 @@ def test_the_prolog_stops_a_job_for_a_fault_alone(tmp_path: Path, capsys: pytest
 def test_the_prolog_logs_all_but_a_sound_box(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = {"a fault": "dgx-1-v100-gpu-lost", "a warning": "dgx-1-v100-power-cap"}
     done = slurm("slurm-prolog.sh", tmp_path, said(names[how], capsys) if how in names else BROKEN[how])
-    assert done.asked.startswith("logger\n-t\ndgxcheck\nprolog of job ? (code ")
+    assert done.asked.startswith("logger\n-t\ndgxcheck\nprolog of job ? (exit code ")
 
 
 def test_the_prolog_is_silent_about_a_sound_box(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

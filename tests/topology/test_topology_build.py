@@ -85,7 +85,7 @@ def test_a_gpu_that_nvml_lost_keeps_its_row() -> None:
         for link in whole.nvlinks
         if link.bdf != "0000:0b:00.0"
     )
-    lost = Missing(Gap.LOST, "nvmlDeviceGetHandleByIndex 3", "NVML 15: GPU is lost")
+    lost = Missing(Gap.LOST, "nvmlDeviceGetHandleByIndex 3", "NVML 15: GPU is lost", 15)
     topology = whole._replace(nvml=nvml(others, (lost,)), nvlinks=left).topology()
     assert [gpu.name for gpu in topology.gpus] == [f"GPU{i}" for i in range(7)] + ["GPU@0000:0b:00.0"]
     link = topology.matrix()["GPU@0000:0b:00.0", "GPU0"]
@@ -93,7 +93,7 @@ def test_a_gpu_that_nvml_lost_keeps_its_row() -> None:
     assert topology.matrix()["GPU0", "GPU1"].nvlinks == 1
     assert topology.notes == (
         "GPU 3 of NVML's count, probably GPU@0000:0b:00.0, gives no handle (nvmlDeviceGetHandleByIndex 3: "
-        "NVML 15: GPU is lost; look for Xid in the kernel log, and power the machine off and on).",
+        "NVML 15: GPU is lost; look for Xid 79 in the kernel log, then power-cycle the machine).",
     )
     assert topology.gaps == (lost,)
 

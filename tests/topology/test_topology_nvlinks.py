@@ -34,7 +34,7 @@ def test_one_silent_end_leaves_the_word_to_the_other(silent: int) -> None:
 
 def test_boards_without_nvlink_have_none() -> None:
     bdfs = ["0000:01:00.0", "0000:02:00.0"]
-    unsupported = Missing(Gap.UNSUPPORTED, "nvmlDeviceGetNvLinkState", "NVML 3: Not Supported")
+    unsupported = Missing(Gap.UNSUPPORTED, "nvmlDeviceGetNvLinkState", "NVML 3: Not Supported", 3)
     ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
     for links in ((), tuple(down(bdf, 0, up=unsupported) for bdf in bdfs)):
         topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
@@ -72,7 +72,7 @@ def test_one_silent_gpu_of_a_fabric_is_unknown_not_zero() -> None:
     box = fabric(3, 6, 2)
     assert not isinstance(box.nvlinks, Missing)
     silent = "0000:10:00.0"
-    gap = Missing(Gap.LOST, "nvmlDeviceGetNvLinkState", "NVML 15: GPU is lost")
+    gap = Missing(Gap.LOST, "nvmlDeviceGetNvLinkState", "NVML 15: GPU is lost", 15)
     links = (down(silent, 0, up=gap), *(link for link in box.nvlinks if link.bdf != silent))
     topology = box._replace(nvlinks=links).topology()
     assert [link.nvlinks for link in topology.links] == [None, None, 12]

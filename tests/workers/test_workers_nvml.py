@@ -131,8 +131,8 @@ def test_a_driver_that_hangs_only_afterwards_takes_no_answer_back(play: Play) ->
     why = "given up after nvmlDeviceGetHandleByIndex 2: no answer for 1 s"
     assert stage.missing(f"nvml {name}", C) == Missing(Gap.TIMEOUT, name, why)
     pair = f"nvmlDeviceGetTopologyCommonAncestor {A} {C}"
-    said = "asked again, nvmlInit said NVML 999: unknown error"
-    assert stage.missing(f"nvml {pair}", f"{A} {C}") == Missing(Gap.GARBLED, pair, said)
+    said = "when called again, nvmlInit failed: NVML 999: unknown error"
+    assert stage.missing(f"nvml {pair}", f"{A} {C}") == Missing(Gap.GARBLED, pair, said, 999)
 
 
 def test_a_gpu_that_is_lost_on_the_way_keeps_what_it_said(play: Play) -> None:

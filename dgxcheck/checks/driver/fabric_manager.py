@@ -1,113 +1,117 @@
-"""Is the NVSwitch fabric of the GPUs up?"""
+"""Is the NVSwitch fabric of the GPUs initialised?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.blame import driver
+from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.gpu import Fabric, GpuModes
-from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.facts.record import replace
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _STATES = ("not supported", "not started", "in progress", "completed")  # nvmlGpuFabricState_t
 
 
 def _fabric(box: Box) -> Judged:
-    if isinstance(box.nvml, Missing):
-        missing = box.nvml.gap is Gap.UNRECORDED
-        yield HOST, unjudged(box.nvml) if missing else skip("dependency-failed", "NVML tells nothing")
+    if (unavailable := nvml_unavailable(box)) is not None:
+        yield HOST, unavailable
         return
-    rows = box.snapshot.gpu_modes
-    known = {} if isinstance(rows, Missing) else {row.bdf: row for row in rows}
-    gpus = [(gpu, row) for gpu in box.gpus if (row := known.get(gpu.bdf or "")) is not None and _takes_part(row)]
-    if not gpus:
-        yield HOST, unjudged(rows) if isinstance(rows, Missing) else _before_hopper(box)
+    registrations = [
+        (gpu, ruled(_registration, modes))
+        for gpu in box.gpus
+        if isinstance(modes := box.gpu(gpu).modes, GpuModes) and _has_fabric(modes)
+    ]
+    if not registrations:
+        rows = box.snapshot.gpu_modes
+        yield HOST, unjudged(rows) if isinstance(rows, Missing) else ruled(_before_hopper, box)
         return
-    said = [(gpu, _registered(row)) for gpu, row in gpus]
-    bad = [each for _, each in said if each.status is Status.FAIL]
-    if len(gpus) > 1 and len(bad) == len(gpus):
-        message = f"no GPU is registered with the fabric manager: {bad[0].message}"
-        evidence = tuple(fact for each in bad for fact in each.evidence)
-        yield HOST, Judgement(Status.FAIL, message, bad[0].measured, "completed", evidence=evidence)
+    failed = [judgement for _, judgement in registrations if judgement.status is Status.FAIL]
+    if len(registrations) > 1 and len(failed) == len(registrations):
+        state, evidence = failed[0].measured, tuple(fact for judgement in failed for fact in judgement.evidence)
+        message = f"no GPU is registered with the NVSwitch fabric (first GPU: {state})"
+        fault = Fault.FABRIC_MANAGER_DOWN
+        yield HOST, Judgement(Status.FAIL, message, state, "completed", evidence=evidence, fault=fault)
         return
-    for gpu, each in said:
-        yield box.subject(gpu), each
+    for gpu, judgement in registrations:
+        yield box.subject(gpu), judgement
 
 
-def _takes_part(row: GpuModes) -> bool:
-    """Does the driver tell of a fabric here? Where there is none it says 0, or that it is not supported."""
-    fabric = row.fabric
-    return isinstance(fabric, Fabric) and fabric.state != 0
+def _has_fabric(modes: GpuModes) -> bool:
+    """Does the driver report a fabric state? Without a fabric it is 0, or not supported."""
+    return isinstance(modes.fabric, Fabric) and modes.fabric.state != 0
 
 
-def _registered(row: GpuModes) -> Judgement:
-    fabric = row.fabric
-    assert isinstance(fabric, Fabric)
-    if isinstance(fabric.state, Missing):
-        return unjudged(fabric.state)
+def _registration(modes: GpuModes) -> Judgement | Missing:
+    fabric = need(modes.fabric)
+    number = need(fabric.state)
     status: Json = fabric.status.reason if isinstance(fabric.status, Missing) else fabric.status
-    evidence = (answered({"state": fabric.state, "status": status}, "nvmlDeviceGetGpuFabricInfo", row.bdf),)
-    if fabric.state not in range(len(_STATES)):
-        where = evidence[0].where
-        return unjudged(Missing(Gap.GARBLED, where, f"no fabric state has the number {fabric.state}"))
-    state = _STATES[fabric.state]
+    evidence = (answered({"state": number, "status": status}, "nvmlDeviceGetGpuFabricInfo", modes.bdf),)
+    if number not in range(len(_STATES)):
+        return Missing(Gap.GARBLED, evidence[0].where, f"unknown fabric state {number}")
+    state = _STATES[number]
+    judgement = Judgement(Status.PASS, "registered with the NVSwitch fabric", state, "completed", evidence=evidence)
     if state != "completed":
-        return Judgement(Status.FAIL, f"registration is {state}", state, "completed", evidence=evidence)
-    if isinstance(fabric.status, Missing):
-        return unjudged(fabric.status)
-    if fabric.status != 0:
-        message = f"registration ended with NVML error {fabric.status}"
-        return Judgement(Status.FAIL, message, fabric.status, 0, evidence=evidence)
-    return Judgement(Status.PASS, "registered with the fabric manager", state, "completed", evidence=evidence)
+        message = f"registration with the NVSwitch fabric: {state}"
+        return replace(judgement, status=Status.FAIL, message=message, fault=Fault.FABRIC_FAILED)
+    if error := need(fabric.status):
+        message = f"registration with the NVSwitch fabric failed: NVML error {error}"
+        return Judgement(Status.FAIL, message, error, 0, evidence=evidence, fault=Fault.FABRIC_FAILED)
+    return judgement
 
 
 def down(box: Box) -> bool:
-    """Are there NVSwitches, and not one NVLink that is up? Then driver.fabric tells it, and nobody else."""
+    """Are there NVSwitches and not one NVLink up? Then driver.fabric alone reports it."""
     links = box.snapshot.nvlink
-    told = [] if isinstance(links, Missing) else [link for link in links if isinstance(link.up, bool)]
-    return bool(_switches(box)) and bool(told) and not any(link.up for link in told)
+    known = () if isinstance(links, Missing) else _with_state(links)
+    return bool(_nvswitches(box)) and bool(known) and not any(link.up for link in known)
 
 
-def _switches(box: Box) -> list[str]:
-    return [each.bdf for each in box.topology.functions.values() if _is_nvswitch(each.class_code, each.vendor)]
+def _nvswitches(box: Box) -> int:
+    return sum(map(is_nvswitch, box.topology.functions.values()))
+
+
+def _with_state(links: tuple[NvLink, ...]) -> list[NvLink]:
+    return [link for link in links if isinstance(link.up, bool)]
 
 
 def _before_hopper(box: Box) -> Judgement:
-    """V100 and A100 behind NVSwitches tell no state; the fabric manager trains their links, so none is up before."""
-    switches = _switches(box)
+    """V100 and A100 report no fabric state; fabric manager trains their NVLinks, so that none is up without it."""
+    switches = _nvswitches(box)
     if not switches:
-        return skip("not-supported", "no NVSwitch is here, and no GPU tells of a fabric")
-    links = box.snapshot.nvlink
-    if isinstance(links, Missing):
-        return unjudged(links)
-    told = [link for link in links if isinstance(link.up, bool)]
-    if not told:
-        return skip("not-supported", "the GPUs tell neither a fabric state nor the state of their NVLinks")
-    up = sum(link.up is True for link in told)
+        return skip("not-supported", "no NVSwitch is present, and no GPU reports a fabric")
+    links = _with_state(need(box.snapshot.nvlink))
+    if not links:
+        return skip("not-supported", "the GPUs report neither a fabric state nor the state of their NVLinks")
+    up = sum(link.up is True for link in links)
     evidence = tuple(
         answered(int(link.up is True), "nvmlDeviceGetNvLinkState", link.bdf, link.link)
-        for link in told
+        for link in links
         if link.link == 0
     )
-    message = f"NVLinks up on {len(switches)} NVSwitches: {up} of {len(told)}"
-    return Judgement(Status.PASS if up else Status.FAIL, message, up, len(told), "links", evidence)
-
-
-def _is_nvswitch(class_code: int | Missing, vendor: int | Missing) -> bool:
-    return not isinstance(class_code, Missing) and class_code >> 8 == OTHER_BRIDGE and vendor == NVIDIA
+    message = f"{up} of {counted(len(links), 'NVLink')} up ({counted(switches, 'NVSwitch', 'NVSwitches')})"
+    status, fault = (Status.PASS, None) if up else (Status.FAIL, Fault.FABRIC_MANAGER_DOWN)
+    return Judgement(status, message, up, len(links), "links", evidence, fault=fault)
 
 
 CHECKS = (
     Check(
         id="driver.fabric",
-        rule="Fails where a GPU behind NVSwitches is not registered with the fabric manager; before Hopper, which tells"
-        " no state, where there are NVSwitches and not one NVLink is up.",
+        rule="Fails if a GPU behind NVSwitches is not registered with the NVSwitch fabric. Before Hopper, where GPUs"
+        " report no fabric state, fails if there are NVSwitches and not one NVLink is up.",
         source="nvmlGpuFabricInfo_t; https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html",
-        remedy="start the service nvidia-fabricmanager of the driver's own version and read its log",
+        remedy="check journalctl -u nvidia-fabricmanager; install fabric manager in the driver's own version and start"
+        " it: systemctl enable --now nvidia-fabricmanager",
         judge=_fabric,
+        blames=driver,
     ),
 )

@@ -1,128 +1,156 @@
-"""Is there a driver, the right one, and does it answer?"""
+"""Is the NVIDIA driver loaded, does it respond, and does it hold the GPUs?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dgxcheck.checks.engine.blame import driver, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.engine.gaps import missing_in, of_the_driver, unjudged
-from dgxcheck.checks.engine.per_gpu import per_gpu
+from dgxcheck.checks.engine.gaps import is_driver_query, missing_in, unjudged
+from dgxcheck.checks.engine.per_gpu import need, per_gpu, ruled
 from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.host import DeviceNodes
+from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
+_NVML_FAULTS = {
+    NvmlReturn.LIBRARY_NOT_FOUND: Fault.LIBRARY_MISSING,
+    NvmlReturn.DRIVER_NOT_LOADED: Fault.DRIVER_NOT_LOADED,
+    NvmlReturn.LIB_RM_VERSION_MISMATCH: Fault.DRIVER_MISMATCH,
+}
+RELOAD = "stop all GPU clients and reload the NVIDIA modules, or reboot; then pin the driver packages"
+_REMEDIES = {
+    Fault.LIBRARY_MISSING: "install the driver's libraries in the version that /proc/driver/nvidia/version shows, then"
+    " run ldconfig",
+    Fault.DRIVER_NOT_LOADED: "run modprobe nvidia; if it fails, check dmesg for the reason (module not built for this"
+    " kernel, Secure Boot, nouveau)",
+    Fault.DRIVER_MISMATCH: RELOAD,
+}
 
 
 def bound(gpu: Device) -> str | Missing | None:
-    """The kernel driver of a GPU; None where none is bound."""
+    """The kernel driver that a GPU is bound to; None where there is none."""
     if gpu.function is None:
         return Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}")
     return gpu.function.driver
 
 
 def gpu_nodes(box: Box) -> list[bool] | Missing:
-    """Which of ``/dev/nvidia<minor>`` can be opened from here."""
+    """For each ``/dev/nvidia<minor>``: can it be opened?"""
     nodes = box.snapshot.device_nodes
     gpus = nodes.gpus if isinstance(nodes, DeviceNodes) else nodes
     return gpus if isinstance(gpus, Missing) else [node.opens is True for node in gpus]
 
 
 def _library(box: Box) -> Judged:
-    yield HOST, _library_judged(box)
+    yield HOST, _nvml_state(box)
 
 
-def _library_judged(box: Box) -> Judgement:
+def _nvml_state(box: Box) -> Judgement:
     nvml = box.nvml
     if not isinstance(nvml, Missing):
         version = nvml.driver_version
-        return Judgement(
-            Status.PASS, f"NVML answers, driver {'not known' if isinstance(version, Missing) else version}"
-        )
-    senseless = nvml.gap is Gap.GARBLED and not nvml.detail.startswith("NVML ")  # no error code of NVML's either
-    if senseless or nvml.gap in (Gap.UNRECORDED, Gap.TIMEOUT, Gap.DENIED):
+        return Judgement(Status.PASS, f"NVML responds, driver {'unknown' if isinstance(version, Missing) else version}")
+    no_error_code = nvml.gap is Gap.GARBLED and nvml.code is None
+    if no_error_code or nvml.gap in (Gap.UNRECORDED, Gap.TIMEOUT, Gap.DENIED):
         return unjudged(nvml)
     if not box.topology.gpus:
-        return skip("not-visible", "no NVIDIA GPU is visible here")
-    drivers = {driver for driver in map(bound, box.topology.gpus) if isinstance(driver, str)}
+        return skip("not-visible", "no NVIDIA GPU is visible")
+    drivers = {name for name in map(bound, box.topology.gpus) if isinstance(name, str)}
     if drivers and "nvidia" not in drivers:
         return skip("not-visible", f"the GPUs are bound to {', '.join(sorted(drivers))}")
     nodes = gpu_nodes(box)
     if in_container(box) and nvml.gap is Gap.ABSENT and (isinstance(nodes, Missing) or not any(nodes)):
-        return skip("not-visible", "this container was given no GPU: no device node opens")
-    message = f"GPUs are here, but NVML does not answer: {nvml}"
-    return Judgement(Status.FAIL, message, evidence=(Evidence(nvml.where, nvml.reason),))
+        return skip("not-visible", "no GPU is assigned to this container: no device node can be opened")
+    fault = _NVML_FAULTS.get(nvml.code or 0, Fault.DRIVER_FAILED)
+    message = f"{counted(len(box.topology.gpus), 'NVIDIA GPU')} on PCI, but NVML is not available: {nvml}"
+    evidence = (Evidence(nvml.where, nvml.reason),)
+    return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=_REMEDIES.get(fault, ""))
 
 
 def _responsive(box: Box) -> Judged:
-    late = [gap for gap in missing_in(box.snapshot) if gap.gap is Gap.TIMEOUT and of_the_driver(gap)]
+    late = [gap for gap in missing_in(box.snapshot) if gap.gap is Gap.TIMEOUT and is_driver_query(gap)]
     if late:
-        message = f"questions that the driver did not answer: {len(late)}, the first {late[0].where}: {late[0]}"
+        queries = counted(len(late), "driver query", "driver queries")
+        message = f"no response to {queries}, first {late[0].where}: {late[0]}"
         evidence = tuple(Evidence(gap.where, gap.reason) for gap in late[:10])
-        yield HOST, Judgement(Status.FAIL, message, len(late), 0, "questions", evidence)
+        fault = Fault.DRIVER_UNRESPONSIVE
+        yield HOST, Judgement(Status.FAIL, message, len(late), 0, "queries", evidence, fault=fault)
     elif isinstance(box.nvml, Missing) and box.nvml.gap is Gap.UNRECORDED:
         yield HOST, unjudged(box.nvml)
     elif isinstance(box.nvml, Missing):
-        yield HOST, skip("dependency-failed", f"NVML was not asked more: {box.nvml.where}: {box.nvml}")
+        yield HOST, skip("dependency-failed", f"NVML is not available: {box.nvml.where}: {box.nvml}")
     else:
-        yield HOST, Judgement(Status.PASS, "the driver answered every question", 0, 0, "questions")
+        yield HOST, Judgement(Status.PASS, "the driver responded to every query", 0, 0, "queries")
 
 
 def _nouveau(box: Box) -> Judged:
     for gpu in box.gpus:
-        driver = bound(gpu)
-        if isinstance(driver, Missing):
-            yield box.subject(gpu), unjudged(driver)
-            continue
-        if driver not in ("nvidia", "nouveau"):
-            yield box.subject(gpu), skip("not-visible", f"bound to {driver or 'no driver'}")
-            continue
-        evidence = (Evidence(f"/sys/bus/pci/devices/{gpu.bdf}/driver", driver),)
-        status = Status.FAIL if driver == "nouveau" else Status.PASS
-        yield box.subject(gpu), Judgement(status, f"bound to {driver}", driver, "nvidia", "", evidence)
+        yield box.subject(gpu), ruled(_kernel_driver, gpu)
 
 
-def _persistence(_: Box, modes: GpuModes) -> Judgement | Missing:
-    if isinstance(modes.persistence, Missing):
-        return modes.persistence
-    evidence = (answered(int(modes.persistence), "nvmlDeviceGetPersistenceMode", modes.bdf),)
-    word, status = ("on", Status.PASS) if modes.persistence else ("off", Status.WARN)
-    return Judgement(status, f"persistence mode is {word}", word, "on", evidence=evidence)
+def _kernel_driver(gpu: Device) -> Judgement:
+    name = need(bound(gpu))
+    if name not in ("nvidia", "nouveau"):
+        return skip("not-visible", f"bound to {name or 'no driver'}")
+    evidence = (Evidence(f"/sys/bus/pci/devices/{gpu.bdf}/driver", name),)
+    if name == "nouveau":
+        return Judgement(Status.FAIL, "bound to nouveau", name, "nvidia", "", evidence, fault=Fault.NOUVEAU)
+    return Judgement(Status.PASS, "bound to nvidia", name, "nvidia", "", evidence)
+
+
+def _persistence(_: Box, modes: GpuModes) -> Judgement:
+    persistence = need(modes.persistence)
+    evidence = (answered(int(persistence), "nvmlDeviceGetPersistenceMode", modes.bdf),)
+    if persistence:
+        return Judgement(Status.PASS, "persistence mode is on", "on", "on", evidence=evidence)
+    message, fault = "persistence mode is off", Fault.PERSISTENCE_OFF
+    return Judgement(Status.WARN, message, "off", "on", evidence=evidence, fault=fault)
 
 
 CHECKS = (
     Check(
         id="driver.library",
-        rule="Fails where GPUs are on the PCI tree and NVML does not answer at all; GPUs bound to another driver, and"
-        " those that a container was not given, are not judged.",
+        rule="Fails if there are GPUs on PCI and NVML cannot be initialised. GPUs that are bound to another driver or"
+        " are not assigned to this container are not judged.",
         source="nvmlInit, nvmlDeviceGetCount",
-        remedy="install the driver and load the module nvidia; after an upgrade unload the old modules or reboot",
+        remedy="check dmesg for NVRM messages; check that the driver is installed and the module nvidia is loaded;"
+        " after an upgrade reload the NVIDIA modules or reboot",
         judge=_library,
+        blames=driver,
     ),
     Check(
         id="driver.responsive",
-        rule="Fails where the driver did not answer a question within --deadline, or died of it.",
-        source="dgxcheck's own time limit",
-        remedy="look for Xid and hung tasks in the kernel log; collect nvidia-bug-report.sh, then reboot",
+        rule="Fails if a query to the driver hung until the deadline (--deadline) or ended the process that made it.",
+        source="dgxcheck's own deadline",
+        remedy="check the kernel log for Xids and hung tasks; run nvidia-bug-report.sh --safe-mode"
+        " --extra-system-data, which may take long; then reboot",
         judge=_responsive,
+        blames=driver,
     ),
     Check(
         id="driver.nouveau",
-        rule="Fails where the kernel driver nouveau holds an NVIDIA GPU.",
-        source="link driver of /sys/bus/pci/devices",
-        remedy="blacklist nouveau, make the initramfs anew and reboot",
+        rule="Fails if an NVIDIA GPU is bound to the kernel driver nouveau.",
+        source="link driver in /sys/bus/pci/devices/BDF",
+        remedy="blacklist nouveau in /etc/modprobe.d, rebuild the initramfs and reboot",
         judge=_nouveau,
+        blames=driver,
     ),
     Check(
         id="driver.persistence",
-        rule="Warns where persistence mode is off: the driver then sets a GPU up anew for each first client, and"
-        " forgets its error counters and settings.",
+        rule="Warns if persistence mode is off: the driver then re-initialises a GPU for each first client and loses"
+        " its volatile error counters and settings.",
         source="nvmlDeviceGetPersistenceMode; https://docs.nvidia.com/deploy/driver-persistence/index.html",
-        remedy="enable the service nvidia-persistenced, or nvidia-smi -pm 1",
+        remedy="run systemctl enable --now nvidia-persistenced, or nvidia-smi -pm 1",
         judge=per_gpu("gpu_modes", _persistence),
+        blames=part("persistence mode"),
+        shared=setting_of_all("persistence mode"),
     ),
 )

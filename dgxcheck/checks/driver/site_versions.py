@@ -1,13 +1,18 @@
-"""Does the box run the versions that its site has pinned?"""
+"""Does the box run the versions that its site pins?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from dgxcheck.checks.engine.blame import host, itself
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.components.component import Component
+from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
@@ -20,35 +25,26 @@ def _versions(box: Box) -> Judged:
     if not (pinned.driver or pinned.vbios or pinned.hca_firmware):
         yield HOST, skip("not-configured", "the configuration pins no version")
     if pinned.driver:
-        yield replace(HOST, part="driver"), _driver(box)
+        yield replace(HOST, part="driver"), ruled(_driver, box)
     if pinned.vbios:
         for gpu in box.gpus:
-            yield box.subject(gpu), gpu_unavailable(box, gpu) or _vbios(box, gpu)
+            yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_vbios, box, gpu)
     if pinned.hca_firmware:
         yield from _hcas(box)
 
 
 def _driver(box: Box) -> Judgement:
-    """NVML's word, else that of the module that is loaded."""
+    """As NVML reports it, else the version of the loaded kernel module."""
     if not isinstance(box.nvml, Missing) and not isinstance(box.nvml.driver_version, Missing):
         version = box.nvml.driver_version
-        return _judged("driver", version, box.settings.driver, answered(version, "nvmlSystemGetDriverVersion", ""))
-    modules = box.snapshot.modules
-    loaded = modules if isinstance(modules, Missing) else modules.driver
-    if isinstance(loaded, Missing):
-        return unjudged(loaded)
-    evidence = Evidence("/proc/driver/nvidia/version", loaded.version)
-    return _judged("driver", loaded.version, box.settings.driver, evidence)
+        return _compare("driver", version, box.settings.driver, answered(version, "nvmlSystemGetDriverVersion", ""))
+    version = need(need(box.snapshot.modules).driver).version
+    return _compare("driver", version, box.settings.driver, Evidence("/proc/driver/nvidia/version", version))
 
 
 def _vbios(box: Box, gpu: Device) -> Judgement:
-    listed = () if isinstance(box.nvml, Missing) else box.nvml.gpus
-    version = next((each.vbios for each in listed if each.bdf == gpu.bdf), None)
-    if version is None:
-        return skip("not-recorded", "nothing is known of this GPU")
-    if isinstance(version, Missing):
-        return unjudged(version)
-    return _judged("VBIOS", version, box.settings.vbios, answered(version, "nvmlDeviceGetVbiosVersion", gpu.bdf or ""))
+    version = need(need(box.gpu(gpu).listed).vbios)
+    return _compare("VBIOS", version, box.settings.vbios, answered(version, "nvmlDeviceGetVbiosVersion", gpu.bdf or ""))
 
 
 def _hcas(box: Box) -> Judged:
@@ -56,32 +52,39 @@ def _hcas(box: Box) -> Judged:
     if isinstance(devices, Missing):
         yield replace(HOST, part="hca_firmware"), unjudged(devices)
         return
-    own = [each for each in devices if each.is_vf is not True]  # a virtual function runs the firmware of its parent
-    if not own:
-        yield replace(HOST, part="hca_firmware"), skip("not-visible", "no HCA is visible here")
-    for each in own:
-        subject = Subject(kind="hca", name=each.name, bdf=None if isinstance(each.bdf, Missing) else each.bdf)
-        if isinstance(each.fw_ver, Missing):
-            yield subject, unjudged(each.fw_ver)
-            continue
-        evidence = Evidence(f"/sys/class/infiniband/{each.name}/fw_ver", each.fw_ver)
-        yield subject, _judged("firmware", each.fw_ver, box.settings.hca_firmware, evidence)
+    hcas = [hca for hca in devices if hca.is_vf is not True]  # a virtual function runs the firmware of its parent
+    if not hcas:
+        yield replace(HOST, part="hca_firmware"), skip("not-visible", "no HCA is visible")
+    for hca in hcas:
+        subject = Subject(kind="hca", name=hca.name, bdf=None if isinstance(hca.bdf, Missing) else hca.bdf)
+        yield subject, ruled(_firmware, box, hca)
 
 
-def _judged(what: str, version: str, pinned: tuple[str, ...], evidence: Evidence) -> Judgement:
-    due = " or ".join(pinned)
-    runs = version.strip().lower() in {each.lower() for each in pinned}
-    message = f"{what} {version}, pinned {due}"
-    return Judgement(Status.PASS if runs else Status.WARN, message, version, due, "", (evidence,))
+def _firmware(box: Box, hca: IbDevice) -> Judgement:
+    version = need(hca.fw_ver)
+    evidence = Evidence(f"/sys/class/infiniband/{hca.name}/fw_ver", version)
+    return _compare("firmware", version, box.settings.hca_firmware, evidence)
+
+
+def _compare(what: str, version: str, pinned: tuple[str, ...], evidence: Evidence) -> Judgement:
+    accepted = " or ".join(pinned)
+    matches = version.strip().lower() in {pin.lower() for pin in pinned}
+    status, fault = (Status.PASS, None) if matches else (Status.WARN, Fault.VERSION)
+    return Judgement(status, f"{what} {version}, pinned {accepted}", version, accepted, "", (evidence,), fault=fault)
+
+
+def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterable[Component]:
+    return (host("versions") if subject.kind == "host" else itself)(box, subject, judgement)
 
 
 CHECKS = (
     Check(
         id="site.versions",
-        rule="Warns where the driver, the VBIOS of a GPU or the firmware of an HCA is none of those that the"
-        " configuration pins; judges nothing where it pins none.",
+        rule="Warns if the version of the driver, of a GPU's VBIOS or of an HCA's firmware is not one that the"
+        " configuration pins. Without pinned versions nothing is judged.",
         source="[versions] of dgxcheck-config(5)",
-        remedy="bring the device to the site's version, or add the new one to the configuration",
+        remedy="install the pinned version, or add the new version to the configuration",
         judge=_versions,
+        blames=_blame,
     ),
 )

@@ -1,21 +1,19 @@
-"""Findings that a site knows and lives with for a while: they stay visible, and do not count."""
+"""Acknowledged findings: the site accepts them for a while; they stay visible and do not count."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Collection, Iterable, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.host import Storage
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Acknowledgement
 
 _BAD = (Status.WARN, Status.FAIL)
-_DOMAIN = re.compile(r"^0+:(?=[0-9a-f]{2}:)|^0{4}(?=[0-9a-f]{4}:)")
-"""``0000:`` and nvidia-smi's ``00000000:``; the half of ``00000001:`` that says nothing."""
 
 
 def today() -> str:
@@ -24,43 +22,43 @@ def today() -> str:
 
 
 def acknowledged(findings: Iterable[Finding], known: Sequence[Acknowledgement], date: str) -> tuple[Finding, ...]:
-    """The findings, those that warn or fail with the acknowledgement that is about them.
+    """The findings; each that warns or fails with the acknowledgement that matches it.
 
-    One that no longer holds is kept beside the finding, with the reason; the finding counts again.
+    A lapsed acknowledgement stays with the finding, with the reason why it lapsed; the finding counts again.
     """
-    return tuple(_marked(finding, known, date) if finding.status in _BAD else finding for finding in findings)
+    return tuple(_with_entry(finding, known, date) if finding.status in _BAD else finding for finding in findings)
 
 
-def _marked(finding: Finding, known: Sequence[Acknowledgement], date: str) -> Finding:
-    about = [replace(each, lapsed=_lapsed(each, finding, date)) for each in known if _is_about(each, finding)]
-    holding = [each for each in about if not each.lapsed]
-    return replace(finding, acknowledgement=(holding or about)[0]) if about else finding
+def _with_entry(finding: Finding, known: Sequence[Acknowledgement], date: str) -> Finding:
+    matching = [replace(entry, lapsed=_lapsed(entry, finding, date)) for entry in known if _matches(entry, finding)]
+    valid = [entry for entry in matching if not entry.lapsed]
+    return replace(finding, acknowledgement=(valid or matching)[0]) if matching else finding
 
 
-def _is_about(known: Acknowledgement, finding: Finding) -> bool:
-    """The check and, where it judges devices, this one; without a device it is about the host."""
-    if known.check != finding.id:
+def _matches(entry: Acknowledgement, finding: Finding) -> bool:
+    """Same check and device; an entry without a device matches a finding about the host."""
+    if entry.check != finding.id:
         return False
-    if not known.device:
+    if not entry.device:
         return finding.subject.kind == "host"
-    return any(_plain(known.device) in _names(end) for end in (finding.subject, finding.subject.peer) if end)
+    return any(_plain(entry.device) in _names(end) for end in (finding.subject, finding.subject.peer) if end)
 
 
-def of_nothing(
+def unmatched(
     findings: Collection[Finding], known: Sequence[Acknowledgement], box: Box
 ) -> tuple[Acknowledgement, ...]:
-    """Those whose check ran, and whose device is not here; or which name none, where the check judges devices."""
+    """Entries that match nothing although their check ran: no such device, or none named for a check of devices."""
     ran = {finding.id for finding in findings}
     of_host = {finding.id for finding in findings if finding.subject.kind == "host"}
-    subjects = [end for each in findings for end in (each.subject, each.subject.peer) if end]
-    here = {name for each in (*subjects, *map(box.subject, box.topology.gpus)) for name in _names(each)}
-    here |= {_plain(name) for name in _listed(box)}
-    return tuple(each for each in known if each.check in ran
-                 and (_plain(each.device) not in here if each.device else each.check not in of_host))  # fmt: skip
+    subjects = [end for finding in findings for end in (finding.subject, finding.subject.peer) if end]
+    present = {name for subject in (*subjects, *map(box.subject, box.topology.gpus)) for name in _names(subject)}
+    present |= {_plain(name) for name in _devices(box)}
+    return tuple(entry for entry in known if entry.check in ran
+                 and (_plain(entry.device) not in present if entry.device else entry.check not in of_host))  # fmt: skip
 
 
-def _listed(box: Box) -> Iterable[str]:
-    """What may be named of the machine, though no check has said anything of it."""
+def _devices(box: Box) -> Iterable[str]:
+    """Names of all devices of the machine, judged or not."""
     yield from box.topology.functions
     yield from (device.name for device in box.topology.devices if device.kind == "nic")
     facts = box.snapshot
@@ -70,25 +68,25 @@ def _listed(box: Box) -> Iterable[str]:
 
 
 def _plain(name: str) -> str:
-    """However a bus id is spelt."""
-    return _DOMAIN.sub("", name.lower())
+    """A bus id in any spelling as sysfs has it; other names in lower case."""
+    return as_bdf(name, short=True) or name.lower()
 
 
 def _names(subject: Subject) -> set[str]:
-    """Bus id, UUID, serial number; of all but a GPU, whose number is not its own, the name too."""
+    """Bus id, UUID, serial number; the name too, except of GPUs, whose numbers change."""
     names = [subject.bdf, subject.uuid, subject.serial, subject.name if subject.kind != "gpu" else None]
     return {_plain(name) for name in names if isinstance(name, str) and name}
 
 
-def _lapsed(known: Acknowledgement, finding: Finding, date: str) -> str:
-    """Why it no longer holds; empty while it does."""
-    if date > known.expiry:
-        return f"it ended {known.expiry}"
-    if known.ceiling is None:
+def _lapsed(entry: Acknowledgement, finding: Finding, date: str) -> str:
+    """Why an acknowledgement lapsed; empty while it is valid."""
+    if date > entry.expiry:
+        return f"it expired on {entry.expiry}"
+    if entry.ceiling is None:
         return ""
-    said = finding.judgement
-    if isinstance(said.measured, bool) or not isinstance(said.measured, int | float):
-        return f"nothing was measured to hold against its ceiling of {known.ceiling:g}"
-    least = isinstance(said.expected, int | float) and said.measured < said.expected
-    beyond = said.measured < known.ceiling if least else said.measured > known.ceiling
-    return f"{said.measured:g} {said.unit} is beyond its ceiling of {known.ceiling:g}" if beyond else ""
+    measured, expected, unit = finding.judgement.measured, finding.judgement.expected, finding.judgement.unit
+    if isinstance(measured, bool) or not isinstance(measured, int | float):
+        return f"there is no measured value to compare with its ceiling of {entry.ceiling:g}"
+    low_is_bad = isinstance(expected, int | float) and measured < expected
+    worse = measured < entry.ceiling if low_is_bad else measured > entry.ceiling
+    return f"{measured:g} {unit} is worse than its ceiling of {entry.ceiling:g}" if worse else ""

@@ -7,11 +7,12 @@ what is to blame instead where every device that the check judged has the fault:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Subject
 from dgxcheck.components.component import DRIVER, Component, Kind, host_part
-from dgxcheck.components.locate import all_gpus, device_part, links_above
+from dgxcheck.components.locate import all_gpus, device_part, links_above, links_at
 from dgxcheck.topology.model import Device
 
 Blames = Callable[[Box, Subject, Judgement], Iterable[Component]]
@@ -62,10 +63,10 @@ def driver(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
 
 
 def own_link(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The PCIe link directly above the device; the device where its path is not known."""
+    """The PCIe link directly above a device, or the links that end at a bridge; itself where its path is not known."""
     device = device_of(box, subject)
-    link = None if device is None else next(links_above(box, device), None)
-    yield link or component_of(box, subject)
+    links = links_at(box, subject.bdf or "") if device is None else islice(links_above(box, device), 1)
+    yield from tuple(links) or (component_of(box, subject),)
 
 
 def nothing_shared(box: Box, subject: Subject, judgement: Judgement) -> None:

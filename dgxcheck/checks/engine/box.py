@@ -1,4 +1,4 @@
-"""The facts of a machine that checks judge, and what they are compared with."""
+"""What checks judge: the facts of a machine, its reference and the site's settings."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ class Growth(Record):
     new: Snapshot
     seconds: float
     how: str
-    """For people: ``since the run of 2026-11-20T10:00:00Z``, ``within 10 s``."""
+    """For people: ``since 2026-11-20T10:00:00Z``, ``within 10 s``."""
 
 
 class Box(Record):
-    """One machine with its reference and the site's settings: all that a check sees."""
+    """One machine with its reference and the site's settings: all that a check reads."""
 
     snapshot: Snapshot
     topology: Topology
     gpus: tuple[Device, ...]
-    """The GPUs asked about, as the matrix names them; those that NVML does not list have no index."""
+    """The GPUs asked about, named as in the matrix; those that NVML does not list have no index."""
     settings: Settings = DEFAULTS
     choice: Choice | None = None
-    """The reference machine, where this machine has one."""
+    """The reference machine; None if no profile matches."""
     boards: Mapping[str, Board] = {}
     """What is known of GPU models, by id."""
     drift: Compared | None = None
     """The differences from the recording of ``--baseline``; None without one."""
     growth: Growth | Judgement = NO_GROWTH
-    """The counters at two times, or the skip that stands for every judgement of growth."""
+    """The counters at two times; without them the skip for every check of growth."""
 
     @property
     def nvml(self) -> Nvml | Missing:
@@ -69,19 +69,19 @@ class Box(Record):
         return self.boards.get(board_id(gpu))
 
     def subject(self, gpu: Device) -> Subject:
-        """A GPU by all its names."""
+        """The subject of a finding about a GPU."""
         return Subject(
             kind="gpu", name=gpu.name, bdf=gpu.bdf, uuid=gpu.uuid, serial=serial_of(self, gpu.bdf),
             slot=slot_of(gpu, self.snapshot.slots),
         )  # fmt: skip
 
     def pair(self, a: Device, b: Device) -> Subject:
-        """What joins two GPUs."""
+        """The subject of a finding about what joins two GPUs."""
         return replace(self.subject(a), peer=self.subject(b))
 
 
 def gpu_unavailable(box: Box, gpu: Device) -> Judgement | None:
-    """Why NVML reports nothing for this GPU; None where it does."""
+    """The judgement of checks that need NVML for a GPU that it does not list; None if it lists the GPU."""
     nothing = nvml_unavailable(box)
     if nothing is not None:
         return nothing
@@ -89,7 +89,7 @@ def gpu_unavailable(box: Box, gpu: Device) -> Judgement | None:
 
 
 def nvml_unavailable(box: Box) -> Judgement | None:
-    """Why NVML reports nothing at all; None where it lists GPUs."""
+    """The judgement of checks that need NVML where it is not available; None if it is."""
     nvml = box.nvml
     if not isinstance(nvml, Missing):
         return None
@@ -104,8 +104,8 @@ def guest(box: Box) -> str | None:
     return None if isinstance(host, Missing) or not isinstance(host.vm, str) else host.vm
 
 
-def in_mig(box: Box, *bdfs: str | None) -> bool:
-    """Is MIG on in one of these GPUs? It takes NVLink and P2P from it."""
+def mig_enabled(box: Box, *bdfs: str | None) -> bool:
+    """Is MIG on in one of these GPUs? A GPU in MIG mode has no NVLink and no P2P."""
     rows = box.snapshot.gpu_modes
     return not isinstance(rows, Missing) and any(row.mig is True for row in rows if row.bdf in bdfs)
 

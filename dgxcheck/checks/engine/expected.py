@@ -1,4 +1,4 @@
-"""What the reference machine expects of a box, or why nothing is expected."""
+"""Numbers that the reference machine expects."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dgxcheck.profiles.model import Number
 
 
 def expected(box: Box, key: str) -> Number | Judgement:
-    """A number of the profile; the skip that stands for it where there is none."""
+    """A number of the profile; the skip if there is none."""
     if box.choice is None:
-        return skip("no-reference", "no reference machine to hold this box to")
+        return skip("no-reference", "no matching reference machine")
     number = box.choice.number(key)
     if number is None:
-        return skip("no-reference", f"{box.choice.profile.name} says nothing of {key}")
+        return skip("no-reference", f"the profile {box.choice.profile.name} has no {key}")
     return number

@@ -32,6 +32,8 @@ class Fault(str, Enum):
     # presence and identity of devices
     GPU_LOST = "gpu-lost", "a GPU stopped responding or fell off the bus"
     GPU_NOT_STARTED = "gpu-not-started", "the driver could not initialise a GPU"
+    GPU_UNPOWERED = "gpu-unpowered", "the driver reports that a GPU's auxiliary power is not connected"
+    GPU_STARTED_LATE = "gpu-started-late", "the driver initialised a GPU only after a failed attempt"
     GPU_MISSING = "gpu-missing", "fewer GPUs than the reference machine has"
     WRONG_MODEL = "wrong-model", "a GPU of another model than the reference machine's"
     DISAGREEMENT = "disagreement", "NVML and sysfs report different PCI paths"
@@ -42,6 +44,7 @@ class Fault(str, Enum):
     # a GPU's own parts
     RESET_REQUIRED = "reset-required", "the GPU needs a reset"
     REBOOT_REQUIRED = "reboot-required", "the GPU needs a reboot of the system or node"
+    RECOVERY_REQUIRED = "recovery-required", "the driver requires another recovery action for the GPU"
     DRAIN_REQUIRED = "drain-required", "the driver asks to drain peer-to-peer traffic of the GPU"
     COMPUTE_PROHIBITED = "compute-prohibited", "compute mode is PROHIBITED"
     MIG_PENDING = "mig-pending", "a MIG mode change waits for a GPU reset"
@@ -51,6 +54,7 @@ class Fault(str, Enum):
     ECC_UNCORRECTED = "ecc-uncorrected", "uncorrected memory errors"
     ECC_CORRECTED = "ecc-corrected", "corrected memory errors above the threshold rate"
     RETIREMENT_PENDING = "retirement-pending", "a page retirement waits for a GPU reset"
+    PAGES_MANY = "pages-many", "many retired pages, but not at the limit"
     PAGES_EXHAUSTED = "pages-exhausted", "retired pages at the limit at which the board is replaced"
     REMAP_PENDING = "remap-pending", "a row remapping waits for a GPU reset"
     REMAP_FAILED = "remap-failed", "a row remapping failed: no spare rows left"
@@ -71,6 +75,7 @@ class Fault(str, Enum):
     AER_CORRECTABLE = "aer-correctable", "correctable PCIe errors above the threshold rate"
     AER_UNCORRECTABLE = "aer-uncorrectable", "non-fatal or fatal PCIe errors"
     BAR1_SMALL = "bar1-small", "BAR1 is smaller than the model's or unassigned"
+    BAR1_MISMATCH = "bar1-mismatch", "NVML and the PCI bus report different sizes of BAR1"
     NUMA_UNKNOWN = "numa-unknown", "firmware does not report the NUMA node of a host bridge"
     # NVLink and peer access
     NVLINK_DOWN = "nvlink-down", "NVLinks are down"
@@ -82,6 +87,10 @@ class Fault(str, Enum):
     # InfiniBand and Ethernet
     HCA_MISSING = "hca-missing", "fewer HCAs than the reference machine has"
     HCA_NOT_STARTED = "hca-not-started", "the driver of an HCA gave up on it"
+    HCA_UNRESPONSIVE = "hca-unresponsive", "the firmware of an HCA stopped responding"
+    HCA_FLASH_RECOVERY = "hca-flash-recovery", "an HCA is in flash recovery: it runs no firmware"
+    HCA_OVERHEATING = "hca-overheating", "the temperature sensors of an HCA reached their limit"
+    HCA_POWER = "hca-power", "a slot reports less power than its HCA needs"
     HCA_FIRMWARE = "hca-firmware", "HCA firmware differs from the others of its kind"
     PORT_MISSING = "port-missing", "a port that the configuration names is missing"
     PORT_DOWN = "port-down", "a port is down"
@@ -101,12 +110,15 @@ class Fault(str, Enum):
     MAX_PAYLOAD = "max-payload", "MaxPayload differs along the path"
     # the host
     CPU_MISSING = "cpu-missing", "fewer CPUs or cores than the reference machine has"
+    CPU_OFFLINE = "cpu-offline", "CPUs are offline"
     MEMORY_MISSING = "memory-missing", "less memory than the reference machine has"
     DIMM_ERRORS = "dimm-errors", "errors of host memory (EDAC)"
     DISK = "disk", "a disk is missing or an array is degraded"
+    ARRAY_FAILED = "array-failed", "an array is inactive: its data cannot be read"
     GOVERNOR = "governor", "the CPU frequency governor lowers the clock"
     # the kernel log
     XID = "xid", "the driver logged an Xid error"
+    XID_APPLICATION = "xid-application", "the driver logged an Xid error that a program causes by itself"
     AER_LOGGED = "aer-logged", "the kernel logged PCIe errors"
     # measurements
     SLOW = "slow", "a measured figure is below the expected one"
@@ -117,7 +129,9 @@ class Fault(str, Enum):
     CHECK_FAILED = "check-failed", "a check failed with an internal error"
 
 
-DEVICE_DEAD = frozenset({Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.HCA_NOT_STARTED})
+DEVICE_DEAD = frozenset(
+    {Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.GPU_UNPOWERED, Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE}
+)
 """The device as a whole does not work: nothing resets it, and what else is wrong with it follows from that."""
 DEVICE_ABSENT = frozenset({Fault.GPU_MISSING, Fault.HCA_MISSING})
 """A device that should be present is not."""

@@ -1,4 +1,4 @@
-"""What a check says: of what, with which status, and on what evidence."""
+"""The result of a check: subject, status and evidence."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Status(str, Enum):
     PASS = "pass"
     WARN = "warn"
     FAIL = "fail"
-    UNKNOWN = "unknown"  # what must answer did not, or made no sense
-    SKIP = "skip"  # was not judged, for the reason that the judgement has
+    UNKNOWN = "unknown"  # a source that must answer did not, or gave an invalid value
+    SKIP = "skip"  # not judged, for the reason in the judgement
 
 
 SkipReason = Literal[
@@ -40,19 +40,19 @@ SkipReason = Literal[
 BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 """The worst first."""
 Witness = Literal["state", "log", "measurement"]
-"""Where a check looks: a log names a device, and less of what is wrong with it than its state does."""
+"""What a check reads: a log entry names a device, but less precisely what is wrong with it than its state."""
 Traffic = Literal["", "copies", "latency", "memory"]
 
 
 class Evidence(Record, kw_only=False):
-    """A raw fact: the file or NVML function that gave it, and what it gave."""
+    """A raw fact: the file or NVML query, and its value."""
 
     where: str
     value: Json
 
 
 class Subject(Record):
-    """What is judged; with a ``peer`` it is what joins the two."""
+    """What is judged; with a ``peer`` what joins the two."""
 
     kind: Literal["gpu", "host", "hca", "port", "pci", "disk", "interface"]
     name: str
@@ -61,7 +61,7 @@ class Subject(Record):
     serial: str | Missing | None = None
     slot: str | Missing | None = None
     part: str = ""
-    """The port or link of a device of which several are judged."""
+    """The port, link or quantity, if several of one device are judged."""
     peer: Subject | None = None
 
 
@@ -77,9 +77,9 @@ class Judgement(Record, kw_only=False):
     reason: SkipReason = ""
     """Why it was skipped; empty for every other status."""
     remedy: str = ""
-    """What to do in this very case; empty where the check's own remedy holds."""
+    """What to do in this case; empty if the check's remedy applies."""
     fault: Fault | None = None
-    """What is wrong, for causes and actions; None where nothing is, or where it could not be read."""
+    """What is wrong, for causes and actions; None if nothing is, or if it could not be read."""
 
 
 class Finding(Record):
@@ -92,7 +92,7 @@ class Finding(Record):
     """Where the thresholds come from."""
     remedy: str
     acknowledgement: Acknowledgement | None = None
-    """That of the site, whether it holds or has lapsed."""
+    """The site's, valid or lapsed."""
     blames: tuple[Component, ...] = ()
     """Of a bad finding: the components that it can come from, the likeliest first."""
     shared: Component | None = None
@@ -104,7 +104,7 @@ class Finding(Record):
 
     @property
     def acknowledged(self) -> bool:
-        """Does the site know and accept it? Then it does not count."""
+        """Does the site accept it? Then it does not count."""
         return self.acknowledgement is not None and not self.acknowledgement.lapsed
 
     @property
@@ -123,7 +123,7 @@ def _place(subject: Subject) -> tuple[str, ...]:
 
 
 def answered(value: Json, function: str, bdf: str, *args: int) -> Evidence:
-    """What NVML answered to a question, spelled as in a recording."""
+    """An NVML query, spelled as in a recording, and its answer."""
     return Evidence(question(function, bdf, *args), value)
 
 

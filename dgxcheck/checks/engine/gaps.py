@@ -1,8 +1,9 @@
-"""From a missing fact to the status of the check that needed it: one table for all checks."""
+"""From a missing fact to the judgement of the check that needs it: one table for all checks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 
 from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, skip
 from dgxcheck.facts.missing import Gap, Missing
@@ -18,36 +19,56 @@ _SKIPPED: dict[Gap, SkipReason] = {
 _OF_THE_DRIVER = ("nvml", "/dev/nvidia", "/proc/driver/nvidia")
 
 
-def of_the_driver(gap: Missing) -> bool:
-    """Was the question one to the NVIDIA driver?"""
+def is_driver_query(gap: Missing) -> bool:
+    """Was it a query to the NVIDIA driver?"""
     return gap.where.startswith(_OF_THE_DRIVER)
 
 
 def unjudged(gap: Missing) -> Judgement:
-    """Skip, or unknown for what must answer and did not, or makes no sense.
+    """Skip; unknown if a source that must answer did not, or gave an invalid value.
 
-    A GPU that was lost and a driver that hangs fail once, by gpu.lost and driver.responsive: all else only skips.
+    A lost GPU and a driver that hangs fail once, in gpu.lost and driver.responsive; other checks skip.
     """
     message = f"{gap.where}: {gap}"
     evidence = Evidence(gap.where, gap.reason)
     reason = _SKIPPED.get(gap.gap)
-    if gap.gap in (Gap.LOST, Gap.TIMEOUT) and of_the_driver(gap):
+    if gap.gap in (Gap.LOST, Gap.TIMEOUT) and is_driver_query(gap):
         reason = "dependency-failed"
     if reason is None:
         return Judgement(Status.UNKNOWN, message, evidence=(evidence,))
     return skip(reason, message, evidence)
 
 
-def missing_in(facts: object) -> Iterator[Missing]:
-    """Every gap in a fact and in all that it holds."""
-    if isinstance(facts, Missing):
-        yield facts
-    elif isinstance(facts, Record):
-        for name in fields(facts):
-            yield from missing_in(getattr(facts, name))
-    elif isinstance(facts, Mapping):
-        for value in facts.values():
-            yield from missing_in(value)
-    elif isinstance(facts, tuple):
-        for value in facts:
-            yield from missing_in(value)
+def missing_in(facts: Record) -> tuple[Missing, ...]:
+    """Every gap in a fact and in all that it holds. The last snapshots asked about are remembered."""
+    return _missing_in(_Identity(facts))
+
+
+class _Identity:
+    """A key for the one object itself: comparing whole snapshots would take longer than walking them."""
+
+    def __init__(self, facts: Record) -> None:
+        self.facts = facts
+
+    def __hash__(self) -> int:
+        return id(self.facts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.facts is other.facts
+
+
+@lru_cache(maxsize=2)
+def _missing_in(key: _Identity) -> tuple[Missing, ...]:
+    found: list[Missing] = []
+    open_: list[object] = [key.facts]
+    while open_:
+        fact = open_.pop()
+        if isinstance(fact, Missing):
+            found.append(fact)
+        elif isinstance(fact, Record):
+            open_ += [getattr(fact, name) for name in reversed(fields(fact))]
+        elif isinstance(fact, tuple):
+            open_ += reversed(fact)
+        elif isinstance(fact, Mapping):
+            open_ += [*fact.values()][::-1]
+    return tuple(found)

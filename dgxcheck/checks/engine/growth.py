@@ -1,4 +1,4 @@
-"""What counters say by growing: the form of checks that compare two readings."""
+"""Growth of counters between two readings: the form of checks that compare them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable, row_of
 from dgxcheck.checks.engine.check import Judge
 from dgxcheck.checks.engine.finding import Judgement, Subject, skip
-from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.facts.missing import Missing
 
-FEWEST_EVENTS = 3
-"""Fewer make no rate, whatever the time between."""
+MIN_EVENTS = 3
+"""Fewer events make no rate, whatever the time between."""
 HOUR_S, DAY_S = 3600.0, 86400.0
 _UNITS = ((DAY_S, "days"), (HOUR_S, "hours"), (60.0, "minutes"))
-RESET = skip("no-history", "the counter was reset since it was first read")
+COUNTER_RESET = skip("no-history", "the counter was reset since the first reading")
+NO_EARLIER_READING = skip("no-history", "no earlier reading")
 Rule = Callable[[Growth, Any, Any], "Judgement | Missing"]
 """From the old and the new record of one subject to a judgement."""
 
 
-def grown(old: int | Missing, new: int | Missing) -> int | Missing | None:
-    """By how much a counter grew; None where it fell, which is a reset and no growth."""
+def counter_growth(old: int | Missing, new: int | Missing) -> int | Missing | None:
+    """By how much a counter grew; None if it fell, which is a reset and no growth."""
     if isinstance(new, Missing):
         return new
     if isinstance(old, Missing):
@@ -30,12 +31,12 @@ def grown(old: int | Missing, new: int | Missing) -> int | Missing | None:
 
 
 def rate(events: int, growth: Growth, period: float) -> float:
-    """Events in so many seconds; over a shorter time the events themselves, which are no rate yet."""
+    """Events in ``period`` seconds; over a shorter time the events themselves, which are no rate yet."""
     return events * period / max(growth.seconds, period)
 
 
-def span(seconds: float) -> str:
-    """A time as people read it, in the largest unit of which there are two: ``30 days``, ``10 s``."""
+def duration(seconds: float) -> str:
+    """A time for people, in the largest unit of which there are two: ``30 days``, ``10 s``."""
     for size, unit in _UNITS:
         if seconds >= 2 * size:
             return f"{round(seconds / size)} {unit}"
@@ -43,22 +44,18 @@ def span(seconds: float) -> str:
 
 
 def per_gpu_growth(facts: str, rule: Rule) -> Judge:
-    """A judge that holds ``rule`` to the two records that each GPU has in the field ``facts`` of the growth."""
+    """A judge that applies ``rule`` to the two records that each GPU has in the field ``facts`` of the growth."""
 
     def judge(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         for gpu in box.gpus:
-            yield box.subject(gpu), gpu_unavailable(box, gpu) or _judged(box.growth, facts, gpu.bdf, rule)
+            yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(_of_growth, box.growth, facts, gpu.bdf, rule)
 
     return judge
 
 
-def _judged(growth: Growth | Judgement, facts: str, bdf: str | None, rule: Rule) -> Judgement:
+def _of_growth(growth: Growth | Judgement, facts: str, bdf: str | None, rule: Rule) -> Judgement | Missing:
     if isinstance(growth, Judgement):
         return growth
-    old, new = (row_of(getattr(snapshot, facts), bdf) for snapshot in (growth.old, growth.new))
-    if isinstance(new, Judgement | Missing):
-        return unjudged(new) if isinstance(new, Missing) else new
-    if isinstance(old, Judgement | Missing):
-        return skip("no-history", "it was not read before")
-    said = rule(growth, old, new)
-    return unjudged(said) if isinstance(said, Missing) else said
+    new = need(row_of(getattr(growth.new, facts), bdf))
+    old = row_of(getattr(growth.old, facts), bdf)
+    return NO_EARLIER_READING if isinstance(old, Missing) else rule(growth, old, new)

@@ -32,7 +32,7 @@ def need(value: T | Missing) -> T:
 
 
 def ruled(rule: Callable[..., Judgement | Missing], *args: Any) -> Judgement:
-    """What a rule says of its arguments: its judgement, or that of the gap that it returned or needed."""
+    """The judgement of a rule; of the gap if it returned one or needed a missing fact."""
     try:
         judgement = rule(*args)
     except NeededFact as needed:

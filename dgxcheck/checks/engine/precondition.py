@@ -1,44 +1,58 @@
-"""One precondition of a pair of devices: what it means for the pair, and how it ends as a finding."""
+"""One precondition of P2P or GPUDirect RDMA between a pair of devices: its state, and its judgement as a finding."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from functools import wraps
+from typing import Literal, ParamSpec
 
 from dgxcheck.checks.engine.finding import Judgement, SkipReason, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import NeededFact
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 
+P = ParamSpec("P")
 State = Literal["ready", "slow", "no", "?"]
-"""Of a pair: data go straight from GPU to HCA; they do, but slowly or not by default; they do not; cannot tell."""
+"""Of a pair: direct transfers work; they work, but slowly or not by default; they do not work; undetermined."""
 _AS_ROOT = "run dgxcheck as root (sudo dgxcheck health)"
 
 
-class Said(Record, kw_only=False):
-    """One precondition: what it means for a pair, and how it ends as a finding."""
+class Precondition(Record, kw_only=False):
+    """One precondition of a pair: its state, and the judgement that is printed as a finding."""
 
     state: State
     judgement: Judgement
-    short: str = ""
-    """In words for a pair, where the judgement speaks of more than that; ``words`` is one of the two."""
-
-    @property
-    def words(self) -> str:
-        return self.short or self.judgement.message
+    summary: str = ""
+    """For one pair, where the judgement's message is about more than that; empty where the message serves."""
 
 
-def unsaid(gap: Missing) -> Said:
-    """Cannot tell; what root could read says so."""
+def needs_facts(rule: Callable[P, Precondition]) -> Callable[P, Precondition]:
+    """A rule that calls ``need``: undetermined where the fact is missing."""
+
+    @wraps(rule)
+    def determined(*args: P.args, **kwargs: P.kwargs) -> Precondition:
+        try:
+            return rule(*args, **kwargs)
+        except NeededFact as needed:
+            return undetermined(needed.gap)
+
+    return determined
+
+
+def undetermined(gap: Missing) -> Precondition:
+    """Of a fact that is missing; where root can read it the message says so."""
+    message = f"{gap.where}: {gap}"
     judgement = unjudged(gap)
     if gap.gap is Gap.LOST:
-        judgement = skip("dependency-failed", f"{gap.where}: {gap}", *judgement.evidence)
+        judgement = skip("dependency-failed", message, *judgement.evidence)
     if gap.gap is Gap.DENIED:
-        judgement = skip("no-permission", f"{gap.where}: {gap}; {_AS_ROOT}", *judgement.evidence)
+        judgement = skip("no-permission", f"{message}; {_AS_ROOT}", *judgement.evidence)
         if gap.where.endswith("/config"):
-            return Said("?", judgement, f"configuration space is for root to read: {_AS_ROOT}")
-    return Said("?", judgement)
+            return Precondition("?", judgement, f"only root can read PCI configuration space: {_AS_ROOT}")
+    return Precondition("?", judgement)
 
 
-def elsewhere(state: State, message: str, check: str, reason: SkipReason = "dependency-failed") -> Said:
-    """It stands in the way, and another check has said so."""
-    return Said(state, skip(reason, f"{message}: see {check}"))
+def judged_elsewhere(state: State, message: str, check: str, reason: SkipReason = "dependency-failed") -> Precondition:
+    """A precondition that another check judges and reports."""
+    return Precondition(state, skip(reason, f"{message}: see {check}"))

@@ -1,4 +1,4 @@
-"""Run checks over a box, and the verdict of what they found."""
+"""Run checks on a machine; verdict and counts of the findings."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tu
 
 
 def verdict(findings: Iterable[Finding]) -> Status:
-    """The worst status; unknown where nothing could be judged. What the site has acknowledged is no fault."""
-    seen = {Status.PASS if finding.acknowledged else finding.status for finding in findings}
-    return next((status for status in _WORST if status in seen), Status.UNKNOWN)
+    """The worst status; unknown if nothing was judged. Acknowledged findings count as passed."""
+    statuses = {Status.PASS if finding.acknowledged else finding.status for finding in findings}
+    return next((status for status in _WORST if status in statuses), Status.UNKNOWN)
 
 
 def counts(findings: Iterable[Finding]) -> dict[Status, int]:
-    """How many findings have each status, those apart that the site has acknowledged."""
-    seen = Counter(finding.status for finding in findings if not finding.acknowledged)
-    return {status: seen[status] for status in Status}
+    """How many findings have each status, without acknowledged ones."""
+    number = Counter(finding.status for finding in findings if not finding.acknowledged)
+    return {status: number[status] for status in Status}
 
 
 def _findings(box: Box, check: Check) -> list[Finding]:
     try:
         return [_finding(box, check, subject, judgement) for subject, judgement in check.judge(box)]
     except Exception as error:  # noqa: BLE001 -- one broken check must not hide the findings of the others
-        message = f"the check failed: {type(error).__name__}: {error}"
+        message = f"internal error in this check: {type(error).__name__}: {error}"
         broken = Judgement(Status.UNKNOWN, message, fault=Fault.CHECK_FAILED)
         return [Finding(id=check.id, subject=HOST, judgement=broken, source=check.source, remedy=check.remedy)]
 
@@ -66,7 +66,7 @@ def _distinct(components: Iterable[Component]) -> tuple[Component, ...]:
 
 
 def _at_site(finding: Finding, settings: Settings) -> Finding:
-    """A warn or fail as severe as the site's configuration has it."""
+    """A warn or fail with the severity that the site configured."""
     severity = settings.severities.get(finding.id)
     if severity is None or finding.status not in (Status.WARN, Status.FAIL):
         return finding
@@ -74,8 +74,8 @@ def _at_site(finding: Finding, settings: Settings) -> Finding:
 
 
 def _required(finding: Finding, required: Collection[str]) -> Finding:
-    said = finding.judgement
-    if finding.id not in required or said.status is not Status.SKIP:
+    judgement = finding.judgement
+    if finding.id not in required or judgement.status is not Status.SKIP:
         return finding
-    message = f"required, but not judged ({said.reason}): {said.message}"
-    return replace(finding, judgement=replace(said, status=Status.UNKNOWN, message=message, reason=""))
+    message = f"required, but skipped ({judgement.reason}): {judgement.message}"
+    return replace(finding, judgement=replace(judgement, status=Status.UNKNOWN, message=message, reason=""))

@@ -1,4 +1,4 @@
-"""Which GPUs of a box are expected to be alike."""
+"""Which GPUs of a machine are expected to be alike."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dgxcheck.topology.model import Device
 _SIZE = re.compile(r"[ -]\d+ ?GB\b")
 
 
-def family(box: Box, gpu: Device) -> str | None:
-    """The name of the model without its memory size: a 32 GB board among 16 GB ones is compared with them."""
+def model_family(box: Box, gpu: Device) -> str | None:
+    """Model name without the memory size, so that a 32 GB board is compared with 16 GB ones; None if not known."""
     listed = () if isinstance(box.nvml, Missing) else box.nvml.gpus
-    name = next((each.name for each in listed if each.bdf == gpu.bdf), None)
+    name = next((row.name for row in listed if row.bdf == gpu.bdf), None)
     return _SIZE.sub("", name) if isinstance(name, str) else None
 
 
 def siblings(box: Box, gpu: Device) -> tuple[Device, ...]:
-    """The other GPUs of the same family, asked about or not."""
-    own = family(box, gpu)
+    """The other GPUs of the same model family, asked about or not."""
+    own = model_family(box, gpu)
     others = (other for other in box.topology.gpus if other.bdf != gpu.bdf)
-    return () if own is None else tuple(other for other in others if family(box, other) == own)
+    return () if own is None else tuple(other for other in others if model_family(box, other) == own)
 
 
-def told(said: Judgement | Missing) -> bool:
-    """Does another check already speak of this GPU?"""
-    return isinstance(said, Judgement) and said.status in (Status.WARN, Status.FAIL)
+def has_problem(judgement: Judgement | Missing) -> bool:
+    """Does another check warn or fail about this GPU?"""
+    return isinstance(judgement, Judgement) and judgement.status in (Status.WARN, Status.FAIL)

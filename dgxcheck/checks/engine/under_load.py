@@ -1,4 +1,4 @@
-"""What NVML said of a GPU while copies ran: only then is its link at its speed."""
+"""PCIe link state of a GPU while copies ran: links slow down at idle."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dgxcheck.facts.missing import Missing
 
 
 def under_load(box: Box, bdf: str | None, member: str) -> tuple[int, Evidence] | None:
-    """``link_gen`` or ``link_width`` while the GPU was under measured load; None where nobody looked.
+    """``link_gen`` or ``link_width`` while the GPU was under load, with its evidence; None if it was not read.
 
-    Where the load was simulated the link had none.
+    A simulated load puts none on the link and does not count.
     """
     rows = box.snapshot.measurement
     for row in () if isinstance(rows, Missing) else rows:

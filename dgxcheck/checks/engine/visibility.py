@@ -1,4 +1,4 @@
-"""What containers and virtual machines hide of the machine that they run on: it is not judged and not missed."""
+"""What containers and virtual machines hide: it is neither judged nor reported as missing."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from dgxcheck.facts.missing import Gap, Missing
 
 
 def in_container(box: Box) -> bool:
-    """Are we in a container, which sees the GPUs of the host on the PCI tree, given to it or not?"""
+    """Is this a container? It sees all GPUs of the host on PCI, also those that are not assigned to it."""
     host = box.snapshot.host
     return isinstance(host, Host) and isinstance(host.container, str)
 
 
-def gpus(box: Box) -> str:
-    """Why the machine may have more GPUs than are seen; empty on the host itself."""
+def gpus_hidden(box: Box) -> str:
+    """Why the machine may have more GPUs than are visible; empty on the host itself."""
     if in_container(box):
-        return "a container sees the GPUs that it was given"
+        return "a container sees only the GPUs assigned to it"
     host = box.snapshot.host
     if isinstance(host, Host) and isinstance(host.vm, str):
-        return "a virtual machine sees the GPUs that it was given"
+        return "a virtual machine sees only the GPUs assigned to it"
     return ""
 
 
-def hcas(box: Box) -> str:
-    """Why ``/sys/class/infiniband`` may not be there though the machine has HCAs; empty where it is there."""
+def hcas_hidden(box: Box) -> str:
+    """Why ``/sys/class/infiniband`` may be missing on a machine with HCAs; empty if it is present."""
     devices = box.snapshot.infiniband
     absent = isinstance(devices, Missing) and devices.gap is Gap.ABSENT
     return "hidden by a container" if absent and in_container(box) else ""
 
 
-def share(box: Box) -> str:
-    """Why the machine may have more CPUs and memory: LXCFS shows a container its part of them as if it were all."""
+def cpus_hidden(box: Box) -> str:
+    """Why the machine may have more CPUs and memory: LXCFS shows a container its share as if it were the whole."""
     host = box.snapshot.host
     lxc = isinstance(host, Host) and isinstance(host.container, str) and host.container.startswith("lxc")
     return "a container's share of the host" if lxc else ""

@@ -1,4 +1,4 @@
-"""Are the GPUs those of the reference machine: how many, which model, how much memory?"""
+"""Do number, model and memory of the GPUs match the reference machine?"""
 
 from __future__ import annotations
 
@@ -6,42 +6,48 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import per_gpu
+from dgxcheck.checks.engine.per_gpu import need, per_gpu, ruled
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.placement.missing_device import missing
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import device_part
 from dgxcheck.facts.gpu import GpuMemory
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
-NO_REFERENCE = skip("no-reference", "no reference machine is known for this box")
+NO_REFERENCE = skip("no-reference", "no matching reference machine")
 MIB = 1 << 20
 _PCI = "/sys/bus/pci/devices"
 
 
 def expected_by(box: Box, worst: Status) -> Status:
-    """``worst`` where the machine is known; a warning where only its GPUs are."""
+    """``worst`` if the machine is known; a warning if only its GPUs are."""
     return worst if box.choice is not None and box.choice.how != "gpus" else Status.WARN
 
 
 def count(box: Box) -> int | Missing:
-    """GPUs of the machine, those of another driver too; Missing where a container or virtual machine hides some."""
-    if why := visibility.gpus(box):
+    """GPUs of the machine, those of another driver too; Missing if a container or virtual machine hides some."""
+    if why := visibility.gpus_hidden(box):
         return Missing(Gap.ABSENT, _PCI, why)
     if isinstance(box.snapshot.pci, Missing) and not _listed(box):
         return box.snapshot.pci
-    return max(len(_there(box)), _listed(box))
+    return max(len(_with_driver(box)), _listed(box))
 
 
 def _listed(box: Box) -> int:
-    """An index without a handle is a GPU that gpu.lost names."""
+    """GPUs that NVML enumerates, those too that it cannot open: these gpu.lost reports."""
     return 0 if isinstance(box.nvml, Missing) or isinstance(box.nvml.count, Missing) else box.nvml.count
 
 
-def _there(box: Box) -> list[Device]:
-    """A GPU that no driver took is as good as none."""
+def _with_driver(box: Box) -> list[Device]:
+    """GPUs on PCI. One that no driver holds while NVML works does not count: its driver could not start it."""
     return [
         gpu
         for gpu in box.topology.gpus
@@ -50,121 +56,119 @@ def _there(box: Box) -> list[Device]:
 
 
 def _count(box: Box) -> Judged:
-    yield HOST, _count_judged(box)
+    yield HOST, ruled(_count_judgement, box)
 
 
-def _count_judged(box: Box) -> Judgement:
+def _count_judgement(box: Box) -> Judgement:
     choice = box.choice
     nvml, pci = box.nvml, box.snapshot.pci
     listed = _listed(box)
-    why = visibility.gpus(box)
+    why = visibility.gpus_hidden(box)
     if not box.topology.gpus and not listed and (choice is None or (choice.how != "named" and why)):
         if isinstance(nvml, Missing) and isinstance(pci, Missing) and nvml.gap is pci.gap is Gap.UNRECORDED:
             return unjudged(nvml)  # figures that were imported without their box
-        seen = (Evidence(_PCI, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU"),)
-        message = "no NVIDIA GPU is visible here, and no profile was named"
-        return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", seen)
-    if choice is None or choice.how == "gpus" or (due := choice.number("gpu.count")) is None:
+        none = Evidence(_PCI, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU")
+        message = "no NVIDIA GPU is visible, and no profile was named"
+        return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))
+    if choice is None or choice.how == "gpus" or (number := choice.number("gpu.count")) is None:
         return NO_REFERENCE
     if why:
         return skip("not-visible", why)
-    found = count(box)
-    if isinstance(found, Missing):
-        return unjudged(found)
-    there = _there(box)
-    idle = [str(gpu.bdf) for gpu in box.topology.gpus if gpu not in there]
+    present = need(count(box))
+    unbound = [str(gpu.bdf) for gpu in box.topology.gpus if gpu not in _with_driver(box)]
     on_pci: list[Json] = [gpu.bdf for gpu in box.topology.gpus]
     evidence = (
         Evidence(_PCI, on_pci),
         Evidence("nvmlDeviceGetCount", listed if not isinstance(nvml, Missing) else nvml.reason),
     )
-    status = Status.FAIL if found < due.value else Status.PASS
-    untaken = f"; no driver took {', '.join(idle)}" if idle else ""
-    message = f"GPUs found: {found}, {choice.profile.title} has {due.value:g}{untaken}"
-    return Judgement(status, message, found, due.value, "GPUs", evidence)
+    note = f"; bound to no driver: {', '.join(unbound)}" if unbound else ""
+    message = f"{present} of {counted(int(number.value), 'GPU')} found ({choice.profile.title}){note}"
+    status, fault = (Status.FAIL, Fault.GPU_MISSING) if present < number.value else (Status.PASS, None)
+    return Judgement(status, message, present, number.value, "GPUs", evidence, fault=fault)
+
+
+def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """GPUs that NVML does not list, then the place where one is missing."""
+    yield from (device_part(box, gpu) for gpu in box.topology.gpus if gpu.index is None)
+    yield missing(box, "GPU")
 
 
 def _model(box: Box) -> Judged:
     for gpu in box.gpus:
-        yield box.subject(gpu), _model_judged(box, gpu)
+        yield box.subject(gpu), ruled(_model_judgement, box, gpu)
 
 
-def _model_judged(box: Box, gpu: Device) -> Judgement:
+def _model_judgement(box: Box, gpu: Device) -> Judgement:
     choice = box.choice
     if choice is None or choice.how == "gpus" or not choice.profile.boards:
         return NO_REFERENCE
-    said = _pci_id(box, gpu)
-    if isinstance(said, Missing):
-        return unjudged(said)
-    found = str(said.value)
-    name = f" ({box.boards[found].name})" if found in box.boards else ""
-    known = ", ".join(choice.profile.boards)
-    if found in choice.profile.boards:
-        return Judgement(Status.PASS, f"model {found}{name}", found, known, evidence=(said,))
-    message = f"model {found}{name}, {choice.profile.title} has {known}"
-    return Judgement(expected_by(box, Status.FAIL), message, found, known, evidence=(said,))
+    evidence = _pci_id(box, gpu)
+    model = str(evidence.value)
+    name = f" ({box.boards[model].name})" if model in box.boards else ""
+    expected = ", ".join(choice.profile.boards)
+    if model in choice.profile.boards:
+        return Judgement(Status.PASS, f"model {model}{name}", model, expected, evidence=(evidence,))
+    message = f"model {model}{name}, expected {expected} ({choice.profile.title})"
+    return Judgement(Status.FAIL, message, model, expected, evidence=(evidence,), fault=Fault.WRONG_MODEL)
 
 
-def _pci_id(box: Box, gpu: Device) -> Evidence | Missing:
-    """``10de:1db1``, from the PCI tree, else from NVML."""
+def _pci_id(box: Box, gpu: Device) -> Evidence:
+    """``10de:1db1``, from sysfs, else from NVML."""
+    where = f"{_PCI}/{gpu.bdf}/device"
     function = gpu.function
     if function is not None and not isinstance(function.vendor, Missing) and not isinstance(function.device, Missing):
-        return Evidence(f"/sys/bus/pci/devices/{gpu.bdf}/device", f"{function.vendor:04x}:{function.device:04x}")
-    rows = box.snapshot.gpu_board
-    if isinstance(rows, Missing):
-        return rows
-    said = next((row.pci_device_id for row in rows if row.bdf == gpu.bdf), None)
-    if said is None:
-        return Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}/device")
-    if isinstance(said, Missing):
-        return said
-    return answered(f"{said & 0xFFFF:04x}:{said >> 16:04x}", "nvmlDeviceGetPciInfo", gpu.bdf or "")
+        return Evidence(where, f"{function.vendor:04x}:{function.device:04x}")
+    rows = need(box.snapshot.gpu_board)
+    number = need(next((row.pci_device_id for row in rows if row.bdf == gpu.bdf), Missing(Gap.ABSENT, where)))
+    return answered(f"{number & 0xFFFF:04x}:{number >> 16:04x}", "nvmlDeviceGetPciInfo", gpu.bdf or "")
 
 
-def short(box: Box, mib: float, due: float) -> bool:
-    """Is it less memory, both in MiB, than the driver's reserve explains?"""
-    return mib < due * (1 - box.settings.limit("gpu.memory-size") / 100)
+def short(box: Box, mib: float, expected: float) -> bool:
+    """Is memory (both in MiB) smaller than expected by more than the driver's reserve explains?"""
+    return mib < expected * (1 - box.settings.limit("gpu.memory-size") / 100)
 
 
-def _memory(box: Box, memory: GpuMemory) -> Judgement | Missing:
-    gpu = next(each for each in box.topology.gpus if each.bdf == memory.bdf)
+def _memory(box: Box, memory: GpuMemory) -> Judgement:
+    gpu = next(gpu for gpu in box.topology.gpus if gpu.bdf == memory.bdf)
     board = box.board(gpu)
-    due = board.numbers.get("memory") if board is not None else None
-    if board is None or due is None:
-        return skip("no-reference", "the size of this model's memory is not known")
-    if isinstance(memory.total, Missing):
-        return memory.total
-    size = round(memory.total / MIB)
-    evidence = (answered({"total": memory.total}, "nvmlDeviceGetMemoryInfo", memory.bdf),)
-    message = f"memory {size} MiB, {board.name} has {due.value} MiB"
-    status = expected_by(box, Status.FAIL) if short(box, memory.total / MIB, due.value) else Status.PASS
-    return Judgement(status, message, size, due.value, "MiB", evidence)
+    expected = board.numbers.get("memory") if board is not None else None
+    if board is None or expected is None:
+        return skip("no-reference", "the memory size of this model is not known")
+    total = need(memory.total)
+    evidence = (answered({"total": total}, "nvmlDeviceGetMemoryInfo", memory.bdf),)
+    message = f"memory {round(total / MIB)} MiB, expected {expected.value} MiB ({board.name})"
+    small = short(box, total / MIB, expected.value)
+    status, fault = (expected_by(box, Status.FAIL), Fault.MEMORY_SIZE) if small else (Status.PASS, None)
+    return Judgement(status, message, round(total / MIB), expected.value, "MiB", evidence, fault=fault)
 
 
 CHECKS = (
     Check(
         id="gpu.count",
-        rule="Fails where the host itself has fewer GPUs than its reference machine; containers and virtual machines"
-        " see those that they were given and are not judged, nor is a box of which only the GPUs are known. Unknown"
-        " where no GPU is visible at all and no profile was named.",
-        source="GPUs of /sys/bus/pci/devices and nvmlDeviceGetCount against the profile",
-        remedy="power the machine off, reseat the missing GPU or its tray, and look at the firmware's PCI settings",
+        rule="Fails if the machine has fewer GPUs than its reference machine. Not judged in containers and virtual"
+        " machines, which see only the GPUs assigned to them, or if only the GPUs of the machine are known. Unknown if"
+        " no GPU is visible at all and no profile was named.",
+        source="GPUs in /sys/bus/pci/devices and nvmlDeviceGetCount against the profile",
+        remedy="check the kernel log for the missing GPU; cold power cycle; if it stays missing, reseat the GPU or its"
+        " tray (SXM: the vendor does) and check the firmware's PCI settings",
         judge=_count,
+        blames=_blame_missing,
     ),
     Check(
         id="gpu.model",
-        rule="Fails where a GPU is of a model that the reference machine was not sold with; warns where only the GPUs"
-        " of the box are known.",
-        source="vendor and device id against the profile",
-        remedy="replace the GPU by one of the machine's model, or name another profile",
+        rule="Fails if a GPU is of a model that the reference machine does not ship with.",
+        source="PCI vendor and device id against the profile",
+        remedy="install a GPU of the machine's model, or name another profile (--profile)",
         judge=_model,
+        blames=part("model"),
     ),
     Check(
         id="gpu.memory-size",
-        rule="Fails where a GPU has less memory than its model by more than {gpu.memory-size}; warns where the"
-        " reference machine is not known.",
-        source="nvmlDeviceGetMemoryInfo against the board's size; drivers up to R470 keep their reserve out of it",
-        remedy="reboot; if it stays, run the vendor's field diagnostic and ask for a replacement",
+        rule="Fails if a GPU has less memory than its model by more than {gpu.memory-size}; only warns if the reference"
+        " machine is not known.",
+        source="nvmlDeviceGetMemoryInfo against the board's size; drivers up to R470 do not count their reserve",
+        remedy="reboot; if the fault persists, run the vendor's field diagnostic; if it fails, ask for a replacement",
         judge=per_gpu("gpu_memory", _memory),
+        blames=part("memory"),
     ),
 )

@@ -1,49 +1,66 @@
-"""Is every GPU there and usable?"""
+"""Does every GPU respond, and is it usable?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.driver.loaded import bound, gpu_nodes
+from dgxcheck.checks.engine.blame import itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import missing_in, unjudged
-from dgxcheck.checks.engine.per_gpu import per_gpu
+from dgxcheck.checks.engine.per_gpu import need, per_gpu
 from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.checks.placement.missing_device import missing
+from dgxcheck.components.component import Component
 from dgxcheck.facts.gpu import GpuModes
-from dgxcheck.facts.ids import RECOVERY_ACTION
+from dgxcheck.facts.ids import RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 
-_COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
+Judged = Iterator[tuple[Subject, Judgement]]
 LOST = "gpu.lost"
-RESET_REQUIRED = "NVML 16:"
-_ACTIONS = {1: "reset", 2: "reboot", 3: "drain P2P", 4: "drain and reset", 5: "recover the IMEX domain", 6: "bus reset",
-            7: "system reboot"}  # fmt: skip
+_COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")  # nvmlComputeMode_t
+_RECOVERY = {
+    1: ("a GPU reset", Fault.RESET_REQUIRED, ""),
+    2: ("a node reboot", Fault.REBOOT_REQUIRED, "drain the node and reboot it"),
+    3: ("draining its peer-to-peer traffic", Fault.DRAIN_REQUIRED, "end the jobs that use P2P with this GPU and start"
+        " no new ones; nvidia-smi -q shows when the recovery action is None again"),
+    4: ("draining and a GPU reset", Fault.RESET_REQUIRED, ""),
+    5: ("a recovery of the IMEX domain", Fault.RECOVERY_REQUIRED, "restart nvidia-imex on all nodes of the domain"),
+    6: ("a bus reset", Fault.RESET_REQUIRED, ""),
+    7: ("a system reboot", Fault.REBOOT_REQUIRED, "drain the machine and reboot it"),
+}  # fmt: skip
+"""By nvmlDeviceGpuRecoveryAction_t: in words, the fault, and the remedy where it is not the check's."""
+_UNKNOWN_ACTION = "run nvidia-smi -q, which names the recovery action, and follow it"
 
 
-def _lost(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    silent = [gap for gap in missing_in(box.snapshot) if gap.gap in (Gap.LOST, Gap.TIMEOUT)]
+def _lost(box: Box) -> Judged:
+    unanswered = [gap for gap in missing_in(box.snapshot) if gap.gap in (Gap.LOST, Gap.TIMEOUT)]
     for gpu in box.gpus:
-        own = sorted((gap for gap in silent if _asks(gap, gpu)), key=lambda gap: gap.gap is Gap.TIMEOUT)
-        if own and own[0].detail.startswith(RESET_REQUIRED):
-            yield box.subject(gpu), skip("dependency-failed", "the GPU asks for a reset: see gpu.reset-required")
-        elif own and own[0].gap is Gap.TIMEOUT:
-            yield box.subject(gpu), unjudged(own[0])
-        elif own:
-            yield box.subject(gpu), _fail(f"the GPU stopped answering: {own[0]}", own)
-        elif gpu.index is None:
-            yield box.subject(gpu), unlisted(box, gpu)
-        else:
-            yield box.subject(gpu), Judgement(Status.PASS, "NVML lists it and it answers")
+        yield box.subject(gpu), _responds(box, gpu, [gap for gap in unanswered if _is_about(gap, gpu)])
     lost = _lost_handles(box)
     if lost and not _unlisted_gpus(box):
-        yield HOST, _fail(f"NVML has lost a GPU that is not on the PCI tree: {lost[0]}", lost)
+        yield HOST, _gpu_lost(f"NVML has lost a GPU that is not on PCI: {lost[0]}", lost)
 
 
-def _asks(gap: Missing, gpu: Device) -> bool:
-    """Was the question to NVML, and about this GPU alone? One about a pair may fail for the other's sake."""
+def _responds(box: Box, gpu: Device, unanswered: list[Missing]) -> Judgement:
+    """``unanswered``: queries about this GPU that failed because it is lost or timed out."""
+    if not unanswered:
+        return unlisted(box, gpu) if gpu.index is None else Judgement(Status.PASS, "NVML lists it and it responds")
+    worst = min(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
+    if worst.code == NvmlReturn.RESET_REQUIRED:
+        return skip("dependency-failed", "the GPU requires a reset: see gpu.reset-required")
+    if worst.gap is Gap.TIMEOUT:
+        return unjudged(worst)
+    evidence = sorted(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
+    return _gpu_lost(f"the GPU stopped responding: {worst}", evidence)
+
+
+def _is_about(gap: Missing, gpu: Device) -> bool:
+    """Was it an NVML query about this GPU alone? One about a pair may fail because of the other GPU."""
     words = gap.where.split()
     return words[0].startswith("nvml") and words[1:2] == [gpu.bdf] and not any(":" in word for word in words[2:])
 
@@ -53,115 +70,133 @@ def _lost_handles(box: Box) -> list[Missing]:
 
 
 def _unlisted_gpus(box: Box) -> list[Device]:
-    """GPUs on the PCI tree that NVML does not list, without those that another driver holds."""
+    """GPUs on PCI that NVML does not list, without those that another driver holds."""
     return [gpu for gpu in box.topology.gpus if gpu.index is None and bound(gpu) in ("nvidia", None)]
 
 
 def unlisted(box: Box, gpu: Device) -> Judgement:
-    """A GPU on the PCI tree that NVML does not list: lost only if it is the driver's, and ours to open."""
+    """A GPU on PCI that NVML does not list is lost only if the NVIDIA driver holds it and we may open it."""
     if isinstance(box.nvml, Missing):
         if box.nvml.gap is Gap.UNRECORDED:
             return unjudged(box.nvml)
-        return skip("dependency-failed", "NVML lists no GPU at all")
+        return skip("dependency-failed", "NVML lists no GPU")
     for gap in box.nvml.lost:
         if gap.gap is not Gap.LOST:
             return unjudged(gap)
     lost = _lost_handles(box)
     if lost and len(_unlisted_gpus(box)) <= len(lost) and bound(gpu) in ("nvidia", None):
-        return _fail(f"NVML counts it, but gives no handle: {lost[0]}", lost)
+        return _gpu_lost(f"NVML enumerates the GPU but cannot open it: {lost[0]}", lost)
     driver = bound(gpu)
     if isinstance(driver, Missing):
         return unjudged(driver)
     if driver != "nvidia":
         return skip("not-visible", f"bound to {driver or 'no driver'}, not to nvidia")
     if lost:
-        return Judgement(Status.UNKNOWN, "NVML has lost a GPU; this may be the one, or it may be hidden from here")
+        return Judgement(Status.UNKNOWN, "NVML has lost a GPU: it may be this one, or this one may be hidden")
     nodes = gpu_nodes(box)
     if isinstance(nodes, Missing):
         return unjudged(nodes)
     if in_container(box) or not all(nodes):
-        return skip("not-visible", "not every device node can be opened from here: it may be hidden, not lost")
-    message = "the driver holds it and its device node opens, but NVML does not list it"
-    return Judgement(Status.FAIL, message, evidence=(Evidence("nvmlDeviceGetCount", len(box.nvml.gpus)),))
+        return skip("not-visible", "not every device node can be opened: the GPU may be hidden, not lost")
+    message = "bound to nvidia and its device node can be opened, but NVML does not list it"
+    evidence = (Evidence("nvmlDeviceGetCount", len(box.nvml.gpus)),)
+    return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.GPU_LOST)
 
 
-def _fail(message: str, gaps: Sequence[Missing]) -> Judgement:
-    return Judgement(Status.FAIL, message, evidence=tuple(Evidence(gap.where, gap.reason) for gap in gaps[:10]))
+def _gpu_lost(message: str, gaps: Sequence[Missing]) -> Judgement:
+    return Judgement(Status.FAIL, message, evidence=_evidence(gaps), fault=Fault.GPU_LOST)
+
+
+def _evidence(gaps: Sequence[Missing]) -> tuple[Evidence, ...]:
+    return tuple(Evidence(gap.where, gap.reason) for gap in gaps[:10])
+
+
+def _blame_lost(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The GPU; the place where it is missing if it is no longer on PCI."""
+    if subject.kind == "host":
+        yield missing(box, "GPU")
+    else:
+        yield from itself(box, subject, judgement)
 
 
 def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
-    if isinstance(modes.compute_mode, Missing):
-        return modes.compute_mode
-    evidence = (answered(modes.compute_mode, "nvmlDeviceGetComputeMode", modes.bdf),)
-    if modes.compute_mode not in range(len(_COMPUTE_MODES)):
-        return Missing(Gap.GARBLED, evidence[0].where, f"no compute mode has the number {modes.compute_mode}")
-    mode = _COMPUTE_MODES[modes.compute_mode]
-    status = Status.WARN if mode == "prohibited" else Status.PASS
-    return Judgement(status, f"compute mode is {mode}", mode, evidence=evidence)
+    number = need(modes.compute_mode)
+    evidence = (answered(number, "nvmlDeviceGetComputeMode", modes.bdf),)
+    if number not in range(len(_COMPUTE_MODES)):
+        return Missing(Gap.GARBLED, evidence[0].where, f"unknown compute mode {number}")
+    mode = _COMPUTE_MODES[number]
+    status, fault = (Status.WARN, Fault.COMPUTE_PROHIBITED) if mode == "prohibited" else (Status.PASS, None)
+    return Judgement(status, f"compute mode: {mode}", mode, evidence=evidence, fault=fault)
 
 
-def _mig(_: Box, modes: GpuModes) -> Judgement | Missing:
-    if isinstance(modes.mig, Missing):
-        return modes.mig
-    if isinstance(modes.mig_pending, Missing):
-        return modes.mig_pending
-    now, later = (("off", "on")[each] for each in (modes.mig, modes.mig_pending))
-    evidence = (answered([int(modes.mig), int(modes.mig_pending)], "nvmlDeviceGetMigMode", modes.bdf),)
+def _mig(_: Box, modes: GpuModes) -> Judgement:
+    current, pending = need(modes.mig), need(modes.mig_pending)
+    now, later = (("off", "on")[enabled] for enabled in (current, pending))
+    evidence = (answered([int(current), int(pending)], "nvmlDeviceGetMigMode", modes.bdf),)
     if now != later:
-        message = f"MIG is {now} and will be {later} after the next reset"
-        return Judgement(Status.WARN, message, now, later, evidence=evidence)
-    return Judgement(Status.PASS, f"MIG is {now}", now, now, evidence=evidence)
+        message = f"MIG mode is {now}, {later} after the next GPU reset"
+        return Judgement(Status.WARN, message, now, later, evidence=evidence, fault=Fault.MIG_PENDING)
+    return Judgement(Status.PASS, f"MIG mode is {now}", now, now, evidence=evidence)
 
 
-def _reset(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    """The driver's recovery action, and GPUs that answer nothing any more before they are reset."""
-    asks = [gap for gap in missing_in(box.snapshot) if gap.detail.startswith(RESET_REQUIRED)]
-    by_action = {subject.bdf: (subject, said) for subject, said in per_gpu("gpu_modes", _recovery)(box)}
-    for gpu in box.gpus:
-        own = [gap for gap in asks if _asks(gap, gpu)]
-        yield (box.subject(gpu), _fail(f"the GPU wants to be reset: {own[0]}", own)) if own else by_action[gpu.bdf]
+def _reset(box: Box) -> Judged:
+    """The driver's recovery action; a GPU that requires a reset may answer no other query."""
+    refusals = [gap for gap in missing_in(box.snapshot) if gap.code == NvmlReturn.RESET_REQUIRED]
+    for subject, recovery in per_gpu("gpu_modes", _recovery)(box):
+        own = [gap for gap in refusals for gpu in box.gpus if gpu.bdf == subject.bdf and _is_about(gap, gpu)]
+        message, fault = "the GPU requires a reset", Fault.RESET_REQUIRED
+        required = Judgement(Status.FAIL, message, evidence=_evidence(own), fault=fault)
+        yield subject, required if own else recovery
 
 
-def _recovery(_: Box, modes: GpuModes) -> Judgement | Missing:
-    action = modes.recovery_action
-    if isinstance(action, Missing):
-        return action
-    evidence = (answered(action, "nvmlDeviceGetFieldValues", modes.bdf, RECOVERY_ACTION),)
-    if action == 0:
-        return Judgement(Status.PASS, "the driver asks for no recovery", evidence=evidence)
-    status = Status.WARN if _ACTIONS.get(action) == "drain P2P" else Status.FAIL
-    return Judgement(status, f"the driver asks for: {_ACTIONS.get(action, f'action {action}')}", evidence=evidence)
+def _recovery(_: Box, modes: GpuModes) -> Judgement:
+    number = need(modes.recovery_action)
+    evidence = (answered(number, "nvmlDeviceGetFieldValues", modes.bdf, RECOVERY_ACTION),)
+    if number == 0:
+        return Judgement(Status.PASS, "the driver requires no recovery action", evidence=evidence)
+    unknown = (f"recovery action {number}", Fault.RECOVERY_REQUIRED, _UNKNOWN_ACTION)
+    action, fault, remedy = _RECOVERY.get(number, unknown)
+    status = Status.WARN if fault is Fault.DRAIN_REQUIRED else Status.FAIL
+    return Judgement(status, f"the driver requires {action}", evidence=evidence, fault=fault, remedy=remedy)
 
 
 CHECKS = (
     Check(
         id=LOST,
-        rule="Fails where a GPU stopped answering, or where the driver holds it, its device node opens and NVML does"
-        " not list it; a GPU that a container or another driver hides is not judged.",
+        rule="Fails if a GPU stopped responding, or if it is bound to the NVIDIA driver, its device node can be opened"
+        " and NVML does not list it. A GPU that a container or another driver hides is not judged.",
         source="NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount",
-        remedy="look for Xid 79 in the kernel log; power the machine off and on, then reseat the GPU if it comes back",
+        remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"
+        " take long; cold power cycle; if the fault persists, reseat the GPU (SXM: the vendor does)",
         judge=_lost,
+        blames=_blame_lost,
     ),
     Check(
         id="gpu.compute-mode",
-        rule="Warns on compute mode prohibited; exclusive modes are a site's choice.",
+        rule="Warns if the compute mode is prohibited. Exclusive modes are a site's choice.",
         source="nvmlComputeMode_t",
-        remedy="nvidia-smi -i GPU -c 0",
+        remedy="run nvidia-smi -i BDF -c 0",
         judge=per_gpu("gpu_modes", _compute_mode),
+        blames=part("compute mode"),
+        shared=setting_of_all("compute mode"),
     ),
     Check(
         id="gpu.mig",
-        rule="Warns where a change of the MIG mode waits for a reset; MIG itself is a site's choice.",
+        rule="Warns if a change of the MIG mode waits for a GPU reset. MIG itself is a site's choice.",
         source="nvmlDeviceGetMigMode: current and pending mode",
-        remedy="stop the GPU's jobs and reset it, or set the old mode again: nvidia-smi -i GPU -mig 0 or 1",
+        remedy="set the current mode again (nvidia-smi -i BDF -mig 0 or 1), which needs no reset; or end the GPU's jobs"
+        " and reset it",
         judge=per_gpu("gpu_modes", _mig),
+        blames=part("MIG mode"),
+        shared=setting_of_all("MIG mode"),
     ),
     Check(
         id="gpu.reset-required",
-        rule="Fails where the driver asks for a recovery, or answers that the GPU must be reset; warns where it only"
-        " asks to drain peer-to-peer traffic.",
-        source="NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, drivers from R570 on",
-        remedy="stop the GPU's jobs and do what the driver asks for",
+        rule="Fails if the driver requires a recovery action for the GPU or refuses queries until the GPU is reset;"
+        " warns if it only requires draining peer-to-peer traffic.",
+        source="NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, drivers from R570 on; NVML_ERROR_RESET_REQUIRED",
+        remedy="end all clients of the GPU and reset it: nvidia-smi -r -i BDF (GPUs before Ampere that NVLink joins:"
+        " nvidia-smi -r); if the reset fails, reboot",
         judge=_reset,
     ),
 )

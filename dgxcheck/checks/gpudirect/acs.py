@@ -1,122 +1,135 @@
-"""GPUDirect RDMA: do ports between a GPU and an HCA send their traffic up to the root complex?"""
+"""GPUDirect RDMA: ports between a GPU and an HCA that redirect their traffic to the root complex."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.precondition import Said, elsewhere, unsaid
-from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged, wanted
+from dgxcheck.checks.engine.per_gpu import need
+from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged, rdma_configured
 from dgxcheck.checks.host.virtual_machines import hypervisor, in_guest
-from dgxcheck.checks.pcie.acs import REDIRECT, between, control_of, lifted
-from dgxcheck.checks.pcie.iommu import translated
+from dgxcheck.checks.pcie.acs import REDIRECT, acs_of, disable_acs, ports_between
+from dgxcheck.checks.pcie.iommu import translated_devices
 from dgxcheck.checks.pcie.width import bridge
+from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.locate import bridge_setting
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
+Pair = tuple[Device, Device]
 BITS = {0x04: "request redirect", 0x08: "completion redirect", 0x10: "upstream forwarding", 0x20: "egress control"}
 
 
-def acs(box: Box, gpu: Device, nic: Device) -> Said:
-    """Does a port between the two redirect?"""
+@needs_facts
+def acs(box: Box, gpu: Device, nic: Device) -> Precondition:
+    """Do ports between the two redirect?"""
     if box.topology.link(gpu, nic).pci not in NEAR:
-        return Said("ready", skip("not-supported", "their traffic goes through a host bridge anyway"))
+        return Precondition("ready", skip("not-supported", "their traffic passes through a host bridge in any case"))
     if (hidden := in_guest(box)) is not None:
         return hidden
-    ports = between(box, gpu, nic)
-    if isinstance(ports, Missing):
-        return unsaid(ports)
-    said = {port: of_port(box, port, [(gpu, nic)]) for port in ports}
-    bad = {port: each for port, each in said.items() if each.state == "no"}
-    if bad:
-        first = next(iter(bad.values())).judgement
-        told = replace(first, remedy=lifted(box, *bad)) if first.remedy else first
-        return Said("no", told, f"ACS sends their traffic up to the root complex at {', '.join(bad)}")
-    unknown = next((each for each in said.values() if each.state == "?"), None)
-    return unknown or Said("ready", Judgement(Status.PASS, "no port between them redirects"))
+    ports = {port: port_acs(box, port, [(gpu, nic)]) for port in need(ports_between(box, gpu, nic))}
+    redirecting = {port: each.judgement for port, each in ports.items() if each.state == "no"}
+    if redirecting:
+        first = next(iter(redirecting.values()))
+        judgement = replace(first, remedy=disable_acs(box, *redirecting)) if first.remedy else first
+        return Precondition("no", judgement, f"ACS redirects to the root complex at {', '.join(redirecting)}")
+    unknown = next((each for each in ports.values() if each.state == "?"), None)
+    return unknown or Precondition("ready", Judgement(Status.PASS, "no port between them redirects"))
 
 
-def of_port(box: Box, bdf: str, pairs: list[tuple[Device, Device]]) -> Said:
-    """One port, and the pairs whose traffic it would redirect."""
-    found = control_of(box, bdf)
-    if isinstance(found, Missing):
-        return unsaid(found)
-    control = 0 if found is None else found.control & REDIRECT
-    if found is None or not control:
-        return Said("ready", Judgement(Status.PASS, f"{bdf} does not redirect"))
-    words = ", ".join(name for bit, name in BITS.items() if control & bit)
+@needs_facts
+def port_acs(box: Box, bdf: str, pairs: Sequence[Pair]) -> Precondition:
+    """Does this port redirect the traffic of these pairs?"""
+    registers = need(acs_of(box, bdf))
+    if registers is None or not registers.control & REDIRECT:
+        return Precondition("ready", Judgement(Status.PASS, f"{bdf} does not redirect"))
+    bits = ", ".join(name for bit, name in BITS.items() if registers.control & bit)
     names = ", ".join(f"{gpu.name}-{nic.name}" for gpu, nic in pairs)
-    message = f"ACS of {bdf} sends traffic up to the root complex ({words}): {names}"
-    evidence = Evidence(f"/sys/bus/pci/devices/{bdf}/config", f"ACSCtl {found.control:#06x}")
-    if why := hypervisor(box):
-        return Said("no", skip("not-configured", f"{message}; virtual machines need that: {why}", evidence))
-    if translated(box):
-        return elsewhere("no", f"{message}; the kernel sets that where an IOMMU translates", "gdr.iommu")
-    if not wanted(box):
-        return Said("no", skip("not-configured", message, evidence))
-    expected = found.control & ~REDIRECT
-    return Said("no", Judgement(
-        Status.WARN, message, found.control, expected, evidence=(evidence,), remedy=lifted(box, bdf)
+    message = f"ACS of {bdf} redirects traffic to the root complex ({bits}): {names}"
+    evidence = Evidence(f"/sys/bus/pci/devices/{bdf}/config", f"ACSCtl {registers.control:#06x}")
+    if reason := hypervisor(box):
+        return Precondition("no", skip("not-configured", f"{message}; virtual machines need this: {reason}", evidence))
+    if translated_devices(box):
+        return judged_elsewhere("no", f"{message}; the kernel enables this where an IOMMU translates", "gdr.iommu")
+    if not rdma_configured(box):
+        return Precondition("no", skip("not-configured", message, evidence))
+    expected = registers.control & ~REDIRECT
+    return Precondition("no", Judgement(
+        Status.WARN, message, registers.control, expected, evidence=(evidence,), remedy=disable_acs(box, bdf),
+        fault=Fault.ACS,
     ))  # fmt: skip
 
 
 def _acs(box: Box) -> Judged:
     pairs = near_pairs(box)
-    if (nothing := not_judged(box, pairs)) is not None:
-        yield HOST, nothing
+    if (reason := not_judged(box, pairs)) is not None:
+        yield HOST, reason
         return
-    crossed: dict[str, list[tuple[Device, Device]]] = {}
+    pairs_by_port: dict[str, list[Pair]] = {}
     for pair in pairs:
-        ports = between(box, *pair)
+        ports = ports_between(box, *pair)
         if isinstance(ports, Missing):
-            yield HOST, unsaid(ports).judgement
+            yield HOST, undetermined(ports).judgement
             return
         for port in ports:
-            crossed.setdefault(port, []).append(pair)
-    able = {port: found for port, found in crossed.items() if control_of(box, port) is not None}
-    yield from _of_ports(box, {port: of_port(box, port, found) for port, found in able.items()})
+            pairs_by_port.setdefault(port, []).append(pair)
+    with_acs = {port: its for port, its in pairs_by_port.items() if acs_of(box, port) is not None}
+    yield from _of_ports(box, {port: port_acs(box, port, its) for port, its in with_acs.items()})
 
 
-def _of_ports(box: Box, said: Mapping[str, Said]) -> Judged:
-    """Each port that redirects; all of them at once where they all do, for that is a setting of firmware or kernel."""
-    bad = {port: each.judgement for port, each in said.items() if each.state == "no"}
-    unknown = next((each for each in said.values() if each.state == "?"), None)
-    first = next(iter(bad.values()), None)
-    if first is not None and len(bad) == len(said) > 1:
-        yield HOST, _all(box, bad, first)
+def _of_ports(box: Box, ports: Mapping[str, Precondition]) -> Judged:
+    """Each port that redirects; the host where all do, which is a setting of firmware or kernel."""
+    redirecting = {port: each.judgement for port, each in ports.items() if each.state == "no"}
+    unknown = next((each for each in ports.values() if each.state == "?"), None)
+    if len(redirecting) == len(ports) > 1:
+        yield HOST, _all_ports(box, redirecting)
     else:
-        for port, judgement in bad.items():
+        for port, judgement in redirecting.items():
             yield bridge(port), judgement
     if unknown is not None:
         yield HOST, unknown.judgement
-    elif first is None:
-        evidence = tuple(Evidence(f"/sys/bus/pci/devices/{port}/config", "no redirect") for port in list(said)[:10])
-        message = f"none of {len(said)} ports with ACS between GPUs and the HCAs near them redirects"
+    elif not redirecting:
+        evidence = tuple(Evidence(f"/sys/bus/pci/devices/{port}/config", "no redirect") for port in list(ports)[:10])
+        message = f"none of {counted(len(ports), 'port')} with ACS between GPUs and the HCAs near them redirects"
         yield HOST, Judgement(Status.PASS, message, 0, 0, "ports", evidence)
 
 
-def _all(box: Box, bad: Mapping[str, Judgement], first: Judgement) -> Judgement:
-    message = f"ACS of all {len(bad)} ports between GPUs and the HCAs near them sends traffic up to the root complex"
-    evidence = tuple(each for judgement in bad.values() for each in judgement.evidence)[:10]
-    if first.status is Status.SKIP:
-        return skip(first.reason, f"{message}; first: {first.message}", *evidence)
-    return Judgement(Status.WARN, message, len(bad), 0, "ports", evidence, remedy=lifted(box, *bad))
+def _all_ports(box: Box, redirecting: Mapping[str, Judgement]) -> Judgement:
+    number = len(redirecting)
+    message = f"ACS of all {number} ports between GPUs and the HCAs near them redirects traffic to the root complex"
+    evidence = tuple(each for judgement in redirecting.values() for each in judgement.evidence)[:10]
+    first = next(iter(redirecting.values()))
+    if first.status is not Status.SKIP:
+        remedy = disable_acs(box, *redirecting)
+        return Judgement(Status.WARN, message, number, 0, "ports", evidence, remedy=remedy, fault=Fault.ACS)
+    if reason := hypervisor(box):
+        return skip(first.reason, f"{message}; virtual machines need this: {reason}", *evidence)
+    iommu = "; the kernel enables this where an IOMMU translates: see gdr.iommu"
+    return skip(first.reason, f"{message}{iommu if first.reason == 'dependency-failed' else ''}", *evidence)
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    yield host_part("ACS setting") if subject.bdf is None else bridge_setting(subject.bdf)
 
 
 CHECKS = (
     Check(
         id="gdr.acs",
-        rule="Warns where a port below the nearest common bridge of a GPU and an HCA near it (or that bridge, where it"
-        " is no root port) has P2P redirection on, and a peer-memory module is loaded. Where virtual machines run that"
-        " is as it must be. Without root it cannot tell.",
+        rule="Warns if a port below the nearest common bridge of a GPU and an HCA near it (or that bridge, unless it is"
+        " a root port) has P2P redirection enabled and a peer memory module is loaded. Where virtual machines run, the"
+        " redirection is required and not judged. Undetermined without root.",
         source="ACS control word of /sys/bus/pci/devices/*/config, mask 0x3c as UCX pull request 11412; NCCL issues"
         " 214, 606, 2079",
-        remedy="disable ACS in the firmware, after the IOMMU has stopped translating",
+        remedy="disable ACS in the firmware setup, after IOMMU translation is disabled",
         judge=_acs,
+        blames=_blames,
     ),
 )

@@ -1,100 +1,99 @@
-"""GPUDirect RDMA: do GPU, HCA and the ports between them agree on the size of a packet?"""
+"""GPUDirect RDMA: whether GPU, HCA and the ports between them have the same MaxPayload."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
-from dgxcheck.checks.engine.precondition import Said, unsaid
+from dgxcheck.checks.engine.per_gpu import need
+from dgxcheck.checks.engine.precondition import Precondition, needs_facts
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
 from dgxcheck.checks.host.virtual_machines import in_guest
+from dgxcheck.checks.pcie.acs import config_space_of
 from dgxcheck.checks.pcie.width import bridge
-from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.pci import Express
+from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.classes import shared_bridges
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
+Sizes = Mapping[str, int]
+"""MaxPayload in bytes by bdf."""
 
 
-def chain(a: Device, b: Device) -> list[str] | Missing:
-    """Both devices and every port between them."""
+def _functions_between(a: Device, b: Device) -> tuple[str, ...] | Missing:
+    """Bdfs of both devices and every port between them."""
     if isinstance(a.path, Missing):
         return a.path
     if isinstance(b.path, Missing):
         return b.path
     top = max(shared_bridges(a.path, b.path), 1)
-    return list(dict.fromkeys((*a.path[top:], *b.path[top:])))
+    return tuple(dict.fromkeys((*a.path[top:], *b.path[top:])))
 
 
 def _size(box: Box, bdf: str) -> int | Missing:
-    rows = box.snapshot.config_space
-    if isinstance(rows, Missing):
-        return rows
-    nobody = Missing(Gap.UNRECORDED, f"/sys/bus/pci/devices/{bdf}/config")
-    express = next((row.express for row in rows if row.bdf == bdf), nobody)
-    return express.max_payload if isinstance(express, Express) else express
+    space = config_space_of(box, bdf)
+    express = space if isinstance(space, Missing) else space.express
+    return express if isinstance(express, Missing) else express.max_payload
 
 
-def _sizes(box: Box, gpu: Device, nic: Device) -> dict[str, int] | Missing:
-    """MaxPayload in bytes by bus id, all the way."""
-    bdfs = chain(gpu, nic)
+def _sizes(box: Box, gpu: Device, nic: Device) -> Sizes | Missing:
+    """Of the whole path; Missing where one size is."""
+    bdfs = _functions_between(gpu, nic)
     if isinstance(bdfs, Missing):
         return bdfs
-    found: dict[str, int] = {}
-    for bdf in bdfs:
-        size = _size(box, bdf)
-        if isinstance(size, Missing):
-            return size
-        found[bdf] = size
-    return found
+    sizes = {bdf: _size(box, bdf) for bdf in bdfs}
+    gap = next((size for size in sizes.values() if isinstance(size, Missing)), None)
+    return {bdf: size for bdf, size in sizes.items() if isinstance(size, int)} if gap is None else gap
 
 
-def _odd(sizes: dict[str, int]) -> tuple[dict[str, int], int]:
-    """Those that differ, and what most have."""
+def _different(sizes: Sizes) -> tuple[Sizes, int]:
+    """Those that differ from the most common size, and that size."""
     usual = Counter(sizes.values()).most_common(1)[0][0]
     return {bdf: size for bdf, size in sizes.items() if size != usual}, usual
 
 
-def payload(box: Box, gpu: Device, nic: Device) -> Said:
-    """The pair's sizes."""
+@needs_facts
+def payload(box: Box, gpu: Device, nic: Device) -> Precondition:
+    """Is MaxPayload the same along the path of the pair?"""
     if (hidden := in_guest(box)) is not None:
         return hidden
-    sizes = _sizes(box, gpu, nic)
-    if isinstance(sizes, Missing):
-        return unsaid(sizes)
-    odd, usual = _odd(sizes)
-    if not odd:
-        return Said("ready", Judgement(Status.PASS, f"MaxPayload is {usual} bytes all the way"))
-    told = ", ".join(f"{size} at {bdf}" for bdf, size in odd.items())
-    return Said("no", Judgement(Status.WARN, f"MaxPayload is {told}, {usual} bytes around: larger packets are dropped"))
+    different, usual = _different(need(_sizes(box, gpu, nic)))
+    if not different:
+        return Precondition("ready", Judgement(Status.PASS, f"MaxPayload is {usual} bytes along the path"))
+    sizes = ", ".join(f"{size} bytes at {bdf}" for bdf, size in different.items())
+    message = f"MaxPayload is {sizes}, {usual} bytes along the rest of the path: larger packets are dropped"
+    return Precondition("no", Judgement(Status.WARN, message, fault=Fault.MAX_PAYLOAD))
 
 
 def _payload(box: Box) -> Judged:
     pairs = near_pairs(box)
-    if (nothing := not_judged(box, pairs)) is not None:
-        yield HOST, nothing
+    if (reason := not_judged(box, pairs)) is not None:
+        yield HOST, reason
         return
-    read = {pair: _sizes(box, *pair) for pair in pairs}
-    known = [sizes for sizes in read.values() if not isinstance(sizes, Missing)]
-    if not known:
+    paths = [sizes for pair in pairs if not isinstance(sizes := _sizes(box, *pair), Missing)]
+    if not paths:
         yield HOST, payload(box, *pairs[0]).judgement
         return
-    odd: dict[str, Judgement] = {}
-    for sizes in known:
-        differ, usual = _odd(sizes)
-        for bdf, size in differ.items():
+    judgements: dict[str, Judgement] = {}
+    for sizes in paths:
+        different, usual = _different(sizes)
+        for bdf, size in different.items():
             evidence = (Evidence(f"/sys/bus/pci/devices/{bdf}/config", f"MaxPayload {size}"),)
-            message = f"MaxPayload is {size} bytes here and {usual} around it"
-            odd[bdf] = Judgement(Status.WARN, message, size, usual, "bytes", evidence)
-    for bdf, judgement in odd.items():
+            message = f"MaxPayload is {size} bytes here, {usual} bytes along the rest of the path"
+            judgements[bdf] = Judgement(Status.WARN, message, size, usual, "bytes", evidence, fault=Fault.MAX_PAYLOAD)
+    for bdf, judgement in judgements.items():
         yield _subject(box, bdf), judgement
-    if not odd:
-        of = "" if len(known) == len(pairs) else f" of {len(pairs)}, the others cannot be read"
-        message = f"MaxPayload is the same all the way for {len(known)} pairs of GPU and HCA{of}"
+    if not judgements:
+        read = counted(len(paths), "pair")
+        if len(paths) < len(pairs):
+            read = f"{len(paths)} of {len(pairs)} pairs"
+        message = f"MaxPayload is the same along the path of {read} of GPU and HCA"
         yield HOST, Judgement(Status.PASS, message, evidence=(Evidence("/sys/bus/pci/devices/*/config", "equal"),))
 
 
@@ -108,11 +107,12 @@ def _subject(box: Box, bdf: str) -> Subject:
 CHECKS = (
     Check(
         id="gdr.max-payload",
-        rule="Warns where a GPU, an HCA near it, or a port between them has another MaxPayload than the rest of the"
-        " way: larger packets are dropped there as malformed. Without root it cannot tell.",
+        rule="Warns if a GPU, an HCA near it, or a port between them has another MaxPayload than the rest of the path:"
+        " larger packets are dropped there as malformed. Undetermined without root.",
         source="Device Control of the PCI Express capability in /sys/bus/pci/devices/*/config",
-        remedy="boot without pci=pcie_bus_* on the kernel's command line, or with pci=pcie_bus_safe; then look at the"
-        " firmware's setting",
+        remedy="remove pci=pcie_bus_* from the kernel command line or set pci=pcie_bus_safe, and reboot; then check the"
+        " setting in the firmware setup",
         judge=_payload,
+        blames=part("MaxPayload"),
     ),
 )

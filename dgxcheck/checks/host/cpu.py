@@ -1,121 +1,119 @@
-"""The host's CPUs: are all of them there and online?"""
+"""The host's CPUs: present and online."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import expected
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.cpulist import cpulist, ranges
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Missing
+from dgxcheck.profiles.model import Number
 
 _ONLINE = "/sys/devices/system/cpu/online"
 
 
-def left_out(cpulist: str) -> str:
+def offline_cpus(online: str) -> str:
     """CPU numbers that a list leaves out below its highest: ``20-39`` of ``0-19,40-59``."""
-    gaps = []
-    due = 0
-    for part in cpulist.split(","):
-        first, _, last = part.partition("-")
-        if int(first) > due:
-            gaps.append(f"{due}-{int(first) - 1}" if int(first) - 1 > due else f"{due}")
-        due = int(last or first) + 1
-    return ",".join(gaps)
+    runs = ranges(online) or ()
+    ends = (0, *(run.stop for run in runs))
+    return cpulist(range(end, run.start) for end, run in zip(ends, runs, strict=False) if run.start > end)
 
 
 def sockets(box: Box) -> int | Missing:
-    """Sockets with a CPU that is online."""
+    """Number of sockets with a CPU that is online."""
     cpu = _online(box)
     return cpu if isinstance(cpu, Missing) else cpu.sockets
 
 
 def cores(box: Box) -> int | Missing:
-    """Cores that are online."""
+    """Number of cores that are online."""
     cpu = _online(box)
     return cpu if isinstance(cpu, Missing) else cpu.cores
 
 
 def _online(box: Box) -> Cpu | Missing:
-    host = box.snapshot.host
-    return host if isinstance(host, Missing) else host.cpu
+    facts = box.snapshot.host
+    return facts if isinstance(facts, Missing) else facts.cpu
 
 
 def _cpu(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    yield HOST, _judged(box)
+    yield HOST, ruled(_online_cpus, box)
 
 
-def _judged(box: Box) -> Judgement:
-    host = box.snapshot.host
-    if isinstance(host, Missing):
-        return unjudged(host)
-    cpu = _online(box)
-    if isinstance(cpu, Missing):
-        return unjudged(cpu)
-    said = _against_reference(box, cpu, host.online_cpus)
-    offline = _offline(cpu, host.online_cpus)
-    if offline and said.status is not Status.WARN:
-        message = f"CPUs {offline} are offline, {cpu.threads} are online"
-        said = Judgement(Status.WARN, message, evidence=_evidence(cpu, host.online_cpus))
-    if said.status is Status.WARN and (why := visibility.share(box)):
-        return skip("not-visible", f"{why}: {said.message}", *said.evidence)
-    return said
-
-
-def _against_reference(box: Box, cpu: Cpu, online: str | Missing) -> Judgement:
-    due_sockets, due_cores = expected(box, "host.sockets"), expected(box, "host.cores")
-    if isinstance(due_cores, Judgement):
-        return due_cores
-    if isinstance(cpu.cores, Missing):
-        return unjudged(cpu.cores)
-    evidence = _evidence(cpu, online)
-    due = (cpu.cores, due_cores.value, "cores", evidence)
-    if isinstance(due_sockets, Judgement) or isinstance(cpu.sockets, Missing):
-        of_sockets = ""
+def _online_cpus(box: Box) -> Judgement:
+    facts, cpu = need(box.snapshot.host), need(_online(box))
+    offline, reference = _offline(cpu, facts.online_cpus), expected(box, "host.cores")
+    evidence = _evidence(cpu, facts.online_cpus)
+    if isinstance(reference, Judgement):
+        if not offline:
+            return reference
+        few = uneven = False
+        message = f"{counted(cpu.threads, 'CPU')} online"
     else:
-        of_sockets = f"{cpu.sockets} of {due_sockets.value:g} sockets, "
-        if cpu.sockets < due_sockets.value:
-            return Judgement(Status.WARN, f"{of_sockets}{cpu.cores} of {due_cores.value:g} cores", *due)
-    if cpu.cores < due_cores.value:
-        return Judgement(Status.WARN, f"{of_sockets}{cpu.cores} of {due_cores.value:g} cores", *due)
-    if cpu.threads % cpu.cores:
-        return Judgement(Status.WARN, f"{cpu.threads} threads on {cpu.cores} cores: some are offline", *due)
-    return Judgement(Status.PASS, f"{of_sockets}{cpu.cores} of {due_cores.value:g} cores", *due)
+        few, message = _against_reference(box, cpu, need(cpu.cores), reference)
+        uneven = bool(cpu.threads % need(cpu.cores))
+    if offline:
+        message += f"; CPUs {offline} are offline"
+    elif uneven:
+        message += f", {counted(cpu.threads, 'thread')}: some are offline"
+    fault = Fault.CPU_OFFLINE if offline or uneven else Fault.CPU_MISSING if few else None
+    if fault is not None and (why := visibility.cpus_hidden(box)):
+        return skip("not-visible", f"{why}: {message}", *evidence)
+    status = Status.WARN if fault else Status.PASS
+    if isinstance(reference, Judgement):
+        return Judgement(status, message, evidence=evidence, fault=fault)
+    return Judgement(status, message, need(cpu.cores), reference.value, "cores", evidence, fault=fault)
+
+
+def _against_reference(box: Box, cpu: Cpu, present: int, reference: Number) -> tuple[bool, str]:
+    """Are there fewer sockets or cores than in the reference machine? And the numbers in words."""
+    message = f"{present} of {reference.value:g} cores"
+    reference_sockets = expected(box, "host.sockets")
+    if isinstance(reference_sockets, Judgement) or isinstance(cpu.sockets, Missing):
+        return present < reference.value, message
+    few = cpu.sockets < reference_sockets.value or present < reference.value
+    return few, f"{cpu.sockets} of {reference_sockets.value:g} sockets, {message}"
 
 
 def _offline(cpu: Cpu, online: str | Missing) -> str:
     """CPUs that were taken offline; with one thread per core these may be the second threads, which a site switches
-    off on purpose, and POWER, which counts its threads in eights, says nothing of cores."""
+    off on purpose, and POWER, which counts its threads in eights, does not report cores."""
     if isinstance(online, Missing) or isinstance(cpu.cores, Missing) or cpu.threads == cpu.cores:
         return ""
-    return left_out(online)
+    return offline_cpus(online)
 
 
 def _evidence(cpu: Cpu, online: str | Missing) -> tuple[Evidence, ...]:
-    counted = {"sockets": cpu.sockets, "cores": cpu.cores, "threads": cpu.threads}
+    numbers = {"sockets": cpu.sockets, "cores": cpu.cores, "threads": cpu.threads}
     return (
-        Evidence("/proc/cpuinfo", {key: _plain(value) for key, value in counted.items()}),
-        Evidence(_ONLINE, _plain(online)),
+        Evidence("/proc/cpuinfo", {key: _raw(value) for key, value in numbers.items()}),
+        Evidence(_ONLINE, _raw(online)),
     )
 
 
-def _plain(value: int | str | Missing) -> int | str:
+def _raw(value: int | str | Missing) -> int | str:
     return value.reason if isinstance(value, Missing) else value
 
 
 CHECKS = (
     Check(
         id="host.cpu",
-        rule="Warns where sockets or cores are fewer than the reference machine's, where its cores have unlike numbers"
-        " of threads, or where a CPU below the highest one online is offline. A container of LXC is not judged by its"
-        " share.",
+        rule="Warns if there are fewer sockets or cores than in the reference machine, if cores have unequal numbers of"
+        " threads, or if a CPU below the highest online one is offline. An LXC container is not judged, because it sees"
+        " its share only.",
         source="/proc/cpuinfo and /sys/devices/system/cpu/online against the profile",
-        remedy="look for offline CPUs (lscpu), maxcpus= in the kernel's command line and machine checks in its log; a"
-        " socket that is gone is for the firmware's event log",
+        remedy="look for offline CPUs (lscpu -e), for maxcpus= and nr_cpus= in /proc/cmdline and for machine checks in"
+        " the kernel log; set a CPU online with chcpu -e LIST; for a missing socket check the BMC's event log",
         judge=_cpu,
+        blames=host("CPUs"),
     ),
 )

@@ -1,15 +1,20 @@
-"""The data volume and its disks, and every software RAID array."""
+"""The data volume, and every software RAID array."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
 
+from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import expected
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.profiles.model import Number
@@ -18,97 +23,103 @@ Judged = Iterator[tuple[Subject, Judgement]]
 _BLOCK = "/sys/class/block"
 _DOWN = ("inactive", "broken")
 """Of ``array_state``: https://docs.kernel.org/admin-guide/md.html"""
+_REDUNDANT = ("raid1", "raid4", "raid5", "raid6", "raid10")
+_REBUILD = (
+    "find the missing disk (mdadm --detail, cat /proc/mdstat, the kernel log), then reassemble the array (mdadm --stop;"
+    " mdadm --assemble); replace a disk that failed"
+)
+_RESTORE = (
+    "this level has no redundancy: find the missing disk (cat /proc/mdstat, the kernel log) and reseat it; if it"
+    " failed, replace it, create the array again and restore the data from backup"
+)
 _CONTAINER = ("container", "-100")
 """Levels of what only holds the metadata of arrays (Intel VROC); it is always inactive."""
 
 
 def _disks(box: Box) -> Judged:
     storage = box.snapshot.storage
-    if isinstance(storage, Missing):
-        yield HOST, unjudged(storage)
-        return
-    disks = storage.disks
+    disks = storage if isinstance(storage, Missing) else storage.disks
     if isinstance(disks, Missing):
         yield HOST, unjudged(disks)
         return
     arrays = _arrays(box)
-    said = [(Subject(kind="disk", name=each.name, bdf=None), _array(each)) for each in arrays]
-    due = expected(box, "host.data")
-    if isinstance(due, Number):
-        down = [subject.name for subject, judgement in said if judgement.status is Status.WARN]
-        yield HOST, _volume(box, due, disks, arrays, down)
-    elif not said:
-        yield HOST, due
-    yield from said
+    judged = [(Subject(kind="disk", name=each.name, bdf=None), ruled(_array, each)) for each in arrays]
+    reference = expected(box, "host.data")
+    if isinstance(reference, Number):
+        down = [subject.name for subject, judgement in judged if judgement.status is Status.WARN]
+        yield HOST, ruled(_volume, box, reference, disks, arrays, down)
+    elif not judged:
+        yield HOST, reference
+    yield from judged
 
 
 def _array(array: MdArray) -> Judgement:
     if not isinstance(array.level, Missing) and array.level in _CONTAINER:
         return skip("not-supported", "holds the metadata of other arrays")
-    state, degraded = array.state, array.degraded
-    if isinstance(state, Missing):
-        return unjudged(state)
+    state, degraded, members = need(array.state), array.degraded, array.members
     evidence = [Evidence(f"{_BLOCK}/{array.name}/md/array_state", state)]
     if state == "clear":
-        return skip("not-visible", "no array is set up under this name", *evidence)
+        return skip("not-visible", "no array is configured under this name", *evidence)
     if isinstance(degraded, Missing):
         missing = 0
         if degraded.gap is not Gap.ABSENT and state not in _DOWN:
-            return unjudged(degraded)  # absent is the file for levels without redundancy
+            return unjudged(degraded)  # levels without redundancy have no such file
     else:
         missing = degraded
         evidence.append(Evidence(f"{_BLOCK}/{array.name}/md/degraded", degraded))
-    members = "" if isinstance(array.members, Missing) else f" of {', '.join(array.members)}"
-    level = "array" if isinstance(array.level, Missing) else array.level
-    disks = array.raid_disks
-    wanted = "" if isinstance(disks, Missing) else f", made for {disks} disks"
-    if not isinstance(array.members, Missing):
-        evidence.append(Evidence(f"{_BLOCK}/{array.name}/slaves", list(array.members)))
+    disks = "" if isinstance(members, Missing) else f" of {', '.join(members)}"
+    name = f"{'array' if isinstance(array.level, Missing) else array.level}{disks}"
+    size = "" if isinstance(array.raid_disks, Missing) else f", configured for {counted(array.raid_disks, 'disk')}"
+    if not isinstance(members, Missing):
+        evidence.append(Evidence(f"{_BLOCK}/{array.name}/slaves", list(members)))
     if state in _DOWN:
-        return Judgement(Status.WARN, f"{level}{members} is {state}{wanted}", state, evidence=tuple(evidence))
+        return Judgement(
+            Status.WARN, f"{name} is {state}{size}", state, evidence=tuple(evidence), fault=Fault.ARRAY_FAILED,
+            remedy=_REBUILD if array.level in _REDUNDANT else _RESTORE,
+        )  # fmt: skip
     if missing:
-        message = f"{level}{members} is degraded: {missing} missing{wanted}"
-        return Judgement(Status.WARN, message, missing, 0, "disks", tuple(evidence))
-    return Judgement(Status.PASS, f"{level}{members} is {state}", 0, 0, "disks", tuple(evidence))
+        message = f"{name} is degraded: {counted(missing, 'disk')} missing{size}"
+        return Judgement(Status.WARN, message, missing, 0, "disks", tuple(evidence), fault=Fault.DISK)
+    return Judgement(Status.PASS, f"{name} is {state}", 0, 0, "disks", tuple(evidence))
 
 
 def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict[str, int] | Missing:
-    """Bytes of each disk that is in no array and of each array with its redundancy, by name."""
+    """Size in bytes by name: each disk that is in no array, and each array with its redundancy."""
     sizes = {disk.name: disk.size_bytes for disk in disks if not isinstance(disk.size_bytes, Missing)}
     if not sizes:
         return next(
             (disk.size_bytes for disk in disks if isinstance(disk.size_bytes, Missing)), Missing(Gap.ABSENT, _BLOCK)
         )
-    taken = set[str]()
-    found = dict(sizes)
+    in_array = set[str]()
+    usable = dict(sizes)
     for array in arrays:
         members = () if isinstance(array.members, Missing) else array.members
-        taken.update(members)
+        in_array.update(members)
         # the disks of a RAID 5 hold what those of a RAID 0 do; the array is smaller by choice
-        found[array.name] = max(sizes.get(array.name, 0), sum(sizes.get(name, 0) for name in members))
-    return {name: size for name, size in found.items() if name not in taken}
+        usable[array.name] = max(sizes.get(array.name, 0), sum(sizes.get(name, 0) for name in members))
+    return {name: size for name, size in usable.items() if name not in in_array}
 
 
-def data(box: Box) -> float | Missing:
-    """TB of the largest volume that can be used: an inactive array holds nothing."""
-    found = _volumes(box)
-    if isinstance(found, Missing):
-        return found
+def data_volume(box: Box) -> float | Missing:
+    """Size in TB of the largest volume that can be used; an inactive array cannot."""
+    sizes = _volumes(box)
+    if isinstance(sizes, Missing):
+        return sizes
     inactive = {array.name for array in _arrays(box) if array.state in _DOWN and array.level not in _CONTAINER}
-    return max((size for name, size in found.items() if name not in inactive), default=0) / 1e12
+    return max((size for name, size in sizes.items() if name not in inactive), default=0) / 1e12
 
 
-def pooled(box: Box) -> str:
-    """The disks that hold the profile's data volume together, in a pool that is not seen; empty where none do."""
-    found, due = _volumes(box), expected(box, "host.data")
-    if isinstance(found, Missing) or isinstance(due, Judgement):
+def possible_pool(box: Box) -> str:
+    """In words, the disks that may hold the profile's data volume together, as a pool; empty where none can."""
+    sizes, reference = _volumes(box), expected(box, "host.data")
+    if isinstance(sizes, Missing) or isinstance(reference, Judgement):
         return ""
-    return _pool(_alike(found, lowest(box, due.value) * 1e12))
+    return _pool(_equal_disks(sizes, smallest_data_volume(box, reference.value) * 1e12))
 
 
-def lowest(box: Box, due: float) -> float:
-    """What a data volume has at least, in the unit of what is due."""
-    return due * (1 - box.settings.limit("host.data-tolerance") / 100)
+def smallest_data_volume(box: Box, reference: float) -> float:
+    """The smallest data volume that passes, in the unit of ``reference``."""
+    return reference * (1 - box.settings.limit("host.data-tolerance") / 100)
 
 
 def _volumes(box: Box) -> dict[str, int] | Missing:
@@ -126,50 +137,54 @@ def _arrays(box: Box) -> tuple[MdArray, ...]:
 
 
 def _volume(
-    box: Box, due: Number, disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...], down: list[str]
+    box: Box, reference: Number, disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...], down: list[str]
 ) -> Judgement:
-    """Is there a volume as large as the data volume should be: an array with all its disks, or a controller's?"""
+    """Is there a volume as large as the reference's: an array, or one of a RAID controller?"""
     if not disks:
-        return skip("not-visible", "no disk is visible here")
-    free = volumes(disks, arrays)
-    if isinstance(free, Missing):
-        return unjudged(free)
+        return skip("not-visible", "no disks are visible")
+    usable = need(volumes(disks, arrays))
     sizes = {disk.name: disk.size_bytes for disk in disks if not isinstance(disk.size_bytes, Missing)}
-    name = max(free, key=lambda each: free[each], default="")
-    size = free.get(name, 0)
-    least = lowest(box, due.value) * 1e12
+    name = max(usable, key=lambda each: usable[each], default="")
+    size = usable.get(name, 0)
+    least = smallest_data_volume(box, reference.value) * 1e12
     evidence = (Evidence(f"{_BLOCK}/{name}/size", sizes.get(name, 0) // 512),) if name else ()
-    message = f"largest volume {name}: {size / 1e12:.2f} TB, expected {due.value:g} TB"
+    message = f"largest volume {name}: {size / 1e12:.2f} TB, expected {reference.value:g} TB"
     if size >= least:
-        return Judgement(Status.PASS, message, round(size / 1e12, 2), due.value, "TB", evidence)
+        return Judgement(Status.PASS, message, round(size / 1e12, 2), reference.value, "TB", evidence)
     if down:
-        return skip("dependency-failed", f"{', '.join(down)} is to blame: {message}", *evidence)
-    if pool := _pool(_alike(free, least)):
+        return skip("dependency-failed", f"{', '.join(down)} failed; {message}", *evidence)
+    if pool := _pool(_equal_disks(usable, least)):
         return skip("not-visible", pool, *evidence)
-    return Judgement(Status.WARN, message, round(size / 1e12, 2), due.value, "TB", evidence)
+    return Judgement(Status.WARN, message, round(size / 1e12, 2), reference.value, "TB", evidence, fault=Fault.DISK)
 
 
 def _pool(names: list[str]) -> str:
-    return f"{', '.join(names)} have the size together, in a pool that is not seen" if names else ""
+    return f"{', '.join(names)} have that size together; a pool of them cannot be seen" if names else ""
 
 
-def _alike(sizes: dict[str, int], lowest: float) -> list[str]:
-    """Two or more disks of one size that together are as large: of ZFS, LVM, or single file systems."""
+def _equal_disks(sizes: dict[str, int], size_bytes: float) -> list[str]:
+    """Two or more disks of one size that together have ``size_bytes``: of ZFS, LVM, or single file systems."""
     by_size: dict[int, list[str]] = defaultdict(list)
     for name, size in sizes.items():
         by_size[size].append(name)
-    return next((names for size, names in by_size.items() if len(names) > 1 and size * len(names) >= lowest), [])
+    return next((names for size, names in by_size.items() if len(names) > 1 and size * len(names) >= size_bytes), [])
+
+
+def _disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The array; the disks of the host where its data volume is too small."""
+    yield component_of(box, at, "disks" if at.kind == "host" else "")
 
 
 CHECKS = (
     Check(
         id="host.disks",
-        rule="Warns where a software RAID array is degraded or inactive, and where no volume, of a controller or of an"
-        " array counted with its redundancy, is as large as the reference machine's data volume, less"
-        " {host.data-tolerance}. Disks in a pool of their own are not judged.",
+        rule="Warns if a software RAID array is degraded or inactive, and if no volume (of a RAID controller, or an"
+        " array counted with its redundancy) is as large as the reference machine's data volume less"
+        " {host.data-tolerance}. Disks that may form a pool of their own are not judged.",
         source="size of /sys/class/block, array_state and degraded of each array, against the profile",
-        remedy="find the disk that is missing (cat /proc/mdstat, the controller's tool, the kernel log), replace it and"
+        remedy="find the missing disk (cat /proc/mdstat, the RAID controller's tool, the kernel log), replace it and"
         " rebuild the array",
         judge=_disks,
+        blames=_disk,
     ),
 )

@@ -1,4 +1,4 @@
-"""Does an Ethernet interface run at the speed of the reference machine's?"""
+"""The speed of the fastest Ethernet interface."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import expected
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.missing import Missing
 
@@ -17,12 +19,10 @@ Judged = Iterator[tuple[Subject, Judgement]]
 _ARPHRD_ETHER = 1
 _ETHERNET = 0x0200
 """PCI base class and subclass; Ethernet over USB, as a BMC offers it, has none."""
+NO_CARRIER = "no physical Ethernet interface has a carrier"
 
 
-NONE = "no physical Ethernet interface has a carrier"
-
-
-def cabled(box: Box) -> list[NetInterface] | Missing:
+def connected(box: Box) -> list[NetInterface] | Missing:
     """Physical Ethernet interfaces that have a carrier."""
     interfaces = box.snapshot.network
     if isinstance(interfaces, Missing):
@@ -31,23 +31,23 @@ def cabled(box: Box) -> list[NetInterface] | Missing:
 
 
 def gbit_per_s(interface: NetInterface) -> float | Missing:
-    """What an interface runs at."""
+    """Speed of an interface in Gbit/s."""
     speed = interface.speed_mbit
     return speed if isinstance(speed, Missing) else speed / 1000
 
 
 def _ethernet(box: Box) -> Judged:
-    found = cabled(box)
-    if isinstance(found, Missing):
-        yield HOST, unjudged(found)
+    interfaces = connected(box)
+    if isinstance(interfaces, Missing):
+        yield HOST, unjudged(interfaces)
         return
-    if not found:
-        yield HOST, skip("not-visible", NONE)
-    functions = Counter(each.bdf for each in found)
-    for each in found:
+    if not interfaces:
+        yield HOST, skip("not-visible", NO_CARRIER)
+    functions = Counter(each.bdf for each in interfaces)
+    for each in interfaces:
         bdf = each.bdf if isinstance(each.bdf, str) else None
         part = each.name if functions[each.bdf] > 1 else ""  # a ConnectX-3 has two ports on one function
-        yield Subject(kind="interface", name=each.name, bdf=bdf, part=part), _judged(box, each, found)
+        yield Subject(kind="interface", name=each.name, bdf=bdf, part=part), ruled(_speed, box, each, interfaces)
 
 
 def _physical(box: Box, interface: NetInterface) -> bool:
@@ -55,39 +55,39 @@ def _physical(box: Box, interface: NetInterface) -> bool:
     if isinstance(interface.bdf, Missing) or interface.type != _ARPHRD_ETHER:
         return False
     function = box.topology.functions.get(interface.bdf)
-    return (
-        function is not None and not isinstance(function.class_code, Missing) and function.class_code >> 8 == _ETHERNET
-    )
+    class_code = None if function is None else function.class_code
+    return isinstance(class_code, int) and class_code >> 8 == _ETHERNET
 
 
-def _judged(box: Box, interface: NetInterface, cabled: list[NetInterface]) -> Judgement:
-    speed, due = interface.speed_mbit, expected(box, "host.ethernet")
-    if isinstance(speed, Missing):
-        return unjudged(speed)
-    if isinstance(due, Judgement):
-        return due
-    evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", speed),)
-    speeds = {each.name: each.speed_mbit for each in cabled if not isinstance(each.speed_mbit, Missing)}
+def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) -> Judgement:
+    mbit, reference = need(interface.speed_mbit), expected(box, "host.ethernet")
+    if isinstance(reference, Judgement):
+        return reference
+    evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", mbit),)
+    speeds = {each.name: each.speed_mbit for each in interfaces if not isinstance(each.speed_mbit, Missing)}
     fastest = max(speeds, key=lambda name: speeds[name])
-    message = f"runs at {speed / 1000:g} Gbit/s, {due.value:g} Gbit/s expected"
-    if speeds[fastest] / 1000 >= due.value:
-        beside = f" and had by {fastest}" if speed / 1000 < due.value else ""
-        return Judgement(Status.PASS, message + beside, speed / 1000, due.value, "Gbit/s", evidence)
-    if len(speeds) < len(cabled):
-        return skip("dependency-failed", f"{message}; the speed of another is not known", *evidence)
+    message = f"{mbit / 1000:g} Gbit/s, expected {reference.value:g} Gbit/s"
+    if speeds[fastest] / 1000 >= reference.value:
+        another = f"; {fastest} has it" if mbit / 1000 < reference.value else ""
+        return Judgement(Status.PASS, message + another, mbit / 1000, reference.value, "Gbit/s", evidence)
+    if len(speeds) < len(interfaces):
+        return skip("dependency-failed", f"{message}; the speed of another interface is not known", *evidence)
     if interface.name != fastest:
-        return skip("dependency-failed", f"{message}: told at {fastest}, the fastest", *evidence)
-    others = f", by none of {len(cabled)} with a carrier" if len(cabled) > 1 else ""
-    return Judgement(Status.WARN, f"{message}{others}", speed / 1000, due.value, "Gbit/s", evidence)
+        return skip("dependency-failed", f"{message}; see {fastest}, the fastest", *evidence)
+    others = f"; fastest of {len(interfaces)} with a carrier" if len(interfaces) > 1 else ""
+    return Judgement(
+        Status.WARN, message + others, mbit / 1000, reference.value, "Gbit/s", evidence, fault=Fault.ETHERNET_SLOW
+    )  # fmt: skip
 
 
 CHECKS = (
     Check(
         id="host.ethernet",
-        rule="Warns where no physical Ethernet interface that has a carrier runs at the reference machine's speed, at"
-        " the fastest of them; a slower one beside one that does is no fault.",
+        rule="Warns if no physical Ethernet interface that has a carrier runs at the reference machine's speed; the"
+        " finding is at the fastest of them. A slower interface beside one at full speed is not a fault.",
         source="speed and carrier of /sys/class/net against the profile",
-        remedy="change the cable, look at the switch port's speed and at ethtool INTERFACE for what was advertised",
+        remedy="compare ethtool INTERFACE (advertised and partner's modes) with the speed set at the switch port, then"
+        " reseat or replace the cable",
         judge=_ethernet,
     ),
 )

@@ -1,35 +1,30 @@
-"""What the kernel is set to: the CPUs' frequency governor, and NUMA balancing."""
+"""Kernel settings: the CPU frequency governor and NUMA balancing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.facts.missing import Missing
+from dgxcheck.checks.engine.per_gpu import need, ruled
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _CPUFREQ = "/sys/devices/system/cpu/cpu0/cpufreq"
 _SCALING = ("intel_pstate", "amd-pstate", "amd_pstate", "amd-pstate-epp", "amd_pstate_epp")
 """Drivers whose governors only bias what the CPU decides: https://docs.kernel.org/admin-guide/pm/intel_pstate.html"""
-_BALANCING = {0: "off", 1: "on", 2: "on, for tiers of memory", 3: "on, for nodes and tiers of memory"}
+_BALANCING = {0: "off", 1: "on", 2: "on for memory tiers", 3: "on for nodes and memory tiers"}
 
 
 def _governor(box: Box) -> Judged:
-    yield HOST, _governed(box)
+    yield HOST, ruled(_scaling, box)
 
 
-def _governed(box: Box) -> Judgement:
-    host = box.snapshot.host
-    if isinstance(host, Missing):
-        return unjudged(host)
-    driver, governor = host.cpufreq_driver, host.cpufreq_governor
-    if isinstance(driver, Missing):
-        return unjudged(driver)
-    if isinstance(governor, Missing):
-        return unjudged(governor)
+def _scaling(box: Box) -> Judgement:
+    facts = need(box.snapshot.host)
+    driver, governor = need(facts.cpufreq_driver), need(facts.cpufreq_governor)
     evidence = (
         Evidence(f"{_CPUFREQ}/scaling_driver", driver),
         Evidence(f"{_CPUFREQ}/scaling_governor", governor),
@@ -38,36 +33,40 @@ def _governed(box: Box) -> Judgement:
         return Judgement(Status.PASS, f"governor {governor} of {driver}, which follows the load", evidence=evidence)
     if driver != "acpi-cpufreq":
         return skip("not-supported", f"governors of {driver} are not judged", *evidence)
-    status = Status.PASS if governor == "performance" else Status.WARN
-    return Judgement(status, f"governor {governor} of {driver}", governor, "performance", "", evidence)
+    status, fault = (Status.PASS, None) if governor == "performance" else (Status.WARN, Fault.GOVERNOR)
+    message = f"governor {governor} of {driver}" + (", expected performance" if fault else "")
+    return Judgement(status, message, governor, "performance", "", evidence, fault=fault)
 
 
 def _numa_balancing(box: Box) -> Judged:
-    host = box.snapshot.host
-    value = host if isinstance(host, Missing) else host.numa_balancing
-    if isinstance(value, Missing):
-        yield HOST, unjudged(value)
-    else:
-        evidence = (Evidence("/proc/sys/kernel/numa_balancing", value),)
-        message = f"automatic NUMA balancing is {_BALANCING.get(value, value)}"
-        yield HOST, Judgement(Status.PASS, message, value, evidence=evidence)
+    yield HOST, ruled(_balancing, box)
+
+
+def _balancing(box: Box) -> Judgement:
+    value = need(need(box.snapshot.host).numa_balancing)
+    evidence = (Evidence("/proc/sys/kernel/numa_balancing", value),)
+    message = f"automatic NUMA balancing is {_BALANCING.get(value, value)}"
+    return Judgement(Status.PASS, message, value, evidence=evidence)
 
 
 CHECKS = (
     Check(
         id="host.governor",
-        rule="With the driver acpi-cpufreq, warns where the governor is not performance. intel_pstate and amd-pstate"
-        " follow the load under each of theirs and pass; other drivers are not judged.",
+        rule="With the driver acpi-cpufreq, warns if the governor is not performance. All governors of intel_pstate and"
+        " amd-pstate follow the load and pass; other drivers are not judged.",
         source="scaling_driver and scaling_governor of /sys/devices/system/cpu/cpu0/cpufreq",
-        remedy="cpupower frequency-set -g performance, and have it set at boot",
+        remedy="cpupower frequency-set -g performance; make it permanent (tuned-adm profile throughput-performance, or"
+        " a boot service)",
         judge=_governor,
+        blames=host("CPU frequency governor"),
     ),
     Check(
         id="host.numa-balancing",
-        rule="Tells whether the kernel moves pages between NUMA nodes on its own. Passes always: some loads gain, some"
-        " lose.",
+        rule="Reports whether the kernel moves pages between NUMA nodes on its own. Always passes: some loads gain,"
+        " others lose.",
         source="/proc/sys/kernel/numa_balancing",
         remedy="nothing to do",
         judge=_numa_balancing,
+        blames=host("NUMA balancing"),
     ),
 )

@@ -1,16 +1,20 @@
-"""The host's memory: is all of it there, and does it count errors?"""
+"""The host's memory: size and errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import expected
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import DAY_S, grown, rate
+from dgxcheck.checks.engine.growth import DAY_S, counter_growth, rate
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.host import MemoryController
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
@@ -25,41 +29,42 @@ _EDAC = "/sys/devices/system/edac/mc"
 
 
 def _memory(box: Box) -> Judged:
-    yield HOST, _size(box)
+    yield HOST, ruled(_total, box)
 
 
 def _kb(box: Box) -> int | Missing:
-    host = box.snapshot.host
-    return host if isinstance(host, Missing) else host.memory_kb
+    facts = box.snapshot.host
+    return facts if isinstance(facts, Missing) else facts.memory_kb
 
 
-def size(box: Box) -> float | Missing:
-    """GiB that the kernel has."""
+def total_memory(box: Box) -> float | Missing:
+    """Memory of the kernel in GiB."""
     kb = _kb(box)
     return kb if isinstance(kb, Missing) else kb / _KB
 
 
-def short(box: Box, gib: float, due: float) -> bool:
-    """Is it less, both in GiB, than what the kernel takes for itself explains?"""
+def is_short(box: Box, gib: float, reference: float) -> bool:
+    """Is more missing, both in GiB, than the kernel takes for itself?"""
     dimm = expected(box, "host.dimm")
     if isinstance(dimm, Judgement):
-        return gib < due * (1 - box.settings.limit("host.memory-missing") / 100)
-    return gib <= due * (1 - _MEMMAP) - dimm.value / 2
+        return gib < reference * (1 - box.settings.limit("host.memory-missing") / 100)
+    return gib <= reference * (1 - _MEMMAP) - dimm.value / 2
 
 
-def _size(box: Box) -> Judgement:
-    kb, due = _kb(box), expected(box, "host.memory")
-    if isinstance(kb, Missing):
-        return unjudged(kb)
-    if isinstance(due, Judgement):
-        return due
-    low = short(box, kb / _KB, due.value)
+def _total(box: Box) -> Judgement:
+    kb, reference = need(_kb(box)), expected(box, "host.memory")
+    if isinstance(reference, Judgement):
+        return reference
+    low = is_short(box, kb / _KB, reference.value)
     gib = round(kb / _KB, 1)
     evidence = (Evidence("/proc/meminfo", f"MemTotal: {kb} kB"), *_sizes(box))
-    if low and (why := visibility.share(box)):
-        return skip("not-visible", f"{why}: {gib:g} of {due.value:g} GiB", *evidence)
-    message = f"{gib:g} GiB of {due.value:g} GiB" + (_smallest(box) if low else "")
-    return Judgement(Status.WARN if low else Status.PASS, message, gib, due.value, "GiB", evidence)
+    message = f"{gib:g} of {reference.value:g} GiB"
+    if low and (why := visibility.cpus_hidden(box)):
+        return skip("not-visible", f"{why}: {message}", *evidence)
+    if low:
+        message += _smallest(box)
+        return Judgement(Status.WARN, message, gib, reference.value, "GiB", evidence, fault=Fault.MEMORY_MISSING)
+    return Judgement(Status.PASS, message, gib, reference.value, "GiB", evidence)
 
 
 def _controllers(box: Box) -> tuple[MemoryController, ...]:
@@ -73,13 +78,13 @@ def _sizes(box: Box) -> Iterator[Evidence]:
 
 
 def _smallest(box: Box) -> str:
-    """The memory controllers that have less than the others, which is where a DIMM is missing."""
+    """The memory controllers that have less than the others: there a DIMM is missing."""
     sizes = {each: each.size_mb for each in _controllers(box) if not isinstance(each.size_mb, Missing)}
     least, most = min(sizes.values(), default=0), max(sizes.values(), default=0)
     if least == most:
         return ""
     names = ", ".join(_name(each) for each, size in sizes.items() if size == least)
-    return f"; {least / 1024:g} GiB at {names}, {most / 1024:g} GiB at others"
+    return f"; {least / 1024:g} GiB at {names}, {most / 1024:g} GiB at the others"
 
 
 def _name(controller: MemoryController) -> str:
@@ -92,45 +97,52 @@ def _edac(box: Box) -> Judged:
     if isinstance(controllers, Missing):
         yield HOST, unjudged(controllers)
     elif not controllers:
-        yield HOST, skip("not-supported", "no driver of this kernel counts errors of the host's memory")
+        yield HOST, skip("not-supported", "no EDAC driver counts memory errors on this machine")
     else:
         for each in controllers:
-            yield replace(HOST, part=each.name), _errors(box, each)
+            yield replace(HOST, part=each.name), ruled(_errors, box, each)
 
 
 def _errors(box: Box, now: MemoryController) -> Judgement:
-    growth = box.growth
+    growth, name = box.growth, _name(now)
     new = now if isinstance(growth, Judgement) else _row(growth.new.edac, now.name) or now
-    corrected, uncorrected = new.corrected, new.uncorrected
-    if isinstance(uncorrected, Missing):
-        return unjudged(uncorrected)
-    if isinstance(corrected, Missing):
-        return unjudged(corrected)
+    uncorrected, corrected = need(new.uncorrected), need(new.corrected)
     evidence = (
         Evidence(f"{_EDAC}/{now.name}/ue_count", uncorrected),
         Evidence(f"{_EDAC}/{now.name}/ce_count", corrected),
     )
+    fault = Fault.DIMM_ERRORS
     grew = None if isinstance(growth, Judgement) else _grew(growth, new)
     if grew is not None and not isinstance(growth, Judgement):
         more_uncorrected, more_corrected = grew
         if more_uncorrected > 0:
-            message = f"{_name(now)}: {more_uncorrected} uncorrected errors more {growth.how}"
-            return Judgement(Status.FAIL, message, more_uncorrected, 0, "errors", evidence)
+            message = f"{name}: {counted(more_uncorrected, 'new uncorrected error')} {growth.how}"
+            return Judgement(
+                Status.FAIL, message, more_uncorrected, 0, "errors", evidence, fault=fault, remedy=_REPLACE
+            )  # fmt: skip
         limit = box.settings.limit("host.edac-corrected")
         if rate(more_corrected, growth, DAY_S) > limit and uncorrected == 0:
-            message = f"{_name(now)}: {more_corrected} corrected errors more {growth.how}, {limit:g} a day allowed"
-            return Judgement(Status.WARN, message, more_corrected, limit, "errors", evidence)
+            message = f"{name}: {counted(more_corrected, 'new corrected error')} {growth.how}, limit {limit:g} a day"
+            return Judgement(Status.WARN, message, more_corrected, limit, "errors", evidence, fault=fault)
+    totals = f"{counted(uncorrected, 'uncorrected error')}, {counted(corrected, 'corrected error')}"
+    message = f"{name}: {totals} since the EDAC driver was loaded"
     status = Status.WARN if uncorrected else Status.PASS
-    message = f"{_name(now)}: {uncorrected} uncorrected, {corrected} corrected errors since its driver was loaded"
-    return Judgement(status, message, uncorrected, 0, "errors", evidence)
+    return Judgement(status, message, uncorrected, 0, "errors", evidence, fault=fault if uncorrected else None)
+
+
+_REPLACE = (
+    "find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log), drain the node and replace it; uncorrected"
+    " errors can corrupt data or halt the host"
+)
 
 
 def _grew(growth: Growth, new: MemoryController) -> tuple[int, int] | None:
-    """By how many uncorrected and corrected errors; None where they were not counted before, or from 0 again."""
+    """By how many uncorrected and corrected errors; None where they were not counted before, or were reset."""
     old = _row(growth.old.edac, new.name)
     if old is None:
         return None
-    uncorrected, corrected = grown(old.uncorrected, new.uncorrected), grown(old.corrected, new.corrected)
+    uncorrected = counter_growth(old.uncorrected, new.uncorrected)
+    corrected = counter_growth(old.corrected, new.corrected)
     return (uncorrected, corrected) if isinstance(uncorrected, int) and isinstance(corrected, int) else None
 
 
@@ -141,20 +153,23 @@ def _row(controllers: tuple[MemoryController, ...] | Missing, name: str) -> Memo
 CHECKS = (
     Check(
         id="host.memory",
-        rule="Warns where half a DIMM or more is missing from the reference machine's memory, less 1/64 of it that the"
-        " kernel takes for itself; where the size of its DIMMs is not known, where more than {host.memory-missing} is."
-        " A container of LXC is not judged by its share.",
+        rule="Warns if half a DIMM or more of the reference machine's memory is missing, after the 1/64 that the kernel"
+        " takes for itself; if the size of its DIMMs is not known, if more than {host.memory-missing} is. An LXC"
+        " container is not judged, because it sees its share only.",
         source="MemTotal of /proc/meminfo against the profile; Azure node checks allow 3 to 5 %",
         remedy="find the DIMM (dmidecode -t memory, the BMC's event log), then reseat or replace it",
         judge=_memory,
+        blames=host("memory"),
     ),
     Check(
         id="host.edac",
-        rule="Per memory controller: fails where uncorrected errors came since the last reading, warns where corrected"
-        " ones came at more than {host.edac-corrected}, and where any uncorrected error was counted since the EDAC"
-        " driver was loaded.",
+        rule="Per memory controller: fails if uncorrected errors were counted since the last reading; warns if"
+        " corrected errors grew by more than {host.edac-corrected}, or if any uncorrected error was counted since the"
+        " EDAC driver was loaded.",
         source="ue_count and ce_count of /sys/devices/system/edac/mc",
-        remedy="find the DIMM (edac-util, ras-mc-ctl --errors, the BMC's event log) and replace it if errors come back",
+        remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
+        " maintenance if errors continue",
         judge=_edac,
+        blames=host("memory"),
     ),
 )

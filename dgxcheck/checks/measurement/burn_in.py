@@ -1,197 +1,229 @@
-"""What a burn-in showed: of each GPU that was loaded, and of the run as a whole."""
+"""Results of a burn-in: of each GPU that was loaded, and of the run as a whole."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from statistics import median
-from typing import Any, get_args
+from typing import Any
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, Subject, skip
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import BAD, Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import span
+from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.siblings import siblings
-from dgxcheck.facts.measurement import Measurement, Untaken
-from dgxcheck.facts.missing import Missing
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.measurement import paths
+from dgxcheck.checks.measurement.failures import skip_reason
+from dgxcheck.checks.measurement.lookup import ALL, gpu_name
+from dgxcheck.checks.measurement.slowdown import FAULTS
+from dgxcheck.facts.measurement import Measurement, NotMeasured
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
 
-KIND, ALL = "burn-in", "all"
-HELD_BACK = ("power brake", "hardware thermal slowdown", "hardware slowdown", "software thermal slowdown")
-HARDWARE = HELD_BACK[:3]
-_FEWEST = 2
-"""Siblings without which there is no clock to compare with."""
-_WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN)
-_REASONS: Mapping[str, SkipReason] = {reason: reason for reason in get_args(SkipReason)}
-FEWEST_LOOKS = 3
+KIND = "burn-in"
+_FEWEST_SIBLINGS = 2
+"""With fewer there is no clock to compare with."""
+_FEWEST_SAMPLES = 3
 """Seconds of slowdown that are more than the moment in which clocks change."""
-HEAT = "look at airflow, cooling and power supplies, and compare with the neighbours"
-LINK = "look at the PCIe and NVLink checks for retrained links; reseat the GPU, then burn in again"
-Said = tuple[Status, str, str]
-"""With what to do; empty where the check's own remedy holds."""
+_COOLING = "check airflow, cooling and power supplies, and compare with the other GPUs"
+_LINKS = "check the PCIe and NVLink checks for retrained links; reseat the GPU, then burn in again"
+_SLOWDOWN_REASONS = ("near-slowdown", "slowdown")
+_STOPS = {
+    "memory-error": Fault.ECC_UNCORRECTED, "off-bus": Fault.GPU_LOST, "vanished": Fault.GPU_LOST,
+    "near-slowdown": Fault.OVERHEATING, "slowdown": Fault.HARDWARE_SLOWDOWN,
+}  # fmt: skip
+"""The fault of the GPU for which a burn-in stopped by itself."""
+
+
+class Problem(Record, kw_only=False):
+    """One thing that is wrong with a GPU under load."""
+
+    status: Status
+    fault: Fault
+    text: str
+    remedy: str = ""
+    """Empty where the check's own remedy holds."""
 
 
 def _burn_in(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    """Nothing where no burn-in was made: it is asked for by itself."""
+    """No finding without a burn-in, which is made on request only."""
     rows = box.snapshot.measurement
-    known = {} if isinstance(rows, Missing) else {row.a: row for row in rows if row.kind == KIND}
-    whole = known.get(ALL)
-    if whole is None:
+    by_gpu = {} if isinstance(rows, Missing) else {row.a: row for row in rows if row.kind == KIND}
+    run = by_gpu.get(ALL)
+    if run is None:
         return
-    if isinstance(whole.value, int | float):
+    if isinstance(run.value, int | float):
         for gpu in box.gpus:
-            yield box.subject(gpu), _of_gpu(box, gpu, known, whole)
-    yield HOST, _of_run(box, whole)
+            yield box.subject(gpu), _judge_gpu(box, gpu, by_gpu, run)
+    yield HOST, _judge_run(box, run)
 
 
-def _of_run(box: Box, whole: Measurement) -> Judgement:
-    if not isinstance(whole.value, int | float):
-        return _untaken(whole)
-    stopped, detail = whole.more.get("stopped"), str(whole.more.get("detail"))
-    evidence = (_evidence(whole, stopped),)
-    ran = f"{span(whole.value)} of {span(_number(whole.more.get('asked')) or 0.0)} under load"
+def _judge_run(box: Box, run: Measurement) -> Judgement:
+    if not isinstance(run.value, int | float):
+        return _not_measured(run)
+    stopped, detail = run.more.get("stopped"), str(run.more.get("detail"))
+    evidence = (_evidence(run, stopped),)
+    asked = _number(run.more.get("asked"))
+    message = f"{duration(run.value)} of {duration(asked or 0.0)} under load"
     if stopped is None:
-        return Judgement(Status.PASS, ran, whole.value, _number(whole.more.get("asked")), "s", evidence)
-    blamed = whole.more.get("gpu")
-    if blamed is not None and any(gpu.bdf == blamed for gpu in box.gpus):
-        name = next(gpu.name for gpu in box.gpus if gpu.bdf == blamed)
-        return skip("dependency-failed", f"{ran}, then stopped by itself for {name}", *evidence)
+        return Judgement(Status.PASS, message, run.value, asked, "s", evidence)
+    blamed = run.more.get("gpu")
+    name = next((gpu.name for gpu in box.gpus if blamed is not None and gpu.bdf == blamed), None)
+    if name is not None:
+        return skip("dependency-failed", f"{message}, stopped by dgxcheck because of {name}", *evidence)
     if stopped == "no-load":
         return skip("dependency-failed", detail, *evidence)
-    status = Status.FAIL if blamed is not None else Status.UNKNOWN
-    return Judgement(status, f"{ran}, then stopped: {detail}", whole.value, None, "s", evidence)
+    status, fault = (Status.UNKNOWN, None) if blamed is None else (Status.FAIL, Fault.BURN_IN)
+    return Judgement(status, f"{message}, then stopped: {detail}", run.value, None, "s", evidence, fault=fault)
 
 
-def _of_gpu(box: Box, gpu: Device, known: Mapping[str, Measurement], whole: Measurement) -> Judgement:
-    row = known.get(str(gpu.bdf))
-    if gpu.bdf is not None and whole.more.get("gpu") == gpu.bdf:
-        text = f"the load was stopped after {span(_number(whole.value) or 0.0)}: {whole.more.get('detail')}"
-        stopped = whole.more.get("stopped")
-        remedy = HEAT if stopped in ("near-slowdown", "slowdown") else ""
-        return Judgement(Status.FAIL, text, evidence=(_evidence(row or whole, stopped),), remedy=remedy)
+def _judge_gpu(box: Box, gpu: Device, by_gpu: Mapping[str, Measurement], run: Measurement) -> Judgement:
+    row = by_gpu.get(str(gpu.bdf))
+    stopped = run.more.get("stopped")
+    if gpu.bdf is not None and run.more.get("gpu") == gpu.bdf:
+        message = f"load stopped after {duration(_number(run.value) or 0.0)}: {run.more.get('detail')}"
+        remedy = _COOLING if stopped in _SLOWDOWN_REASONS else ""
+        fault = _STOPS.get(str(stopped), Fault.BURN_IN)
+        return Judgement(Status.FAIL, message, evidence=(_evidence(row or run, stopped),), remedy=remedy, fault=fault)
     if row is None:
-        return skip("not-visible", "it was not loaded")
+        return skip("not-visible", "not loaded")
     if row.number is None:
-        return _untaken(row)
-    said = sorted(_said(box, gpu, row, known), key=lambda each: _WORST.index(each[0]))
+        return _not_measured(row)
+    problems = sorted(_problems(box, gpu, row, by_gpu), key=lambda problem: BAD.index(problem.status))
     evidence = (_evidence(row, dict(row.more)),)
-    if said:
-        return Judgement(said[0][0], "; ".join(text for _, text, _ in said), _number(row.more.get("wrong")),
-                         evidence=evidence, remedy=said[0][2])  # fmt: skip
+    if problems:
+        worst = problems[0]
+        message = "; ".join(problem.text for problem in problems)
+        return Judgement(worst.status, message, _number(row.more.get("wrong")), evidence=evidence,
+                         remedy=worst.remedy, fault=worst.fault)  # fmt: skip
     if not row.more.get("cycles"):
-        if whole.more.get("stopped") is not None:
-            return skip("dependency-failed", "stopped before its first cycle of load was through", *evidence)
-        return Judgement(Status.UNKNOWN, "not one cycle of load was through", evidence=evidence)
-    return Judgement(Status.PASS, _calm(row), 0, 0, "wrong words", evidence)
+        if stopped is not None:
+            return skip("dependency-failed", "stopped before its first cycle of load ended", *evidence)
+        return Judgement(Status.UNKNOWN, "no cycle of load ended", evidence=evidence)
+    return Judgement(Status.PASS, _summary(row), 0, 0, "wrong words", evidence)
 
 
-def _said(box: Box, gpu: Device, row: Measurement, known: Mapping[str, Measurement]) -> Iterator[Said]:
+def _problems(box: Box, gpu: Device, row: Measurement, by_gpu: Mapping[str, Measurement]) -> Iterator[Problem]:
     """All that is wrong with one GPU under load."""
     more = row.more
-    yield from _wrong(row, known)
-    if (dbe := _number(more.get("dbe"))) is not None and dbe > 0:
-        yield Status.FAIL, f"uncorrected memory errors under load: {dbe:.0f}", ""
-    yield from _broken(row, known)
-    yield from _held(box, more)
-    yield from _drift(box, more)
-    yield from _clock(box, gpu, row, known)
+    yield from _wrong_data(box, row, by_gpu)
+    if (errors := _number(more.get("dbe"))) is not None and errors > 0:
+        message = f"{counted(int(errors), 'uncorrected memory error')} under load"
+        yield Problem(Status.FAIL, Fault.ECC_UNCORRECTED, message)
+    yield from _broken_load(box, row, by_gpu)
+    yield from _held_back(box, more)
+    yield from _bandwidth_drift(box, more)
+    yield from _low_clock(box, gpu, row, by_gpu)
 
 
-def _wrong(row: Measurement, known: Mapping[str, Measurement]) -> Iterator[Said]:
-    """Wrong words; those in the memory of a neighbour that gives wrong words by itself are that one's."""
-    by = _words(row)
-    peer = known.get(str(row.more.get("peer")))
-    if peer is not None and "memory" in _words(peer):
-        by.pop("peer", None)
-    if not by:
+def _wrong_data(box: Box, row: Measurement, by_gpu: Mapping[str, Measurement]) -> Iterator[Problem]:
+    """Wrong words; those in the memory of a peer that has wrong words by itself are the peer's."""
+    by_turn = _wrong_words(row)
+    peer = by_gpu.get(str(row.more.get("peer")))
+    if peer is not None and "memory" in _wrong_words(peer):
+        by_turn.pop("peer", None)
+    if not by_turn:
         return
-    with_peer = f" (with {row.more.get('peer')})" if "peer" in by else ""
-    text = f"wrong words under load: {sum(by.values()):.0f}, in turn {' and '.join(by)}{with_peer}"
-    yield Status.FAIL, text, LINK if [*by] == ["peer"] else ""
+    turns = [f"{turn} ({_peer_name(box, row)})" if turn == "peer" else turn for turn in by_turn]
+    message = f"{counted(int(sum(by_turn.values())), 'wrong word')} under load, in turn {' and '.join(turns)}"
+    yield Problem(Status.FAIL, Fault.WRONG_DATA, message, _LINKS if [*by_turn] == ["peer"] else "")
 
 
-def _words(row: Measurement) -> dict[str, float]:
-    """Wrong words by turn."""
-    by = row.more.get("wrong_in")
-    counts = {name: _number(each) or 0.0 for name, each in by.items()} if isinstance(by, dict) else {}
-    found = {name: count for name, count in counts.items() if count > 0}
-    rest = (_number(row.more.get("wrong")) or 0.0) - sum(found.values())
-    return found | ({"memory": rest} if rest > 0 else {})
+def _wrong_words(row: Measurement) -> dict[str, float]:
+    """Wrong words by turn of the load."""
+    by_turn = row.more.get("wrong_in")
+    counts = {turn: _number(count) or 0.0 for turn, count in by_turn.items()} if isinstance(by_turn, dict) else {}
+    positive = {turn: count for turn, count in counts.items() if count > 0}
+    rest = (_number(row.more.get("wrong")) or 0.0) - sum(positive.values())
+    return positive | ({"memory": rest} if rest > 0 else {})
 
 
-def _broken(row: Measurement, known: Mapping[str, Measurement]) -> Iterator[Said]:
-    """A load that ended; one that ended in the traffic with a GPU that broke down by itself is that one's."""
+def _peer_name(box: Box, row: Measurement) -> str:
+    return f"with {gpu_name(box, str(row.more.get('peer')))}"
+
+
+def _broken_load(box: Box, row: Measurement, by_gpu: Mapping[str, Measurement]) -> Iterator[Problem]:
+    """A load that ended early; one that ended in the traffic with a GPU that failed by itself is that GPU's fault."""
     more = row.more
-    peer = known.get(str(more.get("peer")))
-    of_peer = peer is not None and (peer.number is None or bool(peer.more.get("ended")))
-    if more.get("ended") and not (of_peer and more.get("turn_ended") == "peer"):
-        yield Status.FAIL, f"its load ended: {more['ended']}", ""
-    if more.get("with_peer") and not of_peer:
-        yield Status.FAIL, f"the traffic with {more.get('peer')} ended: {more['with_peer']}", LINK
+    peer = by_gpu.get(str(more.get("peer")))
+    peer_failed = peer is not None and (peer.number is None or bool(peer.more.get("ended")))
+    if more.get("ended") and not (peer_failed and more.get("turn_ended") == "peer"):
+        yield Problem(Status.FAIL, Fault.BURN_IN, f"load ended: {more['ended']}")
+    if more.get("with_peer") and not peer_failed:
+        message = f"traffic {_peer_name(box, row)} ended: {more['with_peer']}"
+        yield Problem(Status.FAIL, Fault.BURN_IN, message, _LINKS)
 
 
-def _held(box: Box, more: Mapping[str, Any]) -> Iterator[Said]:
+def _held_back(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
+    """Clocks held down for too much of the time, by the first reason alone: 0x8 is set along with the others."""
     shares = more.get("throttled")
     warn, fail = (box.settings.limit(f"measure.slowdown-{word}") for word in ("warn", "fail"))
-    for name in HELD_BACK:
-        share = 100 * (_number(shares.get(name)) or 0.0) if isinstance(shares, dict) else 0.0
-        looks = _number(more.get("looks"))
-        if share > warn and (looks is None or share * looks / 100 >= FEWEST_LOOKS):
-            status = Status.FAIL if share > fail and name in HARDWARE else Status.WARN
-            yield status, f"{name} for {share:.3g} % of the time", HEAT
-            return  # 0x8 is set along with the others
+    samples = _number(more.get("looks"))
+    for name, fault in FAULTS.items():
+        percent = 100 * (_number(shares.get(name)) or 0.0) if isinstance(shares, dict) else 0.0
+        if percent > warn and (samples is None or percent * samples / 100 >= _FEWEST_SAMPLES):
+            status = Status.FAIL if percent > fail and not name.startswith("software") else Status.WARN
+            yield Problem(status, fault, f"{name} {percent:.3g} % of the time", _COOLING)
+            return
 
 
-def _drift(box: Box, more: Mapping[str, Any]) -> Iterator[Said]:
+def _bandwidth_drift(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
     drifts = more.get("drift")
-    for kind, both in drifts.items() if isinstance(drifts, dict) else ():
-        begun, ended = (_number(each) for each in both) if isinstance(both, list) and len(both) == 2 else (None, None)
-        if kind == "compute" or begun is None or ended is None or begun <= 0:
+    for kind, ends in drifts.items() if isinstance(drifts, dict) else ():
+        first, last = (_number(each) for each in ends) if isinstance(ends, list) and len(ends) == 2 else (None, None)
+        if kind == "compute" or first is None or last is None or first <= 0:
             continue
-        lost = 100 * (1 - ended / begun)
-        if lost > box.settings.limit("measure.drift"):
-            yield Status.WARN, f"{kind} {begun:g} GB/s at the beginning, {ended:g} at the end", LINK
+        if 100 * (1 - last / first) > box.settings.limit("measure.drift"):
+            message = f"{kind} bandwidth fell from {first:g} to {last:g} GB/s under load"
+            yield Problem(Status.WARN, Fault.SLOW, message, _LINKS)
 
 
-def _clock(box: Box, gpu: Device, row: Measurement, known: Mapping[str, Measurement]) -> Iterator[Said]:
-    own = _usual(row)
-    others = [known[str(other.bdf)] for other in siblings(box, gpu) if str(other.bdf) in known]
-    clocks = [clock for clock in map(_usual, others) if clock is not None]
-    if own is None or len(clocks) < _FEWEST:
+def _low_clock(box: Box, gpu: Device, row: Measurement, by_gpu: Mapping[str, Measurement]) -> Iterator[Problem]:
+    own = _median_clock(row)
+    others = [by_gpu[str(other.bdf)] for other in siblings(box, gpu) if str(other.bdf) in by_gpu]
+    clocks = [clock for clock in map(_median_clock, others) if clock is not None]
+    if own is None or len(clocks) < _FEWEST_SIBLINGS:
         return
     usual = median(clocks)
     if own < usual * (1 - box.settings.limit("measure.clock") / 100):
-        yield Status.WARN, f"SM clock {own:g} MHz, its siblings' {usual:g} MHz", HEAT
+        message = f"SM clock {own:g} MHz under load, median for this model {usual:g} MHz"
+        yield Problem(Status.WARN, Fault.SLOW, message, _COOLING)
 
 
-def _usual(row: Measurement) -> float | None:
+def _median_clock(row: Measurement) -> float | None:
+    """MHz"""
     clocks = row.more.get("sm_clock")
     return _number(clocks.get("median")) if isinstance(clocks, dict) else None
 
 
-def _calm(row: Measurement) -> str:
+def _summary(row: Measurement) -> str:
     more = row.more
-    clock = _usual(row)
+    clock, celsius, watts = _median_clock(row), _number(more.get("temperature_max")), _number(more.get("power_max"))
+    cycles = more.get("cycles")
     parts = [
-        f"{span(row.number or 0.0)} of load: no wrong word in {more.get('cycles')} cycles",
-        f"at most {more['temperature_max']:g} C" if _number(more.get("temperature_max")) is not None else "",
-        f"{more['power_max']:.0f} W" if _number(more.get("power_max")) is not None else "",
+        f"{duration(row.number or 0.0)} under load, no wrong words in {cycles} cycle{'' if cycles == 1 else 's'}",
+        f"at most {celsius:g} °C" if celsius is not None else "",
+        f"{watts:.0f} W" if watts is not None else "",
         f"SM clock {clock:g} MHz" if clock is not None else "",
     ]
     return ", ".join(filter(None, parts))
 
 
-def _untaken(row: Measurement) -> Judgement:
-    if isinstance(row.value, Missing):
-        if row.value.gap.value == "timeout":
-            return Judgement(Status.FAIL, str(row.value), evidence=(_evidence(row, row.value.reason),))
-        return unjudged(row.value)
-    if isinstance(row.value, Untaken):
-        evidence = _evidence(row, row.value.detail)
-        if row.value.reason == "failed":
-            return Judgement(Status.FAIL, row.value.detail, row.value.code, evidence=(evidence,))
-        return skip(_REASONS.get(row.value.reason, "not-supported"), row.value.detail, evidence)
-    return skip("not-recorded", "the burn-in says nothing of it")
+def _not_measured(row: Measurement) -> Judgement:
+    value = row.value
+    if isinstance(value, Missing):
+        if value.gap is not Gap.TIMEOUT:
+            return unjudged(value)
+        return Judgement(Status.FAIL, str(value), evidence=(_evidence(row, value.reason),), fault=Fault.BURN_IN)
+    if isinstance(value, NotMeasured):
+        evidence = _evidence(row, str(value))
+        if value.reason == "failed":
+            return Judgement(Status.FAIL, str(value), value.code, evidence=(evidence,), fault=Fault.BURN_IN)
+        return skip(skip_reason(value), str(value), evidence)
+    return skip("not-recorded", "no result of the burn-in")
 
 
 def _evidence(row: Measurement, value: Any) -> Evidence:
@@ -205,14 +237,18 @@ def _number(value: Any) -> float | None:
 CHECKS = (
     Check(
         id="measure.burn-in",
-        rule="Judges a burn-in (--duration), and says nothing without one. Fails on wrong words, on uncorrected memory"
-        " errors, where the load of a GPU hung or broke down, where the burn-in stopped by itself for a GPU, and where"
-        " the hardware held clocks down for more than {measure.slowdown-fail} of the samples; warns above"
+        rule="Judges a burn-in (--duration); there is no finding without one. Fails on wrong words, on uncorrected"
+        " memory errors, where the load of a GPU hung or failed, where the burn-in stopped by itself because of a GPU,"
+        " and where the hardware held clocks down in more than {measure.slowdown-fail} of the samples; warns above"
         " {measure.slowdown-warn}, also for software thermal slowdown, where a bandwidth fell by more than"
         " {measure.drift} from the first fifth of the time to the last, and where the median SM clock is more than"
-        " {measure.clock} below that of the GPU's siblings. Unknown where it was interrupted.",
+        " {measure.clock} below that of the other GPUs of its model. Unknown where it was interrupted.",
         source="dgxcheck's own load; NVML once a second",
-        remedy="stop its jobs, reset the GPU and burn in again; have it replaced if it fails again",
+        remedy="stop the jobs on the GPU, reset it and burn in again; if it fails again, run a field diagnostic (dcgmi"
+        " diag -r 3) and call the vendor",
         judge=_burn_in,
+        blames=paths.loaded_gpu,
+        shared=paths.shared_by_loaded_gpus,
+        witness="measurement",
     ),
 )

@@ -1,4 +1,4 @@
-"""Do GPUs of one model calculate equally fast, and if not, what holds the slow one's clocks down?"""
+"""Do GPUs of one model compute equally fast, and if not, what holds down the clocks of the slow one?"""
 
 from __future__ import annotations
 
@@ -7,86 +7,83 @@ from statistics import median
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.gpu.clocks import HELD_BACK, slowdown
+from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
-from dgxcheck.checks.measurement.expectations import amount
+from dgxcheck.checks.measurement.expectations import quantity
+from dgxcheck.checks.measurement.failures import without_figure
 from dgxcheck.checks.measurement.host_copies import per_gpu
 from dgxcheck.checks.measurement.lookup import Figures, evidence
-from dgxcheck.checks.measurement.untaken import untaken
+from dgxcheck.checks.measurement.slowdown import held_back
 from dgxcheck.facts.measurement import Measurement
 
-Judged = Iterator[tuple[Subject, Judgement]]
 ID = "measure.compute"
-POWER_CAP = 0x4
-"""``nvmlClocksEventReasonSwPowerCap``: a load of multiplications alone draws all that a GPU may."""
 
 
-def calculated(box: Box, found: Figures, row: Measurement) -> Judgement:
+def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """One GPU's multiplications and additions against those of its siblings."""
-    if (nothing := untaken(box, row)) is not None:
-        return nothing
+    if (failure := without_figure(box, row)) is not None:
+        return failure
     if row.number is None:
         return skip("not-recorded", "no figure", evidence(row))
-    alike = [each for each in gpus_alike(box, found, row) if each.number and each.how == row.how]
-    told = f"{amount(row.number)} {row.unit}{_at(row)}"
+    alike = [other for other in gpus_alike(box, figures, row) if other.number and other.how == row.how]
+    message = f"{quantity(row.number, row.unit)}{_at_clock(row)}"
     if len(alike) < FEWEST:
-        return skip("no-reference", f"{told}, and no GPU of its model to compare it with", evidence(row))
-    middle = median(each.number or 0 for each in alike)
-    keep = 1 - box.settings.limit("measure.compute") / 100
-    status = Status.WARN if row.number < middle * keep else Status.PASS
-    message = f"{told}, GPUs like it have {amount(middle)}"
-    if status is Status.WARN:
-        message += _why(found, row, alike, keep)
-    return Judgement(status, message, row.number, round(middle, 3), row.unit, (evidence(row),))
+        return skip("no-reference", f"{message}, no GPU of its model to compare it with", evidence(row))
+    middle = median(other.number or 0 for other in alike)
+    least = 1 - box.settings.limit("measure.compute") / 100
+    message = f"{message}, median for this model {quantity(middle, row.unit)}"
+    facts = (evidence(row),)
+    if row.number >= middle * least:
+        return Judgement(Status.PASS, message, row.number, round(middle, 3), row.unit, facts)
+    reason, fault = _reason(figures, row, alike, least)
+    return Judgement(Status.WARN, f"{message}{reason}", row.number, round(middle, 3), row.unit, facts, fault=fault)
 
 
-def _why(found: Figures, row: Measurement, alike: list[Measurement], keep: float) -> str:
-    """Slower clocks and what holds them down, or none of that."""
-    own, clocks = _clock(row), [clock for each in alike if (clock := _clock(each)) is not None]
+def _reason(figures: Figures, row: Measurement, alike: list[Measurement], least: float) -> tuple[str, Fault]:
+    """Whether lower clocks explain it, and what holds them down."""
+    own, clocks = _clock(row), [clock for other in alike if (clock := _clock(other)) is not None]
     if own is None or len(clocks) != len(alike):
-        return ""
-    per_mhz = [(each.number or 0) / (_clock(each) or 1) for each in alike]
-    if (row.number or 0) / own < median(per_mhz) * keep:
-        return " at like clocks"
-    return f" at {median(clocks):g} MHz{_held(found, row.a)}"
-
-
-def _held(found: Figures, gpu: str) -> str:
-    load = found.of("under-load", gpu)
+        return "", Fault.SLOW
+    per_mhz = [(other.number or 0) / (_clock(other) or 1) for other in alike]
+    if (row.number or 0) / own < median(per_mhz) * least:
+        return " at equal clocks", Fault.SLOW
+    at = f" at {median(clocks):g} MHz"
+    load = figures.get("under-load", row.a)
     mask = load.more.get("reasons") if load is not None else None
-    if not isinstance(mask, int) or isinstance(mask, bool):
-        return ""
-    bit = slowdown(mask)
-    if bit:
-        return f"; its clocks are held down: {HELD_BACK[bit]}"
-    return "; it is at its power limit" if mask & POWER_CAP else ""
+    held = held_back(mask) if isinstance(mask, int) and not isinstance(mask, bool) else None
+    return (at, Fault.SLOW) if held is None else (f"{at}; clocks held down: {held[0]}", held[1])
 
 
 def _clock(row: Measurement) -> float | None:
+    """MHz"""
     clock = row.more.get("clock_mhz")
     known = isinstance(clock, int | float) and not isinstance(clock, bool) and 0 < clock < 1e6
     return float(clock) if known and isinstance(clock, int | float) else None
 
 
-def _at(row: Measurement) -> str:
+def _at_clock(row: Measurement) -> str:
     clock = _clock(row)
     return "" if clock is None else f" at {clock:g} MHz"
 
 
-def _compute(box: Box) -> Judged:
-    yield from per_gpu(box, ID, {"compute": calculated}, "no GPU was made to calculate")
+def _compute(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    yield from per_gpu(box, ID, {"compute": judge_compute}, "no GPU was put under compute load")
 
 
 CHECKS = (
     Check(
         id=ID,
-        rule="Warns where a GPU multiplies and adds more slowly than the median of the GPUs of its model in this box,"
-        " by more than {measure.compute}, and says whether lower clocks explain it and what holds those down. No"
+        rule="Warns where the multiply-add throughput of a GPU is below the median of the GPUs of its model in this box"
+        " by more than {measure.compute}, and says whether lower clocks explain it and what holds them down. No"
         " vendor's figure is used.",
         source="a kernel of fused multiply-adds; nvmlDeviceGetClockInfo and the clocks' event reasons meanwhile",
-        remedy="look at power limit, application clocks, temperature and power supply of that GPU; then swap it with"
-        " its neighbour to see whether the fault stays with the slot",
+        remedy="compare power limit, application clocks, temperature and power supply with the other GPUs; if they do"
+        " not explain it, run a field diagnostic (dcgmi diag -r 3)",
         judge=_compute,
+        blames=paths.loaded_gpu,
+        shared=paths.shared_by_loaded_gpus,
+        witness="measurement",
     ),
 )

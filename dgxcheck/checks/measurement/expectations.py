@@ -1,11 +1,12 @@
-"""What a measurement should give: by the reference machine, else by the path that the data take."""
+"""What a measurement should give: by the reference machine, else by the path that the data takes."""
 
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.gpu.inventory import expected_by
-from dgxcheck.checks.measurement.lookup import P2P, STAGED, device, evidence, joined
+from dgxcheck.checks.measurement.lookup import P2P, STAGED, device, evidence, label, link_between
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
@@ -13,26 +14,28 @@ from dgxcheck.profiles.model import Number
 from dgxcheck.topology.expected import between, to_host
 
 
-class Due(Record, kw_only=False):
+class ExpectedFigure(Record, kw_only=False):
     """A figure to expect, in the unit of the measurement, and how far below it is too low."""
 
     value: float
     source: str
+    origin: str
+    """For people: ``dgx-1-v100``, ``GPU model``, ``PCIe path``."""
     warn_below: float
-    """Percent."""
+    """Percent of ``value``."""
     fail_below: float
-    """Percent; 0 where it never fails."""
+    """Percent of ``value``; 0 where it never fails."""
 
 
-def due(box: Box, row: Measurement) -> Due | None:
-    """What to expect of it; None where nothing is known. What is simulated is held to no reference."""
+def expected_figure(box: Box, row: Measurement) -> ExpectedFigure | None:
+    """None where nothing is known. A simulated figure is not held to the reference machine."""
     number = reference(box, row)
-    if number is not None and by_reference(box, row):
-        warn = box.settings.limit("measure.warn")
-        # what goes through the host is the driver's and the host's doing, and changes with both
-        fail = 0 if row.kind in STAGED else box.settings.limit("measure.fail")
-        return Due(float(number.value), number.source, warn, fail)
-    return _derived(box, row)
+    if number is None or not has_reference(box, row):
+        return _derived(box, row)
+    origin = "GPU model" if row.kind == "device-copy" or box.choice is None else box.choice.profile.name
+    # copies through the host depend on driver and host, and change with both
+    fail = 0 if row.kind in STAGED else box.settings.limit("measure.fail")
+    return ExpectedFigure(float(number.value), number.source, origin, box.settings.limit("measure.warn"), fail)
 
 
 def reference(box: Box, row: Measurement) -> Number | None:
@@ -51,7 +54,7 @@ def profile_key(box: Box, row: Measurement) -> str:
         return f"pcie.{row.kind}" if device(box, row.a) is not None else ""
     if row.kind == "collective":
         return f"nvlink.{row.a.replace('_', '-')}-{row.b}"
-    link = joined(box, row.a, row.b)
+    link = link_between(box, row.a, row.b)
     if link is None:
         return ""
     if row.kind in P2P:
@@ -60,53 +63,73 @@ def profile_key(box: Box, row: Measurement) -> str:
     return f"pcie.{row.kind}-{(link.pci or '?').lower()}" if row.kind in STAGED else ""
 
 
-def by_reference(box: Box, row: Measurement) -> bool:
-    """Is it held to the reference machine, not only to what the path gives?"""
+def has_reference(box: Box, row: Measurement) -> bool:
+    """Is the figure held to the reference machine, not only to what the path gives?"""
     return row.how != "simulated" and reference(box, row) is not None
 
 
-def _derived(box: Box, row: Measurement) -> Due | None:
-    """From the lanes and links of the path: never more than a warning."""
+def _derived(box: Box, row: Measurement) -> ExpectedFigure | None:
+    """From lanes and links of the path: never more than a warning."""
     one = device(box, row.a)
     if one is None:
         return None
     if row.kind in ("host-to-device", "device-to-host"):
         path = to_host(one, box.topology)
-        return _below(box, path.read_gbs if row.kind == "host-to-device" else path.write_gbs, path.source, "pci")
-    other, link = device(box, row.b), joined(box, row.a, row.b)
+        return _of_path(box, path.read_gbs if row.kind == "host-to-device" else path.write_gbs, path.source, "pci")
+    other, link = device(box, row.b), link_between(box, row.a, row.b)
     if row.kind not in P2P or other is None or link is None:
         return None
     path = between(one, other, link, box.topology)
     rate = path.write_gbs
-    both = 2 if row.kind == "p2p-both" else 1
-    return _below(box, rate if isinstance(rate, Missing) else rate * both, path.source, path.medium)
+    directions = 2 if row.kind == "p2p-both" else 1
+    return _of_path(box, rate if isinstance(rate, Missing) else rate * directions, path.source, path.medium)
 
 
-def _below(box: Box, rate: float | Missing, source: str, medium: str) -> Due | None:
+def _of_path(box: Box, rate: float | Missing, source: str, medium: str) -> ExpectedFigure | None:
     if isinstance(rate, Missing):
         return None
-    warn = box.settings.limit("measure.warn" if medium == "nvlink" else "measure.derived")
-    return Due(rate, f"derived from the path: {source}", warn, 0)
+    limit, origin = ("measure.warn", "NVLinks") if medium == "nvlink" else ("measure.derived", "PCIe path")
+    return ExpectedFigure(rate, f"derived from the path: {source}", origin, box.settings.limit(limit), 0)
 
 
-def held(box: Box, row: Measurement, what: str) -> Judgement | None:
-    """The figure against what is expected; None where nothing is or where there is no figure."""
-    limit, value = due(box, row), row.number
-    if limit is None or value is None:
+def against_expected(box: Box, row: Measurement) -> Judgement | None:
+    """The figure against what is expected; None where nothing is expected or there is no figure."""
+    expected, value = expected_figure(box, row), row.number
+    if expected is None or value is None:
         return None
-    percent = 100 * value / limit.value
-    status = Status.PASS
-    if percent < limit.warn_below:
-        status = expected_by(box, Status.FAIL) if percent < limit.fail_below else Status.WARN
-    origin = "of the path" if not limit.fail_below else "of its model" if row.kind == "device-copy" else _by(box)
-    message = f"{what} {amount(value)} {row.unit}, {percent:.0f} % of the {amount(limit.value)} expected {origin}"
-    return Judgement(status, message, value, round(limit.value, 3), row.unit, (evidence(row),))
+    percent = 100 * value / expected.value
+    due = quantity(expected.value, row.unit)
+    message = f"{figure_text(box, row)}, {percent:.0f} % of the expected {due} ({expected.origin})"
+    if percent >= expected.warn_below:
+        return Judgement(Status.PASS, message, value, round(expected.value, 3), row.unit, (evidence(row),))
+    status = expected_by(box, Status.FAIL) if percent < expected.fail_below else Status.WARN
+    return slow(row, message, expected.value, status=status)
 
 
-def _by(box: Box) -> str:
-    return f"by {box.choice.profile.name}" if box.choice is not None else ""
+def slow(row: Measurement, message: str, expected: float, *others: Measurement, status: Status) -> Judgement:
+    """A figure that is too low, with how often it was measured and the figures that it is compared with."""
+    facts = tuple(map(evidence, (row, *others)))
+    retries = row.more.get("retries")
+    times = len(retries) if isinstance(retries, list) else 0
+    best = f", best of {times + 1} measurements" if times else ""
+    return Judgement(status, f"{message}{best}", row.number, round(expected, 3), row.unit, facts, fault=Fault.SLOW)
+
+
+def figure_text(box: Box, row: Measurement) -> str:
+    """``GPU0 to GPU1, P2P on: 18.4 GB/s``"""
+    return f"{label(box, row)}: {quantity(row.number or 0, row.unit)}"
+
+
+def plain_pass(box: Box, row: Measurement) -> Judgement:
+    """A figure with nothing to compare it with."""
+    return Judgement(Status.PASS, figure_text(box, row), row.number, unit=row.unit, evidence=(evidence(row),))
+
+
+def quantity(value: float, unit: str) -> str:
+    """``18.41 GB/s``, ``9.5 µs``"""
+    return f"{amount(value)} {'µs' if unit == 'us' else unit}"
 
 
 def amount(value: float) -> str:
-    """Four digits."""
+    """Four significant digits."""
     return f"{value:.4g}" if abs(value) < 10000 else f"{value:.0f}"

@@ -1,127 +1,155 @@
-"""Did the data arrive? In each GPU's memory, and from each GPU in the memory of each other."""
+"""Does data arrive intact? In each GPU's memory, and from each GPU in the memory of each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.measurement.host_copies import per_gpu, together
-from dgxcheck.checks.measurement.lookup import ALL, Figures, device, evidence, figures, joined, pair, pairs, way
-from dgxcheck.checks.measurement.untaken import once, untaken
-from dgxcheck.checks.peer_access.blockers import stopped
+from dgxcheck.checks.engine.wording import counted, extended
+from dgxcheck.checks.measurement import paths
+from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
+from dgxcheck.checks.measurement.host_copies import combined, per_gpu
+from dgxcheck.checks.measurement.lookup import (
+    ALL,
+    Figures,
+    device,
+    evidence,
+    gpu_name,
+    label,
+    link_between,
+    pair_subject,
+    pairs,
+)
+from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, blocker
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 
-Judged = Iterator[tuple[Subject, Judgement]]
 MIB = 1 << 20
-_UNUSED = "use no P2P between them before it is cured (NCCL_P2P_DISABLE=1)"
-_BY_NVLINK = "look for Xid 74 and CRC errors of their NVLinks, then reseat both GPUs, or the bridge"
-_BY_PCIE = "look for DMAR faults and PCIe errors of the ports between them in the kernel log"
+_UNUSED = "do not use P2P between them until it is fixed (NCCL_P2P_DISABLE=1)"
+_BY_NVLINK = "check for Xid 74 and CRC errors of their NVLinks, then reseat both GPUs or the bridge"
+_BY_PCIE = "check the kernel log for DMAR faults and PCIe errors of the ports between them"
 _METHODS = {"ce": "copy engine", "sm": "stores of a kernel", "ping-pong": "two kernels that wait for each other"}
 
 
-def kept(box: Box, _: Figures, row: Measurement) -> Judgement:
+def judge_integrity(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """Patterns in a GPU's memory, or data from one GPU in the memory of another, read back by the owner."""
-    if (nothing := untaken(box, row)) is not None:
-        return nothing
+    if (failure := without_figure(box, row)) is not None:
+        return failure
     wrong = row.number
     if wrong is None:
-        return skip("not-recorded", f"{row.kind} has no figure", evidence(row))
-    where = way(box, row)
+        return skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
+    route = _route(box, row)
+    checked = _checked(row)
+    if not wrong and row.more.get("timed_out") is not True:
+        message = f"{route}no wrong words{checked and f' in {checked}'}"
+        return Judgement(Status.PASS, message, 0, 0, "words", (evidence(row),))
     if wrong:
-        words = "word is" if wrong == 1 else "words are"
-        message = f"{where}: {wrong:.0f} {words} wrong{_by(row)}{_first(row)}{_checked(row, ' of ')}"
-        return Judgement(Status.FAIL, message, wrong, 0, "words", (evidence(row),))
-    if row.more.get("timed_out") is True:
-        message = f"{where}: two kernels that wait for each other's data waited in vain{_checked(row, ' after ')}"
-        return Judgement(Status.FAIL, message, 0, 0, "words", (evidence(row),))
-    return Judgement(Status.PASS, f"{where}: no word is wrong{_checked(row, ' in ')}", 0, 0, "words", (evidence(row),))
+        where = f"{checked and f' in {checked}'}{_methods(row)}{_first(row)}"
+        message = f"{route}{counted(int(wrong), 'wrong word')}{where}"
+    else:
+        message = f"{route}handshake of two kernels timed out{checked and f' after {checked}'}"
+    return Judgement(Status.FAIL, message, wrong, 0, "words", (evidence(row),), fault=Fault.WRONG_DATA)
 
 
-def _by(row: Measurement) -> str:
-    """The ways in which words came out wrong."""
+def _route(box: Box, row: Measurement) -> str:
+    """``GPU0 to GPU1: ``; empty for one GPU, which the finding names."""
+    if row.b:
+        return f"{gpu_name(box, row.a)} to {gpu_name(box, row.b)}: "
+    return f"{gpu_name(box, ALL)}: " if row.a == ALL else ""
+
+
+def _methods(row: Measurement) -> str:
+    """The ways of copying by which words arrived wrong."""
     by = row.more.get("by")
     if not isinstance(by, dict):
         return ""
-    bad = [f"{count} by {_METHODS.get(how, how)}" for how, count in by.items() if _counted(count)]
+    bad = [f"{count} by {_METHODS.get(method, method)}" for method, count in by.items() if _is_positive(count)]
     return f" ({', '.join(bad)})" if bad else ""
 
 
-def _counted(count: Json) -> bool:
+def _is_positive(count: Json) -> bool:
     return isinstance(count, int | float) and not isinstance(count, bool) and count > 0
 
 
 def _first(row: Measurement) -> str:
     first = row.more.get("first")
-    return f", the first at byte {first}" if isinstance(first, int) and not isinstance(first, bool) else ""
+    return f", first at byte {first}" if isinstance(first, int) and not isinstance(first, bool) else ""
 
 
-def _checked(row: Measurement, word: str) -> str:
+def _checked(row: Measurement) -> str:
+    """``64 MiB``; empty where it is not known."""
     checked = row.more.get("checked")
     known = isinstance(checked, int) and not isinstance(checked, bool) and 0 < checked < 1 << 60
-    return f"{word}{checked / MIB:g} MiB" if known and isinstance(checked, int) else ""
+    return f"{checked / MIB:g} MiB" if known and isinstance(checked, int) else ""
 
 
-def _memory(box: Box) -> Judged:
-    id = "measure.memory-integrity"
-    yield from per_gpu(box, id, {"memory-integrity": kept}, "no pattern was written into the memory of a GPU")
+def _memory(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    rules = {"memory-integrity": judge_integrity}
+    yield from per_gpu(box, "measure.memory-integrity", rules, "no GPU memory was tested with patterns")
 
 
-def _p2p(box: Box) -> Judged:
+def _p2p(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     id = "measure.p2p-integrity"
-    found = figures(box, id)
-    if isinstance(found, Judgement):
-        yield HOST, found
+    figures = measured_figures(box, id)
+    if isinstance(figures, Judgement):
+        yield HOST, figures
         return
-    tried = pairs(box, found, ("p2p-integrity",))
-    somewhere = found.of("p2p-integrity", ALL)
-    if somewhere is not None:  # nvbandwidth gives up and does not say where
-        yield HOST, kept(box, found, somewhere)
+    tried = pairs(box, figures, ("p2p-integrity",))
+    unnamed = figures.get("p2p-integrity", ALL)
+    if unnamed is not None:  # nvbandwidth stops at the first wrong pattern and does not say between which GPUs
+        yield HOST, judge_integrity(box, figures, unnamed)
     for a, b in tried:
-        rows = found.both("p2p-integrity", a, b)
-        said = together([kept(box, found, row) for row in rows])
-        if said.status is Status.PASS and len(rows) > 1:
-            said = replace(said, message=f"both ways: no word is wrong{_checked(rows[0], ' in ')}")
-        yield pair(box, a, b), once(found, id, _explained(box, said, a, b), a, b)
-    if not tried and somewhere is None:
-        yield HOST, skip("not-recorded", "no data were sent from GPU to GPU and looked at")
+        rows = figures.each_way("p2p-integrity", a, b)
+        judgement = combined(box, [(row, judge_integrity(box, figures, row)) for row in rows])
+        if judgement.status is Status.PASS and len(rows) > 1:
+            checked = _checked(rows[0])
+            judgement = replace(judgement, message=f"no wrong words either way{checked and f' in {checked}'}")
+        yield pair_subject(box, a, b), unless_reported(figures, id, _with_blocker(box, judgement, a, b), a, b)
+    if not tried and unnamed is None:
+        yield HOST, skip("not-recorded", "no data between GPUs was checked")
 
 
-def _explained(box: Box, said: Judgement, a: str, b: str) -> Judgement:
-    """Of a pair that PCIe joins, with the setting that stands in the way and what lifts it."""
-    one, other, link = device(box, a), device(box, b), joined(box, a, b)
-    if said.status is not Status.FAIL or one is None or other is None or link is None:
-        return said
+def _with_blocker(box: Box, judgement: Judgement, a: str, b: str) -> Judgement:
+    """With the remedy for what joins the pair; over PCIe with the setting that blocks peer access."""
+    one, other, link = device(box, a), device(box, b), link_between(box, a, b)
+    if judgement.status is not Status.FAIL or one is None or other is None or link is None:
+        return judgement
     if link.nvlinks:
-        return replace(said, remedy=f"{_UNUSED}: {_BY_NVLINK}")
-    what = stopped(box, one, other)
-    if not what.by:
-        return replace(said, remedy=f"{_UNUSED}: {what.remedy}; {_BY_PCIE}")
-    return replace(said, message=f"{said.message}; stopped by {what.by}", remedy=f"{_UNUSED}: {what.remedy}")
+        return replace(judgement, remedy=f"{_UNUSED}: {_BY_NVLINK}")
+    blocking = blocker(box, one, other)
+    if not blocking.setting:
+        return replace(judgement, remedy=f"{_UNUSED}: {blocking.remedy}; {_BY_PCIE}")
+    return replace(extended(judgement, f"; blocked by {blocking.setting}"), remedy=f"{_UNUSED}: {blocking.remedy}")
 
 
 CHECKS = (
     Check(
         id="measure.memory-integrity",
-        rule="Fails where words of the patterns that were written into a GPU's memory read back otherwise.",
-        source="kernels that fill and check 1 GiB of the memory, with --long all that is free but 512 MiB",
-        remedy="read the GPU's ECC counters and Xids 48, 63 and 64; reset it, run the vendor's field diagnostic, and"
-        " ask for a replacement",
+        rule="Fails where words of the patterns written into a GPU's memory read back wrong.",
+        source="kernels that fill and check 1 GiB of the memory, with --long all free memory but 512 MiB",
+        remedy="check the GPU's ECC counters and Xids 48, 63 and 64; reset it and run a field diagnostic (dcgmi diag"
+        " -r 3); if it fails again, have it replaced",
         judge=_memory,
+        blames=part("memory"),
+        witness="measurement",
     ),
     Check(
         id="measure.p2p-integrity",
         rule="Fails where data that one GPU sends into another's memory, by copy engine, by stores of a kernel or"
-        " between two kernels that wait for each other, are not what the owner of that memory reads; and where the two"
-        " wait in vain. A pair of which one GPU's own memory is wrong is told by measure.memory-integrity. Where an"
-        " IOMMU translates for GPUs that PCIe joins, or ACS of a port between them redirects, that is named.",
+        " between two kernels that wait for each other, is not what the owner of that memory reads, and where the"
+        " handshake of the two kernels times out. A pair with a GPU whose own memory is wrong is reported by"
+        " measure.memory-integrity. Between GPUs joined by PCIe the message names an IOMMU that translates, or the"
+        " ports whose ACS redirects.",
         source="patterns checked on the owner's side; cuMemcpyDtoDAsync with peer access on; NVIDIA/nccl issue 2335 on"
         " copies that report success and move nothing",
-        remedy=f"{_UNUSED}: stop the IOMMU from translating, then turn off ACS of the ports between them, neither where"
-        f" virtual machines run; {_BY_PCIE}; for NVLink {_BY_NVLINK}",
+        remedy=f"{_UNUSED}: {DISABLE_BOTH}; {_BY_PCIE}; over NVLink {_BY_NVLINK}",
         judge=_p2p,
+        blames=paths.pair_or_setting,
+        witness="measurement",
     ),
 )

@@ -1,17 +1,20 @@
-"""Are all HCAs there, in their slots, with one firmware?"""
+"""The HCAs of a box, and their number."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.placement.misplaced import misplaced
-from dgxcheck.checks.placement.placement import classes, fabric_adapters, other, reference, without_place, wrong_gpus
+from dgxcheck.checks.placement.missing_device import missing
+from dgxcheck.checks.placement.placement import reference, wrong_gpus
+from dgxcheck.components.component import Component
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
@@ -34,8 +37,8 @@ RECOVERY = frozenset({
     0x0220, 0x0221,  # BlueField-4
 })  # fmt: skip
 """Adapters that wait for their firmware: "Flash Recovery" and "Secure Flash Recovery" of vendor 15b3 in
-https://pci-ids.ucw.cz/v2.2/pci.ids, without the switch chips that are called so too; other ids between these are
-adapters that work (0262 and 0263 are a ConnectX-4 Lx)."""
+https://pci-ids.ucw.cz/v2.2/pci.ids, without the switch chips of the same name; other ids between these are working
+adapters (0262 and 0263 are a ConnectX-4 Lx)."""
 _CLASS = "/sys/class/infiniband"
 
 
@@ -46,192 +49,111 @@ def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
 
 
 def nics(box: Box) -> list[Device]:
-    """HCAs without virtual functions."""
+    """HCAs without virtual functions, as devices of the topology."""
     return [each for each in box.topology.devices if each.kind == "nic" and each.is_vf is not True]
 
 
 def subject(device: IbDevice) -> Subject:
-    """An HCA by its names."""
+    """An HCA by name and bus id."""
     return Subject(kind="hca", name=device.name, bdf=None if isinstance(device.bdf, Missing) else device.bdf)
 
 
 def none_here(gap: Missing) -> Judgement:
-    """What stands in place of judgements about HCAs where the class directory cannot be read."""
-    return skip("not-supported", "no InfiniBand device is here") if gap.gap is Gap.ABSENT else unjudged(gap)
+    """What stands in place of judgements about HCAs where ``/sys/class/infiniband`` cannot be read."""
+    return skip("not-supported", "no InfiniBand devices") if gap.gap is Gap.ABSENT else unjudged(gap)
 
 
-def _recovering(box: Box) -> list[PciFunction]:
+def count(box: Box) -> int | Missing:
+    """Number of HCAs, those in flash recovery (network.firmware) included; Missing where a container hides them."""
+    if why := visibility.hcas_hidden(box):
+        return Missing(Gap.ABSENT, _CLASS, why)
+    devices = hcas(box)
+    if isinstance(devices, Missing) and devices.gap is not Gap.ABSENT:
+        return devices
+    return len(_listed(box)) + len(in_flash_recovery(box))
+
+
+def _listed(box: Box) -> tuple[IbDevice, ...]:
+    devices = hcas(box)
+    return () if isinstance(devices, Missing) else devices
+
+
+def in_flash_recovery(box: Box) -> list[PciFunction]:
+    """Adapters that run no firmware, by their PCI device ids."""
     functions = box.topology.functions.values()
     return [each for each in functions if each.vendor == MELLANOX and each.device in RECOVERY]
 
 
-def _unstarted(box: Box) -> list[PciFunction]:
-    """Adapters that the kernel log says their driver gave up."""
-    log, found = box.snapshot.kernel_log, hcas(box)
-    given_up = {} if isinstance(log, Missing) else {each.bdf: each.trouble for each in log.hcas if not each.past}
-    here = {each.bdf for each in _here(found)}
+def _not_started(box: Box) -> list[PciFunction]:
+    """Adapters without an InfiniBand device whose driver gave up, by the kernel log."""
+    log = box.snapshot.kernel_log
+    trouble = {} if isinstance(log, Missing) else {each.bdf: each.trouble for each in log.hcas if not each.past}
+    listed = {each.bdf for each in _listed(box)}
     functions = box.topology.functions.values()
-    return [each for each in functions if given_up.get(each.bdf) == "not started" and each.bdf not in here]
-
-
-def count(box: Box) -> int | Missing:
-    """HCAs of the machine, those in flash recovery (told by network.firmware) too; Missing where they are hidden."""
-    if why := visibility.hcas(box):
-        return Missing(Gap.ABSENT, _CLASS, why)
-    found = hcas(box)
-    if isinstance(found, Missing) and found.gap is not Gap.ABSENT:
-        return found
-    return len(_here(found)) + len(_recovering(box))
-
-
-def _here(found: tuple[IbDevice, ...] | Missing) -> tuple[IbDevice, ...]:
-    return () if isinstance(found, Missing) else found
+    return [each for each in functions if trouble.get(each.bdf) == "not started" and each.bdf not in listed]
 
 
 def _count(box: Box) -> Judged:
+    yield HOST, ruled(_number, box)
+
+
+def _number(box: Box) -> Judgement:
     number = box.choice.number("network.hcas") if box.choice else None
-    found = count(box)
     if number is None:
-        yield HOST, skip("no-reference", "no number of HCAs is expected here")
-    elif why := visibility.hcas(box):
-        yield HOST, skip("not-visible", why)
-    elif isinstance(found, Missing):
-        yield HOST, unjudged(found)
-    else:
-        names = ", ".join(device.name for device in _here(hcas(box))) or "none"
-        lonely = _lonely(box)
-        given_up = [each for each in _unstarted(box) if each not in _recovering(box)]
-        status = Status.FAIL if found + len(given_up) < number.value or lonely else Status.PASS
-        message = f"{found} HCAs ({names}), {number.value:g} expected"
-        if given_up:
-            message += f"; {', '.join(each.bdf for each in given_up)} did not start: see kernel.hca"
-        if lonely:
-            message += f"; fewer than expected behind the switch of {', '.join(gpu.name for gpu in lonely)}"
-        yield HOST, Judgement(status, message, found, number.value, "HCAs", (Evidence(_CLASS, names),))
+        return skip("no-reference", "no reference number of HCAs")
+    if why := visibility.hcas_hidden(box):
+        return skip("not-visible", why)
+    present, expected = need(count(box)), number.value
+    names = ", ".join(device.name for device in _listed(box)) or "none"
+    few = _gpus_short_of_hcas(box)
+    not_started = [each for each in _not_started(box) if each not in in_flash_recovery(box)]
+    total = (
+        f"{present} of {expected:g} HCAs found"
+        if present <= expected
+        else f"{present} HCAs found, {expected:g} expected"
+    )
+    message = f"{total} ({names})"
+    if not_started:
+        message += f"; {', '.join(each.bdf for each in not_started)} did not start (kernel.hca)"
+    if few:
+        message += f"; too few behind the PCIe switch of {', '.join(gpu.name for gpu in few)}"
+    bad = present + len(not_started) < expected or bool(few)
+    evidence = (Evidence(_CLASS, names),)
+    fault = Fault.HCA_MISSING if bad else None
+    return Judgement(Status.FAIL if bad else Status.PASS, message, present, expected, "HCAs", evidence, fault=fault)
 
 
-def _lonely(box: Box) -> list[Device]:
-    """GPUs with fewer HCAs behind their switch than any of the reference; none where one sits elsewhere."""
+def _gpus_short_of_hcas(box: Box) -> list[Device]:
+    """GPUs with fewer HCAs behind their switch than any GPU of the reference; none where a device is misplaced."""
     profile = reference(box)
-    nics = [nic for nic in box.topology.devices if nic.kind == "nic" and nic.is_vf is not True]
-    gpus = box.topology.gpus
-    unknown = any(isinstance(each.path, Missing) for each in (*gpus, *nics))
-    if isinstance(profile, Judgement) or unknown or _recovering(box) or _unstarted(box):
+    adapters, gpus = nics(box), box.topology.gpus
+    unknown = any(isinstance(each.path, Missing) for each in (*gpus, *adapters))
+    if isinstance(profile, Judgement) or unknown or in_flash_recovery(box) or _not_started(box):
         return []
-    moved = misplaced(gpus, nics, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
+    wrong_hcas = misplaced(gpus, adapters, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
     wrong = wrong_gpus(box, profile)
-    if moved is None or moved.devices or wrong is None or wrong.devices:
+    if wrong_hcas is None or wrong_hcas.devices or wrong is None or wrong.devices:
         return []
     least = min(sum(wiring.to_hcas.get(pci, 0) for pci in NEAR) for wiring in profile.wiring)
     matrix = box.topology.matrix()
-    return [gpu for gpu in gpus if sum(matrix[gpu.name, nic.name].pci in NEAR for nic in nics) < least]
+    return [gpu for gpu in gpus if sum(matrix[gpu.name, nic.name].pci in NEAR for nic in adapters) < least]
 
 
-def _placement(box: Box) -> Judged:
-    profile = reference(box)
-    if isinstance(profile, Judgement):
-        yield HOST, profile
-        return
-    nics = fabric_adapters(box)
-    if not nics or not any(wiring.to_hcas for wiring in profile.wiring):
-        yield HOST, skip("not-supported", f"{profile.name} has no HCAs" if nics else "no HCA with InfiniBand is here")
-        return
-    wrong = wrong_gpus(box, profile)
-    gpus = [gpu for gpu in box.topology.gpus if wrong is not None and gpu not in wrong.devices]
-    if not gpus:
-        yield HOST, skip("dependency-failed", "the GPUs are not where the profile has them")
-        return
-    found = misplaced(gpus, nics, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
-    if found is None:
-        lines = "; ".join(f"{nic.name} to the GPUs {classes(box, nic, box.topology.gpus)}" for nic in nics)
-        evidence = tuple(Evidence(f"/sys/bus/pci/devices/{nic.bdf}", _path(nic)) for nic in nics)
-        yield HOST, Judgement(Status.WARN, f"not as in {profile.title}: {lines}", evidence=evidence)
-        return
-    for nic in nics:
-        said = classes(box, nic, box.topology.gpus)
-        place = Subject(kind="hca", name=nic.name, bdf=nic.bdf)
-        evidence = (Evidence(f"/sys/bus/pci/devices/{nic.bdf}", _path(nic)),)
-        if nic in found.devices:
-            message = f"to the GPUs: {said}; not so in {profile.title}{other(found)}"
-            yield place, Judgement(Status.WARN, message, said, evidence=evidence)
-        else:
-            yield place, _unknown(nic) or Judgement(Status.PASS, f"to the GPUs: {said}", said, evidence=evidence)
-
-
-def _path(nic: Device) -> str:
-    return nic.path.reason if isinstance(nic.path, Missing) else "/".join(nic.path)
-
-
-def _unknown(nic: Device) -> Judgement | None:
-    return skip("not-visible", "it has no PCI function") if nic.bdf is None else without_place(nic)
-
-
-def _firmware(box: Box) -> Judged:
-    for function in _recovering(box):
-        where = Subject(kind="hca", name=function.bdf, bdf=function.bdf)
-        evidence = (Evidence(f"/sys/bus/pci/devices/{function.bdf}/device", f"{function.device:#06x}"),)
-        yield where, Judgement(Status.FAIL, "the adapter is in flash recovery: it has no firmware", evidence=evidence)
-    found = hcas(box)
-    if isinstance(found, Missing):
-        yield HOST, none_here(found)
-        return
-    groups: dict[str, list[IbDevice]] = defaultdict(list)
-    for device in found:
-        groups[device.board_id if isinstance(device.board_id, str) else f"of unknown board, {device.name}"].append(
-            device
-        )
-    for board, devices in groups.items():
-        seen = Counter(device.fw_ver for device in devices if isinstance(device.fw_ver, str))
-        usual = max(seen, key=lambda version: (seen[version], _numbers(version)), default="")
-        for device in devices:
-            yield subject(device), _version(board, device, usual)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """``12.28.2006`` in an order in which it comes after ``12.9.0``."""
-    return tuple(int(part) for part in version.split(".") if part.isdecimal() and len(part) < 10)
-
-
-def _version(board: str, device: IbDevice, usual: str) -> Judgement:
-    for fact in (device.fw_ver, device.board_id):
-        if isinstance(fact, Missing):
-            return unjudged(fact)
-    evidence = (
-        Evidence(f"{_CLASS}/{device.name}/fw_ver", str(device.fw_ver)),
-        Evidence(f"{_CLASS}/{device.name}/board_id", board),
-    )
-    if device.fw_ver == usual:
-        return Judgement(Status.PASS, f"firmware {usual}", usual, usual, evidence=evidence)
-    message = f"firmware {device.fw_ver}, other HCAs of board {board} run {usual}"
-    return Judgement(Status.WARN, message, str(device.fw_ver), usual, evidence=evidence)
+def _missing_hca(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    yield missing(box, "HCA")
 
 
 CHECKS = (
     Check(
         id="network.hca-count",
-        rule="Fails where fewer HCAs are there than the profile says, or where all are in their places and a GPU has"
-        " fewer behind its PCIe switch (PIX, PXB) than any has there; virtual functions do not count, one in flash"
-        " recovery counts as there, and so does one that its driver gave up (kernel.hca). More than expected are no"
-        " fault.",
+        rule="Fails if there are fewer HCAs than in the profile, or if all HCAs are in their places and a GPU has fewer"
+        " behind its PCIe switch (PIX, PXB) than every GPU of the profile. Virtual functions are not counted; an HCA in"
+        " flash recovery, or one that its driver gave up (kernel.hca), counts as present. More HCAs than expected are"
+        " not a fault.",
         source="/sys/class/infiniband against the profile's network.hcas",
-        remedy="look for the adapter with lspci -d 15b3: and in the kernel log; load its driver, or reseat it",
+        remedy="look for the adapter in lspci -d 15b3: and in the kernel log; if it is listed, load its driver"
+        " (modprobe mlx5_ib); if not, cold power cycle, then reseat it",
         judge=_count,
-    ),
-    Check(
-        id="network.hca-placement",
-        rule="Warns where GPUs have more HCAs at a PCI class than in the reference machine, at the fewest HCAs that"
-        " explain it, or at the host where more than three would have to; one that is gone is no wrong place. Adapters"
-        " with Ethernet ports only are left out. GPUs in a wrong place are told by topology.profile.",
-        source="the profile's wiring; PCI classes from the paths under /sys/devices",
-        remedy="move the adapter to the slot behind the switch of its GPUs",
-        judge=_placement,
-    ),
-    Check(
-        id="network.firmware",
-        rule="Warns on an HCA whose firmware differs from that of most others of its board_id, the newer where none"
-        " has a majority; fails on an adapter in flash recovery, by its PCI device id.",
-        source="fw_ver and board_id of /sys/class/infiniband; pci.ids",
-        remedy="burn the firmware that the others run and reset the adapter",
-        judge=_firmware,
+        blames=_missing_hca,
     ),
 )

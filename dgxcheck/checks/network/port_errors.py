@@ -6,15 +6,19 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import FEWEST_EVENTS, HOUR_S, RESET, grown, rate
-from dgxcheck.checks.network.ports import file_of, port_subject, ports
+from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, rate
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.network.ports import fabric, file_of, port_subject, ports
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing
 from dgxcheck.survey import Snapshot
 
 Judged = Iterator[tuple[Subject, Judgement]]
+Counters = Mapping[str, "int | Missing"]
 DOWNED = "link_downed"
 OF_THE_LINK = (
     "symbol_error",
@@ -23,7 +27,7 @@ OF_THE_LINK = (
     "excessive_buffer_overrun_errors",
     "port_rcv_errors",
 )
-"""Counters of this end of the cable; those of congestion, of the far end and port_xmit_wait tell of no fault here."""
+"""Counters of this end of the cable; those of congestion, of the far end and port_xmit_wait are no fault of it."""
 CEILING = {
     "symbol_error": 65535,
     DOWNED: 255,
@@ -32,21 +36,22 @@ CEILING = {
     "excessive_buffer_overrun_errors": 15,
     "port_rcv_errors": 65535,
 }
-"""Where a counter of the InfiniBand specification's width stays; wider ones of newer adapters go on."""
+"""Where a counter of the InfiniBand specification's width stops; wider ones of newer adapters go on."""
 
 
 def _errors(box: Box) -> Judged:
-    found = ports(box)
-    growth = box.growth
-    if isinstance(found, Judgement) or isinstance(growth, Judgement):
-        yield HOST, found if isinstance(found, Judgement) else growth if isinstance(growth, Judgement) else RESET
-        return
-    for device, port in found:
-        old, new = (_of(snapshot, port) for snapshot in (growth.old, growth.new))
-        yield port_subject(device, port), _judged(box, growth, port, old, new)
+    listed, growth = ports(box), box.growth
+    if isinstance(listed, Judgement):
+        yield HOST, listed
+    elif isinstance(growth, Judgement):
+        yield HOST, growth
+    else:
+        for device, port in listed:
+            yield port_subject(device, port), ruled(_port_errors, box, growth, port)
 
 
-def _of(snapshot: Snapshot, port: IbPort) -> Mapping[str, int | Missing] | Missing | None:
+def _counters(snapshot: Snapshot, port: IbPort) -> Counters | Missing | None:
+    """The error counters of a port; None where it is not listed."""
     if isinstance(snapshot.ib_ports, Missing):
         return snapshot.ib_ports
     for device in snapshot.ib_ports:
@@ -55,73 +60,66 @@ def _of(snapshot: Snapshot, port: IbPort) -> Mapping[str, int | Missing] | Missi
     return None
 
 
-def _judged(
-    box: Box,
-    growth: Growth,
-    port: IbPort,
-    old: Mapping[str, int | Missing] | Missing | None,
-    new: Mapping[str, int | Missing] | Missing | None,
-) -> Judgement:
-    if isinstance(new, Missing):
-        return unjudged(new)
+def _port_errors(box: Box, growth: Growth, port: IbPort) -> Judgement:
+    new, old = need(_counters(growth.new, port)), _counters(growth.old, port)
     if new is None or old is None or isinstance(old, Missing):
         return skip("no-history", "its counters were not read before")
     events: dict[str, int] = {}
-    hidden: list[Judgement] = []
+    unread: list[Judgement] = []
     for name in (DOWNED, *OF_THE_LINK):
         if name not in new or name not in old:
             continue
-        more = grown(old[name], new[name])
+        more = counter_growth(old[name], new[name])
         if more is None or isinstance(more, Missing):
-            hidden.append(RESET if more is None else unjudged(more))
-        elif more:
-            events[name] = more
-        elif new[name] == CEILING[name]:
-            hidden.append(skip("no-history", f"{name} is saturated at {CEILING[name]}: no growth can be seen"))
+            unread.append(COUNTER_RESET if more is None else unjudged(more))
+        elif not more and new[name] == CEILING[name]:
+            unread.append(skip("no-history", f"{name} is saturated at {CEILING[name]}: growth cannot be seen"))
         else:
-            events.setdefault(name, 0)
+            events[name] = more
     if any(events.values()):
-        return _grew(box, growth, port, {name: more for name, more in events.items() if more}, new)
-    if hidden:
-        return hidden[0]
+        return _grown(box, growth, port, {name: more for name, more in events.items() if more}, new)
+    if unread:
+        return unread[0]
     if not events:
         return skip("not-supported", "the port has none of these counters")
     return Judgement(Status.PASS, f"no new errors {growth.how}", 0, 0, "errors")
 
 
-def _grew(
-    box: Box, growth: Growth, port: IbPort, events: dict[str, int], new: Mapping[str, int | Missing]
-) -> Judgement:
+def _grown(box: Box, growth: Growth, port: IbPort, events: Mapping[str, int], new: Counters) -> Judgement:
     most = max((more for name, more in events.items() if name != DOWNED), default=0)
     hourly = rate(most, growth, HOUR_S)
     steady = growth.seconds >= HOUR_S and hourly >= box.settings.limit("network.errors")
     often = hourly >= box.settings.limit("network.errors-warn")
-    status = Status.PASS if most < FEWEST_EVENTS else Status.FAIL if steady else Status.WARN if often else Status.PASS
+    status = Status.PASS if most < MIN_EVENTS else Status.FAIL if steady else Status.WARN if often else Status.PASS
     if DOWNED in events:
         status = Status.FAIL
-    evidence = tuple(Evidence(file_of(port, f"counters/{name}"), _shown(new[name])) for name in events)
-    said = ", ".join(f"{name} {more}{_full(name, new)}" for name, more in events.items())
-    return Judgement(status, f"new errors {growth.how}: {said}", sum(events.values()), 0, "errors", evidence)
+    evidence = tuple(Evidence(file_of(port, f"counters/{name}"), _raw(new[name])) for name in events)
+    total = sum(events.values())
+    by_name = ", ".join(f"{name} {more}{_saturated(name, new)}" for name, more in events.items())
+    message = f"{counted(total, 'new error')} {growth.how}: {by_name}"
+    fault = None if status is Status.PASS else Fault.PORT_ERRORS
+    return Judgement(status, message, total, 0, "errors", evidence, fault=fault)
 
 
-def _full(name: str, new: Mapping[str, int | Missing]) -> str:
+def _saturated(name: str, new: Counters) -> str:
     return " (saturated)" if new[name] == CEILING[name] else ""
 
 
-def _shown(value: int | Missing) -> int | str:
+def _raw(value: int | Missing) -> int | str:
     return value.reason if isinstance(value, Missing) else value
 
 
 CHECKS = (
     Check(
         id="network.port-errors",
-        rule="Fails where a link went down since the counters were first read (link_downed); warns where symbol errors,"
-        " link recoveries, local integrity errors, buffer overruns or receive errors came 3 times or more and from"
-        " {network.errors-warn} on, fails from {network.errors} on, seen over an hour or more. A counter at its ceiling"
-        " is saturated and not judged; port_xmit_wait never is.",
+        rule="Fails if a link went down since the counters were first read (link_downed). Warns if symbol errors, link"
+        " recoveries, local integrity errors, buffer overruns or receive errors grew by 3 or more and by at least"
+        " {network.errors-warn}; fails from {network.errors} on, observed over an hour or more. A saturated counter is"
+        " not judged, and port_xmit_wait never is.",
         source="counters of /sys/class/infiniband/*/ports/*; widths of the InfiniBand specification; thresholds of"
         " ibcheckerrors",
-        remedy="clean or replace the cable or transceiver, then look at both ports' counters again",
+        remedy="clean, reseat or replace the cable or transceiver, then watch the counters of both ports (perfquery)",
         judge=_errors,
+        shared=fabric,
     ),
 )

@@ -1,4 +1,4 @@
-"""What both ends of each NVLink say, and the graph of the box beside that of its reference machine."""
+"""What both ends of each NVLink report, and the NVLink graph of the machine against that of its reference machine."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dgxcheck.topology.relabel import Rows, fewest_differences
 
 Pair = tuple[Device, Device]
 MOST = 6
-"""Pairs that may differ before the graph is another one, not a faulty one."""
+"""Pairs that may differ before the graph counts as that of another machine."""
 
 
-class Compared(Record):
-    """The box's graph beside the reference's: links per pair that is joined in either."""
+class GraphComparison(Record):
+    """NVLinks per pair that is joined in this machine or in its reference machine."""
 
-    has: Mapping[Pair, int]
-    due: Mapping[Pair, int]
+    links: Mapping[Pair, int]
+    expected: Mapping[Pair, int]
 
 
 def ends_of(box: Box) -> dict[str, End] | Missing:
-    """What each GPU says of its links, by the GPU's bdf."""
+    """What each GPU reports of its links, by the GPU's bdf."""
     links = box.snapshot.nvlink
     if isinstance(links, Missing):
         return links
@@ -41,54 +41,56 @@ def linked(box: Box, ends: Mapping[str, End]) -> list[Device]:
     return [gpu for gpu in listed if ends[gpu.bdf or ""].positions and ends[gpu.bdf or ""].gap is None]
 
 
-def up(view: End) -> int:
-    """Links that a GPU has up."""
+def links_up(view: End) -> int:
+    """How many links a GPU has up, to GPUs, NVSwitches and others."""
     return view.gpus.total() + view.switches.total() + view.elsewhere.total()
 
 
-def seen(ends: Mapping[str, End], a: Device, b: Device) -> tuple[int, int]:
-    """How many links each of two GPUs has up to the other."""
+def links_of_both(ends: Mapping[str, End], a: Device, b: Device) -> tuple[int, int]:
+    """How many links ``a`` has up to ``b``, and ``b`` to ``a``."""
     return ends[a.bdf or ""].gpus[b.bdf or ""], ends[b.bdf or ""].gpus[a.bdf or ""]
 
 
 def graph_of(box: Box) -> Reference | Judgement:
-    """The graph that this box is held to, or why there is none."""
+    """The graph that this machine is compared with, or why there is none."""
     if box.choice is None:
         return skip("no-reference", "no reference machine is known for this box")
     name = box.choice.profile.nvlink_graph
-    found = next((each for each in ALL if each.name == name), None)
-    return found or skip("no-reference", f"the profile {box.choice.profile.name} has no NVLink graph")
+    graph = next((graph for graph in ALL if graph.name == name), None)
+    return graph or skip("no-reference", f"the profile {box.choice.profile.name} has no NVLink graph")
 
 
 def severity(box: Box) -> Status:
-    """A reference that was guessed from the GPUs alone makes no failure."""
+    """Warn only, where the reference machine was guessed from the GPUs alone."""
     return Status.WARN if box.choice is not None and box.choice.how == "gpus" else Status.FAIL
 
 
-def compared(box: Box, ends: Mapping[str, End], reference: Reference) -> Compared | None:
-    """Links per pair as the end that sees more has them; GPUs without any link are left out; None if too different."""
-    gpus = [gpu for gpu in linked(box, ends) if up(ends[gpu.bdf or ""])]
-    rows = [[max(seen(ends, a, b)) if a is not b else 0 for b in gpus] for a in gpus]
-    due = reference.rows()
-    labels = _labels(rows, due, _most(box, len(gpus), reference))
+def compare_graph(box: Box, ends: Mapping[str, End], reference: Reference) -> GraphComparison | None:
+    """Links per pair, of the end that reports more; without GPUs that have no link up; None if too many differ."""
+    gpus = [gpu for gpu in linked(box, ends) if links_up(ends[gpu.bdf or ""])]
+    rows = [[max(links_of_both(ends, a, b)) if a is not b else 0 for b in gpus] for a in gpus]
+    wanted = reference.rows()
+    labels = _labels(rows, wanted, _most_differences(box, len(gpus), reference))
     if labels is None:
         return None
     places = list(combinations(range(len(gpus)), 2))
-    has = {(gpus[i], gpus[j]): rows[i][j] for i, j in places}
-    wanted = {(gpus[i], gpus[j]): due[labels[i]][labels[j]] for i, j in places}
-    joined = [pair for pair in has if has[pair] or wanted[pair]]
-    return Compared(has={pair: has[pair] for pair in joined}, due={pair: wanted[pair] for pair in joined})
+    links = {(gpus[i], gpus[j]): rows[i][j] for i, j in places}
+    expected = {(gpus[i], gpus[j]): wanted[labels[i]][labels[j]] for i, j in places}
+    joined = [pair for pair in links if links[pair] or expected[pair]]
+    return GraphComparison(
+        links={pair: links[pair] for pair in joined}, expected={pair: expected[pair] for pair in joined}
+    )
 
 
-def _labels(rows: Rows, due: Rows, most: int) -> tuple[int, ...] | None:
-    """Where all pairs of the reference are alike no labels are better than the box's own."""
-    if len({links for i, row in enumerate(due) for j, links in enumerate(row) if i != j}) > 1:
-        return fewest_differences(rows, due, most)
-    differing = sum(rows[i][j] != due[i][j] for i, j in combinations(range(min(len(rows), len(due))), 2))
-    return tuple(range(len(rows))) if len(rows) <= len(due) and differing <= most else None
+def _labels(rows: Rows, wanted: Rows, most: int) -> tuple[int, ...] | None:
+    """Numbers of the reference's GPUs for those of this machine; its own where all pairs of the reference are alike."""
+    if len({links for i, row in enumerate(wanted) for j, links in enumerate(row) if i != j}) > 1:
+        return fewest_differences(rows, wanted, most)
+    differing = sum(rows[i][j] != wanted[i][j] for i, j in combinations(range(min(len(rows), len(wanted))), 2))
+    return tuple(range(len(rows))) if len(rows) <= len(wanted) and differing <= most else None
 
 
-def _most(box: Box, gpus: int, reference: Reference) -> int:
+def _most_differences(box: Box, gpus: int, reference: Reference) -> int:
     """A machine guessed from its GPUs may be another: with fewer of them, fewer pairs may differ."""
     if box.choice is None or box.choice.how != "gpus":
         return MOST

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import RESET, grown
+from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.nvlink.blames import nvlinks
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvlink import NvLinkErrors
 from dgxcheck.facts.record import replace
+from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
 COUNTERS = ("replay", "recovery", "crc_flit", "crc_data", "ecc_data")
@@ -22,81 +26,86 @@ NVLINK_ERROR = 74
 
 def _errors(box: Box) -> Judged:
     for gpu in box.gpus:
-        subject = box.subject(gpu)
-        growth = box.growth
-        quiet = gpu_unavailable(box, gpu) or (growth if isinstance(growth, Judgement) else None)
-        if quiet is not None or isinstance(growth, Judgement):
-            yield subject, quiet or RESET
-            continue
-        if isinstance(growth.new.nvlink_errors, Missing):
-            yield subject, unjudged(growth.new.nvlink_errors)
-            continue
-        old = () if isinstance(growth.old.nvlink_errors, Missing) else growth.old.nvlink_errors
-        before = {row.link: row for row in old if row.bdf == gpu.bdf}
-        rows = [row for row in growth.new.nvlink_errors if row.bdf == gpu.bdf and row.link not in _down(box, row.bdf)]
-        for row in rows:
-            yield replace(subject, part=str(row.link)), _judged(box, growth, before.get(row.link), row)
-        if not rows:
-            yield subject, skip("not-supported", "this GPU has no NVLink up")
+        unavailable = gpu_unavailable(box, gpu)
+        if unavailable is not None:
+            yield box.subject(gpu), unavailable
+        else:
+            yield from _of_gpu(box, gpu)
 
 
-def _down(box: Box, bdf: str) -> set[int]:
-    """Positions without a link that is up, be it that none is wired: told by the other checks of NVLink."""
-    links = box.snapshot.nvlink
-    return (
-        set() if isinstance(links, Missing) else {link.link for link in links if link.bdf == bdf and link.up is False}
-    )
+def _of_gpu(box: Box, gpu: Device) -> Judged:
+    subject, growth = box.subject(gpu), box.growth
+    if isinstance(growth, Judgement):
+        yield subject, growth
+        return
+    if isinstance(growth.new.nvlink_errors, Missing):
+        yield subject, unjudged(growth.new.nvlink_errors)
+        return
+    old_rows = () if isinstance(growth.old.nvlink_errors, Missing) else growth.old.nvlink_errors
+    old = {row.link: row for row in old_rows if row.bdf == gpu.bdf}
+    down = _links_down(box, gpu)
+    rows = [row for row in growth.new.nvlink_errors if row.bdf == gpu.bdf and row.link not in down]
+    for row in rows:
+        yield replace(subject, part=str(row.link)), _judged(box, growth, old.get(row.link), row)
+    if not rows:
+        yield subject, skip("not-supported", "this GPU has no NVLink up")
+
+
+def _links_down(box: Box, gpu: Device) -> set[int]:
+    """Link positions that are down or not wired; nvlink.state, graph and symmetry judge these."""
+    rows = box.snapshot.nvlink
+    return {row.link for row in (() if isinstance(rows, Missing) else rows) if row.bdf == gpu.bdf and row.up is False}
 
 
 def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkErrors) -> Judgement:
     if old is None:
-        return skip("no-history", "it was not read before")
-    events: dict[str, int] = {}
-    hidden: list[Judgement] = []
-    for name in COUNTERS:
-        more = grown(getattr(old, name), getattr(new, name))
-        if isinstance(more, int):
-            events[name] = more
-        else:
-            hidden.append(RESET if more is None else unjudged(more))
-    told = {name: more for name, more in events.items() if more}
-    if not told:
-        broken = next((each for each in hidden if each.reason != "not-supported"), None)
-        if broken is not None or not events:
-            return broken or hidden[0]
+        return NO_EARLIER_READING
+    growths = {name: counter_growth(getattr(old, name), getattr(new, name)) for name in COUNTERS}
+    events = {name: more for name, more in growths.items() if isinstance(more, int)}
+    errors = {name: more for name, more in events.items() if more}
+    if not errors:
+        unknown = [more for more in growths.values() if not isinstance(more, int)]
+        skips = [COUNTER_RESET if more is None else unjudged(more) for more in unknown]
+        unread = next((judgement for judgement in skips if judgement.reason != "not-supported"), None)
+        if unread is not None or not events:
+            return unread or skips[0]
         return Judgement(Status.PASS, f"no new errors {growth.how}", 0, 0, "errors")
     recoveries = events.get("recovery", 0)
     xid = _xid_74(box, new.bdf) if recoveries else None
     failed = xid is not None or recoveries >= box.settings.limit("nvlink.recoveries")
-    said = ", ".join(f"{name} {more}" for name, more in told.items())
     evidence = tuple(
         answered(getattr(new, name), "nvmlDeviceGetNvLinkErrorCounter", new.bdf, new.link, COUNTERS.index(name))
-        for name in told
+        for name in errors
     )
-    message = f"link {new.link}, new errors {growth.how}: {said}"
+    total = sum(errors.values())
+    by_counter = ", ".join(f"{name} {more}" for name, more in errors.items())
+    message = f"link {new.link}: {counted(total, 'new error')} {growth.how} ({by_counter})"
     if xid is not None:
-        message += "; the kernel log has Xid 74 of this GPU"
+        message += "; Xid 74 of this GPU in the kernel log"
         evidence += (xid,)
-    return Judgement(Status.FAIL if failed else Status.WARN, message, sum(told.values()), 0, "errors", evidence)
+    status = Status.FAIL if failed else Status.WARN
+    return Judgement(status, message, total, 0, "errors", evidence, fault=Fault.NVLINK_ERRORS)
 
 
 def _xid_74(box: Box, bdf: str) -> Evidence | None:
-    """The last NVLink error that the driver logged of this GPU since its reset or the driver's load."""
+    """The last NVLink error that the driver logged for this GPU since its reset or the driver load."""
     log = box.snapshot.kernel_log
     if isinstance(log, Missing):
         return None
-    seen = [each for each in log.xids if each.bdf == bdf and each.number == NVLINK_ERROR and not each.past]
-    return Evidence(log.where, seen[-1].line) if seen else None
+    lines = [xid.line for xid in log.xids if xid.bdf == bdf and xid.number == NVLINK_ERROR and not xid.past]
+    return Evidence(log.where, lines[-1]) if lines else None
 
 
 CHECKS = (
     Check(
         id="nvlink.errors",
-        rule="Warns where replays, recoveries or CRC and ECC errors of a link grew, fails from {nvlink.recoveries} on,"
-        " and on the first recovery where the kernel log has Xid 74 of the GPU since its last reset or driver load;"
-        " each link of each GPU that is up. The numbers since the driver was loaded are no fault.",
+        rule="Warns if the replay, recovery, CRC or ECC error counters of an NVLink that is up grow; fails from"
+        " {nvlink.recoveries} on, and on the first recovery if the kernel log has Xid 74 of the GPU since its last"
+        " reset or driver load. A non-zero total since driver load alone is not a fault.",
         source="nvmlDeviceGetNvLinkErrorCounter; DCGM's health watch, which fails on a recovery",
-        remedy="look for Xid 74; if it goes on, reseat the GPU or the bridge and run the field diagnostic",
+        remedy="check the kernel log for Xid 74; if the counters keep growing, reset the GPU and run the field"
+        " diagnostic (dcgmi diag -r 3); then reseat the GPU or the NVLink bridge, on SXM boards by the vendor",
         judge=_errors,
+        blames=nvlinks,
     ),
 )

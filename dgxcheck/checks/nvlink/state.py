@@ -1,7 +1,7 @@
 """Are the NVLinks up, at both ends, and between the GPUs that the reference machine joins?
 
-One link that is down is told once: by nvlink.symmetry where only one end sees it, by nvlink.state where the GPU has no
-link left or the links run through NVSwitches, else by nvlink.graph, which names the pair.
+A link that is down is reported once: by nvlink.symmetry where it is up at the other end, by nvlink.state where the GPU
+has no link left or the links run through NVSwitches, else by nvlink.graph, which names the pair.
 """
 
 from __future__ import annotations
@@ -10,30 +10,36 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, in_mig, nvml_unavailable
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.nvlink.blames import nvlinks, nvlinks_of_all
 from dgxcheck.checks.nvlink.endpoints import (
     MOST,
-    Compared,
+    GraphComparison,
     Pair,
-    compared,
+    compare_graph,
     ends_of,
     graph_of,
     linked,
-    seen,
+    links_of_both,
+    links_up,
     severity,
     switched,
-    up,
 )
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import End
 from dgxcheck.topology.reference import Reference
 
 Judged = Iterator[tuple[Subject, Judgement]]
+_RETRAIN = (
+    "cold power cycle to retrain the links; if the fault persists, run the field diagnostic (dcgmi diag -r 3), then"
+    " reseat both GPUs or the NVLink bridge, on SXM boards by the vendor"
+)
 
 
 def _state(box: Box) -> Judged:
@@ -41,73 +47,68 @@ def _state(box: Box) -> Judged:
     reference = graph_of(box)
     by_pairs = False
     if not isinstance(ends, Missing) and isinstance(reference, Reference) and not switched(ends):
-        by_pairs = compared(box, ends, reference) is not None
-    due = _links(box, reference)
+        by_pairs = compare_graph(box, ends, reference) is not None
+    expected = _expected_links(box, reference)
     for gpu in box.gpus:
         subject = box.subject(gpu)
-        if (quiet := gpu_unavailable(box, gpu)) is not None:
-            yield subject, quiet
+        if (unavailable := gpu_unavailable(box, gpu)) is not None:
+            yield subject, unavailable
         elif isinstance(ends, Missing):
             yield subject, unjudged(ends)
         elif fabric_manager.down(box):
-            yield subject, skip("dependency-failed", "the NVSwitch fabric is not up: see driver.fabric")
+            yield subject, skip("dependency-failed", "the NVSwitch fabric is down: see driver.fabric")
         else:
-            yield subject, _up(box, gpu, ends, due, by_pairs)
+            yield subject, _of_gpu(box, gpu, ends, expected, by_pairs)
 
 
-def _links(box: Box, reference: Reference | Judgement) -> int | None:
-    """NVLinks that a GPU of the reference has."""
+def _expected_links(box: Box, reference: Reference | Judgement) -> int | None:
+    """NVLinks per GPU of the reference machine."""
     number = box.choice.number("nvlink.links") if box.choice else None
     if number is not None:
         return int(number.value)
     return None if isinstance(reference, Judgement) else max(sum(row) for row in reference.rows())
 
 
-def _up(box: Box, gpu: Device, ends: Mapping[str, End], due: int | None, by_pairs: bool) -> Judgement:
+def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None, by_pairs: bool) -> Judgement:
     view = ends[gpu.bdf or ""]
     if view.gap is not None:
         return unjudged(view.gap)
     if not view.positions:
         return skip("not-supported", "this GPU has no NVLink")
-    count = up(view)
-    evidence = _states(box, gpu)
-    message = f"{count} of {view.positions} link positions are up"
-    if not count and in_mig(box, gpu.bdf):
-        return skip("not-supported", f"{message}: MIG is on", *evidence)
-    if due is None:
-        return skip("no-reference", f"{message}; how many are wired is not known", *evidence)
-    others = [each for each in linked(box, ends) if each.bdf != gpu.bdf]
-    lone = sum(max(0, theirs - own) for own, theirs in (seen(ends, gpu, each) for each in others))
-    absent = 0 if by_pairs or switched(ends) else _to_absent(box, due)
-    if count and by_pairs:
-        return Judgement(Status.PASS, f"{message}, judged by pairs", count, due, "links", evidence)
-    if count + lone + absent >= due:
-        return Judgement(Status.PASS, message, count, due, "links", evidence)
-    down = ", ".join(str(link.link) for link in _positions(box, gpu) if link.up is False)
-    message = f"{count} of {due} NVLinks are up; down: {down or 'none that the driver knows'}"
-    return Judgement(severity(box), message, count, due, "links", evidence)
-
-
-def _to_absent(box: Box, due: int) -> int:
-    """Links that may be down for want of GPUs that are not there: not the links' fault."""
-    number = box.choice.number("gpu.count") if box.choice else None
-    return (
-        due
-        if number is not None and len([gpu for gpu in box.topology.gpus if gpu.index is not None]) < number.value
-        else 0
+    up = links_up(view)
+    states = _states(box, gpu)
+    down = [link for link, state in states.items() if not state]
+    evidence = tuple(
+        answered(int(states[link]), "nvmlDeviceGetNvLinkState", gpu.bdf or "", link) for link in down or [*states][:1]
     )
+    positions = f"{up} of {counted(view.positions, 'NVLink position')} up"
+    if not up and mig_enabled(box, gpu.bdf):
+        return skip("not-supported", f"{positions}: MIG mode is on", *evidence)
+    if expected is None:
+        return skip("no-reference", f"{positions}, the number of wired links is not known", *evidence)
+    message = f"{counted(up, 'NVLink')} up, {expected} expected"
+    if up and by_pairs:
+        return Judgement(Status.PASS, f"{message}; judged per pair", up, expected, "links", evidence)
+    others = [each for each in linked(box, ends) if each.bdf != gpu.bdf]
+    one_sided = sum(max(0, theirs - own) for own, theirs in (links_of_both(ends, gpu, each) for each in others))
+    if up + one_sided >= expected or (not by_pairs and not switched(ends) and _lacks_gpus(box)):
+        return Judgement(Status.PASS, message, up, expected, "links", evidence)
+    if down:
+        message += f"; {'link' if len(down) == 1 else 'links'} {', '.join(map(str, down))} down"
+    return Judgement(severity(box), message, up, expected, "links", evidence, fault=Fault.NVLINK_DOWN)
 
 
-def _positions(box: Box, gpu: Device) -> list[NvLink]:
-    links = box.snapshot.nvlink
-    return [] if isinstance(links, Missing) else [link for link in links if link.bdf == gpu.bdf]
+def _lacks_gpus(box: Box) -> bool:
+    """Are GPUs missing, to which links may lead? Then links that are down are not at fault."""
+    number = box.choice.number("gpu.count") if box.choice else None
+    return number is not None and sum(gpu.index is not None for gpu in box.topology.gpus) < number.value
 
 
-def _states(box: Box, gpu: Device) -> tuple[Evidence, ...]:
-    """The links that are down, or the first one."""
-    known = [link for link in _positions(box, gpu) if isinstance(link.up, bool)]
-    told = [link for link in known if not link.up] or known[:1]
-    return tuple(answered(int(link.up is True), "nvmlDeviceGetNvLinkState", link.bdf, link.link) for link in told)
+def _states(box: Box, gpu: Device) -> Mapping[int, bool]:
+    """By link position: is it up? Without positions that did not answer."""
+    rows = box.snapshot.nvlink
+    listed = () if isinstance(rows, Missing) else rows
+    return {row.link: row.up for row in listed if row.bdf == gpu.bdf and isinstance(row.up, bool)}
 
 
 def _graph(box: Box) -> Judged:
@@ -115,59 +116,68 @@ def _graph(box: Box) -> Judged:
     if isinstance(reference, Judgement) or isinstance(ends, Missing) or box.choice is None:
         yield HOST, reference if isinstance(reference, Judgement) else _nvlink_gap(box, ends)
         return
-    gaps = [view.gap for view in ends.values() if view.gap is not None]
-    gpus = linked(box, ends)
-    if switched(ends) or not gpus:
-        word = "links run through NVSwitches: nvlink.state judges each GPU's" if gpus else "no GPU has NVLink"
-        yield HOST, unjudged(gaps[0]) if gaps and not gpus else skip("not-supported", word)
+    gap = next((view.gap for view in ends.values() if view.gap is not None), None)
+    if not linked(box, ends):
+        yield HOST, skip("not-supported", "no GPU has NVLink") if gap is None else unjudged(gap)
         return
-    found = compared(box, ends, reference)
-    if found is None:
-        yield HOST, _another(box, reference, ends)
+    if switched(ends):
+        yield HOST, skip("not-supported", "the links run through NVSwitches: see nvlink.state")
         return
-    extra = {pair for pair, links in found.has.items() if links > found.due[pair]}
-    lacking = {pair for pair, links in found.has.items() if links < found.due[pair]}
-    told = {pair for pair in extra if any(set(pair) & set(other) for other in lacking)}
-    for pair in found.has:
+    graph = compare_graph(box, ends, reference)
+    if graph is None:
+        yield HOST, _another_graph(box, reference, ends)
+        return
+    extra = {pair for pair, links in graph.links.items() if links > graph.expected[pair]}
+    lacking = {pair for pair, links in graph.links.items() if links < graph.expected[pair]}
+    miswired = {pair for pair in extra if any(set(pair) & set(other) for other in lacking)}
+    for pair in graph.links:
         if pair[0] in box.gpus or pair[1] in box.gpus:
-            wrong = pair in lacking or pair in extra - told
-            beside = sorted(f"{a.name}-{b.name}" for a, b in told if pair in lacking and {a, b} & set(pair))
-            yield box.pair(*pair), _joined(box, ends, pair, found, wrong, beside)
-    if not found.has:
-        yield HOST, skip("not-supported", "no pair of GPUs is joined here or in the reference")
+            wrong = pair in lacking or pair in extra - miswired
+            instead = sorted(f"{a.name}-{b.name}" for a, b in miswired if pair in lacking and {a, b} & set(pair))
+            yield box.pair(*pair), _of_pair(box, ends, pair, graph, wrong, instead)
+    if not graph.links:
+        yield HOST, skip("not-supported", "no pair of GPUs has NVLinks, here or in the reference machine")
 
 
-def _nvlink_gap(box: Box, ends: dict[str, End] | Missing) -> Judgement:
-    """NVML as a whole is told by driver.library."""
-    return nvml_unavailable(box) or (unjudged(ends) if isinstance(ends, Missing) else skip("not-supported", "no GPU has NVLink"))
+def _nvlink_gap(box: Box, ends: Mapping[str, End] | Missing) -> Judgement:
+    """Without NVML driver.library reports it."""
+    no_nvlink = skip("not-supported", "no GPU has NVLink")
+    return nvml_unavailable(box) or (unjudged(ends) if isinstance(ends, Missing) else no_nvlink)
 
 
-def _another(box: Box, reference: Reference, ends: Mapping[str, End]) -> Judgement:
-    counts = {gpu.name: up(ends[gpu.bdf or ""]) for gpu in linked(box, ends)}
+def _another_graph(box: Box, reference: Reference, ends: Mapping[str, End]) -> Judgement:
+    links = {gpu.name: links_up(ends[gpu.bdf or ""]) for gpu in linked(box, ends)}
     message = f"the NVLink graph differs from that of {reference.machines} in more than {MOST} pairs"
-    if not any(counts.values()):
-        return skip("dependency-failed", "no NVLink is up: nvlink.state judges each GPU's")
+    if not any(links.values()):
+        return skip("dependency-failed", "no NVLink is up: see nvlink.state")
     if box.choice is not None and box.choice.how == "gpus":
         return skip("no-reference", message)
-    return Judgement(Status.FAIL, message, evidence=(Evidence("nvmlDeviceGetNvLinkState", dict(counts)),))
+    evidence = (Evidence("nvmlDeviceGetNvLinkState", dict(links)),)
+    return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.NVLINK_MISWIRED)
 
 
-def _joined(
-    box: Box, ends: Mapping[str, End], pair: Pair, found: Compared, wrong: bool, beside: list[str]
+def _of_pair(
+    box: Box, ends: Mapping[str, End], pair: Pair, graph: GraphComparison, wrong: bool, instead: list[str]
 ) -> Judgement:
+    """``instead``: pairs that have links which this one lacks."""
     a, b = pair
-    has, due = found.has[pair], found.due[pair]
-    message = f"{has} NVLinks between {a.name} and {b.name}, {due} expected"
-    if beside and wrong:
-        message += f"; wired to the wrong peer: {', '.join(beside)} has more than expected"
-    evidence = tuple(
+    links, expected = graph.links[pair], graph.expected[pair]
+    message = f"{counted(links, 'NVLink')} up between {a.name} and {b.name}, {expected} expected"
+    evidence = _peers(ends, a, b)
+    if not wrong:
+        reported = "" if links == expected else "; reported at the pair that lacks it"
+        return Judgement(Status.PASS, f"{message}{reported}", links, expected, "links", evidence)
+    if instead:
+        message += f"; wired to the wrong GPU: {', '.join(instead)} has more than expected"
+    fault = Fault.NVLINK_MISWIRED if instead or links > expected else Fault.NVLINK_DOWN
+    return Judgement(severity(box), message, links, expected, "links", evidence, fault=fault)
+
+
+def _peers(ends: Mapping[str, End], a: Device, b: Device) -> tuple[Evidence, ...]:
+    return tuple(
         Evidence(f"nvmlDeviceGetNvLinkRemotePciInfo {gpu.bdf}", dict(sorted(ends[gpu.bdf or ""].gpus.items())))
-        for gpu in pair
+        for gpu in (a, b)
     )
-    status = severity(box) if wrong else Status.PASS
-    if not wrong and has != due:
-        message += ", told at the pair that lacks it"
-    return Judgement(status, message, has, due, "links", evidence)
 
 
 def _symmetry(box: Box) -> Judged:
@@ -176,15 +186,14 @@ def _symmetry(box: Box) -> Judged:
         yield HOST, _nvlink_gap(box, ends)
         return
     listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
-    judged = 0
-    for a, b in combinations(listed, 2):
-        own, theirs = seen(ends, a, b)
-        if (not own and not theirs) or not {a.name, b.name} & {gpu.name for gpu in box.gpus}:
-            continue
-        judged += 1
+    joined = [
+        (a, b) for a, b in combinations(listed, 2)
+        if any(links_of_both(ends, a, b)) and {a.name, b.name} & {gpu.name for gpu in box.gpus}
+    ]  # fmt: skip
+    for a, b in joined:
         gap = next((view.gap for gpu in (a, b) if (view := ends[gpu.bdf or ""]).gap is not None), None)
-        yield box.pair(a, b), unjudged(gap) if gap is not None else _both(ends, a, b)
-    if not judged:
+        yield box.pair(a, b), _both_ends(ends, a, b) if gap is None else unjudged(gap)
+    if not joined:
         yield HOST, _nothing_joined(ends)
 
 
@@ -192,45 +201,47 @@ def _nothing_joined(ends: Mapping[str, End]) -> Judgement:
     if switched(ends):
         return skip("not-visible", "the far ends of the links are in NVSwitches")
     gap = next((view.gap for view in ends.values() if view.gap is not None), None)
-    return skip("not-supported", "no NVLink joins two GPUs here") if gap is None else unjudged(gap)
+    return skip("not-supported", "no two GPUs are joined by NVLink") if gap is None else unjudged(gap)
 
 
-def _both(ends: Mapping[str, End], a: Device, b: Device) -> Judgement:
-    own, theirs = seen(ends, a, b)
-    message = f"{a.name} has {own} NVLinks up to {b.name}, {b.name} has {theirs} up to {a.name}"
-    evidence = tuple(
-        Evidence(f"nvmlDeviceGetNvLinkRemotePciInfo {gpu.bdf}", dict(sorted(ends[gpu.bdf or ""].gpus.items())))
-        for gpu in (a, b)
-    )
-    status = Status.PASS if own == theirs else Status.FAIL
-    return Judgement(status, message, min(own, theirs), max(own, theirs), "links", evidence)
+def _both_ends(ends: Mapping[str, End], a: Device, b: Device) -> Judgement:
+    own, theirs = links_of_both(ends, a, b)
+    message = f"{a.name} has {counted(own, 'NVLink')} up to {b.name}, {b.name} has {theirs} up to {a.name}"
+    status, fault = (Status.PASS, None) if own == theirs else (Status.FAIL, Fault.NVLINK_ONE_SIDED)
+    evidence = _peers(ends, a, b)
+    return Judgement(status, message, min(own, theirs), max(own, theirs), "links", evidence, fault=fault)
 
 
 CHECKS = (
     Check(
         id="nvlink.state",
-        rule="Fails where a GPU has no NVLink up, or where fewer are up than the profile says and no pair can be named:"
-        " with NVSwitches, or without a graph to compare with. A link between two GPUs is told by nvlink.graph, one"
-        " that is up at one end by nvlink.symmetry. Without a profile, links that are down are not judged, nor where"
-        " MIG is on and none is up.",
+        rule="Fails if a GPU has no NVLink up, or fewer than the profile expects and no pair can be named: with"
+        " NVSwitches, or without a graph to compare with. A link that is down between two GPUs is reported by"
+        " nvlink.graph, one that is up at one end only by nvlink.symmetry. Not judged without a profile, and on GPUs in"
+        " MIG mode that have no NVLink up.",
         source="nvmlDeviceGetNvLinkState; the profile's nvlink.links or the degree of its graph",
-        remedy="look for Xid 74 and the fabric manager's log; power the machine off and on, then reseat GPU or bridge",
+        remedy="check the kernel log for Xid 74 and, with NVSwitches, the log of the fabric manager (journalctl -u"
+        f" nvidia-fabricmanager); {_RETRAIN}",
         judge=_state,
+        blames=nvlinks,
+        shared=nvlinks_of_all,
     ),
     Check(
         id="nvlink.graph",
-        rule="Fails for each pair of GPUs that has fewer NVLinks than in the reference machine's graph, or more, up to"
-        " other numbers of the GPUs and with the fewest differing pairs. Links that are up at one end count as up"
-        " here; GPUs that are gone or have no link up are left out.",
+        rule="Fails for each pair of GPUs that has fewer or more NVLinks than in the reference machine's graph, under"
+        " the numbering of the GPUs with the fewest differing pairs. Links that are up at one end only count as up;"
+        " GPUs that are missing or have no link up are left out.",
         source="nvmlDeviceGetNvLinkRemotePciInfo of both ends; dgxcheck.topology.reference",
-        remedy="look for Xid 74 of the two GPUs; power the machine off and on, then reseat both, or the bridge",
+        remedy=f"check the kernel log for Xid 74 of the two GPUs; {_RETRAIN}",
         judge=_graph,
+        blames=nvlinks,
     ),
     Check(
         id="nvlink.symmetry",
-        rule="Fails where a GPU has more NVLinks up to a peer than the peer has back.",
+        rule="Fails if a GPU has more NVLinks up to a peer than the peer has up to it.",
         source="nvmlDeviceGetNvLinkState and nvmlDeviceGetNvLinkRemotePciInfo of both ends",
-        remedy="power the machine off and on to train the link anew; if it stays, reseat both GPUs, or the bridge",
+        remedy=_RETRAIN,
         judge=_symmetry,
+        blames=nvlinks,
     ),
 )

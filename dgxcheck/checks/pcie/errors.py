@@ -2,68 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import ceil
 
-from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, row_of
+from dgxcheck.checks.engine.blame import itself, own_link
+from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import DAY_S, FEWEST_EVENTS, RESET, grown, rate
+from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MIN_EVENTS, NO_EARLIER_READING, counter_growth, rate
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.width import bridge
-from dgxcheck.facts.gpu import GpuCounters, GpuPcie
+from dgxcheck.components.component import Component
+from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import AerDevice, AerErrors
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
 PER_LANE = {1: 0.15, 2: 0.3, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
-"""Replays a minute and lane that a link of each generation may have (DCGM's health watch)."""
-_FILES = ("fatal", "nonfatal", "correctable")
+"""Replays per minute and lane that a link of each generation may have (DCGM's health watch)."""
+_KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": "correctable error"}
+"""``aer_dev_*`` files, the worst first."""
 
 
 def _replay(box: Box) -> Judged:
-    for gpu in box.gpus:
-        yield box.subject(gpu), gpu_unavailable(box, gpu) or _replayed(box, gpu)
-
-
-def _replayed(box: Box, gpu: Device) -> Judgement:
     growth = box.growth
-    if isinstance(growth, Judgement):
-        return growth
-    old, new = (row_of(each.gpu_counters, gpu.bdf) for each in (growth.old, growth.new))
-    if not isinstance(new, GpuCounters):
-        return unjudged(new) if isinstance(new, Missing) else new
-    if not isinstance(old, GpuCounters):
-        return skip("no-history", "it was not read before")
-    events = grown(old.pcie_replays, new.pcie_replays)
+    for gpu in box.gpus:
+        judgement = growth if isinstance(growth, Judgement) else ruled(_replays, box, growth, gpu)
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or judgement
+
+
+def _replays(box: Box, growth: Growth, gpu: Device) -> Judgement:
+    new = need(GpuView(growth.new, gpu.bdf).counters)
+    old = GpuView(growth.old, gpu.bdf).counters
+    if isinstance(old, Missing):
+        return NO_EARLIER_READING
+    events = need(counter_growth(old.pcie_replays, new.pcie_replays))
     if events is None:
-        return RESET
-    if isinstance(events, Missing):
-        return unjudged(events)
-    link = row_of(box.snapshot.gpu_pcie, gpu.bdf)
-    if not isinstance(link, GpuPcie):
-        return unjudged(link) if isinstance(link, Missing) else link
-    for fact in (link.link_gen, link.link_width):
-        if isinstance(fact, Missing):
-            return unjudged(fact)
-    return _rated(box, growth, gpu, events, (link.link_gen, link.link_width), new.pcie_replays)
-
-
-def _rated(
-    box: Box, growth: Growth, gpu: Device, events: int, link: tuple[int | Missing, int | Missing], total: int | Missing
-) -> Judgement:
-    gen, width = link
-    if isinstance(gen, Missing) or isinstance(width, Missing) or isinstance(total, Missing) or gpu.bdf is None:
-        return skip("not-supported", "its link or counter is not known")
-    per_lane = PER_LANE.get(gen, PER_LANE[max(PER_LANE)])
-    limit = ceil(per_lane * width * box.settings.limit("pcie.replay"))
-    rate = events * 60 / max(growth.seconds, 60)  # below a minute, the events themselves
-    many = rate > box.settings.limit("pcie.replay-fail") and events >= FEWEST_EVENTS and growth.seconds >= 60
-    status = Status.FAIL if many else Status.WARN if rate > limit else Status.PASS
-    message = f"{events} replays {growth.how}, {limit} a minute allowed at gen{gen} x{width}; {total} in all"
-    evidence = (answered(total, "nvmlDeviceGetPcieReplayCounter", gpu.bdf),)
-    return Judgement(status, message, round(rate, 2), limit, "per minute", evidence)
+        return COUNTER_RESET
+    pcie = need(box.gpu(gpu).pcie)
+    gen, width = need(pcie.link_gen), need(pcie.link_width)
+    limit = ceil(PER_LANE.get(gen, PER_LANE[max(PER_LANE)]) * width * box.settings.limit("pcie.replay"))
+    per_minute = rate(events, growth, 60)
+    many = per_minute > box.settings.limit("pcie.replay-fail") and events >= MIN_EVENTS and growth.seconds >= 60
+    status = Status.FAIL if many else Status.WARN if per_minute > limit else Status.PASS
+    total = need(new.pcie_replays)
+    message = (
+        f"{counted(events, 'PCIe replay')} {growth.how}, {limit} per minute allowed at gen{gen} x{width}"
+        f" ({total} since driver load)"
+    )
+    evidence = (answered(total, "nvmlDeviceGetPcieReplayCounter", gpu.bdf or ""),)
+    fault = None if status is Status.PASS else Fault.PCIE_REPLAYS
+    return Judgement(status, message, round(per_minute, 2), limit, "per minute", evidence, fault=fault)
 
 
 def _aer(box: Box) -> Judged:
@@ -75,87 +68,104 @@ def _aer(box: Box) -> Judged:
     if isinstance(rows, Missing):
         yield HOST, unjudged(rows)
         return
-    before = {} if isinstance(growth.old.aer, Missing) else {row.bdf: row for row in growth.old.aer}
-    wanted = _asked(box)
-    judged = 0
-    for row in rows:
-        counted = any(not isinstance(getattr(row, name), Missing) for name in _FILES)
-        if row.bdf in wanted and counted:
-            judged += 1
-            yield _subject(box, row.bdf), _errors(box, growth, before.get(row.bdf), row)
-    if not judged:
-        yield HOST, skip("not-supported", "no device or bridge here counts PCIe errors")
+    old = {} if isinstance(growth.old.aer, Missing) else {row.bdf: row for row in growth.old.aer}
+    bdfs = _bdfs(box)
+    counting = [
+        row for row in rows
+        if row.bdf in bdfs and any(not isinstance(errors, Missing) for errors in _by_kind(row).values())
+    ]  # fmt: skip
+    for row in counting:
+        yield _subject(box, row.bdf), _errors(box, growth, old.get(row.bdf), row)
+    if not counting:
+        yield HOST, skip("not-supported", "no device or bridge counts PCIe errors")
 
 
-def _asked(box: Box) -> set[str]:
-    """What is above the GPUs asked about; with all GPUs, every device that counts."""
+def _bdfs(box: Box) -> set[str]:
+    """Of the GPUs asked about and the bridges above them; with all GPUs, of every device."""
     if len(box.gpus) == len(box.topology.gpus):
         return set(box.topology.functions)
     return {bdf for gpu in box.gpus if not isinstance(gpu.path, Missing) for bdf in gpu.path[1:]}
 
 
+def _by_kind(row: AerDevice) -> Mapping[str, AerErrors | Missing]:
+    return {"fatal": row.fatal, "nonfatal": row.nonfatal, "correctable": row.correctable}
+
+
 def _subject(box: Box, bdf: str) -> Subject:
-    device = next((each for each in box.topology.devices if each.bdf == bdf), None)
+    device = box.topology.device(bdf)
     if device is None:
         return bridge(bdf)
     return box.subject(device) if device.kind == "gpu" else Subject(kind="hca", name=device.name, bdf=bdf)
 
 
 def _errors(box: Box, growth: Growth, old: AerDevice | None, new: AerDevice) -> Judgement:
+    """The worst kind of error with new events, if any."""
     if old is None:
-        return skip("no-history", "it was not read before")
-    for name in _FILES:
-        before, after = getattr(old, name), getattr(new, name)
+        return NO_EARLIER_READING
+    before = _by_kind(old)
+    for kind, after in _by_kind(new).items():
         if isinstance(after, Missing):
             continue
-        events = _events(before, after)
+        events = _new_events(before[kind], after)
         if isinstance(events, Judgement):
             return events
-        if not events:
-            continue
-        what = ", ".join(f"{error} {count}" for error, count in events.items())
-        status = Status.FAIL if name == "fatal" else Status.WARN
-        limit: int | float = 0
-        if name == "correctable":
-            limit = box.settings.limit("kernel.corrected-pcie")
-            count = sum(events.values())
-            often = count >= FEWEST_EVENTS and rate(count, growth, DAY_S) > limit
-            status = Status.WARN if often else Status.PASS
-        evidence = (Evidence(f"/sys/bus/pci/devices/{new.bdf}/aer_dev_{name}", dict(after.counts)),)
-        message = f"{name} errors {growth.how}: {what}" + (f"; {limit:g} a day allowed" if limit else "")
-        return Judgement(status, message, sum(events.values()), limit, "errors", evidence)
+        if events:
+            evidence = Evidence(f"/sys/bus/pci/devices/{new.bdf}/aer_dev_{kind}", dict(after.counts))
+            return _judgement(box, growth, kind, events, evidence)
     return Judgement(Status.PASS, f"no new PCIe errors {growth.how}", 0, 0, "errors")
 
 
-def _events(old: AerErrors | Missing, new: AerErrors) -> dict[str, int] | Judgement:
-    """New errors by name; the total stands in where no single counter grew."""
+def _judgement(box: Box, growth: Growth, kind: str, events: Mapping[str, int], evidence: Evidence) -> Judgement:
+    count = sum(events.values())
+    names = ", ".join(f"{name} {number}" for name, number in events.items())
+    message = f"{counted(count, _KINDS[kind])} {growth.how}: {names}"
+    if kind != "correctable":
+        status = Status.FAIL if kind == "fatal" else Status.WARN
+        return Judgement(status, message, count, 0, "errors", (evidence,), fault=Fault.AER_UNCORRECTABLE)
+    limit = box.settings.limit("kernel.corrected-pcie")
+    message += f" ({limit:g} per day allowed)"
+    if count >= MIN_EVENTS and rate(count, growth, DAY_S) > limit:
+        return Judgement(Status.WARN, message, count, limit, "errors", (evidence,), fault=Fault.AER_CORRECTABLE)
+    return Judgement(Status.PASS, message, count, limit, "errors", (evidence,))
+
+
+def _new_events(old: AerErrors | Missing, new: AerErrors) -> dict[str, int] | Judgement:
+    """New errors by name; the total where no single counter grew."""
     if isinstance(old, Missing):
-        return skip("no-history", "it was not read before")
-    more = {name: count - old.counts.get(name, 0) for name, count in new.counts.items()}
-    if any(count < 0 for count in more.values()):
-        return RESET
-    total = grown(old.total, new.total)
-    if not any(more.values()) and isinstance(total, int):
-        more["total"] = total
-    return {name: count for name, count in more.items() if count}
+        return NO_EARLIER_READING
+    events = {name: count - old.counts.get(name, 0) for name, count in new.counts.items()}
+    if any(count < 0 for count in events.values()):
+        return COUNTER_RESET
+    total = counter_growth(old.total, new.total)
+    if not any(events.values()) and isinstance(total, int):
+        events["total"] = total
+    return {name: count for name, count in events.items() if count}
+
+
+def _aer_blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The link above a GPU, the links at a bridge; an HCA itself."""
+    yield from (itself if subject.kind == "hca" else own_link)(box, subject, judgement)
 
 
 CHECKS = (
     Check(
         id="pcie.replay",
-        rule="Warns where a GPU's link was replayed more often a minute than {pcie.replay} the rate of its generation,"
-        " which is 8 at gen3 x16; fails above {pcie.replay-fail} a minute, seen over a minute or more. The number since"
-        " the driver was loaded is no fault.",
+        rule="Warns if a GPU's PCIe replay counter grows by more than {pcie.replay} DCGM's rate per generation and lane"
+        " (8 per minute at gen3 x16); fails above {pcie.replay-fail} per minute, measured over a minute or more. A"
+        " non-zero total since driver load alone is not a fault.",
         source="nvmlDeviceGetPcieReplayCounter; DCGM's rate per generation and lane, its diagnostic's limit of 80",
-        remedy="reseat the GPU, its tray or riser and look for dirt and damage; then run the field diagnostic",
+        remedy="reseat the GPU, its tray or riser and check for dirt and damage; if replays continue, run the field"
+        " diagnostic (dcgmi diag -r 3)",
         judge=_replay,
+        blames=own_link,
     ),
     Check(
         id="pcie.aer",
-        rule="Fails on each new fatal error, warns on each new nonfatal one, and on correctable ones from 3 on,"
-        " where they make more than {kernel.corrected-pcie} a day, at the GPU, HCA, switch or port that counts them.",
+        rule="Fails on any new fatal error, warns on any new non-fatal error, and on 3 or more new correctable errors"
+        " at more than {kernel.corrected-pcie} per day, at the GPU, HCA, switch or port that counts them.",
         source="aer_dev_fatal, aer_dev_nonfatal and aer_dev_correctable of /sys/bus/pci/devices",
-        remedy="reseat what hangs on the link of the device named, and look at risers, cables and retimers",
+        remedy="reseat the device below the link, and check risers, cables and retimers",
         judge=_aer,
+        blames=_aer_blames,
     ),
 )

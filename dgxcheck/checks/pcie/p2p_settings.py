@@ -1,4 +1,4 @@
-"""Settings between two GPUs that keep them from each other: the IOMMU's, and ACS of ports on their way."""
+"""Settings that block P2P between two GPUs that PCIe joins: the IOMMU's, and ACS of the ports between them."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.pcie.acs import redirecting, redirects
-from dgxcheck.checks.pcie.iommu import translated
+from dgxcheck.checks.pcie.acs import redirecting_ports, redirects
+from dgxcheck.checks.pcie.iommu import translated_devices
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting, is_below
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 
 
-def stops(box: Box, a: Device, b: Device) -> Iterator[Component]:
-    """The IOMMU first: while it translates the kernel needs the redirection."""
-    if {a, b} & {*translated(box)}:
+def blocking_settings(box: Box, a: Device, b: Device) -> Iterator[Component]:
+    """The settings between two GPUs, the IOMMU first: while it translates the kernel needs the ACS redirection."""
+    if {a, b} & {*translated_devices(box)}:
         yield host_part("IOMMU setting")
-    ports = redirecting(box, a, b)
-    for port in () if isinstance(ports, Missing) else ports:
-        yield bridge_setting(port)
-    if not isinstance(ports, Missing) and ports and _everywhere(box):
+    ports = redirecting_ports(box, a, b)
+    if isinstance(ports, Missing) or not ports:
+        return
+    yield from map(bridge_setting, ports)
+    if _acs_above_all_gpus(box):
         yield host_part("ACS setting")
 
 
-def _everywhere(box: Box) -> bool:
-    """Do the ports above all GPUs redirect? Then firmware or kernel has told them to."""
+def _acs_above_all_gpus(box: Box) -> bool:
+    """Do the ports above all GPUs redirect? Then firmware or kernel enabled ACS everywhere."""
     above = {gpu.path[-2] for gpu in box.topology.gpus if not isinstance(gpu.path, Missing) and len(gpu.path) > 2}
     return all(redirects(box, port) for port in above)
 
 
-def stop_most(box: Box, below: str | None = None) -> list[Component]:
-    """Of all GPUs that no NVLink joins, or of those below one bridge: the settings that stop the most pairs first."""
-    gpus = [gpu for gpu in box.topology.gpus if below is None or is_below(gpu, below)]
+def most_blocking_settings(box: Box, bridge: str | None = None) -> list[Component]:
+    """The settings that block the most pairs first, of all pairs without NVLink, or of those below one bridge."""
+    gpus = [gpu for gpu in box.topology.gpus if bridge is None or is_below(gpu, bridge)]
     pairs = [(a, b) for a, b in combinations(gpus, 2) if not box.topology.link(a, b).nvlinks]
-    return [setting for setting, _ in Counter(each for a, b in pairs for each in stops(box, a, b)).most_common()]
+    counted = Counter(setting for a, b in pairs for setting in blocking_settings(box, a, b))
+    return [setting for setting, _ in counted.most_common()]

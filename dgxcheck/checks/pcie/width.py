@@ -1,13 +1,16 @@
-"""How the PCIe links to each GPU are trained."""
+"""The width of the PCIe links to each GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dgxcheck.checks.engine.blame import host_if_all, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.under_load import under_load
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
@@ -18,9 +21,9 @@ Judged = Iterator[tuple[Subject, Judgement]]
 
 def own_hop(box: Box, path: tuple[str, ...] | Missing) -> Hop | Judgement:
     """The link that ends at a device, or why there is none to judge."""
-    hops = _hops(box, path)
-    if isinstance(hops, Missing):
-        return unjudged(hops)
+    if isinstance(path, Missing):
+        return unjudged(path)
+    hops = hops_above(path, box.topology.functions)
     return hops[-1] if hops else skip("not-visible", "no bridge is visible above it, as in a virtual machine")
 
 
@@ -32,102 +35,104 @@ def bridge(bdf: str) -> Subject:
 def _width(box: Box) -> Judged:
     for gpu in box.gpus:
         hop = own_hop(box, gpu.path)
-        yield box.subject(gpu), hop if isinstance(hop, Judgement) else _under_load(box, gpu, _own(box, hop))
+        yield box.subject(gpu), hop if isinstance(hop, Judgement) else _under_load(box, gpu, ruled(_own, box, hop))
 
 
-def _under_load(box: Box, gpu: Device, said: Judgement) -> Judgement:
-    """A link that is wide at rest may lose lanes while copies run."""
+def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:
+    """A link that has its width at rest may lose lanes while copies run."""
     loaded = under_load(box, gpu.bdf, "link_width")
-    if loaded is None or said.status is not Status.PASS or not isinstance(said.measured, int):
-        return said
-    if loaded[0] >= said.measured:
-        return said
-    width, seen = loaded
-    held = box.choice is not None and box.choice.number("pcie.link_width") is not None
-    message = f"link runs x{width} while copies are measured, x{said.measured} before"
-    status = Status.FAIL if held else Status.WARN
-    return Judgement(status, message, width, said.measured, "lanes", (*said.evidence, seen))
+    if loaded is None or at_rest.status is not Status.PASS or not isinstance(at_rest.measured, int):
+        return at_rest
+    width, evidence = loaded
+    if width >= at_rest.measured:
+        return at_rest
+    status = Status.WARN if _expected_width(box) is None else Status.FAIL
+    message = f"link drops to x{width} while copies run, x{at_rest.measured} before"
+    return Judgement(
+        status, message, width, at_rest.measured, "lanes", (*at_rest.evidence, evidence), fault=Fault.LINK_NARROW
+    )
 
 
 def _own(box: Box, hop: Hop) -> Judgement:
-    due = box.choice.number("pcie.link_width") if box.choice else None
-    if due is None or hop.unjudged or isinstance(hop.width, Missing):
-        return _judged(box, hop, Status.WARN)
-    status = Status.FAIL if hop.width < due.value else Status.PASS
-    message = f"link {hop} runs x{hop.width}, x{due.value:g} expected, both ends can do x{hop.max_width}"
-    return Judgement(status, message, hop.width, due.value, "lanes", _evidence(box, hop))
+    expected = _expected_width(box)
+    if expected is None or hop.unjudged or isinstance(hop.width, Missing):
+        return _trained(box, hop, Status.WARN)
+    both_ends = "" if isinstance(hop.max_width, Missing) else f"; both ends support x{hop.max_width}"
+    message = f"link {hop} trained at x{hop.width}, x{expected:g} expected{both_ends}"
+    return _judgement(box, hop, Status.FAIL if hop.width < expected else Status.PASS, message, expected)
 
 
 def _path(box: Box) -> Judged:
     shared: dict[str, Hop] = {}
     for gpu in box.gpus:
-        hops = _hops(box, gpu.path)
-        if isinstance(hops, Missing):
-            yield box.subject(gpu), unjudged(hops)
-        else:
-            shared |= {hop.device: hop for hop in hops[:-1] if not hop.unjudged}
+        if isinstance(gpu.path, Missing):
+            yield box.subject(gpu), unjudged(gpu.path)
+            continue
+        hops = hops_above(gpu.path, box.topology.functions)
+        shared |= {hop.device: hop for hop in hops[:-1] if not hop.unjudged}
     for hop in shared.values():
-        yield bridge(hop.device), _judged(box, hop, _severity(box, hop))
+        yield bridge(hop.device), ruled(_trained, box, hop, _severity(box, hop))
     if not shared:
         yield HOST, skip("not-visible", "no link is visible above those of the GPUs themselves")
 
 
 def _severity(box: Box, hop: Hop) -> Status:
-    """A link that others were wired to share is held to the profile only where it could do more than it does."""
-    due = box.choice.number("pcie.link_width") if box.choice else None
-    below = due is not None and not isinstance(hop.width, Missing) and hop.width < due.value
+    """A shared link is held to the profile only where both its ends support more lanes than it has."""
+    expected = _expected_width(box)
+    below = expected is not None and not isinstance(hop.width, Missing) and hop.width < expected
     return Status.FAIL if below else Status.WARN
 
 
-def _hops(box: Box, path: tuple[str, ...] | Missing) -> tuple[Hop, ...] | Missing:
-    return path if isinstance(path, Missing) else hops_above(path, box.topology.functions)
+def _expected_width(box: Box) -> int | float | None:
+    number = box.choice.number("pcie.link_width") if box.choice else None
+    return None if number is None else number.value
 
 
-def _judged(box: Box, hop: Hop, severity: Status) -> Judgement:
-    narrow = hop.narrow
-    if isinstance(narrow, Missing):
-        return unjudged(narrow)
+def _trained(box: Box, hop: Hop, severity: Status) -> Judgement:
+    """Against what both ends support."""
+    narrow = need(hop.narrow)
     names = sharers(hop, box.topology)
-    also = f", shared by {', '.join(names)}" if len(names) > 1 else ""
-    message = f"link {hop} runs x{hop.width}, both ends can do x{hop.max_width}{also}"
-    status = severity if narrow else Status.PASS
-    return Judgement(status, message, _number(hop.width), _number(hop.max_width), "lanes", _evidence(box, hop))
+    shared = f"; shared by {', '.join(names)}" if len(names) > 1 else ""
+    message = f"link {hop} trained at x{hop.width}, both ends support x{hop.max_width}{shared}"
+    return _judgement(box, hop, severity if narrow else Status.PASS, message, need(hop.max_width))
 
 
-def _evidence(box: Box, hop: Hop) -> tuple[Evidence, ...]:
-    return tuple(
+def _judgement(box: Box, hop: Hop, status: Status, message: str, expected: float) -> Judgement:
+    evidence = tuple(
         Evidence(f"/sys/bus/pci/devices/{bdf}/current_link_width", _width_of(box, bdf))
         for bdf in (hop.port, hop.device)
     )
+    fault = None if status is Status.PASS else Fault.LINK_NARROW
+    return Judgement(status, message, need(hop.width), expected, "lanes", evidence, fault=fault)
 
 
 def _width_of(box: Box, bdf: str) -> int | str:
     function = box.topology.functions.get(bdf)
-    width = function.link_width if function is not None else "not there"
+    width = function.link_width if function is not None else "absent"
     return width.reason if isinstance(width, Missing) else width
-
-
-def _number(width: int | Missing) -> int | None:
-    return None if isinstance(width, Missing) else width
 
 
 CHECKS = (
     Check(
         id="pcie.width",
-        rule="Fails where a GPU's own link runs on fewer lanes than the profile says; without a profile warns where it"
-        " runs on fewer than both its ends have; likewise where it loses lanes while copies are measured."
-        " On a K80 that is the link to the switch on the board.",
+        rule="Fails if a GPU's own link is trained at fewer lanes than the profile expects; without a profile, warns if"
+        " it has fewer lanes than both its ends support. The same applies if it loses lanes while copies are measured."
+        " On a K80 this is the link to the switch on the board.",
         source="current_link_width against the profile's pcie.link_width, else max_link_width of both ends",
-        remedy="power off and reseat the GPU, its tray or riser; then look at the slot's settings in the firmware",
+        remedy="power off and reseat the GPU, its tray or riser; then check the slot's settings in the firmware setup",
         judge=_width,
+        blames=own_link,
+        shared=host_if_all("PCIe setting"),
     ),
     Check(
         id="pcie.path",
-        rule="Warns where a link between a GPU's own and the host bridge runs on fewer lanes than both its ends have,"
-        " fails where that is below the profile's width. Named at the lower end of the link, with the devices that"
-        " share it.",
+        rule="Warns if a link between a GPU's own link and the host bridge is trained at fewer lanes than both its ends"
+        " support; fails if this is also fewer than the profile expects. Reported at the lower end of the link, with"
+        " the devices that share it.",
         source="current_link_width against max_link_width of both ends of every hop, and the profile's pcie.link_width",
-        remedy="power off and reseat the board that carries the switch; the link is named in the finding",
+        remedy="power off and reseat the board that carries the switch at the lower end of the link, and its riser or"
+        " cable",
         judge=_path,
+        blames=own_link,
     ),
 )

@@ -1,56 +1,61 @@
-"""What stops two GPUs that PCIe joins from reaching each other: the IOMMU, or ACS of a port between them."""
+"""What blocks P2P between two GPUs that PCIe joins: IOMMU translation, or ACS of a port between them."""
 
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.host.virtual_machines import hypervisor
-from dgxcheck.checks.pcie.acs import lifted, redirecting
-from dgxcheck.checks.pcie.iommu import group_type, through
+from dgxcheck.checks.pcie.acs import disable_acs, redirecting_ports
+from dgxcheck.checks.pcie.iommu import disable_translation, group_type, passes_through
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
 
-UNSEEN = "look at the driver's registry keys, then reload the driver"
-_PASS_THROUGH = (
-    "boot with iommu=pt, or switch VT-d or AMD-Vi off in the firmware, which takes a reboot and leaves the host's"
-    " memory open to its devices; then look again, for ACS may be left"
+DISABLE_BOTH = (
+    "disable IOMMU translation, then ACS of the ports between them, neither of the two where virtual machines run"
+)
+DRIVER_KEYS = (
+    "check the driver's registry keys (RegistryDwords in /proc/driver/nvidia/params and /etc/modprobe.d), then reload"
+    " the driver"
 )
 
 
-class Stopped(Record, kw_only=False):
-    """The setting, and what lifts it."""
+class Blocker(Record, kw_only=False):
+    """The setting that blocks a pair, and its remedy."""
 
-    by: str
-    """In words; empty where no setting is to be seen."""
+    setting: str
+    """``IOMMU translation``, ``ACS of 0000:09:08.0``; empty where none is visible."""
     remedy: str
 
 
-def stopped(box: Box, a: Device, b: Device) -> Stopped:
-    """The IOMMU goes first: while groups translate, the kernel needs the redirection that it has switched on.
+def blocker(box: Box, a: Device, b: Device) -> Blocker:
+    """The IOMMU comes first: while groups translate, the kernel needs the ACS redirection that it enabled.
 
-    No command is given where virtual machines run: they would lose what keeps their devices apart. In one nobody can
-    tell. Of GPUs further apart than one switch, ACS stops nothing: what they send goes up to the host bridge anyway.
+    No command is given where virtual machines run, which rely on this isolation; a guest cannot see its host's
+    settings. ACS does not block GPUs further apart than PCIe switches: their traffic passes the host bridge anyway.
     """
     if (vm := guest(box)) is not None:
-        return Stopped("", f"{vm} decides about ACS and the IOMMU and hides both: look at its host; else {UNSEEN}")
-    kinds = {kind for kind in (group_type(box, a.bdf), group_type(box, b.bdf)) if isinstance(kind, str)}
-    translates = any(not through(kind) for kind in kinds)
-    ports = redirecting(box, a, b) if box.topology.link(a, b).pci in NEAR else []
-    named = "" if isinstance(ports, Missing) or not ports else f"ACS of {', '.join(ports)}"
-    if not translates and not named:
-        return _nothing_seen(ports)
-    by = "an IOMMU that translates" if translates else named
-    if why := hypervisor(box):
-        return Stopped(by, f"leave {by} as it is: {why}; give such GPUs to different virtual machines or to none")
+        return Blocker("", f"check ACS and the IOMMU on the host, which {vm} hides from its guests; else {DRIVER_KEYS}")
+    types = (group_type(box, a.bdf), group_type(box, b.bdf))
+    translates = any(isinstance(type_, str) and not passes_through(type_) for type_ in types)
+    ports = redirecting_ports(box, a, b) if box.topology.link(a, b).pci in NEAR else []
     if translates:
-        return Stopped(by, _PASS_THROUGH)
-    return Stopped(by, lifted(box, *(() if isinstance(ports, Missing) else ports)))
+        setting = "IOMMU translation"
+    elif isinstance(ports, Missing):
+        return _ports_unknown(ports)
+    elif ports:
+        setting = f"ACS of {', '.join(ports)}"
+    else:
+        return Blocker("", f"neither ACS nor an IOMMU blocks them: {DRIVER_KEYS}")
+    if reason := hypervisor(box):
+        advice = "assign the two GPUs to different virtual machines or to none"
+        return Blocker(setting, f"leave {setting} enabled, virtual machines need it ({reason}); {advice}")
+    if translates:
+        return Blocker(setting, f"{disable_translation(box)}; then run dgxcheck again, ACS may still be enabled")
+    return Blocker(setting, disable_acs(box, *(() if isinstance(ports, Missing) else ports)))
 
 
-def _nothing_seen(ports: list[str] | Missing) -> Stopped:
-    if isinstance(ports, Missing) and ports.gap is Gap.DENIED:
-        return Stopped("", f"run dgxcheck as root, to see whether ACS does it; if not, {UNSEEN}")
-    if isinstance(ports, Missing):
-        return Stopped("", f"look at ACS of the ports between them; then {UNSEEN}")
-    return Stopped("", f"neither ACS nor an IOMMU does it: {UNSEEN}")
+def _ports_unknown(gap: Missing) -> Blocker:
+    if gap.gap is Gap.DENIED:
+        return Blocker("", f"run dgxcheck as root to check ACS; if ACS is not the reason, {DRIVER_KEYS}")
+    return Blocker("", f"check ACS of the ports between them (lspci -vvv, ACSCtl); then {DRIVER_KEYS}")

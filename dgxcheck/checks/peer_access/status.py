@@ -1,4 +1,4 @@
-"""Does the driver let GPUs reach each other's memory where the wiring allows it?"""
+"""Does the driver allow GPUs to access each other's memory where NVLink or a PCIe switch joins them?"""
 
 from __future__ import annotations
 
@@ -6,48 +6,62 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.box import HOST, Box, guest, in_mig, nvml_unavailable
+from dgxcheck.checks.engine.blame import device_of
+from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
 from dgxcheck.checks.pcie.width import bridge
-from dgxcheck.checks.peer_access.blockers import stopped
+from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, DRIVER_KEYS, blocker
+from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.locate import device_part, nvlinks_between, peer_path
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvlink import STATUSES, P2pStatus
-from dgxcheck.facts.record import replace
+from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, P2pStatus
+from dgxcheck.facts.record import Record
+from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device, Link
 
 Judged = Iterator[tuple[Subject, Judgement]]
 NEVER = ("GNS", "NS")
-"""The GPUs cannot, or the function is not supported at all: no fault of the wiring."""
-NEAR = ("PIX", "PXB")
+"""Not supported by the GPUs, or not at all: not a fault of this machine."""
 _OF_THE_CHIPSET = ("CNS", "TNS")
-_WAYS = ("read", "write", "nvlink")
-_BY_NVLINK = "look for Xid 74 of the two GPUs and at the driver's registry keys, then reload the driver"
-_BY_PCIE = (
-    "stop the IOMMU from translating, then turn off ACS of the ports between them, neither where virtual machines run;"
-    " else look at the driver's registry keys and reload it"
-)
+_MEANINGS = {
+    "CNS": "chipset not supported", "GNS": "GPU not supported", "TNS": "topology not supported",
+    "DR": "disabled by registry key", "NS": "not supported",
+}  # fmt: skip
+"""nvidia-smi topo -p2p"""
+_BY_NVLINK = f"check the kernel log for Xid 74 of the two GPUs; else {DRIVER_KEYS}"
+_BY_PCIE = f"{DISABLE_BOTH}; else {DRIVER_KEYS}"
 Pair = tuple[Device, Device]
 
 
+class Refusal(Record, kw_only=False):
+    """A P2P capability that the driver refuses to a pair."""
+
+    text: str
+    measured: str
+    """``CNS``; where the two directions differ ``OK, CNS``."""
+    evidence: tuple[Evidence, ...]
+
+
 def statuses(box: Box) -> dict[Pair, Judgement] | Judgement:
-    """Of every pair with a GPU that is asked about; or why nothing can be said of any."""
+    """The judgement of every pair with a GPU that was asked about; a skip where no pair can be judged."""
     rows = box.snapshot.p2p
     listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
-    if (nothing := nvml_unavailable(box)) is not None:
-        return nothing
+    if (unavailable := nvml_unavailable(box)) is not None:
+        return unavailable
     if isinstance(rows, Missing) or len(listed) < 2:
-        return unjudged(rows) if isinstance(rows, Missing) else skip("not-supported", "there is no pair of GPUs")
+        return unjudged(rows) if isinstance(rows, Missing) else skip("not-supported", "fewer than two GPUs")
     if fabric_manager.down(box):
-        return skip("dependency-failed", "the NVSwitch fabric is not up: see driver.fabric")
+        return skip("dependency-failed", "the NVSwitch fabric is down: see driver.fabric")
     by_pair = {(row.a, row.b): row for row in rows}
-    pairs: dict[Pair, Judgement] = {}
-    for a, b in combinations(listed, 2):
-        if a in box.gpus or b in box.gpus:
-            there, back = by_pair.get((a.bdf or "", b.bdf or "")), by_pair.get((b.bdf or "", a.bdf or ""))
-            pairs[a, b] = _judged(box, there, back, box.topology.link(a, b), (a.bdf, b.bdf))
-    return pairs
+    return {
+        (a, b): _judged(box, a, b, by_pair.get((a.bdf or "", b.bdf or "")), by_pair.get((b.bdf or "", a.bdf or "")))
+        for a, b in combinations(listed, 2)
+        if a in box.gpus or b in box.gpus
+    }
 
 
 def _status(box: Box) -> Judged:
@@ -55,113 +69,142 @@ def _status(box: Box) -> Judged:
     if isinstance(pairs, Judgement):
         yield HOST, pairs
         return
-    at = _at_bridges(box, pairs)
-    for pair, judged in pairs.items():
-        where = next((name for name, below in at.items() if pair in below), None)
-        yield box.pair(*pair), judged if where is None else skip("dependency-failed", f"told at {where}")
-    for name, below in at.items():
-        yield bridge(name), _of_all({pair: pairs[pair] for pair in below})
+    at_bridges = _at_bridges(box, pairs)
+    for pair, judgement in pairs.items():
+        where = next((name for name, below in at_bridges.items() if pair in below), None)
+        yield box.pair(*pair), judgement if where is None else skip("dependency-failed", f"reported at {where}")
+    for name, below in at_bridges.items():
+        yield bridge(name), _below_bridge(box, {pair: pairs[pair] for pair in below})
 
 
-def _judged(
-    box: Box, there: P2pStatus | None, back: P2pStatus | None, link: Link, bdfs: tuple[str | None, ...]
-) -> Judgement:
-    said = _pair(there, back, link)
-    if said.status is not Status.FAIL:
-        return said
-    if in_mig(box, *bdfs):
-        return skip("not-supported", f"{said.message}: MIG is on, and takes P2P from a GPU", *said.evidence)
+def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pStatus | None) -> Judgement:
+    link = box.topology.link(a, b)
+    status = _pair(there, back, link)
+    if isinstance(status, Judgement):
+        return status
+    if mig_enabled(box, a.bdf, b.bdf):
+        return skip("not-supported", f"{status.text}: MIG mode is on, which disables P2P", *status.evidence)
     vm = guest(box)
-    if vm is not None and not link.nvlinks and said.measured in _OF_THE_CHIPSET:
-        return skip("not-visible", f"{said.message}: {vm} hides from its guest what joins them", *said.evidence)
-    return replace(said, remedy=_BY_NVLINK) if link.nvlinks else _explained(box, said, link)
-
-
-def _explained(box: Box, said: Judgement, link: Link) -> Judgement:
-    """With the setting that stops the pair, and what lifts it."""
-    a, b = box.topology.device(link.a), box.topology.device(link.b)
-    if a is None or b is None:
-        return replace(said, remedy=_BY_PCIE)
-    what = stopped(box, a, b)
-    return replace(
-        said, message=f"{said.message}; stopped by {what.by}" if what.by else said.message, remedy=what.remedy
+    if vm is not None and not link.nvlinks and status.measured in _OF_THE_CHIPSET:
+        return skip("not-visible", f"{status.text}: {vm} hides the PCIe topology from its guest", *status.evidence)
+    setting, remedy = "", _BY_NVLINK
+    if not link.nvlinks:
+        blocked = blocker(box, a, b)
+        setting, remedy = blocked.setting, blocked.remedy
+    message = f"{status.text}; blocked by {setting}" if setting else status.text
+    return Judgement(
+        Status.FAIL, message, status.measured, "OK", evidence=status.evidence, remedy=remedy, fault=Fault.P2P_BLOCKED
     )
 
 
+def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link) -> Judgement | Refusal:
+    """By the status of each capability in both directions."""
+    if there is None or back is None:
+        return skip("not-recorded", "its P2P status was not recorded")
+    capabilities = CAPABILITIES[: 3 if link.nvlinks else 2]
+    both = {name: (getattr(there, name), getattr(back, name)) for name in capabilities}
+    evidence = tuple(
+        answered(_raw(status), "nvmlDeviceGetP2PStatus", f"{row.a} {row.b}", CAPABILITIES.index(name))
+        for name in capabilities
+        for row, status in zip((there, back), both[name], strict=True)
+    )
+    near = link.nvlinks or link.pci in NEAR
+    for name, (one, other) in both.items():
+        for status in (one, other):
+            if isinstance(status, Missing):
+                return unjudged(status)
+        if "U" in (one, other):
+            return unjudged(Missing(Gap.UNSUPPORTED, evidence[0].where, "the driver reports U (unknown)"))
+        if one != other:
+            text = f"P2P {name} is {_word(one)} from {link.a} to {link.b}, {_word(other)} from {link.b} to {link.a}"
+            return Refusal(text, f"{one}, {other}", evidence)
+        if one in NEVER and near:
+            return skip("not-supported", f"P2P {name} is {_word(one)}: these GPUs do not support it", *evidence)
+        if one != "OK" and near:
+            text = f"P2P {name} is {_word(one)} between {link.a} and {link.b} ({link.label}), OK expected"
+            return Refusal(text, one, evidence)
+    summary = ", ".join(f"{name} {one}" for name, (one, _) in both.items())
+    return Judgement(Status.PASS, f"P2P {summary}, in both directions", summary, evidence=evidence)
+
+
+def _word(status: str) -> str:
+    return f"{status} ({_MEANINGS[status]})" if status in _MEANINGS else status
+
+
+def _raw(value: str | Missing) -> int | str:
+    """As NVML answers: the number of the status."""
+    return value.reason if isinstance(value, Missing) else STATUSES.index(value)
+
+
 def _at_bridges(box: Box, pairs: Mapping[Pair, Judgement]) -> dict[str, list[Pair]]:
-    """Bridges behind which all pairs fail alike, the highest first: of all GPUs below, or where their ways part."""
+    """Pairs by the bridge behind which all pairs fail alike, the highest bridge first: all pairs below it, else those
+    that it joins.
+    """
     shared: dict[Pair, tuple[str, ...]] = {}
     for a, b in pairs:
         link = box.topology.link(a, b)
         if link.nvlinks or link.pci not in NEAR or isinstance(a.path, Missing) or isinstance(b.path, Missing):
             continue
         shared[a, b] = tuple(one for one, other in zip(a.path, b.path, strict=False) if one == other)
-    found: dict[str, list[Pair]] = {}
-    for above in sorted({*shared.values()}, key=lambda each: (len(each), each)):
-        taken = {pair for group in found.values() for pair in group}
-        below = [pair for pair, ways in shared.items() if pair not in taken and above[-1] in ways]
+    groups: dict[str, list[Pair]] = {}
+    for above in sorted({*shared.values()}, key=lambda path: (len(path), path)):
+        grouped = {pair for group in groups.values() for pair in group}
+        below = [pair for pair, path in shared.items() if pair not in grouped and above[-1] in path]
         for group in (below, [pair for pair in below if shared[pair] == above]):
-            said = {(pairs[pair].status, pairs[pair].measured) for pair in group}
-            if len(group) > 1 and len(said) == 1 and pairs[group[0]].status is Status.FAIL:
-                found[above[-1]] = group
+            outcomes = {(pairs[pair].status, pairs[pair].measured) for pair in group}
+            if len(group) > 1 and len(outcomes) == 1 and pairs[group[0]].status is Status.FAIL:
+                groups[above[-1]] = group
                 break
-    return found
+    return groups
 
 
-def _of_all(below: Mapping[Pair, Judgement]) -> Judgement:
-    first = next(iter(below.values()))
+def _below_bridge(box: Box, below: Mapping[Pair, Judgement]) -> Judgement:
+    measured = next(iter(below.values())).measured
     names = ", ".join(f"{a.name}-{b.name}" for a, b in below)
-    remedies = list(dict.fromkeys(said.remedy for said in below.values()))
-    causes = list(dict.fromkeys(filter(None, (said.message.partition("; stopped by ")[2] for said in below.values()))))
-    why = f"; stopped by {', '.join(causes)}" if causes else ""
-    message = f"P2P is {first.measured} between all GPUs that it joins: {names}{why}"
-    evidence = tuple(each for said in below.values() for each in said.evidence[:1])
-    return Judgement(Status.FAIL, message, first.measured, "OK", evidence=evidence, remedy="; ".join(remedies))
-
-
-def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link) -> Judgement:
-    if there is None or back is None:
-        return skip("not-recorded", "its P2P status is not known")
-    ways = ("read", "write", "nvlink") if link.nvlinks else ("read", "write")
-    told = {way: (getattr(there, way), getattr(back, way)) for way in ways}
-    evidence = tuple(
-        answered(_shown(said), "nvmlDeviceGetP2PStatus", f"{row.a} {row.b}", _WAYS.index(way))
-        for way in ways
-        for row, said in zip((there, back), told[way], strict=True)
+    blockers = [blocker(box, *pair) for pair in below]
+    settings = ", ".join(dict.fromkeys(each.setting for each in blockers if each.setting))
+    blocked = f"; blocked by {settings}" if settings else ""
+    return Judgement(
+        Status.FAIL,
+        f"P2P is {_word(str(measured))} between all GPUs that it joins, OK expected: {names}{blocked}",
+        measured,
+        "OK",
+        evidence=tuple(evidence for judgement in below.values() for evidence in judgement.evidence[:1]),
+        remedy="; ".join(dict.fromkeys(each.remedy for each in blockers)),
+        fault=Fault.P2P_BLOCKED,
     )
-    near = f"joined by {link.label}" if link.nvlinks or link.pci in NEAR else ""
-    for way, (one, other) in told.items():
-        if isinstance(one, Missing) or isinstance(other, Missing):
-            return unjudged(one if isinstance(one, Missing) else other)
-        if "U" in (one, other):
-            return unjudged(Missing(Gap.UNSUPPORTED, evidence[0].where, "the driver does not know"))
-        if one != other:
-            message = f"P2P {way} is {one} from {link.a} to {link.b}, {other} back"
-            return Judgement(Status.FAIL, message, f"{one}, {other}", "OK", evidence=evidence)
-        if one in NEVER and near:
-            return skip("not-supported", f"P2P {way} is {one}: these GPUs never have it", *evidence)
-        if one != "OK" and near:
-            message = f"P2P {way} is {one} between {link.a} and {link.b}, {near}"
-            return Judgement(Status.FAIL, message, one, "OK", evidence=evidence)
-    said = ", ".join(f"{way} {one}" for way, (one, _) in told.items())
-    return Judgement(Status.PASS, f"P2P {said}, both ways", said, evidence=evidence)
 
 
-def _shown(value: str | Missing) -> int | str:
-    """As NVML answers: the number of the status."""
-    return value.reason if isinstance(value, Missing) else STATUSES.index(value)
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """NVLinks of a pair, else the settings that block it, then the path and the GPUs; at a bridge the settings that
+    block the most pairs below it.
+    """
+    a = device_of(box, subject)
+    b = device_of(box, subject.peer) if subject.peer is not None else None
+    if a is None or b is None:
+        yield from most_blocking_settings(box, subject.bdf)
+        yield host_part("P2P setting")
+        return
+    if box.topology.link(a, b).nvlinks:
+        yield nvlinks_between(box, a, b)
+    else:
+        yield from blocking_settings(box, a, b)
+        yield peer_path(a, b)
+    yield device_part(box, a)
+    yield device_part(box, b)
 
 
 CHECKS = (
     Check(
         id="p2p.status",
-        rule="Fails where two GPUs that NVLink or one PCIe switch joins (PIX, PXB) cannot read and write each other's"
-        " memory, and for any pair where one way works and the other does not. GPUs that never can (GNS, NS) are not"
-        " judged, nor are pairs further apart, GPUs with MIG on, and in a virtual machine what its hypervisor hides"
-        " (CNS, TNS without NVLink). Where an IOMMU translates or ACS of a port between them redirects, that is named."
-        " Where all pairs behind one PCIe bridge fail alike it is told once, at the bridge.",
-        source="nvmlDeviceGetP2PStatus both ways",
-        remedy=f"for pairs joined by PCIe {_BY_PCIE}; for NVLink {_BY_NVLINK}",
+        rule="Fails if two GPUs that NVLink or PCIe switches join (PIX, PXB) cannot read and write each other's memory,"
+        " and for any pair whose two directions differ. Not judged: GPUs that do not support P2P (GNS, NS), other pairs"
+        " further apart, GPUs in MIG mode and, in a virtual machine, what its hypervisor hides (CNS, TNS without"
+        " NVLink). IOMMU translation and ACS redirection between the two are named. If all pairs behind one PCIe bridge"
+        " fail alike, this is reported once, at the bridge.",
+        source="nvmlDeviceGetP2PStatus in both directions",
+        remedy=f"for pairs joined by PCIe: {_BY_PCIE}; for pairs joined by NVLink: {_BY_NVLINK}",
         judge=_status,
+        blames=_blames,
     ),
 )

@@ -1,70 +1,88 @@
-"""Where a device is missing: the neighbours that have fewer beside them than in the reference machine."""
+"""Where a device is missing: below the bridge whose GPUs have fewer devices near them than in the reference machine."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
 from dgxcheck.profiles.model import Wiring
 from dgxcheck.topology.model import Device, PciClass
 
-What = Literal["GPU", "HCA"]
+DeviceType = Literal["GPU", "HCA"]
 _NEAREST: tuple[PciClass, ...] = ("PIX", "PXB", "PHB", "NODE", "SOC")
 _BEHIND_A_SWITCH = ("PIX", "PXB")
 _KINDS = {"GPU": "gpu", "HCA": "nic"}
-_NOWHERE = ("", None)
+_OTHER: Mapping[DeviceType, DeviceType] = {"GPU": "HCA", "HCA": "GPU"}
 
 
-def missing(box: Box, what: What) -> Component:
-    """The place of it; where GPUs and HCAs are missing together from what one switch carries, the switch."""
-    place = where, bdf = _place(box, what)
-    if bdf is None or where.startswith("behind the switch") or place != _place(box, "HCA" if what == "GPU" else "GPU"):
-        return Component(kind="slot", name=where, bdf=bdf, part=f"missing {what}")
-    return Component(kind="slot", name=where, bdf=bdf, part="missing PCIe switch")
+class _Place(Record):
+    """The switch or host bridge below which a device is missing."""
+
+    bridge: str
+    """Bus id of the switch's upstream port, or the root bus."""
+    is_switch: bool
+    neighbours: tuple[str, ...]
+    """Names of the devices below it that have fewer near them."""
+
+    @property
+    def name(self) -> str:
+        bridge = "switch" if self.is_switch else "host bridge"
+        return f"behind the {bridge} of {', '.join(self.neighbours)}"
 
 
-def _place(box: Box, what: What) -> tuple[str, str | None]:
-    """Behind what it is missing, in words and by bus id; empty if not known.
+def missing(box: Box, what: DeviceType) -> Component:
+    """The place of a missing device; the place of a switch if GPUs and HCAs are missing below one host bridge."""
+    place = _place(box, what)
+    if place is None:
+        return Component(kind="slot", name="", part=f"missing {what}")
+    both = not place.is_switch and place == _place(box, _OTHER[what])
+    part = "missing PCIe switch" if both else f"missing {what}"
+    return Component(kind="slot", name=place.name, bdf=place.bridge, part=part)
+
+
+def _place(box: Box, what: DeviceType) -> _Place | None:
+    """Where it is missing; None if not known.
 
     Found at the nearest class of which some GPUs have fewer than every wiring of the reference machine gives them; or
-    of which some HCAs have no GPU, where every GPU should have an HCA.
+    of which some HCAs have no GPU, if every GPU should have an HCA there.
     """
     wirings = box.choice.profile.wiring if box.choice is not None else ()
-    devices = [each for each in box.topology.devices if not isinstance(each.path, Missing)]
-    gpus, hcas = ([each for each in devices if each.kind == kind] for kind in _KINDS.values())
+    devices = [device for device in box.topology.devices if not isinstance(device.path, Missing)]
+    gpus, hcas = ([device for device in devices if device.kind == kind] for kind in _KINDS.values())
     for near in _NEAREST:
-        due = min((_due(wiring, what).get(near, 0) for wiring in wirings), default=0)
-        lonely = [gpu for gpu in gpus if _counted(box, gpu, what)[near] < due]
-        if lonely and len(lonely) < len(gpus):
-            beside = lonely if near != "SOC" else [gpu for gpu in gpus if gpu not in lonely]  # it is at the other node
-            return _behind(beside, near)
+        expected = min((_expected(wiring, what).get(near, 0) for wiring in wirings), default=0)
+        lacking = [gpu for gpu in gpus if _classes(box, gpu, what)[near] < expected]
+        if lacking and len(lacking) < len(gpus):
+            # what lacks a device at the other socket is not where the device is missing
+            return _below(lacking if near != "SOC" else [gpu for gpu in gpus if gpu not in lacking], near)
         if what == "GPU" and near in _BEHIND_A_SWITCH and wirings and all(each.to_hcas.get(near) for each in wirings):
-            bare = [hca for hca in hcas if not _counted(box, hca, what)[near]]
-            if bare and len(bare) < len(hcas) and (found := _behind(bare, near)) != _NOWHERE:
-                return found
-    return _NOWHERE
+            alone = [hca for hca in hcas if not _classes(box, hca, what)[near]]
+            if alone and len(alone) < len(hcas) and (place := _below(alone, near)) is not None:
+                return place
+    return None
 
 
-def _due(wiring: Wiring, what: What) -> Mapping[PciClass, int]:
+def _expected(wiring: Wiring, what: DeviceType) -> Mapping[PciClass, int]:
     return wiring.to_gpus if what == "GPU" else wiring.to_hcas
 
 
-def _counted(box: Box, one: Device, what: What) -> Counter[PciClass]:
-    others = [each for each in box.topology.devices if each.kind == _KINDS[what] and each is not one]
-    return Counter(pci for each in others if (pci := box.topology.link(one, each).pci) is not None)
+def _classes(box: Box, device: Device, what: DeviceType) -> Counter[PciClass]:
+    """How many devices of a type it reaches at each PCI class."""
+    others = [other for other in box.topology.devices if other.kind == _KINDS[what] and other is not device]
+    return Counter(pci for other in others if (pci := box.topology.link(device, other).pci) is not None)
 
 
-def _behind(lonely: list[Device], near: PciClass) -> tuple[str, str | None]:
-    """The switch or host bridge that the lonely ones have in common."""
-    paths = [each.path for each in lonely if not isinstance(each.path, Missing)]
-    names = ", ".join(each.name for each in lonely)
-    ahead = [part for part in paths[0][:-2] if all(part in path for path in paths)]
-    if not ahead or (near in _BEHIND_A_SWITCH and len(ahead) < 2):
-        return _NOWHERE
-    if near in _BEHIND_A_SWITCH:
-        return f"behind the switch of {names}", ahead[-1]
-    return f"behind the host bridge of {names}", ahead[0]
+def _below(devices: Sequence[Device], near: PciClass) -> _Place | None:
+    """The switch or host bridge that the devices have in common."""
+    paths = [device.path for device in devices if not isinstance(device.path, Missing)]
+    common = [bridge for bridge in paths[0][:-2] if all(bridge in path for path in paths)]
+    is_switch = near in _BEHIND_A_SWITCH
+    if not common or (is_switch and len(common) < 2):
+        return None
+    names = tuple(device.name for device in devices)
+    return _Place(bridge=common[-1] if is_switch else common[0], is_switch=is_switch, neighbours=names)

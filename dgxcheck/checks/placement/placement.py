@@ -1,129 +1,134 @@
-"""Do GPUs sit where the reference machine has them, and do NVML, firmware and PCI tree agree about it?"""
+"""Are GPUs placed as in the reference machine, and do NVML, firmware and PCI tree agree?"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from dgxcheck.checks.engine.blame import driver, host
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.misplaced import Misplaced, misplaced
+from dgxcheck.components.component import Component
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import Profile
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.notes import ANCESTORS
 
 Judged = Iterator[tuple[Subject, Judgement]]
-NO_PAIR = skip("not-supported", "there is no pair of GPUs")
+NO_PAIR = skip("not-supported", "fewer than two GPUs")
 
 
 def reference(box: Box) -> Profile | Judgement:
-    """The profile whose wiring this box is held to, or why there is none."""
+    """The profile with whose wiring this machine is compared; the skip if there is none."""
     choice = box.choice
     if choice is None:
-        return skip("no-reference", "no reference machine is known for this box")
+        return skip("no-reference", "no matching reference machine")
     if choice.how == "gpus":
-        return skip("no-reference", f"only the GPUs are those of {choice.profile.name}, not the machine")
+        return skip("no-reference", f"only the GPUs match {choice.profile.name}, not the machine")
     if not choice.profile.wiring:
         return skip("no-reference", f"the profile {choice.profile.name} has no wiring")
     return choice.profile
 
 
 def wrong_gpus(box: Box, profile: Profile) -> Misplaced | None:
-    """GPUs that are elsewhere than in the reference by their pairs with other GPUs, those with HCAs where in doubt."""
+    """Misplaced GPUs by their pairs with other GPUs, where ambiguous by those with HCAs; None if nearly all are."""
     gpus = box.topology.gpus
     return misplaced(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus, fabric_adapters(box))
 
 
 def fabric_adapters(box: Box) -> list[Device]:
-    """Adapters without virtual functions and without those that have Ethernet ports only: each may sit anywhere."""
+    """HCAs without virtual functions and without those with Ethernet ports only, which can be in any slot."""
     rows = () if isinstance(box.snapshot.ib_ports, Missing) else box.snapshot.ib_ports
     ports = {row.device: row.ports for row in rows if not isinstance(row.ports, Missing) and row.ports}
-    ethernet = {name for name, each in ports.items() if all(port.link_layer == "Ethernet" for port in each)}
+    ethernet = {name for name, rows in ports.items() if all(port.link_layer == "Ethernet" for port in rows)}
     nics = (each for each in box.topology.devices if each.kind == "nic" and each.is_vf is not True)
     return [nic for nic in nics if nic.name not in ethernet]
 
 
 def without_place(device: Device) -> Judgement | None:
-    """A device whose path is not known cannot be judged by classes; without a node those near to it are known still."""
+    """Why a device cannot be judged by PCI class: its path is not known."""
     return unjudged(device.path) if isinstance(device.path, Missing) else None
 
 
-def other(found: Misplaced) -> str:
-    """That others may be to blame as well."""
-    names = ", ".join(device.name for device in found.likewise)
-    return f"; by the classes alone it may as well be {names}" if names else ""
+def other(wrong: Misplaced) -> str:
+    """The other devices that explain the PCI classes equally well, in words; empty if there are none."""
+    names = ", ".join(device.name for device in wrong.likewise)
+    return f"; {names} explain the PCI classes equally well" if names else ""
 
 
 def classes(box: Box, device: Device, others: tuple[Device, ...]) -> str:
-    """How a device reaches others, in words: ``PIX 1, PHB 2``."""
+    """How many others a device reaches at each class: ``PIX 1, PHB 2``."""
     matrix = box.topology.matrix()
-    seen = Counter(matrix[device.name, each.name].pci or "?" for each in others if each.name != device.name)
-    return ", ".join(f"{pci} {count}" for pci, count in sorted(seen.items()))
+    count = Counter(matrix[device.name, other.name].pci or "?" for other in others if other.name != device.name)
+    return ", ".join(f"{pci} {number}" for pci, number in sorted(count.items()))
 
 
 def _profile(box: Box) -> Judged:
     profile = reference(box)
-    yield HOST, profile if isinstance(profile, Judgement) else _placed(box, profile)
+    yield HOST, profile if isinstance(profile, Judgement) else ruled(_gpus_placed, box, profile)
 
 
-def _placed(box: Box, profile: Profile) -> Judgement:
+def _gpus_placed(box: Box, profile: Profile) -> Judgement:
     gpus = box.topology.gpus
-    gap = next((gpu.path for gpu in gpus if isinstance(gpu.path, Missing)), None)
-    if gap is not None or len(gpus) < 2:
-        return unjudged(gap) if gap is not None else NO_PAIR
-    found = wrong_gpus(box, profile)
-    if found is not None and not found.devices:
-        return Judgement(Status.PASS, f"the GPUs reach each other as in {profile.title}", 0, 0, "GPUs")
-    told = gpus if found is None or found.likewise else found.devices
-    lines = {gpu.name: classes(box, gpu, gpus) for gpu in told}
-    evidence = tuple(Evidence(f"/sys/bus/pci/devices/{gpu.bdf}", _path(gpu)) for gpu in told)
-    number = len(found.devices) if found is not None else None
-    who = f"{number} of the GPUs, " if number and found is not None and found.likewise else ""
-    seen = "; ".join(f"{name} to the others {said}" for name, said in lines.items())
-    message = f"not as in {profile.title}: {who}{seen}"
-    return Judgement(Status.WARN, message, number, 0, "GPUs", evidence)
-
-
-def _path(device: Device) -> str:
-    return device.path.reason if isinstance(device.path, Missing) else "/".join(device.path)
+    for gpu in gpus:
+        need(gpu.path)
+    if len(gpus) < 2:
+        return NO_PAIR
+    wrong = wrong_gpus(box, profile)
+    if wrong is not None and not wrong.devices:
+        return Judgement(Status.PASS, f"the GPUs are placed as in {profile.title}", 0, 0, "GPUs")
+    shown = gpus if wrong is None or wrong.likewise else wrong.devices
+    evidence = tuple(Evidence(f"/sys/bus/pci/devices/{gpu.bdf}", "/".join(need(gpu.path))) for gpu in shown)
+    number = len(wrong.devices) if wrong is not None else None
+    paths = "; ".join(f"{gpu.name} to the others {classes(box, gpu, gpus)}" for gpu in shown)
+    ambiguous = number is not None and wrong is not None and bool(wrong.likewise)
+    who = f"{counted(number, 'GPU')}, ambiguous which; " if ambiguous and number is not None else ""
+    message = f"GPUs not placed as in {profile.title}: {who}{paths}"
+    return Judgement(Status.WARN, message, number, 0, "GPUs", evidence, fault=Fault.MISPLACED)
 
 
 def _nvml(box: Box) -> Judged:
-    pairs = box.snapshot.gpu_pairs
-    if isinstance(box.nvml, Missing) or isinstance(pairs, Missing):
-        yield HOST, nvml_unavailable(box) or (unjudged(pairs) if isinstance(pairs, Missing) else NO_PAIR)
-        return
+    yield HOST, nvml_unavailable(box) or ruled(_ancestors, box)
+
+
+def _ancestors(box: Box) -> Judgement:
+    """Of all pairs: NVML's common ancestor against the class of the PCI paths."""
     names = {gpu.bdf: gpu.name for gpu in box.topology.gpus}
     asked = {gpu.bdf for gpu in box.gpus}
     matrix = box.topology.matrix()
-    unseen: list[Judgement] = []
+    unknown: list[Judgement] = []
     differing: list[str] = []
     evidence: list[Evidence] = []
-    judged = 0
-    for pair in pairs:
+    compared = 0
+    for pair in need(box.snapshot.gpu_pairs):
         if not {pair.a, pair.b} & asked or not {pair.a, pair.b} <= names.keys():
             continue
         level, link = pair.common_ancestor, matrix[names[pair.a], names[pair.b]]
         if isinstance(level, Missing) or link.pci is None:
-            unseen.append(unjudged(level) if isinstance(level, Missing) else skip("not-visible", link.pci_reason))
+            unknown.append(unjudged(level) if isinstance(level, Missing) else skip("not-visible", link.pci_reason))
             continue
-        judged += 1
-        said = ANCESTORS.get(level, f"level {level}")
-        if said != link.pci:
-            differing.append(f"{link.a}-{link.b} ({said}, not {link.pci})")
+        compared += 1
+        ancestor = ANCESTORS.get(level, f"level {level}")
+        if ancestor != link.pci:
+            differing.append(f"{link.a}-{link.b} ({ancestor}, not {link.pci})")
             evidence.append(answered(level, "nvmlDeviceGetTopologyCommonAncestor", f"{pair.a} {pair.b}"))
     if differing:
-        message = f"NVML's common ancestor and the PCI tree differ: {', '.join(differing)}"
-        yield HOST, Judgement(Status.WARN, message, len(differing), 0, "pairs", tuple(evidence))
-    elif senseless := [each for each in unseen if each.status is Status.UNKNOWN]:
-        yield HOST, senseless[0]
-    elif judged:
-        yield HOST, Judgement(Status.PASS, f"NVML and the PCI tree agree on {judged} pairs", 0, 0, "pairs")
-    else:
-        yield HOST, unseen[0] if unseen else NO_PAIR
+        message = f"NVML's common ancestor differs from the PCI tree: {', '.join(differing)}"
+        facts, fault = tuple(evidence), Fault.DISAGREEMENT
+        return Judgement(Status.WARN, message, len(differing), 0, "pairs", facts, fault=fault)
+    garbled = next((judgement for judgement in unknown if judgement.status is Status.UNKNOWN), None)
+    if garbled is not None:
+        return garbled
+    if compared:
+        message = f"NVML and the PCI tree agree on {counted(compared, 'pair')}"
+        return Judgement(Status.PASS, message, 0, 0, "pairs")
+    return unknown[0] if unknown else NO_PAIR
 
 
 def _numa(box: Box) -> Judged:
@@ -136,57 +141,65 @@ def _numa(box: Box) -> Judged:
         return
     below: dict[str, list[Device]] = defaultdict(list)
     for device in box.topology.devices:
-        asked = device.kind == "nic" or device in box.gpus
-        if asked and device.function is not None and not isinstance(device.path, Missing):
+        judged = device.kind == "nic" or device in box.gpus
+        if judged and device.function is not None and not isinstance(device.path, Missing):
             below[device.path[0]].append(device)
     for root, devices in sorted(below.items()):
-        yield Subject(kind="pci", name=root, bdf=None), _node(devices, guest(box))
+        yield Subject(kind="pci", name=root, bdf=None), ruled(_host_bridge_node, devices, guest(box))
 
 
-def _node(devices: list[Device], vm: str | None) -> Judgement:
-    """A host bridge gives its node to all that is below, so that one without a node is one fault."""
-    lost: list[str] = []
+def _host_bridge_node(devices: list[Device], vm: str | None) -> Judgement:
+    """A host bridge gives its node to all devices below it, so that one without a node is one fault."""
+    without: list[str] = []
     evidence: list[Evidence] = []
     for device in devices:
-        node = device.function.numa_node if device.function is not None else 0
-        if isinstance(node, Missing):
-            return unjudged(node)
+        node = need(device.function.numa_node) if device.function is not None else 0
         evidence.append(Evidence(f"/sys/bus/pci/devices/{device.bdf}/numa_node", node))
         if node < 0:
-            lost.append(device.name)
-    if lost and vm is not None:
-        message = f"{vm} shows its guest no NUMA node of {', '.join(lost)}"
+            without.append(device.name)
+    if not without:
+        message = f"the NUMA node of {counted(len(devices), 'device')} is known"
+        return Judgement(Status.PASS, message, 0, 0, "devices", tuple(evidence))
+    if vm is not None:
+        message = f"{vm} hides the NUMA node of {', '.join(without)} from its guest"
         return skip("not-visible", message, *evidence)
-    if lost:
-        message = f"the firmware names no NUMA node for {', '.join(lost)}"
-        return Judgement(Status.WARN, message, len(lost), 0, "devices", tuple(evidence))
-    return Judgement(Status.PASS, f"{len(devices)} devices know their NUMA node", 0, 0, "devices", tuple(evidence))
+    message, fault = f"the firmware reports no NUMA node for {', '.join(without)}", Fault.NUMA_UNKNOWN
+    return Judgement(Status.WARN, message, len(without), 0, "devices", tuple(evidence), fault=fault)
+
+
+def _host_bridge(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    yield Component(kind="host-bridge", name=subject.name)
 
 
 CHECKS = (
     Check(
         id="topology.profile",
-        rule="Warns where a GPU has more GPUs at a PCI class than in the reference machine, and names the fewest GPUs"
-        " that explain it, or all where several could. A GPU that is gone is no wrong place, pairs whose class is not"
-        " known are left out, and HCAs are judged by network.hca-placement.",
+        rule="Warns if a GPU has more GPUs at a PCI class than in the reference machine, and names the fewest GPUs that"
+        " explain it, or all if several could. A missing GPU is not counted as misplaced, pairs with an unknown class"
+        " are left out, and HCAs are judged by network.hca-placement.",
         source="the profile's wiring; PCI classes from the paths under /sys/devices",
-        remedy="compare slots and cables of the boards with the machine's manual and move the one that is wrong",
+        remedy="compare slots and cables with the machine's manual and move what is in the wrong place; if all GPUs"
+        " differ in the same way, check the firmware's NUMA settings first",
         judge=_profile,
+        blames=host("placement of GPUs"),
     ),
     Check(
         id="topology.nvml-agrees",
-        rule="Warns where NVML gives another common ancestor for a pair of GPUs than the PCI tree shows; pairs whose"
-        " class is not known are left out.",
+        rule="Warns if NVML reports another common ancestor for a pair of GPUs than the PCI tree shows. Pairs with an"
+        " unknown class are left out.",
         source="nvmlDeviceGetTopologyCommonAncestor against the paths under /sys/devices",
-        remedy="reload the driver, which keeps the tree as it found it; if it stays, trust the PCI tree",
+        remedy="end all GPU clients and reload the driver, which reads the PCI tree when it loads; if the difference"
+        " persists, rely on the PCI tree",
         judge=_nvml,
+        blames=driver,
     ),
     Check(
         id="topology.numa",
-        rule="Warns where the host has several NUMA nodes and the firmware names none (-1) for GPUs or HCAs; one"
-        " finding per root bus, from which its devices have their node. Not judged in a virtual machine.",
-        source="numa_node of /sys/bus/pci/devices, /sys/devices/system/node",
-        remedy="update the firmware and look at its NUMA setting; until then bind jobs by hand",
+        rule="Warns if the host has several NUMA nodes and the firmware reports none (-1) for GPUs or HCAs; one finding"
+        " per root bus, from which its devices have their node. Not judged in a virtual machine.",
+        source="numa_node in /sys/bus/pci/devices/BDF, /sys/devices/system/node",
+        remedy="update the firmware and check its NUMA setting; until then bind jobs to their node by hand (numactl)",
         judge=_numa,
+        blames=_host_bridge,
     ),
 )

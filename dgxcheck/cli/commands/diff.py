@@ -30,7 +30,7 @@ def _sides(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 @click.argument("old", metavar="OLD", shell_complete=_sides)
 @click.argument("new", metavar="NEW", shell_complete=_sides)
 @click.option("--profile", default="auto", show_default=True, metavar="NAME", shell_complete=profiles,
-              help="The reference machine of both: as for health.")  # fmt: skip
+              help="The reference machine of both sides, as for health.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True)
 @deadline
 @writing
@@ -38,13 +38,13 @@ def _sides(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 def command(
     ctx: click.Context, old: str, new: str, profile: str, form: str, deadline: float, output: str | None, color: str
 ) -> int:  # fmt: skip
-    """What has changed from OLD to NEW: hardware, links, firmware, settings, errors, bandwidth, findings, score.
+    """Compare OLD with NEW: hardware, links, firmware, settings, errors, bandwidth, findings, score.
 
-    Each of the two is a recording, an overlay or a directory as --from takes it, what health --format json printed, or
-    the word live for this machine. Exit code 0: the same or better; 1: worse; 3: could not run.
+    Each side is a recording, an overlay or a directory as for --from, a report of health --format json, or the word
+    live for this machine. Exit code 0: nothing is worse; 1: something is worse; 3: could not run.
     """
     if old == new == LIVE:
-        raise click.UsageError(f"one of the two may be {LIVE}; record this machine now and compare later", ctx)
+        raise click.UsageError(f"only one of OLD and NEW can be {LIVE}; record this machine now and compare later", ctx)
     machine: LiveMachine = ctx.obj
     before, after = (machine.source(None, "EVERYTHING", deadline) if spec == LIVE else spec for spec in (old, new))
     comparison = compare(before, after, profile)

@@ -29,10 +29,10 @@ SCORE = "score"
 @options
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
-    """Is the box healthy, and how near to its reference machine?
+    """Check the health of the box and score it against its reference machine.
 
-    Nothing is changed, and only -e puts load on the box. Exit code 0: pass; 1: warn; 2: fail; 3: unknown, which is also
-    the verdict where nothing could be judged.
+    No setting is changed, and only -e and --duration put load on the box. Exit code 0: pass; 1: warn; 2: fail; 3:
+    unknown, also if nothing could be checked.
     """
     asked = Asked(**given)
     events_file = asked.log_file if asked.duration is not None else None
@@ -86,6 +86,6 @@ def _list_gpus(
     from dgxcheck.cli.commands import list_gpus
 
     if form not in ("text", "json"):
-        raise click.UsageError("-L goes with --format text or json", ctx)
+        raise click.UsageError("-L requires --format text or json", ctx)
     code: int = ctx.invoke(list_gpus.command, form=form, spec=spec, deadline=deadline, output=output, color=color)
     return code

@@ -22,14 +22,15 @@ LONGEST = 1000
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="TEXT...")
 @click.option("--onto", metavar="SOURCE", shell_complete=sources,
-              help="The box whose GPUs the indexes are: a recording, or a directory with sys/ inside.")  # fmt: skip
+              help="The box that the texts were made on: a recording, or a directory that contains sys/.")  # fmt: skip
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE",
-              help="The recording to write; one that is there is replaced.")  # fmt: skip
+              help="The recording to write; an existing file is replaced.")  # fmt: skip
 def command(files: tuple[str, ...], onto: str | None, output: str) -> int:
-    """Read what other tools printed (TEXT, - for stdin) into a recording, for topo and health --from FILE.
+    """Convert the output of other tools (TEXT, - for stdin) into a recording, for topo and health --from FILE.
 
-    It reads nvidia-smi topo, nvlink -s, -q and -q -x, p2pBandwidthLatencyTest, bandwidthTest, nvbandwidth, nccl-tests
-    and more. Exit code 0: all was read; 3: a part was, and stderr names the other lines; or nothing, and no FILE.
+    Supported are nvidia-smi topo, nvlink -s, -q and -q -x, p2pBandwidthLatencyTest, bandwidthTest, nvbandwidth,
+    nccl-tests and more. Exit code 0: everything was read; 3: a part was read and the other lines are listed on stderr,
+    or nothing was read and no FILE was written.
     """
     check_writable(output, "import")
     base = None if onto is None else base_of(onto)
@@ -38,7 +39,7 @@ def command(files: tuple[str, ...], onto: str | None, output: str) -> int:
     complaints += [_refusal(part) for part in reading.gathered.refused]
     if not reading.gathered.facts:
         _complain(complaints)
-        raise BadInput("nothing was read, and no file is written")
+        raise BadInput("nothing was read; no file was written")
     text, count = recording(reading, base)
     save(output, text, 0o644)
     _complain(complaints)
@@ -54,19 +55,19 @@ def _complain(complaints: list[str]) -> None:
 def _complaints(text: Text, reading: Reading) -> list[str]:
     """Nothing known in it: one line; else one for each line that is not understood."""
     if not any(part.file == text.name for part in reading.parts):
-        return [f"{text.name}: no output of a known tool in it; import reads {KNOWN}"]
+        return [f"{text.name}: contains no output of a supported tool; import reads {KNOWN}"]
     unread = reading.unread[text.name]
     named_lines = [
         f"{text.name}:{number + 1}: not read: {' '.join(text.lines[number][:LONGEST].split())[:SHOWN]}"
         for number in unread[:MOST_NAMED]
     ]
-    more = [f"{text.name}: {len(unread) - MOST_NAMED} more lines not read"] if len(unread) > MOST_NAMED else []
+    more = [f"{text.name}: more lines not read: {len(unread) - MOST_NAMED}"] if len(unread) > MOST_NAMED else []
     return [*named_lines, *more]
 
 
 def _refusal(part: Part) -> str:
     lines = part.found.understood
     return (
-        f"{part.file}:{min(lines) + 1}-{max(lines) + 1}: {part.found.tool} is left out: it contradicts an earlier one; "
-        "import outputs of one box at one time"
+        f"{part.file}:{min(lines) + 1}-{max(lines) + 1}: {part.found.tool} output is left out because it contradicts"
+        " earlier output; import only output of one box at one time"
     )

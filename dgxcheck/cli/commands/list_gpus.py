@@ -17,9 +17,10 @@ from dgxcheck.output import provenance
 @writing
 @click.pass_context
 def command(ctx: click.Context, form: str, spec: str | None, deadline: float, output: str | None, color: str) -> int:
-    """Every GPU: index, bus id, name, UUID, serial, slot, VBIOS.
+    """List the GPUs: index, bus id, name, UUID, serial number, slot, VBIOS.
 
-    GPUs that only the PCI tree shows come last, without an index. Exit code 3 where something is not known.
+    GPUs that appear only on the PCI bus come last, without an index. Exit code 0: the list is complete; 3: something is
+    unknown, or the command could not run.
     """
     machine: LiveMachine = ctx.obj
     gpus = gpu_list(machine.source(spec, "IDENTITY", deadline))

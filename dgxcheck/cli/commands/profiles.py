@@ -14,7 +14,7 @@ from dgxcheck.profiles import library
 
 @click.command("profiles")
 @click.argument("name", required=False)
-@click.option("--new", metavar="NAME", help="Write the profile of this box, or of the one that --from names, as TOML.")
+@click.option("--new", metavar="NAME", help="Write the profile of this box, or of the one given with --from, as TOML.")
 @reading
 @writing
 @click.pass_context
@@ -22,13 +22,13 @@ def command(
     ctx: click.Context, name: str | None, new: str | None, spec: str | None, deadline: float, output: str | None,
     color: str,
 ) -> int:  # fmt: skip
-    """The reference machines that dgxcheck health holds a box to; with NAME all of its numbers with their sources.
+    """List the reference machines of dgxcheck health; with NAME, print all numbers of one with their sources.
 
-    With --new, what a good box has becomes the profile for those like it: health --profile FILE.toml.
+    With --new, write the values of a known-good box as a profile for identical boxes: health --profile FILE.toml.
     """
     if new is None:
         if spec is not None:
-            raise BadInput("--from names the box that --new makes a profile of; say --new NAME too")
+            raise BadInput("--from requires --new NAME, which makes a profile of that box")
         if name is None:
             emit(profile_text.listed(map(library.by_name, library.names())), output, color)
         else:
@@ -36,7 +36,7 @@ def command(
             emit(profile_text.shown(found, library.boards_for(None) | dict(found.own_boards)), output, color)
         return 0
     if name is not None:
-        raise BadInput("name either a profile to show, or with --new one to make")
+        raise BadInput("give a profile to show or --new NAME, not both")
     check_name(new)
     machine: LiveMachine = ctx.obj
     made, read = new_profile(machine.source(spec, "HEALTH", deadline), new)

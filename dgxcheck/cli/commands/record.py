@@ -14,18 +14,19 @@ from dgxcheck.output.plain_text import visible
 @click.command("record")
 @click.argument("file", type=click.Path(), metavar="FILE")
 @click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS", callback=seconds,
-              help="Read the counters again after this time, so that growth can be judged.")  # fmt: skip
+              help="Read the counters again after this time, so that their growth can be checked.")  # fmt: skip
 @click.option("--keep-identity", is_flag=True,
-              help="Keep serial numbers, UUIDs, addresses and names; then only you may read the file.")  # fmt: skip
+              help="Keep serial numbers, UUIDs, addresses and names; only you can then read the file.")  # fmt: skip
 @reading
 @click.pass_context
 def command(
     ctx: click.Context, file: str, window: float | None, keep_identity: bool, spec: str | None, deadline: float
 ) -> int:
-    """Write all that this machine says into FILE, to be read anywhere with --from FILE.
+    """Save everything this machine reports to FILE, for use with --from FILE on any machine.
 
-    Nothing is changed on the machine and no load is put on it. Serial numbers, UUIDs, GUIDs, addresses and names are
-    replaced by pseudonyms. Exit code 3: written, but a part of the machine did not answer in time.
+    The machine is not changed and not put under load. Serial numbers, UUIDs, GUIDs, addresses and names are replaced by
+    pseudonyms. Exit code 0: FILE was written; 3: written, but a part of the machine did not answer in time, or nothing
+    was written.
     """
     machine: LiveMachine = ctx.obj
     check_writable(file, "record")
@@ -34,5 +35,5 @@ def command(
     click.echo(f"{visible(file)}: {recorded.facts} facts recorded", err=True)
     if recorded.silent:
         more = f" and {len(recorded.silent) - 1} more" if len(recorded.silent) > 1 else ""
-        click.echo(f"not answered in time: {visible(recorded.silent[0])}{more}", err=True)
+        click.echo(f"no answer in time: {visible(recorded.silent[0])}{more}", err=True)
     return 3 if recorded.silent else 0

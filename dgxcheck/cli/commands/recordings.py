@@ -12,9 +12,9 @@ from dgxcheck.source.recording.shipped import head_of, shipped
 @click.command("recordings")
 @writing
 def command(output: str | None, color: str) -> int:
-    """The recordings that ship with dgxcheck: name, where the facts come from, what is recorded.
+    """List the recordings shipped with dgxcheck: name, provenance, date, machine.
 
-    Any of them stands for a machine after --from.
+    Give any of these names to --from.
     """
     rows = []
     for name, path in shipped():
@@ -23,5 +23,9 @@ def command(output: str | None, color: str) -> int:
         kind = provenance.get("kind") if isinstance(provenance, dict) else None
         what = head.get("fault") or head.get("machine") or ""
         rows.append((name, str(kind or "?"), str(head.get("recorded_at", ""))[:10], visible(str(what))))
-    emit(lines(columns([("Name", "Provenance", "Date", "Machine"), *rows]) if rows else ["None ship."]), output, color)
+    emit(
+        lines(columns([("Name", "Provenance", "Date", "Machine"), *rows]) if rows else ["No recordings are shipped."]),
+        output,
+        color,
+    )
     return 0

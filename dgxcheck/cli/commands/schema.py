@@ -17,9 +17,9 @@ _FOLDER = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "s
 @click.argument("name", metavar="NAME")
 @writing
 def command(name: str, output: str | None, color: str) -> int:
-    """The JSON Schema of an output or file format: topo, health, list, diff, recording or overlay."""
+    """Print the JSON Schema of an output or file format: topo, health, list, diff, recording or overlay."""
     known = sorted(file[: -len(".schema.json")] for file in os.listdir(_FOLDER) if file.endswith(".schema.json"))
     if name not in known:
-        raise BadInput(f"{name}: no schema of this name; there are {', '.join(known)}")
+        raise BadInput(f"{name}: no such schema; valid names: {', '.join(known)}")
     emit(decode(read_bytes(os.path.join(_FOLDER, f"{name}.schema.json"))), output, color, "json")
     return 0

@@ -63,38 +63,40 @@ class _Topo(click.Command):
 
 
 @click.command("topo", cls=_Topo)
-@_flag("-m", "--matrix", text="The matrix of GPUs and NICs; shown where nothing else is asked for.")
-@_flag("-mp", "--matrix_pci", text="The same for PCI paths alone, without NVLink.")
+@_flag("-m", "--matrix", text="Show the matrix of GPUs and NICs; this is the default.")
+@_flag("-mp", "--matrix_pci", text="Show the matrix for PCI paths only, without NVLink.")
 @click.option("-p2p", "--p2pstatus", "p2p", type=click.Choice(list(CAPABILITIES)), metavar="r|w|n|a|p",
-              help="Peer-to-peer status: r read, w write, n nvlink, a atomics, p prop.")  # fmt: skip
-@click.option("-c", "--cpu", type=click.IntRange(min=0), metavar="CPU", help="The GPUs near this CPU.")
+              help="Show the peer-to-peer status: r read, w write, n nvlink, a atomics, p prop.")  # fmt: skip
+@click.option("-c", "--cpu", type=click.IntRange(min=0), metavar="CPU", help="Show the GPUs near this CPU.")
 @click.option("-n", "--nearest_gpus", "level", type=click.IntRange(0, 5), metavar="LEVEL",
-              help="The GPUs within LEVEL of one GPU (-i): 0 its board, 1 one PCIe switch, 2 several switches,"
+              help="Show the GPUs within LEVEL of one GPU (-i): 0 its board, 1 one PCIe switch, 2 several switches,"
               " 3 a host bridge, 4 a NUMA node, 5 the whole system.")  # fmt: skip
-@_flag("-p", "--gpu_path", text="The most direct way between two GPUs (-i ID,ID).")
-@_flag("-C", "--get-numa-id-of-nearby-cpu", "numa_cpu", text="NUMA node of the CPUs nearest to a GPU (-i).")
-@_flag("-M", "--get-numa-id-of-nearby-mem", "numa_memory", text="NUMA node of the memory nearest to a GPU (-i).")
-@_flag("-gnid", "--gpu-numa-id", "gpu_numa", text="NUMA node that a GPU's own memory forms (-i).")
+@_flag("-p", "--gpu_path", text="Show the most direct path between two GPUs (-i ID,ID).")
+@_flag("-C", "--get-numa-id-of-nearby-cpu", "numa_cpu", text="Show the NUMA node of the CPUs nearest to a GPU (-i).")
+@_flag(
+    "-M", "--get-numa-id-of-nearby-mem", "numa_memory", text="Show the NUMA node of the memory nearest to a GPU (-i)."
+)
+@_flag("-gnid", "--gpu-numa-id", "gpu_numa", text="Show the NUMA node that a GPU's own memory forms (-i).")
 @click.option("-i", "--id", "ids", multiple=True, metavar="ID[,ID]",
-              help="GPUs asked about: index, bus id or UUID; may be repeated.")  # fmt: skip
-@_flag("--tree", text="Host bridges, switches and devices, with the link of each hop.")
-@_flag("--rings", text="Rings over the NVLinks, and the collective bandwidth that they allow.")
+              help="GPUs to query: index, bus id or UUID; may be repeated.")  # fmt: skip
+@_flag("--tree", text="Show host bridges, switches and devices, with the link of each hop.")
+@_flag("--rings", text="Show NVLink rings and the collective bandwidth that they allow.")
 @click.option("--path", nargs=2, metavar="A B", callback=_two_devices,
-              help="Every hop between two GPUs or NICs, and what to expect of it.")  # fmt: skip
-@_flag("--rdma", text="GPUDirect RDMA of each GPU and HCA: ready, slow, not ready or cannot tell, and why.")
-@_flag("--peers", text="Which GPUs reach each other's memory directly, and what keeps the others from it.")
+              help="Show every hop between two GPUs or NICs, and the expected bandwidth.")  # fmt: skip
+@_flag("--rdma", text="Show GPUDirect RDMA of each GPU and HCA: ready, slow, no or unknown, with the reason.")
+@_flag("--peers", text="Show which GPUs reach each other's memory directly, and what prevents the others.")
 @click.option("--format", "form", type=click.Choice(["text", "nvidia-smi", "json"]), default="text", show_default=True,
-              help="nvidia-smi is what current drivers print, in tab-separated cells.")  # fmt: skip
+              help="nvidia-smi prints the tab-separated cells of current drivers.")  # fmt: skip
 @click.option("--labels", type=click.Choice(["soc", "sys"]), default="soc", show_default=True,
-              help="What text calls the way between NUMA nodes.")  # fmt: skip
+              help="Label in text for the path between NUMA nodes.")  # fmt: skip
 @reading
 @writing
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
-    """How the box is wired: which PCIe path or how many NVLinks join each pair of GPUs and NICs.
+    """Show the PCIe path, or the number of NVLinks, between each pair of GPUs and NICs.
 
-    Works with the driver down, without root and on a recording. Letters mean what they mean for nvidia-smi topo.
-    Exit code 0: all is known; 3: printed, but something is not known, or nothing could be done.
+    Works with the driver down, without root and on a recording. The labels are those of nvidia-smi topo.
+    Exit code 0: the output is complete; 3: something is unknown, or the command could not run.
     """
     kind = _asked(given)
     live: LiveMachine = ctx.obj
@@ -115,12 +117,14 @@ def _asked(given: dict[str, Any]) -> str:
     """Which one of the questions was put; a usage error where they contradict each other."""
     kinds = [kind for kind in _SPELT if given[kind] is not None and given[kind] is not False]
     if len(kinds) > 1:
-        raise click.UsageError(f"{' and '.join(_SPELT[kind] for kind in kinds)} contradict each other; ask for one")
+        raise click.UsageError(f"{' and '.join(_SPELT[kind] for kind in kinds)} cannot be combined; choose one")
     kind = kinds[0] if kinds else "matrix"
     if kind in _ABOUT_GPUS and not given["ids"]:
         raise click.UsageError(f"{_SPELT[kind]} needs -i ID{',ID' if kind == 'gpu_path' else ''}")
     if given["ids"] and kind not in _ABOUT_GPUS:
-        raise click.UsageError(f"-i goes with {', '.join(_SPELT[each] for each in _ABOUT_GPUS)}")
+        raise click.UsageError(f"-i is valid only with {', '.join(_SPELT[each] for each in _ABOUT_GPUS)}")
     if given["form"] == "nvidia-smi" and kind not in _AS_NVIDIA_SMI:
-        raise click.UsageError(f"--format nvidia-smi goes with {', '.join(_SPELT[each] for each in _AS_NVIDIA_SMI)}")
+        raise click.UsageError(
+            f"--format nvidia-smi is valid only with {', '.join(_SPELT[each] for each in _AS_NVIDIA_SMI)}"
+        )
     return kind

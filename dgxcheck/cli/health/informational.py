@@ -17,7 +17,7 @@ from dgxcheck.settings import Settings
 def one_file(ctx: click.Context, output: str | None, log_file: str | None) -> str | None:
     """Where the result goes: ``-l`` is ``-o`` by another name."""
     if output is not None and log_file is not None:
-        raise click.UsageError("-o and -l both name the file for the result; give one", ctx)
+        raise click.UsageError("-o and -l both set the output file; give only one", ctx)
     return log_file if output is None else output
 
 

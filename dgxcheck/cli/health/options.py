@@ -59,7 +59,7 @@ class Asked(Record):
 def request_of(asked: Asked, settings: Settings, deadline: float | None) -> Request:
     """What the options ask of an assessment; ``deadline`` None: the usual one."""
     if asked.quick and asked.duration is None and asked.extended:
-        raise BadInput("-q reads state once; it goes with none of -e, --window and --state")
+        raise BadInput("-q reads the state only once; it cannot be combined with -e, --window or --state")
     level: Level = "quick" if asked.quick else "extended" if asked.extended else "default"
     return Request(
         level=level,
@@ -85,47 +85,47 @@ def _ids(*names: str, text: str) -> Callable[[F], F]:
 
 
 OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
-    _ids("-i", "--id", "gpus", text="Only these GPUs: index, bus id or UUID; may be repeated."),
-    _ids("--only", text="Only these checks: by id (ecc.mode) or subject (ecc)."),
-    _ids("--skip", text="All but these checks."),
-    _ids("--require", text="Checks that must be judged: one that skips is unknown."),
+    _ids("-i", "--id", "gpus", text="Check only these GPUs: index, bus id or UUID; may be repeated."),
+    _ids("--only", text="Run only these checks: by id (ecc.mode) or subject (ecc)."),
+    _ids("--skip", text="Run all checks except these."),
+    _ids("--require", text="Checks that must run: one that skips is unknown."),
     click.option("--explain", metavar="ID",
-                 help="Print rule, numbers, source and remedy of a check, or how the score comes about (score)."),
-    click.option("-q", "--quick", is_flag=True, help="State alone: no growth of counters, no kernel log."),
+                 help="Print rule, thresholds, source and remedy of a check, or how the score is calculated (score)."),
+    click.option("-q", "--quick", is_flag=True, help="Check only the current state: no counter growth, no kernel log."),
     click.option("-e", "--extended", is_flag=True,
-                 help="All there is: bandwidth, latency and integrity of every GPU and pair are measured under load."),
-    click.option("--long", is_flag=True, help="With -e: larger copies, and all of the memory that is free."),
+                 help="Also measure bandwidth, latency and data integrity of every GPU and pair under load."),
+    click.option("--long", is_flag=True, help="With -e: larger copies, and patterns in all free memory."),
     click.option("--duration", metavar="TIME", callback=duration,
-                 help="With load on all GPUs for so long (90s, 30m, 1h30m) after -e's measurements, which it implies: a"
-                      " burn-in. It ends by itself before hardware is at risk."),
+                 help="Burn in all GPUs for this time (90s, 30m, 1h30m) after the measurements of -e, which it implies."
+                      " The load stops automatically before hardware is at risk."),
     click.option("--window", type=click.FloatRange(min=0.1, max=86400), metavar="SECONDS", callback=seconds,
-                 help="Read the counters again after this time and judge their growth, not that since an earlier run."),
+                 help="Read the counters again after this time and check this growth, not that since an earlier run."),
     click.option("--state", type=click.Path(), metavar="FILE",
-                 help="Counters of an earlier run, kept here; by default in the state directory."),
+                 help="File for the counters of an earlier run; the default is in the state directory."),
     click.option("--baseline", metavar="SOURCE", shell_complete=sources,
-                 help="A recording of this box from a better day: what is worse now warns, lost hardware fails."),
+                 help="Known-good recording of this box: anything worse warns, missing hardware fails."),
     click.option("--profile", default="auto", show_default=True, metavar="NAME", shell_complete=profiles,
-                 help="The reference machine: a name of dgxcheck profiles, a .toml file, auto or none."),
+                 help="The reference machine: a name from dgxcheck profiles, a .toml file, auto or none."),
     click.option("--kernel-log", type=click.Path(), metavar="FILE",
-                 help="Judge a saved dmesg, journalctl -k or /dev/kmsg in place of the source's kernel log."),
+                 help="Check a saved dmesg, journalctl -k or /dev/kmsg instead of the kernel log of the box."),
     click.option("-c", "--config", metavar="FILE", type=click.Path(),
-                 help="The site's thresholds, severities, cabled ports and pinned versions, in TOML. If not given:"
-                      " $DGXCHECK_CONFIG, else /etc/dgxcheck/config.toml."),
-    click.option("-v", "--verbose", is_flag=True, help="Every finding, those that passed and those that skipped too."),
+                 help="The site's thresholds, severities, cabled ports and pinned versions, in TOML. Default:"
+                      " $DGXCHECK_CONFIG, otherwise /etc/dgxcheck/config.toml."),
+    click.option("-v", "--verbose", is_flag=True, help="List every finding, including pass and skip."),
     click.option("-L", "--list-gpus", "listed", is_flag=True,
-                 help="List all GPUs, as dgxcheck list does; judge nothing."),
+                 help="List all GPUs, as dgxcheck list does, and exit."),
     click.option("-H", "--detailed-help", "detailed", is_flag=True, help="Print usage and the rule of every check."),
     click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s"),
     click.option("-t", "--test-seconds", type=click.FloatRange(min=0, max=3600), default=120, show_default=True,
                  metavar="SECONDS", callback=seconds,
-                 help="Most time for one test; 0 is no limit but --deadline's."),
+                 help="Time limit for one test; 0 means no limit other than --deadline."),
     click.option("-l", "--log-file", "log_file", type=click.Path(), metavar="FILE",
-                 help="As -o: nvidia-healthmon's name. With --duration: what happens, line by line as JSON; the report"
-                      " goes to -o or stdout."),
+                 help="Same as -o, as in nvidia-healthmon. With --duration: append events, one JSON object per line;"
+                      " the report goes to -o or stdout."),
     click.option("-d", "--debug-log", "debug", type=click.Path(), metavar="FILE",
-                 help="Add every question that was asked, with its answer, to FILE."),
+                 help="Append every query with its answer to FILE."),
     click.option("--fail-on", type=click.Choice([*FAILING]), default="warn", show_default=True,
-                 help="The mildest verdict that the exit code tells; unknown stands between warn and fail."),
+                 help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail."),
     click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True),
     reading,
     writing,

@@ -16,9 +16,9 @@ def duration(_ctx: click.Context, _option: click.Parameter, value: str | None) -
         return None
     seconds = parsed(value)
     if seconds is None:
-        raise click.BadParameter(f"{value!r} is no time; write it as 90s, 30m, 2h or 1h30m")
+        raise click.BadParameter(f"{value!r} is not a time; write it as 90s, 30m, 2h or 1h30m")
     if not LEAST_S <= seconds <= MOST_S:
-        raise click.BadParameter(f"{value!r} is not within 1s and {MOST_S // 3600}h")
+        raise click.BadParameter(f"{value!r} is not between 1s and {MOST_S // 3600}h")
     return seconds
 
 

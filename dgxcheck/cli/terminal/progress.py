@@ -51,7 +51,7 @@ class TerminalProgress(Progress):
             task = bar.add_task("burn-in", total=seconds, left=clock(seconds))
 
             def show(elapsed: float, step: str, worst: str) -> None:
-                text = f"{step}; {worst or 'nothing found so far'}"
+                text = f"{step}; {worst or 'no problem found so far'}"
                 bar.update(task, completed=elapsed, left=clock(seconds - elapsed), description=escape(visible(text)))
 
             yield show

@@ -22,7 +22,7 @@ def gpus_of_cpu(asked: Asked) -> Known:
     lists = [node.cpulist for node in asked.snapshot.numa] if not isinstance(asked.snapshot.numa, Missing) else []
     known = [cpulist for cpulist in lists if isinstance(cpulist, str)]
     if known and len(known) == len(lists) and not any(topo_queries.holds(cpus, asked.value) for cpus in known):
-        raise BadInput(f"no CPU {asked.value} here; there are {', '.join(cpus for cpus in known if cpus)}")
+        raise BadInput(f"no CPU {asked.value}; the CPUs of the machine are {', '.join(cpus for cpus in known if cpus)}")
     found, unknown = topo_queries.gpus_of_cpu(asked.topology, asked.value)
     return _names(asked, "gpus_near_cpu", f"GPUs near CPU {asked.value}", found, unknown)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dgxcheck.assessment.reach import peers as peers_of
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.cli.topo.question import Asked, Known
-from dgxcheck.output.plain_text import visible
 from dgxcheck.output.topo import peers as topo_peers
 
 
@@ -14,7 +13,7 @@ def peers(asked: Asked) -> Known:
     topology = asked.topology
     pairs = peers_of(asked.machine)
     if isinstance(pairs, Judgement):
-        text = f"Peer access is not known: {visible(pairs.message)}\n"
+        text = topo_peers.not_known(pairs)
         return asked.either(lambda: text + asked.notes(), lambda: {"peers": []}), pairs.reason == "not-supported"
     complete = not topology.gaps and all(pair.verdict != "cannot tell" for pair in pairs)
     return asked.either(

@@ -6,7 +6,6 @@ from dgxcheck.assessment.reach import rdma as rdma_of
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.output.plain_text import visible
 from dgxcheck.output.topo import rdma as topo_rdma
 
 
@@ -15,7 +14,7 @@ def rdma(asked: Asked) -> Known:
     topology = asked.topology
     pairs = rdma_of(asked.machine)
     if isinstance(pairs, Judgement):
-        text = f"GPUDirect RDMA: {visible(pairs.message)}.\n"
+        text = topo_rdma.not_judged(pairs)
         hcas = asked.snapshot.infiniband
         known = not topology.gaps and not (isinstance(hcas, Missing) and hcas.gap is not Gap.ABSENT)
         return asked.either(lambda: text + asked.notes(), lambda: {"rdma": []}), known

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 from dgxcheck import __version__
@@ -12,6 +11,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import fields
 from dgxcheck.output.diff.report import Report
 from dgxcheck.output.json_null import source
+from dgxcheck.output.json_text import compact
 
 SCHEMA = "dgxcheck/diff/1"
 
@@ -32,7 +32,7 @@ def render(report: Report) -> str:
         "differences": [_difference(each) for each in comparison.differences],
         "notes": [*comparison.notes],
     }  # fmt: skip
-    return json.dumps(whole, indent=1) + "\n"
+    return compact(whole)
 
 
 def _look(look: Look) -> Json:

@@ -1,8 +1,7 @@
-"""The document of schema ``dgxcheck/health/1``."""
+"""The document of schema ``dgxcheck/health/2``."""
 
 from __future__ import annotations
 
-import json
 import time
 from math import isfinite
 
@@ -10,21 +9,24 @@ from dgxcheck import __version__
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Subject
 from dgxcheck.checks.engine.run import counts
-from dgxcheck.facts.measurement import Measurement, Untaken
+from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import causes as health_causes
+from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.json_null import either, source
+from dgxcheck.output.json_text import compact
 from dgxcheck.profiles.model import Choice
 from dgxcheck.readiness.figures import Figure
 
-SCHEMA = "dgxcheck/health/1"
+SCHEMA = "dgxcheck/health/2"
 
 
 def render(report: Report) -> str:
     """Every finding, those that passed and those that skipped too."""
     assessment = report.assessment
     summary: dict[str, Json] = {status.value: count for status, count in counts(assessment.findings).items()}
+    remedy = remedies(assessment.diagnosis, assessment.findings)
     whole: dict[str, Json] = {
         "schema": SCHEMA,
         "tool_version": __version__,
@@ -37,12 +39,12 @@ def render(report: Report) -> str:
         "verdict": assessment.verdict.value,
         "score": _score(assessment),
         "summary": summary | _acknowledged(assessment) | {"exit_code": report.exit_code},
-        "findings": [_finding(finding) for finding in assessment.findings],
+        "findings": [_finding(finding, remedy[finding.key]) for finding in assessment.findings],
         **_of_nothing(assessment),
-        **health_causes.as_json(assessment.diagnosis),
+        **health_causes.as_json(assessment.diagnosis, assessment.findings),
         "measurements": [_measurement(figure) for figure in assessment.figures],
     }
-    return json.dumps(whole, indent=1) + "\n"
+    return compact(whole)
 
 
 def _profile(choice: Choice | None) -> Json:
@@ -64,7 +66,7 @@ def _score(assessment: Assessment) -> Json:
     }
 
 
-def _finding(finding: Finding) -> Json:
+def _finding(finding: Finding, remedy: str) -> Json:
     said = finding.judgement
     return {
         "key": finding.key,
@@ -73,13 +75,14 @@ def _finding(finding: Finding) -> Json:
         "peer": _subject(finding.subject.peer) if finding.subject.peer else None,
         "status": said.status.value,
         "reason": said.reason or None,
+        "fault": None if said.fault is None else said.fault.value,
         "message": said.message,
         "measured": said.measured,
         "expected": said.expected,
         "unit": said.unit or None,
         "threshold_source": finding.source,
         "evidence": [{"where": each.where, "value": each.value} for each in said.evidence],
-        "remedy": finding.remedy,
+        "remedy": remedy,
         **_acknowledgement(finding),
     }
 
@@ -121,7 +124,7 @@ def _measurement(figure: Figure) -> Json:
         "b": row.b or None,
         "value": value if isinstance(value, int | float) else None,
         **({"reason": value.reason} if isinstance(value, Missing) else {}),
-        **({"reason": f"{value.reason}: {value.detail}"} if isinstance(value, Untaken) else {}),
+        **({"reason": f"{value.reason}: {value}"} if isinstance(value, NotMeasured) else {}),
         "unit": row.unit or None,
         "method": row.method or None,
         "samples": samples,

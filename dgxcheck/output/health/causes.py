@@ -3,55 +3,76 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.components.component import Component
-from dgxcheck.diagnosis.actions import Action
+from dgxcheck.diagnosis.action import PREPARATORY, Action, Urgency, first_remedy
 from dgxcheck.diagnosis.causes import Cause, Diagnosis
+from dgxcheck.diagnosis.confidence import Confidence
+from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.component_name import component_name
+from dgxcheck.output.health.evidence import confidence_text, recurrence_text
+from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, disturbed, preserve_text
 from dgxcheck.output.plain_text import visible
 
+Remedies = Mapping[str, str]
+"""By key of the finding."""
 
-def as_text(found: Diagnosis, verbose: bool) -> list[str]:
+
+def as_text(diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool) -> list[str]:
     """A paragraph for each cause, and the findings that none of them explains."""
-    told = []
-    for number, cause in enumerate(found.causes, 1):
-        told.append(f"Cause {number}: {headline(cause)}")
-        told.append(f"         confidence {cause.confidence.level}")
-        told += _actions(cause.actions, verbose)
-    if len(found.causes) == 1 and not found.unexplained:
-        told.append("Nothing else is wrong of what was judged.")
-    if found.unexplained:
-        told.append(f"Unexplained: {', '.join(found.unexplained)}")
-    disturbing = [cause for cause in found.causes if any(step.disturbs for step in cause.actions)]
+    remedies = _remedies(findings)
+    lines = []
+    for number, cause in enumerate(diagnosis.causes, 1):
+        lines.append(f"Cause {number}: {headline(cause)}")
+        lines.append(f"         confidence {confidence_text(cause.confidence)}")
+        if cause.recurrence is not None:
+            lines.append(f"         {recurrence_text(cause.recurrence)}")
+        lines += _actions(cause.actions, remedies, verbose)
+    if len(diagnosis.causes) == 1 and not diagnosis.unexplained:
+        lines.append("No other problems found in the checks that ran.")
+    if diagnosis.unexplained:
+        lines.append(f"Unexplained: {', '.join(diagnosis.unexplained)}")
+    disturbing = [cause for cause in diagnosis.causes if any(action.scope != "none" for action in cause.actions)]
     if disturbing:
-        save = dict.fromkeys(command for cause in disturbing for command in cause.preserve)
-        told.append(f"Save first: {'; '.join(save)}")
-    return [visible(line) for line in told]
+        save = dict.fromkeys(preserve_text(each) for cause in disturbing for each in cause.preserve)
+        lines.append(f"Save first: {'; '.join(save)}")
+    return [visible(line) for line in lines]
 
 
-def _actions(steps: Sequence[Action], verbose: bool) -> Iterator[str]:
-    """Up to the first that can help, for ended jobs cure nothing and many settings wait for a reset; then the rest."""
-    now = 1
-    while now < len(steps) and (
-        steps[now - 1].action == "stop job"
-        or (steps[now - 1].action == "change setting" and steps[now].action in _TAKE)
+def _remedies(findings: Sequence[Finding]) -> Remedies:
+    return {finding.key: finding.remedy for finding in findings}
+
+
+def _actions(actions: Sequence[Action], remedies: Remedies, verbose: bool) -> Iterator[str]:
+    """Up to the first that can help: draining and stopping jobs cures nothing, and many settings wait for a reset."""
+    first = 1
+    while first < len(actions) and (
+        actions[first - 1].step in PREPARATORY
+        or (actions[first - 1].step == "change-setting" and actions[first].step in (*PREPARATORY, *_APPLY))
     ):
-        now += 1
-    for number, step in enumerate(steps if verbose else steps[:now]):
-        yield f"         {'if it stays, ' if number >= now else 'then ' if number else ''}{_action(step)}"
-    if not verbose and steps[now:]:
-        yield f"         if it stays: {', '.join(step.action for step in steps[now:])}; -v says how"
+        first += 1
+    due: Urgency = "now"
+    for number, action in enumerate(actions if verbose else actions[:first]):
+        lead = "if the fault persists, " if number >= first and action.step not in PREPARATORY else "then "
+        yield f"         {lead if number else ''}{_action(action, remedies, due)}"
+        due = action.urgency
+    rest = [action for action in actions[first:] if action.step not in PREPARATORY]
+    if rest and not verbose:
+        yield f"         if the fault persists: {', '.join(STEPS[action.step] for action in rest)} (details: -v)"
 
 
-_TAKE = ("reset GPU", "reboot", "power-cycle cold")
-"""Bring a setting into use."""
+_APPLY = ("reset-gpu", "reboot", "power-cycle")
+"""Bring a setting into effect."""
 
 
-def as_json(found: Diagnosis) -> dict[str, Json]:
-    """Members of the document of schema ``dgxcheck/health/1``."""
-    return {"causes": [_cause(cause) for cause in found.causes], "unexplained": list(found.unexplained)}
+def as_json(diagnosis: Diagnosis, findings: Sequence[Finding]) -> dict[str, Json]:
+    """Members of the document of schema ``dgxcheck/health/2``."""
+    remedies = _remedies(findings)
+    causes: list[Json] = [_cause(cause, remedies) for cause in diagnosis.causes]
+    return {"causes": causes, "unexplained": list(diagnosis.unexplained)}
 
 
 def headline(cause: Cause) -> str:
@@ -70,26 +91,67 @@ def _where(component: Component) -> str:
     return f"{component_name(component)}{f', slot {component.slot}' if component.slot else ''}{by}"
 
 
-def _action(step: Action) -> str:
-    disturbs = f" (disturbs {', '.join(step.disturbs)})" if step.disturbs else ""
-    return f"{step.action}: {step.command}{disturbs}"
+def _action(action: Action, remedies: Remedies, due: Urgency) -> str:
+    """One line; ``due`` is when the step before is due, which is not repeated."""
+    text, step = action_text(action, remedies), STEPS[action.step]
+    notes = [f"disturbs {disturbed(action)}"] if action.scope != "none" else []
+    notes += [URGENCIES[action.urgency]] if action.urgency != due else []
+    line = step if text == step else f"{step}: {text}"
+    return f"{line} ({'; '.join(notes)})" if notes else line
 
 
-def _cause(cause: Cause) -> Json:
-    steps: list[Json] = [
-        {"action": step.action, "disturbs": list(step.disturbs), "command": step.command} for step in cause.actions
-    ]
+def _cause(cause: Cause, remedies: Remedies) -> Json:
+    actions: list[Json] = [_action_json(action, remedies) for action in cause.actions]
     return {
         "id": "/".join(filter(None, cause.component.key)),
         "component": _component(cause.component),
         "explains": list(cause.explains),
+        "faults": [fault.value for fault in cause.faults],
         "severity": cause.severity.value,
-        "confidence": cause.confidence.level,
-        "again": None,
-        "message": f"{_where(cause.component)}",
-        "actions": steps,
-        "action": steps[0],
-        "save_first": list(cause.preserve),
+        "confidence": _confidence(cause.confidence),
+        "recurrence": None if cause.recurrence is None else _recurrence(cause.recurrence),
+        "message": _where(cause.component),
+        "actions": actions,
+        "action": actions[cause.actions.index(first_remedy(cause.actions))],
+        "save_first": [
+            {"command": list(each.command), "output": each.output or None, "text": preserve_text(each)}
+            for each in cause.preserve
+        ],
+    }
+
+
+def _action_json(action: Action, remedies: Remedies) -> Json:
+    return {
+        "action": action.step,
+        "commands": [list(command) for command in action.commands],
+        "instruction": action.instruction.code,
+        "remedy_of": action.remedy_of or None,
+        "text": action_text(action, remedies),
+        "disturbs": list(action.disturbs),
+        "scope": action.scope,
+        "urgency": action.urgency,
+    }
+
+
+def _confidence(confidence: Confidence) -> Json:
+    return {
+        "level": confidence.level,
+        "reason": confidence.reason,
+        "findings": confidence.findings,
+        "unaffected": list(confidence.beside),
+        "others": [_component(component) for component in confidence.others],
+        "text": confidence_text(confidence),
+    }
+
+
+def _recurrence(recurrence: Recurrence) -> Json:
+    return {
+        "xid": recurrence.number,
+        "reset": recurrence.reset,
+        "reboots": recurrence.reboots,
+        "last_seen_at": recurrence.date or None,
+        "skipped": list(recurrence.skipped),
+        "text": recurrence_text(recurrence),
     }
 
 
@@ -100,6 +162,7 @@ def _component(component: Component) -> Json:
         "bdf": component.bdf,
         "peer_bdf": component.peer_bdf,
         "part": component.part or None,
+        "position": component.position or None,
         "slot": component.slot,
         "serial": component.serial,
         "shared_by": list(component.shared_by),

@@ -16,7 +16,7 @@ def component_name(component: Component) -> str:
     """With its bus id, unless the name holds it or it joins two GPUs."""
     plain = component.bdf is None or component.bdf in component.name or component.kind in ("nvlink", "path")
     name = component.name if plain else f"{component.name} {component.bdf}"
-    part = f"{component.part} {component.position}".strip()
+    part = f"{component.part} at {component.position}" if component.position else component.part
     if component.kind == "slot":
         return f"{part} {name}".strip()
     noun = f"{_NOUNS.get(component.kind, '')} {name}".strip()

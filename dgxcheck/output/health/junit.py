@@ -15,6 +15,7 @@ from xml.etree.ElementTree import Element, SubElement
 from dgxcheck import __version__
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
 from dgxcheck.facts.missing import Missing
+from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import visible
 
@@ -27,7 +28,8 @@ def render(report: Report) -> str:
     assessment = report.assessment
     host = assessment.host.get("host", "")
     named = "" if isinstance(host, Missing) else _clean(host)
-    cases = [_case(finding, report.fail_on) for finding in assessment.findings]
+    remedy = remedies(assessment.diagnosis, assessment.findings)
+    cases = [_case(finding, report.fail_on, remedy[finding.key]) for finding in assessment.findings]
     totals = {"tests": len(cases), "failures": _with(cases, "failure"), "errors": _with(cases, "error"),
               "skipped": _with(cases, "skipped")}  # fmt: skip
     numbers = {key: str(value) for key, value in totals.items()} | {"time": f"{assessment.seconds:.3f}"}
@@ -56,7 +58,7 @@ def _properties(report: Report) -> Iterator[tuple[str, str]]:
     yield from ((key, serial) for key, serial in serials.items() if isinstance(serial, str))
 
 
-def _case(finding: Finding, fail_on: str) -> Element:
+def _case(finding: Finding, fail_on: str, remedy: str) -> Element:
     area = finding.id.partition(".")[0]
     case = Element("testcase", {"classname": f"health.{area}", "name": _clean(_name(finding)), "time": "0"})
     said = finding.judgement
@@ -67,12 +69,12 @@ def _case(finding: Finding, fail_on: str) -> Element:
     if finding.acknowledged:
         kind = "system-out"
     if kind == "system-out":
-        SubElement(case, kind).text = "\n".join(_told(finding))
+        SubElement(case, kind).text = "\n".join(_told(finding, remedy))
     elif kind == "skipped":
         SubElement(case, kind, {"type": said.reason, "message": f"{said.reason}: {message}"})
     else:
         word = {Status.WARN: "warning"}.get(finding.status, finding.status.value)
-        SubElement(case, kind, {"type": word, "message": message}).text = "\n".join(_told(finding))
+        SubElement(case, kind, {"type": word, "message": message}).text = "\n".join(_told(finding, remedy))
     return case
 
 
@@ -88,7 +90,7 @@ def _words(subject: Subject) -> Iterator[str]:
     yield from filter(None, (named, subject.bdf if subject.bdf != subject.name else "", subject.part))
 
 
-def _told(finding: Finding) -> list[str]:
+def _told(finding: Finding, remedy: str) -> list[str]:
     """What was found, on what evidence, and what to do."""
     said = finding.judgement
     lines = [f"{finding.status.value}: {said.message}"]
@@ -97,9 +99,9 @@ def _told(finding: Finding) -> list[str]:
         lines.append(f"measured {said.measured} {said.unit}".rstrip() + due)
     lines += [f"{each.where}: {each.value}" for each in said.evidence]
     if (known := finding.acknowledgement) is not None:
-        lapsed = f"; no longer, for {known.lapsed}" if known.lapsed else ""
+        lapsed = f"; lapsed: {known.lapsed}" if known.lapsed else ""
         lines += [f"acknowledged until {known.expiry}: {_clean(known.reason)}{lapsed}"]
-    lines += [f"do: {finding.remedy}"] if finding.status in (Status.WARN, Status.FAIL) else []
+    lines += [f"do: {remedy}"] if finding.status in (Status.WARN, Status.FAIL) else []
     return [*map(_clean, lines)]
 
 

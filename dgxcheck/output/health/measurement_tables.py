@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.facts.measurement import Untaken
+from dgxcheck.facts.measurement import WITHHELD, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.plain_text import fitted, visible
 from dgxcheck.readiness.figures import Figure
@@ -98,8 +98,8 @@ def _cell(figure: Figure) -> str:
     mark = MARKS.get(figure.verdict, " ") if figure.verdict is not None else " "
     if isinstance(value, Missing):
         return f"hung{mark}" if value.gap is Gap.TIMEOUT else "- " if value.gap is Gap.UNRECORDED else f"?{mark}"
-    if isinstance(value, Untaken):
-        wrong = value.detail.partition(":")[0] == "integrity"
+    if isinstance(value, NotMeasured):
+        wrong = value.failure == WITHHELD
         return "wrong!" if wrong else f"failed{mark}" if value.reason == "failed" else "skip "
     number = figure.row.number
     if number is None:

@@ -16,6 +16,7 @@ from dgxcheck.checks.engine.run import counts
 from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.metrics import measurements, plain, ranges
+from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import lines, visible
 
@@ -38,11 +39,12 @@ def render(report: Report) -> str:
     seen = counts(assessment.findings)
     counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
     performance = " ".join((*counted, *_score(assessment), *_measured(assessment)))
+    remedy = remedies(assessment.diagnosis, assessment.findings)
     explained = {key for cause in assessment.diagnosis.causes for key in cause.explains}
     blamed = [_blamed(cause) for cause in assessment.diagnosis.causes]
     blamed += [_named(finding) for finding in bad if finding.key not in explained]
-    first = _first(assessment.verdict, blamed, seen[Status.PASS])
-    return lines([f"{first} | {performance}", *map(_line, (*bad, *known))])
+    first = f"{_first(assessment.verdict, blamed, seen[Status.PASS])} | {performance}"
+    return lines([first, *(_line(each, remedy[each.key]) for each in (*bad, *known))])
 
 
 def _score(assessment: Assessment) -> Iterator[str]:
@@ -95,10 +97,10 @@ def _named(finding: Finding) -> str:
     return visible(f"{finding.id} {pair}".rstrip()).replace("|", "/")
 
 
-def _line(finding: Finding) -> str:
-    remedy = "" if finding.status is Status.UNKNOWN else f"; do: {finding.remedy}"
+def _line(finding: Finding, remedy: str) -> str:
+    end = "" if finding.status is Status.UNKNOWN else f"; do: {remedy}"
     known = finding.acknowledgement
     if known is not None and finding.acknowledged:
-        remedy = f"; acknowledged until {known.expiry}: {known.reason}"
-    line = f"{finding.status.value.upper()} {_named(finding)}: {finding.judgement.message}{remedy}"
+        end = f"; acknowledged until {known.expiry}: {known.reason}"
+    line = f"{finding.status.value.upper()} {_named(finding)}: {finding.judgement.message}{end}"
     return visible(line).replace("|", "/")

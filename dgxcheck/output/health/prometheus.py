@@ -14,6 +14,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import EXIT_CODES, counts
 from dgxcheck.components.component import Component
+from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.causes import Diagnosis
 from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.metrics import measurements
@@ -72,7 +73,7 @@ def _acknowledged(findings: Iterable[Finding]) -> list[str]:
 def _causes(found: Diagnosis) -> list[str]:
     """What is to blame and what to do first; the two counts are there on a healthy box too."""
     named = [
-        ({**_component(cause.component), "action": cause.actions[0].action}, CODES[cause.severity])
+        ({**_component(cause.component), "action": first_remedy(cause.actions).step}, CODES[cause.severity])
         for cause in found.causes
     ]
     return [

@@ -36,10 +36,11 @@ def render(report: Report) -> str:
     ordered = sorted(assessment.findings, key=_rank)
     shown = [finding for finding in ordered if report.verbose or finding.status in _TOLD]
     table = columns([_cells(finding) for finding in shown]) if shown else []
+    explained = {key for cause in assessment.diagnosis.causes for key in cause.explains}
     told: list[str] = []
     for finding, line in zip(shown, table, strict=True):
-        told += [line, *_below(finding)]
-    causes = health_causes.as_text(assessment.diagnosis, report.verbose)
+        told += [line, *_below(finding, finding.key in explained)]
+    causes = health_causes.as_text(assessment.diagnosis, assessment.findings, report.verbose)
     measured = tables(assessment.figures) if report.verbose or assessment.level == "extended" else []
     return lines([*told, *([""] if told else []), *causes, *([""] if causes else []), *measured, *_summary(assessment)])
 
@@ -50,17 +51,18 @@ def _rank(finding: Finding) -> tuple[int, bool]:
     return (_ORDER.index(Status.WARN), True) if finding.acknowledged else (place, False)
 
 
-def _below(finding: Finding) -> list[str]:
-    """What to do, or why nothing is to be done now."""
+def _below(finding: Finding, explained: bool) -> list[str]:
+    """What to do, or why nothing is to be done now; of what a cause explains the cause says it."""
     if finding.status not in (Status.WARN, Status.FAIL):
         return []
+    remedy = [] if explained else [f"         do: {finding.remedy}"]
     known = finding.acknowledgement
     if known is None:
-        return [f"         do: {finding.remedy}"]
+        return remedy
     said = f"acknowledged until {known.expiry}: {visible(known.reason)}"
     if finding.acknowledged:
         return [f"         {said}"]
-    return [f"         {said}; no longer, for {known.lapsed}", f"         do: {finding.remedy}"]
+    return [f"         {said}; lapsed: {known.lapsed}", *remedy]
 
 
 def _score(assessment: Assessment) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from dgxcheck import __version__
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_null import either, source
+from dgxcheck.output.json_text import compact
 from dgxcheck.source.protocol import Origin
 from dgxcheck.topology.model import Device, Link, Topology
 
@@ -23,7 +22,7 @@ def document(topology: Topology, origin: Origin, members: dict[str, Json]) -> st
         "links": [_link(link) for link in topology.links],
         "notes": [*([topology.headline] if topology.headline else []), *topology.notes],
     }
-    return json.dumps(whole | members, indent=1) + "\n"
+    return compact(whole | members)
 
 
 def _device(device: Device) -> Json:

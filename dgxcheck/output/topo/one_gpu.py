@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.host import NumaMemory
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.plain_text import lines, shown, visible
@@ -22,12 +23,8 @@ def gpus_of_cpu(topology: Topology, cpu: int) -> tuple[tuple[Device, ...], tuple
 
 
 def holds(cpulist: str, cpu: int) -> bool:
-    """Is a CPU in a kernel list such as ``0-19,40-59``? What is no list holds none."""
-    for part in cpulist.strip().split(","):
-        first, dash, last = part.partition("-")
-        if first.isdecimal() and (last if dash else first).isdecimal() and int(first) <= cpu <= int(last or first):
-            return True
-    return False
+    """True where a list such as ``0-19,40-59`` holds the CPU; a text that is no list holds none."""
+    return any(cpu in run for run in ranges(cpulist) or ())
 
 
 def nearest(

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.plain_text import columns, fitted, lines, visible
 from dgxcheck.output.topo.matrix import cell
-from dgxcheck.output.topo.reasons import Reasons, reasons
+from dgxcheck.output.topo.reasons import Reasons, reasons, text_of
 from dgxcheck.readiness.peer_access import Peering, Verdict
 from dgxcheck.topology.model import Topology
 
 CELLS: Mapping[Verdict, str] = {"slow": "slow", "refused": "no", "through the host": "host", "cannot tell": "?"}
 LEGEND = {
-    "slow": "they reach each other, but slower than they should, or by a detour",
-    "no": "something keeps them from each other, or their data arrive wrong",
-    "host": "through the host's memory, as the driver has it for such a pair",
-    "?": "cannot tell, for the reason below",
+    "slow": "direct, but slower than expected, or by a detour",
+    "no": "refused or blocked, or data does not arrive intact",
+    "host": "through host memory, as the driver reports for such a pair",
+    "?": "unknown, for the reason below",
 }
 _WORST: tuple[Verdict, ...] = ("refused", "cannot tell", "slow", "through the host", "direct")
 
@@ -29,16 +30,21 @@ def text(topology: Topology, pairs: Sequence[Peering], labels: str, width: int |
     table, _ = fitted(["", *map(visible, names)], rows, [], width)
     seen = {*cells.values()}
     direct = ", ".join(sorted(seen - {*LEGEND}))
-    meant = ({direct: "what joins the two, and their data go directly over it"} if direct else {}) | LEGEND
+    meant = ({direct: "direct access over what joins the two"} if direct else {}) | LEGEND
     legend = columns([(f"  {word}", f"= {meant[word]}") for word in meant if word in (direct, *seen)], " ")
     worst_first = sorted(pairs, key=lambda each: _WORST.index(each.verdict))
     why = reasons([_why(each) for each in worst_first])
     return lines([*table, "", "Legend:", *legend, *why])
 
 
+def not_known(reason: Judgement) -> str:
+    """The line for a machine of which no pair of GPUs can be judged."""
+    return f"Peer access is unknown: {visible(reason.message)}\n"
+
+
 def _why(pair: Peering) -> Reasons:
-    told = tuple((id_, said.words, said.judgement.remedy) for id_, said in pair.reasons)
-    return Reasons(pair.a.name, pair.b.name, CELLS.get(pair.verdict, ""), told)
+    texts = tuple((id_, text_of(reason), reason.judgement.remedy) for id_, reason in pair.reasons)
+    return Reasons(pair.a.name, pair.b.name, CELLS.get(pair.verdict, ""), texts)
 
 
 def _both(pair: Peering) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -55,8 +61,8 @@ def as_json(pairs: Sequence[Peering]) -> dict[str, Json]:
 
 
 def _pair(pair: Peering) -> Json:
-    told: list[Json] = [
-        {"check": id_, "state": said.state, "message": said.words, "remedy": said.judgement.remedy or None}
-        for id_, said in pair.told
+    preconditions: list[Json] = [
+        {"check": id_, "state": each.state, "message": text_of(each), "remedy": each.judgement.remedy or None}
+        for id_, each in pair.preconditions
     ]
-    return {"a": pair.a.name, "b": pair.b.name, "verdict": pair.verdict, "preconditions": told}
+    return {"a": pair.a.name, "b": pair.b.name, "verdict": pair.verdict, "preconditions": preconditions}

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_null import either
 from dgxcheck.output.plain_text import columns, fitted, lines, visible
-from dgxcheck.output.topo.reasons import Reasons, reasons
+from dgxcheck.output.topo.reasons import Reasons, reasons, text_of
 from dgxcheck.output.topo.row_names import nic_legend, row_names
-from dgxcheck.readiness.gpudirect import Readiness, lifting
+from dgxcheck.readiness.gpudirect import Readiness, remedy_of
 from dgxcheck.topology.model import Topology
 
 CELLS = {"ready": "ready", "slow": "slow", "not ready": "no", "cannot tell": "?"}
 LEGEND = {
-    "ready": "data go straight between GPU memory and the HCA",
-    "slow": "they do, but slowly, or only where a program is told to",
-    "no": "something keeps them from it",
-    "?": "cannot tell, for the reason below",
+    "ready": "direct transfers between GPU memory and the HCA",
+    "slow": "direct, but slow, or only if a program is configured for it",
+    "no": "not possible, for the reason below",
+    "?": "unknown, for the reason below",
 }
 _ORDER = tuple(CELLS)
 
@@ -39,12 +40,17 @@ def text(topology: Topology, pairs: Sequence[Readiness], width: int | None) -> s
     return lines([*table, "", "Legend:", *legend, *([""] if nics else []), *nics, "", *best, *why])
 
 
+def not_judged(reason: Judgement) -> str:
+    """The line for a machine without pairs of GPU and HCA."""
+    return f"GPUDirect RDMA: {visible(reason.message)}.\n"
+
+
 def _best(pairs: Sequence[Readiness]) -> list[Readiness]:
     """The HCAs that are best for a GPU; where all are alike and none is ready, the nearest stands for them."""
     verdict = min((pair.verdict for pair in pairs), key=_ORDER.index)
     if verdict == "ready":
         return [pair for pair in pairs if pair.verdict == verdict]
-    near = [pair for pair in pairs if dict(pair.told)["gdr.path"].state == "ready"]
+    near = [pair for pair in pairs if dict(pair.preconditions)["gdr.path"].state == "ready"]
     return near or [pair for pair in pairs if pair.verdict == verdict][:1]
 
 
@@ -52,17 +58,17 @@ def _sentence(pair: Readiness) -> str:
     """``GPU3 -> mlx5_1: ready, expected 11.2 GB/s``."""
     between = f"{visible(pair.gpu.name)} -> {visible(pair.nic.name)}: {pair.verdict}"
     if pair.verdict not in ("ready", "slow"):
-        return f"{between}, {visible(pair.reasons[0][1].words)}"
+        return f"{between}, {visible(text_of(pair.reasons[0][1]))}"
     gbs = pair.expected_gbs
     if isinstance(gbs, Missing):
         return f"{between}, expected bandwidth not known"
-    most = "" if dict(pair.told)["gdr.path"].state == "ready" else "at most "
+    most = "" if dict(pair.preconditions)["gdr.path"].state == "ready" else "at most "
     return f"{between}, expected {most}{gbs:.1f} GB/s"
 
 
 def _why(pair: Readiness) -> Reasons:
-    told = tuple((id_, said.words, lifting(id_, said)) for id_, said in pair.reasons)
-    return Reasons(pair.gpu.name, pair.nic.name, CELLS[pair.verdict], told)
+    texts = tuple((id_, text_of(reason), remedy_of(id_, reason)) for id_, reason in pair.reasons)
+    return Reasons(pair.gpu.name, pair.nic.name, CELLS[pair.verdict], texts)
 
 
 def as_json(pairs: Sequence[Readiness]) -> dict[str, Json]:
@@ -74,6 +80,7 @@ def _pair(pair: Readiness) -> Json:
     found: dict[str, Json] = {"gpu": pair.gpu.name, "hca": pair.nic.name, "verdict": pair.verdict}
     found |= either("expected_gb_per_second", pair.expected_gbs)
     found["preconditions"] = [
-        {"check": id_, "state": CELLS.get(said.state, said.state), "message": said.words} for id_, said in pair.told
+        {"check": id_, "state": CELLS.get(each.state, each.state), "message": text_of(each)}
+        for id_, each in pair.preconditions
     ]
     return found

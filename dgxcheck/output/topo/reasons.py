@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from dgxcheck.checks.engine.precondition import Precondition
 from dgxcheck.facts.record import Record
 from dgxcheck.output.plain_text import visible
 
@@ -17,6 +18,11 @@ class Reasons(Record, kw_only=False):
     """What the matrix shows of it."""
     reasons: tuple[tuple[str, str, str], ...]
     """Id of the check, what it says, what lifts it (may be empty)."""
+
+
+def text_of(precondition: Precondition) -> str:
+    """What it means for one pair: its summary, else the message of its judgement."""
+    return precondition.summary or precondition.judgement.message
 
 
 def reasons(pairs: Sequence[Reasons]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.benchmarks.nccl_tables import MOST_RANKS, Columns, Row, columns, operation, ranks_of, row
@@ -168,8 +169,7 @@ def _devices(run: _Run) -> list[tuple[str, Json]]:
         return []
     facts: list[tuple[str, Json]] = []
     for rank in run.ranks:
-        if found := re.fullmatch(r"(?:([0-9a-f]{4}):|0x)([0-9a-f]{2})(?::([0-9a-f]{2}))?", rank.bus.lower()):
-            bdf = f"{found[1] or '0000'}:{found[2]}:{found[3] or '00'}.0"
+        if bdf := as_bdf(f"{rank.bus[2:]}:00" if rank.bus.startswith("0x") else rank.bus, short=True):
             fact = imported(None, "", tool=run.tool, line=rank.at, method="CUDA order", bdf=bdf, name=rank.name)
             facts.append((f"measure device {rank.device}", fact))
     return facts

@@ -32,7 +32,6 @@ _UNSUPPORTED = (
     "Requested functionality has been deprecated",
 )
 _ERRORS = {"GPU is lost": "lost", "GPU requires reset": "lost", "Insufficient Permissions": "denied"}
-_BDF = re.compile(r"([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{2}):([01][0-9A-Fa-f])\.([0-7])")
 
 
 class Section(Record, kw_only=False):
@@ -40,12 +39,6 @@ class Section(Record, kw_only=False):
 
     bdf: str
     fields: Fields
-
-
-def as_bdf(text: str) -> str | None:
-    """``00000000:06:00.0`` or ``0:6:0.0`` as sysfs spells it: ``0000:06:00.0``; None for anything else."""
-    found = _BDF.fullmatch(text.strip())
-    return f"{int(found[1], 16):04x}:{found[2]}:{found[3]}.{found[4]}".lower() if found else None
 
 
 def imported(tool: str, gpus: Sequence[Section], system: Mapping[str, str], understood: frozenset[int]) -> Imported:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.facts.record import replace
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Fields, Section, answers, as_bdf, imported
+from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Fields, Section, answers, imported
 from dgxcheck.readers.nvidia_smi.matrix import plain
 from dgxcheck.readers.values import bounded
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Section, as_bdf, imported
+from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Section, imported
 from dgxcheck.readers.values import bounded
 
 TOOL = "nvidia-smi -q -x"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, as_bdf, imported
+from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
 from dgxcheck.readers.nvidia_smi.matrix import plain
 from dgxcheck.readers.values import bounded
 

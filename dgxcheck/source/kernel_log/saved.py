@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
 from calendar import timegm
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.input_file import read_input
 
 MOST_BYTES = 64 << 20
 _LONGEST = 4096
@@ -50,20 +49,10 @@ class Times(Record, kw_only=False):
 
 def load(path: str) -> Times:
     """A saved log; BadInput with one line for whatever is wrong with the file."""
-    try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path}: not a regular file; save the log as one first")
-        with open(path, "rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "no file has such a name"
-        raise BadInput(f"{path}: cannot be read: {why}") from None
-    if len(raw) > MOST_BYTES:
-        raise BadInput(f"{path}: a kernel log of more than {MOST_BYTES >> 20} MiB is not read; cut it to the last boot")
+    raw = read_input(path, MOST_BYTES, "save the log to a file first")
     found = times(raw.decode("utf-8", "replace"))
     if found is None:
-        raise BadInput(f"{path}: no kernel log: give what dmesg or journalctl -k printed, with its times")
+        raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")
     return found
 
 

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterable
 
+from dgxcheck.rootfs import read_bytes
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import Lines, flatten, insert
 
@@ -80,9 +81,8 @@ def site_key(root: str = "/") -> bytes:
     places = (os.path.join(root, "var/lib"), state)
     for place in places if os.geteuid() == 0 else places[::-1]:
         try:
-            with open(os.path.join(place, "dgxcheck", "site.key"), "rb") as file:
-                if key := file.read(4096).strip():
-                    return key
+            if key := read_bytes(os.path.join(place, "dgxcheck", "site.key")).strip():
+                return key
         except OSError:
             continue
     return os.urandom(32)

@@ -9,13 +9,12 @@ and subject, of one kind of measurement or statement, or the kernel log.
 
 from __future__ import annotations
 
-from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.facts.missing import Gap, Missing, gap_from_json, gap_to_json, question
 from dgxcheck.source.protocol import Json
 
 Lines = dict[str, "dict[str, Json]"]
 DEVICE = "/dev/kmsg"
 FILE_KINDS = ("text", "data", "link", "names", "opens")
-_GAPS = {gap.value: gap for gap in Gap}
 
 
 def split_path(path: str) -> tuple[str, str]:
@@ -57,7 +56,7 @@ def place(key: str) -> tuple[str, str, str] | None:
 def insert(lines: Lines, key: str, fact: Json) -> None:
     """Put a key's fact into its line."""
     if (where := place(key)) is None:
-        raise ValueError(f"not a key of a fact: {key!r}")
+        raise ValueError(f"not a valid fact key: {key!r}")
     line, kind, entry = where
     group = lines.setdefault(line, {})
     if kind == "names":
@@ -66,7 +65,7 @@ def insert(lines: Lines, key: str, fact: Json) -> None:
     if kind:
         inner = group.setdefault(kind, {})
         if not isinstance(inner, dict):
-            raise ValueError(f"no place for {key!r}")
+            raise ValueError(f"conflicting fact key: {key!r}")
         group = inner
     group[entry] = fact
 
@@ -74,7 +73,7 @@ def insert(lines: Lines, key: str, fact: Json) -> None:
 def find(lines: Lines, key: str) -> Json | Missing:
     """The fact of a key as the lines hold it (a gap still as an object); ``unrecorded`` where they have none."""
     if (where := place(key)) is None:
-        return Missing(Gap.GARBLED, key, "not a key of a fact")
+        return Missing(Gap.GARBLED, key, "not a valid fact key")
     line, kind, entry = where
     group: Json = dict(lines.get(line, {}))
     if kind and isinstance(group, dict):
@@ -109,19 +108,9 @@ def numbered(lines: dict[str, Json]) -> tuple[str, ...] | None:
 
 def from_json(value: Json, where: str) -> Json | Missing:
     """A fact as it was written down: ``{"missing": .., "detail": ..}`` is a gap again, all else is the value."""
-    if not isinstance(value, dict) or "missing" not in value:
-        return value
-    detail = value.get("detail", "")
-    gap = value["missing"]
-    known = _GAPS.get(gap) if isinstance(gap, str) else None
-    return Missing(known or Gap.GARBLED, where, detail if isinstance(detail, str) else "")
+    return gap_from_json(value, where) if isinstance(value, dict) and "missing" in value else value
 
 
 def to_json(fact: Json | Missing) -> Json:
     """A fact as it is written down."""
-    if not isinstance(fact, Missing):
-        return fact
-    gap: dict[str, Json] = {"missing": fact.gap.value}
-    if fact.detail:
-        gap["detail"] = fact.detail
-    return gap
+    return gap_to_json(fact) if isinstance(fact, Missing) else fact

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.input_file import read_input
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import FILE_KINDS, Lines
 
@@ -30,8 +29,8 @@ def load(path: str) -> dict[str, Json]:
     document = members(path)
     schema = document.get("schema")
     if schema not in (SCHEMA, OVERLAY):
-        named = repr(schema)[:80] if isinstance(schema, str | int) else "of another form"
-        raise BadInput(f"{path}: schema {named} is not known here; this version reads {SCHEMA} and {OVERLAY}")
+        named = repr(schema)[:80] if isinstance(schema, str | int) else "(missing or not a string)"
+        raise BadInput(f"{path}: unknown schema {named}; this version reads {SCHEMA} and {OVERLAY}")
     return document
 
 
@@ -50,17 +49,17 @@ def members(path: str) -> dict[str, Json]:
         if "\\ud" in text or "\\uD" in text:
             json.dumps(document, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError:
-        raise BadInput(f"{path}: not UTF-8 text; a recording is written by 'dgxcheck record'") from None
+        raise BadInput(f"{path}: not UTF-8 text; create recordings with 'dgxcheck record'") from None
     except UnicodeEncodeError:
-        raise BadInput(f"{path}: holds half a surrogate pair, which no text has") from None
+        raise BadInput(f"{path}: contains an unpaired surrogate, which is not valid text") from None
     except RecursionError:
-        raise BadInput(f"{path}: nested too deep for a recording") from None
+        raise BadInput(f"{path}: nested too deeply for a recording") from None
     except ValueError as error:
         if not raw.lstrip().startswith(b"{"):
-            raise BadInput(f"{path}: not a recording; that is JSON text, written by 'dgxcheck record'") from None
-        raise BadInput(f"{path}: no complete recording: {error}; record the box again") from None
+            raise BadInput(f"{path}: not a recording; expected JSON written by 'dgxcheck record'") from None
+        raise BadInput(f"{path}: incomplete or damaged recording: {error}; record the box again") from None
     if not isinstance(document, dict):
-        raise BadInput(f"{path}: not a recording: it holds no object with a schema")
+        raise BadInput(f"{path}: not a recording: not a JSON object with a schema")
     return document
 
 
@@ -71,7 +70,7 @@ def recording(document: dict[str, Json], path: str) -> Recording:
     for moment in moments if isinstance(moments, list) else [moments]:
         at_s = moment.get("at_s") if isinstance(moment, dict) else None
         if not isinstance(moment, dict) or isinstance(at_s, bool) or not isinstance(at_s, int | float) or at_s <= 0:
-            raise BadInput(f"{path}: 'later' is no list of {{at_s, facts}}")
+            raise BadInput(f"{path}: 'later' is not a list of {{at_s, facts}}")
         later.append((float(at_s), _lines(moment.get("facts"), path)))
     head = {key: value for key, value in document.items() if key not in ("facts", "later")}
     return Recording(_lines(document.get("facts"), path), sorted(later, key=lambda moment: moment[0]), head)
@@ -79,34 +78,23 @@ def recording(document: dict[str, Json], path: str) -> Recording:
 
 def _lines(facts: Json, path: str) -> Lines:
     if not isinstance(facts, dict):
-        raise BadInput(f"{path}: holds no 'facts'; a recording is written by 'dgxcheck record'")
+        raise BadInput(f"{path}: contains no 'facts' object; create recordings with 'dgxcheck record'")
     lines: Lines = {}
     for line, group in facts.items():
         if not isinstance(group, dict):
-            raise BadInput(f"{path}: the line of {line[:80]!r} is no object")
+            raise BadInput(f"{path}: line {line[:80]!r} is not an object")
         if line[:1] == "/" and not all(kind in FILE_KINDS for kind in group):
-            raise BadInput(f"{path}: the line of {line[:80]!r} holds more than {', '.join(FILE_KINDS)}")
+            raise BadInput(f"{path}: line {line[:80]!r} has members other than {', '.join(FILE_KINDS)}")
         lines[line] = group
     return lines
 
 
 def _read(path: str) -> bytes:
-    try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path}: not a regular file; save it as one first")
-        if status.st_size > MOST_BYTES:
-            raise BadInput(f"{path}: {status.st_size >> 20} MiB; a recording has at most {MOST_BYTES >> 20} MiB")
-        with open(path, "rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
-    if len(raw) > MOST_BYTES:
-        raise BadInput(f"{path}: grew beyond {MOST_BYTES >> 20} MiB while it was read")
+    raw = read_input(path, MOST_BYTES, "save it to a file first")
     if raw[:2] == b"\x1f\x8b":
         raw = _unzipped(raw, path)
     if not raw.strip():
-        raise BadInput(f"{path}: empty; a recording is written by 'dgxcheck record'")
+        raise BadInput(f"{path}: file is empty; create recordings with 'dgxcheck record'")
     return raw
 
 
@@ -117,11 +105,11 @@ def _unzipped(raw: bytes, path: str) -> bytes:
     try:
         text = stream.decompress(raw, MOST_BYTES + 1)
     except zlib.error as error:
-        raise BadInput(f"{path}: not readable as gzip: {error}") from None
+        raise BadInput(f"{path}: not a valid gzip file: {error}") from None
     if len(text) > MOST_BYTES or stream.unconsumed_tail:
-        raise BadInput(f"{path}: unpacks to more than {MOST_BYTES >> 20} MiB, which no recording has")
+        raise BadInput(f"{path}: decompresses to more than {MOST_BYTES >> 20} MiB, the limit for a recording")
     if not stream.eof:
-        raise BadInput(f"{path}: the gzip stream is cut short; copy the file again")
+        raise BadInput(f"{path}: gzip data is truncated; copy the file again")
     return text
 
 
@@ -131,23 +119,23 @@ def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise ValueError(f"the key {key[:80]!r} stands twice in one object")
+                raise ValueError(f"duplicate key {key[:80]!r}")
             seen.add(key)
     return members
 
 
 def _bounded_int(digits: str) -> int:
     if len(digits) > MOST_DIGITS:
-        raise ValueError(f"a number of {len(digits)} digits")
+        raise ValueError(f"number with {len(digits)} digits")
     return int(digits)
 
 
 def _bounded_float(digits: str) -> float:
     value = float(digits)
     if value - value != 0:
-        raise ValueError(f"the number {digits[:40]} is too large")
+        raise ValueError(f"number {digits[:40]} is too large")
     return value
 
 
 def _refused(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a valid JSON number")

@@ -19,24 +19,24 @@ def applied(document: dict[str, Json], path: str, base: Base) -> Recording:
     A key of ``facts`` must exist in the base; what is new stands under ``add``. ``base`` loads a recording by name.
     """
     if unknown := document.keys() - MEMBERS:
-        raise BadInput(f"{path}: an overlay has no {sorted(unknown)[0]!r}; it has {', '.join(MEMBERS)}")
+        raise BadInput(f"{path}: unknown overlay member {sorted(unknown)[0]!r}; valid members: {', '.join(MEMBERS)}")
     name = document.get("base")
     if not isinstance(name, str):
-        raise BadInput(f"{path}: an overlay names its base recording under 'base'")
+        raise BadInput(f"{path}: overlay without a base recording; name it under 'base'")
     below = base(name)
     lines = {line: _copy(group) for line, group in below.lines.items()}
     for key, fact in _members(document, "facts", path).items():
         if isinstance(find(lines, key), Missing):
-            raise BadInput(f"{path}: {key!r} is not in {name}; a new fact stands under 'add'")
+            raise BadInput(f"{path}: {key!r} is not in {name}; new facts belong under 'add'")
         _put(lines, key, fact, path)
     for key, fact in _members(document, "add", path).items():
         if not isinstance(find(lines, key), Missing):
-            raise BadInput(f"{path}: {key!r} is in {name} already; a changed fact stands under 'facts'")
+            raise BadInput(f"{path}: {key!r} is already in {name}; changed facts belong under 'facts'")
         _put(lines, key, fact, path)
     dropped = _subjects(document, path)
     for subject in dropped:
         if not _drop(lines, subject):
-            raise BadInput(f"{path}: {subject!r} under 'drop' is no subject of {name}")
+            raise BadInput(f"{path}: {subject!r} under 'drop' does not exist in {name}")
     later = recording({"facts": {}, "later": document["later"]}, path).later if "later" in document else below.later
     head = below.head | {"base": name, "fault": document.get("fault"), "provenance": {"kind": "overlay"}}
     return Recording(lines, [(at, _without(changed, dropped)) for at, changed in later], head)
@@ -57,7 +57,7 @@ def _copy(group: dict[str, Json]) -> dict[str, Json]:
 def _members(document: dict[str, Json], member: str, path: str) -> dict[str, Json]:
     facts = document.get(member, {})
     if not isinstance(facts, dict):
-        raise BadInput(f"{path}: {member!r} is no object of keys and facts")
+        raise BadInput(f"{path}: {member!r} is not an object of keys and facts")
     return facts
 
 
@@ -65,7 +65,7 @@ def _subjects(document: dict[str, Json], path: str) -> list[str]:
     dropped = document.get("drop", [])
     subjects = [subject for subject in dropped if isinstance(subject, str)] if isinstance(dropped, list) else []
     if not isinstance(dropped, list) or len(subjects) != len(dropped) or not all(subjects):
-        raise BadInput(f"{path}: 'drop' is no list of subjects (bus ids or paths)")
+        raise BadInput(f"{path}: 'drop' is not a list of bus ids or paths")
     return subjects
 
 

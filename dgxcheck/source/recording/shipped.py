@@ -8,6 +8,7 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.load import OVERLAY, Recording, load, recording
 from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.suggestion import did_you_mean
 
 MADE = ("reconstructed", "overlay")
 """Kinds of provenance of what is no real machine."""
@@ -41,14 +42,14 @@ def head_of(path: str) -> dict[str, Json]:
 
 def _load(path: str, depth: int) -> Recording:
     if not path:
-        raise BadInput("--from '': name a recording, a file or a directory")
+        raise BadInput("--from '': give a recording, a file or a directory")
     if not os.path.lexists(path):
         raise BadInput(_unknown(path))
     document = load(path)
     if document["schema"] != OVERLAY:
         return recording(document, path)
     if not depth:
-        raise BadInput(f"{path}: more than {DEEPEST} overlays on each other; does one name itself as its base?")
+        raise BadInput(f"{path}: more than {DEEPEST} overlays based on each other; check 'base' for a loop")
     from dgxcheck.source.recording.overlay import applied
 
     def base(name: str) -> Recording:
@@ -56,7 +57,7 @@ def _load(path: str, depth: int) -> Recording:
         try:
             return _load(_shipped_file(name) or beside, depth - 1)
         except BadInput as error:
-            raise BadInput(f"{path}: its base: {error}") from None
+            raise BadInput(f"{path}: base: {error}") from None
 
     return applied(document, path, base)
 
@@ -78,12 +79,9 @@ def _shipped_file(name: str) -> str | None:
 
 
 def _unknown(spec: str) -> str:
-    from difflib import get_close_matches
-
     names = [name for name, _ in shipped()]
     wanted = os.path.basename(spec)[:80].removesuffix(".gz").removesuffix(".json").lower()
-    near = get_close_matches(wanted, names, n=3, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}?" if near else "'dgxcheck recordings' lists those that ship"
+    hint = did_you_mean(wanted, names, "list the recordings with 'dgxcheck recordings'", most=3, likeness=0.4)
     return f"{spec}: no such recording, file or directory; {hint}"
 
 

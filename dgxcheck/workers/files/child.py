@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from dgxcheck.facts.missing import missing
+from dgxcheck.facts.missing import gap_to_json, missing
 from dgxcheck.rootfs import decode, list_names, read_bytes
 from dgxcheck.workers.process import SAY
 
@@ -50,8 +50,7 @@ def _answer(root: str, kind: str, path: str) -> None:
     try:
         value = _READ[kind](root + path)
     except OSError as error:
-        gap = missing(path, error)
-        value = {"missing": gap.gap.value, "detail": gap.detail}
+        value = gap_to_json(missing(path, error))
     os.write(SAY, f"{key}\t{json.dumps(value)}\n".encode())
 
 

@@ -11,6 +11,7 @@ from functools import partial
 
 import pynvml
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Gap, Missing
 
 TYPE_CHECKING = False
@@ -53,7 +54,7 @@ def answer(where: str, call: Callable[[], Any]) -> Any:
 
 def gap(where: str, code: int) -> Missing:
     """The gap that an nvmlReturn_t stands for."""
-    return Missing(_GAPS.get(code, Gap.GARBLED), where, f"NVML {code}: {_SAID.get(code, 'not a known error')}")
+    return Missing(_GAPS.get(code, Gap.GARBLED), where, f"NVML {code}: {_SAID.get(code, 'not a known error')}", code)
 
 
 def call(function: str, handles: tuple[Any, ...], args: tuple[int, ...]) -> Any:
@@ -70,8 +71,11 @@ def init() -> bool:
 
 def bdf_of(handle: Any) -> str:
     """The PCI function behind a handle as sysfs spells it: ``0000:06:00.0``."""
-    domain, _, rest = str(_plain(_pci_info(handle))["busId"]).lower().partition(":")
-    return f"{int(domain, 16):04x}:{rest}"
+    bus_id = str(_plain(_pci_info(handle))["busId"])
+    bdf = as_bdf(bus_id)
+    if bdf is None:
+        raise ValueError(f"not a PCI bus id: {bus_id!r}")
+    return bdf
 
 
 def _newest(*calls: Callable[[], Any]) -> Any:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Union
 
 from dgxcheck.facts.ids import MOST_GPUS
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing, gap_from_json
+from dgxcheck.facts.record import replace
 from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import Killer, Worker, bury, next_event
@@ -72,7 +73,7 @@ class NvmlStage:
         where = key[5:]
         for unit in (self._unit(subject), *(self._unit(bdf) for bdf in subject.split(" "))):
             if (trouble := self._troubles.get(unit)) is not None:
-                return Missing(trouble.gap, where, trouble.detail)
+                return replace(trouble, where=where)
         return Missing(Gap.UNASKED, where)
 
     def finish(self) -> None:
@@ -146,8 +147,8 @@ class NvmlStage:
             for key in (INIT, f"{HANDLE}{unit}"):
                 answer: Json = json.loads(worker.answers.get(key, "null"))
                 if isinstance(answer, dict):
-                    detail = f"asked again, {key[5:]} said {answer.get('detail')}"
-                    self._give_up([unit], Missing(Gap(str(answer["missing"])), "", detail))
+                    gap = gap_from_json(answer, "")
+                    self._give_up([unit], replace(gap, detail=f"when called again, {key[5:]} failed: {gap.detail}"))
 
     def _suspect(self, asked: str, unit: Unit) -> None:
         """Leave a GPU that got into trouble out of pairs: alone, by its handle, or as part of two pairs that did."""

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 from itertools import combinations, permutations, product
 
-from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS
-from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS, NvmlReturn
+from dgxcheck.facts.missing import Gap, Missing, gap_to_json, question
 from dgxcheck.workers.nvml import binding as calls
 from dgxcheck.workers.nvml.plan import GROUPS, Call
 from dgxcheck.workers.process import SAY
@@ -34,7 +34,7 @@ class Teller:
         self._send(f"{key}\n")
         value = calls.answer(key[5:], call)
         if isinstance(value, Missing):
-            value = {"missing": value.gap.value, "detail": value.detail}
+            value = gap_to_json(value)
         self._unsent = f"{key}\t{json.dumps(value)}\n"
         self.known[key] = value
         return value
@@ -132,8 +132,8 @@ def _ask_gpu(teller: Teller, call: Call, bdf: str, handle: Any) -> None:
                 _ask(teller, function, "", (), process["pid"])
 
 
-def _no_more(link: int, gap: dict[str, str]) -> bool:
+def _no_more(link: int, gap: dict[str, Any]) -> bool:
     """Are there no further NVLink positions, or would they hang or crash as the first one did?"""
-    if link == 0 and (gap["missing"] == Gap.UNSUPPORTED.value or not gap["detail"].startswith("NVML ")):
+    if link == 0 and (gap["missing"] == Gap.UNSUPPORTED.value or "code" not in gap):
         return True
-    return gap["detail"].startswith("NVML 2:")
+    return gap.get("code") == NvmlReturn.INVALID_ARGUMENT

@@ -1,0 +1,1 @@
+"""The check of the machine against a baseline recording."""

@@ -1,0 +1,80 @@
+"""What the kernel log reports of one device: the judge of every GPU, and the forms that these checks share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from dgxcheck.checks.driver.loaded import bound
+from dgxcheck.checks.engine.blame import device_of, itself
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.components.component import Component
+from dgxcheck.facts.kernel_log import HcaEvent, KernelLog, NotStarted, OffBus, PcieError, SXid, Xid
+from dgxcheck.facts.missing import Missing
+from dgxcheck.topology.model import Device
+
+DAY_S = 86400.0
+_AT_BOOT_S = 1.0
+_SHOWN = 10
+
+Judged = Iterator[tuple[Subject, Judgement]]
+Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent
+Rule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
+"""From the log to the judgement of the device of that bdf; None where the log has nothing about it."""
+
+
+def per_device(rule: Rule, bdfs: Callable[[KernelLog], Iterable[str]], nothing: str) -> Callable[[Box], Judged]:
+    """A judge of every GPU, and of each other device that the log names; of GPUs alone where some are asked.
+
+    ``nothing``: the message for a GPU of which the log has no such line.
+    """
+
+    def judge(box: Box) -> Judged:
+        log = box.snapshot.kernel_log
+        for gpu in box.gpus:
+            if isinstance(log, Missing):
+                yield box.subject(gpu), unjudged(log)
+            else:
+                yield box.subject(gpu), rule(box, log, gpu.bdf or "", gpu) or _not_logged(log, gpu, nothing)
+        if isinstance(log, Missing) or len(box.gpus) < len(box.topology.gpus):
+            return
+        for bdf in sorted({*bdfs(log)} - {gpu.bdf for gpu in box.topology.gpus}):
+            judgement = rule(box, log, bdf, None)
+            if judgement is not None:
+                yield _subject(box, bdf), judgement
+
+    return judge
+
+
+def _subject(box: Box, bdf: str) -> Subject:
+    """A device that is none of the GPUs."""
+    hca = next((each.name for each in box.topology.devices if each.bdf == bdf), None)
+    return Subject(kind="hca" if hca else "pci", name=hca or bdf, bdf=bdf)
+
+
+def _not_logged(log: KernelLog, gpu: Device, nothing: str) -> Judgement:
+    driver = bound(gpu)
+    if isinstance(driver, str) and driver != "nvidia":
+        return skip("not-visible", f"bound to {driver}, which logs no such errors")
+    return Judgement(Status.PASS, f"{nothing}{reach(log)}")
+
+
+def reach(log: KernelLog) -> str:
+    """The end of a message, where the log does not reach back to boot; empty where it does."""
+    if isinstance(log.begins, Missing):
+        return "; the log may not reach back to boot"
+    return f"; the log starts {log.begins:.0f} s after boot" if log.begins >= _AT_BOOT_S else ""
+
+
+def lines(log: KernelLog, events: Sequence[Event]) -> tuple[Evidence, ...]:
+    """The lines of the last events."""
+    return tuple(Evidence(log.where, event.line) for event in events[-_SHOWN:])
+
+
+def gpu_itself(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The GPU, also where none of the topology has its bus id any more."""
+    if at.kind == "pci" and device_of(box, at) is None:
+        yield Component(kind="gpu", name=f"GPU@{at.bdf}", bdf=at.bdf)
+    else:
+        yield from itself(box, at, judgement)

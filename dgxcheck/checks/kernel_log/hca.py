@@ -1,0 +1,138 @@
+"""HCAs and the modules of their ports, by the kernel log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.kernel_log.device_log import Judged, lines, reach
+from dgxcheck.checks.network.hcas import hcas, subject
+from dgxcheck.checks.network.ports import port_subject, ports
+from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
+
+_DRIVER = "mlx5_core"
+_NO_HCAS = skip("not-supported", "no InfiniBand devices")
+
+
+class _Meaning(Record, kw_only=False):
+    status: Status
+    fault: Fault
+    text: str
+    remedy: str
+
+
+_MEANINGS: dict[HcaTrouble, _Meaning] = {
+    "not started": _Meaning(
+        Status.FAIL, Fault.HCA_NOT_STARTED, "mlx5_core could not start it",
+        "read the lines before it in the kernel log; reload the driver (modprobe -r mlx5_ib mlx5_core; modprobe"
+        " mlx5_ib); if the fault persists, cold power cycle, then burn the firmware again or replace the adapter",
+    ),
+    "firmware": _Meaning(
+        Status.FAIL, Fault.HCA_UNRESPONSIVE, "its firmware stopped responding",
+        "save its state (mstdump or mstregdump), reset it (mlxfwreset) or cold power cycle, then update its firmware",
+    ),
+    "temperature": _Meaning(
+        Status.WARN, Fault.HCA_OVERHEATING, "its temperature sensors reached their limit",
+        "read the temperature (mget_temp); check fans, filters and inlet air",
+    ),
+    "power": _Meaning(
+        Status.WARN, Fault.HCA_POWER, "the slot reports insufficient power",
+        "compare with the other HCAs, because some firmware reports no power at all; if the HCA is slow or drops its"
+        " link, move it to a slot of 75 W, or update firmware and BIOS",
+    ),
+}  # fmt: skip
+"""By what the driver logs, the worst first."""
+
+
+def _hcas(box: Box) -> Judged:
+    log, devices = box.snapshot.kernel_log, hcas(box)
+    listed = () if isinstance(devices, Missing) else devices
+    subjects = {each.bdf: subject(each) for each in listed if isinstance(each.bdf, str)}
+    if isinstance(log, Missing):
+        yield HOST, unjudged(log) if subjects else _NO_HCAS
+        return
+    events = [each for each in log.hcas if each.trouble in _MEANINGS]
+    for bdf in sorted({each.bdf for each in events} - subjects.keys()):
+        subjects[bdf] = Subject(kind="hca", name=bdf, bdf=bdf)
+    for bdf, at in subjects.items():
+        function = box.topology.functions.get(bdf)
+        driver = function.driver if function is not None else None
+        own = [each for each in events if each.bdf == bdf]
+        if isinstance(driver, str) and driver != _DRIVER and not own:
+            yield at, skip("not-supported", f"messages of its driver, {driver}, are not read")
+        else:
+            yield at, _hca(log, own)
+    if not subjects:
+        yield HOST, _NO_HCAS
+
+
+def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
+    now = [each for each in events if not each.past]
+    troubles = [trouble for trouble in _MEANINGS if any(each.trouble == trouble for each in now)]
+    if not troubles:
+        return Judgement(Status.PASS, f"no hardware errors logged{reach(log)}")
+    worst = _MEANINGS[troubles[0]]
+    about = [each for each in now if each.trouble == troubles[0]]
+    message = f"{'; '.join(_MEANINGS[trouble].text for trouble in troubles)}: {about[0].text}{reach(log)}"
+    return Judgement(
+        worst.status, message, len(now), 0, "lines", lines(log, about), remedy=worst.remedy, fault=worst.fault
+    )  # fmt: skip
+
+
+def _modules(box: Box) -> Judged:
+    log, listed = box.snapshot.kernel_log, ports(box)
+    if isinstance(listed, Judgement):
+        yield HOST, listed
+        return
+    if isinstance(log, Missing):
+        yield HOST, unjudged(log)
+        return
+    for device, port in listed:
+        alone = sum(each.bdf == device.bdf for each, _ in listed) == 1
+        events = [
+            each for each in log.hcas
+            if each.trouble == "module" and each.bdf == device.bdf and (alone or each.module == port.port - 1)
+        ]  # fmt: skip
+        yield port_subject(device, port), _module(log, events)
+
+
+def _module(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
+    now = [each for each in events if not each.past]
+    if not now:
+        message = "module or cable was replaced since its last error" if events else "no module errors logged"
+        return Judgement(Status.PASS, f"{message}{reach(log)}")
+    texts = ", ".join(dict.fromkeys(each.text for each in now))
+    return Judgement(
+        Status.WARN, f"module or cable: {texts}{reach(log)}", len(now), 0, "lines", lines(log, now),
+        fault=Fault.PORT_MODULE,
+    )  # fmt: skip
+
+
+CHECKS = (
+    Check(
+        id="kernel.hca",
+        rule="Fails if mlx5_core logged, since it last took over an adapter, that it could not start it or that its"
+        " firmware stopped responding; warns if it is too hot or the slot reports insufficient power. Registers that"
+        " may not be read (ACCESS_REG) are not a fault.",
+        source="Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c",
+        remedy="read these lines of the kernel log; reset the adapter (mlxfwreset) or cold power cycle",
+        judge=_hcas,
+        witness="log",
+    ),
+    Check(
+        id="kernel.port-module",
+        rule="Warns if mlx5_core logged an error of the cable or transceiver in a port, such as High Temperature or Bus"
+        " stuck, since it took over the adapter or since a module was plugged in.",
+        source="Port module event[error] in Linux drivers/net/ethernet/mellanox/mlx5/core/events.c",
+        remedy="check airflow, then reseat the cable or transceiver; if the fault persists, replace it with one that"
+        " the adapter supports",
+        judge=_modules,
+        witness="log",
+    ),
+)

@@ -1,0 +1,169 @@
+"""Measurements without a figure: what kept them from one, and which check reports it. A fault is reported once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from dgxcheck.checks.driver import fabric_manager
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import BAD, Judgement, SkipReason, Status, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.measurement.lookup import ALL, PAIRS, SINGLE, Figures, collect, evidence, label
+from dgxcheck.facts.measurement import INTERRUPTED, WITHHELD, Measurement, NotMeasured
+from dgxcheck.facts.missing import Gap, Missing
+
+INTEGRITY = ("memory-integrity", "p2p-integrity")
+START = "cuda"
+"""The kind that has no figure where CUDA could not be opened, or the measuring was interrupted."""
+SYSTEM_NOT_READY = 802
+"""``CUDA_ERROR_SYSTEM_NOT_READY``: the fabric manager has not initialised the NVSwitches."""
+_NOT_READY = "NVSwitch fabric not initialised: check that the fabric manager is running"
+_ERRORS = {
+    214: "an uncorrectable ECC error",
+    220: "an uncorrectable NVLink error",
+    226: "a contained memory error",
+    700: "an illegal memory access",
+    702: "a kernel launch timeout",
+    714: "a hardware stack error",
+    715: "an illegal instruction",
+    716: "a misaligned address",
+    717: "an invalid address space",
+    718: "an invalid program counter",
+    719: "a kernel launch failure",
+    802: _NOT_READY,
+    999: "an unknown driver error",
+}
+"""CUresult codes that end a context, https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html"""
+_UNAVAILABLE: dict[int, SkipReason] = {
+    2: "busy",  # out of memory: other processes have it
+    46: "busy",  # another process has the GPU for itself
+    34: "not-visible", 100: "not-visible", 101: "not-visible",
+    3: "dependency-failed", 803: "dependency-failed", 804: "dependency-failed",
+    800: "no-permission",
+    209: "not-supported", 217: "not-supported", 218: "not-supported", 221: "not-supported", 222: "not-supported",
+    223: "not-supported", 711: "not-supported", 801: "not-supported",
+}  # fmt: skip
+_REASONS: Mapping[str, SkipReason] = {reason: reason for reason in get_args(SkipReason)}
+_WORST = (*BAD, Status.PASS, Status.SKIP)
+
+
+def measured_figures(box: Box, check: str) -> Figures | Judgement:
+    """All measurements; what a check says of the host where nothing could be measured."""
+    rows = box.snapshot.measurement
+    if isinstance(rows, Missing):
+        return unjudged(rows)
+    not_ready = next((row for row in rows if _code(row) == SYSTEM_NOT_READY), None)
+    if not_ready is not None and fabric_manager.down(box):
+        return skip("dependency-failed", "NVSwitch fabric not initialised: see driver.fabric")
+    if not_ready is not None:
+        return _by_first_check(check, _NOT_READY, not_ready)
+    start = next((row for row in rows if row.kind == START and row.number is None), None)
+    if start is None or _is_interrupted(start):
+        return collect(box, rows)
+    value = start.value
+    if isinstance(value, NotMeasured) and value.reason != "failed":
+        return skip(skip_reason(value), str(value), evidence(start))
+    return _by_first_check(check, f"CUDA cannot be used: {value}", start)
+
+
+def _by_first_check(check: str, message: str, row: Measurement) -> Judgement:
+    """Nothing could be measured: the first check fails, the others refer to it."""
+    first = next(iter(SINGLE))
+    if check != first:
+        return skip("dependency-failed", f"nothing could be measured: see {first}")
+    return Judgement(Status.FAIL, message, evidence=(evidence(row),), fault=Fault.NOT_READY)
+
+
+def interruption(figures: Figures, check: str) -> Judgement | None:
+    """That the measuring was interrupted, which the first check reports; None where it completed."""
+    start = figures.get(START, ALL)
+    if start is None or not _is_interrupted(start) or check != next(iter(SINGLE)):
+        return None
+    return Judgement(Status.UNKNOWN, f"measuring {start.value}", evidence=(evidence(start),))
+
+
+def _is_interrupted(row: Measurement) -> bool:
+    return isinstance(row.value, NotMeasured) and row.value.failure == INTERRUPTED
+
+
+def _code(row: Measurement) -> int | None:
+    return row.value.code if isinstance(row.value, NotMeasured) else None
+
+
+def skip_reason(value: NotMeasured) -> SkipReason:
+    """The reason of a skip as the recording has it; ``not-supported`` for one that is not known."""
+    return _REASONS.get(value.reason) or "not-supported"
+
+
+def without_figure(box: Box, row: Measurement) -> Judgement | None:
+    """The judgement of a measurement that failed, hung or was not taken; None where there is a figure."""
+    value, facts = row.value, evidence(row)
+    if isinstance(value, Missing):
+        return _failed(f"{label(box, row)}: hung, {value}", row) if value.gap is Gap.TIMEOUT else unjudged(value)
+    if not isinstance(value, NotMeasured):
+        return None
+    if value.reason != "failed":
+        return skip(skip_reason(value), f"{label(box, row)}: {value}", facts)
+    if is_withheld(value):
+        return skip("dependency-failed", "data does not arrive intact: see measure.p2p-integrity", facts)
+    code = value.code or 0
+    if code in _UNAVAILABLE:
+        return skip(_UNAVAILABLE[code], f"{label(box, row)}: {value}", facts)
+    error = f"failed with {_ERRORS[code]} ({value})" if code in _ERRORS else f"failed: {value}"
+    return _failed(f"{label(box, row)}: {error}", row)
+
+
+def no_figure(box: Box, row: Measurement) -> Judgement | None:
+    """The same for a kind whose measurements all have figures: one without is not recorded."""
+    failure = without_figure(box, row)
+    if failure is not None or row.number is not None:
+        return failure
+    return skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
+
+
+def _failed(message: str, row: Measurement) -> Judgement:
+    return Judgement(Status.FAIL, message, evidence=(evidence(row),), fault=Fault.MEASUREMENT_FAILED)
+
+
+def worst(judgements: Sequence[Judgement]) -> Judgement:
+    """The worst of several, the first among equals."""
+    return min(judgements, key=lambda judgement: _WORST.index(judgement.status))
+
+
+def unless_reported(figures: Figures, check: str, judgement: Judgement, a: str, b: str = "") -> Judgement:
+    """A bad judgement, or a skip where an earlier check reports the GPU or pair as failed."""
+    reporter = _reporter(figures, check, a, b) if judgement.status in BAD else None
+    return judgement if reporter is None else skip("dependency-failed", f"see {reporter}", *judgement.evidence)
+
+
+def _reporter(figures: Figures, check: str, a: str, b: str) -> str | None:
+    for id, kinds in SINGLE.items():
+        if id == check:
+            return None
+        if any(has_failed(figures.get(kind, end)) for end in filter(None, (a, b)) for kind in kinds):
+            return id
+    for id, kinds in PAIRS.items():
+        if id == check:
+            return None
+        if any(has_failed(figures.get(kind, *ends)) for ends in ((a, b), (b, a)) for kind in kinds):
+            return id
+    return None
+
+
+def has_failed(row: Measurement | None) -> bool:
+    """Did the measurement hang, fail for good, or find wrong data?"""
+    if row is None:
+        return False
+    value = row.value
+    if isinstance(value, Missing):
+        return value.gap is Gap.TIMEOUT
+    if isinstance(value, NotMeasured):
+        return value.reason == "failed" and not is_withheld(value) and (value.code or 0) not in _UNAVAILABLE
+    return row.kind in INTEGRITY and (bool(row.number) or row.more.get("timed_out") is True)
+
+
+def is_withheld(value: NotMeasured) -> bool:
+    """Is there a figure that is not published, because the data arrived wrong?"""
+    return value.failure == WITHHELD

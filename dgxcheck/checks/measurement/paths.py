@@ -1,0 +1,194 @@
+"""The components that the data of a measurement crossed, and those that a failed one can come from.
+
+The likeliest to be slow comes first. Figures of one kind of traffic exonerate for each other what they crossed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from dgxcheck.checks.engine.blame import component_of, device_of
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject
+from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
+from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.components.locate import all_nvlinks, device_part, link_of, links_above, nvlinks_between, peer_path
+from dgxcheck.facts.missing import Missing
+from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import hops_between
+
+HOST_MEMORY, P2P_SETTING, NCCL_SETTINGS = "memory bandwidth", "P2P setting", "settings of NCCL"
+RINGS = "rings"
+"""Part of the host in findings about dgxcheck's own copies around rings of NVLinks."""
+
+
+def host_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """From a GPU up to host memory; of a GPU that is known by number alone, the GPU and host memory."""
+    gpu = device_of(box, subject)
+    if gpu is None:
+        yield component_of(box, subject)
+    else:
+        yield from links_above(box, gpu)
+        yield from _gpu_and_memory(box, gpu)
+        if isinstance(gpu.numa_node, int):
+            yield host_part(HOST_MEMORY, f"NUMA node {gpu.numa_node}")
+    yield host_part(HOST_MEMORY)
+
+
+def memory_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The memory of a GPU. Where it is fast the GPU as a whole is too, which exonerates it for other copies."""
+    gpu = device_of(box, subject)
+    if gpu is not None and judgement.status is Status.PASS:
+        yield device_part(box, gpu)
+    yield component_of(box, subject, "memory")
+
+
+def peer_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The NVLinks or PCIe links between two GPUs, with settings in the way, then the GPUs; for the host, of all."""
+    pair = _pair(box, subject)
+    if pair is None:
+        yield from _all_pairs(box) if subject.kind == "host" else _by_number(box, subject)
+        return
+    a, b = pair
+    link = box.topology.link(a, b)
+    if link.nvlinks:
+        yield from _nvlinks(box, a, b)
+    else:
+        yield from blocking_settings(box, a, b)
+        hops = hops_between(a, b, box.topology.functions)
+        for hop in () if isinstance(hops, Missing) else hops:
+            if not hop.unjudged:
+                yield link_of(box, hop)
+        if link.pci == "SOC":
+            nodes = sorted(str(gpu.numa_node) for gpu in pair)
+            yield Component(kind="socket-interconnect", name=f"NUMA nodes {' and '.join(nodes)}")
+        yield peer_path(a, b)
+        yield host_part(P2P_SETTING)
+    yield from _gpu_and_memory(box, a)
+    yield from _gpu_and_memory(box, b)
+
+
+def small_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Of latency: settings that keep two GPUs from each other, else whether peer access is in use at all."""
+    pair = _pair(box, subject)
+    if pair is None:
+        yield from _by_number(box, subject)
+        return
+    yield from blocking_settings(box, *pair)
+    yield peer_path(*pair)
+
+
+def collective(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """All NVLinks and GPUs; for NCCL its settings too, which rings of dgxcheck's own copies do not depend on."""
+    for a, b in combinations(box.topology.gpus, 2):
+        if box.topology.link(a, b).nvlinks:
+            yield from _nvlinks(box, a, b)
+    for gpu in box.topology.gpus:
+        yield from _gpu_and_memory(box, gpu)
+    if subject.part != RINGS:
+        yield host_part(NCCL_SETTINGS)
+
+
+def nccl_or_nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Of failed or wrong collectives: that run of NCCL; of failed copies around rings: the NVLinks of all GPUs."""
+    if subject.part == RINGS:
+        yield all_nvlinks(box)
+    else:
+        yield host_part("results of NCCL", subject.part)
+
+
+def gpu_or_driver(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Of a failed measurement: the GPU; the driver where nothing could be measured."""
+    yield DRIVER if subject.kind == "host" else component_of(box, subject)
+
+
+def pair_or_driver(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Of failed measurements between GPUs: what joins the two, then the GPUs; the driver where none could be made."""
+    yield from (DRIVER,) if subject.kind == "host" else between_pair(box, subject, judgement)
+
+
+def pair_or_setting(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Of wrong data between GPUs: what joins the two; the P2P setting of the host where the GPUs are not named."""
+    yield from (host_part(P2P_SETTING),) if subject.kind == "host" else between_pair(box, subject, judgement)
+
+
+def between_pair(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Their NVLinks, or over PCIe the settings in the way and their peer access, then the two GPUs.
+
+    No PCIe link: one that fails rather than is slow shows in the counters of the link.
+    """
+    pair = _pair(box, subject)
+    if pair is None:
+        yield component_of(box, subject)
+        return
+    if box.topology.link(*pair).nvlinks:
+        yield nvlinks_between(box, *pair)
+    else:
+        yield from blocking_settings(box, *pair)
+        yield peer_path(*pair)
+    for gpu in pair:
+        yield device_part(box, gpu)
+
+
+_PARTS: Mapping[Fault | None, str] = {
+    Fault.POWER_BRAKE: "power supply", Fault.POWER_CAPPED: "power limit", Fault.CLOCKS_LOWERED: "clock setting",
+    Fault.ECC_UNCORRECTED: "memory", Fault.OVERHEATING: "cooling", Fault.THERMAL_SLOWDOWN: "cooling",
+    Fault.HARDWARE_SLOWDOWN: "cooling",
+}  # fmt: skip
+_LESS_LIKELY: Mapping[Fault | None, str] = {Fault.SLOW: "cooling", Fault.WRONG_DATA: "memory"}
+
+
+def loaded_gpu(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Of a GPU under load: the part that its fault names, else the GPU; the run itself for the host."""
+    fault = judgement.fault
+    if subject.kind == "host":
+        yield host_part("burn-in") if fault is not Fault.NOT_READY else DRIVER
+    elif fault in _PARTS:
+        yield component_of(box, subject, _PARTS[fault])
+    else:
+        yield component_of(box, subject)
+        if fault in _LESS_LIKELY:
+            yield component_of(box, subject, _LESS_LIKELY[fault])
+
+
+def shared_by_loaded_gpus(box: Box, subject: Subject, judgement: Judgement) -> Component | None:
+    """Where every GPU has the fault under load: cooling or power supply of the host."""
+    part = _PARTS.get(judgement.fault)
+    return host_part(part) if part in ("cooling", "power supply") else None
+
+
+def _pair(box: Box, subject: Subject) -> tuple[Device, Device] | None:
+    a = device_of(box, subject)
+    b = None if subject.peer is None else device_of(box, subject.peer)
+    return None if a is None or b is None or a is b else (a, b)
+
+
+def _by_number(box: Box, subject: Subject) -> Iterator[Component]:
+    """Of a file imported without its box, the GPUs by their names; nothing of a pair that is known in part."""
+    ends = [end for end in (subject, subject.peer) if end is not None]
+    if all(device_of(box, end) is None for end in ends):
+        yield from (component_of(box, end) for end in ends)
+
+
+def _gpu_and_memory(box: Box, gpu: Device) -> Iterator[Component]:
+    """Each copy of a GPU needs both."""
+    yield device_part(box, gpu)
+    yield device_part(box, gpu, "memory")
+
+
+def _nvlinks(box: Box, a: Device, b: Device) -> Iterator[Component]:
+    """Those of the pair, unless switches join it; then all of either end, where it has others too."""
+    if not box.topology.link(a, b).switched:
+        yield nvlinks_between(box, a, b)
+    for end in (a, b):
+        if sum(bool(box.topology.link(end, gpu).nvlinks) for gpu in box.topology.gpus if gpu is not end) > 1:
+            yield device_part(box, end, "NVLink")
+    yield all_nvlinks(box)
+
+
+def _all_pairs(box: Box) -> Iterator[Component]:
+    """Where all pairs are slow: settings that stop most of them."""
+    yield from most_blocking_settings(box)
+    yield host_part(P2P_SETTING)

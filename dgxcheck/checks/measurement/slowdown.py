@@ -1,0 +1,26 @@
+"""The faults for which clocks are held down under load, by the reasons that NVML gives."""
+
+from __future__ import annotations
+
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.gpu.clocks import HELD_BACK, slowdown
+
+POWER_CAP, CLOCK_SETTING = 0x4, 0x2
+"""``nvmlClocksEventReasonSwPowerCap``, ``..ApplicationsClocksSetting``: faults only where a GPU is slower for them."""
+FAULTS = {
+    "power brake": Fault.POWER_BRAKE,
+    "hardware thermal slowdown": Fault.THERMAL_SLOWDOWN,
+    "hardware slowdown": Fault.HARDWARE_SLOWDOWN,
+    "software thermal slowdown": Fault.THERMAL_SLOWDOWN,
+}
+"""By name of the reason, the one that says most first: 0x8 is set along with the others."""
+
+
+def held_back(mask: int) -> tuple[str, Fault] | None:
+    """What holds the clocks down, in words, and its fault; None where nothing does."""
+    bit = slowdown(mask)
+    if bit:
+        return HELD_BACK[bit], FAULTS[HELD_BACK[bit]]
+    if mask & POWER_CAP:
+        return "power limit reached", Fault.POWER_CAPPED
+    return ("application or locked clocks", Fault.CLOCKS_LOWERED) if mask & CLOCK_SETTING else None

@@ -1,0 +1,85 @@
+"""The size of each GPU's BAR1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.engine.blame import host_if_all, part
+from dgxcheck.checks.engine.box import Box, row_of
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import PciBars
+from dgxcheck.topology.model import Device
+
+Judged = Iterator[tuple[Subject, Judgement]]
+MIB = 1 << 20
+
+
+def bars_of(box: Box, gpu: Device) -> PciBars | Missing:
+    """The BARs of a GPU."""
+    row: PciBars | Missing = row_of(box.snapshot.bars, gpu.bdf)
+    return row
+
+
+def expected_bar1_mib(box: Box, gpu: Device) -> float | None:
+    """MiB of BAR1 that the GPU's model has; None where it is not on record."""
+    board = box.board(gpu)
+    number = board.numbers.get("bar1") if board is not None else None
+    return None if number is None else number.value
+
+
+def _bar1(box: Box) -> Judged:
+    for gpu in box.gpus:
+        yield box.subject(gpu), ruled(_size, box, gpu)
+
+
+def _size(box: Box, gpu: Device) -> Judgement:
+    bar = need(need(bars_of(box, gpu)).bar1)
+    resource = f"/sys/bus/pci/devices/{gpu.bdf}/resource"
+    if not bar.assigned:
+        address = (Evidence(resource, bar.start),)
+        return Judgement(Status.FAIL, "BAR1 is unassigned", 0, unit="MiB", evidence=address, fault=Fault.BAR1_SMALL)
+    size = need(bar.size)
+    mib = size // MIB
+    pcie = box.gpu(gpu).pcie
+    total = pcie if isinstance(pcie, Missing) else pcie.bar1_total
+    evidence: tuple[Evidence, ...] = (Evidence(resource, size),)
+    if not isinstance(total, Missing):
+        evidence = (*evidence, answered(total, "nvmlDeviceGetBAR1MemoryInfo", gpu.bdf or ""))
+    expected = expected_bar1_mib(box, gpu)
+    if expected is not None and mib < expected:
+        small = mib <= box.settings.limit("pcie.bar1-small") and expected >= box.settings.limit("pcie.bar1-large")
+        status = Status.FAIL if small else Status.WARN
+        message = f"BAR1 has {mib} MiB, {expected:g} MiB expected for this model{_memory(box, gpu)}"
+        return Judgement(status, message, mib, expected, "MiB", evidence, fault=Fault.BAR1_SMALL)
+    if not isinstance(total, Missing) and total != size:
+        message = f"BAR1 has {mib} MiB on the PCI bus, {total // MIB} MiB in NVML"
+        return Judgement(Status.WARN, message, total // MIB, mib, "MiB", evidence, fault=Fault.BAR1_MISMATCH)
+    unknown = "" if expected is not None else ", no size is on record for this model"
+    return Judgement(Status.PASS, f"BAR1 has {mib} MiB{unknown}", mib, expected, "MiB", evidence)
+
+
+def _memory(box: Box, gpu: Device) -> str:
+    memory = box.gpu(gpu).memory
+    if isinstance(memory, Missing) or isinstance(memory.total, Missing):
+        return ""
+    return f" with {memory.total // MIB} MiB of memory"
+
+
+CHECKS = (
+    Check(
+        id="pcie.bar1",
+        rule="Fails if BAR1 is unassigned, or has no more than {pcie.bar1-small} on a model that has at least"
+        " {pcie.bar1-large}; warns if it is otherwise smaller than the model's, or if NVML and the PCI bus report"
+        " different sizes.",
+        source="resource of /sys/bus/pci/devices, nvmlDeviceGetBAR1MemoryInfo; GPUDirect RDMA guide on large BARs",
+        remedy='enable "Above 4G Decoding" with the largest MMIO range in the firmware setup; then try the kernel'
+        " parameter pci=realloc",
+        judge=_bar1,
+        blames=part("BAR1"),
+        shared=host_if_all("large BARs"),
+    ),
+)

@@ -1,0 +1,124 @@
+"""What a person looks at, reseats or replaces, or leaves to the vendor, by form factor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.components.component import Component
+from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
+from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, is_station
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
+from dgxcheck.facts.host import Storage
+from dgxcheck.facts.missing import Missing
+
+_INSPECT: Mapping[tuple[str, str], Code] = {
+    ("gpu", "cooling"): "inspect-airflow",
+    ("host", "cooling"): "inspect-airflow",
+    ("gpu", "power supply"): "inspect-power",
+    ("host", "power supply"): "inspect-power",
+    ("host", "memory"): "inspect-dimms",
+    ("host", "memory bandwidth"): "inspect-dimms",
+    ("fabric", ""): "inspect-cabling",
+    ("subnet-manager", ""): "inspect-far-end",
+}
+_COMMANDS: Mapping[Code, tuple[tuple[str, ...], ...]] = {
+    "inspect-dimms": (("dmidecode", "-t", "memory"), ("ipmitool", "sel", "elist")),
+    "inspect-power": (("ipmitool", "sdr", "type", "Power Supply"),),
+}
+_VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
+_CABLED = ("port", "interface", "fabric")
+_OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "NVSwitches", "placement of GPUs")
+
+
+def has_gpus(box: Box, component: Component) -> bool:
+    """Is it a GPU, a part of one, what joins or carries GPUs, or where one is missing?"""
+    return bool(gpus_of(box, component)) or component.kind in ("gpu", "nvswitch") or component.part in _OF_THE_GPUS
+
+
+def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps that apply: a GPU's diagnostic for GPUs alone, and the vendor in place of what only a vendor does."""
+    if not has_gpus(box, component):
+        steps = tuple(step for step in steps if step != "field-diagnostic")
+    elif form_factor(box, component) in VENDOR_ONLY:
+        steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
+    return steps or ("contact-vendor",)
+
+
+def inspection(box: Box, component: Component) -> tuple[tuple[tuple[str, ...], ...], Instruction | None]:
+    """Commands and instruction of the step ``inspect``; None where the finding's remedy says what to look at."""
+    code = _INSPECT.get((component.kind, component.part))
+    if code == "inspect-airflow" and is_station(box):
+        code = "inspect-water-cooling"
+    return (_COMMANDS.get(code, ()), Instruction(code=code)) if code is not None else ((), None)
+
+
+def reseating(box: Box, component: Component) -> Instruction:
+    """What to take out and put back, or to move."""
+    moved: dict[tuple[str, str], Code] = {("host", "placement of GPUs"): "move-cards", ("hca", "slot"): "move-adapter"}
+    code = moved.get((component.kind, component.part))
+    return Instruction(code=code) if code is not None else _hardware(box, component, "reseat")
+
+
+def replacing(box: Box, component: Component) -> Instruction:
+    """What to replace."""
+    if component.kind == "disk" and _without_redundancy(box, component.name):
+        return Instruction(code="restore-array", values={"array": component.name})
+    return _hardware(box, component, "replace")
+
+
+def vendor(box: Box, component: Component) -> Instruction:
+    """What to have the vendor repair."""
+    code = _VENDOR.get(form_factor(box, component)) if has_gpus(box, component) else None
+    missing: Code = "vendor-missing-device" if component.kind == "slot" else "vendor-board"
+    return Instruction(code=code or missing)
+
+
+def _hardware(box: Box, component: Component, verb: str) -> Instruction:
+    """Code and values of ``reseat`` and ``replace``, which have the same kinds of parts."""
+    what, values = _part(box, component)
+    codes: Mapping[str, tuple[Code, Code]] = {
+        "card": ("reseat-card", "replace-card"),
+        "dual-gpu-card": ("reseat-dual-gpu-card", "replace-dual-gpu-card"),
+        "carrier": ("reseat-carrier", "replace-carrier"),
+        "adapter": ("reseat-adapter", "replace-adapter"),
+        "cable": ("reseat-cable", "replace-cable"),
+        "disk": ("reseat-disk", "replace-disk"),
+        "dimms": ("reseat-dimms", "replace-dimms"),
+        "part": ("reseat-part", "replace-part"),
+    }
+    return Instruction(code=codes[what][verb == "replace"], values=values)
+
+
+def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
+    slot: dict[str, Value] = {"slot": component.slot or ""}
+    if component.kind in _CABLED:
+        return "cable", {"name": component.name if component.kind != "fabric" else ""}
+    if component.kind == "disk":
+        return "disk", {"name": component.name}
+    if (component.kind, component.part) == ("host", "memory"):
+        return "dimms", {"position": component.position}
+    if component.kind == "hca" or component.part == "missing HCA":
+        return "adapter", slot
+    gpus = gpus_of(box, component)
+    if gpus and all(is_k80(gpu) for gpu in gpus):
+        boards = {other.name for gpu in gpus for other in box.topology.gpus if _on_one_board(box, gpu.name, other.name)}
+        return "dual-gpu-card", {**slot, "gpus": tuple(gpu.name for gpu in box.topology.gpus if gpu.name in boards)}
+    if has_gpus(box, component):
+        return "card", {**slot, "gpus": tuple(gpu.name for gpu in gpus)}
+    if component.kind in ("link", "switch", "bridge"):
+        return "carrier", {"devices": component.shared_by or (component.name,)}
+    return "part", {}
+
+
+def _on_one_board(box: Box, one: str, other: str) -> bool:
+    a, b = (next(gpu for gpu in box.topology.gpus if gpu.name == name) for name in (one, other))
+    return one == other or (is_k80(b) and box.topology.link(a, b).pci == "PIX")
+
+
+def _without_redundancy(box: Box, name: str) -> bool:
+    """A RAID 0 or linear array that lost a disk has lost its data (md(4))."""
+    storage = box.snapshot.storage
+    arrays = storage.arrays if isinstance(storage, Storage) else ()
+    rows = () if isinstance(arrays, Missing) else arrays
+    return any(row.name == name and row.level in ("raid0", "linear") for row in rows)

@@ -1,0 +1,120 @@
+"""Commands that put a setting right: nvidia-smi(1), nvidia-modprobe(1), mlxlink(1), setpci(8), ldconfig(8).
+
+nvidia-modprobe's ``-c`` is a GPU's minor number, 255 for /dev/nvidiactl, with ``-u`` for /dev/nvidia-uvm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.host.virtual_machines import hypervisor
+from dgxcheck.checks.pcie.iommu import reason_to_keep_acs
+from dgxcheck.components.component import Component
+from dgxcheck.diagnosis.action import Code, Instruction
+from dgxcheck.diagnosis.reset_domain import gpus_of
+from dgxcheck.facts.gpu import GpuMemory, GpuModes, GpuPower
+from dgxcheck.facts.host import Modules, NvidiaDriver
+from dgxcheck.facts.missing import Missing
+from dgxcheck.topology.model import Device
+
+Commands = tuple[tuple[str, ...], ...]
+Setting = tuple[Commands, Instruction]
+_BY_HAND: Mapping[str, Code] = {
+    "large BARs": "large-bars", "BAR1": "large-bars", "PCIe setting": "pcie-setting",
+    "settings of NCCL": "nccl-settings", "NVLink setting": "nvlink-setting", "memory bandwidth": "memory-channels",
+}  # fmt: skip
+_COMMAND = Instruction(code="command")
+_BY_ITS_REMEDY = frozenset({Fault.CLOCKS_LIMITED, Fault.BAR1_MISMATCH})
+"""Not mended by the command for their component: a ceiling is the VBIOS's, a wrong report the driver's."""
+
+
+def setting(box: Box, component: Component, faults: Collection[Fault | None]) -> Setting | None:
+    """What to type or to set; None where the finding's own remedy says it."""
+    if Fault.PORT_DISABLED in faults and component.bdf is not None:
+        return (("mlxlink", "-d", component.bdf, "--port_state", "UP"),), Instruction(code="enable-port")
+    if Fault.LIBRARY_MISSING in faults:
+        return (("ldconfig",),), Instruction(code="driver-library", values={"version": _driver_version(box)})
+    if {*faults} & _BY_ITS_REMEDY:
+        return None
+    if component.kind == "bridge" and component.part == "ACS setting":
+        return _acs(box, component)
+    if component.part in _BY_HAND:
+        return (), Instruction(code=_BY_HAND[component.part])
+    return _of_gpus(box, component)
+
+
+def changed_by(box: Box, component: Component) -> tuple[bool, bool]:
+    """Is there a mode to set, and does it need a reset to take effect? ECC and MIG modes that were changed and not yet
+    applied can be taken back without one."""
+    gpus = gpus_of(box, component)
+    if component.part == "ECC mode":
+        rows = [box.gpu(gpu).memory for gpu in gpus]
+        known = [row for row in rows if isinstance(row, GpuMemory)]
+        to_set = any(row.ecc_pending is not True for row in known) or not known
+        return to_set, any(row.ecc is not True for row in known) or not known
+    return True, True
+
+
+def _of_gpus(box: Box, component: Component) -> Setting | None:
+    ids = ("-i", component.bdf) if component.bdf else ()
+    options: Mapping[str, tuple[str, ...]] = {
+        "ECC mode": ("-e", "1"), "compute mode": ("-c", "0"), "clock setting": ("-rac",),
+    }  # fmt: skip
+    if component.part in options:
+        code: Code = "take-back-setting" if not changed_by(box, component)[1] else "command"
+        return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code)
+    if component.part == "persistence mode":
+        return (("nvidia-smi", *ids, "-pm", "1"),), Instruction(code="persistence")
+    if component.part == "MIG mode":
+        return _mig(box, gpus_of(box, component))
+    if component.part == "power limit":
+        return _power_limit(box, gpus_of(box, component))
+    if component.part == "device node":
+        return _device_nodes(box, gpus_of(box, component))
+    if component.part == "device nodes":
+        return (("nvidia-modprobe", "-c", "255"), ("nvidia-modprobe", "-u", "-c", "0")), _COMMAND
+    return None
+
+
+def _mig(box: Box, gpus: Collection[Device]) -> Setting | None:
+    """Back to the mode in use, which needs no reset; the reset that follows is for who meant the change."""
+    rows = [box.gpu(gpu).modes for gpu in gpus]
+    modes = [(row.bdf, row.mig) for row in rows if isinstance(row, GpuModes)]
+    commands = tuple(("nvidia-smi", "-i", bdf, "-mig", str(int(mig))) for bdf, mig in modes if isinstance(mig, bool))
+    return (commands, Instruction(code="take-back-or-reset")) if commands else None
+
+
+def _power_limit(box: Box, gpus: Collection[Device]) -> Setting | None:
+    """The default limit, in W, of every GPU that has another one; None where all have it."""
+    rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).power, GpuPower)]
+    known = [row for row in rows if isinstance(row.default_limit_mw, int)]
+    if not known:
+        return (), Instruction(code="default-power-limit")
+    commands = tuple(
+        ("nvidia-smi", "-i", row.bdf, "-pl", f"{row.default_limit_mw / 1000:g}")
+        for row in known
+        if isinstance(row.default_limit_mw, int) and row.limit_mw != row.default_limit_mw
+    )
+    return (commands, _COMMAND) if commands else None
+
+
+def _device_nodes(box: Box, gpus: Collection[Device]) -> Setting | None:
+    nvml = box.nvml
+    minors = {} if isinstance(nvml, Missing) else {row.bdf: row.minor for row in nvml.gpus}
+    known = [minor for gpu in gpus if isinstance(minor := minors.get(gpu.bdf or ""), int)]
+    return (tuple(("nvidia-modprobe", "-c", str(minor)) for minor in known), _COMMAND) if known else None
+
+
+def _acs(box: Box, component: Component) -> Setting | None:
+    """Clear the redirect bits of one port; no command where virtual machines or an IOMMU may need them."""
+    if component.bdf is None or hypervisor(box) or reason_to_keep_acs(box):
+        return None
+    return (("setpci", "-s", component.bdf, "ECAP_ACS+0x6.w=0:3c"),), Instruction(code="disable-acs")
+
+
+def _driver_version(box: Box) -> str:
+    modules = box.snapshot.modules
+    driver = modules.driver if isinstance(modules, Modules) else None
+    return driver.version if isinstance(driver, NvidiaDriver) else ""

@@ -1,0 +1,53 @@
+"""What carries a GPU, by its model: it decides what can be taken out, and by whom."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.siblings import model_family
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import has_nvswitches
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
+from dgxcheck.facts.host import Host
+
+FormFactor = Literal["sxm", "water-cooled", "dual-gpu-card", "card", "carrier"]
+"""``sxm``: a module on a GPU tray; ``water-cooled``: a card of a DGX Station; ``carrier``: a board or riser without a
+GPU."""
+VENDOR_ONLY = ("sxm", "water-cooled")
+"""Heat sinks, thermal paste, water loops and SXM modules are the vendor's work (DGX service manuals)."""
+_SXM = re.compile(r"SXM|HGX|HBM3|\bH200\b|\bG?B[123]00\b|\bGH200\b")
+_CARD = re.compile(r"PCIe|NVL\b", re.IGNORECASE)
+"""nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
+
+
+def form_factor(box: Box, component: Component) -> FormFactor:
+    """Of the component's GPUs; of what has no GPU, a missing one included, that of the other GPUs of the box."""
+    gpus = gpus_of(box, component)
+    if component.shared_by and not gpus:
+        return "carrier"
+    if is_station(box):
+        return "water-cooled"
+    model = _model(box, component)
+    if has_nvswitches(box) or (_SXM.search(model) and not _CARD.search(model)):
+        return "sxm"
+    if not gpus:
+        return "carrier"
+    return "dual-gpu-card" if is_k80(gpus[0]) else "card"
+
+
+def is_station(box: Box) -> bool:
+    """A DGX Station: its GPUs and CPU are water-cooled, its GPUs named ``Tesla V100-DGXS-16GB``."""
+    host = box.snapshot.host
+    product = host.dmi.product_name if isinstance(host, Host) else None
+    named = isinstance(product, str) and "DGX Station" in product
+    return named or any("DGXS" in (model_family(box, gpu) or "") for gpu in box.topology.gpus)
+
+
+def _model(box: Box, component: Component) -> str:
+    """Of the first GPU; where that is lost and reports none, that of all the others, if it is one."""
+    gpus = gpus_of(box, component)
+    known = {name for gpu in box.topology.gpus if (name := model_family(box, gpu)) is not None}
+    own = model_family(box, gpus[0]) if gpus else None
+    return own or (known.pop() if len(known) == 1 else "")

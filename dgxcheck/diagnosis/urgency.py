@@ -1,0 +1,46 @@
+"""When a cause is to be dealt with, by the faults of its findings and their severity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.diagnosis.action import Urgency
+
+ORDER: tuple[Urgency, ...] = ("now", "next-drain", "next-maintenance", "watch")
+_OF_FAULT: Mapping[Fault, Urgency] = {
+    Fault.RETIREMENT_PENDING: "next-drain",
+    Fault.REMAP_PENDING: "next-drain",
+    Fault.DRAIN_REQUIRED: "next-drain",
+    Fault.ECC_PENDING: "next-drain",
+    Fault.MIG_PENDING: "next-drain",
+    Fault.ECC_CORRECTED: "watch",
+    Fault.PAGES_MANY: "watch",
+    Fault.GPU_STARTED_LATE: "watch",
+    Fault.NVLINK_ERRORS: "watch",
+    Fault.PCIE_REPLAYS: "watch",
+    Fault.AER_CORRECTABLE: "watch",
+    Fault.INFOROM: "next-maintenance",
+    Fault.HCA_FIRMWARE: "next-maintenance",
+    Fault.VERSION: "next-maintenance",
+    Fault.UNEQUAL: "next-maintenance",
+    Fault.MISPLACED: "next-maintenance",
+    Fault.WRONG_MODEL: "next-maintenance",
+    Fault.NUMA_UNKNOWN: "next-maintenance",
+}
+"""A pending row or page works on and is cured by the next reset (A100 memory error guide: "won't affect future work");
+counters of corrected errors and replays matter by rate (DCGM_GPU_HARDWARE_LIMITS)."""
+
+
+def urgency_of(findings: Iterable[Finding]) -> Urgency:
+    """The most urgent of the findings."""
+    return min(map(_urgency, findings), key=ORDER.index, default="now")
+
+
+def _urgency(finding: Finding) -> Urgency:
+    fault = finding.judgement.fault
+    known = None if fault is None else _OF_FAULT.get(fault)
+    if finding.status is Status.WARN:
+        return known or "next-drain"
+    return "now" if known in (None, "watch") else known

@@ -1,0 +1,43 @@
+"""Addresses of PCI functions (domain:bus:device.function) and names of root buses, as sysfs spells them.
+
+No patterns: compiling them would cost every start more than all their uses.
+"""
+
+from __future__ import annotations
+
+PATTERN = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+"""A bdf within a line of text. VMD's domains start at 10000, clouds use 32 bits."""
+_HEX = frozenset("0123456789abcdef")
+
+
+def as_bdf(text: str, short: bool = False) -> str | None:
+    """Any spelling of a bdf as sysfs has it: ``00000000:06:00.0`` -> ``0000:06:00.0``; None for anything else.
+
+    ``short`` also accepts an address without its domain, its function or its leading zeros: ``6:0``.
+    """
+    address, dot, function = text.strip().lower().partition(".")
+    parts = address.split(":")
+    if short:
+        parts = ["0", *parts] if len(parts) == 2 else parts
+        function = function if dot else "0"
+    if len(parts) != 3 or len(function) != 1 or function not in "01234567" or not _HEX.issuperset("".join(parts)):
+        return None
+    domain, bus, device = parts
+    if not 1 <= len(domain) <= 8 or not all((1 if short else 2) <= len(part) <= 2 for part in (bus, device)):
+        return None
+    return f"{int(domain, 16):04x}:{bus:0>2}:{device:0>2}.{function}" if int(device, 16) < 32 else None
+
+
+def is_bdf(name: str) -> bool:
+    """True for the name of a PCI function in sysfs: ``0000:06:00.0``."""
+    domain, _, rest = name.partition(":")
+    return (
+        len(rest) == 7 and rest[2] == ":" and rest[3] in "01" and rest[5] == "." and rest[6] in "01234567"
+        and (len(domain) == 4 or (4 < len(domain) <= 8 and domain[0] != "0"))
+        and _HEX.issuperset(domain) and _HEX.issuperset(rest[:2] + rest[4])
+    )  # fmt: skip
+
+
+def is_root_bus(name: str) -> bool:
+    """True for a host bridge in a sysfs path: ``pci0000:80``."""
+    return name[:3] == "pci" and is_bdf(f"{name[3:]}:00.0")

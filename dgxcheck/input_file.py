@@ -1,0 +1,34 @@
+"""Files that the user names: regular ones, read whole within a limit, every refusal one clear line."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.rootfs import read_bytes
+
+
+def read_input(path: str, most: int, instead: str = "") -> bytes:
+    """The bytes of a regular file of at most ``most`` bytes; BadInput otherwise, with what to do ``instead``."""
+    hint = f"; {instead}" if instead else ""
+    try:
+        status = os.stat(path)  # before it is opened: a FIFO would be waited for, a tape drive would rewind
+        if not stat.S_ISREG(status.st_mode):
+            kind = "is a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise BadInput(f"{path}: {kind}{hint}")
+        if status.st_size > most:
+            raise too_large(path, most)
+        return read_bytes(path, most)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise too_large(path, most) from None
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise BadInput(f"{path}: cannot be read: invalid file name") from None
+
+
+def too_large(name: str, most: int) -> BadInput:
+    """What to raise for a text of more than ``most`` bytes."""
+    return BadInput(f"{name}: larger than {most >> 20} MiB")

@@ -1,0 +1,137 @@
+"""Actions in English: what to do, what it disturbs and when it is due."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Step, Urgency, Value
+from dgxcheck.diagnosis.preserve import Preserve
+
+STEPS: Mapping[Step, str] = {
+    "watch": "watch", "inspect": "inspect", "check-program": "check the program", "drain": "drain",
+    "stop-jobs": "stop jobs", "restart-service": "restart service", "load-module": "load module",
+    "change-setting": "change setting", "reset-gpu": "reset GPU", "reboot": "reboot",
+    "power-cycle": "cold power cycle", "reseat": "reseat or recable", "field-diagnostic": "field diagnostic",
+    "replace": "replace", "contact-vendor": "contact the vendor",
+}  # fmt: skip
+SENTENCES: Mapping[Code, str] = {
+    "finding-remedy": "{remedy}",
+    "drain-host": "take the host out of the scheduler so that no new jobs start",
+    "drain-scheduler": "no new jobs start; running jobs can end",
+    "stop-gpu-clients": "stop every program listed, and those of these services that run: {services}",
+    "stop-gpu-clients-and-display": "a display runs on the GPU; stop every program listed, and those of these services"
+    " that run: {services}",
+    "stop-gpu-programs": "stop those programs listed that are not needed",
+    "reset-one": "then restart the stopped services",
+    "reset-together": "these GPUs are reset together; then restart the stopped services",
+    "reset-with-fabric-manager": "with Fabric Manager running; then restart the stopped services",
+    "reset-all-with-switches": "resets all GPUs and NVSwitches; then restart the stopped services",
+    "reboot": "",
+    "power-cycle": "shut down, remove AC power for a minute, power on",
+    "restart-fabric-manager": "its version must be the driver's; see journalctl -u nvidia-fabricmanager; CUDA programs"
+    " on all GPUs can be aborted",
+    "restart-subnet-manager": "if no subnet manager answers: on the host or switch where it runs, read its log and"
+    " restart it (opensm)",
+    "reload-driver": "then restart the stopped services",
+    "reload-hca-driver": "",
+    "command": "",
+    "take-back-setting": "takes the pending change back; needs no reset",
+    "take-back-or-reset": "takes the pending change back and needs no reset; if the change was intended, reset instead",
+    "default-power-limit": "set the default limit shown by nvidia-smi -q -d POWER (nvidia-smi -pl)",
+    "persistence": "then enable the service nvidia-persistenced so that it holds after a reboot",
+    "large-bars": "enable Above 4G Decoding with the largest MMIO range in the system firmware",
+    "pcie-setting": "set link speed and width of the slots to automatic in the system firmware",
+    "nccl-settings": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in the"
+    " job's environment, /etc/nccl.conf and ~/.nccl.conf",
+    "nvlink-setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d and remove it",
+    "memory-channels": "check the population of the memory channels, NUMA and power settings in the system firmware",
+    "driver-library": "if libnvidia-ml.so.1 is still not found, install the driver libraries of version {version}, the"
+    " version of the loaded module",
+    "enable-port": "",
+    "disable-acs": "lasts until the next reboot; to keep it, disable ACS in the system firmware; not on a host that"
+    " gives devices to virtual machines",
+    "field-diagnostic": "then the vendor's field diagnostic if DCGM finds nothing",
+    "watch-counters": "nothing to do now; act if the counters grow",
+    "check-program": "debug the program that caused it (compute-sanitizer); suspect the GPU only if several programs"
+    " fail on it",
+    "inspect-airflow": "check fans, filters and inlet air",
+    "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
+    "inspect-power": "check power supplies, power cables and feeds",
+    "inspect-dimms": "find the DIMM that is missing or has errors",
+    "inspect-cabling": "check the switch that the cables lead to and how they are seated",
+    "inspect-far-end": "check where the cable leads: that fabric may have no subnet manager",
+    "reseat-card": "reseat the card{slot} and its riser",
+    "reseat-dual-gpu-card": "reseat the card{slot} that carries {gpus}, and its riser",
+    "reseat-carrier": "reseat the board or riser that carries {devices}",
+    "reseat-adapter": "reseat the adapter{slot} and its riser",
+    "reseat-cable": "reseat the cable or transceiver{at}",
+    "reseat-disk": "reseat the missing or failed disk of {name}",
+    "reseat-dimms": "reseat the DIMMs{at}",
+    "move-cards": "move the cards back to the slots of the reference machine",
+    "move-adapter": "move the adapter to its slot in the reference machine",
+    "reseat-part": "reseat it",
+    "replace-card": "replace the card{slot} through the vendor's RMA",
+    "replace-dual-gpu-card": "replace the card{slot} that carries {gpus} through the vendor's RMA",
+    "replace-carrier": "replace the board or riser that carries {devices}",
+    "replace-adapter": "replace the adapter{slot}",
+    "replace-cable": "replace the cable or transceiver{at}",
+    "replace-disk": "replace the missing or failed disk of {name} and let the array rebuild",
+    "replace-dimms": "replace the DIMMs{at}",
+    "restore-array": "its data is lost (no redundancy): replace the disk, create {array} again and restore from backup",
+    "replace-part": "replace it",
+    "vendor-gpu-tray": "GPU tray and modules are serviced by the vendor only",
+    "vendor-water-cooled": "the GPUs are water-cooled: reseating, thermal paste and replacement are the vendor's work",
+    "vendor-board": "have the vendor diagnose and replace it",
+    "vendor-missing-device": "have the vendor find out why the device is missing",
+}
+URGENCIES: Mapping[Urgency, str] = {
+    "now": "due now", "next-drain": "can wait for the next drain",
+    "next-maintenance": "can wait for the next maintenance", "watch": "only if it gets worse",
+}  # fmt: skip
+_DISTURBED: Mapping[Scope, str] = {
+    "none": "", "programs": "those programs", "jobs": "jobs on {}", "traffic": "traffic of {}",
+    "fabric": "new connections in the fabric", "device": "{}", "host": "everything on this host",
+}  # fmt: skip
+
+
+def action_text(action: Action, remedies: Mapping[str, str]) -> str:
+    """``nvidia-smi -r -i 0000:0a:00.0; then restart the stopped services``; ``remedies`` by key of the finding."""
+    typed = [shlex.join(command) for command in action.commands]
+    sentence = instruction_text(action.instruction, remedies.get(action.remedy_of, ""))
+    return "; ".join(filter(None, (*typed, sentence))) or STEPS[action.step]
+
+
+def instruction_text(instruction: Instruction, remedy: str = "") -> str:
+    """The sentence of a code with its values; the remedy of a finding as it is."""
+    values = instruction.values
+    words: dict[str, object] = {name: _words(value) for name, value in values.items()}
+    if slot := values.get("slot"):
+        words["slot"] = f" in slot {slot}"
+    place = values.get("name") or values.get("position")
+    words["at"] = f" at {place}" if place else ""
+    return SENTENCES[instruction.code].format(**{"slot": "", **words, "remedy": remedy})
+
+
+def disturbed(action: Action) -> str:
+    """``jobs on GPU0 to GPU7``; empty where nothing is disturbed."""
+    return _DISTURBED[action.scope].format(device_list(action.disturbs) or "all devices")
+
+
+def device_list(names: Sequence[str]) -> str:
+    """``GPU0 to GPU7``, ``GPU6, GPU7``, ``mlx5_0``"""
+    first = names[0].removeprefix("GPU") if names else ""
+    if len(names) > 2 and first.isdecimal():
+        consecutive = [f"GPU{number}" for number in range(int(first), int(first) + len(names))]
+        if [*names] == consecutive:
+            return f"{names[0]} to {names[-1]}"
+    return ", ".join(names)
+
+
+def preserve_text(preserve: Preserve) -> str:
+    """``dmesg > dmesg.txt``"""
+    return shlex.join(preserve.command) + (f" > {shlex.quote(preserve.output)}" if preserve.output else "")
+
+
+def _words(value: Value) -> str:
+    return device_list(value) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,372 @@
+"""What the steps are on a machine: commands that can be typed, what they disturb, who does them, when."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import get_args
+
+import pytest
+from hand_made import box_of, finding, gpu_part, planned, steps
+from measured_box import of_box
+from sample import BOXES
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.components.locate import all_gpus, links_above, nvlinks_between, switch_above
+from dgxcheck.diagnosis.action import PREPARATORY, Action, Code, first_remedy
+from dgxcheck.diagnosis.actions import actions, remedy_finding
+from dgxcheck.diagnosis.escalation import OF_COMPONENT
+from dgxcheck.diagnosis.form_factor import form_factor
+from dgxcheck.diagnosis.gpu_clients import services
+from dgxcheck.diagnosis.reset_domain import is_before_ampere
+from dgxcheck.facts.host import Storage
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.output.health.instructions import SENTENCES, STEPS, URGENCIES, action_text, device_list, disturbed
+from dgxcheck.source.protocol import Origin
+from dgxcheck.source.recording.load import load, recording
+from dgxcheck.source.recording.overlay import applied
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import shipped
+
+ALL = tuple(f"GPU{number}" for number in range(8))
+PATHS = dict(shipped())
+NO_ARGUMENT = re.compile(r"[;|&<>`$*?{}\n]|^[A-Z]{3,}$|^$")
+"""What no argument of ours holds: shell syntax, a placeholder, nothing."""
+
+
+def with_facts(base: str, facts: dict[str, Json]) -> Box:
+    """The box with other answers."""
+    changed = applied({"base": base, "facts": facts}, base, lambda name: recording(load(PATHS[name]), name))
+    return of_box(RecordedSource(changed.lines, Origin("recording"), changed.later, head=changed.head))
+
+
+def step(acts: tuple[Action, ...], name: str) -> Action:
+    (only,) = [action for action in acts if action.step == name]
+    return only
+
+
+def components(box: Box) -> Iterator[Component]:
+    """One of every kind and part that has steps of its own, and some that have none."""
+    gpus = box.topology.gpus
+    for kind, part in OF_COMPONENT:
+        if kind == "gpu":
+            yield gpu_part(box, 1, part)
+        elif kind == "host":
+            yield host_part(part)
+        elif kind == "gpus":
+            yield all_gpus(box, part)
+        elif kind == "slot":
+            yield Component(kind="slot", name="behind the switch of GPU0", bdf=None, part=part)
+        elif kind == "driver":
+            yield DRIVER
+        else:
+            yield Component(kind=kind, name="x", bdf="0000:0c:00.0", part=part)
+    for part in ("compute mode", "clock setting", "power limit", "persistence mode", "device node", "MIG mode"):
+        yield gpu_part(box, 0, part)
+        yield all_gpus(box, part)
+    yield from links_above(box, gpus[2])
+    yield nvlinks_between(box, gpus[0], gpus[1])
+    yield from filter(None, [switch_above(box, gpus[0])])
+    yield Component(kind="bridge", name="0000:09:08.0", bdf="0000:09:08.0", part="ACS setting")
+    yield from (host_part(part) for part in ("device nodes", "settings of NCCL", "memlock limit", "ACS setting"))
+    yield Component(kind="disk", name="md0")
+    yield host_part("memory", "mc2")
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_every_action_can_be_typed_or_read(name: str) -> None:
+    """Whatever is wrong with whatever: real argument lists, a whole sentence, and the host drained in time."""
+    box = box_of(name)
+    for component in dict.fromkeys(components(box)):
+        for fault in Fault:
+            for acts in (planned(box, component, fault), planned(box, component, fault, status=Status.WARN)):
+                assert acts
+                for action in acts:
+                    assert not [arg for argv in action.commands for arg in argv if NO_ARGUMENT.search(arg)]
+                    text = action_text(action, {action.remedy_of: "the remedy"})
+                    assert text == text.strip()
+                    assert not re.search(r"[{}]|  |;$|; ;|\bNone\b|\(\)", text)
+                    assert bool(disturbed(action)) is (action.scope != "none")
+                    assert (action.instruction.code == "finding-remedy") is bool(action.remedy_of)
+                    assert set(action.disturbs) <= {device.name for device in box.topology.devices} | {component.name}
+                order = [action.step for action in acts]
+                if "drain" in order:
+                    assert all(action.scope in ("none", "device", "fabric") for action in acts[: order.index("drain")])
+                elif order != ["stop-jobs"]:
+                    assert all(action.scope not in ("jobs", "traffic", "host") for action in acts)
+                assert acts[-1].step not in PREPARATORY or len(acts) == 1
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_a_dead_gpu_is_never_reset(name: str) -> None:
+    box = box_of(name)
+    lost = str(box.topology.gpus[1].bdf)
+    for component in components(box):
+        for fault in (Fault.XID, Fault.ECC_UNCORRECTED, Fault.ECC_OFF, Fault.NVLINK_DOWN):
+            for action in planned(box, component, fault, dead=[lost]):
+                assert action.step != "reset-gpu" or "GPU1" not in action.disturbs
+    for fault in DEVICE_DEAD:
+        assert "reset-gpu" not in steps(planned(box, gpu_part(box, 1), fault, dead=[lost]))
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "reset", "argv"),
+    [
+        ("dgx-a100", 0, ("GPU0",), ("nvidia-smi", "-r", "-i", "0000:07:00.0")),
+        ("dgx-1-v100", 2, ALL, ("nvidia-smi", "-r")),
+        ("dgx-1-p100", 2, ALL, ("nvidia-smi", "-r")),
+        ("dgx-station-v100", 0, ALL[:4], ("nvidia-smi", "-r")),
+        ("k80-x8", 6, ("GPU6", "GPU7"), ("nvidia-smi", "-r", "-i", "0000:89:00.0,0000:8a:00.0")),
+    ],
+)
+def test_what_a_reset_takes_along_is_the_architectures(
+    name: str, gpu: int, reset: tuple[str, ...], argv: tuple[str, ...]
+) -> None:
+    acts = planned(box_of(name), gpu_part(box_of(name), gpu), Fault.XID)
+    assert steps(acts)[:3] == ["drain", "stop-jobs", "reset-gpu"]
+    assert step(acts, "reset-gpu").commands == (argv,)
+    assert step(acts, "reset-gpu").disturbs == step(acts, "stop-jobs").disturbs == reset
+    assert first_remedy(acts).step == "reset-gpu"
+
+
+def test_from_ampere_on_a_gpu_is_reset_alone_also_without_nvswitches() -> None:
+    bdfs = [gpu.bdf for gpu in box_of("dgx-1-v100").topology.gpus]
+    box = with_facts("dgx-1-v100", {f"nvml nvmlDeviceGetArchitecture {bdf}": 7 for bdf in bdfs})
+    reset = step(planned(box, gpu_part(box, 2), Fault.XID), "reset-gpu")
+    assert (reset.commands, reset.disturbs) == ((("nvidia-smi", "-r", "-i", "0000:0a:00.0"),), ("GPU2",))
+    assert reset.instruction.code == "reset-one"
+
+
+def test_on_nvswitches_fabric_manager_stays_up_from_ampere_on() -> None:
+    box = box_of("dgx-a100")
+    acts = planned(box, gpu_part(box, 0), Fault.XID)
+    assert step(acts, "reset-gpu").instruction.code == "reset-with-fabric-manager"
+    assert "nvidia-fabricmanager" not in step(acts, "stop-jobs").instruction.values["services"]  # type: ignore[operator]
+    reload = planned(box, DRIVER, Fault.DRIVER_MISMATCH)
+    assert "nvidia-fabricmanager" in step(reload, "stop-jobs").instruction.values["services"]  # type: ignore[operator]
+
+
+def test_an_architecture_that_is_not_reported_is_that_of_the_compute_capability_or_the_siblings() -> None:
+    bdfs = [gpu.bdf for gpu in box_of("dgx-a100").topology.gpus]
+    unknown: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost"}
+    names = ("Architecture", "CudaComputeCapability")
+    one = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdfs[0]}": unknown for name in names})
+    assert is_before_ampere(one, one.topology.gpus[0]) is False
+    none = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in names for bdf in bdfs})
+    assert is_before_ampere(none, none.topology.gpus[0]) is None
+    assert step(planned(none, gpu_part(none, 0), Fault.XID), "reset-gpu").disturbs == ALL
+    p100 = box_of("dgx-1-p100")
+    assert is_before_ampere(p100, p100.topology.gpus[0]) is True
+
+
+def test_a_display_is_closed_before_the_reset() -> None:
+    box = with_facts("dgx-station-v100", {"nvml nvmlDeviceGetDisplayActive 0000:07:00.0": 1})
+    stop = step(planned(box, gpu_part(box, 0), Fault.XID), "stop-jobs")
+    assert ("systemctl", "isolate", "multi-user.target") in stop.commands
+    assert stop.instruction.code == "stop-gpu-clients-and-display"
+    dark = box_of("dgx-1-v100")
+    assert step(planned(dark, gpu_part(dark, 0), Fault.XID), "stop-jobs").instruction.code == "stop-gpu-clients"
+
+
+def test_services_are_candidates_and_nvsm_is_dgx_os() -> None:
+    for name in BOXES:
+        box = box_of(name)
+        named = services(box, box.topology.gpus)
+        assert {"nvidia-persistenced", "nvidia-dcgm"} <= {*named}
+        assert ("nvsm" in named) is name.startswith("dgx")
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "last", "code"),
+    [
+        ("dgx-1-v100", "sxm", "contact-vendor", "vendor-gpu-tray"),
+        ("dgx-a100", "sxm", "contact-vendor", "vendor-gpu-tray"),
+        ("dgx-station-v100", "water-cooled", "contact-vendor", "vendor-water-cooled"),
+        ("k80-x8", "dual-gpu-card", "replace", "replace-dual-gpu-card"),
+    ],
+)
+def test_only_the_vendor_takes_out_modules_and_water_cooled_cards(
+    name: str, form: str, last: str, code: str
+) -> None:
+    box = box_of(name)
+    gpu = gpu_part(box, 0)
+    acts = planned(box, gpu, Fault.XID)
+    assert form_factor(box, gpu) == form
+    assert (acts[-1].step, acts[-1].instruction.code) == (last, code)
+    assert acts[-2].step == "field-diagnostic"
+    assert ("reseat" in steps(acts)) is (last == "replace")
+
+
+def test_water_cooling_is_no_airflow() -> None:
+    for name, code in (("dgx-station-v100", "inspect-water-cooling"), ("dgx-1-v100", "inspect-airflow")):
+        box = box_of(name)
+        first = planned(box, gpu_part(box, 0, "cooling"), Fault.OVERHEATING)[0]
+        assert (first.step, first.instruction.code, first.scope) == ("inspect", code, "none")
+        assert planned(box, host_part("cooling"), Fault.OVERHEATING)[0].instruction.code == code
+
+
+def ecc(current: int, pending: int) -> Box:
+    return with_facts("dgx-1-v100", {"nvml nvmlDeviceGetEccMode 0000:0a:00.0": [current, pending]})
+
+
+@pytest.mark.parametrize(
+    ("current", "pending", "due"),
+    [
+        (0, 0, ["change-setting", "reset-gpu"]),
+        (0, 1, ["reset-gpu"]),
+        (1, 0, ["change-setting"]),  # taken back: no reset
+    ],
+)
+def test_an_ecc_mode_is_set_reset_or_taken_back(current: int, pending: int, due: list[str]) -> None:
+    box = ecc(current, pending)
+    acts = planned(box, gpu_part(box, 2, "ECC mode"), Fault.ECC_OFF if not pending else Fault.ECC_PENDING)
+    assert [name for name in steps(acts) if name not in PREPARATORY] == due
+    if due[0] == "change-setting":
+        assert acts[0].commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-e", "1"),)
+        assert (acts[0].instruction.code == "take-back-setting") is (len(due) == 1)
+
+
+def test_a_power_limit_is_set_to_the_default_that_nvml_reports() -> None:
+    limit, default = "nvml nvmlDeviceGetPowerManagementLimit", "nvml nvmlDeviceGetPowerManagementDefaultLimit"
+    bdfs = [gpu.bdf for gpu in box_of("dgx-1-v100").topology.gpus]
+    capped = with_facts("dgx-1-v100", {f"{limit} {bdf}": 200000 for bdf in bdfs[:3]})
+    (one,) = planned(capped, gpu_part(capped, 2, "power limit"), Fault.POWER_CAPPED)
+    assert one.commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-pl", "300"),)
+    (every,) = planned(capped, all_gpus(capped, "power limit"), Fault.POWER_CAPPED)
+    assert [(argv[2], argv[-1]) for argv in every.commands] == [(bdf, "300") for bdf in bdfs[:3]]
+    (none,) = planned(capped, gpu_part(capped, 5, "power limit"), Fault.POWER_CAPPED)
+    assert (none.commands, none.instruction.code) == ((), "finding-remedy")
+    silent = with_facts("dgx-1-v100", {f"{default} 0000:0a:00.0": {"missing": "unsupported", "detail": "NVML 3"}})
+    (unknown,) = planned(silent, gpu_part(silent, 2, "power limit"), Fault.POWER_CAPPED)
+    assert (unknown.commands, unknown.instruction.code) == ((), "default-power-limit")
+
+
+def test_a_clock_ceiling_is_no_setting() -> None:
+    box = box_of("dgx-1-v100")
+    (lowered,) = planned(box, gpu_part(box, 2, "clock setting"), Fault.CLOCKS_LOWERED)
+    assert lowered.commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-rac"),)
+    (limited,) = planned(box, gpu_part(box, 2, "clock setting"), Fault.CLOCKS_LIMITED)
+    assert (limited.commands, limited.instruction.code) == ((), "finding-remedy")
+
+
+def test_a_missing_library_is_looked_for_before_it_is_installed() -> None:
+    box = box_of("dgx-1-v100")
+    (only,) = planned(box, DRIVER, Fault.LIBRARY_MISSING)
+    assert only.commands == (("ldconfig",),)
+    assert "550.127" in action_text(only, {})
+
+
+def test_acs_is_changed_by_no_command_where_virtual_machines_run() -> None:
+    port = Component(kind="bridge", name="0000:09:08.0", bdf="0000:09:08.0", part="ACS setting")
+    box = box_of("dgx-1-v100")
+    assert planned(box, port, Fault.ACS)[0].commands == (("setpci", "-s", "0000:09:08.0", "ECAP_ACS+0x6.w=0:3c"),)
+    virtual = box_of("dgx-1-v100-hypervisor")
+    (only,) = planned(virtual, port, Fault.ACS)
+    assert (only.commands, only.instruction.code) == ((), "finding-remedy")
+
+
+@pytest.mark.parametrize(("level", "last"), [("raid0", "restore-array"), ("raid1", "replace-disk")])
+def test_a_raid_0_is_not_rebuilt(level: str, last: str) -> None:
+    box = box_of("dgx-1-v100")
+    storage = box.snapshot.storage
+    assert isinstance(storage, Storage)
+    assert not isinstance(storage.arrays, Missing)
+    arrays = tuple(replace(row, level=level) for row in storage.arrays)
+    changed = replace(box, snapshot=replace(box.snapshot, storage=replace(storage, arrays=arrays)))
+    acts = planned(changed, Component(kind="disk", name="md0"), Fault.DISK)
+    assert [action.instruction.code for action in acts] == ["reseat-disk", last]
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "urgency"),
+    [
+        (Fault.GPU_LOST, Status.FAIL, "now"),
+        (Fault.ECC_UNCORRECTED, Status.FAIL, "now"),
+        (Fault.DRIVER_UNRESPONSIVE, Status.UNKNOWN, "now"),
+        (Fault.REMAP_PENDING, Status.FAIL, "next-drain"),
+        (Fault.RETIREMENT_PENDING, Status.WARN, "next-drain"),
+        (Fault.NVLINK_ERRORS, Status.WARN, "watch"),
+        (Fault.NVLINK_ERRORS, Status.FAIL, "now"),
+        (Fault.ECC_CORRECTED, Status.WARN, "watch"),
+        (Fault.UNEQUAL, Status.WARN, "next-maintenance"),
+        (Fault.LINK_NARROW, Status.WARN, "next-drain"),
+    ],
+)
+def test_urgency_is_the_faults_and_the_severitys(fault: Fault, status: Status, urgency: str) -> None:
+    box = box_of("dgx-1-v100")
+    assert {action.urgency for action in planned(box, gpu_part(box, 2), fault, status=status)} == {urgency}
+
+
+def test_the_most_urgent_fault_counts_and_settings_need_not_wait() -> None:
+    box = box_of("dgx-1-v100")
+    memory = gpu_part(box, 2, "memory")
+    both = planned(box, memory, Fault.RETIREMENT_PENDING, Fault.ECC_UNCORRECTED)
+    assert {action.urgency for action in both} == {"now"}
+    ecc_off = planned(ecc(0, 0), gpu_part(box, 2, "ECC mode"), Fault.ECC_OFF, status=Status.WARN)
+    assert [action.urgency for action in ecc_off] == ["now", "next-drain", "next-drain", "next-drain"]
+
+
+def test_the_scheduler_that_runs_here_drains_the_host() -> None:
+    slurm = with_facts("dgx-1-v100", {})
+    assert planned(slurm, gpu_part(slurm, 0), Fault.XID)[0].instruction.code == "drain-host"
+    jobs = box_of("dgx-1-v100-memlock-jobs")
+    drain = planned(jobs, gpu_part(jobs, 0), Fault.XID)[0]
+    assert drain.commands[0][:2] == ("scontrol", "update")
+    assert drain.commands[0][2].startswith("NodeName=")
+    assert (drain.scope, drain.disturbs) == ("none", ())
+
+
+def test_the_remedy_is_that_of_the_finding_that_blames_the_component() -> None:
+    box = box_of("dgx-1-v100")
+    setting, gpu = host_part("memlock limit"), gpu_part(box, 2)
+    found = [finding(gpu, Fault.SLOW), finding(setting, Fault.MEMLOCK, Status.WARN), finding(setting, None)]
+    assert remedy_finding(setting, found).judgement.fault is None  # fails, the other warns
+    logged = finding(setting, Fault.XID, witness="log")
+    assert remedy_finding(setting, [logged, found[0]]).key == found[0].key
+    (only,), _ = actions(box, setting, found[1:2], frozenset())
+    assert only.remedy_of == found[1].key
+    assert action_text(only, {found[1].key: found[1].remedy}) == "the remedy of the finding"
+
+
+def test_every_code_step_and_urgency_has_its_words() -> None:
+    assert {*get_args(Code)} == {*SENTENCES}
+    produced = {
+        action.instruction.code
+        for name in [*BOXES, "dgx-1-v100-memlock-jobs"]
+        for component in components(box_of(name))
+        for fault in Fault
+        for action in planned(box_of(name), component, fault)
+    }
+    elsewhere = {"stop-gpu-clients-and-display", "default-power-limit", "take-back-setting", "reset-all-with-switches",
+                 "restore-array", "reset-one"}  # fmt: skip
+    assert {*SENTENCES} - produced - elsewhere == set()
+    assert len({*STEPS.values()}) == len(STEPS)
+    assert len({*URGENCIES.values()}) == len(URGENCIES)
+
+
+def test_gpus_in_a_row_are_a_range() -> None:
+    assert device_list(ALL) == "GPU0 to GPU7"
+    assert device_list(("GPU6", "GPU7")) == "GPU6, GPU7"
+    assert device_list(("GPU0", "GPU2", "GPU3")) == "GPU0, GPU2, GPU3"
+    assert device_list(("mlx5_0",)) == "mlx5_0"
+    assert device_list(()) == ""
+
+
+def test_actions_are_data_in_json() -> None:
+    from dgxcheck.output.health.causes import _action_json
+
+    box = box_of("k80-x8")
+    acts = planned(box, gpu_part(box, 6), Fault.XID)
+    document = json.loads(json.dumps(_action_json(acts[2], {})))
+    assert document == {
+        "action": "reset-gpu", "commands": [["nvidia-smi", "-r", "-i", "0000:89:00.0,0000:8a:00.0"]],
+        "instruction": "reset-together", "remedy_of": None, "disturbs": ["GPU6", "GPU7"], "scope": "jobs",
+        "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; these GPUs are reset together; then restart the stopped"
+        " services",
+        "urgency": "now",
+    }  # fmt: skip

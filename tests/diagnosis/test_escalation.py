@@ -1,0 +1,111 @@
+"""Which steps follow from a component and its faults: nothing else decides."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import get_args
+
+import pytest
+
+from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
+from dgxcheck.components.component import Component, Kind
+from dgxcheck.diagnosis.action import Step
+from dgxcheck.diagnosis.escalation import OF_ALL_FAULTS, OF_COMPONENT, OF_FAULT, escalation, without_reset
+
+GPU = ["reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace"]
+HARDWARE = {"reseat", "replace", "contact-vendor"}
+NOT_OF_GPUS = {
+    Fault.PORT_DISABLED, Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE, Fault.HCA_FLASH_RECOVERY, Fault.ARRAY_FAILED,
+}  # fmt: skip
+PARTS: list[tuple[Kind, str]] = [
+    *OF_COMPONENT, ("host", "memlock limit"), ("gpu", "compute mode"), ("hca", "firmware"), ("gpus", "power limit"),
+]  # fmt: skip
+
+
+def of(kind: Kind, part: str, *faults: Fault) -> list[Step]:
+    return [*escalation(Component(kind=kind, name="x", bdf="0000:0a:00.0", part=part), faults)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "faults", "steps"),
+    [
+        ("gpu", "", {Fault.XID}, GPU),
+        ("gpu", "", {Fault.RESET_REQUIRED}, GPU),
+        ("gpu", "", {Fault.REBOOT_REQUIRED}, ["reboot", "power-cycle", "field-diagnostic", "replace"]),
+        ("gpu", "", {Fault.DRAIN_REQUIRED}, ["reset-gpu", "reboot"]),
+        ("gpu", "", {Fault.GPU_LOST}, ["power-cycle", "reseat", "field-diagnostic", "replace"]),
+        ("gpu", "", {Fault.GPU_NOT_STARTED, Fault.XID}, ["power-cycle", "reseat", "field-diagnostic", "replace"]),
+        ("gpu", "", {Fault.XID_APPLICATION}, ["check-program"]),
+        ("gpu", "", {Fault.XID_APPLICATION, Fault.XID}, GPU),
+        ("gpu", "memory", {Fault.ECC_UNCORRECTED}, ["reset-gpu", "reboot", "field-diagnostic", "replace"]),
+        ("gpu", "memory", {Fault.RETIREMENT_PENDING}, ["reset-gpu", "reboot"]),
+        ("gpu", "memory", {Fault.REMAP_PENDING, Fault.DRIFT}, ["reset-gpu", "reboot"]),
+        ("gpu", "memory", {Fault.REMAP_PENDING, Fault.REMAP_FAILED}, ["field-diagnostic", "replace"]),
+        ("gpu", "memory", {Fault.PAGES_EXHAUSTED, Fault.ECC_UNCORRECTED}, ["field-diagnostic", "replace"]),
+        ("gpu", "memory", {Fault.ECC_CORRECTED}, ["watch", "field-diagnostic", "replace"]),
+        ("gpu", "memory", {Fault.SLOW}, ["reset-gpu", "reboot", "field-diagnostic", "replace"]),
+        ("gpu", "cooling", {Fault.OVERHEATING}, ["inspect", "reseat", "field-diagnostic", "replace"]),
+        ("gpu", "ECC mode", {Fault.ECC_OFF}, ["change-setting", "reset-gpu"]),
+        ("gpu", "BAR1", {Fault.BAR1_SMALL}, ["change-setting", "reboot"]),
+        ("gpu", "BAR1", {Fault.BAR1_FULL}, ["stop-jobs"]),
+        ("gpu", "compute mode", {Fault.COMPUTE_PROHIBITED}, ["change-setting"]),
+        ("driver", "", {Fault.DRIVER_UNRESPONSIVE}, ["reboot", "power-cycle"]),
+        ("driver", "", {Fault.DRIVER_MISMATCH}, ["load-module", "reboot"]),
+        ("driver", "", {Fault.LIBRARY_MISSING}, ["change-setting"]),
+        ("driver", "", {Fault.NOUVEAU}, ["change-setting", "reboot"]),
+        ("driver", "", {Fault.FABRIC_MANAGER_DOWN}, ["restart-service", "reset-gpu", "reboot"]),
+        ("link", "", {Fault.LINK_NARROW}, ["power-cycle", "reseat", "field-diagnostic", "replace"]),
+        ("link", "", {Fault.LINK_SLOW}, ["change-setting", "power-cycle", "reseat", "field-diagnostic", "replace"]),
+        ("port", "", {Fault.PORT_DOWN}, ["reseat", "replace"]),
+        ("port", "", {Fault.PORT_DISABLED}, ["change-setting", "reseat", "replace"]),
+        ("hca", "", {Fault.HCA_NOT_STARTED}, ["load-module", "power-cycle", "reseat", "replace"]),
+        ("subnet-manager", "", {Fault.NO_SUBNET_MANAGER}, ["restart-service", "inspect"]),
+        ("host", "memlock limit", {Fault.MEMLOCK}, ["change-setting"]),
+        ("host", "programs with another driver library", {Fault.CLIENT_MISMATCH}, ["stop-jobs"]),
+    ],
+)  # fmt: skip
+def test_steps_follow_from_component_and_fault(kind: Kind, part: str, faults: set[Fault], steps: list[Step]) -> None:
+    assert of(kind, part, *faults) == steps
+
+
+@pytest.mark.parametrize("key", PARTS, ids=" ".join)
+def test_no_fault_leads_to_a_replacement_without_a_diagnostic(key: tuple[Kind, str]) -> None:
+    """Of what has GPUs; cables, disks and DIMMs have no such diagnostic."""
+    kind, part = key
+    for fault in Fault:
+        taken = of(kind, part, fault)
+        assert taken
+        assert len({*taken}) == len(taken)
+        assert set(taken) <= {*get_args(Step)}
+        assert taken[0] not in ("replace", "contact-vendor")
+        of_gpus = kind in ("gpu", "gpus", "board", "nvlink", "link", "switch") and fault not in NOT_OF_GPUS
+        if "replace" in taken and of_gpus:
+            assert taken.index("field-diagnostic") < taken.index("replace")
+
+
+@pytest.mark.parametrize("key", PARTS, ids=" ".join)
+def test_what_is_dead_or_absent_is_not_reset(key: tuple[Kind, str]) -> None:
+    for dead, other in combinations([*DEVICE_DEAD, *DEVICE_ABSENT, Fault.XID, Fault.ECC_UNCORRECTED], 2):
+        if {dead, other} & (DEVICE_DEAD | DEVICE_ABSENT):
+            assert "reset-gpu" not in of(key[0], key[1], dead, other)
+
+
+def test_the_order_of_faults_does_not_matter() -> None:
+    for one, other in combinations(Fault, 2):
+        assert of("gpu", "memory", one, other) == of("gpu", "memory", other, one)
+
+
+def test_what_programs_do_never_leads_to_hardware() -> None:
+    for kind, part in PARTS:
+        assert not HARDWARE & {*of(kind, part, Fault.XID_APPLICATION)}
+
+
+def test_a_cold_power_cycle_takes_the_place_of_a_reset() -> None:
+    assert without_reset(("change-setting", "reset-gpu")) == ("change-setting", "power-cycle")
+    assert without_reset(("reset-gpu", "reboot", "replace")) == ("power-cycle", "replace")
+    assert without_reset(("reboot", "replace")) == ("reboot", "replace")
+
+
+def test_every_particular_fault_is_documented() -> None:
+    assert {*OF_FAULT} | {*OF_ALL_FAULTS} <= {*Fault}
+    assert not {*OF_FAULT} & {*OF_ALL_FAULTS}

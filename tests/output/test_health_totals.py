@@ -1,0 +1,54 @@
+"""The totals of a report follow from its findings: each finding is counted once, whichever line names a count."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from golden_text import without_totals
+from judging import NAMELESS, judged
+from sample import SAMPLE
+from seam import run
+
+STATUSES = ("pass", "fail", "warn", "unknown", "skip")
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_the_totals_of_a_report_are_those_of_its_findings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    document = judged(name)[1]
+    count = Counter(each["status"] for each in document["findings"])
+    assert document["summary"].items() >= {status: count[status] for status in STATUSES}.items()
+    assert count.total() == len(document["findings"]) == sum(count[status] for status in STATUSES)
+    named = ("--profile", NAMELESS) if name.startswith(NAMELESS) else ()
+    text = run(capsys, "health", "--from", name, *named).out
+    judged_of = re.search(r"^Verdict: \w+; (\d+) of (\d+) ", text, re.MULTILINE)
+    assert judged_of is not None
+    assert [*map(int, judged_of.groups())] == [count.total() - count["skip"], count.total()]
+    results = re.search(r"^System Results: (\d+) success, (\d+) errors, (\d+) warnings, (\d+) ", text, re.MULTILINE)
+    assert results is not None
+    told = [*map(int, results.groups())]
+    assert told == [count["pass"], count["fail"], count["warn"], count["unknown"] + count["skip"]]
+    assert sum(told) == count.total()
+    skipped = re.search(r"^Skipped: (.*);", text, re.MULTILINE)
+    assert skipped is not None
+    reasons = Counter(each["reason"] for each in document["findings"] if each["status"] == "skip")
+    assert {reason: int(number) for number, reason in re.findall(r"(\d+) ([a-z-]+)", skipped[1])} == dict(reasons)
+
+
+def test_golden_files_hold_no_totals() -> None:
+    foot = "Verdict: fail; 450 of 505 judged.\nSkipped: 33 not-supported, 20 not-recorded; -v.\nScore: 99.5\n"
+    assert without_totals(foot) == "Verdict: fail; # of # judged.\nSkipped: not-recorded, not-supported\nScore: 99.5\n"
+    assert without_totals("System Results: 448 success, 2 errors\n") == "System Results: # success, # errors\n"
+
+
+def test_diff_counts_the_checks_that_it_does_not_name(capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = "dgx-1-v100", "dgx-1-v100-no-nvml"
+    ran = ({each["id"] for each in judged(name)[1]["findings"] if each["status"] != "skip"} for name in (old, new))
+    lost = set.difference(*ran)
+    text = " ".join(run(capsys, "diff", old, new).out.split())
+    note = re.search(r"judged in OLD alone: ([\w., -]+?) and (\d+) more\.", text)
+    assert note is not None
+    named = note[1].split(", ")
+    assert {*named} <= lost
+    assert len(named) + int(note[2]) == len(lost)
