@@ -25,7 +25,7 @@ def show(assessment: Assessment) -> None:
     for cause in assessment.causes:
         print(assessment.verdict.value, cause.component.name, cause.component.bdf)
         for finding in assessment.explained(cause):
-            print(" ", finding.id, finding.judgement.measured, finding.judgement.unit)
+            print(" ", finding.id, finding.status.value)
 
 
 if __name__ == "__main__":
