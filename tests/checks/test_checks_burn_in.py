@@ -78,7 +78,11 @@ def test_a_calm_burn_in_passes() -> None:
         ({"drift": {"p2p": [24.0, 30.0], "compute": [14.0, 7.0]}}, "pass", "no wrong words"),
         ({"drift": {"p2p": ["x"], "host-to-device": None}}, "pass", "no wrong words"),
         ({"sm_clock": {"min": 700, "median": 1200}}, "pass", "no wrong words"),
-        ({"sm_clock": {"min": 1100, "median": 1180}}, "warn", "SM clock 1180 MHz under load, median for this model 1400 MHz"),
+        (
+            {"sm_clock": {"min": 1100, "median": 1180}},
+            "warn",
+            "SM clock 1180 MHz under load, median for this model 1400 MHz",
+        ),
         ({"sm_clock": None}, "pass", "no wrong words"),
         ({"ended": "hung: no answer for 120 s in turn host", "turn_ended": "host"}, "fail", "load ended: hung"),
         ({"with_peer": "died: SIGSEGV in turn peer"}, "fail", "traffic with GPU3 ended: died: SIGSEGV"),

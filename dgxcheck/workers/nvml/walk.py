@@ -9,9 +9,9 @@ from itertools import combinations, permutations, product
 
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, gap_to_json, question
+from dgxcheck.workers.answers import SAY
 from dgxcheck.workers.nvml import binding as calls
 from dgxcheck.workers.nvml.plan import GROUPS, Call
-from dgxcheck.workers.process import SAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
