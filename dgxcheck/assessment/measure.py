@@ -14,7 +14,7 @@ from dgxcheck.measure import plan, run
 from dgxcheck.measure.publishable import published
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recording.keys import Lines, insert
+from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.model import Device, Topology
@@ -75,8 +75,8 @@ def _low(findings: tuple[Finding, ...]) -> set[str]:
     return {each.where for finding in bad for each in finding.judgement.evidence if each.where.startswith(FACT)}
 
 
-def _lines(measured: Mapping[str, Json]) -> Lines:
-    lines: Lines = {}
+def _lines(measured: Mapping[str, Json]) -> GroupedFacts:
+    lines: GroupedFacts = {}
     for key, fact in measured.items():
         insert(lines, key, fact)
     return lines

@@ -208,13 +208,13 @@ def test_through_the_source_one_hca_lacks_and_the_rest_is_complete(
     box = served("dgx-1-v100")
     hang("mlx5_1/ports/1/rate")
     source = LiveSource(str(box.tree), deadline=4)
-    tape = RecordingSource(source)
-    survey(tape, ("infiniband", "ib_ports", "config_space", "modules", "network"))
+    recorder = RecordingSource(source)
+    survey(recorder, ("infiniband", "ib_ports", "config_space", "modules", "network"))
     source.close()
-    late = {key for key, gap in flat_gaps(tape.facts).items() if gap == "timeout"}
+    late = {key for key, gap in flat_gaps(recorder.facts).items() if gap == "timeout"}
     assert f"text {IB}/mlx5_1/ports/1/rate" in late
     assert all(key.startswith(f"text {IB}/mlx5_1/ports/") for key in late)
-    assert "unasked" not in flat_gaps(tape.facts).values()
+    assert "unasked" not in flat_gaps(recorder.facts).values()
 
 
 @pytest.mark.parametrize(
