@@ -162,12 +162,12 @@ def _growth(source: Source, facts: Snapshot, request: Request) -> Growth | Judge
 
 def _saved_log(path: str) -> KernelLog | Missing:
     """A saved kernel log as facts."""
-    from dgxcheck.source.kernel_log.kmsg import kept
+    from dgxcheck.source.kernel_log.kmsg import relevant_lines
     from dgxcheck.source.kernel_log.saved import load
     from dgxcheck.source.recording.replay import RecordedSource
 
     if path == "-":
         raise BadInput("--kernel-log cannot read '-'; save the log to a file first")
-    lines: dict[str, Json] = {str(number): line for number, line in enumerate(kept(load(path)))}
+    lines: dict[str, Json] = {str(number): line for number, line in enumerate(relevant_lines(load(path)))}
     log = survey(RecordedSource({"kmsg": lines}, Origin("recording", path)), (KERNEL_LOG,)).kernel_log
     return replace(log, where=path)

@@ -50,7 +50,7 @@ class DebugLog:
             cause = error.strerror or str(error)
         self.trouble = f"{self._path}: the debug log is incomplete: {cause}" if cause else ""
 
-    def heard(self, source: Source) -> Source:
+    def logged(self, source: Source) -> Source:
         """The same machine, with every answer in this log."""
         return LoggedSource(source, self)
 

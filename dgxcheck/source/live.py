@@ -99,7 +99,7 @@ class LiveSource:
 
     def measured(self) -> Mapping[str, Json] | Missing:
         """What the last ``health --extended`` since the machine was started has measured."""
-        kept = self._kept()
+        kept = self._saved_measurements()
         nothing = Missing(Gap.UNASKED, "measure", "not measured since the machine was started; health --extended does")
         return nothing if kept is None else flatten(kept)
 
@@ -128,7 +128,7 @@ class LiveSource:
         self._nvml.finish()
         self._files.spent += time.monotonic() - before
 
-    def _kept(self) -> GroupedFacts | None:
+    def _saved_measurements(self) -> GroupedFacts | None:
         from dgxcheck.source import state_file
 
         try:

@@ -97,7 +97,7 @@ def test_a_later_moment_is_logged_as_such(tmp_path: Path) -> None:
             return again
 
     (tmp_path / "sys").mkdir()
-    source = DebugLog(str(tmp_path / "debug")).heard(Twice(str(tmp_path)))
+    source = DebugLog(str(tmp_path / "debug")).logged(Twice(str(tmp_path)))
     source.text("/sys/a")
     again = source.later(10)
     assert not isinstance(again, Missing)

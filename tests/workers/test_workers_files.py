@@ -16,7 +16,7 @@ from dgxcheck.source.live import LiveSource
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.survey import survey
 from dgxcheck.workers.files import supervisor as files
-from dgxcheck.workers.files.driver_backed import PORTS, device_of, driver_backed, together
+from dgxcheck.workers.files.driver_backed import PORTS, device_of, driver_backed, questions_with
 from dgxcheck.workers.files.supervisor import FilesStage
 
 IB = "/sys/class/infiniband"
@@ -98,8 +98,8 @@ def test_a_file_of_a_port_that_no_pattern_holds_is_asked_for_itself(
 ) -> None:
     write(tree / "sys/class/infiniband/mlx5_0/ports/1/cap_mask", "0x1\n")
     assert stage().ask(f"text {IB}/mlx5_0/ports/1/cap_mask") == "0x1\n"
-    assert together(f"text {IB}/mlx5_0/ports/1/cap_mask") == (*PORTS, f"text {IB}/mlx5_0/ports/1/cap_mask")
-    assert together(f"text {IB}/mlx5_0/ports/1/counters/x") == PORTS
+    assert questions_with(f"text {IB}/mlx5_0/ports/1/cap_mask") == (*PORTS, f"text {IB}/mlx5_0/ports/1/cap_mask")
+    assert questions_with(f"text {IB}/mlx5_0/ports/1/counters/x") == PORTS
 
 
 def test_a_pipe_in_place_of_a_file_does_not_hang(stage: Callable[..., FilesStage], tree: Path) -> None:

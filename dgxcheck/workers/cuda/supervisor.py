@@ -63,7 +63,7 @@ class CudaStage:
         self._supervisor.stop()
         return self.facts
 
-    def anew(self, **plan: Json) -> CudaStage:
+    def fresh(self, **plan: Json) -> CudaStage:
         """One with nothing measured yet, with these members of the plan beside the old ones."""
         return CudaStage(self._seconds, self._library, self._killer, **{**self._plan, **plan})
 
