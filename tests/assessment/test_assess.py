@@ -62,6 +62,7 @@ def test_a_request_is_the_options_of_the_command(
     assert [cause["explains"] for cause in document["causes"]] == [[*cause.explains] for cause in assessment.causes]
     score = None if assessment.score is None else assessment.score.total
     assert (document["score"] and document["score"]["total"]) == score
+    assert document["score"] is None or document["score"]["level"] == assessment.level
     assert (document["profile"] and document["profile"]["name"]) == (assessment.profile and assessment.profile.name)
 
 
