@@ -169,9 +169,8 @@ def write(name: str, package: str = "") -> None:
     for path, text in zip((check, test), texts, strict=True):
         path.write_text(text.replace("SUBJECT.WORD", name), encoding="utf-8")
     REGISTRY.write_text(registered(REGISTRY.read_text(encoding="utf-8"), package, module), encoding="utf-8")
-    subprocess.run(
-        (sys.executable, "-m", "ruff", "check", "--quiet", "--fix", "--select", "I", str(REGISTRY)), cwd=ROOT, check=True
-    )
+    sort_imports = (sys.executable, "-m", "ruff", "check", "--quiet", "--fix", "--select", "I", str(REGISTRY))
+    subprocess.run(sort_imports, cwd=ROOT, check=True)
     print(NEXT.format(check=check.relative_to(ROOT), test=test.relative_to(ROOT)))
 
 
