@@ -58,7 +58,7 @@ more = pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "check", "test", "golden"),
     [
-        ("host.kernel-release", "host/kernel_release.py", "test_host_kernel_release.py", "test_every_finding_is_golden"),
+        ("host.load-average", "host/load_average.py", "test_host_load_average.py", "test_every_finding_is_golden"),
         pytest.param("host.uptime", "host/uptime.py", "test_host_uptime.py", "golden", marks=more),
         # the registry imports a module of this name from another package
         pytest.param("gpu.memory", "gpu/memory.py", "test_gpu_memory.py", "golden", marks=more),
@@ -88,7 +88,7 @@ def test_a_skeleton_passes_and_touches_few_files(name: str, check: str, test: st
 
 
 @more
-@pytest.mark.parametrize("name", ["host.kernel-release", "gpu.memory"])
+@pytest.mark.parametrize("name", ["host.load-average", "gpu.memory"])
 def test_a_skeleton_has_strict_types(name: str, scratch: Path) -> None:
     new_check(scratch, name)
     result = python(scratch, "-m", "mypy", "--cache-dir", str(scratch / ".cache"), "dgxcheck/checks", "tests/checks")
