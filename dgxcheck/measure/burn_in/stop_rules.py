@@ -11,7 +11,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 
 Sample = Mapping[str, Any]
-"""What the sampler says once a second: ``at`` (monotonic), ``gpus`` (bus id to ``Beside.sample``), ``aer``."""
+"""What the sampler says once a second: ``at`` (monotonic), ``gpus`` (bus id to ``NvmlSampler.sample``), ``aer``."""
 Reason = Literal[
     "memory-error", "xid", "off-bus", "near-slowdown", "slowdown", "vanished", "unwatched", "no-load", "interrupted",
 ]  # fmt: skip

@@ -12,7 +12,8 @@ from dgxcheck.facts.missing import Gap, Json, Missing, gap_from_json
 from dgxcheck.facts.record import replace
 from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.process import kill
-from dgxcheck.workers.stream import Killer, Worker, bury, next_event
+from dgxcheck.workers.stream import Killer, Worker
+from dgxcheck.workers.supervisor import Kind, Supervisor, init_limit, silence_limit, timeout
 
 MODULE = "dgxcheck.workers.nvml.child"
 INIT = "nvml nvmlInit"
@@ -23,16 +24,6 @@ MOST_DEATHS = 8
 Unit = Union[str, int]  # noqa: UP007 -- an alias at run time
 
 
-def init_limit(deadline: float) -> float:
-    """Seconds that nvmlInit may take: a cold 8-GPU box needs 10 to 25 s and is not hung."""
-    return max(deadline - 3, deadline / 2)
-
-
-def silence_limit(deadline: float) -> float:
-    """Seconds after which any other question counts as hung."""
-    return min(5.0, deadline / 4)
-
-
 class NvmlStage:
     """Everything NVML is asked in one run. Started early; ``finish`` waits for it, within the deadline.
 
@@ -41,7 +32,7 @@ class NvmlStage:
 
     def __init__(self, groups: Sequence[str], deadline: float = 60.0, killer: Killer = kill) -> None:
         self._groups = list(groups)
-        self._killer = killer
+        self._supervisor = Supervisor(killer)
         self.started = time.monotonic()
         self.deadline = deadline
         self.answers: dict[str, str] = {}
@@ -59,8 +50,8 @@ class NvmlStage:
         """Index of a GPU by its bdf."""
         self._hangs: dict[Unit, int] = {}
         self._deaths: dict[Unit, int] = {}
-        self._running: dict[Worker, list[Unit] | None] = {}
-        self._stopped: list[Worker] = []
+        self._units_of: dict[Worker, list[Unit] | None] = {}
+        """The units of each worker that runs; None for all."""
         self._finished = False
         if (stuck := stuck_workers.stuck(MODULE)) is None:
             self._start(None)
@@ -79,26 +70,22 @@ class NvmlStage:
     def finish(self) -> None:
         """Wait for every answer that comes within the deadline."""
         while not self._finished:
-            ends = self.started + self.deadline
-            worker = next_event(list(self._running), self._silence, ends)
+            worker = self._supervisor.next_event(self.started + self.deadline)
             if worker is None:
                 self._out_of_time()
             else:
                 self._heard(worker)
-            self._finished = self._finished or not (self._running or self._once_more())
+            self._finished = self._finished or not (self._units_of or self._once_more())
 
     def stop(self) -> None:
         """End every child; nothing more is wanted."""
-        for worker in self._running:
-            self._end(worker)
-        self._running.clear()
+        self._supervisor.stop()
+        self._units_of.clear()
         self._finished = True
-        bury(self._stopped)
-        self._stopped.clear()
 
     def _start(self, units: list[Unit] | None) -> None:
         plan = {"groups": self._groups, "units": units, "known": self._known(units), "avoid": sorted(self._suspects)}
-        self._running[Worker(MODULE, json.dumps(plan), self._killer)] = units
+        self._units_of[self._supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))] = units
 
     def _known(self, units: list[Unit] | None) -> dict[str, Json]:
         """The answers that a child for these units has to know; all would be half a megabyte on a large box."""
@@ -106,17 +93,13 @@ class NvmlStage:
         known = (key for key in self.answers if key.startswith((COUNT, HANDLE)) or self._unit_of(key) in wanted)
         return {key: json.loads(self.answers[key]) for key in known}
 
-    def _end(self, worker: Worker, hung: bool = False) -> None:
-        worker.stop(hung)
-        self._stopped.append(worker)
-
     def _silence(self, worker: Worker) -> float:
         starting = not worker.spoke or worker.pending == INIT
         return init_limit(self.deadline) if starting else silence_limit(self.deadline)
 
     def _heard(self, worker: Worker) -> None:
-        units = self._running.pop(worker)
-        self._end(worker, hung=worker.ended is None)
+        units = self._units_of.pop(worker)
+        self._supervisor.end(worker)
         self._keep(worker.answers)
         if worker.ended == "done":
             self._refused(worker, units)
@@ -181,14 +164,14 @@ class NvmlStage:
 
     def _out_of_time(self) -> None:
         reason = f"not answered within the deadline of {self.deadline:g} s"
-        for worker, units in list(self._running.items()):
+        for worker, units in self._units_of.items():
             self._keep(worker.answers)
             if worker.pending is not None:
                 self._mark(worker.pending, reason)
             self._give_up(self._units_from("system") if units is None else units, Missing(Gap.TIMEOUT, "", reason))
-            self._end(worker, hung=True)
+            self._supervisor.end(worker, hung=True)
         self._mark(INIT, reason)
-        self._running.clear()
+        self._units_of.clear()
         self._finished = True
 
     def _keep(self, answers: Mapping[str, str]) -> None:
@@ -199,7 +182,7 @@ class NvmlStage:
                 self._index.setdefault(json.loads(text), int(key[len(HANDLE) :]))
 
     def _mark(self, key: str, detail: str) -> None:
-        self.answers.setdefault(key, json.dumps({"missing": Gap.TIMEOUT.value, "detail": detail}))
+        self.answers.setdefault(key, json.dumps(timeout(detail)))
 
     def _give_up(self, units: Sequence[Unit], trouble: Missing) -> None:
         for unit in units:

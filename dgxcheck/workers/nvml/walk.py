@@ -9,9 +9,9 @@ from itertools import combinations, permutations, product
 
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, gap_to_json, question
+from dgxcheck.facts.nvml_quantities import GROUPS, Quantity
+from dgxcheck.workers.answers import SAY
 from dgxcheck.workers.nvml import binding as calls
-from dgxcheck.workers.nvml.plan import GROUPS, Call
-from dgxcheck.workers.process import SAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,18 +96,18 @@ def _ask(teller: Teller, function: str, subject: str, handles: tuple[Any, ...], 
     return teller.ask(key, lambda: calls.call(function, handles, args))
 
 
-def _ask_system(teller: Teller, call: Call) -> None:
+def _ask_system(teller: Teller, call: Quantity) -> None:
     if call.scope == "system":
         _ask(teller, call.function, "", (), *call.args)
 
 
-def _ask_pairs(teller: Teller, call: Call, gpus: list[Gpu]) -> None:
+def _ask_pairs(teller: Teller, call: Quantity, gpus: list[Gpu]) -> None:
     chosen = {"pair": combinations, "ordered pair": permutations}.get(call.scope)
     for (a, handle_a), (b, handle_b) in chosen(gpus, 2) if chosen else ():
         _ask(teller, call.function, f"{a} {b}", (handle_a, handle_b), *call.args)
 
 
-def _ask_gpu(teller: Teller, call: Call, bdf: str, handle: Any) -> None:
+def _ask_gpu(teller: Teller, call: Quantity, bdf: str, handle: Any) -> None:
     function, args, scope = call.function, call.args, call.scope
     if scope == "gpu":
         _ask(teller, function, bdf, (handle,), *args)

@@ -18,6 +18,8 @@ Moments = list[tuple[float, Lines]]
 class Base(Record):
     """All facts of a source, and the members beside them."""
 
+    spec: str
+    """As ``--onto`` names it."""
     name: str
     kind: str
     """That of its provenance, or ``directory``."""
@@ -51,5 +53,5 @@ def base_of(spec: str) -> Base:
         survey(tape, ALL)
         lines, later, head, kind = tape.lines(), [], {}, source.origin.kind
     name = spec.rstrip("/").rpartition("/")[2].encode(errors="replace").decode()
-    return Base(name=name, kind=kind, lines=lines, later=later, head=head,
+    return Base(spec=spec, name=name, kind=kind, lines=lines, later=later, head=head,
                 gpus=listed(flatten(lines)))  # fmt: skip
