@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.measure import plan
-from dgxcheck.measure.publishable import published
+from dgxcheck.measure.publishable import publishable_facts
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.workers.cuda.supervisor import CudaStage, Progress
@@ -28,7 +28,7 @@ def measure(
     open_to = [gpu for gpu in gpus if gpu.bdf not in refused]
     found = stage.run(plan.steps(topology, open_to, long), progress)
     own = {f"measure {kind} {bdf}": why for bdf, why in refused.items() for kind in plan.OF_ONE}
-    return published(found) | own
+    return publishable_facts(found) | own
 
 
 def again(
@@ -39,7 +39,7 @@ def again(
     due = [step for step in plan.steps(topology, gpus, long) if step["key"] in keys and _rate(facts, str(step["key"]))]
     better = dict(facts)
     for _ in range(TWICE if due else 0):
-        once = stage.anew().run(due, progress)
+        once = stage.fresh().run(due, progress)
         for step in due:
             key = str(step["key"])
             better[key] = best(better[key], once.get(key))

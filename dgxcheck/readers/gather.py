@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 
 INDEX = "nvml nvmlDeviceGetHandleByIndex"
@@ -59,7 +59,7 @@ def gathered(parts: Sequence[Part]) -> Gathered:
             taken.setdefault(key, fact)
         if bdfs:
             listed.append(bdfs)
-    return Gathered({**together(measured), **taken, **_list(listed)}, tuple(refused))
+    return Gathered({**merge_runs(measured), **taken, **_list(listed)}, tuple(refused))
 
 
 def _driver(taken: Mapping[str, Json]) -> dict[str, Json]:

@@ -18,7 +18,7 @@ BY_KERNEL = "SM kernel"
 LOWER_IS_BETTER = frozenset(("us", "ns", "ms"))
 
 
-def together(facts: Iterable[tuple[str, Json]]) -> dict[str, Json]:
+def merge_runs(facts: Iterable[tuple[str, Json]]) -> dict[str, Json]:
     """Facts by key, in the order of their first appearance; ``runs`` [{"value", "from"}, ..] where the one in front was
     measured several times, ``also`` [{"value", "from", "method", ..}, ..] where it was measured otherwise too.
 

@@ -12,9 +12,9 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.benchmarks.nccl_tables import MOST_RANKS, Columns, Row, columns, operation, ranks_of, row
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import bare, bounded, gpu, imported, whole
+from dgxcheck.readers.values import bare, bounded, gpu, imported, integer
 
 MOST_SIZES = 64
 OPERATIONS = "all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|sendrecv|gather|scatter|hypercube"
@@ -103,7 +103,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     _next(run, facts, understood)
     tools = dict.fromkeys(str(fact["tool"]) for _, fact in facts if isinstance(fact, dict))
     known = frozenset(understood)
-    return tuple(Imported(tool=tool, facts=together(_of(tool, facts)), understood=known) for tool in tools)
+    return tuple(Imported(tool=tool, facts=merge_runs(_of(tool, facts)), understood=known) for tool in tools)
 
 
 def _of(tool: str, facts: list[tuple[str, Json]]) -> list[tuple[str, Json]]:
@@ -111,7 +111,7 @@ def _of(tool: str, facts: list[tuple[str, Json]]) -> list[tuple[str, Json]]:
 
 
 def _rank(found: re.Match[str], at: int) -> Rank | None:
-    number, device = whole(found[1], MOST_RANKS), gpu(found[3])
+    number, device = integer(found[1], MOST_RANKS), gpu(found[3])
     if number is None or device is None:
         return None
     return Rank(number=number, host=found[2] or "", device=device, bus=found[4], name=found[5], at=at)

@@ -8,9 +8,9 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.benchmarks.matrix import Matrix, indexes, rows, two_places
 from dgxcheck.readers.benchmarks.nvbandwidth_facts import cells, device, most, none, version, wrong
 from dgxcheck.readers.benchmarks.nvbandwidth_tests import HEADING, Case, by_heading, case
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import MOST_GPUS, bare, bounded, whole
+from dgxcheck.readers.values import MOST_GPUS, bare, bounded, integer
 
 VERSION = re.compile(r"nvbandwidth Version: (v?[0-9.]{1,20})")
 RUNNING = re.compile(r"Running ([a-z0-9_]{1,60})\.")
@@ -75,7 +75,7 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
         elif not (CHATTER.fullmatch(line) or (broke and AFTER_WRONG.fullmatch(line))):
             continue
         understood.add(at)
-    return Imported(tool=tool, facts=together(facts), understood=frozenset(understood))
+    return Imported(tool=tool, facts=merge_runs(facts), understood=frozenset(understood))
 
 
 def _afterwards(lines: tuple[str, ...]) -> str:
@@ -92,7 +92,7 @@ def _afterwards(lines: tuple[str, ...]) -> str:
 def _offset(lines: tuple[str, ...], at: int) -> int | None:
     """Where in the buffer the wrong word was, by the line below."""
     found = OFFSET.fullmatch(" ".join(bare(lines[at + 1]).split())) if at + 1 < len(lines) else None
-    return whole(found[1], MOST_BYTES) if found else None
+    return integer(found[1], MOST_BYTES) if found else None
 
 
 def _table(lines: tuple[str, ...], heading: int, what: Case) -> tuple[list[tuple[int, int, float, int]], set[int]]:

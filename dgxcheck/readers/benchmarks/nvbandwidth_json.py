@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.benchmarks.nvbandwidth_facts import cells, device, most, none, version
 from dgxcheck.readers.benchmarks.nvbandwidth_tests import HEADING, Case, case
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GPUS, bounded, number
 
@@ -73,7 +73,7 @@ def _output(body: Mapping[str, Json], lines: tuple[str, ...], start: int, end: i
     if what and (broken := _broken(body)):
         facts += none(what, "failed", "ERROR", broken, tool, start)
     understood = frozenset(at for at in range(start, end) if lines[at].strip())
-    return Imported(tool=tool, facts=together(facts), understood=understood)
+    return Imported(tool=tool, facts=merge_runs(facts), understood=understood)
 
 
 def _test(

@@ -17,7 +17,7 @@ import re
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.benchmarks.matrix import Matrix, matrices, two_places
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported
 
@@ -83,13 +83,13 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 output = []
             connectivity, heading, until = line == CONNECTIVITY, None, at + NEAR
             understood.add(at)
-        elif said := _said(line, at):
+        elif said := _device_line(line, at):
             facts += said
             understood.add(at)
         elif line.startswith(CHATTER):
             understood.add(at)
     facts += _figures(output, understood)
-    known = without_access(together(facts))
+    known = without_access(merge_runs(facts))
     return (Imported(tool=TOOL, facts=known, understood=frozenset(understood)),) if facts else ()
 
 
@@ -109,7 +109,7 @@ def without_access(facts: Mapping[str, Json]) -> dict[str, Json]:
     return marked
 
 
-def _said(line: str, number: int) -> list[tuple[str, Json]]:
+def _device_line(line: str, number: int) -> list[tuple[str, Json]]:
     """What a line says by itself: who can access whom, and where a device sits."""
     if found := ACCESS.fullmatch(line):
         one, two = gpu(found[1]), gpu(found[3])
