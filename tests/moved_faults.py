@@ -64,6 +64,9 @@ STAYS = {
         "of the host, its memory or the driver"),
     **dict.fromkeys(("dgx-1-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
     **dict.fromkeys(("dgx-1-v100-ethernet-1g", "dgx-station-v100-ethernet-1g"), "of the only cabled interface"),
+    **dict.fromkeys(
+        ("dgx-1-v100-nvlink-down-xid-74", "dgx-1-v100-xid-79-peers", "dgx-a100-sxid-20034"),
+        "of the far ends of NVLinks too"),
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip

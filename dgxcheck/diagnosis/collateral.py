@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import EventKind, Finding, LogEvent, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.far_end import far_ends, link_positions
-from dgxcheck.components.locate import is_below
+from dgxcheck.components.locate import has_nvswitches, is_below
 
 WINDOW_S = 10.0
 """NVLink and PCIe time out, and the driver logs, within seconds; before or after, for what is noticed first varies."""
@@ -61,9 +61,14 @@ def _joined(box: Box, leader: Finding, finding: Finding, kind: EventKind) -> boo
 
 
 def _reaches(box: Box, bdf: str, end: str) -> bool:
-    """Does an NVLink of a GPU lead to the device? It may where NVML does not say where one of its links leads."""
+    """Does an NVLink of a GPU lead to the device, or to another GPU through NVSwitches?
+
+    It may where NVML does not say where one of its links leads.
+    """
     gpu = box.topology.device(bdf)
     if gpu is None or gpu.kind != "gpu":
         return False
     ends, links = far_ends(box, gpu), link_positions(box, gpu)
+    if has_nvswitches(box) and box.topology.device(end) is not None:
+        return True
     return not links or any(ends.get(link, end) == end for link in links)
