@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from dgxcheck.assessment import xid_history
 from dgxcheck.assessment.growth import loaded, since_last_run, within
@@ -19,8 +19,8 @@ from dgxcheck.assessment.selection import selected, site_settings
 from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judgement
-from dgxcheck.checks.engine.run import run, verdict
+from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Witness
+from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
 from dgxcheck.checks.registry import PROBES
 from dgxcheck.diagnosis.causes import diagnose
 from dgxcheck.facts.host import Host
@@ -71,6 +71,7 @@ def _assessment(
 ) -> Assessment:
     findings = acknowledged(run(box, checks, required), box.settings.acknowledged, today())
     host = box.snapshot.host
+    judged = verdict(findings, 1 if request.only else LEAST_CHECKS)
     return Assessment(
         origin=origin,
         snapshot=box.snapshot,
@@ -79,14 +80,21 @@ def _assessment(
         settings=box.settings,
         choice=box.choice,
         findings=findings,
-        verdict=verdict(findings),
+        verdict=judged,
+        judged_by=_judged_by(findings),
         diagnosis=diagnose(box, findings),
-        score=of_box(box),
+        score=of_box(box, judged),
         figures=all_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
         seconds=time.monotonic() - begun,
         unmatched=unmatched(findings, box.settings.acknowledged, box),
     )
+
+
+def _judged_by(findings: Sequence[Finding]) -> tuple[Witness, ...]:
+    """What the findings rest on that were not skipped."""
+    used = {finding.witness for finding in findings if finding.status is not Status.SKIP}
+    return tuple(witness for witness in get_args(Witness) if witness in used)
 
 
 def _box(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dgxcheck.assessment.host_load import HostLoad
     from dgxcheck.assessment.programs import Program
     from dgxcheck.assessment.request import Level
-    from dgxcheck.checks.engine.finding import Finding, Status
+    from dgxcheck.checks.engine.finding import Finding, Status, Witness
     from dgxcheck.diagnosis.causes import Cause, Diagnosis
     from dgxcheck.facts.missing import Missing
     from dgxcheck.profiles.model import Choice, Profile
@@ -38,7 +38,7 @@ class Assessment(Record):
     findings: tuple[Finding, ...]
     """One per check and subject, in the order of the checks; those that passed or were skipped too."""
     verdict: Status
-    """The worst status; UNKNOWN if nothing could be judged."""
+    """The worst status; UNKNOWN if too few checks could be judged."""
     diagnosis: Diagnosis
     score: Score | None
     """None without a reference machine; its ``total`` is None where too little could be read."""
@@ -52,6 +52,8 @@ class Assessment(Record):
     """The processes on the GPUs of a live machine."""
     host_load: HostLoad | None = None
     """The host while the GPUs were under load; None if they were not."""
+    judged_by: tuple[Witness, ...] = ()
+    """What was judged; empty where everything was skipped."""
     unmatched: tuple[Acknowledgement, ...] = ()
     """Acknowledgements whose device is not in this machine."""
 

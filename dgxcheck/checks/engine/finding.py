@@ -39,8 +39,9 @@ SkipReason = Literal[
 
 BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 """The worst first."""
-Witness = Literal["state", "log", "measurement"]
-"""What a check reads: a log entry names a device, but less precisely what is wrong with it than its state."""
+Witness = Literal["state", "log", "growth", "measurement"]
+"""What a check reads: state, the kernel log, counters at two times, or figures under load. A log entry names a device,
+but less precisely what is wrong with it than its state."""
 Traffic = Literal["", "copies", "latency", "memory"]
 
 

@@ -225,5 +225,6 @@ CHECKS = (
         judge=_violations,
         blames=part("power supply"),
         shared=host_if_all("power supply"),
+        witness="growth",
     ),
 )

@@ -121,5 +121,6 @@ CHECKS = (
         remedy="clean, reseat or replace the cable or transceiver, then watch the counters of both ports (perfquery)",
         judge=_errors,
         shared=fabric,
+        witness="growth",
     ),
 )

@@ -107,5 +107,6 @@ CHECKS = (
         " diagnostic (dcgmi diag -r 3); then reseat the GPU or the NVLink bridge, on SXM boards by the vendor",
         judge=_errors,
         blames=nvlinks,
+        witness="growth",
     ),
 )

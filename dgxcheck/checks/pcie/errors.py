@@ -158,6 +158,7 @@ CHECKS = (
         " diagnostic (dcgmi diag -r 3)",
         judge=_replay,
         blames=own_link,
+        witness="growth",
     ),
     Check(
         id="pcie.aer",
@@ -167,5 +168,6 @@ CHECKS = (
         remedy="reseat the device below the link, and check risers, cables and retimers",
         judge=_aer,
         blames=_aer_blames,
+        witness="growth",
     ),
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.plain_text import columns, lines, visible
 from dgxcheck.profiles.model import Choice
+from dgxcheck.score.box import CAPS
 from dgxcheck.score.expectation import WEIGHTS, Expectation, Score
 
 
@@ -23,7 +25,17 @@ def render(score: Score | None, choice: Choice | None, level: str) -> str:
         told += [_cells([*same]) for _, same in groupby(sorted(parts, key=lambda each: each.id), key=_alike)]
     total = "none" if score.total is None else f"{score.total:g}"
     head = f"{visible(choice.profile.title)}, level {level}: score {total}, coverage {score.coverage:g}"
-    return lines([head, "", *columns(told)])
+    return lines([head, *reasons(score), "", *columns(told)])
+
+
+def reasons(score: Score) -> list[str]:
+    """Why the score is less than the mean of its areas, or none."""
+    if score.gpus_uncertain:
+        return ["No score: the machine is known by its GPUs alone, and has another number of them than the reference."]
+    if score.cap is None or score.uncapped is None or score.uncapped <= score.cap:
+        return []
+    worst = "a check failed" if score.cap == CAPS[Status.FAIL] else "something could not be judged"
+    return [f"The areas give {score.uncapped:g}; because {worst}, the score is at most {score.cap}."]
 
 
 def _alike(each: Expectation) -> tuple[str, str, float]:

@@ -8,7 +8,8 @@ from collections import Counter
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
-from dgxcheck.checks.engine.run import counts
+from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.output import provenance
 from dgxcheck.output.health import causes as health_causes
 from dgxcheck.output.health import host_use
@@ -21,11 +22,7 @@ _ORDER = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 _NUMBER = re.compile(r"\{([a-z0-9.-]+)\}")
 """The name of a threshold in the text of a rule."""
 DEFAULTS = Settings()
-_LEVELS = {
-    "quick": "state read once",
-    "default": "state, kernel log and growth of counters",
-    "extended": "state, kernel log and growth of counters",
-}
+_GROUNDS: dict[str, str] = {"state": "state", "log": "kernel log", "growth": "growth of counters"}
 _HOW = {"named": "as asked", "product": "by its product name", "gpus": "by its GPUs alone"}
 _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 _MOST_NAMED = 4
@@ -74,11 +71,15 @@ def _score(assessment: Assessment) -> str:
     if choice is None or score is None:
         return "Score: none, for there is no reference machine; dgxcheck profiles lists them."
     against = f"{visible(choice.profile.name)} ({_HOW[choice.how]})"
+    if score.gpus_uncertain:
+        return f"Score: none against {against}: it shows another number of GPUs, and may have been built so."
     if score.total is None:
         return f"Score: none against {against}: only {score.coverage:.0%} of it could be read."
     low = min(score.areas, key=lambda area: score.areas[area])
-    lowest = "" if score.total == 100 else f", lowest {low} {score.areas[low]:g}"
-    return f"Score: {score.total:g} of 100 against {against}{lowest}; coverage {score.coverage:g}."
+    lowest = "" if score.uncapped == 100 else f", lowest {low} {score.areas[low]:g}"
+    capped = score.uncapped is not None and score.uncapped > score.total
+    why = f" ({score.uncapped:g}, capped by the verdict)" if capped else ""
+    return f"Score: {score.total:g} of 100{why} against {against}{lowest}; coverage {score.coverage:g}."
 
 
 def explained(check: Check, settings: Settings) -> str:
@@ -116,6 +117,23 @@ def _name(subject: Subject) -> str:
     return f"{name} - {_name(subject.peer)}" if subject.peer else name
 
 
+def _grounds(assessment: Assessment) -> str:
+    """``state, kernel log and growth of counters``: what was judged."""
+    parts = [text for ground, text in _GROUNDS.items() if ground in assessment.judged_by]
+    if parts == ["state"] and assessment.level == "quick":
+        return "state read once"
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) or "no state"
+
+
+def _too_few(assessment: Assessment) -> str:
+    """Why nothing is known to be wrong and the verdict is unknown all the same."""
+    judged = judged_checks(assessment.findings)
+    statuses = {finding.status for finding in assessment.findings if not finding.acknowledged}
+    if assessment.verdict is not Status.UNKNOWN or Status.UNKNOWN in statuses or not judged:
+        return ""
+    return f" ({counted(judged, 'check')} could be judged, at least {LEAST_CHECKS} are needed)"
+
+
 def _load(assessment: Assessment) -> str:
     """Was anything measured?"""
     if assessment.figures:
@@ -140,8 +158,8 @@ def _summary(assessment: Assessment) -> list[str]:
     known = sum(finding.acknowledged for finding in findings)
     silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
     return [
-        f"Verdict: {assessment.verdict.value}; {judged} of {len(findings)} judged,"
-        f" {_LEVELS[assessment.level]}{_load(assessment)}.",
+        f"Verdict: {assessment.verdict.value}{_too_few(assessment)}; {judged} of {len(findings)} judged,"
+        f" {_grounds(assessment)}{_load(assessment)}.",
         *([f"Acknowledged: {known}, which do not count."] if known else []),
         *_of_nothing(assessment),
         _score(assessment),
