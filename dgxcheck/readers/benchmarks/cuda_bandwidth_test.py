@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GBS, bare, bounded, gpu, imported, number, whole
 
@@ -59,7 +59,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     scan.close()
     if not scan.facts:
         return ()
-    return (Imported(tool=TOOL, facts=together(scan.facts), understood=frozenset(scan.understood)),)
+    return (Imported(tool=TOOL, facts=merge_runs(scan.facts), understood=frozenset(scan.understood)),)
 
 
 class _Scan:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, imported, number, whole
 
@@ -48,9 +48,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     for at, raw in enumerate(bounded(lines)):
         line = " ".join(bare(raw).split())
-        if found := TITLE.fullmatch(line):
+        if match := TITLE.fullmatch(line):
             close()
-            title, device, unit = found, "", ""
+            title, device, unit = match, "", ""
         elif named := DEVICE.fullmatch(line):
             close()
             device, unit = named[1], ""
@@ -67,7 +67,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         understood.add(at)
     close()
-    return (Imported(tool=TOOL, facts=together(facts), understood=frozenset(understood)),) if facts else ()
+    return (Imported(tool=TOOL, facts=merge_runs(facts), understood=frozenset(understood)),) if facts else ()
 
 
 def _row(line: str, unit: str) -> tuple[int, float] | None:
