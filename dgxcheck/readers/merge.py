@@ -22,8 +22,8 @@ def merge_runs(facts: Iterable[tuple[str, Json]]) -> dict[str, Json]:
     """Facts by key, in order of first appearance: the best run, or a failed one.
 
     ``runs`` [{"value", "from"}, ..] are all runs with the same setup, ``also`` [{"value", "from", "method", ..}, ..]
-    those with another. A failed run takes precedence over one that passed. Of answers without a number (``access``) ``false``
-    takes precedence and equal ones are merged; of counts of wrong words the highest.
+    those with another. A failed run takes precedence over one that passed. Of answers without a number (``access``)
+    ``false`` takes precedence and equal ones are merged; of counts of wrong words the highest.
     """
     runs: dict[str, list[Json]] = {}
     for key, fact in facts:
