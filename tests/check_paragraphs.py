@@ -23,8 +23,13 @@ def paragraphs() -> str:
     for check in CHECKS:
         said = (rule(check, DEFAULTS), f"Source: {check.source}.", f"Remedy: {check.remedy}.")
         sentences = [sentence for text in said for sentence in re.split(r"(?<=\.) (?=[A-Z])", text)]
-        parts += [f".It Cm {check.id}", *(fill(each, 80, break_on_hyphens=False) for each in sentences)]
+        parts += [f".It Cm {check.id}", *map(_filled, sentences)]
     return "\n".join([*parts, ".El", ""])
+
+
+def _filled(sentence: str) -> str:
+    """Lines of at most 80 bytes for mandoc, which reads a degree sign as ``\\[u00B0]``."""
+    return fill(sentence, 80 - 6 * sum(not char.isascii() for char in sentence), break_on_hyphens=False)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from dgxcheck import __version__
-from dgxcheck.cli.live import Live
+from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.suggestion import did_you_mean
 
@@ -73,9 +73,9 @@ def dgxcheck(ctx: click.Context) -> None:
 
 def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> int:
     """Run one command line; its exit code. ``stage`` is NVML asked early, ``root`` where the machine's files are."""
-    live = Live(root, stage)
+    machine = LiveMachine(root, stage)
     try:
-        code = dgxcheck.main(args=argv, prog_name="dgxcheck", standalone_mode=False, obj=live)
+        code = dgxcheck.main(args=argv, prog_name="dgxcheck", standalone_mode=False, obj=machine)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
@@ -96,7 +96,7 @@ def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> in
     except Exception as error:  # noqa: BLE001 -- whatever it is, an admin gets one line and the exit code that says so
         return _refuse(f"internal error, please report it: {_place(error)}: {type(error).__name__}: {error}")
     finally:
-        live.close()
+        machine.close()
 
 
 def _refuse(message: str) -> int:

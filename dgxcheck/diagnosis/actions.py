@@ -8,22 +8,17 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD
 from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis import by_hand
 from dgxcheck.diagnosis.action import Action, Instruction, Scope, Step, Urgency
 from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import escalation, without_reset
-from dgxcheck.diagnosis.gpu_clients import device_nodes, drives_a_display, services
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
-from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_before_ampere, reset_domain
+from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, reset_domain
+from dgxcheck.diagnosis.steps import drain, load, reset, restart, stop_clients, stop_programs
 from dgxcheck.diagnosis.urgency import urgency_of
-from dgxcheck.facts.host import Host, Memlock, Modules
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.model import Device
 
 _DRAINED: tuple[Scope, ...] = ("jobs", "traffic", "host")
-_HOLDERS = ("nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
-"""Modules in the order in which they can be unloaded."""
 _ANY_TIME: tuple[Step, ...] = ("change-setting", "restart-service", "inspect", "check-program")
 """Steps that need not wait for a drain of this host if they disturb nothing on it."""
 
@@ -47,7 +42,7 @@ def actions(
     planned = [action for step in steps for action in _with_jobs_stopped(box, component, step, explained)]
     at = next((n for n, action in enumerate(planned) if action.scope in _DRAINED), None)
     if at is not None and steps != ("stop-jobs",):
-        planned.insert(at, _drain(box))
+        planned.insert(at, drain(box))
     return tuple(replace(action, urgency=_urgency(action, due)) for action in planned), recurrence
 
 
@@ -81,9 +76,9 @@ def _with_jobs_stopped(
 ) -> Iterator[Action]:
     """A step, and before a reset or a reload of the driver what keeps the GPUs open."""
     if step == "reset-gpu":
-        yield _stop_clients(box, reset_domain(box, component))
+        yield stop_clients(box, reset_domain(box, component))
     if step == "load-module" and component.kind == "driver":
-        yield _stop_clients(box, box.topology.gpus, reload=True)
+        yield stop_clients(box, box.topology.gpus, reload=True)
     yield _action(box, component, step, explained)
 
 
@@ -99,13 +94,13 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         commands, instruction = by_hand.inspection(box, component)
         return finding_remedy if instruction is None else Action(step=step, commands=commands, instruction=instruction)
     if step == "stop-jobs":
-        return _stop_programs(box, component) if gpus_of(box, component) else replace(finding_remedy, scope="programs")
+        return stop_programs(box, component) if gpus_of(box, component) else replace(finding_remedy, scope="programs")
     if step == "restart-service":
-        return _restart(box, component)
+        return restart(box, component)
     if step == "load-module":
-        return _load(box, component) or finding_remedy
+        return load(box, component) or finding_remedy
     if step == "reset-gpu":
-        return _reset(box, reset_domain(box, component))
+        return reset(box, reset_domain(box, component))
     if step in ("reseat", "replace", "contact-vendor"):
         return _by_hand(box, component, step)
     if step == "field-diagnostic":
@@ -119,92 +114,6 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "power-cycle":
         return Action(step=step, instruction=Instruction(code="power-cycle"), scope="host")
     return Action(step=step, instruction=Instruction(code="watch-counters" if step == "watch" else "check-program"))
-
-
-def _drain(box: Box) -> Action:
-    """With the scheduler whose daemon runs here: scontrol(1) of Slurm, pbsnodes(8B) of OpenPBS; else by hand."""
-    host, memlock = box.snapshot.host, box.snapshot.memlock
-    node = host.hostname.partition(".")[0] if isinstance(host, Host) and isinstance(host.hostname, str) else ""
-    daemons = {daemon.name for daemon in memlock.daemons} if isinstance(memlock, Memlock) else set()
-    by_scheduler = {
-        "slurmd": ("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=dgxcheck"),
-        "pbs_mom": ("pbsnodes", "-o", node),
-    }
-    command = next((argv for daemon, argv in by_scheduler.items() if daemon in daemons and node), None)
-    if command is None:
-        return Action(step="drain", instruction=Instruction(code="drain-host"))
-    return Action(step="drain", commands=(command,), instruction=Instruction(code="drain-scheduler"))
-
-
-def _stop_clients(box: Box, gpus: Sequence[Device], reload: bool = False) -> Action:
-    nodes = device_nodes(box, gpus)
-    display = drives_a_display(box, gpus)
-    commands = ((("fuser", "-v", *nodes),) if nodes else ()) + (
-        (("systemctl", "isolate", "multi-user.target"),) if display else ()
-    )
-    values = {"services": services(box, gpus, reload)}
-    return Action(
-        step="stop-jobs", commands=commands, disturbs=tuple(gpu.name for gpu in gpus), scope="jobs",
-        instruction=Instruction(code="stop-gpu-clients-and-display" if display else "stop-gpu-clients", values=values),
-    )  # fmt: skip
-
-
-def _stop_programs(box: Box, component: Component) -> Action:
-    """Programs on a GPU that hold what others lack."""
-    gpus = gpus_of(box, component)
-    ids = ",".join(gpu.bdf for gpu in gpus if gpu.bdf)
-    command = ("nvidia-smi", "-i", ids, "--query-compute-apps=pid,name,used_memory", "--format=csv")
-    return Action(
-        step="stop-jobs", commands=(command,), instruction=Instruction(code="stop-gpu-programs"), scope="jobs",
-        disturbs=tuple(gpu.name for gpu in gpus),
-    )  # fmt: skip
-
-
-def _reset(box: Box, gpus: Sequence[Device]) -> Action:
-    """nvidia-smi(1): without ``-i`` all GPUs in one command."""
-    everything = len(gpus) == len(box.topology.gpus)
-    ids = () if everything else ("-i", ",".join(gpu.bdf for gpu in gpus if gpu.bdf))
-    if has_nvswitches(box) and gpus:
-        old = any(is_before_ampere(box, gpu) is not False for gpu in gpus)
-        instruction = Instruction(code="reset-all-with-switches" if old else "reset-with-fabric-manager")
-    else:
-        instruction = Instruction(code="reset-one" if len(gpus) == 1 else "reset-together")
-    return Action(
-        step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),), instruction=instruction, scope="jobs",
-        disturbs=tuple(gpu.name for gpu in gpus),
-    )  # fmt: skip
-
-
-def _restart(box: Box, component: Component) -> Action:
-    if component.kind == "subnet-manager":
-        commands: tuple[tuple[str, ...], ...] = (("sminfo",),)
-        instruction = Instruction(code="restart-subnet-manager")
-        return Action(step="restart-service", commands=commands, instruction=instruction, scope="fabric")
-    return Action(
-        step="restart-service", commands=(("systemctl", "restart", "nvidia-fabricmanager"),), scope="jobs",
-        instruction=Instruction(code="restart-fabric-manager"), disturbs=tuple(gpu.name for gpu in box.topology.gpus),
-    )  # fmt: skip
-
-
-def _load(box: Box, component: Component) -> Action | None:
-    """Reload the NVIDIA driver or the HCAs' driver; None for other modules, which the finding's remedy names."""
-    if component.kind == "hca":
-        commands: tuple[tuple[str, ...], ...] = (("modprobe", "-r", "mlx5_ib", "mlx5_core"), ("modprobe", "mlx5_ib"))
-        hcas = tuple(device.name for device in box.topology.devices if device.kind != "gpu")
-        instruction = Instruction(code="reload-hca-driver")
-        return Action(step="load-module", commands=commands, instruction=instruction, disturbs=hcas, scope="traffic")
-    if component.kind != "driver":
-        return None
-    modules = box.snapshot.modules
-    known = modules.modules if isinstance(modules, Modules) else ()
-    absent = {module.name for module in known if module.loaded is False}
-    unload = [name for name in _HOLDERS if name not in absent or name == "nvidia"]
-    load = [name for name in ("nvidia", "nvidia_uvm", "nvidia_peermem") if name != "nvidia_peermem" or name in unload]
-    commands = (("modprobe", "-r", *unload), ("modprobe", "-a", *load))
-    return Action(
-        step="load-module", commands=commands, instruction=Instruction(code="reload-driver"), scope="jobs",
-        disturbs=tuple(gpu.name for gpu in box.topology.gpus),
-    )  # fmt: skip
 
 
 def _by_hand(box: Box, component: Component, step: Step) -> Action:

@@ -10,7 +10,7 @@ _OF_SOUND_PAIRS = ("p2p", "p2p-both", "p2p-shared", "latency", "latency-sm")
 Facts = Mapping[str, Json]
 
 
-def publishable(facts: Facts) -> dict[str, Json]:
+def publishable_facts(facts: Facts) -> dict[str, Json]:
     """The facts, but those that say nothing of their own: each wrong word is told once, where it comes from."""
     checked = {key: _pair_integrity(key, fact, facts) for key, fact in facts.items()}
     return {key: _pair_bandwidth(key, fact, checked) for key, fact in checked.items()}

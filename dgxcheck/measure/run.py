@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.measure import plan
-from dgxcheck.measure.publishable import publishable
+from dgxcheck.measure.publishable import publishable_facts
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.workers.cuda.supervisor import CudaStage, Progress
@@ -26,9 +26,9 @@ def measure(
     """Every step's fact by its key; without a CUDA driver that can be used, ``measure cuda all`` alone."""
     skipped = plan.skipped_gpus(gpus, facts)
     measurable = [gpu for gpu in gpus if gpu.bdf not in skipped]
-    facts = stage.run(plan.steps(topology, measurable, long), progress)
+    measured = stage.run(plan.steps(topology, measurable, long), progress)
     own = {f"measure {kind} {bdf}": why for bdf, why in skipped.items() for kind in plan.OF_ONE}
-    return publishable(facts) | own
+    return publishable_facts(measured) | own
 
 
 def remeasure(
@@ -39,7 +39,7 @@ def remeasure(
     due = [step for step in plan.steps(topology, gpus, long) if step["key"] in keys and _rate(facts, str(step["key"]))]
     better = dict(facts)
     for _ in range(TWICE if due else 0):
-        once = stage.anew().run(due, progress)
+        once = stage.fresh().run(due, progress)
         for step in due:
             key = str(step["key"])
             better[key] = best(better[key], once.get(key))

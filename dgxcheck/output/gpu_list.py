@@ -5,26 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck import __version__
+from dgxcheck.assessment.gpu_list import Row
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.facts.record import Record
 from dgxcheck.output.json_null import either, source
 from dgxcheck.output.json_text import compact
 from dgxcheck.output.plain_text import fitted, left_out, lines, shown, visible
 from dgxcheck.source.protocol import Origin
 
 SCHEMA = "dgxcheck/list/1"
-
-
-class Row(Record):
-    """One GPU; ``index`` None for one that NVML does not list."""
-
-    index: int | None
-    bdf: str
-    name: str | Missing
-    uuid: str | Missing
-    serial: str | Missing
-    slot: str | Missing
-    vbios: str | Missing
 
 
 def text(rows: Sequence[Row], notes: Sequence[str], width: int | None) -> str:

@@ -30,7 +30,7 @@ def number(word: str, most: float) -> float | None:
     return value if value <= most else None
 
 
-def whole(word: str, most: int) -> int | None:
+def integer(word: str, most: int) -> int | None:
     """A decimal integer from 0 to ``most``."""
     value = number(word, float(most))
     return int(word) if value is not None and "." not in word and int(word) <= most else None

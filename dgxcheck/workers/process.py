@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-SAY = 3
-"""The descriptor that a worker answers on: 1 is /dev/null by then, a driver's library may print there."""
-
 # Paths come as an argument, and -I -S leave out the caller's directory, .pth hooks and PYTHON* settings
 _BOOT = """\
 import gc, os, sys

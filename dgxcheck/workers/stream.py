@@ -68,7 +68,7 @@ class Worker:
             return
 
     def stop(self, hung: bool = False) -> None:
-        """Kill what still runs; nothing is waited for, ``bury`` comes later."""
+        """Kill what still runs; nothing is waited for, ``reap_or_list`` comes later."""
         if self.fd < 0:
             return
         os.close(self.fd)
@@ -132,7 +132,7 @@ class Worker:
             time.sleep(0.005)
 
 
-def bury(workers: Sequence[Worker]) -> None:
+def reap_or_list(workers: Sequence[Worker]) -> None:
     """Reap stopped workers, all in one short while; what is still there is noted for the next run."""
     left = [worker for worker in workers if not worker.reaped()]
     until = time.monotonic() + (0.2 if any(worker.hung for worker in left) else 0.05)

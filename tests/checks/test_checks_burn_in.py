@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from test_health_checks import box
 
+from dgxcheck.assessment.measure import as_facts
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.measurement.burn_in import CHECKS
-from dgxcheck.cli.measuring import as_facts
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings

@@ -8,16 +8,14 @@ import pytest
 from fabric_box import PROFILES
 from fabric_box import box as fabric_box
 from test_checks_host import BLOCK, CPUINFO, DGX_1, LXC, MD0, ONLINE, cpuinfo, held
-from test_checks_kernel import BOARD, MLX5, X, logged
 from test_checks_network import DOWN, INIT, V100, WANTED, port
 from test_health_checks import box, changed
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.kernel_log.xid_catalogue import REMEDIES, XIDS, meaning
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Key
 from dgxcheck.facts.missing import Gap, Json, Missing
@@ -36,7 +34,7 @@ DISABLED, POLLING = "3: Disabled", "2: Polling"
 NO_MEMBER: dict[str, Json] = {f"names {BLOCK[5:]}/md0/slaves": ["sdb", "sdc", "sdd"]}
 
 
-def found(made: Box, check: str) -> list[Finding]:
+def bad_findings(made: Box, check: str) -> list[Finding]:
     return [each for each in run(made, [BY_ID[check]]) if each.status in BAD]
 
 
@@ -92,13 +90,6 @@ def test_components_to_blame(check: str, at: Subject, fault: Fault | None, due: 
     assert [*dict.fromkeys(component.key for component in BY_ID[check].blames(made, at, judgement))] == due
 
 
-def test_the_xids_of_a_gpu_name_its_part(tmp_path: Path) -> None:
-    for number, part in ((48, "memory"), (171, "memory"), (136, "NVLink"), (155, "NVLink"), (149, "NVLink"), (62, "")):
-        (bad,) = found(box(logged(tmp_path, (100.0, f"{X}{number}, Fatal"))), "kernel.xid")
-        assert bad.blames[0].key == ("gpu", GPU, part)
-        assert [each.kind for each in bad.blames[1:]] == (["nvlink"] * 4 if part == "NVLink" else [])
-
-
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [(Fault.PORT_DOWN, "fabric"), (Fault.PORT_SLOW, "fabric"), (Fault.PORT_ERRORS, "fabric"),
@@ -109,12 +100,6 @@ def test_what_all_ports_have_comes_from_the_fabric(fault: Fault, kind: str | Non
     for check in ("network.port-state", "network.port-rate", "network.port-errors"):
         shared = BY_ID[check].shared(made, AT_PORT, Judgement(Status.WARN, "", fault=fault))
         assert (None if shared is None else shared.kind) == kind
-
-
-def test_only_checks_of_the_kernel_log_have_it_as_witness() -> None:
-    assert {check.id for check in CHECKS if check.witness == "log"} == {
-        id_ for id_ in BY_ID if id_.startswith("kernel.")
-    }
 
 
 @pytest.mark.parametrize(
@@ -137,7 +122,7 @@ def test_only_checks_of_the_kernel_log_have_it_as_witness() -> None:
 def test_a_port_that_is_not_up(
     facts: dict[str, Json], settings: Settings, fault: Fault, remedy: str, tmp_path: Path
 ) -> None:
-    (bad,) = found(fabric_box(changed(tmp_path, facts), settings=settings), "network.port-state")
+    (bad,) = bad_findings(fabric_box(changed(tmp_path, facts), settings=settings), "network.port-state")
     assert bad.judgement.fault is fault
     assert remedy in bad.remedy
 
@@ -145,7 +130,7 @@ def test_a_port_that_is_not_up(
 def test_an_adapter_in_flash_recovery_is_no_other_firmware(tmp_path: Path) -> None:
     facts: dict[str, Json] = {f"text /sys/bus/pci/devices/{NIC}/device": "0x0209\n",
                               "names /sys/class/infiniband": ["mlx5_0", "mlx5_2", "mlx5_3"]}  # fmt: skip
-    (bad,) = found(fabric_box(changed(tmp_path, facts), V100), "network.firmware")
+    (bad,) = bad_findings(fabric_box(changed(tmp_path, facts), V100), "network.firmware")
     assert bad.judgement.fault is Fault.HCA_FLASH_RECOVERY
     assert f"mstflint -d {NIC}" in bad.remedy
 
@@ -157,7 +142,7 @@ def test_an_adapter_in_flash_recovery_is_no_other_firmware(tmp_path: Path) -> No
         ("host.cpu", {CPUINFO: cpuinfo(2, 20, less=1), ONLINE: "0-78\n"}, Fault.CPU_OFFLINE,
          "2 of 2 sockets, 40 of 40 cores, 79 threads: some are offline"),
         ("host.cpu", {CPUINFO: cpuinfo(2, 22), ONLINE: "0-10,12-88\n"}, Fault.CPU_OFFLINE,
-         "2 of 2 sockets, 44 of 40 cores; CPUs 11 are offline"),
+         "2 of 2 sockets, 44 of 40 cores; CPU 11 is offline"),
         ("host.disks", {MD0 + "/degraded": "1\n", MD0 + "/level": "raid1\n"}, Fault.DISK, "raid1 of sdb, sdc, sdd, sde"
          " is degraded: 1 disk missing, configured for 4 disks"),
         ("host.disks", NO_MEMBER | {MD0 + "/array_state": "inactive\n"}, Fault.ARRAY_FAILED,
@@ -165,7 +150,7 @@ def test_an_adapter_in_flash_recovery_is_no_other_firmware(tmp_path: Path) -> No
     ],
 )  # fmt: skip
 def test_conditions_of_the_host(check: str, facts: dict[str, Json], fault: Fault, message: str, tmp_path: Path) -> None:
-    (bad,) = found(held(changed(tmp_path, facts), DGX_1), check)
+    (bad,) = bad_findings(held(changed(tmp_path, facts), DGX_1), check)
     assert (bad.judgement.fault, bad.judgement.message) == (fault, message)
 
 
@@ -174,7 +159,7 @@ def test_conditions_of_the_host(check: str, facts: dict[str, Json], fault: Fault
 )
 def test_only_an_array_with_redundancy_is_reassembled(level: str, words: str, tmp_path: Path) -> None:
     facts: dict[str, Json] = {MD0 + "/array_state": "inactive\n", MD0 + "/level": f"{level}\n"}
-    (bad,) = found(held(changed(tmp_path, facts), DGX_1), "host.disks")
+    (bad,) = bad_findings(held(changed(tmp_path, facts), DGX_1), "host.disks")
     assert words in bad.remedy
     assert ("mdadm" in bad.remedy) is (level == "raid5")
 
@@ -185,75 +170,6 @@ def test_a_share_of_the_host_is_skipped_with_its_numbers(tmp_path: Path) -> None
     (finding,) = run(made, [BY_ID["host.cpu"]])
     assert finding.judgement.message.endswith(": 1 of 2 sockets, 20 of 40 cores")
     assert finding.judgement.fault is None
-
-
-LOGGED = {
-    f"{BOARD}RmInitAdapter failed! (0x26:0xffff:1290)": ("kernel.gpu-start", Fault.GPU_STARTED_LATE),
-    "NVRM: GPU 0000:77:00.0: RmInitAdapter failed! (0x1:0x2:3)": ("kernel.gpu-start", Fault.GPU_NOT_STARTED),
-    "NVRM: GPU 0000:77:00.0: GPU does not have the necessary power cables connected.":
-        ("kernel.gpu-start", Fault.GPU_UNPOWERED),
-    "NVRM: RmInitAdapter failed! (0x26:0xffff:1290)": ("kernel.gpu-start", Fault.GPU_NOT_STARTED),
-    f"{BOARD}GPU has fallen off the bus.": ("kernel.off-bus", Fault.GPU_LOST),
-    f"{X}62, x": ("kernel.xid", Fault.XID),
-    f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Fatal), type=x": ("kernel.aer", Fault.AER_LOGGED),
-    f"{MLX5}mlx5_load_one failed with error code -22": ("kernel.hca", Fault.HCA_NOT_STARTED),
-    f"{MLX5}poll_health:174: device's health compromised - reached miss count.": ("kernel.hca", Fault.HCA_UNRESPONSIVE),
-    f"{MLX5}temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1":
-        ("kernel.hca", Fault.HCA_OVERHEATING),
-    f"{MLX5}mlx5_pcie_event:299:(pid 1): Detected insufficient power on the PCIe slot (27W).":
-        ("kernel.hca", Fault.HCA_POWER),
-    f"{MLX5}Port module event[error]: module 0, Cable error, High Temperature":
-        ("kernel.port-module", Fault.PORT_MODULE),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("text", LOGGED)
-def test_faults_of_the_kernel_log(text: str, tmp_path: Path) -> None:
-    check, fault = LOGGED[text]
-    (bad,) = found(box(logged(tmp_path, (100.0, text))), check)
-    assert bad.judgement.fault is fault
-    assert bad.witness == "log"
-
-
-def test_an_sxid_is_the_nvswitch_s(tmp_path: Path) -> None:
-    for text, words in (("20034, Fatal, x", "reset all GPUs"), ("12028, Non-fatal, x", "no action")):
-        spec = logged(tmp_path, (100.0, f"nvidia-nvswitch0: SXid (PCI:{SWITCH}): {text}"), base="dgx-a100")
-        (bad,) = found(box(spec), "kernel.xid")
-        assert (bad.judgement.fault, [each.key for each in bad.blames]) == (Fault.NVSWITCH, [("nvswitch", SWITCH, "")])
-        assert words in bad.remedy
-
-
-def test_of_two_troubles_the_worse_is_the_fault(tmp_path: Path) -> None:
-    hot = f"{MLX5}temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1"
-    spec = logged(tmp_path, (100.0, hot), (101.0, f"{MLX5}poll_health:174: device's health compromised - x"))
-    (bad,) = found(box(spec), "kernel.hca")
-    assert bad.judgement.fault is Fault.HCA_UNRESPONSIVE
-    assert bad.judgement.message.startswith("its firmware stopped responding; its temperature sensors reached")
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [(48, "dcgmi diag"), (62, "before Ampere together"), (63, "no action now"), (54, "power cables"), (74, "nvlink"),
-     (94, "restart the program"), (154, "GPU Recovery Action"), (999, "call the vendor")],
-)  # fmt: skip
-def test_the_remedy_is_that_of_the_xid(number: int, words: str, tmp_path: Path) -> None:
-    (bad,) = found(box(logged(tmp_path, (100.0, f"{X}{number}, x"))), "kernel.xid")
-    assert words in bad.remedy
-
-
-def test_of_several_xids_the_most_drastic_remedy_is_given(tmp_path: Path) -> None:
-    (bad,) = found(box(logged(tmp_path, (100.0, f"{X}62, x"), (101.0, f"{X}48, x"))), "kernel.xid")
-    assert bad.remedy == REMEDIES["retire"]
-
-
-def test_every_xid_has_a_remedy_and_32_is_about_pcie_before_ampere() -> None:
-    assert {known.action for known in XIDS.values()} | {"pcie"} == set(REMEDIES)
-    assert (meaning(32, 5).action, meaning(32, 7).action) == ("pcie", "program")
-
-
-def test_a_device_that_does_not_start_or_answer_is_dead() -> None:
-    assert {Fault.GPU_UNPOWERED, Fault.HCA_UNRESPONSIVE, Fault.HCA_NOT_STARTED} < DEVICE_DEAD
-    assert not {Fault.GPU_STARTED_LATE, Fault.HCA_OVERHEATING, Fault.HCA_POWER, Fault.HCA_FLASH_RECOVERY} & DEVICE_DEAD
 
 
 @pytest.mark.parametrize("name", [name for name, _ in shipped()])

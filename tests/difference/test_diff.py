@@ -11,8 +11,8 @@ import pytest
 from sample import FAULTS, SAMPLE
 from test_schemas import complaints
 
+from dgxcheck.assessment.compare import called_as, namespace, side_of
 from dgxcheck.cli import main
-from dgxcheck.cli.diff_sides import called_as, namespace, side_of
 from dgxcheck.difference.compare import compare
 from dgxcheck.source.recording.anonymize import mark
 from dgxcheck.source.recording.shipped import open_source

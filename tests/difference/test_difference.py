@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample import BY_NAME, FAULTS
 
+from dgxcheck.assessment.compare import side_of
 from dgxcheck.cli import main
-from dgxcheck.cli.diff_sides import side_of
 from dgxcheck.difference.compare import compare
 from dgxcheck.difference.measured import DRIFT
 from dgxcheck.difference.model import Compared, Difference, Side

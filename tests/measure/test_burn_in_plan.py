@@ -13,8 +13,9 @@ from test_health_checks import box
 from dgxcheck.cuda.burn import TURNS, turns
 from dgxcheck.facts.record import replace
 from dgxcheck.measure.burn_in.events import Events
-from dgxcheck.measure.burn_in.loads import Crew
+from dgxcheck.measure.burn_in.loads import LoadWorkers
 from dgxcheck.measure.burn_in.plan import EXCLUSIVE, Load, loads, matched
+from dgxcheck.workers.supervisor import Kind, Supervisor
 
 CUBE = box("dgx-1-v100")
 GPUS = [str(gpu.bdf) for gpu in CUBE.gpus]
@@ -61,12 +62,13 @@ def test_a_gpu_for_one_process_alone_has_no_neighbour_and_is_none() -> None:
 def test_all_begin_together_and_none_with_a_busy_neighbour() -> None:
     plans: list[dict[str, Any]] = []
 
-    def start(module: str, plan: str) -> Any:
-        plans.append(json.loads(plan))
-        return object()
+    class Recorder(Supervisor):
+        def start(self, kind: Kind, plan: str | None = None) -> Any:
+            plans.append(json.loads(plan or ""))
+            return object()
 
     silent: Any = None
-    crew = Crew(loads(CUBE.topology, CUBE.gpus), 600.0, 120.0, "", Events(silent), start)
+    crew = LoadWorkers(loads(CUBE.topology, CUBE.gpus), 600.0, 120.0, "", Events(silent), Recorder())
     crew.begin({GPUS[1]})
     for bdf in set(GPUS) - {GPUS[1]}:
         crew.launch(bdf)

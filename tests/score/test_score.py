@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_health_checks import GPU2, NVML, box, changed
 
+from dgxcheck.assessment import Request, assess
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.cli import main
 from dgxcheck.facts.host import Host
@@ -20,7 +21,7 @@ from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import boards_for, by_name
 from dgxcheck.profiles.model import Choice, How, Number
 from dgxcheck.score.box import of_box
-from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, score
+from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, score
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import shipped
@@ -73,28 +74,30 @@ def test_any_score_is_within_bounds(parts: list[tuple[Area, float | None]]) -> N
         assert (found.total == 100) == all(each.share in (1, None) for each in found.expectations)
 
 
-def told(capsys: pytest.CaptureFixture[str], spec: str, *argv: str) -> dict[str, Any]:
-    main(["health", "--format", "json", "--from", spec, *argv])
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    found: dict[str, Any] = document["score"]
+def score_of(spec: str) -> Score:
+    """What ``health`` scores a recording."""
+    found = assess(spec).score
+    assert found is not None
     return found
 
 
 @pytest.mark.parametrize("box", BOXES)
-@pytest.mark.parametrize("level", [[], ["-q"], ["--profile", "same"]])
-def test_a_healthy_box_scores_full(box: str, level: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, box, *(box if word == "same" else word for word in level))
-    assert found["total"] == 100
-    assert found["coverage"] >= 0.95
-    assert found["level"] == ("quick" if level == ["-q"] else "default")
+@pytest.mark.parametrize("request_", [Request(), Request(level="quick"), Request(profile="same")])
+def test_a_healthy_box_scores_full(box: str, request_: Request) -> None:
+    assessment = assess(box, replace(request_, profile=box) if request_.profile == "same" else request_)
+    found = assessment.score
+    assert found is not None
+    assert found.total == 100
+    assert found.coverage >= 0.95
+    assert assessment.level == request_.level
 
 
 @pytest.mark.parametrize("name", NO_FAULT)
-def test_what_is_no_fault_costs_nothing(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, name)
-    assert found["total"] == 100
-    assert set(found["areas"].values()) == {100}
-    assert found["coverage"] > 0.5
+def test_what_is_no_fault_costs_nothing(name: str) -> None:
+    found = score_of(name)
+    assert found.total == 100
+    assert set(found.areas.values()) == {100}
+    assert found.coverage > 0.5
 
 
 @pytest.mark.parametrize(
@@ -109,33 +112,34 @@ def test_what_is_no_fault_costs_nothing(name: str, capsys: pytest.CaptureFixture
     ],
 )
 def test_what_is_gone_costs_its_area(
-    facts: dict[str, Any], area: str, low: float, high: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    facts: dict[str, Any], area: Area, low: float, high: float, tmp_path: Path
 ) -> None:
-    found = told(capsys, changed(tmp_path, facts))
-    assert low <= found["areas"][area] <= high
-    assert found["total"] < 100
+    found = score_of(changed(tmp_path, facts))
+    assert low <= found.areas[area] <= high
+    assert found.total is not None
+    assert found.total < 100
 
 
-def test_a_gpu_that_only_stopped_answering_counts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gpu_that_only_stopped_answering_counts_nothing(tmp_path: Path) -> None:
     spec = changed(tmp_path, {f"{NVML}MemoryInfo {GPU2}": {"missing": "lost", "detail": "NVML 15"}})
-    found = told(capsys, spec)
-    assert found["coverage"] == 1
-    assert found["areas"]["memory"] == 93.7  # one of sixteen
+    found = score_of(spec)
+    assert found.coverage == 1
+    assert found.areas["memory"] == 93.7  # one of sixteen
 
 
-def test_a_timeout_is_not_covered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, changed(tmp_path, {f"{NVML}MemoryInfo {GPU2}": {"missing": "timeout"}}))
-    assert found["coverage"] == 0.991
-    assert found["areas"]["memory"] == 100
+def test_a_timeout_is_not_covered(tmp_path: Path) -> None:
+    found = score_of(changed(tmp_path, {f"{NVML}MemoryInfo {GPU2}": {"missing": "timeout"}}))
+    assert found.coverage == 0.991
+    assert found.areas["memory"] == 100
 
 
-def test_a_network_that_is_not_in_use_is_not_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_network_that_is_not_in_use_is_not_scored(tmp_path: Path) -> None:
     down = {f"text /sys/class/infiniband/mlx5_{n}/ports/1/state": "1: DOWN\n" for n in range(4)}
-    assert told(capsys, changed(tmp_path, {**down}))["areas"]["network"] == 100  # the HCAs are there
+    assert score_of(changed(tmp_path, {**down})).areas["network"] == 100  # the HCAs are there
 
 
 def test_without_a_reference_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, "dgx-1-v100", "--profile", "none") is None
+    assert assess("dgx-1-v100", Request(profile="none")).score is None
     assert main(["health", "--from", "dgx-1-v100", "--profile", "none", "--explain", "score"]) == 3
     assert "No score" in capsys.readouterr().out
 

@@ -16,7 +16,7 @@ from checkout import TESTS
 from clock import SPARE
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.workers.stream import Worker, bury, next_event
+from dgxcheck.workers.stream import Worker, next_event, reap_or_list
 from dgxcheck.workers.stuck_workers import stuck
 
 Start = Callable[..., Worker]
@@ -108,7 +108,7 @@ def test_a_plan_that_is_never_read_blocks_nobody(start: Start) -> None:
     worker = start(["ask", "b"], ["hang"], plan="x" * 1_000_000, unread=True)
     assert heard(worker, silence=1.0) is worker
     worker.stop(hung=True)
-    bury([worker])
+    reap_or_list([worker])
     assert time.monotonic() - before < 3 + SPARE
 
 
@@ -141,7 +141,7 @@ def test_a_stopped_worker_is_gone_and_reaped(start: Start) -> None:
     hangs(worker)
     pid = worker.pid
     worker.stop(hung=True)
-    bury([worker])
+    reap_or_list([worker])
     assert not os.path.exists(f"/proc/{pid}")
     worker.stop()
 
@@ -153,7 +153,7 @@ def test_eight_that_cannot_be_killed_are_waited_for_together_and_shortly(start: 
     before = time.monotonic()
     for worker in workers:
         worker.stop(hung=True)
-    bury(workers)
+    reap_or_list(workers)
     assert time.monotonic() - before < 0.6 + SPARE
     listed = (tmp_path / "dgxcheck" / "left-behind").read_text().splitlines()
     assert [line.split()[0] for line in listed] == [str(worker.pid) for worker in workers]
@@ -165,7 +165,7 @@ def test_a_worker_that_is_done_and_leaves_slowly_is_left_alone(start: Start, tmp
     assert heard(worker) is worker
     before = time.monotonic()
     worker.stop()
-    bury([worker])
+    reap_or_list([worker])
     assert time.monotonic() - before < 0.3 + SPARE
     assert running(worker.pid)
     assert (tmp_path / "dgxcheck" / "left-behind").read_text().startswith(f"{worker.pid} ")
@@ -179,18 +179,18 @@ def test_a_worker_that_cannot_be_started_has_ended(monkeypatch: pytest.MonkeyPat
     assert heard(worker) is worker
     assert worker.ended == "no worker could be started: No such file or directory"
     worker.stop()
-    bury([worker])
+    reap_or_list([worker])
     assert os.listdir("/proc/self/fd") == open_before
 
 
 SIGCHLD_IGNORED = """
 import signal, sys, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-from dgxcheck.workers.stream import Worker, bury, next_event
+from dgxcheck.workers.stream import Worker, reap_or_list, next_event
 worker = Worker("worker_double", "{}")
 assert next_event([worker], lambda _: 5, time.monotonic() + 10) is worker
 worker.stop()
-bury([worker])
+reap_or_list([worker])
 print(worker.ended)
 """
 

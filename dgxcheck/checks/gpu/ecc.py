@@ -88,7 +88,7 @@ def _retired(box: Box, ecc: GpuEcc) -> Judgement:
     count = single + double
     many, most = (box.settings.limit(f"ecc.retired-pages-{word}") for word in ("warn", "fail"))
     evidence = tuple(answered(each, "nvmlDeviceGetRetiredPages", ecc.bdf, cause) for cause, each in enumerate(numbers))
-    message = f"{counted(count, 'retired page')}: {single} for single-bit and {double} for double-bit errors"
+    message = f"{counted(count, 'retired page')} ({single} for single-bit, {double} for double-bit errors)"
     judgement = Judgement(Status.PASS, message, count, many, "pages", evidence)
     if count >= most:
         return replace(judgement, status=Status.FAIL, fault=Fault.PAGES_EXHAUSTED)

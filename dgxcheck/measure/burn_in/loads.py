@@ -4,41 +4,39 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from dgxcheck.facts.missing import Gap
 from dgxcheck.measure.burn_in.events import Events
 from dgxcheck.measure.burn_in.plan import Load, matched
-from dgxcheck.measure.burn_in.result import Seen
+from dgxcheck.measure.burn_in.result import BurnInResult
 from dgxcheck.workers.stream import Worker
+from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor, timeout
 
 MODULE = "dgxcheck.workers.cuda.load_child"
 START, FAILED, CLOSING, PEER = "start", "failed", "closing", "peer"
-LEAST_START_S = 90.0
-"""Opening CUDA on a cold box of eight GPUs is no hang."""
 CYCLE_UNITS = 7
 UNIT_S = 1.0
 """A cycle is so many units of time; at least three cycles fit into the whole."""
 
 
-class Crew:
-    """The workers, and what was seen of their GPUs."""
+class LoadWorkers:
+    """A worker per GPU that keeps it under load, and the results so far."""
 
     def __init__(
         self, loads: Sequence[Load], seconds: float, silence_s: float, library: str, events: Events,
-        start: Callable[..., Worker],
+        supervisor: Supervisor,
     ) -> None:  # fmt: skip
         """``seconds`` is the time for all, ``silence_s`` how long a load may say nothing (0: for ever)."""
         self._loads = {load.gpu: load for load in loads}
         self._peers: Mapping[str, str] = {}
         self._begin = 0.0
-        self.seen = {load.gpu: Seen(load.gpu) for load in loads}
+        self.seen = {load.gpu: BurnInResult(load.gpu) for load in loads}
         self._unit = min(UNIT_S, seconds / (3 * CYCLE_UNITS))
         self.silence_s = max(silence_s or inf, 10 * self._unit)
-        self._library, self._events, self._start = library, events, start
-        self.workers: dict[Worker, Seen] = {}
+        self._library, self._events, self._supervisor = library, events, supervisor
+        self.workers: dict[Worker, BurnInResult] = {}
         self.ending = False
         """Nothing is begun anew."""
 
@@ -52,7 +50,7 @@ class Crew:
         peers = [self._peers[bdf]] if bdf in self._peers and not alone else []
         plan = {"library": self._library, "gpu": bdf, "peers": peers, "cpus": list(self._loads[bdf].cpus),
                 "begin": self._begin, "unit_s": self._unit}  # fmt: skip
-        self.workers[self._start(MODULE, json.dumps(plan))] = self.seen[bdf]
+        self.workers[self._supervisor.start(Kind(MODULE, self.silence), json.dumps(plan))] = self.seen[bdf]
 
     @property
     def opening(self) -> bool:
@@ -92,7 +90,7 @@ class Crew:
         """Is it still about to open CUDA?"""
         return worker.pending == START or not worker.spoke
 
-    def _take(self, seen: Seen, name: str, fact: Mapping[str, Any]) -> None:
+    def _take(self, seen: BurnInResult, name: str, fact: Mapping[str, Any]) -> None:
         if name == START:
             seen.start = seen.start or fact
             if "value" not in fact:
@@ -104,7 +102,7 @@ class Crew:
         elif wrong := seen.turn(name, fact):
             self._events.note("wrong-words", seen.bdf, f"{wrong} wrong words in turn {name}", "fail")
 
-    def _failed(self, seen: Seen, fact: Mapping[str, Any]) -> None:
+    def _failed(self, seen: BurnInResult, fact: Mapping[str, Any]) -> None:
         """The driver refused something: before the load began nothing was burnt, after it the load ended for that."""
         if seen.start:
             seen.turn_ended = str(fact.get("turn") or "")
@@ -113,7 +111,7 @@ class Crew:
             seen.start = fact
         self._events.note("load-ended", seen.bdf, seen.ended or _why(fact), "fail" if "failed" in fact else "")
 
-    def _blame(self, worker: Worker, seen: Seen) -> None:
+    def _blame(self, worker: Worker, seen: BurnInResult) -> None:
         """A load that hung or died."""
         if seen.ended or "failed" in seen.start:
             return
@@ -122,7 +120,7 @@ class Crew:
             seen.turn_ended = (worker.pending or "").partition(" ")[0]
             seen.ended = f"{why} in turn {seen.turn_ended}" if seen.turn_ended else why
         elif worker.ended is None:
-            seen.start = {"missing": Gap.TIMEOUT.value, "detail": f"CUDA did not open: {why}"}
+            seen.start = timeout(f"CUDA did not open: {why}")
         else:
             seen.start = {"failed": why, "detail": "the process that loads it"}
         self._events.note("load-ended", seen.bdf, seen.ended or why, "fail")

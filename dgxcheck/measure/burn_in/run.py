@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.kernel_log import KernelLog
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.measure.burn_in.events import Events, Listener
 from dgxcheck.measure.burn_in.hot_plug import HotPlug
-from dgxcheck.measure.burn_in.loads import LEAST_START_S, MODULE, Crew
+from dgxcheck.measure.burn_in.loads import MODULE, LoadWorkers
 from dgxcheck.measure.burn_in.plan import Load
 from dgxcheck.measure.burn_in.polling import Round, Rounds
 from dgxcheck.measure.burn_in.result import SIGNED
 from dgxcheck.measure.burn_in.stop_rules import Limits, Stop, of_log
-from dgxcheck.measure.burn_in.watch import UNWATCHED_S, Watch
+from dgxcheck.measure.burn_in.watch import Watch
 from dgxcheck.survey import Snapshot
 from dgxcheck.workers import stuck_workers
-from dgxcheck.workers.stream import Worker, bury, next_event
+from dgxcheck.workers.supervisor import LEAST_START_S, Supervisor, timeout
 
 LIBRARY = "libcuda.so.1"
 BETWEEN_STARTS_S = 0.5
@@ -34,16 +34,15 @@ class BurnIn:
     def __init__(
         self, loads: Sequence[Load], seconds: float, silence_s: float, known: Limits, rounds: Rounds,
         log_before: KernelLog | Missing, listener: Listener, files: Mapping[str, str], library: str = LIBRARY,
-        start: Callable[..., Worker] = Worker,
     ) -> None:  # fmt: skip
         """``silence_s`` is how long a load may say nothing, ``files`` are counters of PCIe errors by name."""
         self._asked, self._known, self._rounds, self._log = seconds, known, rounds, log_before
-        self._files, self._start, self._wait_s = files, start, silence_s or LEAST_START_S
+        self._files, self._wait_s = files, silence_s or LEAST_START_S
         self._events = Events(listener)
-        self._crew = Crew(loads, seconds, silence_s, library, self._events, start)
+        self._supervisor = Supervisor()
+        self._loads = LoadWorkers(loads, seconds, silence_s, library, self._events, self._supervisor)
         self._watch: Watch | None = None
         self._plug = HotPlug()
-        self._gone: list[Worker] = []
         self._stop: Stop | None = None
         self._seconds = 0.0
         self._ending = False
@@ -59,7 +58,7 @@ class BurnIn:
     def run(self) -> dict[str, Json]:
         """Burn; ``measure burn-in BDF`` of each GPU and ``measure burn-in all``."""
         if (stuck := stuck_workers.stuck(MODULE)) is not None:
-            return {"measure burn-in all": {"missing": Gap.TIMEOUT.value, "detail": stuck}}
+            return {"measure burn-in all": timeout(stuck)}
         unseen = f"the kernel log is not watched: {self._log}" if isinstance(self._log, Missing) else ""
         for text in filter(None, (self._plug.trouble, unseen)):
             self._events.note("note", "", text)
@@ -69,21 +68,19 @@ class BurnIn:
                 self._step()
             self._close()
         finally:
-            for worker in self._workers():
-                self._bury(worker, hung=False)
-            bury(self._gone)
+            self._supervisor.stop()
         for read in self._rounds.finish(LEAST_START_S):
             self._take_round(read)
         return self._facts()
 
     def _open(self) -> None:
         """Nothing is loaded that nobody looks at: the first sample comes first."""
-        self._watch = Watch([*self._crew.seen], self._files, self._wait_s, self._known, self._events, self._start)
+        self._watch = Watch([*self._loads.seen], self._files, self._wait_s, self._known, self._events, self._supervisor)
         while self._watch.first is None and self._stop is None:
             self._listen()
-        self._crew.begin(self._watch.busy)
+        self._loads.begin(self._watch.busy)
         begin = time.monotonic()
-        for number, (bdf, seen) in enumerate(self._crew.seen.items()):
+        for number, (bdf, seen) in enumerate(self._loads.seen.items()):
             while self._stop is None and time.monotonic() < begin + number * BETWEEN_STARTS_S:
                 self._listen()
             if self._stop is not None:
@@ -92,40 +89,40 @@ class BurnIn:
             if bdf in self._watch.busy:
                 seen.start = {"skipped": "busy", "detail": self._watch.busy[bdf]}
             else:
-                self._crew.launch(bdf)
-        while self._stop is None and self._crew.opening:
+                self._loads.launch(bdf)
+        while self._stop is None and self._loads.opening:
             self._listen()
         self._events.begun = time.monotonic()
-        self._events.note("started", "", f"GPUs under load: {len(self._crew.workers)}")
+        self._events.note("started", "", f"GPUs under load: {len(self._loads.workers)}")
         self._rounds.start()
 
     def _step(self) -> None:
         self._listen()
-        for read in self._rounds.found():
+        for read in self._rounds.since_last():
             self._take_round(read)
-        for action, bdf in self._plug.heard():
+        for action, bdf in self._plug.events():
             self._events.note("hot-plug", bdf, f"PCI function {bdf}: {action}", "warn")
-            if action == "remove" and bdf in self._crew.seen:
+            if action == "remove" and bdf in self._loads.seen:
                 self._end_for(Stop("vanished", bdf, "its PCI function was removed"))
-        if not self._crew.workers:
+        if not self._loads.workers:
             self._end_for(Stop("no-load", "", "no GPU takes any load"))
-        self._events.listener.moment(self._events.since(), self._crew.doing)
+        self._events.listener.moment(self._events.since(), self._loads.doing)
 
     def _listen(self) -> None:
         """Take in what the workers say, for a moment."""
         watch = self._watch
-        met = next_event(self._workers(), self._silence, time.monotonic() + LISTEN_S)
-        self._crew.take()
+        met = self._supervisor.next_event(time.monotonic() + LISTEN_S)
+        self._loads.take()
         if watch is not None:
-            loaded = () if self._ending else self._crew.workers.values()
+            loaded = () if self._ending else self._loads.workers.values()
             self._end_for(watch.take(loaded, min(SETTLED_S, self._asked / 4)))
         if met is None:
             return
         if watch is not None and met is watch.worker:
             self._end_for(watch.lost(met))
         else:
-            self._crew.met(met)
-        self._bury(met, hung=met.ended is None)
+            self._loads.met(met)
+        self._supervisor.end(met)
 
     def _end_for(self, stop: Stop | None) -> None:
         """The first reason counts; what comes when the end has begun is none."""
@@ -137,33 +134,33 @@ class BurnIn:
             self.last = read
         if not isinstance(read.log, Missing):
             self.log = read.log
-        self._end_for(of_log(self._log, read.log, self._crew.seen))
+        self._end_for(of_log(self._log, read.log, self._loads.seen))
         for event in self._events.listener.judged(read):
             self._events.keep(event)
 
     def _close(self) -> None:
         """Tell the loads to end, and wait for them; those that stay silent hung before."""
         self._seconds = self._events.since()
-        self._ending = self._crew.ending = True
+        self._ending = self._loads.ending = True
         if (stop := self._stop) is not None:
             self._events.note("stopped", stop.gpu, stop.text, "" if stop.reason == "interrupted" else "fail")
-        for worker in [*self._crew.workers]:
+        for worker in [*self._loads.workers]:
             heard = worker.heard
             worker.tell("end")
             worker.heard = heard
-            if self._crew.opens(worker):
-                del self._crew.workers[worker]  # the driver may take its time to open: not waited for
-                self._bury(worker, hung=True)
-        until = time.monotonic() + (self._crew.silence_s if stop is None else LEAVE_S)
-        while self._crew.workers and time.monotonic() < until:
+            if self._loads.opens(worker):
+                del self._loads.workers[worker]  # the driver may take its time to open: not waited for
+                self._supervisor.end(worker, hung=True)
+        until = time.monotonic() + (self._loads.silence_s if stop is None else LEAVE_S)
+        while self._loads.workers and time.monotonic() < until:
             self._listen()
-        for worker in [*self._crew.workers]:
-            self._crew.met(worker)
-            self._bury(worker, hung=True)
+        for worker in [*self._loads.workers]:
+            self._loads.met(worker)
+            self._supervisor.end(worker, hung=True)
 
     def _facts(self) -> dict[str, Json]:
         stop = self._stop
-        seen = self._crew.seen
+        seen = self._loads.seen
         starts = [each.start for each in seen.values() if "value" in each.start]
         whole: Json = {
             "value": round(self._seconds, 1),
@@ -177,18 +174,3 @@ class BurnIn:
         }
         own = {f"measure burn-in {bdf}": each.fact(self._seconds, self._known) for bdf, each in seen.items()}
         return {**own, "measure burn-in all": whole}
-
-    def _bury(self, worker: Worker, hung: bool) -> None:
-        worker.stop(hung=hung)
-        self._gone.append(worker)
-
-    def _workers(self) -> list[Worker]:
-        """All that are there."""
-        watching = [] if self._watch is None or self._watch.worker is None else [self._watch.worker]
-        return [*self._crew.workers, *watching]
-
-    def _silence(self, worker: Worker) -> float:
-        if worker in self._crew.workers:
-            return self._crew.silence(worker)
-        # opening NVML on a cold box and waiting for jobs to end is no silence
-        return UNWATCHED_S if self._watch is not None and self._watch.first is not None else LEAST_START_S

@@ -11,7 +11,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 
 Sample = Mapping[str, Any]
-"""What the sampler says once a second: ``at`` (monotonic), ``gpus`` (bus id to ``Beside.sample``), ``aer``."""
+"""What the sampler says once a second: ``at`` (monotonic), ``gpus`` (bus id to ``NvmlSampler.sample``), ``aer``."""
 Reason = Literal[
     "memory-error", "xid", "off-bus", "near-slowdown", "slowdown", "vanished", "unwatched", "no-load", "interrupted",
 ]  # fmt: skip
@@ -63,7 +63,7 @@ def of_samples(first: Sample, recent: Sequence[Sample], known: Limits, held_s: f
     if not recent:
         return None
     for bdf, now in recent[-1]["gpus"].items():
-        stop = _of_one(bdf, first["gpus"].get(bdf, {}), now, known) or _held(bdf, recent, held_s)
+        stop = _of_one(bdf, first["gpus"].get(bdf, {}), now, known) or _lasting_slowdown(bdf, recent, held_s)
         if stop is not None:
             return stop
     return None
@@ -93,15 +93,15 @@ def _of_one(bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], known: 
     celsius, slowdown = now.get("temperature"), known.degrees.get(bdf)
     if celsius is not None and slowdown is not None:
         if celsius >= slowdown - NEAR_C:
-            return Stop("near-slowdown", bdf, f"{celsius:g} C, it slows down at {slowdown} C")
+            return Stop("near-slowdown", bdf, f"{celsius:g} °C, slowdown at {slowdown} °C")
         return None
     margin, least = now.get("margin"), known.margins.get(bdf)
     if margin is not None and least is not None and margin - least <= NEAR_C:
-        return Stop("near-slowdown", bdf, f"margin {margin:g} C, it slows down at a margin of {least} C")
+        return Stop("near-slowdown", bdf, f"margin {margin:g} °C, slowdown at a margin of {least} °C")
     return None
 
 
-def _held(bdf: str, recent: Sequence[Sample], held_s: float) -> Stop | None:
+def _lasting_slowdown(bdf: str, recent: Sequence[Sample], held_s: float) -> Stop | None:
     """Has the hardware held its clocks down in every sample of so many seconds?"""
     last, since, bits = recent[-1]["at"], None, 0
     for sample in reversed(recent):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dgxcheck.measure.burn_in.events import Events
-from dgxcheck.measure.burn_in.result import Seen
+from dgxcheck.measure.burn_in.result import BurnInResult
 from dgxcheck.measure.burn_in.stop_rules import HELD_S, Limits, Sample, Stop, grown, of_samples
 from dgxcheck.workers.stream import Worker
+from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor
 
 MODULE = "dgxcheck.workers.cuda.sampler_child"
 IDLE = "idle"
@@ -24,12 +25,12 @@ class Watch:
 
     def __init__(
         self, gpus: Sequence[str], files: Mapping[str, str], wait_s: float, known: Limits, events: Events,
-        start: Callable[..., Worker],
+        supervisor: Supervisor,
     ) -> None:  # fmt: skip
         """``wait_s`` is how long jobs may take to end, ``files`` are counters of PCIe errors by name."""
         self._known, self._events = known, events
         plan = {"gpus": list(gpus), "files": dict(files), "every_s": EVERY_S, "wait_s": wait_s}
-        self.worker: Worker | None = start(MODULE, json.dumps(plan))
+        self.worker: Worker | None = supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))
         self.first: Sample | None = None
         """Taken before any load."""
         self.busy: Mapping[str, str] = {}
@@ -37,7 +38,7 @@ class Watch:
         self._recent: deque[Sample] = deque(maxlen=8 * int(HELD_S))
         self._aer: dict[str, Any] = {}
 
-    def take(self, loaded: Iterable[Seen], settled_s: float) -> Stop | None:
+    def take(self, loaded: Iterable[BurnInResult], settled_s: float) -> Stop | None:
         """Take in what was said; clocks of the ``loaded`` GPUs count from ``settled_s`` seconds under load on."""
         if self.worker is None:
             return None
@@ -58,6 +59,9 @@ class Watch:
             self._events.listener.sample(at, sample)
         self.worker.answers.clear()
         return stop
+
+    def _silence(self, worker: Worker) -> float:
+        return UNWATCHED_S if self.first is not None else LEAST_START_S
 
     def lost(self, worker: Worker) -> Stop:
         """The worker ended, or is silent."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from dgxcheck import __version__
+from dgxcheck.assessment.compare import Look
 from dgxcheck.difference.model import Difference
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import fields
-from dgxcheck.output.diff.report import Look, Report
+from dgxcheck.output.diff.report import Report
 from dgxcheck.output.json_null import source
 from dgxcheck.output.json_text import compact
 
@@ -16,19 +17,20 @@ SCHEMA = "dgxcheck/diff/1"
 
 
 def render(report: Report) -> str:
-    seen = Counter(each.kind for each in report.differences)
+    comparison = report.comparison
+    seen = Counter(each.kind for each in comparison.differences)
     whole: dict[str, Json] = {
         "schema": SCHEMA,
         "tool_version": __version__,
-        "old": _look(report.old),
-        "new": _look(report.new),
-        "verdict": report.verdict,
+        "old": _look(comparison.old),
+        "new": _look(comparison.new),
+        "verdict": comparison.verdict,
         "summary": {
             "worse": seen["worse"], "better": seen["better"], "neutral": seen["neutral"],
             "exit_code": report.exit_code,
         },
-        "differences": [_difference(each) for each in report.differences],
-        "notes": [*report.notes],
+        "differences": [_difference(each) for each in comparison.differences],
+        "notes": [*comparison.notes],
     }  # fmt: skip
     return compact(whole)
 

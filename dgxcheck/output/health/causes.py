@@ -49,10 +49,7 @@ def _remedies(findings: Sequence[Finding]) -> Remedies:
 def _actions(actions: Sequence[Action], remedies: Remedies, verbose: bool) -> Iterator[str]:
     """Up to the first that can help: draining and stopping jobs cures nothing, and many settings wait for a reset."""
     first = 1
-    while first < len(actions) and (
-        actions[first - 1].step in PREPARATORY
-        or (actions[first - 1].step == "change-setting" and actions[first].step in (*PREPARATORY, *_APPLY))
-    ):
+    while first < len(actions) and _leads_to(actions[first - 1], actions[first]):
         first += 1
     due: Urgency = "now"
     for number, action in enumerate(actions if verbose else actions[:first]):
@@ -64,8 +61,15 @@ def _actions(actions: Sequence[Action], remedies: Remedies, verbose: bool) -> It
         yield f"         if the fault persists: {', '.join(STEPS[action.step] for action in rest)} (details: -v)"
 
 
-_APPLY = ("reset-gpu", "reboot", "power-cycle")
-"""Bring a setting into effect."""
+_APPLY = (*PREPARATORY, "reset-gpu", "reboot", "power-cycle")
+"""Bring a setting into effect, or come before what does."""
+
+
+def _leads_to(action: Action, following: Action) -> bool:
+    """Does the action help only together with the one that follows?"""
+    if action.step == "change-setting":
+        return following.step in _APPLY and action.instruction.code != "take-back-or-reset"
+    return action.step in PREPARATORY
 
 
 def as_json(diagnosis: Diagnosis, findings: Sequence[Finding]) -> dict[str, Json]:

@@ -37,7 +37,8 @@ SENTENCES: Mapping[Code, str] = {
     "reload-hca-driver": "",
     "command": "",
     "take-back-setting": "takes the pending change back; needs no reset",
-    "take-back-or-reset": "takes the pending change back and needs no reset; if the change was intended, reset instead",
+    "take-back-or-reset": "takes the pending change back and needs no reset; if the change was intended, reset the GPU"
+    " instead",
     "default-power-limit": "set the default limit shown by nvidia-smi -q -d POWER (nvidia-smi -pl)",
     "persistence": "then enable the service nvidia-persistenced so that it holds after a reboot",
     "large-bars": "enable Above 4G Decoding with the largest MMIO range in the system firmware",

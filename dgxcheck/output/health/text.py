@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
 from dgxcheck.checks.engine.run import counts
 from dgxcheck.output import provenance
 from dgxcheck.output.health import causes as health_causes
+from dgxcheck.output.health import host_use
 from dgxcheck.output.health.measurement_tables import tables
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import columns, lines, visible
@@ -31,16 +33,19 @@ _MOST_NAMED = 4
 
 def render(report: Report) -> str:
     """One line per finding that is not a pass and its remedy below; with ``verbose`` every finding."""
-    ordered = sorted(report.findings, key=_rank)
+    assessment = report.assessment
+    ordered = sorted(assessment.findings, key=_rank)
     shown = [finding for finding in ordered if report.verbose or finding.status in _TOLD]
     table = columns([_cells(finding) for finding in shown]) if shown else []
-    explained = {key for cause in report.diagnosis.causes for key in cause.explains}
+    explained = {key for cause in assessment.diagnosis.causes for key in cause.explains}
     told: list[str] = []
     for finding, line in zip(shown, table, strict=True):
         told += [line, *_below(finding, finding.key in explained)]
-    causes = health_causes.as_text(report.diagnosis, report.findings, report.verbose)
-    measured = tables(report.figures) if report.verbose or report.level == "extended" else []
-    return lines([*told, *([""] if told else []), *causes, *([""] if causes else []), *measured, *_summary(report)])
+    causes = health_causes.as_text(assessment.diagnosis, assessment.findings, report.verbose)
+    used = host_use.as_text(assessment, report.verbose)
+    measured = tables(assessment.figures) if report.verbose or assessment.level == "extended" else []
+    found = [*told, *([""] if told else []), *causes, *([""] if causes else [])]
+    return lines([*found, *measured, *used, *_summary(assessment)])
 
 
 def _rank(finding: Finding) -> tuple[int, bool]:
@@ -63,9 +68,9 @@ def _below(finding: Finding, explained: bool) -> list[str]:
     return [f"         {said}; lapsed: {known.lapsed}", *remedy]
 
 
-def _score(report: Report) -> str:
+def _score(assessment: Assessment) -> str:
     """How near to the reference machine."""
-    choice, score = report.choice, report.score
+    choice, score = assessment.choice, assessment.score
     if choice is None or score is None:
         return "Score: none, for there is no reference machine; dgxcheck profiles lists them."
     against = f"{visible(choice.profile.name)} ({_HOW[choice.how]})"
@@ -111,23 +116,23 @@ def _name(subject: Subject) -> str:
     return f"{name} - {_name(subject.peer)}" if subject.peer else name
 
 
-def _load(report: Report) -> str:
+def _load(assessment: Assessment) -> str:
     """Was anything measured?"""
-    if report.figures:
+    if assessment.figures:
         return ", measurements under load"
-    return ", no load" if report.level == "extended" else ""
+    return ", no load" if assessment.level == "extended" else ""
 
 
-def _of_nothing(report: Report) -> list[str]:
+def _of_nothing(assessment: Assessment) -> list[str]:
     """Some of many: a configuration may be that of a whole site."""
-    told = [f"{visible(each.device) or 'the host'} of {each.check}" for each in report.unmatched]
+    told = [f"{visible(each.device) or 'the host'} of {each.check}" for each in assessment.unmatched]
     more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
     return [f"Acknowledged, but not here: {', '.join(told[:_MOST_NAMED])}{more}."] if told else []
 
 
-def _summary(report: Report) -> list[str]:
+def _summary(assessment: Assessment) -> list[str]:
     """The last two lines are those of nvidia-healthmon, for scripts that read them."""
-    findings = report.findings
+    findings = assessment.findings
     seen = counts(findings)
     skipped = Counter(finding.judgement.reason for finding in findings if finding.status is Status.SKIP)
     reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.most_common())
@@ -135,12 +140,13 @@ def _summary(report: Report) -> list[str]:
     known = sum(finding.acknowledged for finding in findings)
     silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
     return [
-        f"Verdict: {report.verdict.value}; {judged} of {len(findings)} judged, {_LEVELS[report.level]}{_load(report)}.",
+        f"Verdict: {assessment.verdict.value}; {judged} of {len(findings)} judged,"
+        f" {_LEVELS[assessment.level]}{_load(assessment)}.",
         *([f"Acknowledged: {known}, which do not count."] if known else []),
-        *_of_nothing(report),
-        _score(report),
+        *_of_nothing(assessment),
+        _score(assessment),
         *([f"Skipped: {reasons}; -v names them."] if reasons else []),
-        *provenance.line(report.origin),
+        *provenance.line(assessment.origin),
         f"System Results: {seen[Status.PASS]} success, {seen[Status.FAIL]} errors, {seen[Status.WARN]} warnings,"
         f" {silent} did not run",
         *(["One or more tests didn't run."] if silent else []),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.values import MOST_GBS, MOST_US, number, whole
+from dgxcheck.readers.values import MOST_GBS, MOST_US, integer, number
 
 MOST_RANKS = 65_536
 MOST_BYTES = 1 << 44
@@ -77,7 +77,7 @@ def row(line: str, heading: Columns) -> Row | None:
     head, tail = words[: -len(heading.tail)], words[-len(heading.tail) :]
     if not 3 <= len(head) <= len(heading.head) or not re.fullmatch(r"[a-z][a-z0-9]{1,12}", head[2]):
         return None
-    size, count = whole(head[0], MOST_BYTES), whole(head[1], MOST_BYTES)
+    size, count = integer(head[0], MOST_BYTES), integer(head[1], MOST_BYTES)
     time = number(tail[0], MOST_US / heading.microseconds)
     rates = [number(word, MOST_GBS) for word in tail[1:3]]
     if size is None or count is None or time is None or rates[0] is None or rates[1] is None:
@@ -113,7 +113,7 @@ def _rate_fits_size(size: int, time_us: float, algbw: float) -> bool:
 def _wrong(heading: Columns, tail: list[str]) -> int | None:
     """The sum of the ``#wrong`` columns. Older releases print the largest error there, which depends on the type."""
     counts = [
-        whole(word, MOST_BYTES) for name, word in zip(heading.tail, tail, strict=True) if name in ("#wrong", "wrong")
+        integer(word, MOST_BYTES) for name, word in zip(heading.tail, tail, strict=True) if name in ("#wrong", "wrong")
     ]
     readable = [count for count in counts if count is not None]
     return sum(readable) if readable else None

@@ -14,7 +14,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.readers.benchmarks.nccl_tables import MOST_RANKS, Columns, Row, columns, operation, ranks_of, row
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import bare, bounded, gpu, imported, whole
+from dgxcheck.readers.values import bare, bounded, gpu, imported, integer
 
 MOST_SIZES = 64
 OPERATIONS = "all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|sendrecv|gather|scatter|hypercube"
@@ -114,7 +114,7 @@ def _facts_of_tool(tool: str, facts: list[tuple[str, Json]]) -> list[tuple[str, 
 
 
 def _rank(match: re.Match[str], at: int) -> Rank | None:
-    number, device = whole(match[1], MOST_RANKS), gpu(match[3])
+    number, device = integer(match[1], MOST_RANKS), gpu(match[3])
     if number is None or device is None:
         return None
     return Rank(number=number, host=match[2] or "", device=device, bus=match[4], name=match[5], at=at)

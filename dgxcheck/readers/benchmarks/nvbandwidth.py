@@ -10,7 +10,7 @@ from dgxcheck.readers.benchmarks.nvbandwidth_facts import cells, device, most, v
 from dgxcheck.readers.benchmarks.nvbandwidth_tests import HEADING, Case, by_heading, case
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import MOST_GPUS, bare, bounded, whole
+from dgxcheck.readers.values import MOST_GPUS, bare, bounded, integer
 
 VERSION = re.compile(r"nvbandwidth Version: (v?[0-9.]{1,20})")
 RUNNING = re.compile(r"Running ([a-z0-9_]{1,60})\.")
@@ -92,7 +92,7 @@ def _name_in_totals(lines: tuple[str, ...]) -> str:
 def _offset(lines: tuple[str, ...], at: int) -> int | None:
     """Where in the buffer the wrong word was, by the line below."""
     match = OFFSET.fullmatch(" ".join(bare(lines[at + 1]).split())) if at + 1 < len(lines) else None
-    return whole(match[1], MOST_BYTES) if match else None
+    return integer(match[1], MOST_BYTES) if match else None
 
 
 def _table(lines: tuple[str, ...], heading: int, test: Case) -> tuple[list[tuple[int, int, float, int]], set[int]]:

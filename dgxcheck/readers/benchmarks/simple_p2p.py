@@ -96,7 +96,7 @@ def _integrity(pair: tuple[int, int], wrong: list[int], passed: bool, size: int,
         "words",
         tool=TOOL,
         line=at,
-        method="kernels of both GPUs read each other's memory; at most 12 wrong words are told",
+        method="kernels of both GPUs read each other's memory; at most 12 wrong words are reported",
         checked=size,
         first=min(wrong) * 4 if wrong else None,
     )

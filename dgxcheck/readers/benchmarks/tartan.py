@@ -14,7 +14,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.benchmarks.matrix import matrices, two_places
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, imported, number, whole
+from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, imported, integer, number
 
 TOOL = "Tartan"
 MOST_BYTES = 1 << 40
@@ -52,7 +52,7 @@ def _sweep(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json
     for at, raw in enumerate(lines):
         line = bare(raw)
         if match := SIZE.fullmatch(line):
-            size, kind = whole(match[1], MOST_BYTES), None
+            size, kind = integer(match[1], MOST_BYTES), None
         elif size is not None and line in TABLES:
             kind = TABLES[line]
         elif at in tables and size is not None and kind is not None:
@@ -99,11 +99,11 @@ def _csv(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]
             head = line
         elif head and (row := ROW.fullmatch(line)):
             if head == HEADS[2]:
-                size, rate = whole(row[2], MOST_BYTES), number(row[3], MOST_GBS)
+                size, rate = integer(row[2], MOST_BYTES), number(row[3], MOST_GBS)
                 if size is None or rate is None:
                     continue
                 steps.setdefault(row[1], []).append((size, rate, at))
-            elif (gpus := whole(row[2], MOST_GPUS)) is None:
+            elif (gpus := integer(row[2], MOST_GPUS)) is None:
                 continue
             elif len(row[3].partition(".")[2]) != (3 if head == HEADS[1] else 2):
                 continue  # it lost digits

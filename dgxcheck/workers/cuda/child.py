@@ -7,12 +7,11 @@ The plan is one line of JSON on stdin: ``library``, ``steps``, ``between_ms``. I
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import Any
 
 from dgxcheck.cuda import environment
-from dgxcheck.workers.process import SAY
+from dgxcheck.workers.answers import answer, ask, done, leave
 
 SPENT = 9
 
@@ -25,35 +24,29 @@ def main() -> None:
     nvml = _nvml()
     busy: dict[str, str] = {}
     session = Session(plan, busy.get, nvml.look if nvml else lambda bdf: {})
-    _say(START)
+    ask(START)
     begun = session.start()
     if "value" in begun and nvml is not None:
         busy.update(nvml.busy(sorted({bdf for step in plan["steps"] for bdf in step["gpus"]}), own=plan.get("own", ())))
-    _say(START, begun)
+    answer(START, begun)
     spent = "value" not in begun
     for step in () if spent else plan["steps"]:
-        _say(step["key"])
+        ask(step["key"])
         fact = session.answer(step)
-        _say(step["key"], fact)
+        answer(step["key"], fact)
         if fact.get("sticky"):
-            os._exit(SPENT)
+            leave(SPENT)
     if not spent:
-        _say("closing")
+        ask("closing")
         session.close()
-    os.write(SAY, b"done\n")
-    # no interpreter shutdown: the driver's own exit handlers can hang
-    os._exit(0)
+    done()
+    leave()
 
 
 def _nvml() -> Any:
-    """NVML beside CUDA, where its binding is to be had."""
+    """NVML beside CUDA; None where its binding does not load."""
     try:
-        from dgxcheck.workers.nvml.sampler import Beside
+        from dgxcheck.workers.nvml.sampler import NvmlSampler
     except ImportError:
         return None
-    return Beside()
-
-
-def _say(key: str, fact: Any = None) -> None:
-    text = key if fact is None else f"{key}\t{json.dumps(fact)}"
-    os.write(SAY, f"{text}\n".encode())
+    return NvmlSampler()

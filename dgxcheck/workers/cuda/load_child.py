@@ -8,19 +8,17 @@ holds another line: a worker whose parent is gone has nobody to burn for.
 from __future__ import annotations
 
 import json
-import os
-import select
 import time
 from typing import Any
 
 from dgxcheck.cuda import environment
-from dgxcheck.workers.process import SAY
+from dgxcheck.workers.answers import answer, ask, done, first_line, leave, told_to_end
 
 SPENT = 9
 
 
 def main() -> None:
-    plan = json.loads(_line())
+    plan = json.loads(first_line())
     environment.prepare()
     from dgxcheck.cuda.device import Full
     from dgxcheck.cuda.driver import CudaError
@@ -28,30 +26,29 @@ def main() -> None:
     from dgxcheck.cuda.session import Session
 
     session = Session(plan, lambda bdf: None, lambda bdf: {})
-    _say("start")
+    ask("start")
     fact = session.start()
     if "value" in fact:
         session.bind(plan)
         try:
             signed = {"tool": fact["tool"], "how": fact["how"]}
             burn, fact = _burn(session, plan)
-            _say("start", fact | signed)
+            answer("start", fact | signed)
             fact = _load(burn, session, plan)
         except CudaError as error:
             fact = session.refused(error)
         except Full as full:
             fact = skipped("busy", str(full))
         if fact:
-            _say("failed", fact)
+            answer("failed", fact)
         if fact.get("sticky"):
-            os._exit(SPENT)
-        _say("closing")
+            leave(SPENT)
+        ask("closing")
         session.close()
     else:
-        _say("start", fact)
-    os.write(SAY, b"done\n")
-    # no interpreter shutdown: the driver's own exit handlers can hang
-    os._exit(0)
+        answer("start", fact)
+    done()
+    leave()
 
 
 def _burn(session: Any, plan: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -82,9 +79,9 @@ def _load(burn: Any, session: Any, plan: dict[str, Any]) -> dict[str, Any]:
     names = [*burn.names]
     for cycle, name, until in turns(names, plan["begin"], plan["unit_s"]):
         key = f"{name} {cycle}"
-        _say(key)
+        ask(key)
         try:
-            fact = burn.turn(name, lambda until=until: time.monotonic() >= until or _told_to_end())
+            fact = burn.turn(name, lambda until=until: time.monotonic() >= until or told_to_end())
         except Full as full:
             fact = skipped("busy", str(full))
         except CudaError as error:
@@ -96,26 +93,8 @@ def _load(burn: Any, session: Any, plan: dict[str, Any]) -> dict[str, Any]:
             else:
                 fact = failed(error)  # the neighbour may belong to one process alone
                 names.remove(name)
-        _say(key, fact)
+        answer(key, fact)
         left = until - time.monotonic() if "skipped" in fact else 0.0
-        if _told_to_end(max(0.0, left)):
+        if told_to_end(max(0.0, left)):
             break
     return {}
-
-
-def _told_to_end(seconds: float = 0.0) -> bool:
-    """Has the parent said anything more, or is it gone? Waits so long for it."""
-    return bool(select.select([0], [], [], seconds)[0])
-
-
-def _line() -> str:
-    """The first line of stdin, and no byte of what follows."""
-    text = bytearray()
-    while (byte := os.read(0, 1)) not in (b"", b"\n"):
-        text += byte
-    return text.decode()
-
-
-def _say(key: str, fact: Any = None) -> None:
-    text = key if fact is None else f"{key}\t{json.dumps(fact)}"
-    os.write(SAY, f"{text}\n".encode())

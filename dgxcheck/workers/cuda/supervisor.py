@@ -11,14 +11,13 @@ from typing import Any
 from dgxcheck.facts.missing import Gap, Json
 from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.process import kill
-from dgxcheck.workers.stream import LEAVING, Killer, Worker, bury, next_event
+from dgxcheck.workers.stream import LEAVING, Killer, Worker
+from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor, timeout
 
 MODULE = "dgxcheck.workers.cuda.child"
 LIBRARY = "libcuda.so.1"
 START = "measure cuda all"
 CLOSING = "closing"
-LEAST_START_S = 90.0
-"""Opening CUDA on a cold box of eight GPUs, and waiting for jobs to end, is no hang."""
 MOST_TROUBLES = 2
 """So many steps of a GPU may hang or break before the rest of it is left."""
 LISTEN_S = 0.2
@@ -39,7 +38,7 @@ class CudaStage:
         self._troubles: dict[str, int] = {}
         self.facts: dict[str, Json] = {}
         """Key to fact, as far as it has come."""
-        self._stopped: list[Worker] = []
+        self._supervisor = Supervisor(killer)
         self._stop = False
 
     def run(self, steps: Sequence[Step], progress: Progress = lambda key, done: None) -> dict[str, Json]:
@@ -48,25 +47,23 @@ class CudaStage:
         own: list[int] = []
         while left and not self._stop:
             if (stuck := stuck_workers.stuck(MODULE)) is not None:
-                self.facts[START] = {"missing": Gap.TIMEOUT.value, "detail": stuck}
+                self.facts[START] = timeout(stuck)
                 break
             plan = {"library": self._library, "steps": left, "own": own, **self._plan}
-            worker = Worker(MODULE, json.dumps(plan), self._killer)
+            worker = self._supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))
             own.append(worker.pid)
-            self._stopped.append(worker)
             try:
                 self._listen(worker, progress)
             finally:  # Ctrl-C ends the worker, too
-                worker.stop(hung=worker.ended is None and worker.pending not in (None, CLOSING))
+                self._supervisor.end(worker, hung=worker.ended is None and worker.pending not in (None, CLOSING))
             opened = self.facts.get(START)
             if not isinstance(opened, dict) or "value" not in opened:
                 break
             left = self._left(left)
-        bury(self._stopped)
-        self._stopped.clear()
+        self._supervisor.stop()
         return self.facts
 
-    def anew(self, **plan: Json) -> CudaStage:
+    def fresh(self, **plan: Json) -> CudaStage:
         """One with nothing measured yet, with these members of the plan beside the old ones."""
         return CudaStage(self._seconds, self._library, self._killer, **{**self._plan, **plan})
 
@@ -77,7 +74,7 @@ class CudaStage:
     def _listen(self, worker: Worker, progress: Progress) -> None:
         """Until the worker ends, or is silent for longer than a step may take."""
         while not self._stop:
-            met = next_event([worker], self._silence, time.monotonic() + LISTEN_S)
+            met = self._supervisor.next_event(time.monotonic() + LISTEN_S)
             self.facts.update((key, json.loads(text)) for key, text in worker.answers.items())
             worker.answers.clear()
             if met is not None:
@@ -92,7 +89,7 @@ class CudaStage:
         if pending == CLOSING:
             return
         if ended is None:
-            self.facts[pending] = {"missing": Gap.TIMEOUT.value, "detail": f"no answer for {self._seconds:g} s"}
+            self.facts[pending] = timeout(f"no answer for {self._seconds:g} s")
         else:
             self.facts[pending] = {"failed": ended, "detail": "the process that measured"}
 
@@ -108,11 +105,11 @@ class CudaStage:
             if step["key"] in self.facts:
                 continue
             after = next((each["key"] for each in broken if set(each["gpus"]) <= involved(step)), None)
-            gone = next((bdf for bdf in sorted(involved(step)) if self._troubles.get(bdf, 0) > MOST_TROUBLES), None)
-            if after is None and gone is None:
+            failing = next((bdf for bdf in sorted(involved(step)) if self._troubles.get(bdf, 0) > MOST_TROUBLES), None)
+            if after is None and failing is None:
                 left.append(step)
             else:
-                why = f"given up after {after}" if after is not None else f"too much went wrong at {gone}"
+                why = f"given up after {after}" if after is not None else f"too many failures at {failing}"
                 self.facts[step["key"]] = {"skipped": "dependency-failed", "detail": why}
         return left
 

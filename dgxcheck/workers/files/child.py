@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from dgxcheck.facts.missing import gap_to_json, missing
 from dgxcheck.rootfs import decode, list_names, read_bytes
-from dgxcheck.workers.process import SAY
+from dgxcheck.workers.answers import answer, ask, done, leave
 
 
 def main() -> None:
@@ -24,8 +24,8 @@ def main() -> None:
             for path in matches(request["root"], pattern):
                 if not any(f"{path}/".startswith(f"{directory}/") for directory in request["avoid"]):
                     _answer(request["root"], kind, path)
-        os.write(SAY, b"done\n")
-    os._exit(0)
+        done()
+    leave()
 
 
 def matches(root: str, pattern: str) -> Iterator[str]:
@@ -45,13 +45,13 @@ def matches(root: str, pattern: str) -> Iterator[str]:
 
 def _answer(root: str, kind: str, path: str) -> None:
     key = f"{kind} {path}"
-    os.write(SAY, f"{key}\n".encode())
+    ask(key)
     value: object
     try:
         value = _READ[kind](root + path)
     except OSError as error:
         value = gap_to_json(missing(path, error))
-    os.write(SAY, f"{key}\t{json.dumps(value)}\n".encode())
+    answer(key, value)
 
 
 def _opens(path: str) -> bool:

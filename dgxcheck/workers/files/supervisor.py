@@ -7,10 +7,10 @@ import time
 
 from dgxcheck.facts.missing import Gap, Json
 from dgxcheck.workers import stuck_workers
-from dgxcheck.workers.files.driver_backed import device_of, together
-from dgxcheck.workers.nvml.supervisor import init_limit, silence_limit
+from dgxcheck.workers.files.driver_backed import device_of, questions_with
 from dgxcheck.workers.process import kill
-from dgxcheck.workers.stream import Killer, Worker, bury, next_event
+from dgxcheck.workers.stream import Killer, Worker
+from dgxcheck.workers.supervisor import Kind, Supervisor, init_limit, silence_limit, timeout
 
 MODULE = "dgxcheck.workers.files.child"
 MOST_TROUBLES = 8
@@ -21,12 +21,13 @@ class FilesStage:
 
     def __init__(self, root: str, deadline: float = 60.0, killer: Killer = kill) -> None:
         self._root = "" if root == "/" else root
-        self._killer = killer
+        self._supervisor = Supervisor(killer)
         self.deadline = deadline
         self.spent = 0.0
         """Seconds waited for drivers so far; the deadline is for all of them together."""
         self._worker: Worker | None = None
-        self._stopped: list[Worker] = []
+        self._ended = 0
+        """Workers that were ended because one of their files hung or killed them."""
         self._answers: dict[str, str] = {}
         self._done: set[str] = set()
         """Questions that a worker went through to the end."""
@@ -38,13 +39,13 @@ class FilesStage:
     def start(self) -> None:
         """Start the worker before the first question, where there will be one: it is ready by then."""
         if self._worker is None and stuck_workers.stuck(MODULE) is None:
-            self._worker = Worker(MODULE, killer=self._killer)
+            self._worker = self._start()
 
     def ask(self, question: str) -> Json:
         """The JSON value of ``text PATH``, ``data PATH`` (hexadecimal) or ``opens PATH``; a gap as an object."""
         if question not in self._answers:
             before = time.monotonic()
-            why = self._request([each for each in together(question) if each not in self._done])
+            why = self._request([each for each in questions_with(question) if each not in self._done])
             self.spent += time.monotonic() - before
             # a pattern was answered, and this file is not among what it stands for
             absent = json.dumps({"missing": Gap.ABSENT.value})
@@ -55,24 +56,25 @@ class FilesStage:
 
     def stop(self) -> None:
         """End the worker; nothing more is wanted."""
-        if self._worker is not None:
-            self._end(self._worker, hung=False)
-        bury(self._stopped)
-        self._stopped.clear()
+        self._supervisor.stop()
+        self._worker = None
+
+    def _start(self, plan: str | None = None) -> Worker:
+        return self._supervisor.start(Kind(MODULE, self._silence), plan)
 
     def _request(self, questions: list[str]) -> str | None:
         """Have the questions answered; why not all of them are, or None."""
         ends = time.monotonic() + self.deadline - self.spent
         while questions:
             if self._worker is None and self._refusal is None:
-                self._refusal = stuck_workers.stuck(MODULE) if not self._stopped else self._too_many()
+                self._refusal = stuck_workers.stuck(MODULE) if not self._ended else self._too_many()
             if self._refusal is not None:
                 return self._refusal
             if time.monotonic() >= ends:
                 return f"not asked within the deadline of {self.deadline:g} s"
             line = json.dumps({"root": self._root, "ask": questions, "avoid": list(self._hung)})
             if self._worker is None:
-                self._worker = Worker(MODULE, line, self._killer)
+                self._worker = self._start(line)
             else:
                 self._worker.tell(line)
             if self._answered(self._worker, ends):
@@ -81,7 +83,7 @@ class FilesStage:
         return None
 
     def _answered(self, worker: Worker, ends: float) -> bool:
-        in_time = next_event([worker], self._silence, ends) is not None
+        in_time = self._supervisor.next_event(ends) is not None
         self._answers.update(worker.answers)
         worker.answers.clear()
         if worker.ended == "done":
@@ -93,9 +95,11 @@ class FilesStage:
         if asked is not None:
             self._answers[asked] = _gap(trouble)
             self._hung[device_of(asked)] = f"given up after {asked}: {trouble}"
-        elif in_time and self._stopped:
+        elif in_time and self._ended:
             self._refusal = trouble
-        self._end(worker, hung=worker.ended is None)
+        self._supervisor.end(worker)
+        self._worker = None
+        self._ended += 1
         return False
 
     def _silence(self, worker: Worker) -> float:
@@ -104,11 +108,6 @@ class FilesStage:
     def _too_many(self) -> str | None:
         return "too many driver-backed files hung before this one" if len(self._hung) >= MOST_TROUBLES else None
 
-    def _end(self, worker: Worker, hung: bool) -> None:
-        worker.stop(hung)
-        self._stopped.append(worker)
-        self._worker = None
-
 
 def _gap(detail: str) -> str:
-    return json.dumps({"missing": Gap.TIMEOUT.value, "detail": detail})
+    return json.dumps(timeout(detail))

@@ -8,11 +8,10 @@ A worker whose parent was killed ends with its next answer, or as soon as the dr
 from __future__ import annotations
 
 import json
-import os
 import sys
 from types import ModuleType
 
-from dgxcheck.workers.process import SAY
+from dgxcheck.workers.answers import answer, done, leave
 
 
 class _Util(ModuleType):
@@ -27,8 +26,8 @@ def main() -> None:
         from dgxcheck.workers.nvml.walk import walk
     except ImportError as error:
         gap = {"missing": "absent", "detail": f"the Python package nvidia-ml-py does not load: {error}"}
-        os.write(SAY, f"nvml nvmlInit\t{json.dumps(gap)}\ndone\n".encode())
+        answer("nvml nvmlInit", gap)
+        done()
     else:
         walk(json.loads(sys.stdin.readline()))
-    # no nvmlShutdown, no interpreter shutdown: the kernel closes the driver's nodes, and neither can hang us here
-    os._exit(0)
+    leave()  # without nvmlShutdown, which can hang: the kernel closes the driver's nodes

@@ -30,7 +30,7 @@ _COUNTED: tuple[tuple[str, str, tuple[int, ...], float], ...] = (
 )
 
 
-class Beside:
+class NvmlSampler:
     """NVML in the process that measures; where it does not answer, nothing is known and nothing is stopped."""
 
     def __init__(self) -> None:

@@ -12,7 +12,8 @@ from dgxcheck.facts.missing import Gap, Json, Missing, gap_from_json
 from dgxcheck.facts.record import replace
 from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.process import kill
-from dgxcheck.workers.stream import Killer, Worker, bury, next_event
+from dgxcheck.workers.stream import Killer, Worker
+from dgxcheck.workers.supervisor import Kind, Supervisor, init_limit, silence_limit, timeout
 
 MODULE = "dgxcheck.workers.nvml.child"
 INIT = "nvml nvmlInit"
@@ -23,16 +24,6 @@ MOST_DEATHS = 8
 Unit = Union[str, int]  # noqa: UP007 -- an alias at run time
 
 
-def init_limit(deadline: float) -> float:
-    """Seconds that nvmlInit may take: a cold 8-GPU box needs 10 to 25 s and is not hung."""
-    return max(deadline - 3, deadline / 2)
-
-
-def silence_limit(deadline: float) -> float:
-    """Seconds after which any other question counts as hung."""
-    return min(5.0, deadline / 4)
-
-
 class NvmlStage:
     """Everything NVML is asked in one run. Started early; ``finish`` waits for it, within the deadline.
 
@@ -41,7 +32,7 @@ class NvmlStage:
 
     def __init__(self, groups: Sequence[str], deadline: float = 60.0, killer: Killer = kill) -> None:
         self._groups = list(groups)
-        self._killer = killer
+        self._supervisor = Supervisor(killer)
         self.started = time.monotonic()
         self.deadline = deadline
         self.answers: dict[str, str] = {}
@@ -51,7 +42,7 @@ class NvmlStage:
         """What happened to a unit first."""
         self._suspects: set[int] = set()
         """GPUs that are left out of pairs."""
-        self._again = False
+        self._pairs_retried = False
         """Pairs were asked for once more."""
         self._in_pairs: dict[int, int] = {}
         """In how many pairs that got into trouble a GPU was."""
@@ -59,13 +50,13 @@ class NvmlStage:
         """Index of a GPU by its bdf."""
         self._hangs: dict[Unit, int] = {}
         self._deaths: dict[Unit, int] = {}
-        self._running: dict[Worker, list[Unit] | None] = {}
-        self._stopped: list[Worker] = []
+        self._units_of: dict[Worker, list[Unit] | None] = {}
+        """The units of each worker that runs; None for all."""
         self._finished = False
         if (stuck := stuck_workers.stuck(MODULE)) is None:
             self._start(None)
         else:
-            self._mark(INIT, stuck)
+            self._record_timeout(INIT, stuck)
             self._finished = True
 
     def missing(self, key: str, subject: str) -> Missing:
@@ -79,51 +70,44 @@ class NvmlStage:
     def finish(self) -> None:
         """Wait for every answer that comes within the deadline."""
         while not self._finished:
-            ends = self.started + self.deadline
-            worker = next_event(list(self._running), self._silence, ends)
+            worker = self._supervisor.next_event(self.started + self.deadline)
             if worker is None:
                 self._out_of_time()
             else:
-                self._heard(worker)
-            self._finished = self._finished or not (self._running or self._once_more())
+                self._take_event(worker)
+            self._finished = self._finished or not (self._units_of or self._retry_pairs())
 
     def stop(self) -> None:
         """End every child; nothing more is wanted."""
-        for worker in self._running:
-            self._end(worker)
-        self._running.clear()
+        self._supervisor.stop()
+        self._units_of.clear()
         self._finished = True
-        bury(self._stopped)
-        self._stopped.clear()
 
     def _start(self, units: list[Unit] | None) -> None:
-        plan = {"groups": self._groups, "units": units, "known": self._known(units), "avoid": sorted(self._suspects)}
-        self._running[Worker(MODULE, json.dumps(plan), self._killer)] = units
+        known, avoid = self._known_answers(units), sorted(self._suspects)
+        plan = {"groups": self._groups, "units": units, "known": known, "avoid": avoid}
+        self._units_of[self._supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))] = units
 
-    def _known(self, units: list[Unit] | None) -> dict[str, Json]:
+    def _known_answers(self, units: list[Unit] | None) -> dict[str, Json]:
         """The answers that a child for these units has to know; all would be half a megabyte on a large box."""
         wanted = {"system", *(units or ())}
         known = (key for key in self.answers if key.startswith((COUNT, HANDLE)) or self._unit_of(key) in wanted)
         return {key: json.loads(self.answers[key]) for key in known}
 
-    def _end(self, worker: Worker, hung: bool = False) -> None:
-        worker.stop(hung)
-        self._stopped.append(worker)
-
     def _silence(self, worker: Worker) -> float:
         starting = not worker.spoke or worker.pending == INIT
         return init_limit(self.deadline) if starting else silence_limit(self.deadline)
 
-    def _heard(self, worker: Worker) -> None:
-        units = self._running.pop(worker)
-        self._end(worker, hung=worker.ended is None)
-        self._keep(worker.answers)
+    def _take_event(self, worker: Worker) -> None:
+        units = self._units_of.pop(worker)
+        self._supervisor.end(worker)
+        self._store(worker.answers)
         if worker.ended == "done":
             self._refused(worker, units)
             return
         asked = worker.pending or INIT
         what = worker.ended or f"no answer for {self._silence(worker):.3g} s"
-        self._mark(asked, what)
+        self._record_timeout(asked, what)
         trouble = Missing(Gap.TIMEOUT, "", f"given up after {asked[5:]}: {what}")
         if units is None and asked in (INIT, COUNT):
             self._give_up(["system", "pairs"], trouble)
@@ -162,12 +146,12 @@ class NvmlStage:
                 if self._in_pairs[gpu] > 1:
                     self._suspects.add(gpu)
 
-    def _once_more(self) -> bool:
+    def _retry_pairs(self) -> bool:
         """At the end, when it harms nobody: the pairs of GPUs that got into trouble and still answered the rest."""
         left = {gpu for gpu in self._suspects if gpu not in self._given_up}
-        if not left or self._again or "pairs" in self._given_up:
+        if not left or self._pairs_retried or "pairs" in self._given_up:
             return False
-        self._again = True
+        self._pairs_retried = True
         self._suspects -= left
         self._start(["pairs"])
         return True
@@ -181,25 +165,25 @@ class NvmlStage:
 
     def _out_of_time(self) -> None:
         reason = f"not answered within the deadline of {self.deadline:g} s"
-        for worker, units in list(self._running.items()):
-            self._keep(worker.answers)
+        for worker, units in self._units_of.items():
+            self._store(worker.answers)
             if worker.pending is not None:
-                self._mark(worker.pending, reason)
+                self._record_timeout(worker.pending, reason)
             self._give_up(self._units_from("system") if units is None else units, Missing(Gap.TIMEOUT, "", reason))
-            self._end(worker, hung=True)
-        self._mark(INIT, reason)
-        self._running.clear()
+            self._supervisor.end(worker, hung=True)
+        self._record_timeout(INIT, reason)
+        self._units_of.clear()
         self._finished = True
 
-    def _keep(self, answers: Mapping[str, str]) -> None:
+    def _store(self, answers: Mapping[str, str]) -> None:
         """What was answered before stays: ``nvmlInit`` and handles alone are asked again, to let a later child in."""
         for key, text in answers.items():
             self.answers.setdefault(key, text)
             if key.startswith(HANDLE) and text.startswith('"'):
                 self._index.setdefault(json.loads(text), int(key[len(HANDLE) :]))
 
-    def _mark(self, key: str, detail: str) -> None:
-        self.answers.setdefault(key, json.dumps({"missing": Gap.TIMEOUT.value, "detail": detail}))
+    def _record_timeout(self, key: str, detail: str) -> None:
+        self.answers.setdefault(key, json.dumps(timeout(detail)))
 
     def _give_up(self, units: Sequence[Unit], trouble: Missing) -> None:
         for unit in units:

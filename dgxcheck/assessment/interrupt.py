@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -12,7 +13,13 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def interruptible(stop: Callable[[], None]) -> Iterator[None]:
-    """The first of these signals calls ``stop``, the next ends the command at once."""
+    """The first of these signals calls ``stop``, the next ends the command at once.
+
+    Only the main thread may handle signals; in any other this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     told: list[int] = []
 
     def once(number: int, _frame: FrameType | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+from collections.abc import Sequence
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
@@ -36,7 +37,7 @@ def texts(files: tuple[str, ...]) -> list[Text]:
     return found
 
 
-def named(read: list[Text]) -> str:
+def named(read: Sequence[Text]) -> str:
     """A few names for a sentence."""
     more = f" and {len(read) - 3} more" if len(read) > 3 else ""
     return ", ".join(text.name for text in read[:3]) + more

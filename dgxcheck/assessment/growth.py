@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from dgxcheck.assessment.xid_history import remembered
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
-from dgxcheck.cli.xid_history import remembered
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.output.plain_text import visible
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.recorder import RecordingSource
@@ -51,12 +50,12 @@ def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth 
 
     A ``path`` that was asked for must be a state file or not be there; the usual one is replaced whatever it holds.
     """
-    tape = RecordingSource(source)
-    new = survey(tape, COUNTERS)
+    recorder = RecordingSource(source)
+    new = survey(recorder, COUNTERS)
     at_s, date = state_file.now()
     host, nvml = facts.host, facts.gpu
     reading = state_file.Reading(
-        lines=tape.lines(), at_s=at_s, date=date,
+        lines=recorder.lines(), at_s=at_s, date=date,
         boot_id=_text(host.boot_id if isinstance(host, Host) else host),
         driver=_text(nvml.driver_version if isinstance(nvml, Nvml) else nvml),
     )  # fmt: skip
@@ -73,7 +72,7 @@ def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth 
         why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
         return skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
     before = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
-    return Growth(old=before, new=new, seconds=at_s - old.at_s, how=f"since {visible(old.date)}")
+    return Growth(old=before, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")
 
 
 def _earlier(path: str, asked: bool) -> state_file.Reading | None:
@@ -90,7 +89,7 @@ def _written(path: str, reading: state_file.Reading) -> str:
     try:
         state_file.write(path, reading)
     except OSError as error:
-        return f", and {visible(path)} cannot be written: {error.strerror}"
+        return f", and {path} cannot be written: {error.strerror}"
     return ""
 
 

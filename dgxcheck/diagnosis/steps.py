@@ -1,0 +1,106 @@
+"""Single steps as actions: drain, stop jobs, reset, restart a service, load a module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import has_nvswitches
+from dgxcheck.diagnosis.action import Action, Instruction
+from dgxcheck.diagnosis.gpu_clients import device_nodes, drives_a_display, services
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere
+from dgxcheck.facts.host import Host, Memlock, Modules
+from dgxcheck.topology.model import Device
+
+_HOLDERS = ("nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
+"""Modules in the order in which they can be unloaded."""
+
+
+def drain(box: Box) -> Action:
+    """With the scheduler whose daemon runs here: scontrol(1) of Slurm, pbsnodes(8B) of OpenPBS; else by hand."""
+    host, memlock = box.snapshot.host, box.snapshot.memlock
+    node = host.hostname.partition(".")[0] if isinstance(host, Host) and isinstance(host.hostname, str) else ""
+    daemons = {daemon.name for daemon in memlock.daemons} if isinstance(memlock, Memlock) else set()
+    by_scheduler = {
+        "slurmd": ("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=dgxcheck"),
+        "pbs_mom": ("pbsnodes", "-o", node),
+    }
+    command = next((argv for daemon, argv in by_scheduler.items() if daemon in daemons and node), None)
+    if command is None:
+        return Action(step="drain", instruction=Instruction(code="drain-host"))
+    return Action(step="drain", commands=(command,), instruction=Instruction(code="drain-scheduler"))
+
+
+def stop_clients(box: Box, gpus: Sequence[Device], reload: bool = False) -> Action:
+    """All that keeps these GPUs open; ``reload``: before the driver is unloaded."""
+    nodes = device_nodes(box, gpus) or ("/dev/nvidiactl",)
+    display = drives_a_display(box, gpus)
+    commands = (("fuser", "-v", *nodes), *((("systemctl", "isolate", "multi-user.target"),) if display else ()))
+    values = {"services": services(box, gpus, reload)}
+    return Action(
+        step="stop-jobs", commands=commands, disturbs=tuple(gpu.name for gpu in gpus), scope="jobs",
+        instruction=Instruction(code="stop-gpu-clients-and-display" if display else "stop-gpu-clients", values=values),
+    )  # fmt: skip
+
+
+def stop_programs(box: Box, component: Component) -> Action:
+    """Programs on a GPU that hold what others lack."""
+    gpus = gpus_of(box, component)
+    ids = ",".join(gpu.bdf for gpu in gpus if gpu.bdf)
+    command = ("nvidia-smi", "-i", ids, "--query-compute-apps=pid,name,used_memory", "--format=csv")
+    return Action(
+        step="stop-jobs", commands=(command,), instruction=Instruction(code="stop-gpu-programs"), scope="jobs",
+        disturbs=tuple(gpu.name for gpu in gpus),
+    )  # fmt: skip
+
+
+def reset(box: Box, gpus: Sequence[Device]) -> Action:
+    """nvidia-smi(1): without ``-i`` all GPUs in one command."""
+    everything = len(gpus) == len(box.topology.gpus)
+    ids = () if everything else ("-i", ",".join(gpu.bdf for gpu in gpus if gpu.bdf))
+    if has_nvswitches(box) and gpus:
+        old = any(is_before_ampere(box, gpu) is not False for gpu in gpus)
+        instruction = Instruction(code="reset-all-with-switches" if old else "reset-with-fabric-manager")
+    else:
+        instruction = Instruction(code="reset-one" if len(gpus) == 1 else "reset-together")
+    return Action(
+        step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),), instruction=instruction, scope="jobs",
+        disturbs=tuple(gpu.name for gpu in gpus),
+    )  # fmt: skip
+
+
+def restart(box: Box, component: Component) -> Action:
+    """The subnet manager, where it runs (sminfo(8)), or Fabric Manager, which can abort CUDA programs everywhere.
+
+    DU-09883: ``ABORT_CUDA_JOBS_ON_FM_EXIT=1`` in shipped configurations.
+    """
+    if component.kind == "subnet-manager":
+        commands: tuple[tuple[str, ...], ...] = (("sminfo",),)
+        instruction = Instruction(code="restart-subnet-manager")
+        return Action(step="restart-service", commands=commands, instruction=instruction, scope="fabric")
+    return Action(
+        step="restart-service", commands=(("systemctl", "restart", "nvidia-fabricmanager"),), scope="jobs",
+        instruction=Instruction(code="restart-fabric-manager"), disturbs=tuple(gpu.name for gpu in box.topology.gpus),
+    )  # fmt: skip
+
+
+def load(box: Box, component: Component) -> Action | None:
+    """Reload the NVIDIA driver or the HCAs' driver; None for other modules, which the finding's remedy names."""
+    if component.kind == "hca":
+        commands: tuple[tuple[str, ...], ...] = (("modprobe", "-r", "mlx5_ib", "mlx5_core"), ("modprobe", "mlx5_ib"))
+        hcas = tuple(device.name for device in box.topology.devices if device.kind != "gpu")
+        instruction = Instruction(code="reload-hca-driver")
+        return Action(step="load-module", commands=commands, instruction=instruction, disturbs=hcas, scope="traffic")
+    if component.kind != "driver":
+        return None
+    modules = box.snapshot.modules
+    known = modules.modules if isinstance(modules, Modules) else ()
+    absent = {module.name for module in known if module.loaded is False}
+    unload = [name for name in _HOLDERS if name not in absent or name == "nvidia"]
+    load = [name for name in ("nvidia", "nvidia_uvm", "nvidia_peermem") if name != "nvidia_peermem" or name in unload]
+    commands = (("modprobe", "-r", *unload), ("modprobe", "-a", *load))
+    return Action(
+        step="load-module", commands=commands, instruction=Instruction(code="reload-driver"), scope="jobs",
+        disturbs=tuple(gpu.name for gpu in box.topology.gpus),
+    )  # fmt: skip

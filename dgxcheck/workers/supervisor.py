@@ -1,0 +1,74 @@
+"""Start workers, listen to all of them at once, end them. What differs from subject to subject is a ``Kind``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dgxcheck.facts.missing import Gap, Json
+from dgxcheck.facts.record import Record
+from dgxcheck.workers.process import kill
+from dgxcheck.workers.stream import Killer, Worker, next_event, reap_or_list
+
+LEAST_START_S = 90.0
+"""Opening CUDA on a cold box of eight GPUs, and waiting for jobs to end, is no hang, however short the limit."""
+
+
+class Kind(Record, kw_only=False):
+    """One kind of worker."""
+
+    module: str
+    """The module whose ``main`` runs in the child."""
+    silence: Callable[[Worker], float]
+    """Seconds without a word after which a worker counts as hung, by the question that it is at."""
+
+
+class Supervisor:
+    """The workers of one run, of one or more kinds. No method waits for a worker that does not end."""
+
+    def __init__(self, killer: Killer = kill) -> None:
+        """``killer`` ends the process group of a pid."""
+        self._killer = killer
+        self._running: dict[Worker, Kind] = {}
+        self._ended: list[Worker] = []
+
+    def start(self, kind: Kind, plan: str | None = None) -> Worker:
+        """A new worker, given ``plan`` as its first line of stdin."""
+        worker = Worker(kind.module, plan, self._killer)
+        self._running[worker] = kind
+        return worker
+
+    def silence(self, worker: Worker) -> float:
+        """Seconds that this worker may say nothing now."""
+        return self._running[worker].silence(worker)
+
+    def next_event(self, deadline: float) -> Worker | None:
+        """The first worker that ended or hangs; None at the deadline (``time.monotonic``)."""
+        return next_event([*self._running], self.silence, deadline)
+
+    def end(self, worker: Worker, hung: bool | None = None) -> None:
+        """Kill a worker that still runs; ``hung`` where something was still wanted of it (by default: it runs)."""
+        del self._running[worker]
+        worker.stop(worker.ended is None if hung is None else hung)
+        self._ended.append(worker)
+
+    def stop(self) -> None:
+        """End all workers; nothing more is wanted of them. Those that cannot be reaped are listed for the next run."""
+        for worker in [*self._running]:
+            self.end(worker, hung=False)
+        reap_or_list(self._ended)
+        self._ended.clear()
+
+
+def timeout(detail: str) -> dict[str, Json]:
+    """The gap of a question that was not answered in time, as workers write gaps."""
+    return {"missing": Gap.TIMEOUT.value, "detail": detail}
+
+
+def init_limit(deadline: float) -> float:
+    """Seconds that opening the driver may take: a cold box of eight GPUs needs 10 to 25 s and is not hung."""
+    return max(deadline - 3, deadline / 2)
+
+
+def silence_limit(deadline: float) -> float:
+    """Seconds after which any other question counts as hung."""
+    return min(5.0, deadline / 4)

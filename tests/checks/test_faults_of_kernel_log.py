@@ -1,0 +1,96 @@
+"""The kernel log: the fault of each line, the part that an Xid blames, and the remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_checks_kernel import BOARD, MLX5, X, logged
+from test_faults_of_hosts import BY_ID, GPU, SWITCH, bad_findings
+from test_health_checks import box
+
+from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
+from dgxcheck.checks.kernel_log.xid_catalogue import REMEDIES, XIDS, meaning
+from dgxcheck.checks.registry import CHECKS
+
+
+def test_the_xids_of_a_gpu_name_its_part(tmp_path: Path) -> None:
+    for number, part in ((48, "memory"), (171, "memory"), (136, "NVLink"), (155, "NVLink"), (149, "NVLink"), (62, "")):
+        (bad,) = bad_findings(box(logged(tmp_path, (100.0, f"{X}{number}, Fatal"))), "kernel.xid")
+        assert bad.blames[0].key == ("gpu", GPU, part)
+        assert [each.kind for each in bad.blames[1:]] == (["nvlink"] * 4 if part == "NVLink" else [])
+
+
+def test_only_checks_of_the_kernel_log_have_it_as_witness() -> None:
+    assert {check.id for check in CHECKS if check.witness == "log"} == {
+        id_ for id_ in BY_ID if id_.startswith("kernel.")
+    }
+
+
+LOGGED = {
+    f"{BOARD}RmInitAdapter failed! (0x26:0xffff:1290)": ("kernel.gpu-start", Fault.GPU_STARTED_LATE),
+    "NVRM: GPU 0000:77:00.0: RmInitAdapter failed! (0x1:0x2:3)": ("kernel.gpu-start", Fault.GPU_NOT_STARTED),
+    "NVRM: GPU 0000:77:00.0: GPU does not have the necessary power cables connected.":
+        ("kernel.gpu-start", Fault.GPU_UNPOWERED),
+    "NVRM: RmInitAdapter failed! (0x26:0xffff:1290)": ("kernel.gpu-start", Fault.GPU_NOT_STARTED),
+    f"{BOARD}GPU has fallen off the bus.": ("kernel.off-bus", Fault.GPU_LOST),
+    f"{X}62, x": ("kernel.xid", Fault.XID),
+    f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Fatal), type=x": ("kernel.aer", Fault.AER_LOGGED),
+    f"{MLX5}mlx5_load_one failed with error code -22": ("kernel.hca", Fault.HCA_NOT_STARTED),
+    f"{MLX5}poll_health:174: device's health compromised - reached miss count.": ("kernel.hca", Fault.HCA_UNRESPONSIVE),
+    f"{MLX5}temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1":
+        ("kernel.hca", Fault.HCA_OVERHEATING),
+    f"{MLX5}mlx5_pcie_event:299:(pid 1): Detected insufficient power on the PCIe slot (27W).":
+        ("kernel.hca", Fault.HCA_POWER),
+    f"{MLX5}Port module event[error]: module 0, Cable error, High Temperature":
+        ("kernel.port-module", Fault.PORT_MODULE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LOGGED)
+def test_faults_of_the_kernel_log(text: str, tmp_path: Path) -> None:
+    check, fault = LOGGED[text]
+    (bad,) = bad_findings(box(logged(tmp_path, (100.0, text))), check)
+    assert bad.judgement.fault is fault
+    assert bad.witness == "log"
+
+
+def test_an_sxid_is_the_nvswitch_s(tmp_path: Path) -> None:
+    for text, words in (("20034, Fatal, x", "reset all GPUs"), ("12028, Non-fatal, x", "no action")):
+        spec = logged(tmp_path, (100.0, f"nvidia-nvswitch0: SXid (PCI:{SWITCH}): {text}"), base="dgx-a100")
+        (bad,) = bad_findings(box(spec), "kernel.xid")
+        assert (bad.judgement.fault, [each.key for each in bad.blames]) == (Fault.NVSWITCH, [("nvswitch", SWITCH, "")])
+        assert words in bad.remedy
+
+
+def test_of_two_troubles_the_worse_is_the_fault(tmp_path: Path) -> None:
+    hot = f"{MLX5}temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1"
+    spec = logged(tmp_path, (100.0, hot), (101.0, f"{MLX5}poll_health:174: device's health compromised - x"))
+    (bad,) = bad_findings(box(spec), "kernel.hca")
+    assert bad.judgement.fault is Fault.HCA_UNRESPONSIVE
+    assert bad.judgement.message.startswith("its firmware stopped responding; its temperature sensors reached")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(48, "dcgmi diag"), (62, "before Ampere together"), (63, "no action now"), (54, "power cables"), (74, "nvlink"),
+     (94, "restart the program"), (154, "GPU Recovery Action"), (999, "call the vendor")],
+)  # fmt: skip
+def test_the_remedy_is_that_of_the_xid(number: int, words: str, tmp_path: Path) -> None:
+    (bad,) = bad_findings(box(logged(tmp_path, (100.0, f"{X}{number}, x"))), "kernel.xid")
+    assert words in bad.remedy
+
+
+def test_of_several_xids_the_most_drastic_remedy_is_given(tmp_path: Path) -> None:
+    (bad,) = bad_findings(box(logged(tmp_path, (100.0, f"{X}62, x"), (101.0, f"{X}48, x"))), "kernel.xid")
+    assert bad.remedy == REMEDIES["retire"]
+
+
+def test_every_xid_has_a_remedy_and_32_is_about_pcie_before_ampere() -> None:
+    assert {known.action for known in XIDS.values()} | {"pcie"} == set(REMEDIES)
+    assert (meaning(32, 5).action, meaning(32, 7).action) == ("pcie", "program")
+
+
+def test_a_device_that_does_not_start_or_answer_is_dead() -> None:
+    assert {Fault.GPU_UNPOWERED, Fault.HCA_UNRESPONSIVE, Fault.HCA_NOT_STARTED} < DEVICE_DEAD
+    assert not {Fault.GPU_STARTED_LATE, Fault.HCA_OVERHEATING, Fault.HCA_POWER, Fault.HCA_FLASH_RECOVERY} & DEVICE_DEAD

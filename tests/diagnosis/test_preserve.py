@@ -1,0 +1,54 @@
+"""What is saved before anything is done: real commands, and none that hangs with the driver."""
+
+from __future__ import annotations
+
+import pytest
+from hand_made import box_of, gpu_part
+from sample import BOXES
+
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.components.locate import all_nvlinks
+from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
+from dgxcheck.output.health.instructions import preserve_text
+
+PLAIN, SAFE = ("nvidia-bug-report.sh",), ("nvidia-bug-report.sh", "--safe-mode", "--extra-system-data")
+
+
+def programs(name: str, component: Component, *faults: Fault) -> list[str]:
+    return [each.command[0] for each in preserve_evidence(box_of(name), component, faults)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "command"),
+    [
+        (Fault.GPU_LOST, SAFE), (Fault.DRIVER_UNRESPONSIVE, SAFE), (Fault.XID, PLAIN), (Fault.ECC_UNCORRECTED, PLAIN),
+    ],
+)  # fmt: skip
+def test_the_bug_report_does_not_ask_a_driver_that_hangs(fault: Fault, command: tuple[str, ...]) -> None:
+    box = box_of("dgx-1-v100")
+    for component in (gpu_part(box, 2), DRIVER):
+        saved = preserve_evidence(box, component, [fault])
+        assert [each.command for each in saved if each.command[0] == PLAIN[0]] == [command]
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_the_kernel_log_and_a_recording_come_first(name: str) -> None:
+    assert programs(name, host_part("cooling"))[:2] == ["dgxcheck", "dmesg"]
+    assert ("nvsm" in programs(name, gpu_part(box_of(name), 0))) is name.startswith("dgx")
+
+
+def test_evidence_follows_from_the_component() -> None:
+    box = box_of("dgx-1-v100")
+    assert "ipmitool" in programs("dgx-1-v100", host_part("memory"))
+    assert "mlxlink" in programs("dgx-1-v100", Component(kind="port", name="mlx5_1/1", bdf="0000:0c:00.0"))
+    assert "ethtool" in programs("dgx-1-v100", Component(kind="interface", name="eno1"))
+    assert "nvidia-smi" in programs("dgx-1-v100", gpu_part(box, 0, "memory"))
+    assert "nvidia-bug-report.sh" not in programs("dgx-1-v100", Component(kind="disk", name="md0"))
+    assert "cp" in programs("dgx-a100", all_nvlinks(box_of("dgx-a100")))
+
+
+def test_output_goes_to_a_file() -> None:
+    assert preserve_text(Preserve(("dmesg",), "dmesg.txt")) == "dmesg > dmesg.txt"
+    assert preserve_text(Preserve(("ethtool", "a b"), "x y.txt")) == "ethtool 'a b' > 'x y.txt'"
+    assert preserve_text(Preserve(PLAIN)) == "nvidia-bug-report.sh"
