@@ -143,7 +143,7 @@ def test_a_hot_gpu_is_not_loaded_at_all(tmp_path: Path, standin: Path, cuda_libr
     ran = made.run(*LONG)
     assert ran.code == 2
     assert statuses(ran) == {GPU0: "skip", GPU1: "fail", None: "skip"}
-    assert "84 C, it slows down at 87 C" in findings(ran)[GPU1]["message"]
+    assert "84 °C, slowdown at 87 °C" in findings(ran)[GPU1]["message"]
     assert [event["gpu"] for event in made.happened("stopped")] == [GPU1]
 
 

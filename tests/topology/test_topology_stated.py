@@ -99,8 +99,8 @@ def test_a_box_that_agrees_stays_as_it_is() -> None:
 
 def test_differences_from_the_box_are_told() -> None:
     box = wired({"stated label GPU0 GPU1": "NV2", "stated label GPU0 mlx9_9": "PIX"}, "dgx-1-p100")
-    assert "The imported nvidia-smi topo says NV2 where the box says NV1: GPU0-GPU1." in box.notes
-    assert "The imported nvidia-smi topo names what is not here: mlx9_9." in box.notes
+    assert "The imported nvidia-smi topo matrix shows NV2, the box itself NV1: GPU0-GPU1." in box.notes
+    assert "The imported nvidia-smi topo matrix lists devices that the box does not have: mlx9_9." in box.notes
     assert {link.label for link in box.links if {link.a, link.b} == {"GPU0", "GPU1"}} == {"NV1"}
 
 

@@ -79,7 +79,8 @@ def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
         return Judgement(Status.PASS, f"no hardware errors logged{reach(log)}")
     worst = _MEANINGS[troubles[0]]
     about = [each for each in now if each.trouble == troubles[0]]
-    message = f"{'; '.join(_MEANINGS[trouble].text for trouble in troubles)}: {about[0].text}{reach(log)}"
+    meanings = "; ".join(_MEANINGS[trouble].text for trouble in troubles)
+    message = f"{meanings}: {about[0].text.rstrip('.')}{reach(log)}"
     return Judgement(
         worst.status, message, len(now), 0, "lines", lines(log, about), remedy=worst.remedy, fault=worst.fault
     )  # fmt: skip

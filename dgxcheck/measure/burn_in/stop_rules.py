@@ -93,11 +93,11 @@ def _of_one(bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], known: 
     celsius, slowdown = now.get("temperature"), known.degrees.get(bdf)
     if celsius is not None and slowdown is not None:
         if celsius >= slowdown - NEAR_C:
-            return Stop("near-slowdown", bdf, f"{celsius:g} C, it slows down at {slowdown} C")
+            return Stop("near-slowdown", bdf, f"{celsius:g} °C, slowdown at {slowdown} °C")
         return None
     margin, least = now.get("margin"), known.margins.get(bdf)
     if margin is not None and least is not None and margin - least <= NEAR_C:
-        return Stop("near-slowdown", bdf, f"margin {margin:g} C, it slows down at a margin of {least} C")
+        return Stop("near-slowdown", bdf, f"margin {margin:g} °C, slowdown at a margin of {least} °C")
     return None
 
 
