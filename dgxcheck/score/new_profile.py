@@ -26,8 +26,8 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
     numbers = {"gpu.count": Number(len(gpus), source)}
     for quantity in OF_THE_BOX:
         _put_least(numbers, quantity.key, (quantity.measure(box, gpu) for gpu in gpus), source)
-    for quantity in OF_THE_HOST:
-        _put_least(numbers, quantity.key, [quantity.measure(box)], source)
+    for host_quantity in OF_THE_HOST:
+        _put_least(numbers, host_quantity.key, [host_quantity.measure(box)], source)
     _put_least(numbers, "host.ethernet", [fastest_ethernet(box)[1]], source)
     _put_least(numbers, "network.rate", map(gbit_per_s, of_the_profile(box)), source)
     for key, values in _measured(box).items():
