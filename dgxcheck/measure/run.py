@@ -24,14 +24,14 @@ def measure(
     long: bool = False,
 ) -> dict[str, Json]:
     """Every step's fact by its key; without a CUDA driver that can be used, ``measure cuda all`` alone."""
-    refused = plan.refused(gpus, facts)
-    open_to = [gpu for gpu in gpus if gpu.bdf not in refused]
-    found = stage.run(plan.steps(topology, open_to, long), progress)
-    own = {f"measure {kind} {bdf}": why for bdf, why in refused.items() for kind in plan.OF_ONE}
-    return publishable_facts(found) | own
+    skipped = plan.skipped_gpus(gpus, facts)
+    measurable = [gpu for gpu in gpus if gpu.bdf not in skipped]
+    measured = stage.run(plan.steps(topology, measurable, long), progress)
+    own = {f"measure {kind} {bdf}": why for bdf, why in skipped.items() for kind in plan.OF_ONE}
+    return publishable_facts(measured) | own
 
 
-def again(
+def remeasure(
     stage: CudaStage, topology: Topology, gpus: Sequence[Device], keys: Sequence[str], facts: Mapping[str, Json],
     progress: Progress, long: bool = False,
 ) -> dict[str, Json]:  # fmt: skip
@@ -60,8 +60,8 @@ def best(first: Json, second: Json) -> Json:
     if not isinstance(a, int | float) or not isinstance(b, int | float):
         return first
     retries = first.get("retries")
-    kept = retries if isinstance(retries, list) else []
+    earlier = retries if isinstance(retries, list) else []
     less_is_better = first.get("unit") in ("us", "ns")
     if (b < a) if less_is_better else (b > a):
-        return {**second, "retries": [*kept, a]}
-    return {**first, "retries": [*kept, b]}
+        return {**second, "retries": [*earlier, a]}
+    return {**first, "retries": [*earlier, b]}

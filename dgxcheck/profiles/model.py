@@ -114,7 +114,7 @@ class Choice(Record):
     how: How
 
     def number(self, key: str) -> Number | None:
-        """The expected number; None if the profile has none, or was selected by GPU model and the key is not in a GPU area."""
+        """The expected number; None if the profile has none, or is selected by GPU model and the key is not theirs."""
         if self.how == "gpus" and key.partition(".")[0] not in OF_THE_GPUS:
             return None
         return self.profile.numbers.get(key)
