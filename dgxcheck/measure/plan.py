@@ -79,7 +79,7 @@ def _shared(topology: Topology, gpus: Sequence[Device]) -> Iterator[Step]:
         if topology.link(a, b).nvlinks != 0 or isinstance(hops, Missing):
             continue
         for hop in hops:
-            if not hop.unjudged:
+            if not hop.skip_reason:
                 crossing.setdefault(str(hop), []).append((a, b))
     planned: set[tuple[str, ...]] = set()
     for hop_name, pairs in crossing.items():

@@ -28,7 +28,7 @@ _STYLES = {
 }
 
 
-def painted(text: str) -> str:
+def colorize(text: str) -> str:
     """The text with its labels coloured for a terminal, no line wrapped or cut."""
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, no_color=False, color_system="standard", markup=False)

@@ -9,7 +9,7 @@ from dgxcheck.assessment.gpu_list import Row
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.output.json_null import either, source
 from dgxcheck.output.json_text import compact
-from dgxcheck.output.plain_text import fitted, left_out, lines, shown, visible
+from dgxcheck.output.plain_text import fit_columns, hidden_columns, lines, shown, visible
 from dgxcheck.source.protocol import Origin
 
 SCHEMA = "dgxcheck/list/1"
@@ -21,8 +21,8 @@ def text(rows: Sequence[Row], notes: Sequence[str], width: int | None) -> str:
     if not rows:
         return lines(["No NVIDIA GPU is known on this machine.", *map(visible, notes)])
     index, bdf, name, *others = ([*column] for column in zip(head, *map(_cells, rows), strict=True))
-    table, dropped = fitted(index, [bdf, name], others, width)
-    said = [*map(visible, notes), *left_out(dropped)]
+    table, dropped = fit_columns(index, [bdf, name], others, width)
+    said = [*map(visible, notes), *hidden_columns(dropped)]
     return lines([*table, *([""] if said else []), *said])
 
 

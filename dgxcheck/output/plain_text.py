@@ -32,7 +32,7 @@ def columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
     return [gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def fitted(
+def fit_columns(
     head: list[str], body: list[list[str]], optional: list[list[str]], width: int | None
 ) -> tuple[list[str], list[str]]:
     """A table by columns, made to fit: closer, without its optional columns, at last in blocks of whole columns.
@@ -58,7 +58,7 @@ def fitted(
     return blocks, [column[0] for column in optional]
 
 
-def left_out(heads: Sequence[str]) -> list[str]:
+def hidden_columns(heads: Sequence[str]) -> list[str]:
     """A line that names the columns for which there was no room."""
     return [f"Left out for want of room: {', '.join(heads)}; a pipe or -o FILE has all."] if heads else []
 

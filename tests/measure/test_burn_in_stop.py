@@ -55,7 +55,7 @@ def test_errors_from_before_the_load_end_nothing() -> None:
     assert stop(sample(1.0, dbe=7), first=sample(dbe=7)) is None
     found = stop(sample(1.0, dbe=9), first=sample(dbe=7))
     assert found is not None
-    assert "grew by 2" in found.text
+    assert "2 new" in found.text
     assert stop(sample(1.0, dbe=0), first=sample(dbe=7)) is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nvidia_smi_topo import Stated
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.output import provenance
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.topo import matrix as topo_text
@@ -46,8 +46,8 @@ def p2p(asked: Asked) -> Known:
 
     capability = CAPABILITIES[asked.value]
     statuses = asked.snapshot.p2p
-    if isinstance(statuses, Missing) and isinstance(asked.snapshot.stated, Stated):
-        from dgxcheck.topology.stated import statuses as stated_statuses
+    if isinstance(statuses, Missing) and isinstance(asked.snapshot.stated, NvidiaSmiTopo):
+        from dgxcheck.topology.nvidia_smi_topo import statuses as stated_statuses
 
         statuses = stated_statuses(asked.topology, asked.snapshot.stated, capability) or statuses
     if isinstance(statuses, Missing):

@@ -6,11 +6,11 @@ from itertools import groupby
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.plain_text import columns, lines, visible
-from dgxcheck.profiles.model import Choice
+from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score.expectation import WEIGHTS, Expectation, Score
 
 
-def render(score: Score | None, choice: Choice | None, level: str) -> str:
+def render(score: Score | None, choice: SelectedProfile | None, level: str) -> str:
     """A line per area with its weight, below it one per expectation; equal ones of several GPUs stand together."""
     if score is None or choice is None:
         return lines(["No score: this box has no reference machine; name one with --profile."])

@@ -75,7 +75,7 @@ def known(topology: Topology, a: Device, b: Device) -> bool:
     """Are the label and every hop known? A missing published bandwidth does not count."""
     link = topology.link(a, b)
     hops = hops_between(a, b, topology.functions)
-    if isinstance(hops, Missing) or any(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in hops):
+    if isinstance(hops, Missing) or any(isinstance(hop.narrow, Missing) and not hop.skip_reason for hop in hops):
         return False
     return link.pci is not None and link.nvlinks is not None
 
