@@ -12,7 +12,7 @@ import click
 
 from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.output.plain_text import visible, wrapped
+from dgxcheck.output.plain_text import visible, wrap_sentences
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -113,7 +113,7 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
 
             text = indented(text)
         if form == "text" and sys.stdout.isatty():
-            text = wrapped(text, terminal_columns())
+            text = wrap_sentences(text, terminal_columns())
         if form == "text" and coloured(color):
             from dgxcheck.output.color import colorize
 

@@ -73,7 +73,7 @@ def path(asked: Asked) -> Known:
     return asked.either(
         lambda: topo_path.path(asked.topology, a, b, label, asked.labels) + asked.notes(),
         lambda: topo_path.as_json(asked.topology, a, b),
-    ), topo_path.known(asked.topology, a, b)
+    ), topo_path.is_known(asked.topology, a, b)
 
 
 def tree(asked: Asked) -> Known:
@@ -84,7 +84,7 @@ def tree(asked: Asked) -> Known:
     names = {} if isinstance(found, Missing) else {ids: name for ids, name in found.items() if isinstance(name, str)}
     return asked.either(
         lambda: topo_tree.tree(asked.topology, names) + asked.notes(), lambda: topo_tree.as_json(asked.topology)
-    ), not asked.topology.gaps and topo_tree.known(asked.topology)
+    ), not asked.topology.gaps and topo_tree.all_links_known(asked.topology)
 
 
 def rings(asked: Asked) -> Known:

@@ -71,7 +71,7 @@ def sentence(a: Device, b: Device, link: Link, label: str) -> str:
     return f"{visible(a.name)} reaches {visible(b.name)} over {ways[link.pci]} ({label}).{silent}"
 
 
-def known(topology: Topology, a: Device, b: Device) -> bool:
+def is_known(topology: Topology, a: Device, b: Device) -> bool:
     """Are the label and every hop known? A missing published bandwidth does not count."""
     link = topology.link(a, b)
     hops = hops_between(a, b, topology.functions)

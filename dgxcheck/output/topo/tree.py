@@ -109,7 +109,7 @@ def _node(topology: Topology, branch: Branch) -> str:
     return f"  NUMA node {', '.join(map(str, sorted(nodes)))}" if nodes else "  NUMA node unknown"
 
 
-def known(topology: Topology) -> bool:
+def all_links_known(topology: Topology) -> bool:
     """Is the width of every physical link known?"""
     return not any(isinstance(hop.narrow, Missing) and not hop.skip_reason for hop in _hops(topology).values())
 
