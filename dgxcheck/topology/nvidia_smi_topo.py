@@ -126,7 +126,7 @@ def _node(column: Mapping[str, str], name: str) -> int | Missing:
     if isinstance(text, Missing):
         return text
     is_single = text.isascii() and text.isdecimal() and len(text) < 6
-    return int(text) if is_single else Missing(Gap.UNSUPPORTED, MATRIX, f"several NUMA nodes: {text}")
+    return int(text) if is_single else Missing(Gap.UNSUPPORTED, MATRIX, f"several NUMA nodes ({text})")
 
 
 def _switched(labels: Cells) -> bool:
