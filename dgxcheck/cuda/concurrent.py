@@ -27,7 +27,7 @@ def ring(order: Sequence[Gpu], others: Sequence[Sequence[Gpu]], clock: Clock, si
 
     A ring is as fast as its slowest hop, in each of its two directions.
     """
-    flows = [peer_flow(a, b, size) for each in (order, *others) for a, b in _both_ways(each)]
+    flows = [peer_flow(a, b, size) for gpus in (order, *others) for a, b in _both_ways(gpus)]
     half = len(order)
     samples, hops = [], []
     for _ in range(size.samples):
@@ -35,7 +35,7 @@ def ring(order: Sequence[Gpu], others: Sequence[Sequence[Gpu]], clock: Clock, si
         samples.append(min(rates[:half]) + min(rates[half:]))
         hops.append(rates)
     method = f"ce, {size.bytes // MIB} MiB x {size.repeats}, both ways round, {1 + len(others)} rings at once"
-    return figure(samples, "GB/s", method, hops=[round(median(each), 3) for each in zip(*hops, strict=True)])
+    return figure(samples, "GB/s", method, hops=[round(median(rates), 3) for rates in zip(*hops, strict=True)])
 
 
 def _both_ways(order: Sequence[Gpu]) -> list[Peers]:

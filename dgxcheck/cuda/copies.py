@@ -73,8 +73,8 @@ def p2p_both(a: Gpu, b: Gpu, clock: Clock, size: Size, enabled: bool = True) -> 
 
 def peer_flow(a: Gpu, b: Gpu, size: Size, enabled: bool = True) -> Flow:
     """Copies from ``a`` to ``b`` on a stream of ``a``."""
-    for here, there in ((a, b), (b, a)):
-        here.reach(there, enabled)
+    for gpu, peer in ((a, b), (b, a)):
+        gpu.reach(peer, enabled)
     target, origin = b.memory(size.bytes), a.memory(size.bytes)
     return Flow(a, size.bytes, peer_copy(a, b, target, origin, size.bytes, enabled))
 

@@ -80,7 +80,7 @@ class Driver:
     def __init__(self, library: str = LIBRARY) -> None:
         """OSError where there is no such library, or it cannot be loaded."""
         self._library = ctypes.CDLL(library)
-        self._known: dict[str, Any] = {}
+        self._functions: dict[str, Any] = {}
 
     @property
     def simulated(self) -> bool:
@@ -93,14 +93,14 @@ class Driver:
 
     def status(self, function: str, *args: Any) -> int:
         """Call it and give back its CUresult."""
-        if (found := self._known.get(function)) is None:
-            found = getattr(self._library, function, None)
-            if found is None:
+        if (entry := self._functions.get(function)) is None:
+            entry = getattr(self._library, function, None)
+            if entry is None:
                 raise CudaError(function, 500, "not in this driver")
-            found.argtypes = _SIGNATURES[function]
-            found.restype = ctypes.c_int
-            self._known[function] = found
-        code: int = found(*args)
+            entry.argtypes = _SIGNATURES[function]
+            entry.restype = ctypes.c_int
+            self._functions[function] = entry
+        code: int = entry(*args)
         return code
 
     def call(self, function: str, *args: Any) -> None:

@@ -63,18 +63,18 @@ def memory(gpu: Gpu, size: int = MEMORY_BYTES) -> Fact:
 
 def sent(a: Gpu, b: Gpu, origin: int, target: int, seed: int, by_kernel: bool) -> tuple[int, int | None]:
     """Number of wrong words received by ``b``, and byte offset of the first."""
-    here, there = a.stream(), b.stream()
-    fill(a, here, origin, PEER_BYTES, seed)
+    stream_a, stream_b = a.stream(), b.stream()
+    fill(a, stream_a, origin, PEER_BYTES, seed)
     b.use()
-    b.driver.call("cuMemsetD32Async", target, POISON, PEER_BYTES // 4, there)
-    a.wait(here)
-    b.wait(there)
+    b.driver.call("cuMemsetD32Async", target, POISON, PEER_BYTES // 4, stream_b)
+    a.wait(stream_a)
+    b.wait(stream_b)
     if by_kernel:
-        sm_copy(a, here, target, origin, PEER_BYTES)
+        sm_copy(a, stream_a, target, origin, PEER_BYTES)
     else:
-        peer_copy(a, b, target, origin, PEER_BYTES, enabled=True)(here)
-    a.wait(here)
-    return _check(b, there, target, PEER_BYTES, seed)
+        peer_copy(a, b, target, origin, PEER_BYTES, enabled=True)(stream_a)
+    a.wait(stream_a)
+    return _check(b, stream_b, target, PEER_BYTES, seed)
 
 
 def _ping_pong(a: Gpu, b: Gpu) -> tuple[int, int]:

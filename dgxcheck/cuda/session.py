@@ -121,7 +121,7 @@ class Session:
 
 
 def _among(step: Step) -> list[str]:
-    return [bdf for each in step.get("with", ()) for bdf in each]
+    return [bdf for pair in step.get("with", ()) for bdf in pair]
 
 
 def _bdf(driver: Driver, device: int) -> str:

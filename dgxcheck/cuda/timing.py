@@ -72,7 +72,7 @@ class Clock:
     def rates(self, flows: Sequence[Flow], repeats: int) -> list[float]:
         """GB/s of each flow, while all run."""
         seconds = self.seconds(flows, repeats)
-        return [flow.bytes_each * repeats * flow.times / each / 1e9 for flow, each in zip(flows, seconds, strict=True)]
+        return [flow.bytes_each * repeats * flow.times / s / 1e9 for flow, s in zip(flows, seconds, strict=True)]
 
     def _queue(self, flow: Flow, pieces: int) -> None:
         for _ in range(pieces):

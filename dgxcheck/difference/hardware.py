@@ -147,11 +147,11 @@ def _disks_by_kind(side: Side) -> dict[tuple[str, str], list[str]] | None:
     storage = side.snapshot.storage
     if not isinstance(storage, Storage) or isinstance(storage.disks, Missing):
         return None
-    found: dict[tuple[str, str], list[str]] = {}
+    disks: dict[tuple[str, str], list[str]] = {}
     for disk in storage.disks:
         if disk.removable is not True and not disk.name.startswith(("md", "dm-")):
-            found.setdefault(_kind_of(disk), []).append(disk.name)
-    return found
+            disks.setdefault(_kind_of(disk), []).append(disk.name)
+    return disks
 
 
 def _kind_of(disk: BlockDevice) -> tuple[str, str]:

@@ -36,14 +36,14 @@ def loads(topology: Topology, gpus: Sequence[Device], modes: tuple[GpuModes, ...
     listed = [gpu for gpu in gpus if gpu.index is not None and gpu.bdf is not None]
     rows = () if isinstance(modes, Missing) else modes
     alone = {row.bdf for row in rows if row.compute_mode == EXCLUSIVE}
-    found = []
+    plan = []
     for place, gpu in enumerate(listed):
         others = [other for other in (*listed[place + 1 :], *listed[:place]) if not {gpu.bdf, other.bdf} & alone]
         far = partial(_far, topology, gpu)
         groups = groupby(sorted(others, key=far), far)
         near = tuple(tuple(str(peer.bdf) for peer in group) for _, group in groups)
-        found.append(Load(gpu=str(gpu.bdf), peers=near, cpus=tuple(cpus(gpu.cpu_affinity))))
-    return found
+        plan.append(Load(gpu=str(gpu.bdf), peers=near, cpus=tuple(cpus(gpu.cpu_affinity))))
+    return plan
 
 
 def matched(loads: Sequence[Load], busy: Collection[str] = ()) -> dict[str, str]:

@@ -51,19 +51,21 @@ class Limits(Record):
 
 def limits(rows: tuple[GpuThermal, ...] | Missing) -> Limits:
     """The slowdown thresholds that the GPUs report (``NVML_TEMPERATURE_THRESHOLD_SLOWDOWN``)."""
-    known = () if isinstance(rows, Missing) else rows
+    thermal = () if isinstance(rows, Missing) else rows
     return Limits(
-        degrees={row.bdf: row.slowdown_c for row in known if isinstance(row.slowdown_c, int)},
-        margins={row.bdf: row.slowdown_tlimit_c for row in known if isinstance(row.slowdown_tlimit_c, int)},
+        degrees={row.bdf: row.slowdown_c for row in thermal if isinstance(row.slowdown_c, int)},
+        margins={row.bdf: row.slowdown_tlimit_c for row in thermal if isinstance(row.slowdown_tlimit_c, int)},
     )
 
 
-def stop_for_samples(first: Sample, recent: Sequence[Sample], known: Limits, held_s: float = HELD_S) -> Stop | None:
+def stop_for_samples(
+    first: Sample, recent: Sequence[Sample], thresholds: Limits, held_s: float = HELD_S
+) -> Stop | None:
     """Why the last of the ``recent`` samples ends the load; ``first`` was taken before the load."""
     if not recent:
         return None
     for bdf, now in recent[-1]["gpus"].items():
-        stop = _stop_for_gpu(bdf, first["gpus"].get(bdf, {}), now, known) or _lasting_slowdown(bdf, recent, held_s)
+        stop = _stop_for_gpu(bdf, first["gpus"].get(bdf, {}), now, thresholds) or _lasting_slowdown(bdf, recent, held_s)
         if stop is not None:
             return stop
     return None
@@ -84,18 +86,18 @@ def stop_for_log(old: KernelLog | Missing, new: KernelLog | Missing, gpus: Colle
     return None
 
 
-def _stop_for_gpu(bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], known: Limits) -> Stop | None:
+def _stop_for_gpu(bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], thresholds: Limits) -> Stop | None:
     if now.get("lost"):
         return Stop("vanished", bdf, "the GPU stopped responding")
     grew = grown(before, now, "dbe")
     if grew:
         return Stop("memory-error", bdf, f"{grew} new uncorrected memory error{'' if grew == 1 else 's'}")
-    celsius, slowdown = now.get("temperature"), known.degrees.get(bdf)
+    celsius, slowdown = now.get("temperature"), thresholds.degrees.get(bdf)
     if celsius is not None and slowdown is not None:
         if celsius >= slowdown - NEAR_C:
             return Stop("near-slowdown", bdf, f"{celsius:g} °C, slowdown at {slowdown} °C")
         return None
-    margin, least = now.get("margin"), known.margins.get(bdf)
+    margin, least = now.get("margin"), thresholds.margins.get(bdf)
     if margin is not None and least is not None and margin - least <= NEAR_C:
         return Stop("near-slowdown", bdf, f"margin {margin:g} °C, slowdown at a margin of {least} °C")
     return None

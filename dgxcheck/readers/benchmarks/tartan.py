@@ -65,7 +65,7 @@ def _sweep(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json
         else:
             continue
         understood.add(at)
-    return [_figure(kind, one, two, steps) for (kind, one, two), steps in series.items()]
+    return [_figure(kind, sender, receiver, steps) for (kind, sender, receiver), steps in series.items()]
 
 
 def _figure(kind: str, sender: int, receiver: int, steps: list[tuple[int, float, int]]) -> tuple[str, Json]:

@@ -108,7 +108,7 @@ def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     if len(line) > 80 * MOST_COLUMNS or "0" not in line:
         return None
     text = bare(line)
-    titles = tuple(TITLES[found[1] or found[2]] for found in _TITLE.finditer(text))
+    titles = tuple(TITLES[title[1] or title[2]] for title in _TITLE.finditer(text))
     words = _GLUED.sub(r"\1 ", _TITLE.sub(" ", text)).split()
     if titles and words[:1] == ["0"]:
         numbers = [word for word in words if word.isascii() and word.isdecimal()]
