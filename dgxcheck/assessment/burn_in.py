@@ -75,7 +75,7 @@ def not_loaded(box: Box, measured: Mapping[str, Json]) -> dict[str, Json]:
             fact = measured.get(f"measure {kind} {gpu.bdf}")
             if isinstance(fact, dict) and gpu.bdf and (fact.get("missing") == "timeout" or fact.get("sticky")):
                 broken[gpu.bdf] = {"skipped": "dependency-failed", "detail": f"not loaded after measure {kind}"}
-    return broken | plan.refused(box.gpus, box.snapshot)
+    return broken | plan.skipped_gpus(box.gpus, box.snapshot)
 
 
 def interrupted_before(seconds: float) -> dict[str, Json]:

@@ -13,8 +13,8 @@ from dgxcheck.readers.benchmarks import catalogue
 from dgxcheck.readers.gather import Gathered, Part, gathered
 from dgxcheck.readers.nvidia_smi import catalogue as smi
 from dgxcheck.readers.onto import listed, placed, unfit
-from dgxcheck.source.recording.anonymize import hidden, site_key
-from dgxcheck.source.recording.keys import Lines, flatten, insert
+from dgxcheck.source.recording.anonymize import anonymized, site_key
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.save import written
 
@@ -79,13 +79,13 @@ def _facts(found: Gathered, base: Base | None) -> dict[str, Json]:
     return found.facts
 
 
-def _recording(facts: dict[str, Json], base: Base | None) -> tuple[dict[str, Json], Lines, Moments]:
+def _recording(facts: dict[str, Json], base: Base | None) -> tuple[dict[str, Json], GroupedFacts, Moments]:
     """Head, lines and later moments; identities of either side leave as pseudonyms of one key."""
     key = site_key()
-    new: Lines = {}
+    new: GroupedFacts = {}
     for name in sorted(facts):
         insert(new, name, facts[name])
-    new, _ = hidden(new, (), key)
+    new, _ = anonymized(new, (), key)
     head: dict[str, Json] = {"schema": SCHEMA, "tool_version": __version__, "identities": "pseudonyms"}
     if base is None:
         return head, new, []

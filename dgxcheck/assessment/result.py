@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dgxcheck.assessment.host_load import HostLoad
+    from dgxcheck.assessment.programs import Program
     from dgxcheck.assessment.request import Level
     from dgxcheck.checks.engine.finding import Finding, Status
     from dgxcheck.diagnosis.causes import Cause, Diagnosis
@@ -46,6 +48,10 @@ class Assessment(Record):
     """``host``, the name, and ``boot_id``."""
     seconds: float
     """How long asking and judging took."""
+    programs: tuple[Program, ...] = ()
+    """The processes on the GPUs of a live machine."""
+    host_load: HostLoad | None = None
+    """The host while the GPUs were under load; None if they were not."""
     unmatched: tuple[Acknowledgement, ...] = ()
     """Acknowledgements whose device is not in this machine."""
 

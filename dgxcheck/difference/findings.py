@@ -1,4 +1,4 @@
-"""Findings that are new, gone or end otherwise, and the score: what two health reports have in common."""
+"""Differences of findings and of the score between two health reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dgxcheck.facts.record import Record
 
 Status = Literal["pass", "warn", "fail", "unknown", "skip"]
 RANK: Mapping[Status, int] = {"pass": 0, "warn": 1, "unknown": 2, "fail": 3}
-"""From good to bad; a skip has no place among them."""
+"""From good to bad; skip has no rank."""
 MOST_NAMED = 6
 
 
@@ -33,7 +33,7 @@ class Report(Record):
 
 
 def differences(old: Report, new: Report) -> Iterator[Difference]:
-    """Findings that are no pass on one side at least, then the score."""
+    """Findings that are not a pass on both sides, then the score."""
     seen = {said.bdf for said in new.findings.values()}
     passed = {_check(key) for key, said in old.findings.items() if said.status == "pass"}
     ran = _judged(new)
@@ -50,16 +50,16 @@ def differences(old: Report, new: Report) -> Iterator[Difference]:
 
 
 def out_of_sight(old: Report, new: Report) -> list[str]:
-    """The checks that judged something in the old run and nothing in the new one, as a note."""
+    """A note on the checks with a result in the old run and none in the new one; empty without any."""
     lost = [check for check in _judged(old) if check not in _judged(new)]
     if not lost:
         return []
     more = f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
-    return [f"judged in OLD alone: {', '.join(lost[:MOST_NAMED])}{more}"]
+    return [f"checked in OLD only: {', '.join(lost[:MOST_NAMED])}{more}"]
 
 
 def _judged(report: Report) -> dict[str, None]:
-    """The checks that said more than why they did not run, in their order."""
+    """Ids of the checks with a finding other than skip, in order."""
     return dict.fromkeys(_check(key) for key, said in report.findings.items() if said.status != "skip")
 
 
@@ -68,7 +68,7 @@ def _check(key: str) -> str:
 
 
 def _finding(key: str, old: Said | None, new: Said | None, cured: bool, passed: bool) -> Iterator[Difference]:
-    """``cured``, ``passed``: a check that is content may say so once for all devices."""
+    """``cured``, ``passed``: the check passed on the new or old side, possibly with one finding for all devices."""
     was, now = (None if said is None or said.status == "skip" else said.status for said in (old, new))
     if was == now or (RANK[was] if was else 0) == (RANK[now] if now else 0):
         return
@@ -76,8 +76,8 @@ def _finding(key: str, old: Said | None, new: Said | None, cured: bool, passed: 
     assert said is not None
     kind: Kind = "worse" if (RANK[now] if now else 0) > (RANK[was] if was else 0) else "better"
     if now is None and not cured:
-        kind = "neutral"  # no longer judged, or the device is gone: that is no cure
-    before, after = was or ("pass" if passed else "not judged"), now or ("pass" if cured else "not judged")
+        kind = "neutral"  # no longer checked, or the device is missing: not a cure
+    before, after = was or ("pass" if passed else "not checked"), now or ("pass" if cured else "not checked")
     about = f": {new.message}" if new is not None and now not in (None, "pass") else ""
     yield Difference(
         kind=kind, area="finding", change="changed" if was and now else "new" if now else "gone", device=said.device,

@@ -1,4 +1,4 @@
-"""Profiles that ship, and those that a site wrote; which of them a box is held to."""
+"""Shipped profiles and those of a site, and which one a box is compared with."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _BOARDS = "boards"
 
 
 def names() -> tuple[str, ...]:
-    """The profiles that ship."""
+    """Names of the shipped profiles."""
     files = (name.removesuffix(".toml") for name in os.listdir(SHIPPED) if name.endswith(".toml"))
     return tuple(sorted(name for name in files if name != _BOARDS))
 
 
 def boards_for(choice: Choice | None) -> dict[str, Board]:
-    """What is known of GPU models, by id; what a profile says itself goes first."""
+    """GPU models by id (``10de:1db1``): the shipped ones, overridden by those of the profile."""
     path = os.path.join(SHIPPED, f"{_BOARDS}.toml")
     return boards(load(path), path) | (dict(choice.profile.own_boards) if choice else {})
 
 
 def by_name(name: str) -> Profile:
-    """A profile that ships, or the file of that name."""
+    """A shipped profile, or the one in a TOML file; BadInput where there is none."""
     if name in names():
         path = os.path.join(SHIPPED, f"{name}.toml")
         return profile(load(path), name, path)
@@ -42,29 +42,32 @@ def by_name(name: str) -> Profile:
 
 
 def chosen(name: str, box: Snapshot, topology: Topology) -> Choice | None:
-    """The profile that was named; for ``auto`` the one of the firmware's product name, else of most of the GPUs.
+    """The named profile; for ``auto`` that of the DMI product name, else that of the most common GPU model.
 
-    Counts and graphs never exclude a profile: what differs is what the checks are to find.
+    None for ``none`` and where nothing matches. Counts and graphs never exclude a profile: finding differences is up to
+    the checks.
     """
     if name == "none":
         return None
     if name != "auto":
         return Choice(profile=by_name(name), how="named")
-    every = [by_name(each) for each in names()]
+    profiles = [by_name(shipped) for shipped in names()]
     host = box.host
     product = host.dmi.product_name if isinstance(host, Host) else host
-    for each in every:
-        if not isinstance(product, Missing) and product.strip() in each.products:
-            return Choice(profile=each, how="product")
-    seen = Counter(id for id in map(board_id, topology.gpus) if id)
-    if not seen:
+    for candidate in profiles:
+        if not isinstance(product, Missing) and product.strip() in candidate.products:
+            return Choice(profile=candidate, how="product")
+    boards = Counter(id for id in map(board_id, topology.gpus) if id)
+    if not boards:
         return None
-    most = seen.most_common(1)[0][0]
-    return next((Choice(profile=each, how="gpus") for each in every if most in each.boards), None)
+    commonest = boards.most_common(1)[0][0]
+    return next(
+        (Choice(profile=candidate, how="gpus") for candidate in profiles if commonest in candidate.boards), None
+    )
 
 
 def board_id(gpu: Device) -> str:
-    """``vendor:device`` of a GPU on the PCI tree; empty where that is not known."""
+    """``vendor:device`` of a GPU on the PCI tree (``10de:1db1``); empty where unknown."""
     function = gpu.function
     if function is None or isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
         return ""

@@ -97,7 +97,7 @@ def test_what_passed_once_for_all_was_judged(capsys: Capture) -> None:
 def test_what_is_no_longer_judged_is_noted(tmp_path: Path, capsys: Capture) -> None:
     code, document = said(capsys, "dgx-1-v100", "dgx-1-v100-not-root")
     assert (code, document["differences"], document["notes"]) == (0, [], [
-        "judged in OLD alone: gdr.acs, gdr.max-payload",
+        "checked in OLD only: gdr.acs, gdr.max-payload",
     ])  # fmt: skip
     empty = tmp_path / "empty.json"
     empty.write_text('{"schema": "dgxcheck/health/1", "findings": []}')
@@ -224,7 +224,7 @@ def test_pseudonyms_of_one_site_are_comparable(
     assert main(["diff", own, kept]) == 0
     assert "not comparable" not in capsys.readouterr().out
     assert main(["diff", own, other]) == 0
-    assert "identity not comparable" in capsys.readouterr().out
+    assert "identities not comparable" in capsys.readouterr().out
 
 
 def _whole(folder: Path) -> str:

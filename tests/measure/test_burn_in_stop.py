@@ -14,7 +14,7 @@ from dgxcheck.cli.terminal.duration import parsed
 from dgxcheck.cli.terminal.progress import clock
 from dgxcheck.facts.kernel_log import KernelLog, OffBus, Xid
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.measure.burn_in.result import Seen, drift
+from dgxcheck.measure.burn_in.result import BurnInResult, drift
 from dgxcheck.measure.burn_in.stop_rules import Limits, Sample, Stop, grown, of_log, of_samples
 
 GPU, OTHER = "0000:06:00.0", "0000:07:00.0"
@@ -128,7 +128,7 @@ def test_drift_compares_the_ends(rates: list[float]) -> None:
 
 
 def test_what_was_seen_is_counted() -> None:
-    seen = Seen(GPU)
+    seen = BurnInResult(GPU)
     seen.start = {"value": 1 << 30, "peer": OTHER, "turns": ["power", "host"], "how": "simulated", "tool": "x"}
     seen.first = {"dbe": 1, "sbe": 2, "replays": None}
     for second in range(10):

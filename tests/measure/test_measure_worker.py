@@ -119,7 +119,7 @@ def test_sleeps_between_enqueues_do_not_count(bed: Bed) -> None:
     step = [each for each in steps if kind_of(each["key"]) == "host-to-device"]
     stage = bed.stage(V100)
     key = str(step[0]["key"])
-    once, slept = stage.run(step)[key], bed.stage(V100).anew(between_ms=1).run(step)[key]
+    once, slept = stage.run(step)[key], bed.stage(V100).fresh(between_ms=1).run(step)[key]
     assert isinstance(once, dict)
     assert isinstance(slept, dict)
     assert slept["value"] == once["value"]

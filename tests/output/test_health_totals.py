@@ -81,7 +81,7 @@ def test_diff_counts_the_checks_that_it_does_not_name(capsys: pytest.CaptureFixt
     ran = ({each["id"] for each in judged(name)[1]["findings"] if each["status"] != "skip"} for name in (old, new))
     lost = set.difference(*ran)
     text = " ".join(run(capsys, "diff", old, new).out.split())
-    note = re.search(r"judged in OLD alone: ([\w., -]+?) and (\d+) more\.", text)
+    note = re.search(r"checked in OLD only: ([\w., -]+?) and (\d+) more\.", text)
     assert note is not None
     named = note[1].split(", ")
     assert {*named} <= lost

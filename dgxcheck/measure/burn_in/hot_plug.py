@@ -24,7 +24,7 @@ class HotPlug:
         except (ImportError, OSError) as error:  # no libudev here, no netlink in this container
             self.trouble = f"PCI hot-plug is not watched: {error}"
 
-    def heard(self) -> list[tuple[str, str]]:
+    def events(self) -> list[tuple[str, str]]:
         """``add`` or ``remove`` and the bus id, since it was last asked."""
         found: list[tuple[str, str]] = []
         while self._monitor is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dgxcheck.measure.burn_in.events import Events
 from dgxcheck.measure.burn_in.plan import Load, matched
-from dgxcheck.measure.burn_in.result import Seen
+from dgxcheck.measure.burn_in.result import BurnInResult
 from dgxcheck.workers.stream import Worker
 from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor, timeout
 
@@ -32,11 +32,11 @@ class LoadWorkers:
         self._loads = {load.gpu: load for load in loads}
         self._peers: Mapping[str, str] = {}
         self._begin = 0.0
-        self.seen = {load.gpu: Seen(load.gpu) for load in loads}
+        self.seen = {load.gpu: BurnInResult(load.gpu) for load in loads}
         self._unit = min(UNIT_S, seconds / (3 * CYCLE_UNITS))
         self.silence_s = max(silence_s or inf, 10 * self._unit)
         self._library, self._events, self._supervisor = library, events, supervisor
-        self.workers: dict[Worker, Seen] = {}
+        self.workers: dict[Worker, BurnInResult] = {}
         self.ending = False
         """Nothing is begun anew."""
 
@@ -90,7 +90,7 @@ class LoadWorkers:
         """Is it still about to open CUDA?"""
         return worker.pending == START or not worker.spoke
 
-    def _take(self, seen: Seen, name: str, fact: Mapping[str, Any]) -> None:
+    def _take(self, seen: BurnInResult, name: str, fact: Mapping[str, Any]) -> None:
         if name == START:
             seen.start = seen.start or fact
             if "value" not in fact:
@@ -102,7 +102,7 @@ class LoadWorkers:
         elif wrong := seen.turn(name, fact):
             self._events.note("wrong-words", seen.bdf, f"{wrong} wrong words in turn {name}", "fail")
 
-    def _failed(self, seen: Seen, fact: Mapping[str, Any]) -> None:
+    def _failed(self, seen: BurnInResult, fact: Mapping[str, Any]) -> None:
         """The driver refused something: before the load began nothing was burnt, after it the load ended for that."""
         if seen.start:
             seen.turn_ended = str(fact.get("turn") or "")
@@ -111,7 +111,7 @@ class LoadWorkers:
             seen.start = fact
         self._events.note("load-ended", seen.bdf, seen.ended or _why(fact), "fail" if "failed" in fact else "")
 
-    def _blame(self, worker: Worker, seen: Seen) -> None:
+    def _blame(self, worker: Worker, seen: BurnInResult) -> None:
         """A load that hung or died."""
         if seen.ended or "failed" in seen.start:
             return

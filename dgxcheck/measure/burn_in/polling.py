@@ -39,7 +39,7 @@ class Rounds:
     def start(self) -> None:
         self._thread.start()
 
-    def found(self) -> list[Round]:
+    def since_last(self) -> list[Round]:
         """The looks since it was last asked."""
         rounds = []
         while True:
@@ -53,7 +53,7 @@ class Rounds:
         self._enough.set()
         if self._thread.ident is not None:
             self._thread.join(seconds)
-        return self.found()
+        return self.since_last()
 
     def _run(self) -> None:
         due = time.monotonic() + COUNTERS_EVERY_S

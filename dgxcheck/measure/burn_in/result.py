@@ -16,7 +16,7 @@ _NO_RATES = ("wrong", "checked", "first")
 SLOWDOWN, HELD = 0x8, 0x8 | 0x40 | 0x80
 
 
-class Seen:
+class BurnInResult:
     """Grows with every turn of the load and every sample; its size does not grow with the samples."""
 
     def __init__(self, bdf: str) -> None:

@@ -98,9 +98,9 @@ class BurnIn:
 
     def _step(self) -> None:
         self._listen()
-        for read in self._rounds.found():
+        for read in self._rounds.since_last():
             self._take_round(read)
-        for action, bdf in self._plug.heard():
+        for action, bdf in self._plug.events():
             self._events.note("hot-plug", bdf, f"PCI function {bdf}: {action}", "warn")
             if action == "remove" and bdf in self._loads.seen:
                 self._end_for(Stop("vanished", bdf, "its PCI function was removed"))

@@ -63,7 +63,7 @@ def of_samples(first: Sample, recent: Sequence[Sample], known: Limits, held_s: f
     if not recent:
         return None
     for bdf, now in recent[-1]["gpus"].items():
-        stop = _of_one(bdf, first["gpus"].get(bdf, {}), now, known) or _held(bdf, recent, held_s)
+        stop = _of_one(bdf, first["gpus"].get(bdf, {}), now, known) or _lasting_slowdown(bdf, recent, held_s)
         if stop is not None:
             return stop
     return None
@@ -101,7 +101,7 @@ def _of_one(bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], known: 
     return None
 
 
-def _held(bdf: str, recent: Sequence[Sample], held_s: float) -> Stop | None:
+def _lasting_slowdown(bdf: str, recent: Sequence[Sample], held_s: float) -> Stop | None:
     """Has the hardware held its clocks down in every sample of so many seconds?"""
     last, since, bits = recent[-1]["at"], None, 0
     for sample in reversed(recent):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dgxcheck.measure.burn_in.events import Events
-from dgxcheck.measure.burn_in.result import Seen
+from dgxcheck.measure.burn_in.result import BurnInResult
 from dgxcheck.measure.burn_in.stop_rules import HELD_S, Limits, Sample, Stop, grown, of_samples
 from dgxcheck.workers.stream import Worker
 from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor
@@ -38,7 +38,7 @@ class Watch:
         self._recent: deque[Sample] = deque(maxlen=8 * int(HELD_S))
         self._aer: dict[str, Any] = {}
 
-    def take(self, loaded: Iterable[Seen], settled_s: float) -> Stop | None:
+    def take(self, loaded: Iterable[BurnInResult], settled_s: float) -> Stop | None:
         """Take in what was said; clocks of the ``loaded`` GPUs count from ``settled_s`` seconds under load on."""
         if self.worker is None:
             return None

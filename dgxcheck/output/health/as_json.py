@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.run import counts
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import causes as health_causes
+from dgxcheck.output.health import host_use
 from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.json_null import either, source
@@ -43,6 +44,7 @@ def render(report: Report) -> str:
         **_of_nothing(assessment),
         **health_causes.as_json(assessment.diagnosis, assessment.findings),
         "measurements": [_measurement(figure) for figure in assessment.figures],
+        **host_use.as_json(assessment),
     }
     return compact(whole)
 

@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.run import counts
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.output import provenance
 from dgxcheck.output.health import causes as health_causes
+from dgxcheck.output.health import host_use
 from dgxcheck.output.health.measurement_tables import tables
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import columns, lines, percent, visible
@@ -42,8 +43,10 @@ def render(report: Report) -> str:
     for finding, line in zip(shown, table, strict=True):
         told += [line, *_below(finding, finding.key in explained)]
     causes = health_causes.as_text(assessment.diagnosis, assessment.findings, report.verbose)
+    used = host_use.as_text(assessment, report.verbose)
     measured = tables(assessment.figures) if report.verbose or assessment.level == "extended" else []
-    return lines([*told, *([""] if told else []), *causes, *([""] if causes else []), *measured, *_summary(assessment)])
+    found = [*told, *([""] if told else []), *causes, *([""] if causes else [])]
+    return lines([*found, *measured, *used, *_summary(assessment)])
 
 
 def _rank(finding: Finding) -> tuple[int, bool]:

@@ -43,15 +43,15 @@ RESTRICTED = (
 def read(path: str) -> tuple[str, ...] | Missing:
     """All of ``/dev/kmsg`` that is there now; in a tree it may be a regular file."""
     try:
-        text = _whole(path)
+        text = _read_all(path)
     except OSError as error:
         gap = missing(DEVICE, error)
         return Missing(gap.gap, DEVICE, RESTRICTED) if gap.gap is Gap.DENIED else gap
     found = times(text)
-    return Missing(Gap.ABSENT, DEVICE, "the kernel log is empty") if found is None else kept(found)
+    return Missing(Gap.ABSENT, DEVICE, "the kernel log is empty") if found is None else relevant_lines(found)
 
 
-def kept(log: Times) -> tuple[str, ...]:
+def relevant_lines(log: Times) -> tuple[str, ...]:
     """The lines that are worth keeping, after the one that says where the log begins."""
     begins = log.begins
     kinds: list[deque[tuple[int, float, str]]] = [deque(maxlen=MOST + 1) for _ in range(len(_KINDS) + 1)]
@@ -98,7 +98,7 @@ def line(seconds: float, message: str) -> str:
     return f"{seconds:.6f};{message}"
 
 
-def _whole(path: str) -> str:
+def _read_all(path: str) -> str:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     parts: list[bytes] = []
     size = 0

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from dgxcheck.rootfs import read_bytes
 from dgxcheck.source.protocol import Json
-from dgxcheck.source.recording.keys import Lines, flatten, insert
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 
 _WHOLE = re.compile(
     r"text /sys/class/infiniband/[^/]+/(node_guid|sys_image_guid)"
@@ -98,7 +98,9 @@ def mark(key: bytes) -> str:
     return hmac.new(key, b"dgxcheck: the name of this key", hashlib.sha256).hexdigest()[:16]
 
 
-def hidden(lines: Lines, later: Iterable[tuple[float, Lines]], key: bytes) -> tuple[Lines, list[tuple[float, Lines]]]:
+def anonymized(
+    lines: GroupedFacts, later: Iterable[tuple[float, GroupedFacts]], key: bytes
+) -> tuple[GroupedFacts, list[tuple[float, GroupedFacts]]]:
     """The same lines with every identity replaced."""
     facts = flatten(lines)
     host = facts.get(_HOST)
@@ -120,8 +122,8 @@ class _Replacer:
         self._with_host = re.compile(f"(?P<host>{named})|{_IN_TEXT}", re.MULTILINE)
         self._builder = re.compile(f"(?<=@){named}")
 
-    def lines(self, lines: Lines) -> Lines:
-        new: Lines = {}
+    def lines(self, lines: GroupedFacts) -> GroupedFacts:
+        new: GroupedFacts = {}
         for key, fact in sorted(flatten(lines).items()):
             insert(new, self._names(key) if _NAMED.match(key) else key, self._fact(key, fact))
         return new
