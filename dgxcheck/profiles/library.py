@@ -7,7 +7,7 @@ from collections import Counter
 
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
-from dgxcheck.profiles.model import Board, Choice, Profile
+from dgxcheck.profiles.model import Board, Profile, SelectedProfile
 from dgxcheck.profiles.parse import boards, profile
 from dgxcheck.suggestion import did_you_mean
 from dgxcheck.survey import Snapshot
@@ -24,7 +24,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(name for name in files if name != _BOARDS))
 
 
-def boards_for(choice: Choice | None) -> dict[str, Board]:
+def boards_for(choice: SelectedProfile | None) -> dict[str, Board]:
     """GPU models by id (``10de:1db1``): the shipped ones, overridden by those of the profile."""
     path = os.path.join(SHIPPED, f"{_BOARDS}.toml")
     return boards(load(path), path) | (dict(choice.profile.own_boards) if choice else {})
@@ -41,7 +41,7 @@ def by_name(name: str) -> Profile:
     raise BadInput(f"no profile {name!r}; {hint}")
 
 
-def chosen(name: str, box: Snapshot, topology: Topology) -> Choice | None:
+def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | None:
     """The named profile; for ``auto`` that of the DMI product name, else that of the most common GPU model.
 
     None for ``none`` and where nothing matches. Counts and graphs never exclude a profile: finding differences is up to
@@ -50,20 +50,19 @@ def chosen(name: str, box: Snapshot, topology: Topology) -> Choice | None:
     if name == "none":
         return None
     if name != "auto":
-        return Choice(profile=by_name(name), how="named")
+        return SelectedProfile(profile=by_name(name), how="named")
     profiles = [by_name(shipped) for shipped in names()]
     host = box.host
     product = host.dmi.product_name if isinstance(host, Host) else host
     for candidate in profiles:
         if not isinstance(product, Missing) and product.strip() in candidate.products:
-            return Choice(profile=candidate, how="product")
+            return SelectedProfile(profile=candidate, how="product")
     boards = Counter(id for id in map(board_id, topology.gpus) if id)
     if not boards:
         return None
     commonest = boards.most_common(1)[0][0]
-    return next(
-        (Choice(profile=candidate, how="gpus") for candidate in profiles if commonest in candidate.boards), None
-    )
+    matching = (candidate for candidate in profiles if commonest in candidate.boards)
+    return next((SelectedProfile(profile=candidate, how="gpus") for candidate in matching), None)
 
 
 def board_id(gpu: Device) -> str:

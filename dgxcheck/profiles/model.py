@@ -107,7 +107,7 @@ class Profile(Record):
     wiring_source: str
 
 
-class Choice(Record):
+class SelectedProfile(Record):
     """The profile that a box is compared with, and how it was selected."""
 
     profile: Profile
