@@ -9,6 +9,7 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.profiles.model import Board, Choice, Profile
 from dgxcheck.profiles.parse import boards, profile
+from dgxcheck.profiles.product import is_product
 from dgxcheck.suggestion import did_you_mean
 from dgxcheck.survey import Snapshot
 from dgxcheck.toml_file import load
@@ -44,23 +45,26 @@ def by_name(name: str) -> Profile:
 def chosen(name: str, box: Snapshot, topology: Topology) -> Choice | None:
     """The profile that was named; for ``auto`` the one of the firmware's product name, else of most of the GPUs.
 
-    Counts and graphs never exclude a profile: what differs is what the checks are to find.
+    A product name that two profiles share is decided by the GPUs. Counts and graphs never exclude a profile: what
+    differs is what the checks are to find.
     """
     if name == "none":
         return None
     if name != "auto":
         return Choice(profile=by_name(name), how="named")
-    every = [by_name(each) for each in names()]
-    host = box.host
-    product = host.dmi.product_name if isinstance(host, Host) else host
-    for each in every:
-        if not isinstance(product, Missing) and product.strip() in each.products:
-            return Choice(profile=each, how="product")
-    seen = Counter(id for id in map(board_id, topology.gpus) if id)
-    if not seen:
-        return None
-    most = seen.most_common(1)[0][0]
-    return next((Choice(profile=each, how="gpus") for each in every if most in each.boards), None)
+    shipped = [by_name(each) for each in names()]
+    models = Counter(id for id in map(board_id, topology.gpus) if id)
+    model = models.most_common(1)[0][0] if models else ""
+    of_model = [profile for profile in shipped if model in profile.boards]
+    of_product = [profile for profile in shipped if _is_named(profile, box)]
+    if of_product:
+        return Choice(profile=next((each for each in of_product if each in of_model), of_product[0]), how="product")
+    return Choice(profile=of_model[0], how="gpus") if of_model else None
+
+
+def _is_named(profile: Profile, box: Snapshot) -> bool:
+    product = box.host.dmi.product_name if isinstance(box.host, Host) else box.host
+    return not isinstance(product, Missing) and any(is_product(product, each) for each in profile.products)
 
 
 def board_id(gpu: Device) -> str:
