@@ -71,7 +71,7 @@ def sample(kind: Any, what: Any) -> str:
     if kind is op.SUBPATTERN:
         return samples(what[3])
     if kind in (op.MAX_REPEAT, op.MIN_REPEAT):
-        return samples(what[2]) * max(what[0], 1 if what[1] > 1 else 0)
+        return str(samples(what[2])) * int(max(what[0], 1 if what[1] > 1 else 0))
     return ""
 
 
