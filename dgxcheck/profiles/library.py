@@ -58,7 +58,8 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
     of_model = [profile for profile in shipped if model in profile.boards]
     of_product = [profile for profile in shipped if _is_named(profile, box)]
     if of_product:
-        return SelectedProfile(profile=next((each for each in of_product if each in of_model), of_product[0]), how="product")
+        best = next((profile for profile in of_product if profile in of_model), of_product[0])
+        return SelectedProfile(profile=best, how="product")
     return SelectedProfile(profile=of_model[0], how="gpus") if of_model else None
 
 
