@@ -13,7 +13,8 @@ WORDS = frozenset(
     cable cables can cannot ch changed channel client cmpltabrt cmpltto code command compromised connected
     core corrected correctable could dbe detected device disabled does dlp driver ecc enabled enabling error errors
     event executing fabric failed failure fallen fatal fbhub fecc firmware first flow found from gpu gpus graphics gsp
-    have non gr0 has health high host in info initialized initializing injected installed insufficient internal intr is kernel
+    have non gr0 has health high host in info initialized initializing injected installed insufficient internal intr is
+    kernel
     layer link links linux load loading lost lsb malftlp malformed mask mcu message mismatch mlx mlx5 mlx5_core mmu
     module modules multiple name necessary node none nonfatal not nvidia nvlink nvrm nvswitch occurred of off on one
     page pages pci pcie pciebus pcieport peer physical pid plugged poison port power pmu probe process prochot
