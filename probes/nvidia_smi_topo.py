@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.facts.nvidia_smi_topo import Pair, NvidiaSmiTopo
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo, Pair
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.source.protocol import Source
 

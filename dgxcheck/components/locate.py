@@ -94,15 +94,6 @@ def nvlinks_between(machine: Machine, a: Device, b: Device) -> Component:
     return _pair("nvlink", one, other)
 
 
-def nvlinks_of(machine: Machine, gpu: Device, link: int | None = None) -> Iterator[Component]:
-    """The NVLinks to the far end of one link of a GPU, or to each GPU that it is joined to."""
-    rows = machine.snapshot.nvlink
-    for row in () if isinstance(rows, Missing) else rows:
-        peer = machine.topology.device(row.remote_bdf) if isinstance(row.remote_bdf, str) else None
-        if row.bdf == gpu.bdf and link in (None, row.link) and peer is not None and peer.kind == "gpu":
-            yield nvlinks_between(machine, gpu, peer)
-
-
 def peer_path(a: Device, b: Device) -> Component:
     """Peer access of one GPU to the memory of another."""
     return _pair("path", a, b)

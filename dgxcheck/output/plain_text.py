@@ -26,6 +26,11 @@ def shown(value: object) -> str:
     return "N/A" if value is None else visible(str(value))
 
 
+def percent(share: float) -> str:
+    """A share of 1 in per cent: ``99.7 %``."""
+    return f"{100 * share:.4g} %"
+
+
 def columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
     """Rows as lines with aligned columns, without trailing blanks."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

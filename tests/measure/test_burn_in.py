@@ -101,7 +101,7 @@ def test_a_healthy_box_passes_and_everything_is_given_back(tmp_path: Path, stand
 
 def test_the_usual_report_goes_to_its_file_beside_the_lines(tmp_path: Path, standin: Path, cuda_library: Path) -> None:
     made = burning(tmp_path, standin, cuda_library, "wrong-memory 1 1000000")
-    ran = made.run("--duration", "2s", "-o", str(tmp_path / "report"))
+    ran = made.run("--duration", "4s", "-o", str(tmp_path / "report"))
     assert (ran.code, ran.out) == (2, "")
     report = Ran(ran.code, (tmp_path / "report").read_text(encoding="utf-8"), "", 0)
     assert statuses(report) == {GPU0: "pass", GPU1: "fail", None: "pass"}

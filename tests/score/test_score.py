@@ -141,7 +141,7 @@ def test_a_network_that_is_not_in_use_is_not_scored(tmp_path: Path) -> None:
 def test_without_a_reference_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert assess("dgx-1-v100", Request(profile="none")).score is None
     assert main(["health", "--from", "dgx-1-v100", "--profile", "none", "--explain", "score"]) == 3
-    assert "No score" in capsys.readouterr().out
+    assert "Score: none (no matching reference machine" in capsys.readouterr().out
 
 
 def test_the_sum_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
