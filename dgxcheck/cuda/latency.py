@@ -1,4 +1,4 @@
-"""Latency, as two figures that are never mixed: a small copy in us, and one load of a kernel in ns."""
+"""Latency of two kinds: a small copy in us, and a single load by a kernel in ns."""
 
 from __future__ import annotations
 

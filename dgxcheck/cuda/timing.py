@@ -33,7 +33,7 @@ class Flow:
 
 
 class Clock:
-    """Measures flows. ``between_s`` sleeps after each call that queues work: a proof that it does not matter."""
+    """Times flows. ``between_s``: sleep after each call that queues work, for tests that this changes no result."""
 
     def __init__(self, between_s: float = 0.0) -> None:
         self._between_s = between_s

@@ -59,7 +59,7 @@ class BurnInResult:
         self._looks += 1
         self._last = row
         mask = int(row.get("reasons") or 0)
-        # set while clocks change, too: alone it counts from the second look in a row (NVML's manual on 0x8)
+        # 0x8 is also set while clocks change: without 0x40 or 0x80 it counts from the second sample in a row
         fleeting = mask & HELD == SLOWDOWN and not self._mask & SLOWDOWN
         self._reasons.update(name for bit, name in BITS.items() if mask & bit and not (bit == SLOWDOWN and fleeting))
         self._mask = mask

@@ -28,7 +28,7 @@ BITS = {
     0x20: "software thermal slowdown",
     0x4: "power cap",
 }
-"""Of ``nvmlClocksEventReasons``; drivers before R390 set 0x8 alone for what 0x40 and 0x80 tell apart."""
+"""Of ``nvmlClocksEventReasons``; drivers before R390 only set 0x8 in place of 0x40 and 0x80."""
 HARDWARE = 0x80 | 0x40 | 0x8
 
 

@@ -1,4 +1,4 @@
-"""Rows of nccl-tests and of NCCL 1's test programs, and what can be told of a collective from its rows alone.
+"""Rows of nccl-tests and of NCCL 1's test programs, and what the rows show of a collective.
 
 Every release moved columns: ``redop`` and ``root`` come and go with the collective, alltoall heads them and leaves them
 empty, and the time was in ms up to 1.0 (heading ``bytes``) and is in us since 2.0 (heading ``size``); see the ``PRINT``
