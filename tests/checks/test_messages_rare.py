@@ -25,6 +25,8 @@ from dgxcheck.topology.build import build
 GPUS = tuple(f"0000:{bus}:00.0" for bus in ("06", "07", "0a", "0b", "85", "86", "89", "8a"))
 GPU2, HCA = GPUS[2], "0000:0c:00.0"
 DEVICES = "/sys/bus/pci/devices"
+PORT = f"{DEVICES}/0000:09:14.0"
+"""Above the HCA."""
 ABSENT: Json = {"missing": "absent"}
 LOST: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost", "code": 15}
 UNSUPPORTED: Json = {"missing": "unsupported", "detail": "NVML 3: Not Supported", "code": 3}
@@ -88,6 +90,11 @@ FACTS: list[tuple[str, str, dict[str, Json], tuple[str, ...], str]] = [
      "skip not-supported: no GPU has NVLink"),
     ("nvlink.graph", "dgx-1-v100", every("nvmlDeviceGetNvLinkState ", 0), (),
      "skip dependency-failed: no NVLink is up: see nvlink.state"),
+    ("nvlink.graph", "dgx-1-v100", {"nvml nvmlDeviceGetCount": 1}, GPUS[1:],
+     "skip not-supported: fewer than two GPUs have NVLinks up"),
+    ("gdr.link", "dgx-1-v100", {f"text {PORT}/vendor": "0x1000\n", f"text {PORT}/device": "0xc010\n",
+                                f"text {PORT}/max_link_speed": "5.0 GT/s PCIe\n"}, (),
+     "skip not-visible: a synthetic port of the switch"),
     ("p2p.status", "dgx-1-v100", {"nvml nvmlDeviceGetCount": 1}, GPUS[1:], "skip not-supported: fewer than two GPUs"),
     ("pcie.width", "dgx-1-v100", {f"link {DEVICES}/{GPU2}": f"../../../devices/pci0000:00/{GPU2}"}, (),
      "skip not-visible: no bridge is visible above it, as in a virtual machine"),
