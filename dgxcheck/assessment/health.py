@@ -29,7 +29,7 @@ from dgxcheck.facts.missing import BadInput, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.readiness.figures import all_figures
-from dgxcheck.score.box import of_box
+from dgxcheck.score.box import score_of
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
@@ -81,7 +81,7 @@ def _assessment(
         findings=findings,
         verdict=verdict(findings),
         diagnosis=diagnose(box, findings),
-        score=of_box(box),
+        score=score_of(box),
         figures=all_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
         seconds=time.monotonic() - begun,
@@ -96,7 +96,7 @@ def _box(
     live = source.origin.kind == "live"
     settings = site_settings(request.config) if request.settings is None else request.settings
     topology = topology_of(facts)
-    choice = library.chosen(request.profile, facts, topology)
+    choice = library.select(request.profile, facts, topology)
     gpus = topology.gpus
     if request.gpus:
         from dgxcheck.assessment import device_ids

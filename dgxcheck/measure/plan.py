@@ -1,6 +1,6 @@
-"""What is measured at a box, in which order: the steps that the CUDA worker takes.
+"""The measurement plan: the steps of the CUDA worker, in order.
 
-Each GPU alone first, then every ordered pair: whether its data arrives before how fast; last what runs at once.
+First each GPU alone, then every ordered pair (integrity before bandwidth), last the steps with concurrent traffic.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROHIBITED = 2
 
 
 def skipped_gpus(gpus: Sequence[Device], facts: Snapshot) -> dict[str, Json]:
-    """GPUs that cannot be measured as they are set up, by bus id: ``skipped`` with its reason."""
+    """GPUs that cannot be measured in their configuration, by bus id: a ``skipped`` fact."""
     rows: Mapping[str, GpuModes] = {} if isinstance(facts.gpu_modes, Missing) else {row.bdf: row for row in
                                                                                     facts.gpu_modes}  # fmt: skip
     skipped: dict[str, Json] = {}
@@ -38,14 +38,17 @@ def skipped_gpus(gpus: Sequence[Device], facts: Snapshot) -> dict[str, Json]:
         if modes is None:
             continue
         if modes.mig is True:
-            skipped[modes.bdf] = {"skipped": "not-supported", "detail": "MIG is on: an instance is not the GPU"}
+            skipped[modes.bdf] = {
+                "skipped": "not-supported",
+                "detail": "MIG is enabled: an instance is not the whole GPU",
+            }
         elif modes.compute_mode == PROHIBITED:
-            skipped[modes.bdf] = {"skipped": "not-configured", "detail": "its compute mode prohibits compute"}
+            skipped[modes.bdf] = {"skipped": "not-configured", "detail": "the compute mode is Prohibited"}
     return skipped
 
 
 def steps(topology: Topology, gpus: Sequence[Device], long: bool = False) -> list[Step]:
-    """All steps for these GPUs; those that NVML does not list are not measured."""
+    """All steps for these GPUs, without those that NVML does not list."""
     listed = [gpu for gpu in gpus if gpu.index is not None and gpu.bdf is not None]
     steps = [_step(kind, gpu) for gpu in listed for kind in OF_ONE]
     for a, b in permutations(listed, 2):
@@ -63,20 +66,20 @@ def _step(kind: str, *gpus: Device) -> Step:
 
 
 def cpus(listed: str | Missing) -> Iterator[int]:
-    """The CPU numbers of a kernel list; none where it is missing or makes no sense."""
+    """The CPU numbers of a kernel cpulist; none if it is Missing or malformed."""
     runs = None if isinstance(listed, Missing) else ranges(listed)
     return chain.from_iterable(run for run in runs or () if run.stop <= MOST_CPUS)
 
 
 def _shared(topology: Topology, gpus: Sequence[Device]) -> Iterator[Step]:
-    """Per physical link that several disjoint pairs without NVLink cross: each of them, while the others run too."""
+    """One step per physical link that several disjoint pairs without NVLink share: the first, others running."""
     crossing: dict[str, list[tuple[Device, Device]]] = {}
     for a, b in permutations(gpus, 2):
         hops = hops_between(a, b, topology.functions)
         if topology.link(a, b).nvlinks != 0 or isinstance(hops, Missing):
             continue
         for hop in hops:
-            if not hop.unjudged:
+            if not hop.skip_reason:
                 crossing.setdefault(str(hop), []).append((a, b))
     planned: set[tuple[str, ...]] = set()
     for hop_name, pairs in crossing.items():
@@ -101,7 +104,7 @@ def _disjoint(pairs: Sequence[tuple[Device, Device]]) -> list[tuple[Device, Devi
 
 
 def _rings(topology: Topology, gpus: Sequence[Device]) -> Iterator[Step]:
-    """Every ring of the NVLink graph, while the others run too; only where all GPUs of the box take part."""
+    """One step per ring of the NVLink graph, with the others running; none unless all GPUs of the box take part."""
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing) or len(graph.names) < 2:
         return

@@ -1,4 +1,4 @@
-"""Measure a box: the plan carried out, and what may be published of it."""
+"""Measure a box: run the plan, and withhold invalid results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def measure(
     progress: Progress,
     long: bool = False,
 ) -> dict[str, Json]:
-    """Every step's fact by its key; without a CUDA driver that can be used, ``measure cuda all`` alone."""
+    """The fact of every step by its key; without a usable CUDA driver only ``measure cuda all``."""
     skipped = plan.skipped_gpus(gpus, facts)
     measurable = [gpu for gpu in gpus if gpu.bdf not in skipped]
     measured = stage.run(plan.steps(topology, measurable, long), progress)
@@ -35,7 +35,7 @@ def remeasure(
     stage: CudaStage, topology: Topology, gpus: Sequence[Device], keys: Sequence[str], facts: Mapping[str, Json],
     progress: Progress, long: bool = False,
 ) -> dict[str, Json]:  # fmt: skip
-    """The figures of these keys measured twice more; the best of the three is the value, the others are kept."""
+    """Measure the rates of these keys twice more; the best of the three is the value, the others are in ``retries``."""
     due = [step for step in plan.steps(topology, gpus, long) if step["key"] in keys and _rate(facts, str(step["key"]))]
     better = dict(facts)
     for _ in range(TWICE if due else 0):
@@ -47,13 +47,13 @@ def remeasure(
 
 
 def _rate(facts: Mapping[str, Json], key: str) -> bool:
-    """Is the fact a figure that chance can lower? Wrong words are wrong."""
+    """Is the fact a rate or time, which other load can worsen? Counts of wrong words are not."""
     fact = facts.get(key)
     return isinstance(fact, dict) and "value" in fact and fact.get("unit") in RATES
 
 
 def best(first: Json, second: Json) -> Json:
-    """Two facts of one key: the better figure (more is better, but for times), with the other among its ``retries``."""
+    """The better of two facts of one key (higher rate, lower time), the other value in its ``retries``."""
     if not isinstance(first, dict) or not isinstance(second, dict):
         return first
     a, b = first.get("value"), second.get("value")

@@ -95,7 +95,7 @@ class Profile(Record):
     name: str
     title: str
     products: tuple[str, ...]
-    """DMI product names, compared as a whole."""
+    """DMI product names without vendor, part number and memory size; see ``profiles.product``."""
     boards: tuple[str, ...]
     """Ids of the GPU models that the machine was sold with."""
     own_boards: Mapping[str, Board] = {}
@@ -107,7 +107,7 @@ class Profile(Record):
     wiring_source: str
 
 
-class Choice(Record):
+class SelectedProfile(Record):
     """The profile that a box is compared with, and how it was selected."""
 
     profile: Profile

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
-from dgxcheck.readers.gather import COUNT, INDEX, INIT
+from dgxcheck.readers.combine import COUNT, INDEX, INIT
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE
 
 NO_INDEXES = ("ring", "collective")
@@ -20,7 +20,7 @@ _REMOTE = "nvml nvmlDeviceGetNvLinkRemotePciInfo"
 _STATUS = "nvml nvmlDeviceGetP2PStatus"
 
 
-def listed(facts: Mapping[str, Json]) -> tuple[str, ...]:
+def nvml_gpus(facts: Mapping[str, Json]) -> tuple[str, ...]:
     """The bdfs of NVML's list, in NVML's order; empty if the facts have none."""
     bdf_by_index = {key.rpartition(" ")[2]: fact for key, fact in facts.items() if key.startswith(f"{INDEX} ")}
     numbers = sorted(
@@ -29,7 +29,7 @@ def listed(facts: Mapping[str, Json]) -> tuple[str, ...]:
     return tuple(bdf for n in numbers if isinstance(fact := bdf_by_index[str(n)], str) and (bdf := as_bdf(fact)))
 
 
-def unfit(facts: Mapping[str, Json], gpus: Sequence[str]) -> str:
+def mismatch(facts: Mapping[str, Json], gpus: Sequence[str]) -> str:
     """Why the facts cannot belong to a box with these GPUs (bdfs by NVML index); empty if they can."""
     matrix = {word for key in facts if key.startswith(("stated label", "stated p2p")) for word in key.split()[2:]}
     indexes = sorted(int(word[3:]) for word in matrix if word.startswith("GPU") and word[3:].isdecimal())
@@ -48,13 +48,13 @@ def unfit(facts: Mapping[str, Json], gpus: Sequence[str]) -> str:
     return ""
 
 
-def placed(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, Json]:
+def rebase_indexes(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, Json]:
     """The facts with bdfs in place of indexes and names; ``gpus`` are bdfs by NVML index. BadInput if they do not fit.
 
     Bus ids that p2pBandwidthLatencyTest prints take precedence. NVLink and P2P states become NVML's answers.
     """
     order = dict(enumerate(gpus)) | _printed_bdfs(facts)
-    if why := unfit(facts, gpus):
+    if why := mismatch(facts, gpus):
         raise BadInput(why)
     for index, bdf in order.items():
         if bdf not in gpus:

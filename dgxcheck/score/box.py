@@ -7,7 +7,7 @@ from dgxcheck.score import gpus, machine, measured
 from dgxcheck.score.expectation import Score, score
 
 
-def of_box(box: Box) -> Score | None:
+def score_of(box: Box) -> Score | None:
     """The score of a box against its reference machine; None without a profile."""
     if box.choice is None:
         return None

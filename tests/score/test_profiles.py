@@ -13,7 +13,7 @@ from test_health_checks import box, changed
 
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.profiles.library import boards_for, by_name, chosen, names
+from dgxcheck.profiles.library import boards_for, by_name, names, select
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS
 from dgxcheck.profiles.parse import boards, profile
 from dgxcheck.topology.reference import ALL
@@ -105,13 +105,43 @@ PRODUCT = "text /sys/class/dmi/id/product_name"
 
 def choice(spec: str, name: str = "auto") -> tuple[str, str] | None:
     seen = box(spec)
-    found = chosen(name, seen.snapshot, seen.topology)
+    found = select(name, seen.snapshot, seen.topology)
     return (found.profile.name, found.how) if found else None
 
 
 @pytest.mark.parametrize("name", ["dgx-1-p100", "dgx-1-v100", "dgx-a100", "dgx-station-v100"])
 def test_a_dgx_is_known_by_its_product_name(name: str) -> None:
     assert choice(name) == (name, "product")
+
+
+@pytest.mark.parametrize(
+    ("product", "profile"),
+    [
+        ("DGXA100 920-23687-2530-000", "dgx-a100"),
+        ("DGXA100 920-23687-2531-001", "dgx-a100"),
+        ("DGXA100", "dgx-a100"),
+        ("NVIDIA DGX A100 640GB", "dgx-a100"),
+        ("DGX-1 with V100", "dgx-1-v100"),
+        ("DGX-1 with V100-32", "dgx-1-v100"),
+        ("NVIDIA DGX-1 with Tesla V100", "dgx-1-v100"),
+        ("DGX-1 with P100", "dgx-1-p100"),
+        ("NVIDIA DGX Station", "dgx-station-v100"),
+    ],
+)
+def test_firmware_names_a_machine_in_many_ways(tmp_path: Path, product: str, profile: str) -> None:
+    assert choice(changed(tmp_path, {PRODUCT: f"{product}\n"})) == (profile, "product")
+
+
+@pytest.mark.parametrize(
+    "product", ["DGX Station A100 920-23487-2530-000", "DGX-10", "NVIDIA DGX H100", "DGX", "NVIDIA", "PowerEdge R740"]
+)
+def test_a_name_with_another_word_is_another_machine(tmp_path: Path, product: str) -> None:
+    assert choice(changed(tmp_path, {PRODUCT: f"{product}\n"})) == ("dgx-1-v100", "gpus")
+
+
+def test_the_gpus_decide_what_dgx_1_alone_leaves_open(tmp_path: Path) -> None:
+    for base in ("dgx-1-v100", "dgx-1-p100"):
+        assert choice(changed(tmp_path, {PRODUCT: "DGX-1\n"}, base)) == (base, "product")
 
 
 def test_without_a_product_name_the_gpus_tell(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ def test_the_lower_count_of_two_ends_counts_and_is_noted() -> None:
     ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
     topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
     assert topology.links[0].label == "NV1"
-    assert topology.notes == ("GPU0 reports 2 links up to GPU1, GPU1 reports 1 link up to GPU0: using the lower count.",)
+    note = "GPU0 reports 2 links up to GPU1, GPU1 reports 1 link up to GPU0: using the lower count."
+    assert topology.notes == (note,)
 
 
 @pytest.mark.parametrize("silent", [0, 1])
@@ -92,4 +93,5 @@ def test_links_to_a_gpu_that_is_hidden_here_are_noted() -> None:
     )
     topology = box.topology()
     assert topology.matrix()["GPU0", "GPU3"].label == "NV2"
-    assert topology.notes[0] == ("GPU0 has 2 NVLinks up to 0000:85:00.0, which is neither a GPU nor an NVSwitch listed here.")
+    note = "GPU0 has 2 NVLinks up to 0000:85:00.0, which is neither a GPU nor an NVSwitch listed here."
+    assert topology.notes[0] == note

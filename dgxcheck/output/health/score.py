@@ -6,12 +6,12 @@ from itertools import groupby
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.plain_text import columns, lines, percent, visible
-from dgxcheck.profiles.model import Choice
+from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score.expectation import WEIGHTS, Expectation, Score
 
 
-def render(score: Score | None, choice: Choice | None, level: str) -> str:
-    """A line per area with its weight, below it one per expectation; equal ones of several GPUs are one line."""
+def render(score: Score | None, choice: SelectedProfile | None, level: str) -> str:
+    """A line per area with its weight, below it one per expectation; equal ones of several GPUs stand together."""
     if score is None or choice is None:
         return lines(["Score: none (no matching reference machine; select one with --profile)."])
     told: list[tuple[str, ...]] = [("", "", "share", "measured", "expected", "of", "source")]

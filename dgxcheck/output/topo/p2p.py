@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.nvlink import P2pStatus
 from dgxcheck.output.json_null import either
-from dgxcheck.output.plain_text import columns, fitted, lines, shown, visible
+from dgxcheck.output.plain_text import columns, fit_columns, lines, shown, visible
 from dgxcheck.topology.model import Topology
 
 NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetP2PStatus", "NVML does not list both GPUs")
@@ -35,7 +35,7 @@ def matrix(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str,
     body = [
         [names[b], *(" X" if a == b else shown(cells[a, b]) for a in names)] for b in names
     ]  # fmt: skip
-    table, _ = fitted(["", *names.values()], body, [], width)
+    table, _ = fit_columns(["", *names.values()], body, [], width)
     legend = [f"  {line}" for line in columns([(word, f"= {text}") for word, text in LEGEND.items()], " ")]
     gaps = sorted({str(gap) for (a, b), gap in cells.items() if a != b and isinstance(gap, Missing)})
     reasons = [f"? {visible(gap)}" for gap in gaps]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.facts.missing import Json
-from dgxcheck.output.plain_text import columns, fitted, lines, visible
+from dgxcheck.output.plain_text import columns, fit_columns, lines, visible
 from dgxcheck.output.topo.matrix import cell
 from dgxcheck.output.topo.reasons import Reasons, reasons, text_of
 from dgxcheck.readiness.peer_access import Peering, Verdict
@@ -27,7 +27,7 @@ def text(topology: Topology, pairs: Sequence[Peering], labels: str, width: int |
     names = [gpu.name for gpu in topology.gpus if any(gpu in (pair.a, pair.b) for pair in pairs)]
     cells = {ends: _cell(topology, pair, labels) for pair in pairs for ends in _both(pair)}
     rows = [[visible(row), *(" X" if row == name else cells.get((row, name), "?") for name in names)] for row in names]
-    table, _ = fitted(["", *map(visible, names)], rows, [], width)
+    table, _ = fit_columns(["", *map(visible, names)], rows, [], width)
     shown_cells = {*cells.values()}
     direct = ", ".join(sorted(shown_cells - {*LEGEND}))
     meanings = ({direct: "direct access over this path"} if direct else {}) | LEGEND

@@ -18,7 +18,7 @@ TITLES = {"CPU": "cpu-affinity", "NUMA": "numa-affinity", "GPU": "gpu-numa-id"}
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TITLE = re.compile(r"\b(?:(CPU|NUMA)\s+Affinity|(GPU)\s+NUMA\s+ID)\b")
 _GLUED = re.compile(r"(GPU\d{1,3}|NIC\d{1,3})(?=\D)")
-_NAME = re.compile(r"(?!NV\d+$)(?=.*\d)[A-Za-z][\w.-]{0,63}", re.ASCII)
+_NAME = re.compile(r"(?!NV\d+$)(?=[\w.-]{0,63}\d)[A-Za-z][\w.-]{0,63}", re.ASCII)
 _CELL = re.compile(r"X|PIX|PXB|PHB|NODE|SOC|SYS|NV\d+|OK|CNS|GNS|TNS|NS|DR|U")
 _GPU = re.compile(r"GPU\d{1,3}", re.ASCII)
 _COMMAND = re.compile(r"nvidia-smi\s+topo\s+(-\S+)(?:\s+(\w+))?")

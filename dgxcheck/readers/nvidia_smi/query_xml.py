@@ -15,7 +15,7 @@ from dgxcheck.readers.values import bounded
 
 TOOL = "nvidia-smi -q -x"
 DEEPEST = 8
-_PART = re.compile(r"<(?P<end>/?)(?P<tag>[A-Za-z_][\w.-]*)(?P<more>[^<>]*)>|(?P<text>[^<>]+)")
+_PART = re.compile(r"<(?P<end>/?)(?P<tag>[A-Za-z_][\w.-]*)(?![\w.-])(?P<more>[^<>]*)>|(?P<text>[^<>]+)")
 _DECLARED = re.compile(r"<\?xml [^<>]*\?>|<!DOCTYPE [^<>]*>")
 _ID = re.compile(r"""\bid\s*=\s*["']([^"']+)["']""")
 _ENTITIES = {"lt": "<", "gt": ">", "quot": '"', "apos": "'", "amp": "&"}

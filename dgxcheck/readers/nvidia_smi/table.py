@@ -18,12 +18,12 @@ LONGEST = 240
 """Characters of a line; the widest tables have 115."""
 _HEAD = re.compile(r"\| NVIDIA-SMI \S+ +Driver Version: (?P<driver>\S+)(?: +CUDA Version: (?P<cuda>\S+))? +\|")
 _FIRST = re.compile(
-    r"\| +(?P<index>\d{1,3}) +(?P<name>\S.*?) +(?P<persistence>On|Off|N/A|ERR!) +\|"
+    r"\| +(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) {1,64}(?P<persistence>On|Off|N/A|ERR!) +\|"
     r" (?P<bdf>[0-9A-Fa-f:.]{7,16}) +(?P<display>On|Off|N/A|ERR!) +\| +(?P<ecc>\S+) +\|"
 )
 _SECOND = re.compile(
     r"\| *(?P<fan>\S+%?) +(?P<temp>\S+) +(?P<pstate>\S+) +(?P<power>\S+) ?/ +(?P<cap>\S+) +\|"
-    r" *(?P<used>\S+) ?/ *(?P<total>\S+) +\| +(?P<busy>\S+) +(?P<mode>\S.*?) +\|"
+    r" *(?P<used>\S+) ?/ *(?P<total>\S+) +\| +(?P<busy>\S+) +(?P<mode>\S.{0,64}?) {1,64}\|"
 )
 _THIRD = re.compile(r"\| +\| +\| +(?P<mig>N/A|Enabled\*?|Disabled\*?|ERR!)? *\|")
 _FRAME = re.compile(r"[+|][-=+]+[+|]|\| GPU  .*\||\| Fan  .*\||\|[\s|]+MIG M\. \|")

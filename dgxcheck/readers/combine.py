@@ -22,14 +22,14 @@ class Part(Record, kw_only=False):
     found: Imported
 
 
-class Gathered(Record, kw_only=False):
+class Combined(Record, kw_only=False):
     """Facts by key, and the parts refused because they contradict an earlier one."""
 
     facts: dict[str, Json]
     refused: tuple[Part, ...]
 
 
-def gathered(parts: Sequence[Part]) -> Gathered:
+def combine(parts: Sequence[Part]) -> Combined:
     """One fact per key: measurements of several runs are merged, of other facts the first is kept.
 
     A part is refused if its matrix, its dump of a GPU by the same tool, or its driver version differs from an earlier
@@ -61,7 +61,7 @@ def gathered(parts: Sequence[Part]) -> Gathered:
             first.setdefault(key, fact)
         if bdfs:
             gpu_lists.append(bdfs)
-    return Gathered({**merge_runs(measured), **first, **_gpu_list(gpu_lists)}, tuple(refused))
+    return Combined({**merge_runs(measured), **first, **_gpu_list(gpu_lists)}, tuple(refused))
 
 
 def _driver(facts: Mapping[str, Json]) -> dict[str, Json]:
