@@ -112,8 +112,12 @@ def between(a: tuple[str, str, End], b: tuple[str, str, End]) -> Count:
 
 
 def _through_switches(a: Counter[str], b: Counter[str]) -> int:
-    """Links that both have to the same switches; all of them where the driver does not identify its switches."""
-    if UNNAMED in a or UNNAMED in b:
+    """Links that both have to the same switches; all of them where the driver does not identify its switches.
+
+    Two GPUs without a common switch sit on the two baseboards of a DGX-2, whose switches are joined one to one by as
+    many links as their GPUs bring: https://images.nvidia.com/content/pdf/nvswitch-technical-overview.pdf
+    """
+    if UNNAMED in a or UNNAMED in b or a.keys().isdisjoint(b):
         return min(a.total(), b.total())
     return sum(min(links, b[switch]) for switch, links in a.items())
 

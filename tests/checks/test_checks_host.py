@@ -31,6 +31,8 @@ NUMBERS: Mapping[str, Mapping[str, float]] = {
                          "host.ethernet": 10},
     "k80-x8": {"host.sockets": 2, "host.cores": 20},
     "dgx-a100": {"host.sockets": 2, "host.cores": 128, "host.memory": 1024, "host.data": 15.36},
+    "dgx-2": {"host.sockets": 2, "host.cores": 48, "host.memory": 1536, "host.data": 30.72},
+    "pcie-x4": {"host.sockets": 1, "host.cores": 6}, "pcie-x8": {"host.sockets": 2, "host.cores": 28},
 }  # fmt: skip
 BAD = (Status.WARN, Status.FAIL, Status.UNKNOWN)
 FAULTS = [
