@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from dgxcheck.cuda import compute, copies, integrity, latency, together
+from dgxcheck.cuda import compute, concurrent, copies, integrity, latency
 from dgxcheck.cuda.copies import LONG, QUICK, SECOND, Size
 from dgxcheck.cuda.device import MIB, Gpu
 from dgxcheck.cuda.figures import Fact, single, skipped
@@ -24,7 +24,7 @@ def measure(step: Step, gpus: Gpus, clock: Clock) -> Fact:
     here = [gpus[bdf] for bdf in step["gpus"]]
     pairs = [here[:2], *([gpus[a], gpus[b]] for a, b in step["with"])] if kind == "p2p-shared" else [here[:2]]
     if kind in _OF_PAIRS and not all(a.can_access(b) and b.can_access(a) for a, b in pairs):
-        return skipped("not-supported", "CUDA offers no peer access between the two")
+        return skipped("not-supported", "CUDA reports no peer access for this pair")
     return _HOW[kind](step, here, gpus, clock)
 
 
@@ -51,16 +51,16 @@ def _access(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
 
 def _shared(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
     pairs = [(here[0], here[1]), *((gpus[a], gpus[b]) for a, b in step["with"])]
-    fact = together.shared(pairs, clock, size_of(step, SECOND))
+    fact = concurrent.shared(pairs, clock, size_of(step, SECOND))
     return fact | {"with": step["with"], "hop": step["hop"]}
 
 
 def _ring(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
     order = [*here, here[0]]
     if not all(a.can_access(b) and b.can_access(a) for a, b in pairwise(order)):
-        return skipped("not-supported", "CUDA offers no peer access between neighbours on the ring")
+        return skipped("not-supported", "CUDA reports no peer access between neighbours on the ring")
     others = [[gpus[bdf] for bdf in each] for each in step["with"]]
-    fact = together.ring(here, others, clock, size_of(step, SECOND))
+    fact = concurrent.ring(here, others, clock, size_of(step, SECOND))
     return fact | {"order": step["gpus"], "directions": 2}
 
 
@@ -91,4 +91,4 @@ _HOW: Mapping[str, Callable[..., Fact]] = {
 }
 KINDS = (*_HOW, "under-load")
 _OF_PAIRS = ("p2p-integrity", "p2p", "p2p-both", "latency", "latency-sm", "p2p-shared")
-"""They need peer access both ways, which CUDA offers or not."""
+"""Kinds that need peer access in both directions."""

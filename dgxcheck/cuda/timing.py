@@ -14,7 +14,6 @@ from dgxcheck.cuda.device import Gpu
 from dgxcheck.cuda.driver import NOT_READY
 
 WARM_UPS = 2
-Enqueue = Callable[[], None]
 """Puts one piece of work on the flow's stream."""
 
 

@@ -16,7 +16,7 @@ from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
 from dgxcheck.checks.host.cpu import offline_cpus
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import Choice, How, Number, Profile
+from dgxcheck.profiles.model import How, Number, Profile, SelectedProfile
 from dgxcheck.settings import Settings
 from dgxcheck.source.recording.shipped import open_source, shipped
 from dgxcheck.survey import COUNTERS, survey
@@ -48,7 +48,7 @@ def held(spec: str, numbers: Mapping[str, float], how: How = "named") -> Box:
         name="reference", title="", products=(), boards=(), nvlink_graph="", wiring=(), wiring_source="",
         numbers={key: Number(value, "a data sheet") for key, value in numbers.items()},
     )  # fmt: skip
-    made = replace(box(spec), choice=Choice(profile=profile, how=how))
+    made = replace(box(spec), choice=SelectedProfile(profile=profile, how=how))
     source = open_source(spec)
     later = source.later(10)
     if isinstance(later, Missing):

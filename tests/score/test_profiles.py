@@ -12,7 +12,7 @@ from test_health_checks import box, changed
 
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.profiles.library import boards_for, by_name, chosen, names
+from dgxcheck.profiles.library import boards_for, by_name, names, select
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS
 from dgxcheck.profiles.parse import boards, profile
 from dgxcheck.topology.reference import ALL
@@ -102,7 +102,7 @@ PRODUCT = "text /sys/class/dmi/id/product_name"
 
 def choice(spec: str, name: str = "auto") -> tuple[str, str] | None:
     seen = box(spec)
-    found = chosen(name, seen.snapshot, seen.topology)
+    found = select(name, seen.snapshot, seen.topology)
     return (found.profile.name, found.how) if found else None
 
 

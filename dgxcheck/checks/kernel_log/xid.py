@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -9,18 +10,20 @@ from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.kernel_log.device_log import DAY_S, gpu_itself, lines, per_device, reach
+from dgxcheck.checks.kernel_log.device_log import DAY_S, gpu_itself, happened, lines, per_device, reach
 from dgxcheck.checks.kernel_log.xid_catalogue import FATAL, REMEDIES, Meaning, meaning
-from dgxcheck.checks.kernel_log.xid_parts import part_of
+from dgxcheck.checks.kernel_log.xid_parts import NVLINK_XIDS, part_of
+from dgxcheck.checks.nvlink.blames import far_nvlinks, links_down
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import device_part, nvlinks_of
+from dgxcheck.components.locate import device_part
 from dgxcheck.facts.kernel_log import KernelLog, SXid, Xid
 from dgxcheck.topology.model import Device
 
 _WORST = (Status.FAIL, Status.WARN, Status.PASS)
 _OFF_BUS = 79
+_LINK = re.compile(r"\blink (\d+)\b", re.IGNORECASE)
 _CLEANED_UP = 45
 """Follows other errors, and the end of every process of a job that is killed: it counts for no process."""
 _NO_ACTION, _DRAIN = "to 0x0 (None)", "(Drain P2P)"
@@ -54,7 +57,16 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     return Judgement(
         worst, message, len(now), None, "Xids", lines(log, reported), fault=_fault(known, first) if bad else None,
         remedy=_remedy([known[number] for number in first]) if bad else "",
+        events=tuple(_event(each) for status, each in judged if status is not Status.PASS),
     )  # fmt: skip
+
+
+def _event(xid: Xid) -> LogEvent:
+    """When an Xid was logged, and the NVLink that it names: ``NVLink: fatal error detected on link 2(0x10000, ..``."""
+    if xid.number not in NVLINK_XIDS:
+        return LogEvent(xid.seconds)
+    named = _LINK.search(xid.text)
+    return LogEvent(xid.seconds, "nvlink", None if named is None else int(named[1]))
 
 
 def _fault(known: Mapping[int, Meaning], reported: Collection[int]) -> Fault:
@@ -115,7 +127,7 @@ def _sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     return Judgement(
         Status.FAIL if fatal else Status.WARN, f"NVSwitch: {'fatal ' if fatal else ''}SXid {numbers}{reach(log)}",
         len(now), None, "SXids", lines(log, fatal or now), fault=Fault.NVSWITCH,
-        remedy=_FATAL_SXID if fatal else _SXID,
+        remedy=_FATAL_SXID if fatal else _SXID, events=happened(fatal or now, "nvswitch"),
     )  # fmt: skip
 
 
@@ -140,7 +152,9 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         part = part_of(box, gpu.bdf)
         yield device_part(box, gpu, part)
         if part == "NVLink":
-            yield from nvlinks_of(box, gpu)
+            named = {event.link for event in judgement.events if event.kind == "nvlink"}
+            known = {link for link in named if link is not None} | links_down(box, gpu)
+            yield from far_nvlinks(box, gpu, None if None in named else known)
 
 
 CHECKS = (

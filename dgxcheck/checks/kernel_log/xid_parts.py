@@ -5,9 +5,10 @@ from __future__ import annotations
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.facts.missing import Missing
 
+NVLINK_XIDS = (74, 136, *range(144, 151), 155)
 _PARTS: dict[str, tuple[int, ...]] = {
     "memory": (48, 63, 64, 92, 94, 95, 140, 171, 172),
-    "NVLink": (74, 136, *range(144, 151), 155),
+    "NVLink": NVLINK_XIDS,
     "": (79,),
 }
 """63 and 64 are page retirement up to Volta and row remapping from Ampere on: memory in both. 136 is a failed training

@@ -86,7 +86,10 @@ def _gpus_placed(box: Box, profile: Profile) -> Judgement:
     shown = gpus if wrong is None or wrong.likewise else wrong.devices
     evidence = tuple(Evidence(f"/sys/bus/pci/devices/{gpu.bdf}", "/".join(need(gpu.path))) for gpu in shown)
     number = len(wrong.devices) if wrong is not None else None
-    paths = "; ".join(f"{gpu.name} to the others {classes(box, gpu, gpus)}" for gpu in shown)
+    alike: dict[str, list[str]] = {}
+    for gpu in shown:
+        alike.setdefault(classes(box, gpu, gpus), []).append(gpu.name)
+    paths = "; ".join(f"{', '.join(names)} to the others {reached}" for reached, names in alike.items())
     ambiguous = number is not None and wrong is not None and bool(wrong.likewise)
     who = f"{counted(number, 'GPU')}, ambiguous which; " if ambiguous and number is not None else ""
     message = f"GPUs not placed as in {profile.title}: {who}{paths}"

@@ -1,4 +1,4 @@
-"""Which GPUs a burn-in loads, which of them send to which, and which files tell of PCIe errors meanwhile."""
+"""Plan of a burn-in: GPUs to load, their peers, and the files with PCIe error counters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dgxcheck.topology.model import Device, Topology
 _AER = ("correctable", "nonfatal", "fatal")
 _PCI = ("PIX", "PXB", "PHB", "NODE", "SOC")
 EXCLUSIVE = 3
-"""The compute mode in which one process has a GPU for itself."""
+"""``NVML_COMPUTEMODE_EXCLUSIVE_PROCESS``"""
 
 
 class Load(Record):
@@ -24,7 +24,7 @@ class Load(Record):
 
     gpu: str
     peers: tuple[tuple[str, ...], ...]
-    """Neighbours, in groups that are equally near, the nearest first."""
+    """Possible peers in groups of equal distance, the nearest first."""
     cpus: tuple[int, ...]
 
 

@@ -1,6 +1,6 @@
 """``nvidia-smi -q`` and ``-a`` as text, every driver era: indented labels with `` : `` before the value.
 
-Pasted dumps begin anywhere: without the head, or after the bus id of their GPU (``smi_answers.NOWHERE`` stands for it).
+Pasted dumps begin anywhere: without the head, or after the bus id of their GPU (then ``answers.NOWHERE``).
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class _Reader:
         if _HEAD.fullmatch(text):
             self.end()
             self._understood.add(number)
-        elif found := _GPU.fullmatch(text):
-            self._begin(number, depth, as_bdf(found[1]) or NOWHERE)
+        elif match := _GPU.fullmatch(text):
+            self._begin(number, depth, as_bdf(match[1]) or NOWHERE)
         elif _COMMAND.search(text):
             self._close()
             self.commands.add(number)
@@ -120,8 +120,8 @@ class _Reader:
     def _close(self) -> None:
         """Keep the GPU that is open; a piece without a GPU's line only where it tells enough."""
         if self._open is not None:
-            told: Fields = self._open.fields
-            if self._open.bdf != NOWHERE or len(dict(answers(told))) >= FEWEST:
+            fields: Fields = self._open.fields
+            if self._open.bdf != NOWHERE or len(dict(answers(fields))) >= FEWEST:
                 self._gpus.append(self._open)
                 self._understood |= self._pending
         self._open = None
