@@ -36,7 +36,7 @@ def words(wrong: int = 0, **more: Json) -> Json:
 def of_box(source: Source, profile: str = "auto") -> Box:
     facts = survey(source, PROBES)
     topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
-    choice = library.chosen(profile, facts, topology)
+    choice = library.select(profile, facts, topology)
     return Box(snapshot=facts, topology=topology, gpus=topology.gpus, choice=choice, boards=library.boards_for(choice))
 
 

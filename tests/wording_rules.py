@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-LONGEST = 240
-"""Characters of a message: two lines of a wide terminal."""
+LONGEST = 280
+"""Characters of a message: two lines of a terminal of 140 columns."""
 _NAMES = "Compute|Ethernet|Fatal|InfiniBand|Linux|Mellanox|Memory|Persistence|Slurm|Tesla|Xid"
 _NO_PLURALS = "access|bus|class|loss|process|status|verbs|always|was|has|is|ms|us|ns"
 _RULES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from dgxcheck.assessment import xid_history
 from dgxcheck.assessment.growth import loaded, since_last_run, within
@@ -19,7 +19,7 @@ from dgxcheck.assessment.selection import selected, site_settings
 from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Witness
+from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
 from dgxcheck.checks.registry import PROBES
 from dgxcheck.diagnosis.causes import diagnose
@@ -29,7 +29,7 @@ from dgxcheck.facts.missing import BadInput, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.readiness.figures import all_figures
-from dgxcheck.score.box import of_box
+from dgxcheck.score.box import score_of
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
@@ -81,20 +81,13 @@ def _assessment(
         choice=box.choice,
         findings=findings,
         verdict=judged,
-        judged_by=_judged_by(findings),
         diagnosis=diagnose(box, findings),
-        score=of_box(box, judged),
+        score=score_of(box, judged),
         figures=all_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
         seconds=time.monotonic() - begun,
         unmatched=unmatched(findings, box.settings.acknowledged, box),
     )
-
-
-def _judged_by(findings: Sequence[Finding]) -> tuple[Witness, ...]:
-    """What the findings rest on that were not skipped."""
-    used = {finding.witness for finding in findings if finding.status is not Status.SKIP}
-    return tuple(witness for witness in get_args(Witness) if witness in used)
 
 
 def _box(
@@ -104,7 +97,7 @@ def _box(
     live = source.origin.kind == "live"
     settings = site_settings(request.config) if request.settings is None else request.settings
     topology = topology_of(facts)
-    choice = library.chosen(request.profile, facts, topology)
+    choice = library.select(request.profile, facts, topology)
     gpus = topology.gpus
     if request.gpus:
         from dgxcheck.assessment import device_ids

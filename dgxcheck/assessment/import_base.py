@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.onto import listed
+from dgxcheck.readers.onto import nvml_gpus
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten
 from dgxcheck.source.recording.recorder import RecordingSource
@@ -54,4 +54,4 @@ def base_of(spec: str) -> Base:
         lines, later, head, kind = recorder.lines(), [], {}, source.origin.kind
     name = spec.rstrip("/").rpartition("/")[2].encode(errors="replace").decode()
     return Base(spec=spec, name=name, kind=kind, lines=lines, later=later, head=head,
-                gpus=listed(flatten(lines)))  # fmt: skip
+                gpus=nvml_gpus(flatten(lines)))  # fmt: skip

@@ -39,7 +39,7 @@ def measure(
         with progress.measuring(total) as step_done:
             measured = run.measure(stage, topology, gpus, facts, step_done, long)
             low = sorted(_low(judge(as_facts(measured))))
-            measured = run.again(stage, topology, gpus, low, measured, step_done, long)
+            measured = run.remeasure(stage, topology, gpus, low, measured, step_done, long)
     except KeyboardInterrupt:  # SIGTERM too: what was measured so far is reported all the same
         detail = f"after {len(stage.facts)} of {total} steps"
         return publishable_facts(stage.facts) | {START: {"failed": "interrupted", "detail": detail}}, False

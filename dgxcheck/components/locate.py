@@ -58,7 +58,7 @@ def links_above(machine: Machine, device: Device) -> Iterator[Component]:
     """The PCIe links of a device: its own first, then up to the root port."""
     if not isinstance(device.path, Missing):
         hops = hops_above(device.path, machine.topology.functions)
-        yield from (link_of(machine, hop) for hop in reversed(hops) if not hop.unjudged)
+        yield from (link_of(machine, hop) for hop in reversed(hops) if not hop.skip_reason)
 
 
 def links_at(machine: Machine, bdf: str) -> Iterator[Component]:

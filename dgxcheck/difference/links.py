@@ -26,7 +26,7 @@ def _hops(side: Side) -> dict[str, Hop]:
     hops: dict[str, Hop] = {}
     for device in side.topology.devices:
         if not isinstance(device.path, Missing):
-            hops |= {hop.device: hop for hop in hops_above(device.path, side.topology.functions) if not hop.unjudged}
+            hops |= {hop.device: hop for hop in hops_above(device.path, side.topology.functions) if not hop.skip_reason}
     return hops
 
 

@@ -7,8 +7,9 @@ from collections import Counter
 
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
-from dgxcheck.profiles.model import Board, Choice, Profile
+from dgxcheck.profiles.model import Board, Profile, SelectedProfile
 from dgxcheck.profiles.parse import boards, profile
+from dgxcheck.profiles.product import is_product
 from dgxcheck.suggestion import did_you_mean
 from dgxcheck.survey import Snapshot
 from dgxcheck.toml_file import load
@@ -24,7 +25,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(name for name in files if name != _BOARDS))
 
 
-def boards_for(choice: Choice | None) -> dict[str, Board]:
+def boards_for(choice: SelectedProfile | None) -> dict[str, Board]:
     """GPU models by id (``10de:1db1``): the shipped ones, overridden by those of the profile."""
     path = os.path.join(SHIPPED, f"{_BOARDS}.toml")
     return boards(load(path), path) | (dict(choice.profile.own_boards) if choice else {})
@@ -41,29 +42,30 @@ def by_name(name: str) -> Profile:
     raise BadInput(f"no profile {name!r}; {hint}")
 
 
-def chosen(name: str, box: Snapshot, topology: Topology) -> Choice | None:
+def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | None:
     """The named profile; for ``auto`` that of the DMI product name, else that of the most common GPU model.
 
-    None for ``none`` and where nothing matches. Counts and graphs never exclude a profile: finding differences is up to
-    the checks.
+    None for ``none`` and where nothing matches. A product name that two profiles share is decided by the GPUs. Counts
+    and graphs never exclude a profile: finding differences is up to the checks.
     """
     if name == "none":
         return None
     if name != "auto":
-        return Choice(profile=by_name(name), how="named")
-    profiles = [by_name(shipped) for shipped in names()]
-    host = box.host
-    product = host.dmi.product_name if isinstance(host, Host) else host
-    for candidate in profiles:
-        if not isinstance(product, Missing) and product.strip() in candidate.products:
-            return Choice(profile=candidate, how="product")
-    boards = Counter(id for id in map(board_id, topology.gpus) if id)
-    if not boards:
-        return None
-    commonest = boards.most_common(1)[0][0]
-    return next(
-        (Choice(profile=candidate, how="gpus") for candidate in profiles if commonest in candidate.boards), None
-    )
+        return SelectedProfile(profile=by_name(name), how="named")
+    shipped = [by_name(each) for each in names()]
+    models = Counter(id for id in map(board_id, topology.gpus) if id)
+    model = models.most_common(1)[0][0] if models else ""
+    of_model = [profile for profile in shipped if model in profile.boards]
+    of_product = [profile for profile in shipped if _is_named(profile, box)]
+    if of_product:
+        best = next((profile for profile in of_product if profile in of_model), of_product[0])
+        return SelectedProfile(profile=best, how="product")
+    return SelectedProfile(profile=of_model[0], how="gpus") if of_model else None
+
+
+def _is_named(profile: Profile, box: Snapshot) -> bool:
+    product = box.host.dmi.product_name if isinstance(box.host, Host) else box.host
+    return not isinstance(product, Missing) and any(is_product(product, each) for each in profile.products)
 
 
 def board_id(gpu: Device) -> str:

@@ -14,7 +14,7 @@ CAPS: Mapping[Status, int] = {Status.FAIL: 79, Status.UNKNOWN: 89}
 """The highest score with this verdict: a machine with a fault is not whole, however little of it is missing."""
 
 
-def of_box(box: Box, verdict: Status = Status.PASS) -> Score | None:
+def score_of(box: Box, verdict: Status = Status.PASS) -> Score | None:
     """The score of a box against its reference machine, capped by the verdict; None without a profile."""
     if box.choice is None:
         return None

@@ -75,7 +75,7 @@ def slowest(box: Box, gpu: Device) -> int | Missing:
 def _least(box: Box, gpu: Device, member: str) -> int | Missing:
     if isinstance(gpu.path, Missing):
         return gpu.path
-    values = [getattr(hop, member) for hop in hops_above(gpu.path, box.topology.functions) if not hop.unjudged]
+    values = [getattr(hop, member) for hop in hops_above(gpu.path, box.topology.functions) if not hop.skip_reason]
     gap = next((value for value in values if isinstance(value, Missing)), None)
     nothing = Missing(Gap.ABSENT, str(gpu.bdf), "no bridge visible above the GPU")
     return gap if gap is not None else min(values, default=nothing)

@@ -9,7 +9,7 @@ from dgxcheck.checks.gpu.inventory import count, short
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
-from dgxcheck.profiles.model import OF_THE_GPUS, Board, Choice
+from dgxcheck.profiles.model import OF_THE_GPUS, Board, SelectedProfile
 from dgxcheck.score.absent import absent_gpus, usable
 from dgxcheck.score.expectation import Area, Expectation
 from dgxcheck.score.gpu_measures import (
@@ -62,7 +62,7 @@ NO_ERRORS = GpuQuantity("integrity", "integrity.no-uncorrected-error", "", "", n
 MODEL = "gpu.model"
 
 
-def expected(box: Box, choice: Choice) -> Iterator[Expectation]:
+def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
     """All expectations of each GPU, including missing and hidden ones."""
     present = usable(box)
     default_board = next((box.boards[id] for id in choice.profile.boards if id in box.boards), None)
@@ -84,7 +84,7 @@ def expected(box: Box, choice: Choice) -> Iterator[Expectation]:
             yield replace(expectation, measured=absence)
 
 
-def _expectations(choice: Choice, name: str, board: Board | None) -> Iterator[tuple[GpuQuantity, Expectation]]:
+def _expectations(choice: SelectedProfile, name: str, board: Board | None) -> Iterator[tuple[GpuQuantity, Expectation]]:
     """The expectations of one GPU, ``measured`` 0."""
     for quantity in OF_THE_BOARD:
         if board is not None and (number := board.numbers.get(quantity.key)) and _area_applies(quantity.area, choice):
@@ -109,7 +109,7 @@ def _measured(
     return replace(expectation, measured=measured, enough=not quantity.short(box, measured, expectation.expected))
 
 
-def _area_applies(area: Area, choice: Choice) -> bool:
+def _area_applies(area: Area, choice: SelectedProfile) -> bool:
     return choice.how != "gpus" or area in OF_THE_GPUS
 
 
@@ -120,13 +120,13 @@ def _expectation(quantity: GpuQuantity, name: str, value: int | float, source: s
     )  # fmt: skip
 
 
-def _model(name: str, choice: Choice) -> Expectation:
+def _model(name: str, choice: SelectedProfile) -> Expectation:
     return Expectation(
         area="gpu", id=MODEL, subject=name, measured=0, expected=1, unit="", source=f"{choice.profile.name}.toml"
     )
 
 
-def _model_matches(gpu: Device, choice: Choice) -> int | Missing:
+def _model_matches(gpu: Device, choice: SelectedProfile) -> int | Missing:
     id = board_id(gpu)
     return (
         int(id in choice.profile.boards) if id else Missing(Gap.ABSENT, str(gpu.bdf), "PCI vendor or device id unknown")

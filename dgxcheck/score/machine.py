@@ -13,7 +13,7 @@ from dgxcheck.checks.host import cpu, disks, ethernet, memory
 from dgxcheck.checks.network import hcas, ports
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.profiles.model import Choice
+from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score.absent import hidden_gpus
 from dgxcheck.score.expectation import Area, Expectation
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
@@ -55,7 +55,7 @@ OF_THE_HOST = (
 )
 
 
-def expected(box: Box, choice: Choice) -> Iterator[Expectation]:
+def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
     """All expectations but those of each GPU."""
     if choice.profile.nvlink_graph and (choice.how != "gpus" or choice.number("nvlink.links")):
         yield Expectation(
@@ -100,7 +100,7 @@ def fastest_ethernet(box: Box) -> tuple[str, float | Missing]:
     return fastest, known_speeds[fastest]
 
 
-def _graph(box: Box, choice: Choice) -> int | Missing:
+def _graph(box: Box, choice: SelectedProfile) -> int | Missing:
     graph = nvlink_graph(box.topology)
     if isinstance(graph, Missing):
         return graph

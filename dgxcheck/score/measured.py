@@ -13,13 +13,13 @@ from dgxcheck.checks.measurement.lookup import Figures, device, gpu_name, pairs
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import OF_THE_GPUS, Choice
+from dgxcheck.profiles.model import OF_THE_GPUS, SelectedProfile
 from dgxcheck.score.expectation import Area, Expectation
 
 INTACT = "no wrong words"
 
 
-def expected(box: Box, choice: Choice) -> Iterator[Expectation]:
+def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
     """One expectation per GPU and direction, and per pair of GPUs whose path has a reference."""
     box = replace(box, gpus=box.topology.gpus)
     figures = measured_figures(box, "")

@@ -10,7 +10,7 @@ from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.ids import DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvidia_smi_topo import Stated
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology import notes
@@ -30,7 +30,7 @@ def build(
     nvlinks: tuple[NvLink, ...] | Missing,
     pairs: tuple[GpuPair, ...] | Missing,
     numa: tuple[NumaNode, ...] | Missing,
-    stated: Stated | Missing = NOTHING_STATED,
+    stated: NvidiaSmiTopo | Missing = NOTHING_STATED,
 ) -> Topology:
     """The topology of a box from its facts; a fact that could not be read is Missing in the device or link it is of.
 
@@ -80,9 +80,9 @@ def build(
     )
     if isinstance(stated, Missing):
         return topology
-    from dgxcheck.topology.stated import with_stated
+    from dgxcheck.topology.nvidia_smi_topo import add_imported
 
-    return with_stated(topology, stated)
+    return add_imported(topology, stated)
 
 
 def _gaps(

@@ -103,7 +103,7 @@ def _pci(hops: tuple[Hop, ...], topology: Topology, read: float, write: float, n
     narrowest: Hop | None = None
     least = 0.0
     for hop in hops:
-        if hop.unjudged:
+        if hop.skip_reason:
             continue
         gbs = hop.max_gbs
         if isinstance(gbs, Missing):
@@ -111,7 +111,7 @@ def _pci(hops: tuple[Hop, ...], topology: Topology, read: float, write: float, n
         if narrowest is None or gbs < least:
             narrowest, least = hop, gbs
     if narrowest is None:
-        why = "; ".join(sorted({hop.unjudged for hop in hops})) or "no dedicated PCIe link between them"
+        why = "; ".join(sorted({hop.skip_reason for hop in hops})) or "no dedicated PCIe link between them"
         return _unknown(Missing(Gap.UNSUPPORTED, "PCIe links", why), "PCI path", hops, notes)
     limit = f"link {narrowest}, both ends support gen{narrowest.max_gen} x{narrowest.max_width}, {least:.2f} GB/s"
     factors = f"{read} for reads and {write} for writes" if read != write else f"{read}"
@@ -154,7 +154,7 @@ def _as_trained(hops: tuple[Hop, ...]) -> tuple[str, ...]:
     notes = []
     for hop in hops:
         now, most = hop.gbs, hop.max_gbs
-        if hop.unjudged or isinstance(now, Missing) or isinstance(most, Missing) or now >= most:
+        if hop.skip_reason or isinstance(now, Missing) or isinstance(most, Missing) or now >= most:
             continue
         idle = "" if hop.narrow is True else "; idle GPUs lower their link speed, check again under load"
         notes.append(f"Link {hop} is currently trained at gen{hop.gen} x{hop.width}, {now:.2f} GB/s{idle}.")
@@ -163,5 +163,5 @@ def _as_trained(hops: tuple[Hop, ...]) -> tuple[str, ...]:
 
 def _sharing(hops: tuple[Hop, ...], topology: Topology) -> tuple[str, ...]:
     """One sentence per physical link shared by several devices."""
-    shared = [(hop, sharers(hop, topology)) for hop in hops if not hop.unjudged]
+    shared = [(hop, sharers(hop, topology)) for hop in hops if not hop.skip_reason]
     return tuple(f"Link {hop} is shared by {', '.join(names)}." for hop, names in shared if len(names) > 1)

@@ -28,7 +28,7 @@ class Hop(Record):
     max_gen: int | Missing
     """The lower of both ends' maxima, likewise ``max_width``."""
     max_width: int | Missing
-    unjudged: str
+    skip_reason: str
     """Why this is not a physical link (ports inside one switch chip); empty for a real link."""
 
     @property
@@ -55,8 +55,8 @@ class Hop(Record):
         return f"{self.port} - {self.device}"
 
     def _below(self, now: int | Missing, most: int | Missing) -> bool | Missing:
-        if self.unjudged:
-            return Missing(Gap.UNSUPPORTED, str(self), self.unjudged)
+        if self.skip_reason:
+            return Missing(Gap.UNSUPPORTED, str(self), self.skip_reason)
         if isinstance(now, Missing):
             return now
         return most if isinstance(most, Missing) else now < most
@@ -125,7 +125,7 @@ def _hop(port: str, device: str, functions: Mapping[str, PciFunction]) -> Hop:
     upper, lower = functions.get(port), functions.get(device)
     if upper is None or lower is None:
         gone = Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{port if upper is None else device}")
-        return Hop(port=port, device=device, gen=gone, width=gone, max_gen=gone, max_width=gone, unjudged="")
+        return Hop(port=port, device=device, gen=gone, width=gone, max_gen=gone, max_width=gone, skip_reason="")
     return Hop(
         port=port,
         device=device,
@@ -133,7 +133,7 @@ def _hop(port: str, device: str, functions: Mapping[str, PciFunction]) -> Hop:
         width=upper.link_width if isinstance(lower.link_width, Missing) else lower.link_width,
         max_gen=_lower(upper.max_link_gen, lower.max_link_gen),
         max_width=_lower(upper.max_link_width, lower.max_link_width),
-        unjudged=_unjudged(upper, lower),
+        skip_reason=_skip_reason(upper, lower),
     )
 
 
@@ -143,10 +143,10 @@ def _lower(upper: int | Missing, lower: int | Missing) -> int | Missing:
     return upper if isinstance(upper, Missing) else min(upper, lower)
 
 
-def _unjudged(upper: PciFunction, lower: PciFunction) -> str:
+def _skip_reason(upper: PciFunction, lower: PciFunction) -> str:
     """Ports inside one Broadcom chip are no link, and its synthetic ports report nonsense (5 GT/s above 32 GT/s).
 
-    Two such chips in a row look the same from here: ``/sys/kernel/pci_switch_link`` alone could tell.
+    Two such chips in a row look the same in sysfs; only ``/sys/kernel/pci_switch_link`` distinguishes them.
     """
     ends = [end for end in (upper, lower) if end.vendor == BROADCOM and end.device in PEX]
     if len(ends) == 2 and upper.device == lower.device:

@@ -29,7 +29,7 @@ AT_GPU = Subject(kind="gpu", name="GPU2", bdf=GPU)
 AT_HCA = Subject(kind="hca", name="mlx5_1", bdf=NIC)
 AT_PORT = Subject(kind="port", name="mlx5_1/1", bdf=NIC, part="1")
 NOWHERE = "0000:77:00.0"
-GPU_KEY, HCA_KEY, PORT_KEY = ("gpu", GPU, ""), ("hca", NIC, ""), ("port", NIC, "")
+GPU_KEY, HCA_KEY, PORT_KEY = ("gpu", GPU, ""), ("hca", NIC, ""), ("port", f"{NIC}/1", "")
 DISABLED, POLLING = "3: Disabled", "2: Polling"
 NO_MEMBER: dict[str, Json] = {f"names {BLOCK[5:]}/md0/slaves": ["sdb", "sdc", "sdd"]}
 

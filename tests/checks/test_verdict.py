@@ -1,15 +1,13 @@
-"""The verdict: the worst status, unknown where too few checks were judged, and a line that names what was judged."""
+"""The verdict: the worst status, unknown where too few checks were judged."""
 
 from __future__ import annotations
 
 from functools import cache
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.assessment import Request, assess
-from dgxcheck.assessment.result import Assessment
+from dgxcheck.assessment import assess
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import LEAST_CHECKS, judged_checks, verdict
 from dgxcheck.facts.record import replace
@@ -50,18 +48,3 @@ def test_what_is_not_judged_makes_no_verdict_better(statuses: list[Status], data
     order = [Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS]
     before, after = verdict(ended(statuses), LEAST_CHECKS), verdict(ended(fewer), LEAST_CHECKS)
     assert order.index(after) <= order.index(before)
-
-
-@pytest.mark.parametrize(
-    ("spec", "request_", "grounds"),
-    [
-        ("dgx-1-v100", Request(), ("state", "log", "growth")),
-        ("dgx-1-v100", Request(level="quick"), ("state",)),
-        ("dgx-1-v100", Request(only=("kernel",)), ("log",)),
-        ("dgx-1-v100-slow-at-work", Request(), ("state", "log", "growth", "measurement")),
-    ],
-)
-def test_the_verdict_names_what_it_rests_on(spec: str, request_: Request, grounds: tuple[str, ...]) -> None:
-    found: Assessment = assess(spec, request_)
-    assert found.judged_by == grounds
-    assert found.verdict is not Status.UNKNOWN

@@ -190,10 +190,10 @@ def test_hostile_names_reach_no_terminal(tmp_path: Path, capsys: Capture) -> Non
 ])  # fmt: skip
 def test_colour_marks_what_is_worse(argv: tuple[str, ...], marked: tuple[str, ...], capsys: Capture) -> None:
     main([*argv, "--color", "always"])
-    painted = capsys.readouterr().out
+    colorize = capsys.readouterr().out
     main([*argv, "--color", "never"])
-    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == capsys.readouterr().out
-    assert all(each in painted for each in marked)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colorize) == capsys.readouterr().out
+    assert all(each in colorize for each in marked)
 
 
 def test_text_fits_80_columns(capsys: Capture) -> None:

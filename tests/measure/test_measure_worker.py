@@ -70,7 +70,7 @@ def test_no_bandwidth_of_a_pair_whose_data_did_not_arrive(bed: Bed) -> None:
     facts = bed.facts(V100, "drop 0 1")
     for kind in ("p2p", "p2p-both", "latency", "latency-sm"):
         assert facts[f"measure {kind} {G0} {G1}"] == {
-            "skipped": "dependency-failed", "detail": "its data did not arrive as it was sent"}  # fmt: skip
+            "skipped": "dependency-failed", "detail": "data did not arrive intact"}  # fmt: skip
     assert "value" in facts[f"measure p2p {G1} {G0}"]
     assert "value" in facts[f"measure p2p-off {G0} {G1}"]
 

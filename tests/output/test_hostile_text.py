@@ -114,14 +114,14 @@ def test_nothing_reaches_the_terminal_that_it_would_obey(
 ) -> None:
     path = box(tmp_path, EVIL, everywhere)
     plain = run(capsys, *argv, "--from", path)
-    painted = run(capsys, *argv, "--from", path, "--color", "always")
-    assert plain.code == painted.code
+    colorize = run(capsys, *argv, "--from", path, "--color", "always")
+    assert plain.code == colorize.code
     assert plain.code in ((2, 3) if argv[0] == "health" else (0, 3))
     assert plain.out or is_refusal(plain.err)
     allowed = plain.out.replace("\t", "") if "nvidia-smi" in argv else plain.out
     assert not HIDDEN.findall(allowed)
     assert not HIDDEN.findall(plain.err)
-    bare = COLOURS.sub("", painted.out)
+    bare = COLOURS.sub("", colorize.out)
     assert not HIDDEN.findall(bare.replace("\t", "") if "nvidia-smi" in argv else bare)
     if "nvidia-smi" not in argv:
         assert bare == plain.out

@@ -12,7 +12,7 @@ from test_score import held
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.score.box import CAPS, of_box
+from dgxcheck.score.box import CAPS, score_of
 from dgxcheck.score.expectation import Score
 from dgxcheck.source.recording.shipped import open_source
 
@@ -29,7 +29,7 @@ def test_no_score_is_above_what_the_verdict_allows(fault: str) -> None:
 
 
 def scored(box: Box, verdict: Status = Status.PASS) -> Score:
-    found = of_box(box, verdict)
+    found = score_of(box, verdict)
     assert found is not None
     return found
 

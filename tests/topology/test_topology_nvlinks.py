@@ -15,7 +15,8 @@ def test_the_lower_count_of_two_ends_counts_and_is_noted() -> None:
     ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
     topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
     assert topology.links[0].label == "NV1"
-    assert topology.notes == ("GPU0 reports 2 links up to GPU1, GPU1 reports 1 link up to GPU0: using the lower count.",)
+    note = "GPU0 reports 2 links up to GPU1, GPU1 reports 1 link up to GPU0: using the lower count."
+    assert topology.notes == (note,)
 
 
 @pytest.mark.parametrize("silent", [0, 1])
@@ -57,6 +58,18 @@ def test_nvswitch_pairs_count_what_both_have_to_each_switch(kind: int | Missing)
     assert {link.label for link in one_down.links if "GPU0" not in (link.a, link.b)} == {"NV12"}
 
 
+@pytest.mark.parametrize(("generation", "across"), [(2, "NV6"), (3, "NODE")])
+def test_gpus_of_both_baseboards_of_a_dgx_2_are_joined(generation: int, across: str) -> None:
+    """The last two of four GPUs are on switches of their own; later machines have no second baseboard."""
+    box = fabric(4, 12, 1)
+    assert not isinstance(box.nvlinks, Missing)
+    boards = [{link.bdf for link in box.nvlinks[24 * half : 24 * half + 24]} for half in (0, 1)]
+    kept = [replace(link, generation=generation) for link in box.nvlinks if (link.link < 6) == (link.bdf in boards[0])]
+    labels = {(link.a, link.b): link.label for link in box._replace(nvlinks=tuple(kept)).topology().links}
+    assert labels["GPU0", "GPU1"] == labels["GPU2", "GPU3"] == "NV6"
+    assert {labels[a, b] for a in ("GPU0", "GPU1") for b in ("GPU2", "GPU3")} == {across}
+
+
 def test_switches_that_the_driver_does_not_name() -> None:
     box = fabric(3, 6, 2)
     assert not isinstance(box.nvlinks, Missing)
@@ -92,4 +105,5 @@ def test_links_to_a_gpu_that_is_hidden_here_are_noted() -> None:
     )
     topology = box.topology()
     assert topology.matrix()["GPU0", "GPU3"].label == "NV2"
-    assert topology.notes[0] == ("GPU0 has 2 NVLinks up to 0000:85:00.0, which is neither a GPU nor an NVSwitch listed here.")
+    note = "GPU0 has 2 NVLinks up to 0000:85:00.0, which is neither a GPU nor an NVSwitch listed here."
+    assert topology.notes[0] == note

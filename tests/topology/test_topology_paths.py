@@ -139,8 +139,8 @@ def test_ports_inside_a_broadcom_switch_are_not_judged() -> None:
     path = topology.gpus[0].path
     assert not isinstance(path, Missing)
     first, inner, last = hops_above(path, topology.functions)
-    assert (first.unjudged, inner.unjudged) == ("a synthetic port of the switch", "ports inside one switch")
-    assert (last.unjudged, last.narrow) == ("", False)
+    assert (first.skip_reason, inner.skip_reason) == ("a synthetic port of the switch", "ports inside one switch")
+    assert (last.skip_reason, last.narrow) == ("", False)
     assert isinstance(inner.narrow, Missing)
     assert isinstance(first.slow, Missing)
     host = to_host(topology.gpus[0], topology)

@@ -39,9 +39,9 @@ SkipReason = Literal[
 
 BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 """The worst first."""
-Witness = Literal["state", "log", "growth", "measurement"]
-"""What a check reads: state, the kernel log, counters at two times, or figures under load. A log entry names a device,
-but less precisely what is wrong with it than its state."""
+Witness = Literal["state", "counters", "log", "measurement"]
+"""What a check reads: the state at one time, counters at two times, the kernel log, or measurements. A log entry names
+a device, but less precisely what is wrong with it than its state."""
 Traffic = Literal["", "copies", "latency", "memory"]
 
 

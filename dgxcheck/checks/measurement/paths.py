@@ -59,7 +59,7 @@ def peer_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Comp
         yield from blocking_settings(box, a, b)
         hops = hops_between(a, b, box.topology.functions)
         for hop in () if isinstance(hops, Missing) else hops:
-            if not hop.unjudged:
+            if not hop.skip_reason:
                 yield link_of(box, hop)
         if link.pci == "SOC":
             nodes = sorted(str(gpu.numa_node) for gpu in pair)

@@ -17,7 +17,7 @@ from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.json_null import either, source
 from dgxcheck.output.json_text import compact
-from dgxcheck.profiles.model import Choice
+from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.readiness.figures import Figure
 
 SCHEMA = "dgxcheck/health/2"
@@ -49,7 +49,7 @@ def render(report: Report) -> str:
     return compact(whole)
 
 
-def _profile(choice: Choice | None) -> Json:
+def _profile(choice: SelectedProfile | None) -> Json:
     if choice is None:
         return None
     return {"name": choice.profile.name, "title": choice.profile.title, "how": choice.how}

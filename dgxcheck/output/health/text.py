@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Finding, Status, Subject
+from dgxcheck.checks.engine.finding import Finding, Status, Subject, Witness
 from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.output import provenance
@@ -15,15 +16,18 @@ from dgxcheck.output.health import causes as health_causes
 from dgxcheck.output.health import host_use
 from dgxcheck.output.health.measurement_tables import tables
 from dgxcheck.output.health.report import Report
-from dgxcheck.output.plain_text import columns, lines, visible
+from dgxcheck.output.plain_text import columns, lines, percent, visible
+from dgxcheck.score.expectation import LEAST_COVERAGE
 from dgxcheck.settings import THRESHOLDS, Settings
 
 _ORDER = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 _NUMBER = re.compile(r"\{([a-z0-9.-]+)\}")
 """The name of a threshold in the text of a rule."""
 DEFAULTS = Settings()
-_GROUNDS: dict[str, str] = {"state": "state", "log": "kernel log", "growth": "growth of counters"}
-_HOW = {"named": "as asked", "product": "by its product name", "gpus": "by its GPUs alone"}
+_KINDS: Mapping[Witness, str] = {
+    "state": "state", "log": "kernel log", "counters": "counter growth", "measurement": "measurements under load",
+}  # fmt: skip
+_HOW = {"named": "as requested", "product": "by product name", "gpus": "by GPU model only"}
 _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 _MOST_NAMED = 4
 
@@ -66,20 +70,21 @@ def _below(finding: Finding, explained: bool) -> list[str]:
 
 
 def _score(assessment: Assessment) -> str:
-    """How near to the reference machine."""
+    """The share of the reference machine's capability that is there."""
     choice, score = assessment.choice, assessment.score
     if choice is None or score is None:
-        return "Score: none, for there is no reference machine; dgxcheck profiles lists them."
+        return "Score: none (no matching reference machine; list them with dgxcheck profiles)."
     against = f"{visible(choice.profile.name)} ({_HOW[choice.how]})"
+    coverage = f"coverage {percent(score.coverage)}"
     if score.gpus_uncertain:
-        return f"Score: none against {against}: it shows another number of GPUs, and may have been built so."
+        return f"Score: none against {against}; the number of GPUs differs, and cannot be checked."
     if score.total is None:
-        return f"Score: none against {against}: only {score.coverage:.0%} of it could be read."
+        return f"Score: none against {against}; {coverage}, at least {percent(LEAST_COVERAGE)} needed."
     low = min(score.areas, key=lambda area: score.areas[area])
-    lowest = "" if score.uncapped == 100 else f", lowest {low} {score.areas[low]:g}"
+    weakest = "" if score.uncapped == 100 else f"; weakest area: {low} {score.areas[low]:g}"
     capped = score.uncapped is not None and score.uncapped > score.total
-    why = f" ({score.uncapped:g}, capped by the verdict)" if capped else ""
-    return f"Score: {score.total:g} of 100{why} against {against}{lowest}; coverage {score.coverage:g}."
+    why = f" (capped by the verdict, otherwise {score.uncapped:g})" if capped else ""
+    return f"Score: {score.total:g} of 100{why} against {against}{weakest}; {coverage}."
 
 
 def explained(check: Check, settings: Settings) -> str:
@@ -117,12 +122,11 @@ def _name(subject: Subject) -> str:
     return f"{name} - {_name(subject.peer)}" if subject.peer else name
 
 
-def _grounds(assessment: Assessment) -> str:
-    """``state, kernel log and growth of counters``: what was judged."""
-    parts = [text for ground, text in _GROUNDS.items() if ground in assessment.judged_by]
-    if parts == ["state"] and assessment.level == "quick":
-        return "state read once"
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) or "no state"
+def _kinds(assessment: Assessment) -> str:
+    """What the checks that ran looked at: `` (state, kernel log, counter growth)``; empty where none ran."""
+    witnesses = {finding.witness for finding in assessment.findings if finding.status is not Status.SKIP}
+    kinds = ", ".join(kind for witness, kind in _KINDS.items() if witness in witnesses)
+    return f" ({kinds})" if kinds else ""
 
 
 def _too_few(assessment: Assessment) -> str:
@@ -131,21 +135,14 @@ def _too_few(assessment: Assessment) -> str:
     statuses = {finding.status for finding in assessment.findings if not finding.acknowledged}
     if assessment.verdict is not Status.UNKNOWN or Status.UNKNOWN in statuses or not judged:
         return ""
-    return f" ({counted(judged, 'check')} could be judged, at least {LEAST_CHECKS} are needed)"
-
-
-def _load(assessment: Assessment) -> str:
-    """Was anything measured?"""
-    if assessment.figures:
-        return ", measurements under load"
-    return ", no load" if assessment.level == "extended" else ""
+    return f" (too few different checks ran: {judged}, at least {LEAST_CHECKS} needed)"
 
 
 def _of_nothing(assessment: Assessment) -> list[str]:
     """Some of many: a configuration may be that of a whole site."""
     told = [f"{visible(each.device) or 'the host'} of {each.check}" for each in assessment.unmatched]
     more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
-    return [f"Acknowledged, but not here: {', '.join(told[:_MOST_NAMED])}{more}."] if told else []
+    return [f"Acknowledged, but not present: {', '.join(told[:_MOST_NAMED])}{more}."] if told else []
 
 
 def _summary(assessment: Assessment) -> list[str]:
@@ -154,16 +151,16 @@ def _summary(assessment: Assessment) -> list[str]:
     seen = counts(findings)
     skipped = Counter(finding.judgement.reason for finding in findings if finding.status is Status.SKIP)
     reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.most_common())
-    judged = len(findings) - seen[Status.SKIP]
+    ran = len(findings) - seen[Status.SKIP]
     known = sum(finding.acknowledged for finding in findings)
     silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
     return [
-        f"Verdict: {assessment.verdict.value}{_too_few(assessment)}; {judged} of {len(findings)} judged,"
-        f" {_grounds(assessment)}{_load(assessment)}.",
-        *([f"Acknowledged: {known}, which do not count."] if known else []),
+        f"Verdict: {assessment.verdict.value}{_too_few(assessment)};"
+        f" {ran} of {counted(len(findings), 'check')} ran{_kinds(assessment)}.",
+        *([f"Acknowledged: {counted(known, 'finding')}, not counted."] if known else []),
         *_of_nothing(assessment),
         _score(assessment),
-        *([f"Skipped: {reasons}; -v names them."] if reasons else []),
+        *([f"Skipped: {reasons}; list them with -v."] if reasons else []),
         *provenance.line(assessment.origin),
         f"System Results: {seen[Status.PASS]} success, {seen[Status.FAIL]} errors, {seen[Status.WARN]} warnings,"
         f" {silent} did not run",

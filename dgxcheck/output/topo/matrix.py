@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck.output.plain_text import columns, fitted, left_out, lines, shown, visible
+from dgxcheck.output.plain_text import columns, fit_columns, hidden_columns, lines, shown, visible
 from dgxcheck.output.topo.row_names import nic_legend, row_names
 from dgxcheck.topology.model import Device, Link, Topology
 
@@ -41,7 +41,7 @@ def matrix(topology: Topology, pci_only: bool, labels: str, width: int | None, r
     if nics:
         below += ["", "NICs:", *(f"  {line}" for line in nics)]
     reasons = _unknown(topology, names) if "?" in shown_labels else []
-    notes = [*reasons, *map(visible, topology.notes), *_narrow(topology), *remarks, *left_out(dropped)]
+    notes = [*reasons, *map(visible, topology.notes), *_narrow(topology), *remarks, *hidden_columns(dropped)]
     if notes:
         below += ["", *notes]
     return lines([*headline, *table, *below])
@@ -77,7 +77,7 @@ def _tables(
     ]
     if any(isinstance(device.gpu_numa_id, int) for device in topology.devices):
         affinities.append(["GPU NUMA ID", *(shown(device.gpu_numa_id) for device in topology.devices)])
-    return fitted(head, peers, affinities, width)
+    return fit_columns(head, peers, affinities, width)
 
 
 def _peer_column(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.nvlink import P2pStatus
 from dgxcheck.output.json_null import either
-from dgxcheck.output.plain_text import columns, fitted, lines, shown, visible
+from dgxcheck.output.plain_text import columns, fit_columns, lines, shown, visible
 from dgxcheck.topology.model import Topology
 
 NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetP2PStatus", "NVML does not list both GPUs")
@@ -25,7 +25,7 @@ LEGEND = {
 def matrix(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str, tabs: bool, width: int | None) -> str:
     """Status words from the row's GPU to the column's; ``tabs``: in the format of nvidia-smi, for scripts."""
     names = {gpu.bdf or gpu.name: visible(gpu.name) for gpu in topology.gpus}
-    status_of = {(each.a, each.b): getattr(each, capability) for each in statuses}
+    status_of = {(status.a, status.b): getattr(status, capability) for status in statuses}
     cells = {(a, b): status_of.get((a, b), NOT_LISTED) for a in names for b in names}
     if tabs:
         rows = [" \t" + "".join(f"{name}\t" for name in names.values())]
@@ -35,7 +35,7 @@ def matrix(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str,
     body = [
         [names[b], *(" X" if a == b else shown(cells[a, b]) for a in names)] for b in names
     ]  # fmt: skip
-    table, _ = fitted(["", *names.values()], body, [], width)
+    table, _ = fit_columns(["", *names.values()], body, [], width)
     legend = [f"  {line}" for line in columns([(word, f"= {text}") for word, text in LEGEND.items()], " ")]
     gaps = sorted({str(gap) for (a, b), gap in cells.items() if a != b and isinstance(gap, Missing)})
     reasons = [f"? {visible(gap)}" for gap in gaps]
@@ -47,7 +47,7 @@ def as_json(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str
     """The member ``p2p`` of the JSON document."""
     names = {gpu.bdf or gpu.name: gpu.name for gpu in topology.gpus}
     pairs: list[Json] = [
-        {"a": names.get(each.a, each.a), "b": names.get(each.b, each.b), **either("status", getattr(each, capability))}
-        for each in statuses
+        {"a": names.get(pair.a, pair.a), "b": names.get(pair.b, pair.b), **either("status", getattr(pair, capability))}
+        for pair in statuses
     ]
     return {"p2p": {"capability": capability, "pairs": pairs}}

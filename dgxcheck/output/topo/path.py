@@ -71,11 +71,11 @@ def sentence(a: Device, b: Device, link: Link, label: str) -> str:
     return f"{visible(a.name)} reaches {visible(b.name)} over {ways[link.pci]} ({label}).{silent}"
 
 
-def known(topology: Topology, a: Device, b: Device) -> bool:
+def is_known(topology: Topology, a: Device, b: Device) -> bool:
     """Are the label and every hop known? A missing published bandwidth does not count."""
     link = topology.link(a, b)
     hops = hops_between(a, b, topology.functions)
-    if isinstance(hops, Missing) or any(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in hops):
+    if isinstance(hops, Missing) or any(isinstance(hop.narrow, Missing) and not hop.skip_reason for hop in hops):
         return False
     return link.pci is not None and link.nvlinks is not None
 

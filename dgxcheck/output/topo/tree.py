@@ -48,13 +48,13 @@ def hop_json(hop: Hop) -> dict[str, Json]:
     for key in ("gen", "width", "max_gen", "max_width", "narrow", "slow"):
         members |= either(key, getattr(hop, key))
     members |= either("gb_per_second", hop.gbs) | either("max_gb_per_second", hop.max_gbs)
-    return members | {"unjudged": hop.unjudged or None}
+    return members | {"unjudged": hop.skip_reason or None}
 
 
 def hop_text(hop: Hop) -> str:
     """``gen3 x16``, and what both ends support where the link is narrower or slower."""
-    if hop.unjudged:
-        return hop.unjudged
+    if hop.skip_reason:
+        return hop.skip_reason
     text = f"gen{shown(hop.gen)} x{shown(hop.width)}"
     if hop.narrow is True:
         text += f", narrow, both ends support x{shown(hop.max_width)}"
@@ -109,9 +109,9 @@ def _node(topology: Topology, branch: Branch) -> str:
     return f"  NUMA node {', '.join(map(str, sorted(nodes)))}" if nodes else "  NUMA node unknown"
 
 
-def known(topology: Topology) -> bool:
+def all_links_known(topology: Topology) -> bool:
     """Is the width of every physical link known?"""
-    return not any(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in _hops(topology).values())
+    return not any(isinstance(hop.narrow, Missing) and not hop.skip_reason for hop in _hops(topology).values())
 
 
 def narrow_links(topology: Topology) -> list[str]:
@@ -126,7 +126,7 @@ def narrow_links(topology: Topology) -> list[str]:
 
 def _summary(topology: Topology, hops: dict[str, Hop]) -> list[str]:
     sentences = narrow_links(topology)
-    unknown = sum(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in hops.values())
+    unknown = sum(isinstance(hop.narrow, Missing) and not hop.skip_reason for hop in hops.values())
     if unknown:
         sentences.append(f"Width unknown for {unknown} of {len(hops)} links.")
     return ["", *sentences] if sentences else []

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Topology
-from dgxcheck.topology.stated import HIDDEN, NO_ID
+from dgxcheck.topology.nvidia_smi_topo import HIDDEN, NO_ID
 
 SHOWN = 4
 

@@ -48,9 +48,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     for at, raw in enumerate(bounded(lines)):
         line = " ".join(bare(raw).split())
-        if found := TITLE.fullmatch(line):
+        if match := TITLE.fullmatch(line):
             close()
-            title, device, unit = found, "", ""
+            title, device, unit = match, "", ""
         elif named := DEVICE.fullmatch(line):
             close()
             device, unit = named[1], ""

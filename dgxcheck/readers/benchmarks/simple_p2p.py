@@ -82,8 +82,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (Imported(tool=TOOL, facts=merge_runs(facts), understood=frozenset(understood)),) if facts else ()
 
 
-def _pair(one: str, two: str) -> tuple[int, int] | None:
-    first, second = gpu(one), gpu(two)
+def _pair(a: str, b: str) -> tuple[int, int] | None:
+    first, second = gpu(a), gpu(b)
     return None if first is None or second is None or first == second else (first, second)
 
 
@@ -100,5 +100,5 @@ def _integrity(pair: tuple[int, int], wrong: list[int], passed: bool, size: int,
         checked=size,
         first=min(wrong) * 4 if wrong else None,
     )
-    one, two = pair
-    return [(f"measure p2p-integrity {one} {two}", fact), (f"measure p2p-integrity {two} {one}", dict(fact))]
+    a, b = pair
+    return [(f"measure p2p-integrity {a} {b}", fact), (f"measure p2p-integrity {b} {a}", dict(fact))]

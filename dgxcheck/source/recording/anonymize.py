@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from dgxcheck.rootfs import read_bytes
 from dgxcheck.source.protocol import Json
+from dgxcheck.source.recording.driver_words import is_word
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 
 _WHOLE = re.compile(
@@ -70,6 +71,7 @@ _IN_TEXT = "|".join(
         _NAME,
     )
 )
+_IDENTITY = re.compile(_IN_TEXT, re.MULTILINE)
 _NAMED = re.compile(r"\w+ /sys/class/(?:net|infiniband)(?:/|$)")
 _PREFIX = re.compile(r"(?:MIG-)?(?:GPU-)?(?:0x)?")
 _QPN_AND_PREFIX = len("80:00:00:48:fe:80:00:00:00:00:00:00:")  # of an IPoIB address; the port's GUID follows
@@ -116,9 +118,8 @@ class _Replacer:
         self._host = host
         self._known: dict[str, str] = {}
         short = host.partition(".")[0]
-        telling = len(short) > 1 and not short.isdecimal()
+        telling = len(short) > 1 and not is_word(short)
         named = rf"(?i:\b{re.escape(short)}(?:\.[\w.-]+)?)\b" if telling else "(?!)"
-        self._plain = re.compile(_IN_TEXT, re.MULTILINE)
         self._with_host = re.compile(f"(?P<host>{named})|{_IN_TEXT}", re.MULTILINE)
         self._builder = re.compile(f"(?<=@){named}")
 
@@ -184,7 +185,7 @@ class _Replacer:
     def _free(self, text: str) -> str:
         """Free text that names no host; the same few texts come a thousand times."""
         if text not in self._known:
-            self._known[text] = self._plain.sub(self._match, text)
+            self._known[text] = _IDENTITY.sub(self._match, text)
         return self._known[text]
 
     def _names(self, text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvidia_smi_topo import Labels, Stated
+from dgxcheck.facts.nvidia_smi_topo import Labels, NvidiaSmiTopo
 from dgxcheck.facts.nvlink import CAPABILITIES, P2pStatus
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device, Link, PciClass, Topology
@@ -28,7 +28,7 @@ PCI_ALONE = "the imported matrix may show PCI paths only (topo -mp)"
 Cells = Mapping[frozenset[str], "str | Missing"]
 
 
-def with_stated(topology: Topology, stated: Stated) -> Topology:
+def add_imported(topology: Topology, stated: NvidiaSmiTopo) -> Topology:
     """The topology completed from the tool's output, with notes on the pairs where the two differ."""
     imported_only = not topology.devices
     devices_by_name: dict[str, Device] = {}
@@ -85,7 +85,7 @@ def _cells(labels: Labels, devices_by_name: Mapping[str, Device]) -> Cells:
     return cells
 
 
-def _imported_device(stated: Stated, name: str) -> Device:
+def _imported_device(stated: NvidiaSmiTopo, name: str) -> Device:
     is_gpu = name.startswith("GPU") and name[3:].isdecimal()
     return Device(
         name=name if is_gpu else _nic_name(stated, name),
@@ -103,13 +103,13 @@ def _imported_device(stated: Stated, name: str) -> Device:
     )
 
 
-def _nic_name(stated: Stated, name: str) -> str:
+def _nic_name(stated: NvidiaSmiTopo, name: str) -> str:
     """The NIC's name in the legend, unless another device has it too."""
     nic_name = stated.nic_names.get(name, name)
     return nic_name if Counter(stated.nic_names.values())[nic_name] < 2 and nic_name not in stated.names else name
 
 
-def _positions(stated: Stated, name: str) -> int | Missing:
+def _positions(stated: NvidiaSmiTopo, name: str) -> int | Missing:
     gap = Missing(Gap.UNRECORDED, MATRIX, "the matrix does not show NVLinks that are down")
     return stated.nvlinks.get(name, gap)
 
@@ -126,7 +126,7 @@ def _node(column: Mapping[str, str], name: str) -> int | Missing:
     if isinstance(text, Missing):
         return text
     is_single = text.isascii() and text.isdecimal() and len(text) < 6
-    return int(text) if is_single else Missing(Gap.UNSUPPORTED, MATRIX, f"several NUMA nodes: {text}")
+    return int(text) if is_single else Missing(Gap.UNSUPPORTED, MATRIX, f"several NUMA nodes ({text})")
 
 
 def _switched(labels: Cells) -> bool:
@@ -191,7 +191,7 @@ def _absent(names: Sequence[str]) -> Iterator[str]:
         yield f"The imported nvidia-smi topo matrix lists devices that the box does not have: {', '.join(names)}."
 
 
-def statuses(topology: Topology, stated: Stated, capability: str) -> tuple[P2pStatus, ...]:
+def statuses(topology: Topology, stated: NvidiaSmiTopo, capability: str) -> tuple[P2pStatus, ...]:
     """Peer-to-peer statuses of an imported ``topo -p2p`` matrix of this capability; empty without one.
 
     A matrix that does not name its capability is taken for the requested one.

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.facts.nvidia_smi_topo import Stated
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource
@@ -15,8 +15,8 @@ from dgxcheck.survey import WIRING, survey
 from dgxcheck.topology.build import build
 from dgxcheck.topology.graph import nvlink_graph
 from dgxcheck.topology.model import Topology
+from dgxcheck.topology.nvidia_smi_topo import HIDDEN, NOT_SHOWN, PCI_ALONE
 from dgxcheck.topology.reference import possible
-from dgxcheck.topology.stated import HIDDEN, NOT_SHOWN, PCI_ALONE
 from probes.nvidia_smi_topo import probe
 
 PAIR: dict[str, Json] = {"stated label GPU0 GPU0": "X", "stated label GPU0 GPU1": "NV2",
@@ -156,6 +156,6 @@ def test_stated_is_a_record() -> None:
     for key, fact in PAIR.items():
         insert(lines, key, fact)
     found = probe(RecordedSource(lines, Origin("recording")))
-    assert isinstance(found, Stated)
+    assert isinstance(found, NvidiaSmiTopo)
     assert found.names == ("GPU0", "GPU1")
     assert found.labels == {("GPU0", "GPU1"): "NV2", ("GPU1", "GPU0"): "NV2"}
