@@ -19,7 +19,7 @@ def figure(samples: Sequence[float], unit: str, method: str, **more: Any) -> Fac
         "value": _short(median(samples)),
         "unit": unit,
         "method": f"{method}, median of {len(samples)}",
-        "samples": [_short(each) for each in samples],
+        "samples": [_short(sample) for sample in samples],
         **more,
     }
 

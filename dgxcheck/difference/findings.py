@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from dgxcheck.difference.model import Difference, Kind
+from dgxcheck.difference.model import Difference, Trend
 from dgxcheck.facts.record import Record
 
-Status = Literal["pass", "warn", "fail", "unknown", "skip"]
-RANK: Mapping[Status, int] = {"pass": 0, "warn": 1, "unknown": 2, "fail": 3}
+FindingStatus = Literal["pass", "warn", "fail", "unknown", "skip"]
+RANK: Mapping[FindingStatus, int] = {"pass": 0, "warn": 1, "unknown": 2, "fail": 3}
 """From good to bad; skip has no rank."""
 MOST_NAMED = 6
 
@@ -17,7 +17,7 @@ MOST_NAMED = 6
 class FindingSummary(Record):
     """One finding."""
 
-    status: Status
+    status: FindingStatus
     device: str
     bdf: str | None
     message: str
@@ -34,12 +34,12 @@ class HealthSummary(Record):
 
 def differences(old: HealthSummary, new: HealthSummary) -> Iterator[Difference]:
     """Findings that are not a pass on both sides, then the score."""
-    seen = {said.bdf for said in new.findings.values()}
-    passed = {_check(key) for key, said in old.findings.items() if said.status == "pass"}
+    bdfs = {finding.bdf for finding in new.findings.values()}
+    passed = {_check(key) for key, finding in old.findings.items() if finding.status == "pass"}
     ran = _checks_run(new)
     for key in (*new.findings, *(key for key in old.findings if key not in new.findings)):
         was, now = old.findings.get(key), new.findings.get(key)
-        cured = now is None and was is not None and was.bdf in seen and _check(key) in ran
+        cured = now is None and was is not None and was.bdf in bdfs and _check(key) in ran
         yield from _finding(key, was, now, cured, was is None and _check(key) in passed)
     if old.score is not None and new.score is not None and old.score != new.score and old.against == new.against:
         yield Difference(
@@ -60,7 +60,7 @@ def checks_no_longer_run(old: HealthSummary, new: HealthSummary) -> list[str]:
 
 def _checks_run(report: HealthSummary) -> dict[str, None]:
     """Ids of the checks with a finding other than skip, in order."""
-    return dict.fromkeys(_check(key) for key, said in report.findings.items() if said.status != "skip")
+    return dict.fromkeys(_check(key) for key, finding in report.findings.items() if finding.status != "skip")
 
 
 def _check(key: str) -> str:
@@ -71,17 +71,17 @@ def _finding(
     key: str, old: FindingSummary | None, new: FindingSummary | None, cured: bool, passed: bool
 ) -> Iterator[Difference]:
     """``cured``, ``passed``: the check passed on the new or old side, possibly with one finding for all devices."""
-    was, now = (None if said is None or said.status == "skip" else said.status for said in (old, new))
+    was, now = (None if finding is None or finding.status == "skip" else finding.status for finding in (old, new))
     if was == now or (RANK[was] if was else 0) == (RANK[now] if now else 0):
         return
-    said = new or old
-    assert said is not None
-    kind: Kind = "worse" if (RANK[now] if now else 0) > (RANK[was] if was else 0) else "better"
+    finding = new or old
+    assert finding is not None
+    kind: Trend = "worse" if (RANK[now] if now else 0) > (RANK[was] if was else 0) else "better"
     if now is None and not cured:
         kind = "neutral"  # no longer checked, or the device is missing: not a cure
     before, after = was or ("pass" if passed else "not checked"), now or ("pass" if cured else "not checked")
     about = f": {new.message}" if new is not None and now not in (None, "pass") else ""
     yield Difference(
-        kind=kind, area="finding", change="changed" if was and now else "new" if now else "gone", device=said.device,
-        bdf=said.bdf, what=key, old=was, new=now, message=f"{_check(key)} {before} -> {after}{about}",
+        kind=kind, area="finding", change="changed" if was and now else "new" if now else "gone", device=finding.device,
+        bdf=finding.bdf, what=key, old=was, new=now, message=f"{_check(key)} {before} -> {after}{about}",
     )  # fmt: skip

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from dgxcheck.difference.findings import FindingSummary, HealthSummary, Status
+from dgxcheck.difference.findings import FindingStatus, FindingSummary, HealthSummary
 from dgxcheck.facts.missing import BadInput, Json
 
 _FAMILY = "dgxcheck/health/"
 SCHEMAS = (f"{_FAMILY}1", f"{_FAMILY}2")
 """They differ in causes and actions; findings and score are the same."""
-_STATUSES: Mapping[str, Status] = {word: word for word in get_args(Status)}
+_STATUSES: Mapping[str, FindingStatus] = {word: word for word in get_args(FindingStatus)}
 
 
 def is_report(document: Mapping[str, Json], path: str) -> bool:
@@ -49,15 +49,15 @@ def _member(document: Mapping[str, Json], name: str, member: str, path: str) -> 
 
 def _finding(finding: Json, number: int, path: str) -> tuple[str, FindingSummary]:
     if isinstance(finding, dict):
-        key, said, subject = finding.get("key"), finding.get("status"), finding.get("subject")
-        status = _STATUSES.get(said) if isinstance(said, str) else None
+        key, status_text, subject = finding.get("key"), finding.get("status"), finding.get("subject")
+        status = _STATUSES.get(status_text) if isinstance(status_text, str) else None
         message = finding.get("message")
         if isinstance(key, str) and status is not None and isinstance(subject, dict):
-            names = [_text(each.get("name")) for each in (subject, finding.get("peer")) if isinstance(each, dict)]
+            names = [_text(named.get("name")) for named in (subject, finding.get("peer")) if isinstance(named, dict)]
             return key, FindingSummary(status=status, device=" - ".join(names), bdf=_text(subject.get("bdf")) or None,
                              message=_text(message))  # fmt: skip
     raise BadInput(f"{path}: finding {number + 1} lacks a valid key, status or subject")
 
 
-def _text(said: Json) -> str:
-    return said if isinstance(said, str) else ""
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""

@@ -36,13 +36,14 @@ def remeasure(
     progress: Progress, long: bool = False,
 ) -> dict[str, Json]:  # fmt: skip
     """Measure the rates of these keys twice more; the best of the three is the value, the others are in ``retries``."""
-    due = [step for step in plan.steps(topology, gpus, long) if step["key"] in keys and _rate(facts, str(step["key"]))]
+    steps = plan.steps(topology, gpus, long)
+    repeated = [step for step in steps if step["key"] in keys and _rate(facts, str(step["key"]))]
     better = dict(facts)
-    for _ in range(TWICE if due else 0):
-        once = stage.fresh().run(due, progress)
-        for step in due:
+    for _ in range(TWICE if repeated else 0):
+        rerun = stage.fresh().run(repeated, progress)
+        for step in repeated:
             key = str(step["key"])
-            better[key] = best(better[key], once.get(key))
+            better[key] = best(better[key], rerun.get(key))
     return better
 
 

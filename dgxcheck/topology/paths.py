@@ -146,7 +146,7 @@ def _lower(upper: int | Missing, lower: int | Missing) -> int | Missing:
 def _skip_reason(upper: PciFunction, lower: PciFunction) -> str:
     """Ports inside one Broadcom chip are no link, and its synthetic ports report nonsense (5 GT/s above 32 GT/s).
 
-    Two such chips in a row look the same from here: ``/sys/kernel/pci_switch_link`` alone could tell.
+    Two such chips in a row look the same in sysfs; only ``/sys/kernel/pci_switch_link`` distinguishes them.
     """
     ends = [end for end in (upper, lower) if end.vendor == BROADCOM and end.device in PEX]
     if len(ends) == 2 and upper.device == lower.device:

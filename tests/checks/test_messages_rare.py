@@ -13,16 +13,20 @@ from sample import FAULTS as FAULT_FILES
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.registry import CHECKS
+from dgxcheck.checks.gpudirect import path
+from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import COUNTERS, survey
+from dgxcheck.topology.build import build
 
 GPUS = tuple(f"0000:{bus}:00.0" for bus in ("06", "07", "0a", "0b", "85", "86", "89", "8a"))
 GPU2, HCA = GPUS[2], "0000:0c:00.0"
 DEVICES = "/sys/bus/pci/devices"
+PORT = f"{DEVICES}/0000:09:14.0"
+"""Above the HCA."""
 ABSENT: Json = {"missing": "absent"}
 LOST: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost", "code": 15}
 UNSUPPORTED: Json = {"missing": "unsupported", "detail": "NVML 3: Not Supported", "code": 3}
@@ -34,11 +38,11 @@ def changed(
     folder: Path, facts: dict[str, Json], *, base: str = "dgx-1-v100", add: Iterable[str] = (), drop: Iterable[str] = ()
 ) -> Box:
     """The box with facts changed, lines added to its kernel log, and devices left out."""
-    path = folder / "rare.json"
+    file = folder / "rare.json"
     log = {f"kmsg {number}": line for number, line in enumerate(add, 3)}
     document = {"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": log, "drop": [*drop]}
-    path.write_text(json.dumps(document), encoding="utf-8")
-    return of_box(open_source(str(path)))
+    file.write_text(json.dumps(document), encoding="utf-8")
+    return of_box(open_source(str(file)))
 
 
 def every(pattern: str, value: Json, base: str = "dgx-1-v100") -> dict[str, Json]:
@@ -86,6 +90,11 @@ FACTS: list[tuple[str, str, dict[str, Json], tuple[str, ...], str]] = [
      "skip not-supported: no GPU has NVLink"),
     ("nvlink.graph", "dgx-1-v100", every("nvmlDeviceGetNvLinkState ", 0), (),
      "skip dependency-failed: no NVLink is up: see nvlink.state"),
+    ("nvlink.graph", "dgx-1-v100", {"nvml nvmlDeviceGetCount": 1}, GPUS[1:],
+     "skip not-supported: fewer than two GPUs have NVLinks up"),
+    ("gdr.link", "dgx-1-v100", {f"text {PORT}/vendor": "0x1000\n", f"text {PORT}/device": "0xc010\n",
+                                f"text {PORT}/max_link_speed": "5.0 GT/s PCIe\n"}, (),
+     "skip not-visible: a synthetic port of the switch"),
     ("p2p.status", "dgx-1-v100", {"nvml nvmlDeviceGetCount": 1}, GPUS[1:], "skip not-supported: fewer than two GPUs"),
     ("pcie.width", "dgx-1-v100", {f"link {DEVICES}/{GPU2}": f"../../../devices/pci0000:00/{GPU2}"}, (),
      "skip not-visible: no bridge is visible above it, as in a virtual machine"),
@@ -205,3 +214,53 @@ def test_measurements_without_a_figure(
     check: str, facts: dict[str, Json], base: str, message: str, tmp_path: Path
 ) -> None:
     assert message in messages(measured(tmp_path, facts, base), check)
+
+
+def under_first_gpu(base: str) -> Box:
+    """Every HCA beside the first GPU."""
+    box = of_box(open_source(base))
+    first = box.topology.gpus[0].path
+    assert not isinstance(first, Missing)
+    devices = tuple(
+        replace(device, path=(*first[:-1], str(device.bdf))) if device.kind == "nic" else device
+        for device in box.topology.devices
+    )
+    facts = survey(open_source(base), PROBES)
+    moved = {device.bdf: device.path for device in devices}
+    assert not isinstance(facts.pci, Missing)
+    functions = tuple(replace(row, path=moved.get(row.bdf, row.path)) for row in facts.pci)
+    topology = build(functions, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
+    return replace(box, topology=topology, gpus=topology.gpus)
+
+
+def test_more_hcas_in_wrong_places_than_are_tried() -> None:
+    (message,) = messages(under_first_gpu("dgx-a100"), "network.hca-placement")
+    assert message.startswith("warn: not as in NVIDIA DGX A100 with eight A100: mlx5_0, ")
+
+
+VIRTUAL = {f"link {DEVICES}/{bdf}": f"../../../devices/pci0000:00/{bdf}" for bdf in (*GPUS, HCA)}
+
+
+def test_a_virtual_machine_without_bridges(tmp_path: Path) -> None:
+    box = changed(tmp_path, dict(VIRTUAL))
+    message = "skip not-visible: no link is visible above those of the GPUs themselves"
+    assert message in messages(box, "pcie.path")
+    nic = box.topology.device(HCA)
+    assert nic is not None
+    assert path.link(box, box.gpus[0], nic).judgement.message == (
+        "no link is visible between them, as in a virtual machine"
+    )
+
+
+def test_an_hca_without_a_place(tmp_path: Path) -> None:
+    box = changed(tmp_path, {f"link {DEVICES}/{HCA}": ABSENT})
+    nic = box.topology.device(HCA)
+    assert nic is not None
+    assert path.path(box, box.gpus[0], nic).judgement.message == f"PCI path of {HCA} unknown (not there)"
+
+
+def test_a_fabric_that_fabric_manager_did_not_initialise(tmp_path: Path) -> None:
+    not_ready: Json = {"failed": "CUDA_ERROR_SYSTEM_NOT_READY", "code": 802, "detail": "cuInit"}
+    box = measured(tmp_path, {"start all": not_ready}, "dgx-a100-fabric-manager-down")
+    message = "skip dependency-failed: NVSwitch fabric not initialised: see driver.fabric"
+    assert message in messages(box, "measure.host-bandwidth")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample import BOXES
 from test_health_checks import box, changed
 
 from dgxcheck.cli import main
@@ -18,6 +19,8 @@ from dgxcheck.profiles.parse import boards, profile
 from dgxcheck.profiles.product import is_product
 from dgxcheck.topology.reference import ALL
 
+RECORDED = [name for name in names() if name in BOXES]
+"""Profiles of boxes that ship as recordings."""
 GOOD: dict[str, Any] = {
     "title": "a box",
     "boards": ["10de:1db1"],
@@ -29,9 +32,9 @@ GOOD: dict[str, Any] = {
 
 
 def test_every_number_that_ships_has_a_source() -> None:
-    assert names() == ("dgx-1-p100", "dgx-1-v100", "dgx-2", "dgx-a100", "dgx-station-v100", "k80-x8")
+    assert {*RECORDED} >= {"dgx-1-p100", "dgx-1-v100", "dgx-2", "dgx-a100", "dgx-station-v100", "k80-x8"}
     for each in map(by_name, names()):
-        assert each.numbers["gpu.count"].value in (4, 8, 16)
+        assert each.numbers["gpu.count"].value >= 1
         assert all(number.source for number in each.numbers.values())
         assert each.wiring_source
         assert sum(row.gpus for row in each.wiring) == each.numbers["gpu.count"].value
@@ -183,7 +186,7 @@ MORE = {("dgx-a100", "network.hcas"): 12, ("dgx-2", "network.hcas"): 11}
 """What the shipped boxes have beyond their profile's least: both cards with two ports, and a card of the DGX-2H."""
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", RECORDED)
 def test_a_good_box_meets_the_profile_made_of_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / f"{name}.toml"
     assert main(["profiles", "--new", "rack7", "--from", name, "-o", str(file)]) == 0

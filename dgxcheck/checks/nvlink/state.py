@@ -139,7 +139,7 @@ def _graph(box: Box) -> Judged:
             instead = sorted(f"{a.name}-{b.name}" for a, b in miswired if pair in lacking and {a, b} & set(pair))
             yield box.pair(*pair), _of_pair(box, ends, pair, graph, wrong, instead)
     if not graph.links:
-        yield HOST, skip("not-supported", "no pair of GPUs has NVLinks, here or in the reference machine")
+        yield HOST, skip("not-supported", "fewer than two GPUs have NVLinks up")
 
 
 def _nvlink_gap(box: Box, ends: Mapping[str, End] | Missing) -> Judgement:

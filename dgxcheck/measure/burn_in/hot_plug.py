@@ -26,7 +26,7 @@ class HotPlug:
 
     def events(self) -> list[tuple[str, str]]:
         """``add`` or ``remove`` and the bus id, since it was last asked."""
-        found: list[tuple[str, str]] = []
+        changes: list[tuple[str, str]] = []
         while self._monitor is not None:
             try:
                 device = self._monitor.poll(timeout=0)
@@ -37,5 +37,5 @@ class HotPlug:
             if device is None:
                 break
             if device.action in TOLD:
-                found.append((device.action, str(device.sys_name)))
-        return found
+                changes.append((device.action, str(device.sys_name)))
+        return changes

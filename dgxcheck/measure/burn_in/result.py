@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.measure.burn_in.stop_rules import BITS, Limits, grown
+from dgxcheck.measure.burn_in.stop_rules import BITS, SlowdownThresholds, grown
 
 FIFTHS = 5
 SIGNED = ("tool", "how")
@@ -59,7 +59,7 @@ class BurnInResult:
         self._looks += 1
         self._last = row
         mask = int(row.get("reasons") or 0)
-        # set while clocks change, too: alone it counts from the second look in a row (NVML's manual on 0x8)
+        # 0x8 is also set while clocks change: without 0x40 or 0x80 it counts from the second sample in a row
         fleeting = mask & HELD == SLOWDOWN and not self._mask & SLOWDOWN
         self._reasons.update(name for bit, name in BITS.items() if mask & bit and not (bit == SLOWDOWN and fleeting))
         self._mask = mask
@@ -69,7 +69,7 @@ class BurnInResult:
             if row.get(name) is not None:
                 self._most[name] = max(self._most.get(name, row[name]), row[name])
 
-    def fact(self, seconds: float, limits: Limits) -> Json:
+    def fact(self, seconds: float, limits: SlowdownThresholds) -> Json:
         """The fact after ``seconds`` under load."""
         if "value" not in self.start:
             return (

@@ -12,7 +12,7 @@ from dgxcheck.facts.record import Record
 
 Sample = Mapping[str, Any]
 """A sample of the sampler, once a second: ``at`` (monotonic), ``gpus`` (bus id to ``NvmlSampler.sample``), ``aer``."""
-Reason = Literal[
+StopReason = Literal[
     "memory-error", "xid", "off-bus", "near-slowdown", "slowdown", "vanished", "unwatched", "no-load", "interrupted",
 ]  # fmt: skip
 NEAR_C = 3
@@ -28,20 +28,20 @@ BITS = {
     0x20: "software thermal slowdown",
     0x4: "power cap",
 }
-"""Of ``nvmlClocksEventReasons``; drivers before R390 set 0x8 alone for what 0x40 and 0x80 tell apart."""
+"""Of ``nvmlClocksEventReasons``; drivers before R390 only set 0x8 in place of 0x40 and 0x80."""
 HARDWARE = 0x80 | 0x40 | 0x8
 
 
 class Stop(Record, kw_only=False):
     """Why the load ended early."""
 
-    reason: Reason
+    reason: StopReason
     gpu: str
     """Bus id of the GPU that caused it; empty if none did."""
     text: str
 
 
-class Limits(Record):
+class SlowdownThresholds(Record):
     """Slowdown thresholds of the GPUs by bus id, in °C."""
 
     degrees: Mapping[str, int]
@@ -49,21 +49,23 @@ class Limits(Record):
     """Thermal margin (T.Limit) at slowdown, for GPUs from Hopper on that report margins and no threshold."""
 
 
-def limits(rows: tuple[GpuThermal, ...] | Missing) -> Limits:
+def limits(rows: tuple[GpuThermal, ...] | Missing) -> SlowdownThresholds:
     """The slowdown thresholds that the GPUs report (``NVML_TEMPERATURE_THRESHOLD_SLOWDOWN``)."""
-    known = () if isinstance(rows, Missing) else rows
-    return Limits(
-        degrees={row.bdf: row.slowdown_c for row in known if isinstance(row.slowdown_c, int)},
-        margins={row.bdf: row.slowdown_tlimit_c for row in known if isinstance(row.slowdown_tlimit_c, int)},
+    thermal = () if isinstance(rows, Missing) else rows
+    return SlowdownThresholds(
+        degrees={row.bdf: row.slowdown_c for row in thermal if isinstance(row.slowdown_c, int)},
+        margins={row.bdf: row.slowdown_tlimit_c for row in thermal if isinstance(row.slowdown_tlimit_c, int)},
     )
 
 
-def stop_for_samples(first: Sample, recent: Sequence[Sample], known: Limits, held_s: float = HELD_S) -> Stop | None:
+def stop_for_samples(
+    first: Sample, recent: Sequence[Sample], thresholds: SlowdownThresholds, held_s: float = HELD_S
+) -> Stop | None:
     """Why the last of the ``recent`` samples ends the load; ``first`` was taken before the load."""
     if not recent:
         return None
     for bdf, now in recent[-1]["gpus"].items():
-        stop = _stop_for_gpu(bdf, first["gpus"].get(bdf, {}), now, known) or _lasting_slowdown(bdf, recent, held_s)
+        stop = _stop_for_gpu(bdf, first["gpus"].get(bdf, {}), now, thresholds) or _lasting_slowdown(bdf, recent, held_s)
         if stop is not None:
             return stop
     return None
@@ -84,18 +86,20 @@ def stop_for_log(old: KernelLog | Missing, new: KernelLog | Missing, gpus: Colle
     return None
 
 
-def _stop_for_gpu(bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], known: Limits) -> Stop | None:
+def _stop_for_gpu(
+    bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], thresholds: SlowdownThresholds
+) -> Stop | None:
     if now.get("lost"):
         return Stop("vanished", bdf, "the GPU stopped responding")
     grew = grown(before, now, "dbe")
     if grew:
         return Stop("memory-error", bdf, f"{grew} new uncorrected memory error{'' if grew == 1 else 's'}")
-    celsius, slowdown = now.get("temperature"), known.degrees.get(bdf)
+    celsius, slowdown = now.get("temperature"), thresholds.degrees.get(bdf)
     if celsius is not None and slowdown is not None:
         if celsius >= slowdown - NEAR_C:
             return Stop("near-slowdown", bdf, f"{celsius:g} °C, slowdown at {slowdown} °C")
         return None
-    margin, least = now.get("margin"), known.margins.get(bdf)
+    margin, least = now.get("margin"), thresholds.margins.get(bdf)
     if margin is not None and least is not None and margin - least <= NEAR_C:
         return Stop("near-slowdown", bdf, f"margin {margin:g} °C, slowdown at a margin of {least} °C")
     return None

@@ -61,7 +61,7 @@ def _within(topology: Topology, a: Device, b: Device, level: int, boards: set[fr
 
 def node_with_memory(node: int, nodes: Sequence[NumaMemory]) -> int | Missing:
     """The node itself if it has memory, else the nearest that has, by ``distance`` of ``/sys/devices/system/node``."""
-    own = next((each for each in nodes if each.node == node), None)
+    own = next((candidate for candidate in nodes if candidate.node == node), None)
     if own is None:
         return Missing(Gap.ABSENT, f"/sys/devices/system/node/node{node}", f"no data for NUMA node {node}")
     if isinstance(own.memory_kb, Missing) or own.memory_kb:

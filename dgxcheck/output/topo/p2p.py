@@ -25,7 +25,7 @@ LEGEND = {
 def matrix(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str, tabs: bool, width: int | None) -> str:
     """Status words from the row's GPU to the column's; ``tabs``: in the format of nvidia-smi, for scripts."""
     names = {gpu.bdf or gpu.name: visible(gpu.name) for gpu in topology.gpus}
-    status_of = {(each.a, each.b): getattr(each, capability) for each in statuses}
+    status_of = {(status.a, status.b): getattr(status, capability) for status in statuses}
     cells = {(a, b): status_of.get((a, b), NOT_LISTED) for a in names for b in names}
     if tabs:
         rows = [" \t" + "".join(f"{name}\t" for name in names.values())]
@@ -47,7 +47,7 @@ def as_json(topology: Topology, statuses: tuple[P2pStatus, ...], capability: str
     """The member ``p2p`` of the JSON document."""
     names = {gpu.bdf or gpu.name: gpu.name for gpu in topology.gpus}
     pairs: list[Json] = [
-        {"a": names.get(each.a, each.a), "b": names.get(each.b, each.b), **either("status", getattr(each, capability))}
-        for each in statuses
+        {"a": names.get(pair.a, pair.a), "b": names.get(pair.b, pair.b), **either("status", getattr(pair, capability))}
+        for pair in statuses
     ]
     return {"p2p": {"capability": capability, "pairs": pairs}}

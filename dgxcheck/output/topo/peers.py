@@ -32,8 +32,8 @@ def text(topology: Topology, pairs: Sequence[Peering], labels: str, width: int |
     direct = ", ".join(sorted(shown_cells - {*LEGEND}))
     meanings = ({direct: "direct access over this path"} if direct else {}) | LEGEND
     legend = columns([(f"  {word}", f"= {meanings[word]}") for word in meanings if word in (direct, *shown_cells)], " ")
-    worst_first = sorted(pairs, key=lambda each: _WORST.index(each.verdict))
-    explanations = reasons([_pair_reasons(each) for each in worst_first])
+    worst_first = sorted(pairs, key=lambda pair: _WORST.index(pair.verdict))
+    explanations = reasons([_pair_reasons(pair) for pair in worst_first])
     return lines([*table, "", "Legend:", *legend, *explanations])
 
 
@@ -62,7 +62,7 @@ def as_json(pairs: Sequence[Peering]) -> dict[str, Json]:
 
 def _pair(pair: Peering) -> Json:
     preconditions: list[Json] = [
-        {"check": id_, "state": each.state, "message": text_of(each), "remedy": each.judgement.remedy or None}
-        for id_, each in pair.preconditions
+        {"check": id_, "state": item.state, "message": text_of(item), "remedy": item.judgement.remedy or None}
+        for id_, item in pair.preconditions
     ]
     return {"a": pair.a.name, "b": pair.b.name, "verdict": pair.verdict, "preconditions": preconditions}

@@ -33,10 +33,10 @@ def text(topology: Topology, pairs: Sequence[Readiness], width: int | None) -> s
     table, _ = fit_columns(head, [[names[hca], *(cells[gpu, hca] for gpu in gpus)] for hca in hcas], [], width)
     shown_cells = {*cells.values()}
     legend = columns([(f"  {cell}", f"= {words}") for cell, words in LEGEND.items() if cell in shown_cells], " ")
-    best = [_sentence(each) for gpu in gpus for each in _best([pair for pair in pairs if pair.gpu.name == gpu])]
+    best = [_sentence(pair) for gpu in gpus for pair in _best([pair for pair in pairs if pair.gpu.name == gpu])]
     nics = nic_legend(topology, names)
-    worst_first = sorted(pairs, key=lambda each: -_ORDER.index(each.verdict))
-    explanations = reasons([_pair_reasons(each) for each in worst_first])
+    worst_first = sorted(pairs, key=lambda pair: -_ORDER.index(pair.verdict))
+    explanations = reasons([_pair_reasons(pair) for pair in worst_first])
     return lines([*table, "", "Legend:", *legend, *([""] if nics else []), *nics, "", *best, *explanations])
 
 
@@ -80,7 +80,7 @@ def _pair(pair: Readiness) -> Json:
     members: dict[str, Json] = {"gpu": pair.gpu.name, "hca": pair.nic.name, "verdict": pair.verdict}
     members |= either("expected_gb_per_second", pair.expected_gbs)
     members["preconditions"] = [
-        {"check": id_, "state": CELLS.get(each.state, each.state), "message": text_of(each)}
-        for id_, each in pair.preconditions
+        {"check": id_, "state": CELLS.get(precondition.state, precondition.state), "message": text_of(precondition)}
+        for id_, precondition in pair.preconditions
     ]
     return members

@@ -46,4 +46,4 @@ def _grouped(pairs: Iterable[Reasons]) -> str:
     sources: dict[str, list[str]] = {}
     for name, names in targets.items():
         sources.setdefault(", ".join(names), []).append(name)
-    return "; ".join(f"{', '.join(each)} with {names}" for names, each in sources.items())
+    return "; ".join(f"{', '.join(group)} with {names}" for names, group in sources.items())

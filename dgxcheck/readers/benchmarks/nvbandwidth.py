@@ -82,8 +82,8 @@ def _name_in_totals(lines: tuple[str, ...]) -> str:
     """The test's name in the sum below its table, where the line above was cut off."""
     for line in lines[1:]:
         text = " ".join(bare(line).split())
-        if found := TOTALS.fullmatch(text):
-            return found[1]
+        if match := TOTALS.fullmatch(text):
+            return match[1]
         if HEADING.fullmatch(text) or RUNNING.fullmatch(text):
             break
     return ""

@@ -65,7 +65,7 @@ def _sweep(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json
         else:
             continue
         understood.add(at)
-    return [_figure(kind, one, two, steps) for (kind, one, two), steps in series.items()]
+    return [_figure(kind, sender, receiver, steps) for (kind, sender, receiver), steps in series.items()]
 
 
 def _figure(kind: str, sender: int, receiver: int, steps: list[tuple[int, float, int]]) -> tuple[str, Json]:
@@ -107,7 +107,7 @@ def _csv(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]
                 continue
             elif len(row[3].partition(".")[2]) != (3 if head == HEADS[1] else 2):
                 continue  # it lost digits
-            elif gpus > 1:  # one GPU has nobody to talk to: the program divides by a time of nearly nothing
+            elif gpus > 1:  # with one GPU the program divides by a time near 0
                 fact = _collective(row[1], row[3], head == HEADS[1], at)
                 if fact is None:
                     continue

@@ -19,7 +19,7 @@ _COMMAND = re.compile(r"nvidia-smi\s+nvlink\b.*")
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """All GPUs of a text; a line that stands under none of them belongs to nobody."""
+    """The NVLinks of all GPUs in a text; lines above the first GPU are ignored."""
     facts: dict[str, Json] = {}
     understood: set[int] = set()
     tools: dict[str, None] = {}

@@ -38,7 +38,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             reader.take(number, plain(line))
     reader.cut()
     reader.end()
-    *before, last = reader.found or [Imported(tool=TOOL, facts={}, understood=frozenset())]
+    *before, last = reader.outputs or [Imported(tool=TOOL, facts={}, understood=frozenset())]
     return (*before, replace(last, understood=last.understood | reader.commands)) if last.facts else ()
 
 
@@ -46,7 +46,7 @@ class _Reader:
     """Line by line: which GPU is open, and the labels above the present one."""
 
     def __init__(self) -> None:
-        self.found: list[Imported] = []
+        self.outputs: list[Imported] = []
         self._gpus: list[Section] = []
         self._system: dict[str, str] = {}
         self._understood: set[int] = set()
@@ -94,7 +94,7 @@ class _Reader:
         """The dump is over."""
         self._close()
         if self._gpus:
-            self.found.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood)))
+            self.outputs.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood)))
         self._gpus, self._system, self._understood = [], {}, set()
 
     def _begin(self, number: int, depth: int, bdf: str) -> None:
