@@ -12,7 +12,7 @@ Severity = Literal["fail", "repeated", "text", "warn", "application", "informati
 (``Fatal``, the action that is required). application: a program's own fault, until several programs have it."""
 Response = Literal[
     "off-bus", "power", "recovery", "fabric-reboot", "field-diagnostic", "memory", "fabric-reset", "nvlink", "reset",
-    "vm", "pcie", "cooling", "mechanical", "contained", "update", "watch", "report", "program", "none",
+    "vm", "pcie", "cooling", "mechanical", "contained", "update", "watch", "report", "follow", "program", "none",
 ]  # fmt: skip
 """What to do first, the most drastic before the others."""
 Part = Literal["", "memory", "NVLink", "PCIe link", "power supply", "InfoROM"]
@@ -76,6 +76,7 @@ REMEDIES: Mapping[Response, str] = {
     "update": "update the driver, and the vGPU software of host and guest, to versions that belong together",
     "watch": "no action now; reset the GPU at the next drain if ecc.* asks for it; call the vendor if it comes back",
     "report": "if the Xid comes back, call the vendor with the file of nvidia-bug-report.sh",
+    "follow": "look for the Xid or the killed program before it: this one only reports that a channel was removed",
     "program": "check the program (compute-sanitizer); suspect the hardware only if several programs fail on this GPU",
     "none": "no action",
 }  # fmt: skip

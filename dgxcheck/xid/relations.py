@@ -6,7 +6,6 @@ the place that the relation names.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Literal
 
 from dgxcheck.facts.record import Record
@@ -49,8 +48,7 @@ RELATIONS: tuple[Relation, ...] = (
     Relation(effect=74, causes=_GPU_FAILS, place="nvlink-peer", source=f"{_XID_PAGE}: Xid 74"),
     Relation(effect=74, causes=frozenset({74}), place="nvlink-peer", source=f"{_XID_PAGE}: Xid 74"),
     Relation(effect=74, causes=_FATAL_SXIDS, place="nvswitch-to-gpu", source=f"{_FM_GUIDE}.5"),
-    Relation(effect=45, causes=_XIDS - _DETAILS, place="same-gpu", source=f"{_CATALOGUE}: Xid 45"),
-    Relation(effect=45, causes=_XIDS - _DETAILS, place="any-gpu", source=f"{_XID_PAGE}: Xid 45"),
+    Relation(effect=45, causes=_XIDS - _DETAILS, place="any-gpu", source=f"{_CATALOGUE}: Xid 45"),
     Relation(effect=45, causes=_FATAL_SXIDS | {11004, 12028}, place="any-gpu", source=f"{_FM_GUIDE}.4"),
     Relation(effect=154, causes=_XIDS - _DETAILS, place="same-gpu", source=f"{_CATALOGUE}: Xid 154"),
     *(
@@ -72,13 +70,3 @@ RELATIONS: tuple[Relation, ...] = (
 def places(effect: int, cause: int) -> tuple[Place, ...]:
     """Where an error of the one number can follow from one of the other; empty where it cannot."""
     return tuple(each.place for each in RELATIONS if each.effect == effect and cause in each.causes)
-
-
-def effects_of(cause: int, among: Collection[Place] = ()) -> tuple[Relation, ...]:
-    """The relations in which a number is a cause, at any place or at those given."""
-    return tuple(each for each in RELATIONS if cause in each.causes and (not among or each.place in among))
-
-
-def causes_of(effect: int) -> tuple[Relation, ...]:
-    """The relations in which a number is the effect."""
-    return tuple(each for each in RELATIONS if each.effect == effect)

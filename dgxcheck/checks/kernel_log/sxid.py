@@ -30,11 +30,16 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     if worst is Status.PASS:
         return Judgement(worst, message, evidence=lines(log, reported))
     response = most_drastic(map(_response, reported))
-    fault = OF_RESPONSE.get(response, Fault.NVSWITCH)
     return Judgement(
-        worst, message, len(now), None, "SXids", lines(log, reported), remedy=REMEDIES[response],
-        fault=Fault.NVSWITCH_NOTICE if fault is Fault.XID_NOTICE else fault,
+        worst, message, len(now), None, "SXids", lines(log, reported), fault=sxid_fault(response),
+        remedy=REMEDIES[response],
     )  # fmt: skip
+
+
+def sxid_fault(response: Response) -> Fault:
+    """The fault of an NVSwitch by what the table asks for."""
+    fault = OF_RESPONSE[response]
+    return Fault.NVSWITCH_NOTICE if fault is Fault.XID_NOTICE else fault
 
 
 def _status(sxid: SXid) -> Status:

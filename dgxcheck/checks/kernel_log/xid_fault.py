@@ -22,6 +22,7 @@ OF_RESPONSE: Mapping[Response, Fault] = {
     "update": Fault.XID_SOFTWARE,
     "watch": Fault.XID_NOTICE,
     "report": Fault.XID_NOTICE,
+    "follow": Fault.XID_APPLICATION,
     "program": Fault.XID_APPLICATION,
 }
 """Every other response asks for a reset of the GPU: Fault.XID."""
