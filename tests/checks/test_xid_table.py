@@ -33,10 +33,10 @@ def test_every_row_has_known_words_and_its_own_number() -> None:
         assert entry.about in get_args(Part)
         assert entry.text
         assert entry.action in ACTIONS
-    for number, entry in SXIDS.items():
+    for number, sxid in SXIDS.items():
         assert number >= FIRST_SXID
-        assert entry.fatality in get_args(Fatality)
-        assert entry.severity in get_args(Severity)
+        assert sxid.fatality in get_args(Fatality)
+        assert sxid.severity in get_args(Severity)
     assert {*REMEDIES} == {*get_args(Response)}
     assert [*REMEDIES] == [*get_args(Response)]
 
@@ -64,7 +64,7 @@ def test_what_nvidia_answers_with_a_restart_of_the_program_never_leads_to_hardwa
         assert not TO_HARDWARE & {*known.steps}
 
 
-FIRST = {
+FIRST: dict[str, set[str | None]] = {
     "RESET_GPU": {"reset-gpu", "field-diagnostic"}, "IGNORE": {"watch", "check-program", None},
     "RESTART_APP": {"check-program", "restart-program"}, "RESTART_BM": {"power-cycle"}, "RESTART_VM": {"inspect"},
     "UPDATE_SWFW": {"inspect"}, "CONTACT_SUPPORT": {"watch"}, "CHECK_MECHANICALS": {"inspect"}, "CHECK_UVM": {"watch"},
