@@ -15,8 +15,8 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.xid.architecture import AMPERE, architecture_of
 from dgxcheck.xid.entry import REMEDIES, Severity, SXidEntry, XidEntry
-from dgxcheck.xid.relations import RELATIONS, Relation
-from dgxcheck.xid.table import BEFORE_AMPERE, FIRST_SXID, FROM_AMPERE, SXIDS, UNUSED, is_listed, meaning
+from dgxcheck.xid.relations import Relation, relations
+from dgxcheck.xid.table import FIRST_SXID, UNUSED, before_ampere, from_ampere, is_listed, meaning, sxids
 
 AppliesTo = Literal["all GPUs", "GPUs before Ampere", "GPUs from Ampere on", "NVSwitches"]
 
@@ -56,9 +56,9 @@ def explain(number: int, gpu: str | None) -> tuple[Explanation, ...]:
     if number >= FIRST_SXID:
         if gpu is not None:
             raise BadInput(f"SXid {number}: SXids are of NVSwitches; --gpu does not apply")
-        if number not in SXIDS:
+        if number not in sxids():
             raise BadInput(f"SXid {number} is not in NVIDIA's Fabric Manager guide; dgxcheck xid --list prints all")
-        return (_of_sxid(SXIDS[number]),)
+        return (_of_sxid(sxids()[number]),)
     if not is_listed(number):
         raise BadInput(f"Xid {number} is not in NVIDIA's lists; dgxcheck xid --list prints all")
     return tuple(_of_xid(number, architecture))
@@ -67,14 +67,14 @@ def explain(number: int, gpu: str | None) -> tuple[Explanation, ...]:
 def explain_all(gpu: str | None) -> tuple[Explanation, ...]:
     """Every number: of one GPU its Xids; else all Xids, then all SXids. Raises BadInput for an unknown GPU."""
     architecture = None if gpu is None else architecture_of(gpu)[1]
-    numbers = sorted(FROM_AMPERE.keys() | BEFORE_AMPERE.keys())
+    numbers = sorted(from_ampere().keys() | before_ampere().keys())
     xids = [each for number in numbers for each in _of_xid(number, architecture)]
-    return (*xids, *map(_of_sxid, SXIDS.values() if gpu is None else ()))
+    return (*xids, *map(_of_sxid, sxids().values() if gpu is None else ()))
 
 
 def relations_of(number: int) -> tuple[Relation, ...]:
     """Those in which the number is the effect or one of the causes."""
-    return tuple(each for each in RELATIONS if number == each.effect or number in each.causes)
+    return tuple(each for each in relations() if number == each.effect or number in each.causes)
 
 
 def _of_xid(number: int, architecture: int | None) -> Iterator[Explanation]:
@@ -82,17 +82,17 @@ def _of_xid(number: int, architecture: int | None) -> Iterator[Explanation]:
         later = architecture >= AMPERE
         yield _explained(meaning(number, architecture), "GPUs from Ampere on" if later else "GPUs before Ampere")
         return
-    before, later_entry = BEFORE_AMPERE.get(number), FROM_AMPERE.get(number)
-    if before is None or later_entry is None:
+    before, after = before_ampere().get(number), from_ampere().get(number)
+    if before is None or after is None:
         entry = meaning(number, None)
         yield _explained(entry, "all GPUs" if entry.text == UNUSED else "GPUs from Ampere on")
-    elif later_entry.text == UNUSED:
+    elif after.text == UNUSED:
         yield _explained(before, "GPUs before Ampere")
-    elif _alike(before) == _alike(later_entry):
-        yield _explained(replace(later_entry, causes=before.causes), "all GPUs")
+    elif _alike(before) == _alike(after):
+        yield _explained(replace(after, causes=before.causes), "all GPUs")
     else:
         yield _explained(before, "GPUs before Ampere")
-        yield _explained(later_entry, "GPUs from Ampere on")
+        yield _explained(after, "GPUs from Ampere on")
 
 
 def _alike(entry: XidEntry) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ the place that the relation names.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 from dgxcheck.facts.record import Record
-from dgxcheck.xid.table import BEFORE_AMPERE, FROM_AMPERE, SXIDS
+from dgxcheck.xid.table import before_ampere, from_ampere, sxids
 
 WITHIN_S = 10.0
 """dgxcheck's own: NVIDIA's documents give no time; a driver reports such errors within seconds."""
@@ -28,45 +29,45 @@ class Relation(Record):
     source: str
 
 
-_XIDS = frozenset(FROM_AMPERE.keys() | BEFORE_AMPERE.keys())
 _DETAILS = frozenset({45, 154})
 """They report another error and are none themselves."""
-_GPU_FAILS = frozenset({79}) | {
-    number
-    for table in (FROM_AMPERE, BEFORE_AMPERE)
-    for number, entry in table.items()
-    if entry.severity == "fail" and entry.response == "reset"
-}
-"""A GPU that fails as a whole, or is reset, takes its NVLinks down."""
-_FATAL_SXIDS = frozenset(number for number, entry in SXIDS.items() if entry.fatality != "non-fatal")
 _XID_PAGE = "https://docs.nvidia.com/deploy/archive/r555/xid-errors/index.html"
 _MEMORY_PAGE = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"
 _CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
 _FM_GUIDE = "NVIDIA Fabric Manager guide (DU-09883), appendix D"
 
-RELATIONS: tuple[Relation, ...] = (
-    Relation(effect=74, causes=_GPU_FAILS, place="nvlink-peer", source=f"{_XID_PAGE}: Xid 74"),
-    Relation(effect=74, causes=frozenset({74}), place="nvlink-peer", source=f"{_XID_PAGE}: Xid 74"),
-    Relation(effect=74, causes=_FATAL_SXIDS, place="nvswitch-to-gpu", source=f"{_FM_GUIDE}.5"),
-    Relation(effect=45, causes=_XIDS - _DETAILS, place="any-gpu", source=f"{_CATALOGUE}: Xid 45"),
-    Relation(effect=45, causes=_FATAL_SXIDS | {11004, 12028}, place="any-gpu", source=f"{_FM_GUIDE}.4"),
-    Relation(effect=154, causes=_XIDS - _DETAILS, place="same-gpu", source=f"{_CATALOGUE}: Xid 154"),
-    *(
-        Relation(effect=number, causes=frozenset({48}), place="same-gpu", source=f"{_CATALOGUE}: Xid {number}")
-        for number in (171, 172)
-    ),
-    *(
-        Relation(effect=number, causes=frozenset({48}), place="same-gpu", source=_MEMORY_PAGE)
-        for number in (63, 64, 94, 95)
-    ),
-    Relation(effect=19084, causes=_FATAL_SXIDS, place="same-nvswitch", source=f"{_FM_GUIDE}.4"),
-    *(
-        Relation(effect=number, causes=_GPU_FAILS, place="gpu-to-nvswitch", source=f"{_FM_GUIDE}.4, D.5")
-        for number in (20012, 20034, 22012)
-    ),
-)
+
+@cache
+def relations() -> tuple[Relation, ...]:
+    """All that are known. A GPU that fails as a whole, or is reset, takes its NVLinks down."""
+    tables = (from_ampere(), before_ampere())
+    others = frozenset(number for table in tables for number in table) - _DETAILS
+    gpu_fails = frozenset(
+        number
+        for table in tables
+        for number, entry in table.items()
+        if entry.severity == "fail" and entry.response in ("reset", "off-bus")
+    )
+    fatal = frozenset(number for number, entry in sxids().items() if entry.fatality != "non-fatal")
+    dbe = frozenset({48})
+    details = [(number, f"{_CATALOGUE}: Xid {number}") for number in (171, 172)]
+    details += [(number, _MEMORY_PAGE) for number in (63, 64, 94, 95)]
+    return (
+        Relation(effect=74, causes=gpu_fails, place="nvlink-peer", source=f"{_XID_PAGE}: Xid 74"),
+        Relation(effect=74, causes=frozenset({74}), place="nvlink-peer", source=f"{_XID_PAGE}: Xid 74"),
+        Relation(effect=74, causes=fatal, place="nvswitch-to-gpu", source=f"{_FM_GUIDE}.5"),
+        Relation(effect=45, causes=others, place="any-gpu", source=f"{_CATALOGUE}: Xid 45"),
+        Relation(effect=45, causes=fatal | {11004, 12028}, place="any-gpu", source=f"{_FM_GUIDE}.4"),
+        Relation(effect=154, causes=others, place="same-gpu", source=f"{_CATALOGUE}: Xid 154"),
+        *(Relation(effect=number, causes=dbe, place="same-gpu", source=source) for number, source in details),
+        Relation(effect=19084, causes=fatal, place="same-nvswitch", source=f"{_FM_GUIDE}.4"),
+        *(
+            Relation(effect=number, causes=gpu_fails, place="gpu-to-nvswitch", source=f"{_FM_GUIDE}.4, D.5")
+            for number in (20012, 20034, 22012)
+        ),
+    )
 
 
 def places(effect: int, cause: int) -> tuple[Place, ...]:
     """Where an error of the one number can follow from one of the other; empty where it cannot."""
-    return tuple(each.place for each in RELATIONS if each.effect == effect and cause in each.causes)
+    return tuple(each.place for each in relations() if each.effect == effect and cause in each.causes)

@@ -5,13 +5,14 @@ https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (its releas
 nverror.h of NVIDIA's open-gpu-kernel-modules. ``before_ampere.tsv``: NVIDIA's older list,
 https://docs.nvidia.com/deploy/archive/r555/xid-errors/index.html, which names possible causes and no actions, without
 the numbers that it marks unused or reserved. ``sxids.tsv``: appendix D of NVIDIA's Fabric Manager guide (DU-09883).
-Severity, part and response are dgxcheck's own reading of them.
+Severity, part and response are dgxcheck's own reading of them. They are read when an Xid is first looked up.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import cast, get_args
 
 from dgxcheck.facts.record import replace
@@ -44,7 +45,21 @@ def _xids(file: str, *, actions: bool) -> dict[int, XidEntry]:
     return table
 
 
-def _sxids() -> dict[int, SXidEntry]:
+@cache
+def from_ampere() -> Mapping[int, XidEntry]:
+    """NVIDIA's catalogue for Ampere and later, by number."""
+    return _xids("from_ampere.tsv", actions=True)
+
+
+@cache
+def before_ampere() -> Mapping[int, XidEntry]:
+    """NVIDIA's older list, by number."""
+    return _xids("before_ampere.tsv", actions=False)
+
+
+@cache
+def sxids() -> Mapping[int, SXidEntry]:
+    """The SXids of NVIDIA's Fabric Manager guide, by number."""
     return {
         int(number): SXidEntry(
             int(number), text, cast(Fatality, fatality), cast(Severity, severity), cast(Response, response)
@@ -53,14 +68,9 @@ def _sxids() -> dict[int, SXidEntry]:
     }
 
 
-FROM_AMPERE: Mapping[int, XidEntry] = _xids("from_ampere.tsv", actions=True)
-BEFORE_AMPERE: Mapping[int, XidEntry] = _xids("before_ampere.tsv", actions=False)
-SXIDS: Mapping[int, SXidEntry] = _sxids()
-
-
 def is_listed(number: int) -> bool:
     """Does one of NVIDIA's lists have the Xid?"""
-    return number in FROM_AMPERE or number in BEFORE_AMPERE
+    return number in from_ampere() or number in before_ampere()
 
 
 def meaning(number: int, architecture: int | None) -> XidEntry:
@@ -68,7 +78,7 @@ def meaning(number: int, architecture: int | None) -> XidEntry:
 
     Where the architecture is not known, the worse of its two meanings, with the texts of both.
     """
-    before, later = BEFORE_AMPERE.get(number), FROM_AMPERE.get(number)
+    before, later = before_ampere().get(number), from_ampere().get(number)
     if before is None or later is None:
         return before or later or XidEntry(number, "", "not in the catalogue", "warn", "report", "")
     if architecture is not None:

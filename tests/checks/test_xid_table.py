@@ -11,8 +11,8 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.xid.architecture import BOARDS, NAMES, architecture_of
 from dgxcheck.xid.entry import REMEDIES, Fatality, Part, Response, Severity, XidEntry
 from dgxcheck.xid.line import recovery_of
-from dgxcheck.xid.relations import RELATIONS, places
-from dgxcheck.xid.table import BEFORE_AMPERE, FIRST_SXID, FROM_AMPERE, SXIDS, UNUSED, meaning
+from dgxcheck.xid.relations import places, relations
+from dgxcheck.xid.table import FIRST_SXID, UNUSED, before_ampere, from_ampere, meaning, sxids
 
 VOLTA, AMPERE = NAMES["volta"], NAMES["ampere"]
 ACTIONS = {
@@ -23,7 +23,7 @@ ACTIONS = {
 """Resolution buckets of NVIDIA's catalogue; it has none for 162 to 172."""
 TO_HARDWARE = {"reseat", "replace", "field-diagnostic", "reset-gpu", "reboot", "power-cycle", "contact-vendor"}
 Rows = list[XidEntry]
-EVERY: Rows = [*FROM_AMPERE.values(), *BEFORE_AMPERE.values()]
+EVERY: Rows = [*from_ampere().values(), *before_ampere().values()]
 
 
 def test_every_row_has_known_words_and_its_own_number() -> None:
@@ -33,7 +33,7 @@ def test_every_row_has_known_words_and_its_own_number() -> None:
         assert entry.about in get_args(Part)
         assert entry.text
         assert entry.action in ACTIONS
-    for number, sxid in SXIDS.items():
+    for number, sxid in sxids().items():
         assert number >= FIRST_SXID
         assert sxid.fatality in get_args(Fatality)
         assert sxid.severity in get_args(Severity)
@@ -42,11 +42,11 @@ def test_every_row_has_known_words_and_its_own_number() -> None:
 
 
 def test_the_lists_are_whole() -> None:
-    assert {*FROM_AMPERE} == {*range(1, 177)}
+    assert {*from_ampere()} == {*range(1, 177)}
     unused_before = {5, 10, 14, 15, 17, 23, 39, 40, 41, 49, 50, 51, 52, 53, 55, 87, 90, 91, 94, 95, 108, 121}
     beyond = {*range(126, 137), 138, 139, 141, 142}
-    assert {*BEFORE_AMPERE} == {*range(1, 144)} - unused_before - beyond
-    assert len(SXIDS) == 93
+    assert {*before_ampere()} == {*range(1, 144)} - unused_before - beyond
+    assert len(sxids()) == 93
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_classes_depend_on_the_architecture(number: int, before: tuple[str, str]
 
 def test_without_an_architecture_the_worse_meaning_counts() -> None:
     order = get_args(Severity)
-    for number in FROM_AMPERE:
+    for number in from_ampere():
         known = [meaning(number, each) for each in (VOLTA, AMPERE)]
         used = [each for each in known if each.text != UNUSED] or known
         assert meaning(number, None).severity == min((each.severity for each in used), key=order.index)
@@ -139,8 +139,8 @@ def test_what_follows_from_what(effect: int, cause: int, due: tuple[str, ...]) -
 
 
 def test_relations_name_known_numbers_and_no_circle_but_74() -> None:
-    known = {*FROM_AMPERE, *SXIDS}
-    pairs = {(relation.effect, cause) for relation in RELATIONS for cause in relation.causes}
+    known = {*from_ampere(), *sxids()}
+    pairs = {(relation.effect, cause) for relation in relations() for cause in relation.causes}
     assert {number for pair in pairs for number in pair} <= known
     assert {(effect, cause) for effect, cause in pairs if (cause, effect) in pairs} == {(74, 74)}
 

@@ -11,7 +11,7 @@ from dgxcheck.checks.kernel_log.device_log import lines, reach
 from dgxcheck.checks.kernel_log.xid_fault import OF_RESPONSE, most_drastic
 from dgxcheck.facts.kernel_log import KernelLog, SXid
 from dgxcheck.xid.entry import REMEDIES, Response
-from dgxcheck.xid.table import SXIDS
+from dgxcheck.xid.table import sxids
 
 FAULTS = (Fault.NVSWITCH, Fault.NVSWITCH_FATAL, Fault.NVSWITCH_NOTICE)
 _WORST = (Status.FAIL, Status.WARN, Status.PASS)
@@ -44,19 +44,19 @@ def sxid_fault(response: Response) -> Fault:
 
 def _status(sxid: SXid) -> Status:
     """By what the line says, and where it does not say, or says non-fatal, by the guide's table."""
-    known = SXIDS.get(sxid.number)
+    known = sxids().get(sxid.number)
     if sxid.fatal or (sxid.fatal is None and known is not None and known.severity == "fail"):
         return Status.FAIL
     return Status.PASS if known is not None and known.severity == "information" else Status.WARN
 
 
 def _response(sxid: SXid) -> Response:
-    known = SXIDS.get(sxid.number)
+    known = sxids().get(sxid.number)
     if known is not None and known.response != "none":
         return known.response
     return "fabric-reset" if sxid.fatal else "report"
 
 
 def _text(number: int) -> str:
-    known = SXIDS.get(number)
+    known = sxids().get(number)
     return known.text if known is not None else "not in NVIDIA's guide"

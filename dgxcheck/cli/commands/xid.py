@@ -9,7 +9,7 @@ import click
 from dgxcheck.assessment.xid_explanation import explain, explain_all, relations_of
 from dgxcheck.cli.options import emit, writing
 from dgxcheck.xid.architecture import BOARDS, NAMES
-from dgxcheck.xid.relations import RELATIONS
+from dgxcheck.xid.relations import relations
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -39,14 +39,14 @@ def command(
     if (number is None) != listed:
         raise click.UsageError("give the number of an Xid or SXid, or --list", ctx)
     explained = explain_all(gpu) if number is None else explain(number, gpu)
-    relations = RELATIONS if number is None else relations_of(number)
+    related = relations() if number is None else relations_of(number)
     if form == "json":
         from dgxcheck.output.xid.as_json import render
 
-        text = render(explained, relations)
+        text = render(explained, related)
     else:
         from dgxcheck.output.xid.text import one, table
 
-        text = table(explained) if number is None else one(explained, relations)
+        text = table(explained) if number is None else one(explained, related)
     emit(text, output, color, form)
     return 0

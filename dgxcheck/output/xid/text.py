@@ -9,7 +9,7 @@ from dgxcheck.output.health.instructions import STEPS
 from dgxcheck.output.plain_text import columns, lines
 from dgxcheck.xid.entry import Severity
 from dgxcheck.xid.relations import Place, Relation
-from dgxcheck.xid.table import FIRST_SXID, SXIDS
+from dgxcheck.xid.table import FIRST_SXID, sxids
 
 SEVERITIES: Mapping[Severity, str] = {
     "fail": "fail", "repeated": "warn, fail if it repeats", "text": "as the line says", "warn": "warn",
@@ -78,4 +78,4 @@ def _names(numbers: Collection[int]) -> str:
     """``Xid 46, 62, 79``; a phrase for nearly all."""
     if len(numbers) <= _MOST:
         return f"{_name(min(numbers))}{''.join(f', {number}' for number in sorted(numbers)[1:])}"
-    return "a fatal SXid" if numbers & SXIDS.keys() else "any other Xid"
+    return "a fatal SXid" if numbers & sxids().keys() else "any other Xid"
