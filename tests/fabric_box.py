@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import Board, Choice, How, Number, Profile, Wiring
+from dgxcheck.profiles.model import Board, How, Number, Profile, SelectedProfile, Wiring
 from dgxcheck.settings import Settings
 from dgxcheck.source.recording.shipped import open_source, shipped
 from dgxcheck.survey import COUNTERS, Snapshot, survey
@@ -89,7 +89,7 @@ def box(
         topology=topology,
         gpus=topology.gpus,
         settings=settings,
-        choice=Choice(profile=chosen, how=how) if isinstance(chosen, Profile) else None,
+        choice=SelectedProfile(profile=chosen, how=how) if isinstance(chosen, Profile) else None,
         boards=BOARDS if chosen else {},
         growth=growth,
     )

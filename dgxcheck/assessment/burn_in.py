@@ -18,7 +18,7 @@ from dgxcheck.facts.record import Record, replace
 from dgxcheck.measure import plan
 from dgxcheck.measure.burn_in import plan as burn_in_plan
 from dgxcheck.measure.burn_in.events import Event
-from dgxcheck.measure.burn_in.polling import Round, Rounds
+from dgxcheck.measure.burn_in.polling import Poll, Poller
 from dgxcheck.measure.burn_in.run import BurnIn
 from dgxcheck.measure.burn_in.stop_rules import limits
 from dgxcheck.source.protocol import Source
@@ -50,11 +50,11 @@ def burn_in(
     facts = box.snapshot
     before = survey(source, COUNTERS)
     gpus = [gpu for gpu in box.gpus if gpu.bdf not in left_out]
-    rounds = Rounds(lambda: survey(source, ("kernel_log",)).kernel_log, lambda: _counters(source))
+    poller = Poller(lambda: survey(source, ("kernel_log",)).kernel_log, lambda: _counters(source))
     with progress.burning_in(seconds) as elapsed:
         burn = BurnIn(
             burn_in_plan.loads(box.topology, gpus, facts.gpu_modes), seconds, test_seconds,
-            limits(facts.gpu_thermal), rounds, survey(source, ("kernel_log",)).kernel_log,
+            limits(facts.gpu_thermal), poller, survey(source, ("kernel_log",)).kernel_log,
             Follower(box, before, progress, elapsed),
             burn_in_plan.files(root, facts.aer),
         )  # fmt: skip
@@ -75,7 +75,7 @@ def not_loaded(box: Box, measured: Mapping[str, Json]) -> dict[str, Json]:
             fact = measured.get(f"measure {kind} {gpu.bdf}")
             if isinstance(fact, dict) and gpu.bdf and (fact.get("missing") == "timeout" or fact.get("sticky")):
                 broken[gpu.bdf] = {"skipped": "dependency-failed", "detail": f"not loaded after measure {kind}"}
-    return broken | plan.refused(box.gpus, box.snapshot)
+    return broken | plan.skipped_gpus(box.gpus, box.snapshot)
 
 
 def interrupted_before(seconds: float) -> dict[str, Json]:
@@ -103,10 +103,10 @@ class Follower:
         if rank > self._worst[0]:
             self._worst = rank, f"{status}: {' '.join(filter(None, (self._name(event), str(event['text']))))}"
 
-    def moment(self, elapsed: float, step: str) -> None:
+    def progress(self, elapsed: float, step: str) -> None:
         self._elapsed(elapsed, step, self._worst[1])
 
-    def judged(self, read: Round) -> Sequence[Event]:
+    def new_findings(self, read: Poll) -> Sequence[Event]:
         growth = _growth(self._before, read)
         if growth is None:
             return []
@@ -132,8 +132,8 @@ def _counters(source: Source) -> tuple[float, Snapshot] | Missing:
     return later if isinstance(later, Missing) else (later.at_s - source.at_s, survey(later, COUNTERS))
 
 
-def _growth(before: Snapshot, read: Round | None) -> Growth | None:
+def _growth(before: Snapshot, poll: Poll | None) -> Growth | None:
     """The counters now against those before the load."""
-    if read is None or not isinstance(read.counters, Snapshot):
+    if poll is None or not isinstance(poll.counters, Snapshot):
         return None
-    return Growth(old=before, new=read.counters, seconds=read.seconds, how=f"within {duration(read.seconds)}")
+    return Growth(old=before, new=poll.counters, seconds=poll.seconds, how=f"within {duration(poll.seconds)}")

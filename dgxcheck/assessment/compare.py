@@ -16,13 +16,13 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.difference import findings
 from dgxcheck.difference.compare import compare as compare_facts
 from dgxcheck.difference.compare import verdict, worst_first
-from dgxcheck.difference.findings import Report, Said
+from dgxcheck.difference.findings import FindingSummary, HealthSummary
 from dgxcheck.difference.health_document import is_report, report_of
 from dgxcheck.difference.model import Compared, Difference, Side
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles import library
-from dgxcheck.score.box import of_box
+from dgxcheck.score.box import score_of
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.anonymize import mark, pseudonym, site_key
 from dgxcheck.source.recording.load import members
@@ -43,7 +43,7 @@ class Look(Record):
     origin: Origin
     side: Side | None
     """None for a health report, which holds no facts."""
-    report: Report
+    report: HealthSummary
     """Its findings and its score."""
 
     @property
@@ -94,7 +94,7 @@ def compare(
         old=before,
         new=after,
         differences=differences,
-        notes=(*facts.notes, *findings.out_of_sight(before.report, after.report)),
+        notes=(*facts.notes, *findings.checks_no_longer_run(before.report, after.report)),
         verdict=verdict(differences),
     )
 
@@ -117,7 +117,7 @@ def _look(given: Given, profile: str, deadline: float, root: str) -> Look:
             return Look(origin=Origin("health report", name), side=None, report=report)
     with opened(given, "EVERYTHING", deadline, root) as source:
         side = side_of(source)
-        return Look(origin=source.origin, side=side, report=_judged(source, side, profile))
+        return Look(origin=source.origin, side=side, report=_summary_of(source, side, profile))
 
 
 def side_of(source: Source) -> Side:
@@ -136,16 +136,16 @@ def namespace(source: Source) -> str:
     return said if isinstance(said, str) else ""
 
 
-def _health_report(spec: str) -> Report | None:
+def _health_report(spec: str) -> HealthSummary | None:
     if not os.path.isfile(spec) or spec in dict(shipped()):
         return None
     document = members(spec)
     return report_of(document, spec) if is_report(document, spec) else None
 
 
-def _judged(source: Source, side: Side, profile: str) -> Report:
+def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
     """What health says of it, by a reference machine; of a live one without growth of counters."""
-    choice = library.chosen(profile, side.snapshot, side.topology)
+    choice = library.select(profile, side.snapshot, side.topology)
     box = Box(
         snapshot=side.snapshot,
         topology=side.topology,
@@ -154,15 +154,15 @@ def _judged(source: Source, side: Side, profile: str) -> Report:
         boards={} if profile == "none" else library.boards_for(choice),
         growth=NO_GROWTH if source.origin.kind == "live" else within(source, inf),
     )
-    score = of_box(box)
-    return Report(
-        findings={finding.key: _said(finding) for finding in run(box, CHECKS)},
+    score = score_of(box)
+    return HealthSummary(
+        findings={finding.key: _finding_summary(finding) for finding in run(box, CHECKS)},
         score=None if score is None else score.total,
         against=choice.profile.name if choice else "",
     )
 
 
-def _said(finding: Finding) -> Said:
+def _finding_summary(finding: Finding) -> FindingSummary:
     subject = finding.subject
     name = f"{subject.name} - {subject.peer.name}" if subject.peer else subject.name
-    return Said(status=finding.status.value, device=name, bdf=subject.bdf, message=finding.judgement.message)
+    return FindingSummary(status=finding.status.value, device=name, bdf=subject.bdf, message=finding.judgement.message)

@@ -50,12 +50,12 @@ def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth 
 
     A ``path`` that was asked for must be a state file or not be there; the usual one is replaced whatever it holds.
     """
-    tape = RecordingSource(source)
-    new = survey(tape, COUNTERS)
+    recorder = RecordingSource(source)
+    new = survey(recorder, COUNTERS)
     at_s, date = state_file.now()
     host, nvml = facts.host, facts.gpu
     reading = state_file.Reading(
-        lines=tape.lines(), at_s=at_s, date=date,
+        lines=recorder.lines(), at_s=at_s, date=date,
         boot_id=_text(host.boot_id if isinstance(host, Host) else host),
         driver=_text(nvml.driver_version if isinstance(nvml, Nvml) else nvml),
     )  # fmt: skip

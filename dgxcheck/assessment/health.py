@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from dgxcheck.assessment import xid_history
 from dgxcheck.assessment.growth import loaded, since_last_run, within
+from dgxcheck.assessment.host_load import HostWatch, Watched
 from dgxcheck.assessment.machine import opened, topology_of
+from dgxcheck.assessment.programs import programs
 from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.assessment.request import DEFAULT, WINDOW_S, Request, validate
 from dgxcheck.assessment.result import Assessment
@@ -27,7 +29,7 @@ from dgxcheck.facts.missing import BadInput, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.readiness.figures import all_figures
-from dgxcheck.score.box import of_box
+from dgxcheck.score.box import score_of
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
@@ -52,12 +54,16 @@ def assess(
     judged. ``progress`` follows it. ``root``: where the files of the live machine are. Raises ``BadInput`` if the
     source cannot be read or the request cannot be met.
     """
-    begun = time.monotonic()
+    begun, watch = time.monotonic(), HostWatch()
     checks, required = selected(request)
     with opened(source, "HEALTH", request.driver_deadline, root) as machine:
-        validate(request, machine.origin.kind == "live")
-        box = _box(machine, request, checks, progress, root)
-        return _assessment(box, machine.origin, request, checks, required, begun)
+        live = machine.origin.kind == "live"
+        validate(request, live)
+        facts, read_at = _facts(machine, request), time.time()
+        box = _box(machine, request, facts, checks, Watched(progress, watch), root)
+        used = programs(box.gpus, facts.gpu_processes, read_at) if live else ()
+        judged = _assessment(box, machine.origin, request, checks, required, begun)
+        return replace(judged, programs=used, host_load=watch.load)
 
 
 def _assessment(
@@ -75,7 +81,7 @@ def _assessment(
         findings=findings,
         verdict=verdict(findings),
         diagnosis=diagnose(box, findings),
-        score=of_box(box),
+        score=score_of(box),
         figures=all_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
         seconds=time.monotonic() - begun,
@@ -83,13 +89,14 @@ def _assessment(
     )
 
 
-def _box(source: Source, request: Request, checks: Sequence[Check], progress: Progress, root: str) -> Box:
+def _box(
+    source: Source, request: Request, facts: Snapshot, checks: Sequence[Check], progress: Progress, root: str
+) -> Box:  # fmt: skip
     """All that the checks judge: facts, counters at two times, and what they are compared with."""
     live = source.origin.kind == "live"
     settings = site_settings(request.config) if request.settings is None else request.settings
-    facts = _facts(source, request)
     topology = topology_of(facts)
-    choice = library.chosen(request.profile, facts, topology)
+    choice = library.select(request.profile, facts, topology)
     gpus = topology.gpus
     if request.gpus:
         from dgxcheck.assessment import device_ids
@@ -155,12 +162,12 @@ def _growth(source: Source, facts: Snapshot, request: Request) -> Growth | Judge
 
 def _saved_log(path: str) -> KernelLog | Missing:
     """A saved kernel log as facts."""
-    from dgxcheck.source.kernel_log.kmsg import kept
+    from dgxcheck.source.kernel_log.kmsg import relevant_lines
     from dgxcheck.source.kernel_log.saved import load
     from dgxcheck.source.recording.replay import RecordedSource
 
     if path == "-":
         raise BadInput("--kernel-log cannot read '-'; save the log to a file first")
-    lines: dict[str, Json] = {str(number): line for number, line in enumerate(kept(load(path)))}
+    lines: dict[str, Json] = {str(number): line for number, line in enumerate(relevant_lines(load(path)))}
     log = survey(RecordedSource({"kmsg": lines}, Origin("recording", path)), (KERNEL_LOG,)).kernel_log
     return replace(log, where=path)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.onto import listed
-from dgxcheck.source.recording.anonymize import hidden
-from dgxcheck.source.recording.keys import Lines, flatten
+from dgxcheck.readers.onto import nvml_gpus
+from dgxcheck.source.recording.anonymize import anonymized
+from dgxcheck.source.recording.keys import GroupedFacts, flatten
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import ALL, survey
 
-Moments = list[tuple[float, Lines]]
+Moments = list[tuple[float, GroupedFacts]]
 
 
 class Base(Record):
@@ -23,17 +23,17 @@ class Base(Record):
     name: str
     kind: str
     """That of its provenance, or ``directory``."""
-    lines: Lines
+    lines: GroupedFacts
     later: Moments
     head: dict[str, Json]
     gpus: tuple[str, ...]
     """bdfs by NVML's index."""
 
-    def with_identities_hidden(self, key: bytes) -> tuple[Lines, Moments]:
+    def with_identities_hidden(self, key: bytes) -> tuple[GroupedFacts, Moments]:
         """Copies of lines and moments; pseudonyms and made-up identities stay as they are."""
         if self.head.get("identities") in ("pseudonyms", "made up"):
             return {line: dict(group) for line, group in self.lines.items()}, self.later
-        return hidden(self.lines, self.later, key)
+        return anonymized(self.lines, self.later, key)
 
     def provenance(self) -> dict[str, Json]:
         """What the provenance of the import says of this box."""
@@ -49,9 +49,9 @@ def base_of(spec: str) -> Base:
     if isinstance(source, RecordedSource):
         lines, later, head, kind = source.lines, list(source.moments), source.head, source.origin.provenance
     else:
-        tape = RecordingSource(source)
-        survey(tape, ALL)
-        lines, later, head, kind = tape.lines(), [], {}, source.origin.kind
+        recorder = RecordingSource(source)
+        survey(recorder, ALL)
+        lines, later, head, kind = recorder.lines(), [], {}, source.origin.kind
     name = spec.rstrip("/").rpartition("/")[2].encode(errors="replace").decode()
     return Base(spec=spec, name=name, kind=kind, lines=lines, later=later, head=head,
-                gpus=listed(flatten(lines)))  # fmt: skip
+                gpus=nvml_gpus(flatten(lines)))  # fmt: skip

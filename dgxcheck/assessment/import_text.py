@@ -10,11 +10,11 @@ from dgxcheck.assessment.import_texts import Text, named
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.benchmarks import catalogue
-from dgxcheck.readers.gather import Gathered, Part, gathered
+from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.nvidia_smi import catalogue as smi
-from dgxcheck.readers.onto import listed, placed, unfit
-from dgxcheck.source.recording.anonymize import hidden, site_key
-from dgxcheck.source.recording.keys import Lines, flatten, insert
+from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
+from dgxcheck.source.recording.anonymize import anonymized, site_key
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.save import written
 
@@ -27,21 +27,21 @@ class Reading(Record):
     texts: tuple[Text, ...]
     parts: tuple[Part, ...]
     """The outputs of tools that they hold."""
-    gathered: Gathered
+    combined: Combined
     unread: Mapping[str, tuple[int, ...]]
     """Numbers from 0 of the lines that no reader understood, by name of the text."""
 
     @property
     def used(self) -> list[Part]:
         """The outputs whose facts count."""
-        return [part for part in self.parts if part not in self.gathered.refused]
+        return [part for part in self.parts if part not in self.combined.refused]
 
 
 def read(texts: Sequence[Text]) -> Reading:
     """Every text by every reader."""
     parts = [Part(text.name, output) for text in texts for reader in READERS for output in reader(text.lines)]
     return Reading(
-        texts=tuple(texts), parts=tuple(parts), gathered=gathered(parts),
+        texts=tuple(texts), parts=tuple(parts), combined=combine(parts),
         unread={text.name: _unread(text, parts) for text in texts},
     )  # fmt: skip
 
@@ -52,7 +52,7 @@ def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
     ``base`` is the box whose GPUs the indexes are. BadInput where the facts do not fit it.
     """
     try:
-        facts = _facts(reading.gathered, base)
+        facts = _facts(reading.combined, base)
     except BadInput as error:
         onto = "" if base is None else base.spec
         raise BadInput(f"{named(reading.texts)} onto {onto}: {error}; no file was written") from None
@@ -66,26 +66,26 @@ def _unread(text: Text, parts: Sequence[Part]) -> tuple[int, ...]:
     return tuple(number for number, line in enumerate(text.lines) if line.strip() and number not in understood)
 
 
-def _facts(found: Gathered, base: Base | None) -> dict[str, Json]:
+def _facts(found: Combined, base: Base | None) -> dict[str, Json]:
     """By key; on the GPUs of the base, or of a dump that was imported beside, where that fits."""
     if base is not None:
         if not base.gpus:
             raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
-        return placed(found.facts, base.gpus)
-    gpus = listed(found.facts)
-    if gpus and not unfit(found.facts, gpus):
+        return rebase_indexes(found.facts, base.gpus)
+    gpus = nvml_gpus(found.facts)
+    if gpus and not mismatch(found.facts, gpus):
         own = {key: fact for key, fact in found.facts.items() if key.startswith("nvml ")}
-        return placed(found.facts, gpus) | own
+        return rebase_indexes(found.facts, gpus) | own
     return found.facts
 
 
-def _recording(facts: dict[str, Json], base: Base | None) -> tuple[dict[str, Json], Lines, Moments]:
+def _recording(facts: dict[str, Json], base: Base | None) -> tuple[dict[str, Json], GroupedFacts, Moments]:
     """Head, lines and later moments; identities of either side leave as pseudonyms of one key."""
     key = site_key()
-    new: Lines = {}
+    new: GroupedFacts = {}
     for name in sorted(facts):
         insert(new, name, facts[name])
-    new, _ = hidden(new, (), key)
+    new, _ = anonymized(new, (), key)
     head: dict[str, Json] = {"schema": SCHEMA, "tool_version": __version__, "identities": "pseudonyms"}
     if base is None:
         return head, new, []

@@ -11,10 +11,10 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.measure import plan, run
-from dgxcheck.measure.publishable import published
+from dgxcheck.measure.publishable import publishable_facts
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recording.keys import Lines, insert
+from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.model import Device, Topology
@@ -39,10 +39,10 @@ def measure(
         with progress.measuring(total) as step_done:
             measured = run.measure(stage, topology, gpus, facts, step_done, long)
             low = sorted(_low(judge(as_facts(measured))))
-            measured = run.again(stage, topology, gpus, low, measured, step_done, long)
+            measured = run.remeasure(stage, topology, gpus, low, measured, step_done, long)
     except KeyboardInterrupt:  # SIGTERM too: what was measured so far is reported all the same
         detail = f"after {len(stage.facts)} of {total} steps"
-        return published(stage.facts) | {START: {"failed": "interrupted", "detail": detail}}, False
+        return publishable_facts(stage.facts) | {START: {"failed": "interrupted", "detail": detail}}, False
     return measured, True
 
 
@@ -75,8 +75,8 @@ def _low(findings: tuple[Finding, ...]) -> set[str]:
     return {each.where for finding in bad for each in finding.judgement.evidence if each.where.startswith(FACT)}
 
 
-def _lines(measured: Mapping[str, Json]) -> Lines:
-    lines: Lines = {}
+def _lines(measured: Mapping[str, Json]) -> GroupedFacts:
+    lines: GroupedFacts = {}
     for key, fact in measured.items():
         insert(lines, key, fact)
     return lines

@@ -24,7 +24,7 @@ def rdma(machine: Machine) -> tuple[gpudirect.Readiness, ...] | Judgement:
 def peers(machine: Machine) -> tuple[peer_access.Peering, ...] | Judgement:
     """Peer access of every pair of GPUs; why it cannot be judged."""
     topology = machine.topology
-    choice = library.chosen("auto", machine.snapshot, topology)
+    choice = library.select("auto", machine.snapshot, topology)
     boards = library.boards_for(choice)
     box = Box(snapshot=machine.snapshot, topology=topology, gpus=topology.gpus, choice=choice, boards=boards)
     return peer_access.peerings(box)

@@ -9,7 +9,7 @@ from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.facts.missing import BadInput, Json, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Source
-from dgxcheck.source.recording.anonymize import hidden, mark, site_key
+from dgxcheck.source.recording.anonymize import anonymized, mark, site_key
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
@@ -43,7 +43,7 @@ def record(source: Source, window: float | None, keep_identity: bool, progress: 
     key_mark = source.head.get("identity_key") if isinstance(source, RecordedSource) else None
     if not keep_identity and identities != "made up":
         key = site_key()
-        lines, later = hidden(lines, later, key)
+        lines, later = anonymized(lines, later, key)
         # pseudonyms of pseudonyms are comparable with nothing
         key_mark = mark(key) if identities == "kept" else None
         identities = "pseudonyms"

@@ -8,11 +8,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dgxcheck.assessment.host_load import HostLoad
+    from dgxcheck.assessment.programs import Program
     from dgxcheck.assessment.request import Level
     from dgxcheck.checks.engine.finding import Finding, Status
     from dgxcheck.diagnosis.causes import Cause, Diagnosis
     from dgxcheck.facts.missing import Missing
-    from dgxcheck.profiles.model import Choice, Profile
+    from dgxcheck.profiles.model import Profile, SelectedProfile
     from dgxcheck.readiness.figures import Figure
     from dgxcheck.score.expectation import Score
     from dgxcheck.settings import Acknowledgement, Settings
@@ -31,7 +33,7 @@ class Assessment(Record):
     level: Level
     settings: Settings
     """What the site configured."""
-    choice: Choice | None
+    choice: SelectedProfile | None
     """The reference machine and how it was chosen; None without one."""
     findings: tuple[Finding, ...]
     """One per check and subject, in the order of the checks; those that passed or were skipped too."""
@@ -46,6 +48,10 @@ class Assessment(Record):
     """``host``, the name, and ``boot_id``."""
     seconds: float
     """How long asking and judging took."""
+    programs: tuple[Program, ...] = ()
+    """The processes on the GPUs of a live machine."""
+    host_load: HostLoad | None = None
+    """The host while the GPUs were under load; None if they were not."""
     unmatched: tuple[Acknowledgement, ...] = ()
     """Acknowledgements whose device is not in this machine."""
 

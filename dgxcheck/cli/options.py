@@ -12,7 +12,7 @@ import click
 
 from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.output.plain_text import visible, wrapped
+from dgxcheck.output.plain_text import visible, wrap_sentences
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -97,9 +97,9 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
     text = "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
     if output not in (None, "-"):
         if color == "always" and form == "text":
-            from dgxcheck.output.color import painted
+            from dgxcheck.output.color import colorize
 
-            text = painted(text)
+            text = colorize(text)
         if form == "prometheus":  # node_exporter reads it as a user of its own, and the umask of root may be 077
             save(output, text, 0o644, exactly=True)
         else:
@@ -113,11 +113,11 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
 
             text = indented(text)
         if form == "text" and sys.stdout.isatty():
-            text = wrapped(text, terminal_columns())
+            text = wrap_sentences(text, terminal_columns())
         if form == "text" and coloured(color):
-            from dgxcheck.output.color import painted
+            from dgxcheck.output.color import colorize
 
-            text = painted(text)
+            text = colorize(text)
         sys.stdout.write(text)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):

@@ -1,4 +1,4 @@
-"""Fused multiply-adds on all multiprocessors: how fast, and what warms a GPU up."""
+"""Fused multiply-adds on all multiprocessors: their rate, and a load for other steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bandwidth by copy engine, and by the multiprocessors where that is another figure: GB/s of 1e9 bytes."""
+"""Copy bandwidth by copy engine and by kernel, in GB/s (1e9 bytes)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = Size(bytes=64 * MIB, repeats=8, samples=5)
 LONG = Size(bytes=512 * MIB, repeats=16, samples=3)
 """nvbandwidth's"""
 SECOND = Size(bytes=64 * MIB, repeats=4, samples=3)
-"""Of slow paths through the host."""
+"""For slow paths through the host."""
 
 
 def host_to_device(gpu: Gpu, clock: Clock, size: Size) -> Fact:
@@ -73,8 +73,8 @@ def p2p_both(a: Gpu, b: Gpu, clock: Clock, size: Size, enabled: bool = True) -> 
 
 def peer_flow(a: Gpu, b: Gpu, size: Size, enabled: bool = True) -> Flow:
     """Copies from ``a`` to ``b`` on a stream of ``a``."""
-    for here, there in ((a, b), (b, a)):
-        here.reach(there, enabled)
+    for gpu, peer in ((a, b), (b, a)):
+        gpu.reach(peer, enabled)
     target, origin = b.memory(size.bytes), a.memory(size.bytes)
     return Flow(a, size.bytes, peer_copy(a, b, target, origin, size.bytes, enabled))
 
@@ -130,7 +130,7 @@ def _within(gpu: Gpu, size: Size) -> tuple[Flow, Size]:
 
 
 def _beyond_cache(gpu: Gpu, size: Size) -> Size:
-    """Far above L2: a DGX-1 P100 seems to copy at 762 GB/s with 4 MiB, and settles at 522 (Tartan's sweep)."""
+    """A size far above L2: a DGX-1 P100 copies 4 MiB at 762 GB/s, and large buffers at 522 (Tartan's sweep)."""
     return Size(bytes=max(size.bytes, 256 * MIB, 4 * gpu.l2_bytes // 16 * 16), repeats=size.repeats,
                 samples=size.samples)  # fmt: skip
 

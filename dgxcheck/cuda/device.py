@@ -22,7 +22,7 @@ from dgxcheck.cuda.driver import (
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.ptx")
 MIB = 1 << 20
 LEFT_FREE = 512 * MIB
-"""Bytes of each GPU's memory that a measurement never takes."""
+"""Bytes of each GPU's memory that a measurement leaves free."""
 _SMS, _CLOCK_KHZ, _WATCHED, _L2 = 16, 13, 17, 38  # CU_DEVICE_ATTRIBUTE_..
 _NON_BLOCKING = 1
 _PORTABLE_MAPPED = 3
@@ -34,7 +34,7 @@ class Full(Exception):
 
 
 class Gpu:
-    """One device and its primary context. What is made of it lives until ``give_back``."""
+    """One device and its primary context. Memory, streams and events live until ``give_back``."""
 
     def __init__(self, driver: Driver, ordinal: int) -> None:
         self.driver = driver
@@ -43,7 +43,7 @@ class Gpu:
         self.clock_hz = 1000 * driver.number("cuDeviceGetAttribute", _CLOCK_KHZ, self.device)
         self.l2_bytes = driver.number("cuDeviceGetAttribute", _L2, self.device)
         self.watched = bool(driver.number("cuDeviceGetAttribute", _WATCHED, self.device))
-        """A display hangs at it, and the kernel ends what runs too long."""
+        """A display is attached: a watchdog ends kernels that run too long."""
         self.context = 0
         self._kernels: dict[str, int] = {}
         self._module = 0
@@ -54,7 +54,7 @@ class Gpu:
 
     @property
     def spin_clocks(self) -> int:
-        """How long a kernel may wait for the host at most, in clocks."""
+        """Longest time a kernel may wait for the host, in clocks."""
         return int((WATCHED_S if self.watched else UNWATCHED_S) * self.clock_hz)
 
     def use(self) -> None:
@@ -87,23 +87,23 @@ class Gpu:
         return self._flag
 
     def memory(self, size: int) -> int:
-        """Device memory of so many bytes; Full where less than ``LEFT_FREE`` would be left."""
+        """Address of ``size`` bytes of device memory; Full if less than ``LEFT_FREE`` would be left."""
         self.use()
         if (free := self.free()) - size < LEFT_FREE:
             raise Full(
-                f"{size // MIB} MiB are wanted and {LEFT_FREE // MIB} MiB to be left, {free // MIB} MiB are free"
+                f"needs {size // MIB} MiB beyond the {LEFT_FREE // MIB} MiB left free, {free // MIB} MiB are free"
             )
         try:
             address = self.driver.handle("cuMemAlloc_v2", size)
         except CudaError as error:
             if error.code != OUT_OF_MEMORY:
                 raise
-            raise Full(f"{size // MIB} MiB are wanted, and no longer free in one piece") from None
+            raise Full(f"no contiguous {size // MIB} MiB free") from None
         self._kept.callback(self._release, "cuMemFree_v2", address)
         return address
 
     def free(self) -> int:
-        """Bytes of memory that nobody has."""
+        """Bytes of free device memory."""
         self.use()
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.driver.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
@@ -144,7 +144,7 @@ class Gpu:
 
     @property
     def has_kernels(self) -> bool:
-        """Can kernels run here? Copies work without."""
+        """Can the driver load the kernels? Copies work without."""
         try:
             return bool(self.kernel("dgx_spin"))
         except CudaError as error:
@@ -160,7 +160,7 @@ class Gpu:
         self.driver.call("cuLaunchKernel", kernel, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, None)
 
     def wait(self, stream: int) -> None:
-        """Until the stream is through. It is polled, so that a hang is the parent's to end, by its deadline."""
+        """Wait for the stream, by polling, so that the parent process can end a hang after its deadline."""
         self.use()
         pause = 20e-6
         while code := self.driver.status("cuStreamQuery", stream):
@@ -170,12 +170,12 @@ class Gpu:
             pause = min(pause * 1.5, 1e-3)
 
     def give_back(self) -> None:
-        """Memory, streams and events of the last step; peer access stays."""
+        """Free memory, streams and events of the last step; peer access stays."""
         self._kept.close()
 
     @contextmanager
     def passing(self) -> Iterator[None]:
-        """What is made of it meanwhile is given back afterwards; what was made before stays."""
+        """Frees on exit what was allocated within the block; earlier allocations stay."""
         before, self._kept = self._kept, ExitStack()
         try:
             yield
@@ -184,13 +184,13 @@ class Gpu:
             self._kept = before
 
     def part(self) -> None:
-        """Peer access of this GPU to any other: while the others' contexts are there."""
+        """Disable peer access to all other GPUs, whose contexts must still exist."""
         self.give_back()
         for peer in [*self._peers]:
             self.reach(peer, wanted=False)
 
     def release(self) -> None:
-        """The context, with the kernels in it."""
+        """Release the context and its kernels."""
         if self.context:
             self.use()
             if self._flag is not None:
@@ -213,7 +213,7 @@ class Gpu:
 
 
 class Host:
-    """Pinned memory: where the host, and where a GPU finds it."""
+    """Pinned host memory: its address on the host and on the device."""
 
     def __init__(self, address: int, on_device: int, size: int) -> None:
         self.address = address

@@ -1,4 +1,4 @@
-"""Latency, as two figures that are never mixed: a small copy in us, and one load of a kernel in ns."""
+"""Latency of two kinds: a small copy in us, and a single load by a kernel in ns."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def _chain(gpu: Gpu) -> int:
     nodes = list(range(1, CHASED_BYTES // STRIDE))
     random.Random(0).shuffle(nodes)
     words = (ctypes.c_uint64 * (CHASED_BYTES // 8)).from_address(host.address)
-    here = 0
-    for there in (*nodes, 0):
-        words[here * STRIDE // 8] = base + there * STRIDE
-        here = there
+    node = 0
+    for following in (*nodes, 0):
+        words[node * STRIDE // 8] = base + following * STRIDE
+        node = following
     stream = gpu.stream()
     gpu.driver.call("cuMemcpyHtoDAsync_v2", base, host.address, CHASED_BYTES, stream)
     gpu.wait(stream)

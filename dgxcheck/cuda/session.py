@@ -57,11 +57,11 @@ class Session:
         return self._gpus.get(bdf)
 
     def answer(self, step: Step) -> Fact:
-        """What a step measured, or why it did not; with ``sticky`` this process can measure no more."""
+        """The fact of a step; with ``sticky`` the context is broken, and this process cannot measure any more."""
         return self._signed(self._answer(step))
 
     def close(self) -> None:
-        """Give everything back; what the driver says to that interests nobody any more."""
+        """Release everything; errors of the driver are ignored."""
         for end in (Gpu.part, Gpu.release):
             for gpu in self._gpus.values():
                 with suppress(CudaError):
@@ -121,7 +121,7 @@ class Session:
 
 
 def _among(step: Step) -> list[str]:
-    return [bdf for each in step.get("with", ()) for bdf in each]
+    return [bdf for pair in step.get("with", ()) for bdf in pair]
 
 
 def _bdf(driver: Driver, device: int) -> str:

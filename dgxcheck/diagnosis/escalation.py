@@ -95,6 +95,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.RECOVERY_REQUIRED: ("inspect", "reset-gpu", "reboot"),
     Fault.HCA_UNRESPONSIVE: _ADAPTER,
     Fault.HCA_FLASH_RECOVERY: ("change-setting", *_ADAPTER),
+    Fault.POWER_REACHED: ("field-diagnostic", "replace"),
     Fault.CPU_OFFLINE: ("change-setting", "reboot"),
     Fault.ARRAY_FAILED: ("inspect", "replace"),
 }

@@ -13,7 +13,7 @@ from dgxcheck.facts.missing import Missing
 
 HOST = "host"
 KERNEL_RESERVE = 0.01
-"""Kernels differ in how much memory they keep for themselves."""
+"""Share of the memory that the kernel version reserves."""
 
 
 def _named(release: Any, key: str) -> Any:

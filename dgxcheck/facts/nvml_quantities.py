@@ -9,6 +9,7 @@ a state, ``link up`` per link that is up, ``memory clock`` per supported memory 
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 from dgxcheck.facts.ids import MEMORY_TEMPERATURE, RECOVERY_ACTION, TLIMITS
@@ -39,17 +40,9 @@ def _ask(function: str, facts: str = "", *args: int, members: str = "", form: st
     return Quantity(f"nvml{function}", args, scope, tuple(facts.split()), tuple(members.split()), form, low, high)
 
 
-def _text(function: str, facts: str, *args: int) -> Quantity:
-    return _ask(function, facts, *args, form="text")
-
-
-def _flag(function: str, facts: str, *args: int, scope: str = "gpu") -> Quantity:
-    return _ask(function, facts, *args, form="flag", scope=scope)
-
-
-def _celsius(function: str, facts: str, *args: int) -> Quantity:
-    """Degrees or a difference of degrees; a negative one that was read as unsigned is out of range."""
-    return _ask(function, facts, *args, low=-273, high=1000)
+_text, _flag = partial(_ask, form="text"), partial(_ask, form="flag")
+_celsius = partial(_ask, low=-273, high=1000)
+"""Degrees or a difference of degrees; a negative one that was read as unsigned is out of range."""
 
 
 CLOCK_TYPES = ("graphics", "sm", "memory", "video")  # nvmlClockType_t
@@ -59,12 +52,16 @@ LOCATIONS = (
     "l1_cache", "l2_cache", "device_memory", "register_file", "texture_memory", "texture_shared", "cbu", "sram",
 )  # fmt: skip
 """``nvmlMemoryLocation_t``"""
+THRESHOLDS = ("shutdown", "slowdown", "memory_max", "gpu_max")  # nvmlTemperatureThresholds_t
 POLICIES = ("power", "thermal", "sync_boost", "board_limit", "low_utilization", "reliability")
 """``nvmlPerfPolicyType_t`` without the totals"""
 LINK_ERRORS = ("replay", "recovery", "crc_flit", "crc_data", "ecc_data")  # nvmlNvLinkErrorCounter_t
 LINK_CAPABILITIES = ("p2p", "sysmem_access", "p2p_atomics", "sysmem_atomics", "sli_bridge", "valid")
-_TWO_CLOCKS = ("ApplicationsClock", "application"), ("DefaultApplicationsClock", "default_application"), (
-    "MaxCustomerBoostClock", "max_customer_boost")  # fmt: skip
+_TWO_CLOCKS = (
+    ("ApplicationsClock", "application"), ("DefaultApplicationsClock", "default_application"),
+    ("MaxCustomerBoostClock", "max_customer_boost"),
+)  # fmt: skip
+"""What NVML has of graphics and memory alone."""
 
 GROUPS: dict[str, tuple[Quantity, ...]] = {
     "system": (
@@ -87,9 +84,8 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         _ask("DeviceGetNvLinkRemoteDeviceType", scope="link up"),
     ),
     "ancestor": (_ask("DeviceGetTopologyCommonAncestor", scope="pair"),),
-    "p2p": tuple(
-        _ask("DeviceGetP2PStatus", "", index, scope="ordered pair") for index in range(5)
-    ),  # read, write, nvlink, atomics, prop
+    # read, write, nvlink, atomics, prop
+    "p2p": tuple(_ask("DeviceGetP2PStatus", "", index, scope="ordered pair") for index in range(5)),
     "board": (
         _ask("DeviceGetPciInfo", "pci_device_id pci_subsystem_id", members="pciDeviceId pciSubSystemId"),
         _ask("DeviceGetBrand", "brand"),
@@ -114,17 +110,14 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         _flag("DeviceGetEccMode", "ecc ecc_pending"),
         _ask(
             "DeviceGetRowRemapperHistogram",
-            " ".join(f"row_histogram.{spare}" for spare in ("max", "high", "partial", "low", "none")),
+            "row_histogram.max row_histogram.high row_histogram.partial row_histogram.low row_histogram.none",
             members="max high partial low none",
         ),
     ),
     "clocks": (
         *(_ask("DeviceGetClockInfo", f"current.{clock}", n) for n, clock in enumerate(CLOCK_TYPES)),
         *(_ask("DeviceGetMaxClockInfo", f"max.{clock}", n) for n, clock in enumerate(CLOCK_TYPES)),
-        *(
-            _ask(f"DeviceGet{function}", f"{fact}.{CLOCK_TYPES[n]}", n)
-            for (function, fact), n in product(_TWO_CLOCKS, (0, 2))
-        ),
+        *(_ask(f"DeviceGet{what}", f"{fact}.{CLOCK_TYPES[n]}", n) for (what, fact), n in product(_TWO_CLOCKS, (0, 2))),
         _ask("DeviceGetSupportedMemoryClocks"),
         _ask("DeviceGetSupportedGraphicsClocks", scope="memory clock"),
         _flag("DeviceGetAutoBoostedClocksEnabled", "auto_boost auto_boost_default"),
@@ -140,16 +133,10 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
     ),
     "thermal": (
         _celsius("DeviceGetTemperature", "gpu_c", 0),
-        *(
-            _celsius("DeviceGetTemperatureThreshold", f"{threshold}_c", n)
-            for n, threshold in enumerate(("shutdown", "slowdown", "memory_max", "gpu_max"))
-        ),
+        *(_celsius("DeviceGetTemperatureThreshold", f"{name}_c", n) for n, name in enumerate(THRESHOLDS)),
         _celsius("DeviceGetMarginTemperature", "margin_c"),
         _celsius("DeviceGetFieldValues", "memory_c", MEMORY_TEMPERATURE),
-        *(
-            _celsius("DeviceGetFieldValues", f"{limit}_tlimit_c", field)
-            for limit, field in zip(("shutdown", "slowdown", "memory_max", "gpu_max"), TLIMITS, strict=True)
-        ),
+        *(_celsius("DeviceGetFieldValues", f"{name}_tlimit_c", TLIMITS[n]) for n, name in enumerate(THRESHOLDS)),
         _ask("DeviceGetFanSpeed", "fan_percent", high=1000),
     ),
     "modes": (
@@ -168,10 +155,7 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         _ask("DeviceGetGraphicsRunningProcesses"),
         _ask("SystemGetProcessName", scope="process"),
     ),
-    "affinity": (
-        _ask("DeviceGetCpuAffinity"),
-        _ask("DeviceGetMemoryAffinity", "", 0),
-    ),
+    "affinity": (_ask("DeviceGetCpuAffinity"), _ask("DeviceGetMemoryAffinity", "", 0)),
     "nvlink capability": tuple(
         _flag("DeviceGetNvLinkCapability", name, n, scope="link") for n, name in enumerate(LINK_CAPABILITIES)
     ),
@@ -182,9 +166,8 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         ),
         *(
             _ask("DeviceGetMemoryErrorCounter", f"{counter}_{error}.{location}", e, c, n)
-            for (e, error), (c, counter), (n, location) in product(
-                enumerate(ERROR_TYPES), enumerate(COUNTER_TYPES), enumerate(LOCATIONS)
-            )
+            for (e, error), (c, counter) in product(enumerate(ERROR_TYPES), enumerate(COUNTER_TYPES))
+            for n, location in enumerate(LOCATIONS)
         ),
         # multiple single-bit errors, double-bit error
         *(_ask("DeviceGetRetiredPages", "", cause) for cause in range(2)),

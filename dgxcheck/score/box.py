@@ -1,4 +1,4 @@
-"""The score of a box."""
+"""The score of a box against its reference machine."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dgxcheck.score import gpus, machine, measured
 from dgxcheck.score.expectation import Score, score
 
 
-def of_box(box: Box) -> Score | None:
-    """How much of its reference machine's capability is there; None without a reference."""
+def score_of(box: Box) -> Score | None:
+    """The score of a box against its reference machine; None without a profile."""
     if box.choice is None:
         return None
     choice = box.choice

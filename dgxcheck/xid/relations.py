@@ -1,7 +1,7 @@
 """Which Xids and SXids follow from others: an error that follows is collateral, not a fault of its own.
 
-A number of 10000 or more is an SXid. Two errors are related only if they occur within ``WITHIN_S`` of each other, at
-the place that the relation names.
+A number of 10000 or more is an SXid. Two errors are related only if they occur within seconds of each other
+(``diagnosis.collateral``), at the place that the relation names.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import Literal
 from dgxcheck.facts.record import Record
 from dgxcheck.xid.table import before_ampere, from_ampere, sxids
 
-WITHIN_S = 10.0
-"""dgxcheck's own: NVIDIA's documents give no time; a driver reports such errors within seconds."""
 Place = Literal["same-gpu", "nvlink-peer", "any-gpu", "nvswitch-to-gpu", "gpu-to-nvswitch", "same-nvswitch"]
 """Where the effect is seen from the cause: on the same GPU; on a GPU joined to it by NVLinks, directly or through
 NVSwitches; on any GPU of the host (jobs that use several); on GPUs whose NVLinks end at the NVSwitch that is the cause;

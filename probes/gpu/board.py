@@ -5,14 +5,14 @@ from __future__ import annotations
 from dgxcheck.facts.gpu import GpuBoard
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
+from probes.gpu.listing import per_gpu
 from probes.gpu.quantities import facts_of
 from probes.gpu.values import U32, number, outputs
 
 
 def probe(source: Source) -> tuple[GpuBoard, ...] | Missing:
     """``nvmlDeviceGetPciInfo``, ``GetArchitecture``, ``GetInforomVersion`` and the like of every GPU."""
-    return each(source, _board)
+    return per_gpu(source, _board)
 
 
 def _board(source: Source, bdf: str) -> GpuBoard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.facts.gpu import ClockPair, Clocks, EventReasons, GpuClocks, SupportedClocks
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
+from probes.gpu.listing import per_gpu
 from probes.gpu.quantities import facts_of, nested, plain
 from probes.gpu.values import as_number, number, numbers
 
@@ -28,7 +28,7 @@ REASONS = (
 
 def probe(source: Source) -> tuple[GpuClocks, ...] | Missing:
     """``nvmlDeviceGetClockInfo``, ``GetApplicationsClock``, ``GetCurrentClocksEventReasons`` and the like."""
-    return each(source, _clocks)
+    return per_gpu(source, _clocks)
 
 
 def event_reasons(mask: int) -> EventReasons:

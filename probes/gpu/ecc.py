@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.facts.gpu import EccCounts, GpuEcc, RetiredPage
 from dgxcheck.facts.missing import Missing, question
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
+from probes.gpu.listing import per_gpu
 from probes.gpu.quantities import facts_of, nested, plain
 from probes.gpu.values import as_number, is_on, member, outputs, structs
 
@@ -14,7 +14,7 @@ SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
 
 def probe(source: Source) -> tuple[GpuEcc, ...] | Missing:
     """``nvmlDeviceGetTotalEccErrors``, ``GetMemoryErrorCounter``, ``GetRetiredPages`` and ``GetRemappedRows``."""
-    return each(source, _ecc)
+    return per_gpu(source, _ecc)
 
 
 def _ecc(source: Source, bdf: str) -> GpuEcc:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dgxcheck.facts.gpu import GpuMemory, RowHistogram
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
+from probes.gpu.listing import per_gpu
 from probes.gpu.quantities import facts_of, nested, plain
 
 
 def probe(source: Source) -> tuple[GpuMemory, ...] | Missing:
     """``nvmlDeviceGetMemoryInfo``, ``GetEccMode`` and ``GetRowRemapperHistogram`` of every GPU."""
-    return each(source, _memory)
+    return per_gpu(source, _memory)
 
 
 def _memory(source: Source, bdf: str) -> GpuMemory:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dgxcheck.facts.gpu import Fabric, GpuModes
 from dgxcheck.facts.missing import Missing, question
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
+from probes.gpu.listing import per_gpu
 from probes.gpu.quantities import facts_of
 from probes.gpu.values import as_text, fields, member
 
 
 def probe(source: Source) -> tuple[GpuModes, ...] | Missing:
     """``nvmlDeviceGetPersistenceMode``, ``GetComputeMode``, ``GetMigMode``, ``GetGpuFabricInfo`` and the like."""
-    return each(source, _modes)
+    return per_gpu(source, _modes)
 
 
 def _modes(source: Source, bdf: str) -> GpuModes:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dgxcheck.facts.gpu import GpuPower
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
+from probes.gpu.listing import per_gpu
 from probes.gpu.quantities import facts_of
 
 
 def probe(source: Source) -> tuple[GpuPower, ...] | Missing:
     """``nvmlDeviceGetPowerUsage`` and the power limits of every GPU."""
-    return each(source, _power)
+    return per_gpu(source, _power)
 
 
 def _power(source: Source, bdf: str) -> GpuPower:

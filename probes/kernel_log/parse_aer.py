@@ -10,7 +10,8 @@ from dgxcheck.facts.kernel_log import Severity
 _HOW_BAD = r"(?:Correct(?:ed|able)|Uncorrect(?:ed|able) \((?P<uncorrected>Non-Fatal|Fatal)\))"
 _ERROR = re.compile(rf"[^ :]{{1,64}} (?P<bdf>{PATTERN}): (?:AER: )?PCIe Bus Error: severity={_HOW_BAD}")
 _DETAIL = re.compile(
-    rf"[^ :]{{1,64}} (?P<bdf>{PATTERN}): +\[ ?\d{{1,2}}\] (?P<name>[A-Za-z][A-Za-z ]{{0,39}}?) *(?:\(First\))?\s*$"
+    rf"[^ :]{{1,64}} (?P<bdf>{PATTERN}): {{1,16}}\[ ?\d{{1,2}}\]"
+    r" (?P<name>[A-Za-z][A-Za-z ]{0,39}?) {0,64}(?:\(First\))?\s{0,64}$"
 )
 _GIVEN_UP = re.compile(rf"[^ :]{{1,64}} (?P<bdf>{PATTERN}): AER: (?:can't recover|device recovery failed)")
 _ANNOUNCED = re.compile(

@@ -98,7 +98,7 @@ def test_settings_stand_for_a_file(tmp_path: Path) -> None:
         (Request(only=("ecc.volatil",)), "did you mean ecc.volatile"),
         (Request(require=("ecc.mode",), skip=("ecc",)), "--require ecc.mode"),
         (Request(gpus=("8",)), "no GPU '8'"),
-        (Request(profile="dgx-2"), "no profile 'dgx-2'"),
+        (Request(profile="dgx-3"), "no profile 'dgx-3'"),
         (Request(baseline="dgx-1-v101"), "did you mean dgx-1-v100"),
     ],
 )

@@ -127,7 +127,7 @@ def test_the_neighbour_of_a_gpu_that_broke_down_is_not_blamed(other: dict[str, J
 @pytest.mark.parametrize(
     ("whole", "own", "host"),
     [
-        ({"stopped": "near-slowdown", "gpu": GPU, "detail": "85 C"}, "fail", "skip dependency-failed"),
+        ({"stopped": "near-slowdown", "gpu": GPU, "detail": "85 °C"}, "fail", "skip dependency-failed"),
         ({"stopped": "interrupted", "detail": "interrupted"}, "pass", "unknown"),
         ({"stopped": "unwatched", "detail": "no sample"}, "pass", "unknown"),
         ({"stopped": "no-load", "detail": "none"}, "pass", "skip dependency-failed"),

@@ -307,24 +307,24 @@ KMSG = (
 def test_the_log_of_this_machine_is_read_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     source = live(tmp_path, KMSG)
-    tape = RecordingSource(source)
-    found = probe(tape)
+    recorder = RecordingSource(source)
+    found = probe(recorder)
     source.close()
     assert not isinstance(found, Missing)
     assert [(each.bdf, each.number, each.seconds) for each in found.xids] == [(GPU2, 62, 5.0)]
     assert found.begins == 0.0
-    assert tape.facts == {"kmsg 0": f"0.000000;{MARK}", "kmsg 1": f"5.000000;{X}62, x"}
+    assert recorder.facts == {"kmsg 0": f"0.000000;{MARK}", "kmsg 1": f"5.000000;{X}62, x"}
 
 
 @pytest.mark.parametrize(("content", "gap"), [(None, Gap.ABSENT), (b"", Gap.ABSENT), (b"\xff\x00" * 99, Gap.ABSENT)])
 def test_without_a_log_there_is_a_gap_and_it_is_recorded(tmp_path: Path, content: bytes | None, gap: Gap) -> None:
     source = live(tmp_path, content)
-    tape = RecordingSource(source)
-    said = tape.kernel_log()
+    recorder = RecordingSource(source)
+    said = recorder.kernel_log()
     source.close()
     assert isinstance(said, Missing)
     assert (said.gap, said.where) == (gap, "/dev/kmsg")
-    assert [*tape.facts] == ["kmsg 0"]
+    assert [*recorder.facts] == ["kmsg 0"]
 
 
 def test_a_log_that_may_not_be_read_says_what_would_help(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

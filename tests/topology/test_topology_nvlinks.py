@@ -15,7 +15,8 @@ def test_the_lower_count_of_two_ends_counts_and_is_noted() -> None:
     ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
     topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
     assert topology.links[0].label == "NV1"
-    assert topology.notes == ("GPU0 sees 2 links up to GPU1, GPU1 sees 1 link up to GPU0: the lower number counts.",)
+    note = "GPU0 reports 2 links up to GPU1, GPU1 reports 1 link up to GPU0: using the lower count."
+    assert topology.notes == (note,)
 
 
 @pytest.mark.parametrize("silent", [0, 1])
@@ -26,7 +27,7 @@ def test_one_silent_end_leaves_the_word_to_the_other(silent: int) -> None:
     ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
     topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
     assert topology.links[0].label == "NV1"
-    assert topology.notes == (f"NVLinks of GPU{silent} are not all known (nvmlDeviceGetNvLinkState: no answer).",)
+    assert topology.notes == (f"Some NVLinks of GPU{silent} are unknown (nvmlDeviceGetNvLinkState: no answer).",)
     both = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=tuple(down(bdf, 0, up=gap) for bdf in bdfs)).topology()
     assert (both.links[0].nvlinks, both.links[0].label) == (None, "PHB")
     assert "GPU0" in both.links[0].nvlink_reason
@@ -92,4 +93,5 @@ def test_links_to_a_gpu_that_is_hidden_here_are_noted() -> None:
     )
     topology = box.topology()
     assert topology.matrix()["GPU0", "GPU3"].label == "NV2"
-    assert topology.notes[0] == ("GPU0 has NVLinks up to 0000:85:00.0, which is no GPU or NVSwitch shown here: 2.")
+    note = "GPU0 has 2 NVLinks up to 0000:85:00.0, which is neither a GPU nor an NVSwitch listed here."
+    assert topology.notes[0] == note

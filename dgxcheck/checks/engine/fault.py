@@ -65,6 +65,7 @@ class Fault(str, Enum):
     POWER_BRAKE = "power-brake", "clocks are held down by the external power brake"
     HARDWARE_SLOWDOWN = "hardware-slowdown", "clocks are held down by hardware: temperature or power"
     POWER_CAPPED = "power-capped", "the power limit is below the default"
+    POWER_REACHED = "power-reached", "a power limit that was not lowered holds clocks below those of other GPUs"
     POWER_VIOLATION = "power-violation", "clocks are held down by lack of power"
     CLOCKS_LOWERED = "clocks-lowered", "application clocks are below the default"
     CLOCKS_LIMITED = "clocks-limited", "the highest clock is below that of the model"

@@ -6,7 +6,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
-from dgxcheck.checks.kernel_log.device_log import gpu_itself, lines, per_device, reach
+from dgxcheck.checks.kernel_log.device_log import gpu_itself, happened, lines, per_device, reach
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
@@ -23,7 +23,8 @@ def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement |
     how = "Xid 79" if any(each.xid for each in now) else "no Xid"
     when = "" if isinstance(log.begins, Missing) else f" {now[0].seconds:.0f} s after boot"
     message = f"fell off the bus{when} ({how}){reach(log)}"
-    return Judgement(Status.FAIL, message, evidence=lines(log, now), fault=Fault.GPU_LOST)
+    events = happened(now, "device")
+    return Judgement(Status.FAIL, message, evidence=lines(log, now), fault=Fault.GPU_LOST, events=events)
 
 
 CHECKS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
@@ -9,13 +10,14 @@ from typing import get_args
 from dgxcheck.checks.engine.blame import device_of, own_link
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import DAY_S, gpu_itself, lines, per_device, reach
 from dgxcheck.checks.kernel_log.sxid import FAULTS, judge_sxids
 from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic
+from dgxcheck.checks.nvlink.blames import far_nvlinks, links_down
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import device_part, nvlinks_of
+from dgxcheck.components.locate import device_part
 from dgxcheck.facts.kernel_log import KernelLog, Xid
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
@@ -25,6 +27,7 @@ from dgxcheck.xid.table import meaning
 
 _WORST = (Status.FAIL, Status.WARN, Status.PASS)
 _OFF_BUS = 79
+_LINK = re.compile(r"\blink (\d+)\b", re.IGNORECASE)
 _CLEANED_UP = 45
 """Follows other errors, and the end of every process of a job that is killed: it counts for no process."""
 _SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -62,7 +65,16 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
         worst, message, len(now), None, "Xids", lines(log, reported),
         fault=fault_of((known[each.number], each.text) for each in reported),
         remedy=REMEDIES[most_drastic(known[number].response for number in first)],
+        events=tuple(_event(each, known[each.number]) for status, each in judged if status is not Status.PASS),
     )  # fmt: skip
+
+
+def _event(xid: Xid, known: XidEntry) -> LogEvent:
+    """When an Xid was logged, and the NVLink that it names: ``NVLink: fatal error detected on link 2(0x10000, ..``."""
+    if known.about != "NVLink":
+        return LogEvent(xid.seconds)
+    named = _LINK.search(xid.text)
+    return LogEvent(xid.seconds, "nvlink", None if named is None else int(named[1]))
 
 
 def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, XidEntry]) -> str:
@@ -116,7 +128,9 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         yield from own_link(box, at, judgement)
     yield device_part(box, gpu, "" if part == "PCIe link" else part)
     if part == "NVLink":
-        yield from nvlinks_of(box, gpu)
+        named = {event.link for event in judgement.events if event.kind == "nvlink"}
+        known = {link for link in named if link is not None} | links_down(box, gpu)
+        yield from far_nvlinks(box, gpu, None if None in named else known)
 
 
 def _part(box: Box, bdf: str) -> Part:

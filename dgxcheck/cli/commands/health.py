@@ -68,8 +68,8 @@ def _report(
     if request.duration is not None:
         gc.enable()  # the other runs are too short for it to pay
     source = machine.source(asked.spec, "HEALTH", request.driver_deadline)
-    heard = source if debug is None else debug.heard(source)
-    assessment = assess(heard, request, progress=progress, root=machine.root)
+    logged = source if debug is None else debug.logged(source)
+    assessment = assess(logged, request, progress=progress, root=machine.root)
     counts = assessment.verdict in FAILING[asked.fail_on]
     return Report(
         assessment=assessment,

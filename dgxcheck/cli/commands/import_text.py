@@ -10,7 +10,7 @@ from dgxcheck.assessment.import_texts import KNOWN, Text, named, texts
 from dgxcheck.cli.options import check_writable, save, sources
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.plain_text import visible
-from dgxcheck.readers.gather import Part
+from dgxcheck.readers.combine import Part
 
 MOST_NAMED = 1000
 """Lines of one file that are named as not understood."""
@@ -36,8 +36,8 @@ def command(files: tuple[str, ...], onto: str | None, output: str) -> int:
     base = None if onto is None else base_of(onto)
     reading = read(texts(files))
     complaints = [line for text in reading.texts for line in _complaints(text, reading)]
-    complaints += [_refusal(part) for part in reading.gathered.refused]
-    if not reading.gathered.facts:
+    complaints += [_refusal(part) for part in reading.combined.refused]
+    if not reading.combined.facts:
         _complain(complaints)
         raise BadInput("nothing was read; no file was written")
     text, count = recording(reading, base)

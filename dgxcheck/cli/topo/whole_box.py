@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nvidia_smi_topo import Stated
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.output import provenance
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.topo import matrix as topo_text
@@ -46,8 +46,8 @@ def p2p(asked: Asked) -> Known:
 
     capability = CAPABILITIES[asked.value]
     statuses = asked.snapshot.p2p
-    if isinstance(statuses, Missing) and isinstance(asked.snapshot.stated, Stated):
-        from dgxcheck.topology.stated import statuses as stated_statuses
+    if isinstance(statuses, Missing) and isinstance(asked.snapshot.stated, NvidiaSmiTopo):
+        from dgxcheck.topology.nvidia_smi_topo import statuses as stated_statuses
 
         statuses = stated_statuses(asked.topology, asked.snapshot.stated, capability) or statuses
     if isinstance(statuses, Missing):
@@ -73,7 +73,7 @@ def path(asked: Asked) -> Known:
     return asked.either(
         lambda: topo_path.path(asked.topology, a, b, label, asked.labels) + asked.notes(),
         lambda: topo_path.as_json(asked.topology, a, b),
-    ), topo_path.known(asked.topology, a, b)
+    ), topo_path.is_known(asked.topology, a, b)
 
 
 def tree(asked: Asked) -> Known:
@@ -84,7 +84,7 @@ def tree(asked: Asked) -> Known:
     names = {} if isinstance(found, Missing) else {ids: name for ids, name in found.items() if isinstance(name, str)}
     return asked.either(
         lambda: topo_tree.tree(asked.topology, names) + asked.notes(), lambda: topo_tree.as_json(asked.topology)
-    ), not asked.topology.gaps and topo_tree.known(asked.topology)
+    ), not asked.topology.gaps and topo_tree.all_links_known(asked.topology)
 
 
 def rings(asked: Asked) -> Known:

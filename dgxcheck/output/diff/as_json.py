@@ -18,7 +18,7 @@ SCHEMA = "dgxcheck/diff/1"
 
 def render(report: Report) -> str:
     comparison = report.comparison
-    seen = Counter(each.kind for each in comparison.differences)
+    counts = Counter(difference.kind for difference in comparison.differences)
     whole: dict[str, Json] = {
         "schema": SCHEMA,
         "tool_version": __version__,
@@ -26,10 +26,10 @@ def render(report: Report) -> str:
         "new": _look(comparison.new),
         "verdict": comparison.verdict,
         "summary": {
-            "worse": seen["worse"], "better": seen["better"], "neutral": seen["neutral"],
+            "worse": counts["worse"], "better": counts["better"], "neutral": counts["neutral"],
             "exit_code": report.exit_code,
         },
-        "differences": [_difference(each) for each in comparison.differences],
+        "differences": [_difference(difference) for difference in comparison.differences],
         "notes": [*comparison.notes],
     }  # fmt: skip
     return compact(whole)
@@ -39,6 +39,6 @@ def _look(look: Look) -> Json:
     return {"source": source(look.origin), "score": look.score, "profile": look.against or None}
 
 
-def _difference(each: Difference) -> Json:
-    members: dict[str, Json] = {name: getattr(each, name) for name in fields(each)}
-    return members | {"unit": each.unit or None}
+def _difference(difference: Difference) -> Json:
+    members: dict[str, Json] = {name: getattr(difference, name) for name in fields(difference)}
+    return members | {"unit": difference.unit or None}

@@ -12,11 +12,12 @@ from dgxcheck.checks.engine.run import counts
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import causes as health_causes
+from dgxcheck.output.health import host_use
 from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.json_null import either, source
 from dgxcheck.output.json_text import compact
-from dgxcheck.profiles.model import Choice
+from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.readiness.figures import Figure
 
 SCHEMA = "dgxcheck/health/2"
@@ -43,11 +44,12 @@ def render(report: Report) -> str:
         **_of_nothing(assessment),
         **health_causes.as_json(assessment.diagnosis, assessment.findings),
         "measurements": [_measurement(figure) for figure in assessment.figures],
+        **host_use.as_json(assessment),
     }
     return compact(whole)
 
 
-def _profile(choice: Choice | None) -> Json:
+def _profile(choice: SelectedProfile | None) -> Json:
     if choice is None:
         return None
     return {"name": choice.profile.name, "title": choice.profile.title, "how": choice.how}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import groupby
 
 from dgxcheck.facts.missing import Missing
-from dgxcheck.output.plain_text import columns, lines, visible
-from dgxcheck.profiles.model import Choice
+from dgxcheck.output.plain_text import columns, lines, percent, visible
+from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score.expectation import WEIGHTS, Expectation, Score
 
 
-def render(score: Score | None, choice: Choice | None, level: str) -> str:
+def render(score: Score | None, choice: SelectedProfile | None, level: str) -> str:
     """A line per area with its weight, below it one per expectation; equal ones of several GPUs stand together."""
     if score is None or choice is None:
-        return lines(["No score: this box has no reference machine; name one with --profile."])
+        return lines(["Score: none (no matching reference machine; select one with --profile)."])
     told: list[tuple[str, ...]] = [("", "", "share", "measured", "expected", "of", "source")]
     for area, weight in WEIGHTS.items():
         parts = [each for each in score.expectations if each.area == area]
@@ -22,7 +22,7 @@ def render(score: Score | None, choice: Choice | None, level: str) -> str:
             told.append((area, f"weight {weight}", mean, "", "", "", ""))
         told += [_cells([*same]) for _, same in groupby(sorted(parts, key=lambda each: each.id), key=_alike)]
     total = "none" if score.total is None else f"{score.total:g}"
-    head = f"{visible(choice.profile.title)}, level {level}: score {total}, coverage {score.coverage:g}"
+    head = f"{visible(choice.profile.title)}, level {level}: score {total}, coverage {percent(score.coverage)}"
     return lines([head, "", *columns(told)])
 
 

@@ -19,18 +19,18 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _imported(matrix: Matrix) -> Imported:
-    asked = matrix.option.partition(" ")[2]
-    capability = _OPTIONS.get(asked, "") if "p2p" in matrix.option else ""
+    option = matrix.option.partition(" ")[2]
+    capability = _OPTIONS.get(option, "") if "p2p" in matrix.option else ""
     kind = f"p2p-{capability}" if capability else "p2p"
     facts: dict[str, Json] = {}
     understood = set(matrix.lines)
     for row in matrix.rows:
-        known = row.name in matrix.columns and len(row.cells) == len(matrix.columns)
+        complete = row.name in matrix.columns and len(row.cells) == len(matrix.columns)
         cells = row.cells if len(row.cells) == len(matrix.columns) else row.cells[:-1]  # N may be half of NS
         for column, cell in zip(matrix.columns, cells, strict=False):
-            right = cell == "X" if column == row.name else cell in STATUSES
-            fact: Json = cell if right else {"missing": "garbled", "detail": cell[:40]}
-            known = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and right and known
-        if known:
+            valid = cell == "X" if column == row.name else cell in STATUSES
+            fact: Json = cell if valid else {"missing": "garbled", "detail": cell[:40]}
+            complete = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and valid and complete
+        if complete:
             understood.add(row.line)
-    return Imported(tool=f"nvidia-smi topo -p2p {asked}".strip(), facts=facts, understood=frozenset(understood))
+    return Imported(tool=f"nvidia-smi topo -p2p {option}".strip(), facts=facts, understood=frozenset(understood))

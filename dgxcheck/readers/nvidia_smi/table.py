@@ -18,12 +18,12 @@ LONGEST = 240
 """Characters of a line; the widest tables have 115."""
 _HEAD = re.compile(r"\| NVIDIA-SMI \S+ +Driver Version: (?P<driver>\S+)(?: +CUDA Version: (?P<cuda>\S+))? +\|")
 _FIRST = re.compile(
-    r"\| +(?P<index>\d{1,3}) +(?P<name>\S.*?) +(?P<persistence>On|Off|N/A|ERR!) +\|"
+    r"\| +(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) {1,64}(?P<persistence>On|Off|N/A|ERR!) +\|"
     r" (?P<bdf>[0-9A-Fa-f:.]{7,16}) +(?P<display>On|Off|N/A|ERR!) +\| +(?P<ecc>\S+) +\|"
 )
 _SECOND = re.compile(
     r"\| *(?P<fan>\S+%?) +(?P<temp>\S+) +(?P<pstate>\S+) +(?P<power>\S+) ?/ +(?P<cap>\S+) +\|"
-    r" *(?P<used>\S+) ?/ *(?P<total>\S+) +\| +(?P<busy>\S+) +(?P<mode>\S.*?) +\|"
+    r" *(?P<used>\S+) ?/ *(?P<total>\S+) +\| +(?P<busy>\S+) +(?P<mode>\S.{0,64}?) {1,64}\|"
 )
 _THIRD = re.compile(r"\| +\| +\| +(?P<mig>N/A|Enabled\*?|Disabled\*?|ERR!)? *\|")
 _FRAME = re.compile(r"[+|][-=+]+[+|]|\| GPU  .*\||\| Fan  .*\||\|[\s|]+MIG M\. \|")
@@ -34,7 +34,7 @@ _COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi$")
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """All tables of a text; a head or an index that comes again begins another."""
-    found: list[Imported] = []
+    tables: list[Imported] = []
     gpus: list[Section] = []
     system: dict[str, str] = {}
     understood: set[int] = set()
@@ -45,7 +45,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         text = plain(line[:LONGEST]).strip()
         if head := _HEAD.fullmatch(text):
             if gpus:
-                found.append(imported(TOOL, gpus, system, frozenset(understood)))
+                tables.append(imported(TOOL, gpus, system, frozenset(understood)))
             gpus, understood, wanted, processes = [], {number, *chatter}, False, False
             system = {"driver version": head["driver"], "cuda version": head["cuda"] or ""}
             chatter = set()
@@ -68,7 +68,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             chatter.add(number)
         elif text:
             processes = False
-    return tuple(found)
+    return tuple(tables)
 
 
 def _first(row: re.Match[str]) -> dict[str, str]:

@@ -25,9 +25,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _is_labels(matrix: Matrix) -> bool:
-    told = matrix.words - {"X"}
+    labels = matrix.words - {"X"}
     by_command = matrix.option.startswith("-m") or (not matrix.option and len(matrix.columns) == 1)
-    return any(map(_LABEL.fullmatch, told)) or (not told and (by_command or bool(matrix.titles)))
+    return any(map(_LABEL.fullmatch, labels)) or (not labels and (by_command or bool(matrix.titles)))
 
 
 def _imported(matrix: Matrix) -> Imported:
@@ -35,16 +35,16 @@ def _imported(matrix: Matrix) -> Imported:
     facts: dict[str, Json] = {}
     understood = set(matrix.lines)
     for row in matrix.rows:
-        whole = len(row.cells) == len(matrix.columns) and row.name in matrix.columns
+        complete = len(row.cells) == len(matrix.columns) and row.name in matrix.columns
         cells = row.cells if len(row.cells) == len(matrix.columns) else row.cells[:-1]  # NV1 may be half of NV12
         for column, cell in zip(matrix.columns, cells, strict=False):
-            known = cell == "X" if column == row.name else _LABEL.fullmatch(cell) is not None
-            fact: Json = cell if known else {"missing": "garbled", "detail": cell[:40]}
-            whole = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and known and whole
+            valid = cell == "X" if column == row.name else _LABEL.fullmatch(cell) is not None
+            fact: Json = cell if valid else {"missing": "garbled", "detail": cell[:40]}
+            complete = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and valid and complete
         facts |= dict(_affinities(row, matrix.titles))
-        if whole:
+        if complete:
             understood.add(row.line)
-    facts |= {f"stated nic-name {name}": found for name, found in matrix.nics.items() if name in matrix.columns}
+    facts |= {f"stated nic-name {name}": nic_name for name, nic_name in matrix.nics.items() if name in matrix.columns}
     tool = f"nvidia-smi topo {'-m' if kind == 'label' else matrix.option}".strip()
     return Imported(tool=tool, facts=facts, understood=frozenset(understood))
 
@@ -60,6 +60,6 @@ def _shows_nvlinks(matrix: Matrix) -> bool:
 def _affinities(row: Row, titles: tuple[str, ...]) -> Iterator[tuple[str, Json]]:
     """What stands under the titles; rows of NICs end before them, and too few or many words tell nothing."""
     if len(row.rest) == len(titles):
-        for kind, said in zip(titles, row.rest, strict=True):
-            if _CPUS.fullmatch(said):
-                yield f"stated {kind} {row.name}", said
+        for kind, text in zip(titles, row.rest, strict=True):
+            if _CPUS.fullmatch(text):
+                yield f"stated {kind} {row.name}", text

@@ -17,7 +17,8 @@ from collections.abc import Iterable
 
 from dgxcheck.rootfs import read_bytes
 from dgxcheck.source.protocol import Json
-from dgxcheck.source.recording.keys import Lines, flatten, insert
+from dgxcheck.source.recording.driver_words import is_word
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 
 _WHOLE = re.compile(
     r"text /sys/class/infiniband/[^/]+/(node_guid|sys_image_guid)"
@@ -70,6 +71,7 @@ _IN_TEXT = "|".join(
         _NAME,
     )
 )
+_IDENTITY = re.compile(_IN_TEXT, re.MULTILINE)
 _NAMED = re.compile(r"\w+ /sys/class/(?:net|infiniband)(?:/|$)")
 _PREFIX = re.compile(r"(?:MIG-)?(?:GPU-)?(?:0x)?")
 _QPN_AND_PREFIX = len("80:00:00:48:fe:80:00:00:00:00:00:00:")  # of an IPoIB address; the port's GUID follows
@@ -98,7 +100,9 @@ def mark(key: bytes) -> str:
     return hmac.new(key, b"dgxcheck: the name of this key", hashlib.sha256).hexdigest()[:16]
 
 
-def hidden(lines: Lines, later: Iterable[tuple[float, Lines]], key: bytes) -> tuple[Lines, list[tuple[float, Lines]]]:
+def anonymized(
+    lines: GroupedFacts, later: Iterable[tuple[float, GroupedFacts]], key: bytes
+) -> tuple[GroupedFacts, list[tuple[float, GroupedFacts]]]:
     """The same lines with every identity replaced."""
     facts = flatten(lines)
     host = facts.get(_HOST)
@@ -114,14 +118,13 @@ class _Replacer:
         self._host = host
         self._known: dict[str, str] = {}
         short = host.partition(".")[0]
-        telling = len(short) > 1 and not short.isdecimal()
+        telling = len(short) > 1 and not is_word(short)
         named = rf"(?i:\b{re.escape(short)}(?:\.[\w.-]+)?)\b" if telling else "(?!)"
-        self._plain = re.compile(_IN_TEXT, re.MULTILINE)
         self._with_host = re.compile(f"(?P<host>{named})|{_IN_TEXT}", re.MULTILINE)
         self._builder = re.compile(f"(?<=@){named}")
 
-    def lines(self, lines: Lines) -> Lines:
-        new: Lines = {}
+    def lines(self, lines: GroupedFacts) -> GroupedFacts:
+        new: GroupedFacts = {}
         for key, fact in sorted(flatten(lines).items()):
             insert(new, self._names(key) if _NAMED.match(key) else key, self._fact(key, fact))
         return new
@@ -182,7 +185,7 @@ class _Replacer:
     def _free(self, text: str) -> str:
         """Free text that names no host; the same few texts come a thousand times."""
         if text not in self._known:
-            self._known[text] = self._plain.sub(self._match, text)
+            self._known[text] = _IDENTITY.sub(self._match, text)
         return self._known[text]
 
     def _names(self, text: str) -> str:

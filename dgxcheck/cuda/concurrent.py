@@ -1,4 +1,4 @@
-"""Several pairs at once: those that share a hop, and the rings that a collective would take."""
+"""Concurrent traffic: pairs that share a link, and rings as in a collective."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dgxcheck.cuda.device import MIB, Gpu
 from dgxcheck.cuda.figures import Fact, figure
 from dgxcheck.cuda.timing import Clock
 
-Pair = tuple[Gpu, Gpu]
+Peers = tuple[Gpu, Gpu]
 
 
-def shared(pairs: Sequence[Pair], clock: Clock, size: Size) -> Fact:
+def shared(pairs: Sequence[Peers], clock: Clock, size: Size) -> Fact:
     """GB/s of the first pair's copies while those of the others run too."""
     flows = [peer_flow(a, b, size) for a, b in pairs]
     for other in flows[1:]:
@@ -27,7 +27,7 @@ def ring(order: Sequence[Gpu], others: Sequence[Sequence[Gpu]], clock: Clock, si
 
     A ring is as fast as its slowest hop, in each of its two directions.
     """
-    flows = [peer_flow(a, b, size) for each in (order, *others) for a, b in _both_ways(each)]
+    flows = [peer_flow(a, b, size) for gpus in (order, *others) for a, b in _both_ways(gpus)]
     half = len(order)
     samples, hops = [], []
     for _ in range(size.samples):
@@ -35,12 +35,12 @@ def ring(order: Sequence[Gpu], others: Sequence[Sequence[Gpu]], clock: Clock, si
         samples.append(min(rates[:half]) + min(rates[half:]))
         hops.append(rates)
     method = f"ce, {size.bytes // MIB} MiB x {size.repeats}, both ways round, {1 + len(others)} rings at once"
-    return figure(samples, "GB/s", method, hops=[round(median(each), 3) for each in zip(*hops, strict=True)])
+    return figure(samples, "GB/s", method, hops=[round(median(rates), 3) for rates in zip(*hops, strict=True)])
 
 
-def _both_ways(order: Sequence[Gpu]) -> list[Pair]:
+def _both_ways(order: Sequence[Gpu]) -> list[Peers]:
     return [*_round(order), *_round(order[::-1])]
 
 
-def _round(order: Sequence[Gpu]) -> list[Pair]:
+def _round(order: Sequence[Gpu]) -> list[Peers]:
     return list(zip(order, (*order[1:], order[0]), strict=True))

@@ -6,17 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.facts.nvidia_smi_topo import Stated
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recording.keys import Lines, insert
+from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import WIRING, survey
 from dgxcheck.topology.build import build
 from dgxcheck.topology.graph import nvlink_graph
 from dgxcheck.topology.model import Topology
+from dgxcheck.topology.nvidia_smi_topo import HIDDEN, NOT_SHOWN, PCI_ALONE
 from dgxcheck.topology.reference import possible
-from dgxcheck.topology.stated import HIDDEN, NOT_SHOWN, PCI_ALONE
 from probes.nvidia_smi_topo import probe
 
 PAIR: dict[str, Json] = {"stated label GPU0 GPU0": "X", "stated label GPU0 GPU1": "NV2",
@@ -24,7 +24,7 @@ PAIR: dict[str, Json] = {"stated label GPU0 GPU0": "X", "stated label GPU0 GPU1"
 
 
 def wired(facts: dict[str, Json], box: str | None = None) -> Topology:
-    lines: Lines = {}
+    lines: GroupedFacts = {}
     if box is not None:
         source = open_source(box)
         assert isinstance(source, RecordedSource)
@@ -99,8 +99,8 @@ def test_a_box_that_agrees_stays_as_it_is() -> None:
 
 def test_differences_from_the_box_are_told() -> None:
     box = wired({"stated label GPU0 GPU1": "NV2", "stated label GPU0 mlx9_9": "PIX"}, "dgx-1-p100")
-    assert "The imported nvidia-smi topo says NV2 where the box says NV1: GPU0-GPU1." in box.notes
-    assert "The imported nvidia-smi topo names what is not here: mlx9_9." in box.notes
+    assert "The imported nvidia-smi topo matrix shows NV2, the box itself NV1: GPU0-GPU1." in box.notes
+    assert "The imported nvidia-smi topo matrix lists devices that the box does not have: mlx9_9." in box.notes
     assert {link.label for link in box.links if {link.a, link.b} == {"GPU0", "GPU1"}} == {"NV1"}
 
 
@@ -116,7 +116,7 @@ def test_a_cut_graph_may_be_some_machines() -> None:
 
 
 def test_a_made_up_crowd_of_devices_is_garbled() -> None:
-    lines: Lines = {}
+    lines: GroupedFacts = {}
     for number in range(600):
         insert(lines, f"stated label GPU0 GPU{number}", "PIX")
     found = probe(RecordedSource(lines, Origin("recording")))
@@ -152,10 +152,10 @@ def test_any_statement_is_a_topology(facts: dict[str, Json]) -> None:
 
 
 def test_stated_is_a_record() -> None:
-    lines: Lines = {}
+    lines: GroupedFacts = {}
     for key, fact in PAIR.items():
         insert(lines, key, fact)
     found = probe(RecordedSource(lines, Origin("recording")))
-    assert isinstance(found, Stated)
+    assert isinstance(found, NvidiaSmiTopo)
     assert found.names == ("GPU0", "GPU1")
     assert found.labels == {("GPU0", "GPU1"): "NV2", ("GPU1", "GPU0"): "NV2"}

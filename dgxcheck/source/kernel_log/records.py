@@ -1,0 +1,41 @@
+"""Which lines of a log the kernel's own code wrote, and which hold text that any user can choose.
+
+The kernel logs the name and the file of a program that crashes, newlines included. A process can thus begin a record
+with 15 bytes of its own (``TASK_COMM_LEN``), and can continue it with lines in any driver's form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_BDF = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
+_SEVERAL_LINES = re.compile(rf"NVRM: The NVIDIA GPU {_BDF}")
+"""The only message of several lines that is read."""
+_OF_DEVICE = re.compile(
+    rf"[^\s:]{{1,64}} {_BDF}: |NVRM: (?:Xid \()?(?:The NVIDIA )?(?:GPU )?(?:at )?(?:PCI:)?{_BDF}"
+    r"|NVRM: loading NVIDIA|NVRM: API mismatch|nvidia-nvswitch\d|nvidia-nvlink: \w|mlx5_core: probe "
+)
+"""First lines of drivers, each by more bytes than the name of a process has."""
+_OF_DRIVER = re.compile(rf"NVRM: |nvidia|mlx5|Linux version |[^\s:]{{1,64}} {_BDF}: ")
+
+
+def from_kernel(priority: int) -> bool:
+    """Is the facility 0? What is written to ``/dev/kmsg`` never has that one."""
+    return priority >> 3 == 0
+
+
+def messages(lines: Sequence[str]) -> list[str]:
+    """The messages of one record: its first line, and those after it that the same driver wrote."""
+    if len(lines) > 1 and _SEVERAL_LINES.match(lines[0]):
+        return [lines[0], *(line for line in lines[1:] if line.startswith("NVRM: "))]
+    return [*lines[:1]]
+
+
+def may_follow(first: str, message: str) -> bool:
+    """Is a message that has the microsecond of the one before it a record of its own?
+
+    ``dmesg -S`` and rsyslog give every line of a record the time of the first. A driver's line after one that is no
+    driver's counts as the rest of that record.
+    """
+    return _OF_DEVICE.match(first) is not None or _OF_DRIVER.match(message) is None

@@ -1,0 +1,144 @@
+"""The kernel's messages out of a log's rows, as /dev/kmsg, dmesg, journalctl -k and syslog write them."""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from collections.abc import Iterator
+
+from dgxcheck.facts.record import Record
+from dgxcheck.source.kernel_log.records import from_kernel, may_follow, messages
+
+LONGEST = 4096
+_ISO = r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_KMSG = re.compile(r"(\d{1,5}),\d{1,20},(\d{1,18}),[^;]{0,40};(.*)")
+_SINCE_BOOT = re.compile(r"(?:<(\d{1,5})>)?\[ {0,12}(\d{1,10}\.\d{1,9})\](?:\[ {0,12}[TC]\d{1,10}\])? ?(.*)")
+_LEVEL = re.compile(r"([a-z0-9]{2,9}) {0,9}:[a-z]{2,9} {0,9}: ")
+_FROM_HOST = re.compile(r"\S{1,255} kernel: (.*)")
+_AT = (
+    re.compile(rf"(?P<iso>{_ISO}) (?P<rest>.*)"),
+    re.compile(r"(?P<month>[A-Z][a-z]{2}) {1,2}(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?) (?P<rest>.*)"),
+    re.compile(
+        r"\[[A-Z][a-z]{2} (?P<month>[A-Z][a-z]{2}) {1,2}(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d) (?P<year>\d{4})\]"
+        r" (?P<rest>.*)"
+    ),
+)
+_MICROSECONDS = 6
+"""Digits of a time that two records hardly share."""
+
+Message = tuple[bool, float, str]
+"""Does its time count from boot, the time in seconds, the text."""
+
+
+class _Row(Record, kw_only=False):
+    """A row that begins a record."""
+
+    since_boot: bool
+    seconds: float
+    stamp: str
+    """The time since boot as it is written; empty where the row has a date alone."""
+    text: str
+
+
+def parsed(text: str) -> Iterator[Message]:
+    """Per message of the kernel its time and text; rows that are indented belong to the record before them."""
+    row: _Row | None = None
+    first = _Row(True, 0.0, "", "")
+    more: list[str] = []
+    dates = _Dates()
+    for whole in text.split("\n"):
+        line = whole[:LONGEST].rstrip("\r")
+        if line[:1] in (" ", "\t"):
+            more += [line.strip()] if row is not None else []
+            continue
+        if row is not None:
+            yield from _messages(row, [row.text, *more])
+        row, more = None, []
+        if kmsg := _KMSG.match(line):  # what is indented below is a property of the device and no message
+            if from_kernel(int(kmsg[1])):
+                yield from _messages(_Row(True, int(kmsg[2]) / 1e6, "", ""), kmsg[3].split("\\x0a"))
+            continue
+        row = _row(line, dates)
+        if row is None or not _precise(row.stamp):
+            continue
+        if row.stamp != first.stamp:
+            first = row
+        elif not may_follow(first.text, row.text):
+            row = None
+    if row is not None:
+        yield from _messages(row, [row.text, *more])
+
+
+def _messages(row: _Row, lines: list[str]) -> Iterator[Message]:
+    return ((row.since_boot, row.seconds, message) for message in messages(lines))
+
+
+def _precise(stamp: str) -> bool:
+    """Much of what is logged before the clock runs has the time 0."""
+    return len(stamp.partition(".")[2]) >= _MICROSECONDS and stamp.strip("0.") != ""
+
+
+def _row(line: str, dates: _Dates) -> _Row | None:
+    """None for a line without a time, and for one that is not the kernel's."""
+    if (level := _LEVEL.match(line)) is not None:
+        if level[1] != "kern":
+            return None
+        line = line[level.end() :]
+    if boot := _SINCE_BOOT.match(line):
+        return _since_boot(boot, _without_host(boot[3]))
+    if (at := dates.split(line)) is None:
+        return None
+    text = _without_host(at[1])
+    boot = _SINCE_BOOT.match(text)
+    return _since_boot(boot, boot[3]) if boot else _Row(False, at[0], "", text)
+
+
+def _since_boot(match: re.Match[str], text: str) -> _Row | None:
+    if match[1] is not None and not from_kernel(int(match[1])):
+        return None
+    return _Row(True, float(match[2]), match[2], text)
+
+
+class _Dates:
+    """Dates as seconds, without their time zone: differences count. Those of syslog have no year."""
+
+    def __init__(self) -> None:
+        self._year = 1972  # a leap year takes them all
+        self._latest = 0.0
+
+    def split(self, line: str) -> tuple[float, str] | None:
+        """Seconds and what follows the date; None for a line that begins with none."""
+        if (at := _at(line, self._year)) is None:
+            return None
+        seconds, rest = at
+        if seconds < self._latest - 180 * 86400 and seconds < 5 * 366 * 86400:
+            self._year += 1  # past New Year
+            seconds += 366 * 86400
+        self._latest = seconds
+        return seconds, rest
+
+
+def _at(row: str, year: int) -> tuple[float, str] | None:
+    for form in _AT:
+        if (match := form.match(row)) is None:
+            continue
+        parts = match.groupdict()
+        if "iso" in parts:
+            years, months, days, hours, minutes = (int(match[n]) for n in range(2, 7))
+            seconds = float(match[7].replace(",", "."))
+        elif parts["month"] in _MONTHS:
+            years, months, days = int(parts.get("year") or year), _MONTHS.index(parts["month"]) + 1, int(parts["day"])
+            clock = parts["time"].split(":")
+            hours, minutes, seconds = int(clock[0]), int(clock[1]), float(clock[2])
+        else:
+            return None
+        if not (1 <= months <= 12 and years >= 1970):
+            return None
+        return timegm((years, months, days, hours, minutes, 0)) + seconds, parts["rest"]
+    return None
+
+
+def _without_host(text: str) -> str:
+    match = _FROM_HOST.match(text)
+    return match[1] if match else text

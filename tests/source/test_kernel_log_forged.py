@@ -1,0 +1,128 @@
+"""Text that any user can put into the kernel log: names and files of programs that crash, floods, ``logger``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.missing import Missing
+from dgxcheck.source.kernel_log.kmsg import EARLIER, MARK, MOST, relevant_lines
+from dgxcheck.source.kernel_log.saved import times
+from probes.kernel_log.log import facts
+
+GPU = "0000:06:00.0"
+XID = "NVRM: Xid (PCI:0000:06:00): 79, pid=12, name=python3, GPU has fallen off the bus."
+LOADED = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05"
+RECOVERED = "NVRM: Xid (PCI:0000:06:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+FORGED = (
+    XID,
+    LOADED,
+    RECOVERED,
+    "Linux version 6.8.0",
+    f"NVRM: GPU {GPU}: GPU has fallen off the bus.",
+    f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Fatal), type=x",
+    f"pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: {GPU}",
+    "mlx5_core 0000:05:00.0: Detected insufficient power on the PCIe slot (27W).",
+    f"nvidia {GPU}: enabling device (0140 -> 0142)",
+)
+CRASH = "x[12]: segfault at 0 ip 0000000000401136 sp 00007ffd error 6 in a"
+NAMED_LIKE_THE_DRIVER = CRASH.replace("x[12]", "NVRM: a[12]")
+NAMED_LIKE_A_DEVICE = CRASH.replace("x[12]", "a 0000:06:00.0:[12]")
+
+
+def read(text: str) -> KernelLog:
+    log = times(text)
+    assert log is not None
+    found = facts(relevant_lines(log), "here")
+    assert not isinstance(found, Missing)
+    return found
+
+
+def told(log: KernelLog) -> list[object]:
+    """All events but those of the first line, an Xid that is not past."""
+    assert [(xid.number, xid.past) for xid in log.xids if xid.seconds == 1.0] == [(31, False)]
+    xids = [xid for xid in log.xids if xid.seconds > 1]
+    return [*xids, *log.off_bus, *log.not_started, *log.hcas, *log.pcie, *log.earlier]
+
+
+FIRST = "NVRM: Xid (PCI:0000:06:00): 31, Ch 00000003"
+
+
+def journal(message: str, micro: int, **more: str) -> str:
+    return json.dumps({"_TRANSPORT": "kernel", "__MONOTONIC_TIMESTAMP": str(micro), "MESSAGE": message} | more)
+
+
+@pytest.mark.parametrize("crash", [CRASH, NAMED_LIKE_THE_DRIVER, NAMED_LIKE_A_DEVICE])
+@pytest.mark.parametrize("forged", FORGED)
+def test_lines_in_the_name_of_a_program_are_no_drivers_lines(forged: str, crash: str) -> None:
+    """/dev/kmsg, dmesg, dmesg -S and rsyslog (every line with the time of the first), journald."""
+    for text in (
+        f"4,1,1000000,-;{FIRST}\n4,2,5000000,-;{crash}\\x0a{forged}[1000+1000]\n",
+        f"[    1.000000] {FIRST}\n[    5.000000] {crash}\n               {forged}\n",
+        f"[    1.000000] {FIRST}\n[    5.000000] {crash}\n[    5.000000] {forged}\n",
+        f"Nov 20 12:00:00 dgx kernel: [    1.000000] {FIRST}\n"
+        f"Nov 20 12:00:04 dgx kernel: [    5.000000] {crash}\nNov 20 12:00:04 dgx kernel: [    5.000000] {forged}\n",
+        "\n".join((journal(FIRST, 1000000), journal(crash + "\n" + forged, 5000000))),
+    ):
+        assert told(read(text)) == []
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_only_the_kernels_facility_counts(forged: str) -> None:
+    """What a program writes to /dev/kmsg has facility 1 or above."""
+    for text in (
+        f"4,1,1000000,-;{FIRST}\n12,2,5000000,-;{forged}\n",
+        f"kern  :warn  : [    1.000000] {FIRST}\nuser  :warn  : [    5.000000] {forged}\n",
+        f"<4>[    1.000000] {FIRST}\n<12>[    5.000000] {forged}\n",
+        "\n".join((journal(FIRST, 1000000), journal(forged, 5000000, SYSLOG_FACILITY="1"))),
+    ):
+        assert told(read(text)) == []
+
+
+@pytest.mark.parametrize("own", [f"{EARLIER}boot 1, begun 0: {XID} AER:", f"{MARK} AER: PCIe Bus Error"])
+def test_lines_like_dgxchecks_own_are_left_out(own: str) -> None:
+    assert told(read(f"4,1,1000000,-;{FIRST}\n4,2,5000000,-;{own}\n")) == []
+
+
+def test_a_message_of_three_lines_stays_one() -> None:
+    lines = (f"NVRM: The NVIDIA GPU {GPU}", "NVRM: (PCI ID: 10de:1db1) installed", "NVRM: fallen off the bus and is")
+    for text in ("\n".join(f"[    1.500000] {line}" for line in lines), journal("\n".join(lines), 1500000)):
+        assert [(event.bdf, event.seconds) for event in read(text).off_bus] == [(GPU, 1.5)]
+
+
+def test_lines_of_devices_may_share_a_microsecond() -> None:
+    announced = f"pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: {GPU}"
+    detailed = f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Fatal), type=x"
+    log = read("\n".join(f"[    5.000000] {line}" for line in (announced, detailed, XID)))
+    assert (len(log.pcie), len(log.xids)) == (1, 1)
+
+
+FLOODS = (
+    "NVRM: Xid (PCI:0000:07:00): 13, pid={n}, name=a, Graphics",
+    "NVRM: API mismatch: the client (pid {n}) has the version 1.2.3, but",
+    "nvidia 0000:07:00.0: PCIe Bus Error: severity=Corrected, type={n}",
+    "pcieport 0000:00:02.0: AER: Corrected error received: 0000:07:00.0 {n}",
+    "mlx5_core 0000:05:00.0: mlx5_cmd_out_err:{n}:(pid 1): ACCESS_REG(0x805) op_mod(0x1) failed, err(-22)",
+    "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 11012, Non-fatal, {n}",
+    "nvidia-modeset: {n}",
+    "NVRM: {n}",
+)
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_flood_of_one_kind_evicts_that_kind_alone(flood: str) -> None:
+    rare = (
+        XID,
+        f"NVRM: GPU {GPU}: RmInitAdapter failed! (0x26:0xffff:1290)",
+        "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 02 LTSSM Fault Up",
+        "mlx5_core 0000:05:00.0: Detected insufficient power on the PCIe slot (27W).",
+        LOADED,
+    )
+    rows = [*rare, *(flood.format(n=n) for n in range(MOST + 500))]
+    log = times("\n".join(f"[{number}.000000] {row}" for number, row in enumerate(rows, 1)))
+    assert log is not None
+    lines = relevant_lines(log)
+    assert [row for row in rare if not any(line.endswith(row) for line in lines)] == []
+    assert len(lines) == 1 + len(rare) + MOST

@@ -1,0 +1,147 @@
+"""Every regular expression takes time linear in its text, whatever is pumped into each of its repeats."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+import dgxcheck
+import probes
+
+try:
+    op, parser = importlib.import_module("re._constants"), importlib.import_module("re._parser")
+except ImportError:  # before Python 3.11
+    op, parser = importlib.import_module("sre_constants"), importlib.import_module("sre_parse")
+
+SIZE = 1 << 13
+SECONDS = 0.2
+"""What is quadratic takes several times that on 8 KiB, what is linear a hundredth."""
+TAILS = ("", "\0", "!", " !", "a", "<", ")")
+
+
+def patterns() -> dict[str, re.Pattern[str]]:
+    """The expressions in all modules, by module and name."""
+    found: dict[str, re.Pattern[str]] = {}
+    for package in (dgxcheck, probes):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not info.name.endswith("__main__"):
+                module = importlib.import_module(info.name)
+                for name, value in vars(module).items():
+                    found |= {f"{info.name}.{label}": each for label, each in within(name, value)}
+    return found
+
+
+def within(name: str, value: object, depth: int = 3) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Expressions in a module's constant, in tuples and tables too."""
+    if isinstance(value, re.Pattern):
+        if isinstance(value.pattern, str):
+            yield name, value
+    elif isinstance(value, tuple | list) and depth:
+        for number, each in enumerate(value):
+            yield from within(f"{name}[{number}]", each, depth - 1)
+    elif isinstance(value, dict) and depth:
+        for key, each in value.items():
+            yield from within(f"{name}[{key!r}]", each, depth - 1)
+
+
+def samples(tree: Sequence[Any]) -> str:
+    """A text that an expression, or a part of one, matches; lookarounds are left out."""
+    return "".join(sample(kind, what) for kind, what in tree)
+
+
+def sample(kind: Any, what: Any) -> str:
+    if kind is op.LITERAL:
+        return chr(what)
+    if kind is op.NOT_LITERAL:
+        return "b" if what == ord("a") else "a"
+    if kind is op.ANY:
+        return "a"
+    if kind is op.IN:
+        return one_of(what)
+    if kind is op.BRANCH:
+        return samples(what[1][0])
+    if kind is op.SUBPATTERN:
+        return samples(what[3])
+    if kind in (op.MAX_REPEAT, op.MIN_REPEAT):
+        return str(samples(what[2])) * int(max(what[0], 1 if what[1] > 1 else 0))
+    return ""
+
+
+def one_of(members: Any) -> str:
+    """A character of a class."""
+    negated = members[0][0] is op.NEGATE
+    for char in " a0A<:x.-=\t'\",_#@[]()|/+;&!%":
+        hit = any(
+            (kind is op.LITERAL and ord(char) == what)
+            or (kind is op.RANGE and what[0] <= ord(char) <= what[1])
+            or (kind is op.CATEGORY and re.match(CATEGORIES[str(what)], char))
+            for kind, what in members
+        )
+        if hit != negated:
+            return char
+    return "a"
+
+
+CATEGORIES = {
+    "CATEGORY_SPACE": r"\s", "CATEGORY_NOT_SPACE": r"\S", "CATEGORY_DIGIT": r"\d", "CATEGORY_NOT_DIGIT": r"\D",
+    "CATEGORY_WORD": r"\w", "CATEGORY_NOT_WORD": r"\W",
+}  # fmt: skip
+
+
+def pumps(tree: Sequence[Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """What stands before each repeat of an expression, and what the repeat repeats."""
+    for kind, what in tree:
+        if kind in (op.MAX_REPEAT, op.MIN_REPEAT):
+            if what[1] > 40:
+                yield before, samples(what[2])
+                yield before, " "
+            yield from pumps(what[2], before)
+        elif kind is op.BRANCH:
+            for branch in what[1]:
+                yield from pumps(branch, before)
+        elif kind is op.SUBPATTERN:
+            yield from pumps(what[3], before)
+        before += sample(kind, what)
+
+
+def searched(name: str) -> bool:
+    """Is an expression looked for anywhere in a text? In a table of some it counts as such."""
+    module, _, label = name.rpartition(".") if "[" not in name else (*name.partition("[")[0].rpartition("."),)
+    source = inspect.getsource(sys.modules[module])
+    use = r"\.(?:search|finditer|findall|sub|subn|split)\b"
+    return re.search(use if "[" in name else rf"\b{label}{use}", source) is not None
+
+
+def slowest(pattern: re.Pattern[str], anywhere: bool) -> tuple[float, str]:
+    """Seconds and text of the slowest pumped text."""
+    worst = (0.0, "")
+    for before, unit in {*pumps(parser.parse(pattern.pattern, pattern.flags)), ("", samples([]) or " ")}:
+        body = unit * (SIZE // max(1, len(unit)))
+        for tail in TAILS:
+            text = f"{before}{body}{tail}"
+            start = time.process_time()
+            pattern.match(text)
+            pattern.fullmatch(text)
+            if anywhere:
+                pattern.subn("", text)
+            worst = max(worst, (time.process_time() - start, f"{before!r} + {unit!r} * n + {tail!r}"))
+            if worst[0] > SECONDS:
+                return worst
+    return worst
+
+
+PATTERNS = patterns()
+
+
+@pytest.mark.parametrize("name", sorted(PATTERNS))
+def test_linear(name: str) -> None:
+    seconds, text = slowest(PATTERNS[name], searched(name))
+    assert seconds <= SECONDS, text
