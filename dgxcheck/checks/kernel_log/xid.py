@@ -115,7 +115,7 @@ def _architecture(box: Box, bdf: str) -> int | None:
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The part of the GPU that its Xids name, and the NVLinks that it shares with other GPUs; the NVSwitch."""
+    """The part of the GPU that its Xids name, its PCIe link, or the NVLinks that it shares; the NVSwitch."""
     gpu = device_of(box, at)
     if judgement.fault in FAULTS:
         yield Component(kind="nvswitch", name=at.bdf or at.name, bdf=at.bdf)
@@ -126,7 +126,8 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     part = _part(box, gpu.bdf or "")
     if part == "PCIe link":
         yield from own_link(box, at, judgement)
-    yield device_part(box, gpu, "" if part == "PCIe link" else part)
+        return
+    yield device_part(box, gpu, part)
     if part == "NVLink":
         named = {event.link for event in judgement.events if event.kind == "nvlink"}
         known = {link for link in named if link is not None} | links_down(box, gpu)
