@@ -17,7 +17,6 @@ _OF_FAULT: Mapping[Fault, Urgency] = {
     Fault.MIG_PENDING: "next-drain",
     Fault.XID_CONTAINED: "next-drain",
     Fault.XID_NOTICE: "watch",
-    Fault.NVSWITCH_NOTICE: "watch",
     Fault.ECC_CORRECTED: "watch",
     Fault.PAGES_MANY: "watch",
     Fault.GPU_STARTED_LATE: "watch",

@@ -75,7 +75,7 @@ REMEDIES: Mapping[Response, str] = {
     "contained": "restart the program that was stopped; reset the GPU at the next drain",
     "update": "update the driver, and the vGPU software of host and guest, to versions that belong together",
     "watch": "no action now; reset the GPU at the next drain if ecc.* asks for it; call the vendor if it comes back",
-    "report": "if the Xid comes back, call the vendor with the file of nvidia-bug-report.sh",
+    "report": "if it comes back, call the vendor with the file of nvidia-bug-report.sh",
     "follow": "look for the Xid or the killed program before it: this one only reports that a channel was removed",
     "program": "check the program (compute-sanitizer); suspect the hardware only if several programs fail on this GPU",
     "none": "no action",
