@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import Board, How, Number, Profile, SelectedProfile, Wiring
+from dgxcheck.profiles.model import Board, Number, Profile, SelectedProfile, Selection, Wiring
 from dgxcheck.settings import Settings
 from dgxcheck.source.recording.shipped import open_source, shipped
 from dgxcheck.survey import COUNTERS, Snapshot, survey
@@ -75,7 +75,7 @@ PROFILES = {
 def box(
     spec: str,
     reference: str | Profile = "",
-    how: How = "named",
+    how: Selection = "named",
     settings: Settings = DEFAULTS,
     seconds: float | None = None,
 ) -> Box:

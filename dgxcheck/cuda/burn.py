@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 from dgxcheck.cuda import compute, copies, integrity
 from dgxcheck.cuda.copies import Size
-from dgxcheck.cuda.device import LEFT_FREE, MIB, Full, Gpu
+from dgxcheck.cuda.device import LEFT_FREE, MIB, CudaGpu, Full
 from dgxcheck.cuda.figures import Fact
 from dgxcheck.cuda.timing import Clock, Flow
 
@@ -57,7 +57,7 @@ class IntegrityTotal:
 class Burn:
     """One GPU under load, and its peer if it has one."""
 
-    def __init__(self, gpu: Gpu, peer: Gpu | None, clock: Clock) -> None:
+    def __init__(self, gpu: CudaGpu, peer: CudaGpu | None, clock: Clock) -> None:
         self._gpu, self._peer, self._clock = gpu, peer, clock
         self._stream = gpu.stream()
         self._checker = integrity.Checker(gpu, self._stream) if gpu.has_kernels else None
@@ -169,12 +169,12 @@ def _mean(rates: list[float]) -> float:
     return round(sum(rates) / len(rates), 3)
 
 
-def _chunk_bytes(gpu: Gpu) -> int:
+def _chunk_bytes(gpu: CudaGpu) -> int:
     share = max(0, gpu.free() - LEFT_FREE) // 2 // CHUNKS // MIB * MIB
     return max(LEAST_CHUNK, min(MOST_CHUNK, share))
 
 
-def _chunks(gpu: Gpu, size: int) -> list[Chunk]:
+def _chunks(gpu: CudaGpu, size: int) -> list[Chunk]:
     """As many chunks as fit beside the memory left to others."""
     spare = max(0, gpu.free() - LEFT_FREE)
     room = spare - min(FOR_OTHERS, spare // 2)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from statistics import median
 
 from dgxcheck.cuda.copies import Size, peer_flow
-from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, figure
 from dgxcheck.cuda.timing import Clock
 
-Peers = tuple[Gpu, Gpu]
+Peers = tuple[CudaGpu, CudaGpu]
 
 
 def shared(pairs: Sequence[Peers], clock: Clock, size: Size) -> Fact:
@@ -22,7 +22,7 @@ def shared(pairs: Sequence[Peers], clock: Clock, size: Size) -> Fact:
     return figure(rates, "GB/s", f"ce, {size.bytes // MIB} MiB x {size.repeats}, {len(pairs)} pairs at once")
 
 
-def ring(order: Sequence[Gpu], others: Sequence[Sequence[Gpu]], clock: Clock, size: Size) -> Fact:
+def ring(order: Sequence[CudaGpu], others: Sequence[Sequence[CudaGpu]], clock: Clock, size: Size) -> Fact:
     """Bus bandwidth of ring traffic: every GPU sends to both its neighbours at once, the other rings run meanwhile.
 
     A ring is as fast as its slowest hop, in each of its two directions.
@@ -38,9 +38,9 @@ def ring(order: Sequence[Gpu], others: Sequence[Sequence[Gpu]], clock: Clock, si
     return figure(samples, "GB/s", method, hops=[round(median(rates), 3) for rates in zip(*hops, strict=True)])
 
 
-def _both_ways(order: Sequence[Gpu]) -> list[Peers]:
+def _both_ways(order: Sequence[CudaGpu]) -> list[Peers]:
     return [*_round(order), *_round(order[::-1])]
 
 
-def _round(order: Sequence[Gpu]) -> list[Peers]:
+def _round(order: Sequence[CudaGpu]) -> list[Peers]:
     return list(zip(order, (*order[1:], order[0]), strict=True))

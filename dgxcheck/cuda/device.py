@@ -33,7 +33,7 @@ class Full(Exception):
     """The GPU has too little memory free for a measurement."""
 
 
-class Gpu:
+class CudaGpu:
     """One device and its primary context. Memory, streams and events live until ``give_back``."""
 
     def __init__(self, driver: Driver, ordinal: int) -> None:
@@ -49,8 +49,8 @@ class Gpu:
         self._module = 0
         self._unloadable: CudaError | None = None
         self._kept = ExitStack()
-        self._flag: Host | None = None
-        self._peers: set[Gpu] = set()
+        self._flag: PinnedMemory | None = None
+        self._peers: set[CudaGpu] = set()
 
     @property
     def spin_clocks(self) -> int:
@@ -63,10 +63,10 @@ class Gpu:
             self.context = self.driver.handle("cuDevicePrimaryCtxRetain", self.device)
         self.driver.call("cuCtxSetCurrent", self.context)
 
-    def can_access(self, peer: Gpu) -> bool:
+    def can_access(self, peer: CudaGpu) -> bool:
         return bool(self.driver.number("cuDeviceCanAccessPeer", self.device, peer.device))
 
-    def reach(self, peer: Gpu, wanted: bool) -> None:
+    def reach(self, peer: CudaGpu, wanted: bool) -> None:
         """Peer access from here to ``peer``'s memory, on or off."""
         if wanted == (peer in self._peers):
             return
@@ -78,12 +78,12 @@ class Gpu:
             raise CudaError(name, code, self.driver.error_name(code))
         (self._peers.add if wanted else self._peers.discard)(peer)
 
-    def flag(self) -> Host:
+    def flag(self) -> PinnedMemory:
         """A word of pinned memory that a kernel can wait for; the same in every step, until the end."""
         if self._flag is None:
             self.use()
             address = self.driver.handle("cuMemHostAlloc", 4, _PORTABLE_MAPPED)
-            self._flag = Host(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), 4)
+            self._flag = PinnedMemory(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), 4)
         return self._flag
 
     def memory(self, size: int) -> int:
@@ -109,12 +109,12 @@ class Gpu:
         self.driver.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value
 
-    def host(self, size: int) -> Host:
+    def host(self, size: int) -> PinnedMemory:
         """Pinned host memory that this and every other GPU can address."""
         self.use()
         address = self.driver.handle("cuMemHostAlloc", size, _PORTABLE_MAPPED)
         self._kept.callback(self._release, "cuMemFreeHost", address)
-        return Host(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), size)
+        return PinnedMemory(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), size)
 
     def stream(self) -> int:
         self.use()
@@ -212,7 +212,7 @@ class Gpu:
             return self.driver.handle("cuModuleLoadDataEx", file.read() + b"\0", 0, None, None)
 
 
-class Host:
+class PinnedMemory:
     """Pinned host memory: its address on the host and on the device."""
 
     def __init__(self, address: int, on_device: int, size: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 
 from dgxcheck.cuda.copies import peer_copy, sm_copy
-from dgxcheck.cuda.device import LEFT_FREE, MIB, Full, Gpu
+from dgxcheck.cuda.device import LEFT_FREE, MIB, CudaGpu, Full
 from dgxcheck.cuda.figures import Fact, single
 
 PEER_BYTES = 16 * MIB
@@ -24,7 +24,7 @@ PATTERNS = (0x00000000, 0x9E3779B9, 0x55555555)
 _NOTHING = 0xFFFFFFFF
 
 
-def between(a: Gpu, b: Gpu) -> Fact:
+def between(a: CudaGpu, b: CudaGpu) -> Fact:
     """Wrong words of what ``a`` sent to ``b``: by copy engine, by stores of a kernel, and by two kernels in turn."""
     for gpu, peer in ((a, b), (b, a)):
         gpu.reach(peer, wanted=True)
@@ -43,7 +43,7 @@ def between(a: Gpu, b: Gpu) -> Fact:
     )  # fmt: skip
 
 
-def memory(gpu: Gpu, size: int = MEMORY_BYTES) -> Fact:
+def memory(gpu: CudaGpu, size: int = MEMORY_BYTES) -> Fact:
     """Wrong words in ``size`` bytes of the GPU's memory, or what is free of them, over several patterns."""
     size = min(size, (gpu.free() - LEFT_FREE) // MIB * MIB)
     if size < MEMORY_LEAST:
@@ -61,7 +61,7 @@ def memory(gpu: Gpu, size: int = MEMORY_BYTES) -> Fact:
     return single(wrong, "words", f"sm, {len(PATTERNS)} patterns", checked=size, patterns=len(PATTERNS), first=first)
 
 
-def sent(a: Gpu, b: Gpu, origin: int, target: int, seed: int, by_kernel: bool) -> tuple[int, int | None]:
+def sent(a: CudaGpu, b: CudaGpu, origin: int, target: int, seed: int, by_kernel: bool) -> tuple[int, int | None]:
     """Number of wrong words received by ``b``, and byte offset of the first."""
     stream_a, stream_b = a.stream(), b.stream()
     fill(a, stream_a, origin, PEER_BYTES, seed)
@@ -77,7 +77,7 @@ def sent(a: Gpu, b: Gpu, origin: int, target: int, seed: int, by_kernel: bool) -
     return _check(b, stream_b, target, PEER_BYTES, seed)
 
 
-def _ping_pong(a: Gpu, b: Gpu) -> tuple[int, int]:
+def _ping_pong(a: CudaGpu, b: CudaGpu) -> tuple[int, int]:
     """Kernels on both GPUs hand each other payloads in turn: wrong words that ``b`` and ``a`` saw, rounds of both."""
     streams = a.stream(), b.stream()
     flags, data, results = [], [], []
@@ -104,20 +104,20 @@ def _ping_pong(a: Gpu, b: Gpu) -> tuple[int, int]:
     return outcomes[0][0] + outcomes[1][0], min(outcomes[0][1], outcomes[1][1])
 
 
-def fill(gpu: Gpu, stream: int, address: int, size: int, seed: int) -> None:
+def fill(gpu: CudaGpu, stream: int, address: int, size: int, seed: int) -> None:
     args = (ctypes.c_uint64(address), ctypes.c_uint64(size // 4), ctypes.c_uint32(seed))
     gpu.launch("dgx_fill", stream, 8 * gpu.sms, THREADS, *args)
     gpu.wait(stream)
 
 
-def _check(gpu: Gpu, stream: int, address: int, size: int, seed: int) -> tuple[int, int | None]:
+def _check(gpu: CudaGpu, stream: int, address: int, size: int, seed: int) -> tuple[int, int | None]:
     return Checker(gpu, stream).look(address, size, seed)
 
 
 class Checker:
     """Checks patterns in one GPU's memory, reusing its own small result buffer."""
 
-    def __init__(self, gpu: Gpu, stream: int) -> None:
+    def __init__(self, gpu: CudaGpu, stream: int) -> None:
         self._gpu, self._stream = gpu, stream
         self._result, self._host = gpu.memory(8), gpu.host(8)
 
@@ -135,7 +135,7 @@ class Checker:
         return wrong, 4 * first if wrong else None
 
 
-def _words(gpu: Gpu, stream: int, address: int, count: int) -> list[int]:
+def _words(gpu: CudaGpu, stream: int, address: int, count: int) -> list[int]:
     """u32 words out of the GPU's memory, when all before them in the stream is done."""
     host = gpu.host(4 * count)
     gpu.use()

@@ -6,7 +6,7 @@ import ctypes
 import random
 
 from dgxcheck.cuda.copies import Size, peer_flow
-from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, figure
 from dgxcheck.cuda.timing import Clock, Flow
 
@@ -15,7 +15,7 @@ SMALL = Size(bytes=16, repeats=100, samples=5)
 CHASED_BYTES, STRIDE, LOADS, SAMPLES = 2 * MIB, 256, 20_000, 3
 
 
-def small_copy(a: Gpu, b: Gpu, clock: Clock, enabled: bool = True) -> Fact:
+def small_copy(a: CudaGpu, b: CudaGpu, clock: Clock, enabled: bool = True) -> Fact:
     """us for a copy of 16 bytes from ``a`` to ``b``, in a queue of them."""
     flow = peer_flow(a, b, SMALL, enabled)
     samples = [1e6 * clock.seconds([flow], SMALL.repeats)[0] / SMALL.repeats for _ in range(SMALL.samples)]
@@ -23,7 +23,7 @@ def small_copy(a: Gpu, b: Gpu, clock: Clock, enabled: bool = True) -> Fact:
     return figure(samples, "us", f"ce, {SMALL.bytes} bytes x {SMALL.repeats}, {access}")
 
 
-def chase(a: Gpu, b: Gpu, clock: Clock) -> Fact:
+def chase(a: CudaGpu, b: CudaGpu, clock: Clock) -> Fact:
     """ns for a load of one thread of ``a`` from ``b``'s memory, each at the address that the one before has read."""
     if a is not b:
         a.reach(b, wanted=True)
@@ -41,7 +41,7 @@ def chase(a: Gpu, b: Gpu, clock: Clock) -> Fact:
     return figure(samples, "ns", f"sm, {LOADS} dependent loads from {CHASED_BYTES // MIB} MiB")
 
 
-def _chain(gpu: Gpu) -> int:
+def _chain(gpu: CudaGpu) -> int:
     """A closed chain of pointers in the GPU's memory, in an order that no prefetching guesses; where it begins."""
     base = gpu.memory(CHASED_BYTES)
     host = gpu.host(CHASED_BYTES)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from dgxcheck.cuda.device import Full, Gpu
+from dgxcheck.cuda.device import CudaGpu, Full
 from dgxcheck.cuda.driver import OUT_OF_MEMORY, STICKY, TAKEN, UNAVAILABLE, UNLOADABLE, CudaError, Driver
 from dgxcheck.cuda.figures import TOOL, Fact, failed, single, skipped
 from dgxcheck.cuda.steps import Step, measure
 from dgxcheck.cuda.timing import Clock
-from dgxcheck.cuda.under_load import Look, under_load
+from dgxcheck.cuda.under_load import NvmlReader, under_load
 
 START = "measure cuda all"
 """Whether there is a CUDA driver that can be used: its version, as ``cuDriverGetVersion`` has it."""
@@ -24,13 +24,13 @@ Busy = Callable[[str], "str | None"]
 class Session:
     """The driver and its GPUs, in one process."""
 
-    def __init__(self, plan: dict[str, Any], busy: Busy, look: Look) -> None:
+    def __init__(self, plan: dict[str, Any], busy: Busy, look: NvmlReader) -> None:
         """``busy`` and ``look`` ask NVML."""
         self._plan = plan
         self._busy = busy
         self._look = look
         self._clock = Clock(plan.get("between_ms", 0) / 1e3)
-        self._gpus: dict[str, Gpu] = {}
+        self._gpus: dict[str, CudaGpu] = {}
         self._how = "measured"
         self._clocks: dict[str, float | None] = {}
         self._all_cpus = os.sched_getaffinity(0)
@@ -46,13 +46,13 @@ class Session:
             driver.call("cuInit", 0)
             version = driver.number("cuDriverGetVersion")
             for ordinal in range(driver.number("cuDeviceGetCount")):
-                gpu = Gpu(driver, ordinal)
+                gpu = CudaGpu(driver, ordinal)
                 self._gpus[_bdf(driver, gpu.device)] = gpu
         except CudaError as error:
             return skipped("not-visible", str(error)) if error.code in UNAVAILABLE else failed(error)
         return self._signed(single(version, "", "cuDriverGetVersion"))
 
-    def gpu(self, bdf: str) -> Gpu | None:
+    def gpu(self, bdf: str) -> CudaGpu | None:
         """The GPU of a bus id; None where CUDA does not list it."""
         return self._gpus.get(bdf)
 
@@ -62,7 +62,7 @@ class Session:
 
     def close(self) -> None:
         """Release everything; errors of the driver are ignored."""
-        for end in (Gpu.part, Gpu.release):
+        for end in (CudaGpu.part, CudaGpu.release):
             for gpu in self._gpus.values():
                 with suppress(CudaError):
                     end(gpu)

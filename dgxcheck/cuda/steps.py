@@ -8,14 +8,14 @@ from typing import Any
 
 from dgxcheck.cuda import compute, concurrent, copies, integrity, latency
 from dgxcheck.cuda.copies import LONG, QUICK, SECOND, Size
-from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, single, skipped
 from dgxcheck.cuda.timing import Clock
 
 Step = Mapping[str, Any]
 """``key`` and ``gpus`` (bus ids); ``bytes``, ``repeats`` and ``samples`` or ``long`` in place of the usual size;
 ``with`` (lists of bus ids that are busy meanwhile)."""
-Gpus = Mapping[str, Gpu]
+Gpus = Mapping[str, CudaGpu]
 
 
 def measure(step: Step, gpus: Gpus, clock: Clock) -> Fact:
@@ -35,7 +35,7 @@ def size_of(step: Step, usual: Size = QUICK) -> Size:
                 samples=step.get("samples", chosen.samples))  # fmt: skip
 
 
-def _one(function: Callable[[Gpu, Clock, Size], Fact]) -> Callable[..., Fact]:
+def _one(function: Callable[[CudaGpu, Clock, Size], Fact]) -> Callable[..., Fact]:
     return lambda step, selected, gpus, clock: function(selected[0], clock, size_of(step))
 
 
@@ -45,17 +45,17 @@ def _pair(function: Callable[..., Fact], enabled: bool) -> Callable[..., Fact]:
     )
 
 
-def _access(step: Step, selected: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
+def _access(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
     return single(selected[0].can_access(selected[1]), "", "cuDeviceCanAccessPeer")
 
 
-def _shared(step: Step, selected: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
+def _shared(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
     pairs = [(selected[0], selected[1]), *((gpus[a], gpus[b]) for a, b in step["with"])]
     fact = concurrent.shared(pairs, clock, size_of(step, SECOND))
     return fact | {"with": step["with"], "hop": step["hop"]}
 
 
-def _ring(step: Step, selected: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
+def _ring(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
     order = [*selected, selected[0]]
     if not all(a.can_access(b) and b.can_access(a) for a, b in pairwise(order)):
         return skipped("not-supported", "CUDA reports no peer access between neighbours on the ring")
@@ -64,7 +64,7 @@ def _ring(step: Step, selected: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
     return fact | {"order": step["gpus"], "directions": 2}
 
 
-def _memory(step: Step, selected: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
+def _memory(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
     whole = selected[0].free() if step.get("long") else integrity.MEMORY_BYTES
     return integrity.memory(selected[0], step.get("memory_mib", whole // MIB) * MIB)
 

@@ -10,7 +10,7 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 
-from dgxcheck.cuda.device import Gpu
+from dgxcheck.cuda.device import CudaGpu
 from dgxcheck.cuda.driver import NOT_READY
 
 WARM_UPS = 2
@@ -21,7 +21,7 @@ class Flow:
     """Work of one kind on a stream of one GPU."""
 
     def __init__(
-        self, gpu: Gpu, bytes_each: int, enqueue: Callable[[int], None], stream: int = 0, times: int = 1
+        self, gpu: CudaGpu, bytes_each: int, enqueue: Callable[[int], None], stream: int = 0, times: int = 1
     ) -> None:
         """``enqueue(stream)`` queues one piece, which is worth ``bytes_each``; ``times`` as many of a companion."""
         self.gpu = gpu
@@ -95,7 +95,7 @@ class Clock:
         if self._between_s:
             time.sleep(self._between_s)
 
-    def _between(self, gpu: Gpu, begin: int, end: int) -> float:
+    def _between(self, gpu: CudaGpu, begin: int, end: int) -> float:
         """Seconds between two events of one GPU."""
         gpu.use()
         out = ctypes.c_float()

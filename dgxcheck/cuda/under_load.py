@@ -9,13 +9,13 @@ from operator import or_
 from statistics import median
 from typing import Any
 
-from dgxcheck.cuda.compute import Load
-from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.compute import ComputeLoad
+from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.driver import NOT_READY
 from dgxcheck.cuda.figures import Fact, single
 from dgxcheck.cuda.timing import Clock
 
-Look = Callable[[str], "dict[str, Any]"]
+NvmlReader = Callable[[str], "dict[str, Any]"]
 """NVML's answers of this moment for a bus id: ``link_gen``, ``link_width``, ``sm_clock``, .."""
 SECONDS, BEFORE_LOOKING_S = 0.5, 0.01
 COPIED = 64 * MIB
@@ -23,7 +23,7 @@ COPIES, MOST_COPIES = 16, 512
 """Queued before each look: twice as many where they were through before it, as on faster links."""
 
 
-def under_load(gpu: Gpu, clock: Clock, step: Mapping[str, Any], look: Look) -> Fact:
+def under_load(gpu: CudaGpu, clock: Clock, step: Mapping[str, Any], look: NvmlReader) -> Fact:
     """NVML sampled while copies from the host and multiply-adds run.
 
     The link is the best of the samples, as it takes a moment to train up; the throttle reasons are combined.
@@ -31,7 +31,7 @@ def under_load(gpu: Gpu, clock: Clock, step: Mapping[str, Any], look: Look) -> F
     seconds = step.get("seconds", SECONDS)
     host, target = gpu.host(COPIED), gpu.memory(COPIED)
     stream = gpu.stream()
-    load = Load(gpu, clock) if gpu.has_kernels else None
+    load = ComputeLoad(gpu, clock) if gpu.has_kernels else None
     samples: list[dict[str, Any]] = []
     late_samples: list[dict[str, Any]] = []
     copies, until = COPIES, time.monotonic() + seconds

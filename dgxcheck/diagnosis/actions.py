@@ -73,9 +73,7 @@ def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[St
     return tuple(step for step in steps if step not in unneeded) or steps
 
 
-def _with_jobs_stopped(
-    box: Box, component: Component, step: Step, explained: Sequence[Finding]
-) -> Iterator[Action]:
+def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Iterator[Action]:
     """A step, and before a reset or a reload of the driver what keeps the GPUs open."""
     if step == "reset-gpu":
         yield stop_clients(box, reset_domain(box, component))

@@ -7,7 +7,7 @@ from typing import Any
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, in_container
-from dgxcheck.difference.numbers import Quantity, of_gpus, row_of
+from dgxcheck.difference.numbers import ComparedQuantity, of_gpus, row_of
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 
@@ -26,30 +26,42 @@ def _many(pages: Any) -> Any:
 
 
 TABLE = (
-    ("gpu", Quantity("hardware", "model", lambda row: row.name)),
-    ("gpu_memory", Quantity("hardware", "memory", lambda row: row.total, "more", "bytes", DRIVER_RESERVE)),
-    ("gpu_pcie", Quantity("hardware", "bar1", lambda row: row.bar1_total, "more", "bytes")),
-    ("gpu_ecc", Quantity("memory", "retired-pages-single-bit", lambda row: _many(row.retired_single_bit), "less")),
-    ("gpu_ecc", Quantity("memory", "retired-pages-double-bit", lambda row: _many(row.retired_double_bit), "less")),
-    ("gpu_ecc", Quantity("memory", "retirement-pending", lambda row: row.retirement_pending, "less")),
-    ("gpu_ecc", Quantity("memory", "remapped-rows-corrected", lambda row: row.remapped_corrected, "less")),
-    ("gpu_ecc", Quantity("memory", "remapped-rows-uncorrected", lambda row: row.remapped_uncorrected, "less")),
-    ("gpu_ecc", Quantity("memory", "remap-pending", lambda row: row.remap_pending, "less")),
-    ("gpu_ecc", Quantity("memory", "remap-failed", lambda row: row.remap_failed, "less")),
-    ("gpu_modes", Quantity("memory", "recovery-action", lambda row: row.recovery_action, "less", words=RECOVERY)),
-    ("gpu", Quantity("firmware", "vbios", lambda row: row.vbios)),
-    ("gpu_board", Quantity("firmware", "inforom-image", lambda row: row.inforom_image)),
-    ("gpu_board", Quantity("firmware", "inforom-oem", lambda row: row.inforom_oem)),
-    ("gpu_board", Quantity("firmware", "inforom-ecc", lambda row: row.inforom_ecc)),
-    ("gpu_board", Quantity("firmware", "inforom-power", lambda row: row.inforom_power)),
-    ("gpu_memory", Quantity("setting", "ecc", lambda row: row.ecc, words=SWITCH)),
-    ("gpu_memory", Quantity("setting", "ecc-pending", lambda row: row.ecc_pending, words=SWITCH)),
-    ("gpu_modes", Quantity("setting", "persistence", lambda row: row.persistence, words=SWITCH)),
-    ("gpu_modes", Quantity("setting", "compute-mode", lambda row: row.compute_mode, words=COMPUTE_MODES)),
-    ("gpu_modes", Quantity("setting", "mig", lambda row: row.mig, words=SWITCH)),
-    ("gpu_modes", Quantity("setting", "mig-pending", lambda row: row.mig_pending, words=SWITCH)),
-    ("gpu_power", Quantity("setting", "power-limit", lambda row: row.limit_mw, "neither", "mW")),
-    ("gpu_clocks", Quantity("setting", "application-clock", lambda row: row.application.graphics, "neither", "MHz")),
+    ("gpu", ComparedQuantity("hardware", "model", lambda row: row.name)),
+    ("gpu_memory", ComparedQuantity("hardware", "memory", lambda row: row.total, "more", "bytes", DRIVER_RESERVE)),
+    ("gpu_pcie", ComparedQuantity("hardware", "bar1", lambda row: row.bar1_total, "more", "bytes")),
+    (
+        "gpu_ecc",
+        ComparedQuantity("memory", "retired-pages-single-bit", lambda row: _many(row.retired_single_bit), "less"),
+    ),
+    (
+        "gpu_ecc",
+        ComparedQuantity("memory", "retired-pages-double-bit", lambda row: _many(row.retired_double_bit), "less"),
+    ),
+    ("gpu_ecc", ComparedQuantity("memory", "retirement-pending", lambda row: row.retirement_pending, "less")),
+    ("gpu_ecc", ComparedQuantity("memory", "remapped-rows-corrected", lambda row: row.remapped_corrected, "less")),
+    ("gpu_ecc", ComparedQuantity("memory", "remapped-rows-uncorrected", lambda row: row.remapped_uncorrected, "less")),
+    ("gpu_ecc", ComparedQuantity("memory", "remap-pending", lambda row: row.remap_pending, "less")),
+    ("gpu_ecc", ComparedQuantity("memory", "remap-failed", lambda row: row.remap_failed, "less")),
+    (
+        "gpu_modes",
+        ComparedQuantity("memory", "recovery-action", lambda row: row.recovery_action, "less", words=RECOVERY),
+    ),
+    ("gpu", ComparedQuantity("firmware", "vbios", lambda row: row.vbios)),
+    ("gpu_board", ComparedQuantity("firmware", "inforom-image", lambda row: row.inforom_image)),
+    ("gpu_board", ComparedQuantity("firmware", "inforom-oem", lambda row: row.inforom_oem)),
+    ("gpu_board", ComparedQuantity("firmware", "inforom-ecc", lambda row: row.inforom_ecc)),
+    ("gpu_board", ComparedQuantity("firmware", "inforom-power", lambda row: row.inforom_power)),
+    ("gpu_memory", ComparedQuantity("setting", "ecc", lambda row: row.ecc, words=SWITCH)),
+    ("gpu_memory", ComparedQuantity("setting", "ecc-pending", lambda row: row.ecc_pending, words=SWITCH)),
+    ("gpu_modes", ComparedQuantity("setting", "persistence", lambda row: row.persistence, words=SWITCH)),
+    ("gpu_modes", ComparedQuantity("setting", "compute-mode", lambda row: row.compute_mode, words=COMPUTE_MODES)),
+    ("gpu_modes", ComparedQuantity("setting", "mig", lambda row: row.mig, words=SWITCH)),
+    ("gpu_modes", ComparedQuantity("setting", "mig-pending", lambda row: row.mig_pending, words=SWITCH)),
+    ("gpu_power", ComparedQuantity("setting", "power-limit", lambda row: row.limit_mw, "neither", "mW")),
+    (
+        "gpu_clocks",
+        ComparedQuantity("setting", "application-clock", lambda row: row.application.graphics, "neither", "MHz"),
+    ),
 )
 """Field of the snapshot, and the quantity in its record per GPU."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from dgxcheck.difference import boards, counters, fabric, hardware, links, machine, measured, nvlinks
 from dgxcheck.difference.matching import NOT_COMPARABLE, matched
-from dgxcheck.difference.model import Compared, Difference, Kind, Side
+from dgxcheck.difference.model import Compared, Difference, Side, Trend
 from dgxcheck.facts.missing import Gap, Missing
 
 SUBJECTS = (
@@ -14,7 +14,7 @@ SUBJECTS = (
     counters.differences, measured.differences, machine.differences,
 )  # fmt: skip
 """In the order in which differences of one kind are shown."""
-_ORDER: tuple[Kind, ...] = ("worse", "better", "neutral")
+_ORDER: tuple[Trend, ...] = ("worse", "better", "neutral")
 FIELD_NAMES = {
     "pci": "PCI functions", "gpu": "GPUs in NVML", "infiniband": "HCAs", "nvlink": "NVLinks",
     "gpu_ecc": "memory errors", "gpu_board": "InfoROM versions", "nvlink_errors": "NVLink errors",

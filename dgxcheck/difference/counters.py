@@ -28,7 +28,7 @@ class Counter(Record, kw_only=False):
     bdf: str | None
 
 
-Key = tuple[str, str]
+CounterKey = tuple[str, str]
 """Device name on the new side, and name of the counter."""
 
 
@@ -45,7 +45,7 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
             yield from _grown(key, reading.count, now, continues or now.of_life)
 
 
-def _grown(key: Key, was: int, now: Counter, continues: bool) -> Iterator[Difference]:
+def _grown(key: CounterKey, was: int, now: Counter, continues: bool) -> Iterator[Difference]:
     device, what = key
     base = was if continues else 0
     if now.count == was and (continues or not now.count):
@@ -61,9 +61,9 @@ def _grown(key: Key, was: int, now: Counter, continues: bool) -> Iterator[Differ
     )  # fmt: skip
 
 
-def _counters(side: Side, names: Mapping[str, str], bdfs: Mapping[str | None, str | None]) -> dict[Key, Counter]:
+def _counters(side: Side, names: Mapping[str, str], bdfs: Mapping[str | None, str | None]) -> dict[CounterKey, Counter]:
     """Readings by device name and counter; ``names`` are device names to those of the new side, others are left out."""
-    counters: dict[Key, Counter] = {}
+    counters: dict[CounterKey, Counter] = {}
     device_names = {bdf: device.name for device in side.topology.devices if (bdf := device.bdf)}
 
     def add(bdf: str, what: str, count: int | Missing, grave: bool, of_life: bool = False, link: str = "") -> None:
@@ -93,8 +93,8 @@ def _counters(side: Side, names: Mapping[str, str], bdfs: Mapping[str | None, st
     return counters | _of_ports(side, names, bdfs)
 
 
-def _of_ports(side: Side, names: Mapping[str, str], bdfs: Mapping[str | None, str | None]) -> dict[Key, Counter]:
-    readings: dict[Key, Counter] = {}
+def _of_ports(side: Side, names: Mapping[str, str], bdfs: Mapping[str | None, str | None]) -> dict[CounterKey, Counter]:
+    readings: dict[CounterKey, Counter] = {}
     for device in side.topology.devices:
         if device.kind != "nic" or device.name not in names:
             continue

@@ -7,14 +7,14 @@ from typing import Any
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side
-from dgxcheck.difference.numbers import Quantity, compared
+from dgxcheck.difference.numbers import ComparedQuantity, compared
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Missing
 
-FIRMWARE = Quantity("firmware", "hca-firmware", lambda row: row.fw_ver)
+FIRMWARE = ComparedQuantity("firmware", "hca-firmware", lambda row: row.fw_ver)
 INTERFACE = (
-    Quantity("network", "carrier", lambda row: row.carrier, "more"),
-    Quantity("network", "speed", lambda row: row.speed_mbit, "more", "Mbit/s"),
+    ComparedQuantity("network", "carrier", lambda row: row.carrier, "more"),
+    ComparedQuantity("network", "speed", lambda row: row.speed_mbit, "more", "Mbit/s"),
 )
 
 STATES = {state.value: state.name for state in PortState}
@@ -29,9 +29,9 @@ def _rate(port: IbPort) -> Any:
 
 
 PORT = (
-    Quantity("network", "port-state", lambda port: _ordered(port.state), "more", words=STATES),
-    Quantity("network", "port-rate", _rate, "more", "Gbit/s"),
-    Quantity("network", "link-layer", lambda port: port.link_layer),
+    ComparedQuantity("network", "port-state", lambda port: _ordered(port.state), "more", words=STATES),
+    ComparedQuantity("network", "port-rate", _rate, "more", "Gbit/s"),
+    ComparedQuantity("network", "link-layer", lambda port: port.link_layer),
 )
 
 

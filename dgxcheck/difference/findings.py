@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from dgxcheck.difference.model import Difference, Kind
+from dgxcheck.difference.model import Difference, Trend
 from dgxcheck.facts.record import Record
 
-Status = Literal["pass", "warn", "fail", "unknown", "skip"]
-RANK: Mapping[Status, int] = {"pass": 0, "warn": 1, "unknown": 2, "fail": 3}
+FindingStatus = Literal["pass", "warn", "fail", "unknown", "skip"]
+RANK: Mapping[FindingStatus, int] = {"pass": 0, "warn": 1, "unknown": 2, "fail": 3}
 """From good to bad; skip has no rank."""
 MOST_NAMED = 6
 
@@ -17,7 +17,7 @@ MOST_NAMED = 6
 class FindingSummary(Record):
     """One finding."""
 
-    status: Status
+    status: FindingStatus
     device: str
     bdf: str | None
     message: str
@@ -76,7 +76,7 @@ def _finding(
         return
     finding = new or old
     assert finding is not None
-    kind: Kind = "worse" if (RANK[now] if now else 0) > (RANK[was] if was else 0) else "better"
+    kind: Trend = "worse" if (RANK[now] if now else 0) > (RANK[was] if was else 0) else "better"
     if now is None and not cured:
         kind = "neutral"  # no longer checked, or the device is missing: not a cure
     before, after = was or ("pass" if passed else "not checked"), now or ("pass" if cured else "not checked")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.difference.matching import Matched
-from dgxcheck.difference.model import Change, Difference, Kind, Pair, Side
-from dgxcheck.difference.numbers import Quantity, compared
+from dgxcheck.difference.model import Change, DevicePair, Difference, Side, Trend
+from dgxcheck.difference.numbers import ComparedQuantity, compared
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import BlockDevice, Storage
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
@@ -25,7 +25,7 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     yield from _disks(old, new)
 
 
-def _device(old: Side, new: Side, pair: Pair) -> Iterator[Difference]:
+def _device(old: Side, new: Side, pair: DevicePair) -> Iterator[Difference]:
     before, after = pair.old, pair.new
     if before is None or after is None:
         side = new if before is None else old
@@ -45,17 +45,17 @@ def _device(old: Side, new: Side, pair: Pair) -> Iterator[Difference]:
         message = f"moved from below {' '.join(before.path[:first])} to below {' '.join(after.path[:first])}"
         yield _difference("neutral", "moved", pair, "path", message)
     if before is not None and after is not None and before.function and after.function:
-        node = Quantity("hardware", "numa-node", lambda function: function.numa_node)
+        node = ComparedQuantity("hardware", "numa-node", lambda function: function.numa_node)
         yield from compared(before.function, after.function, node, after.name, after.bdf)
 
 
-def _difference(kind: Kind, change: Change, pair: Pair, what: str, message: str) -> Difference:
+def _difference(kind: Trend, change: Change, pair: DevicePair, what: str, message: str) -> Difference:
     before, after = ((device.bdf or device.name) if device else None for device in (pair.old, pair.new))
     return Difference(kind=kind, area="hardware", change=change, device=pair.either.name, bdf=pair.either.bdf,
                       what=what, old=before, new=after, message=message)  # fmt: skip
 
 
-def _described(side: Side, pair: Pair) -> str:
+def _described(side: Side, pair: DevicePair) -> str:
     """Model, slot and serial number, as far as they are known."""
     device = pair.new if pair.replaced or pair.old is None else pair.old
     assert device is not None
@@ -71,7 +71,7 @@ def _described(side: Side, pair: Pair) -> str:
     return (description or {"gpu": "a GPU", "nic": "an adapter"}[device.kind]) + _slot(side, pair)
 
 
-def _slot(side: Side, pair: Pair) -> str:
+def _slot(side: Side, pair: DevicePair) -> str:
     devices = [device for device in (pair.new, pair.old) if device is not None and device in side.topology.devices]
     slot = slot_of(devices[0], side.snapshot.slots) if devices else ""
     return f" (slot {slot})" if isinstance(slot, str) and slot else ""
@@ -100,7 +100,9 @@ def _functions(old: Side, new: Side) -> Iterator[Difference]:
         yield _function("better", "new", row, None, row.bdf, "new")
 
 
-def _function(kind: Kind, change: Change, row: PciFunction, old: str | None, new: str | None, words: str) -> Difference:
+def _function(
+    kind: Trend, change: Change, row: PciFunction, old: str | None, new: str | None, words: str
+) -> Difference:
     return Difference(kind=kind, area="hardware", change=change, device=row.bdf, bdf=row.bdf, what="pci-function",
                       old=old, new=new, message=f"{_description(row)} {words}")  # fmt: skip
 
@@ -130,7 +132,7 @@ def _disks(old: Side, new: Side) -> Iterator[Difference]:
         yield from (_disk("better", "new", name, key) for name in _surplus(now, was))
 
 
-def _disk(kind: Kind, change: Change, name: str, key: tuple[str, str]) -> Difference:
+def _disk(kind: Trend, change: Change, name: str, key: tuple[str, str]) -> Difference:
     identity = " ".join(filter(None, key))
     return Difference(kind=kind, area="hardware", change=change, device=name, bdf=None, what="disk",
                       old=name if change == "gone" else None, new=name if change == "new" else None,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from dgxcheck.difference.findings import FindingSummary, HealthSummary, Status
+from dgxcheck.difference.findings import FindingStatus, FindingSummary, HealthSummary
 from dgxcheck.facts.missing import BadInput, Json
 
 _FAMILY = "dgxcheck/health/"
 SCHEMAS = (f"{_FAMILY}1", f"{_FAMILY}2")
 """They differ in causes and actions; findings and score are the same."""
-_STATUSES: Mapping[str, Status] = {word: word for word in get_args(Status)}
+_STATUSES: Mapping[str, FindingStatus] = {word: word for word in get_args(FindingStatus)}
 
 
 def is_report(document: Mapping[str, Json], path: str) -> bool:

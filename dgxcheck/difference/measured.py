@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.difference.matching import Matched
-from dgxcheck.difference.model import Difference, Kind, Side, arrow, judged
+from dgxcheck.difference.model import Difference, Side, Trend, arrow, judged
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Missing
 
@@ -14,7 +14,7 @@ DRIFT = 0.10
 LESS_IS_BETTER = ("us", "ns", "words")
 EXACT = ("words", "")
 """Units of counts and of yes or no, which do not drift."""
-Key = tuple[str, str, str]
+MeasurementKey = tuple[str, str, str]
 
 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
@@ -26,12 +26,12 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
             yield from _compared(was, now, " -> ".join(filter(None, key[1:])))
 
 
-def _rows(side: Side, names: Mapping[str, str]) -> dict[Key, Measurement]:
+def _rows(side: Side, names: Mapping[str, str]) -> dict[MeasurementKey, Measurement]:
     """Measurements by kind and the GPUs' names on the new side; indexes of imported ones become ``GPUn``."""
     names_by_bdf = {device.bdf: device.name for device in side.topology.gpus}
     gpu_names = {*names_by_bdf.values()}
     rows = side.snapshot.measurement
-    rows_by_key: dict[Key, Measurement] = {}
+    rows_by_key: dict[MeasurementKey, Measurement] = {}
     for row in () if isinstance(rows, Missing) else rows:
         ends = [names_by_bdf.get(end, end) if ":" in end else f"GPU{end}" if end.isdecimal() else end
                 for end in (row.a, row.b)]  # fmt: skip
@@ -45,7 +45,7 @@ def _compared(old: Measurement, new: Measurement, device: str) -> Iterator[Diffe
     was, now = old.number, new.number
     bdf = new.a if ":" in new.a else None
     if was is None or now is None:
-        kind: Kind | None = "worse" if was is not None and _failed(new) else None
+        kind: Trend | None = "worse" if was is not None and _failed(new) else None
         kind = "better" if now is not None and _failed(old) else kind
         if kind is not None:
             words = arrow(_words(old), _words(new))

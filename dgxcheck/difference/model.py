@@ -11,7 +11,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 
-Kind = Literal["worse", "neutral", "better"]
+Trend = Literal["worse", "neutral", "better"]
 Area = Literal["hardware", "link", "nvlink", "network", "memory", "counter", "measurement", "finding", "score",
                "host", "firmware", "setting"]  # fmt: skip
 Change = Literal["gone", "new", "moved", "replaced", "changed", "grown", "reset"]
@@ -21,7 +21,7 @@ Value = bool | int | float | str | None
 class Difference(Record):
     """One change between the old and the new side."""
 
-    kind: Kind
+    kind: Trend
     area: Area
     change: Change
     device: str
@@ -64,7 +64,7 @@ class Side(Record):
     """An identity of this side as the other side anonymizes it."""
 
 
-class Pair(Record):
+class DevicePair(Record):
     """One device on both sides; None where a side lacks it."""
 
     old: Device | None
@@ -90,7 +90,7 @@ def arrow(old: object, new: object, unit: str = "") -> str:
     return f"{old} -> {new} {unit}".rstrip()
 
 
-def judged(old: float, new: float, more_is_better: bool) -> Kind:
+def judged(old: float, new: float, more_is_better: bool) -> Trend:
     """Better or worse, of two different numbers."""
     return "better" if (new > old) == more_is_better else "worse"
 

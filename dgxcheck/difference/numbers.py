@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from dgxcheck.difference.matching import Matched
-from dgxcheck.difference.model import Area, Difference, Kind, Side, Value, arrow, judged
+from dgxcheck.difference.model import Area, Difference, Side, Trend, Value, arrow, judged
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
@@ -14,7 +14,7 @@ from dgxcheck.topology.model import Device
 Better = Literal["more", "less", "neither"]
 
 
-class Quantity(Record, kw_only=False):
+class ComparedQuantity(Record, kw_only=False):
     """A fact to compare: its name, and how to read it from a record of the snapshot."""
 
     area: Area
@@ -29,7 +29,9 @@ class Quantity(Record, kw_only=False):
     """Names of the values of an enumeration."""
 
 
-def of_gpus(old: Side, new: Side, devices: Matched, table: Sequence[tuple[str, Quantity]]) -> Iterator[Difference]:
+def of_gpus(
+    old: Side, new: Side, devices: Matched, table: Sequence[tuple[str, ComparedQuantity]]
+) -> Iterator[Difference]:
     """Differences of the quantities of each GPU; replaced boards are not compared."""
     for pair in devices.gpus:
         if not pair.same:
@@ -48,7 +50,7 @@ def row_of(side: Side, field: str, device: Device | None) -> Any:
     return None if isinstance(rows, Missing) else next((row for row in rows if row.bdf == bdf), None)
 
 
-def compared(old: Any, new: Any, quantity: Quantity, device: str, bdf: str | None) -> Iterator[Difference]:
+def compared(old: Any, new: Any, quantity: ComparedQuantity, device: str, bdf: str | None) -> Iterator[Difference]:
     """The difference of one quantity between two records, where both have it."""
     if old is None or new is None or isinstance(old, Missing) or isinstance(new, Missing):
         return
@@ -62,7 +64,7 @@ def compared(old: Any, new: Any, quantity: Quantity, device: str, bdf: str | Non
     )  # fmt: skip
 
 
-def kind_of(old: Value, new: Value, better: Better) -> Kind:
+def kind_of(old: Value, new: Value, better: Better) -> Trend:
     """Neutral for what has no order."""
     if better == "neither" or isinstance(old, str) or isinstance(new, str) or old is None or new is None:
         return "neutral"
@@ -86,7 +88,7 @@ _DISPLAY_UNITS = {"mW": (1000, "W"), "bytes": (1 << 30, "GiB"), "kB": (1 << 20, 
 """Unit of a fact to divisor and display unit."""
 
 
-def _words(old: Value, new: Value, quantity: Quantity) -> str:
+def _words(old: Value, new: Value, quantity: ComparedQuantity) -> str:
     if quantity.words:
         old, new = (quantity.words.get(value, value) if isinstance(value, int) else value for value in (old, new))
     size, unit = _DISPLAY_UNITS.get(quantity.unit, (1, quantity.unit))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from dgxcheck.output.plain_text import columns, lines, visible
-from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Key, Number, Profile
+from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile
 from dgxcheck.topology.model import PciClass
 
 
@@ -53,7 +53,7 @@ def toml(profile: Profile, sources: Mapping[str, str]) -> str:
     return lines(text)
 
 
-def _rows(numbers: Mapping[str, Number], keys: Mapping[str, Key]) -> list[tuple[str, ...]]:
+def _rows(numbers: Mapping[str, Number], keys: Mapping[str, NumberRange]) -> list[tuple[str, ...]]:
     return [
         (f"  {key}", f"{number.value:g} {keys[key].unit}".rstrip(), visible(number.source))
         for key, number in numbers.items()

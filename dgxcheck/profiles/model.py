@@ -8,13 +8,13 @@ from typing import Literal
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import PciClass
 
-How = Literal["named", "product", "gpus"]
+Selection = Literal["named", "product", "gpus"]
 """How a profile was selected: by name, by the DMI product name, or by the GPU model only."""
 OF_THE_GPUS = ("gpu", "memory", "nvlink")
 """Areas that belong to the GPUs, whatever machine they are in."""
 
 
-class Key(Record, kw_only=False):
+class NumberRange(Record, kw_only=False):
     """A number that a profile may have: its unit and valid range."""
 
     unit: str
@@ -22,9 +22,9 @@ class Key(Record, kw_only=False):
     high: float
 
 
-_RATE = Key("GB/s", 0.01, 10000)
+_RATE = NumberRange("GB/s", 0.01, 10000)
 _PCI = ("pix", "pxb", "phb", "node", "soc")
-MEASURED_KEYS: Mapping[str, Key] = {
+MEASURED_KEYS: Mapping[str, NumberRange] = {
     "pcie.host-to-device": _RATE,
     "pcie.device-to-host": _RATE,
     **{f"nvlink.{kind}-nv{links}": _RATE for kind in ("p2p", "p2p-both") for links in (1, 2, 3, 4, 6, 12, 18)},
@@ -34,33 +34,33 @@ MEASURED_KEYS: Mapping[str, Key] = {
 }
 """Results of measurements on a healthy box: copies by direction, pairs of GPUs by their label (with P2P off by PCI
 class), bus bandwidth of NCCL collectives by the number of GPUs."""
-BOX_KEYS: Mapping[str, Key] = {
-    "gpu.count": Key("GPUs", 1, 64),
-    "pcie.link_width": Key("lanes", 1, 32),
-    "pcie.link_gen": Key("generation", 1, 7),
-    "nvlink.links": Key("links per GPU", 0, 64),
-    "nvlink.generation": Key("generation", 1, 8),
-    "network.hcas": Key("HCAs", 0, 64),
-    "network.rate": Key("Gbit/s", 1, 3200),
-    "host.sockets": Key("sockets", 1, 64),
-    "host.cores": Key("cores", 1, 4096),
-    "host.memory": Key("GiB", 1, 65536),
-    "host.dimm": Key("GiB", 1, 1024),
-    "host.data": Key("TB", 0.01, 10000),
-    "host.ethernet": Key("Gbit/s", 0.01, 800),
+BOX_KEYS: Mapping[str, NumberRange] = {
+    "gpu.count": NumberRange("GPUs", 1, 64),
+    "pcie.link_width": NumberRange("lanes", 1, 32),
+    "pcie.link_gen": NumberRange("generation", 1, 7),
+    "nvlink.links": NumberRange("links per GPU", 0, 64),
+    "nvlink.generation": NumberRange("generation", 1, 8),
+    "network.hcas": NumberRange("HCAs", 0, 64),
+    "network.rate": NumberRange("Gbit/s", 1, 3200),
+    "host.sockets": NumberRange("sockets", 1, 64),
+    "host.cores": NumberRange("cores", 1, 4096),
+    "host.memory": NumberRange("GiB", 1, 65536),
+    "host.dimm": NumberRange("GiB", 1, 1024),
+    "host.data": NumberRange("TB", 0.01, 10000),
+    "host.ethernet": NumberRange("Gbit/s", 0.01, 800),
     **MEASURED_KEYS,
 }
 """Numbers of a box, by area."""
-BOARD_KEYS: Mapping[str, Key] = {
-    "memory": Key("MiB", 256, 4194304),
-    "bar1": Key("MiB", 1, 4194304),
-    "power_limit": Key("W", 10, 5000),
-    "max_graphics_clock": Key("MHz", 100, 10000),
-    "max_memory_clock": Key("MHz", 100, 30000),
-    "ecc": Key("", 0, 1),
-    "retired_pages": Key("pages", 1, 64),
-    "spare_rows": Key("", 0, 1),
-    "device_copy": Key("GB/s", 1, 100000),
+BOARD_KEYS: Mapping[str, NumberRange] = {
+    "memory": NumberRange("MiB", 256, 4194304),
+    "bar1": NumberRange("MiB", 1, 4194304),
+    "power_limit": NumberRange("W", 10, 5000),
+    "max_graphics_clock": NumberRange("MHz", 100, 10000),
+    "max_memory_clock": NumberRange("MHz", 100, 30000),
+    "ecc": NumberRange("", 0, 1),
+    "retired_pages": NumberRange("pages", 1, 64),
+    "spare_rows": NumberRange("", 0, 1),
+    "device_copy": NumberRange("GB/s", 1, 100000),
 }
 """Numbers of a GPU model; ``ecc`` and ``spare_rows`` are 1 if it has them; ``device_copy`` is read plus write."""
 
@@ -111,7 +111,7 @@ class SelectedProfile(Record):
     """The profile that a box is compared with, and how it was selected."""
 
     profile: Profile
-    how: How
+    how: Selection
 
     def number(self, key: str) -> Number | None:
         """The expected number; None if the profile has none, or is selected by GPU model and the key is not theirs."""

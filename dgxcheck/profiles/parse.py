@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NoReturn, get_args
 
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Key, Number, Profile, Wiring
+from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile, Wiring
 from dgxcheck.suggestion import did_you_mean
 from dgxcheck.topology.model import PciClass
 from dgxcheck.topology.reference import ALL
@@ -63,13 +63,13 @@ def _boards(tables: Mapping[str, Any], sources: Mapping[str, str], path: str, me
 
 
 def _numbers(
-    table: Mapping[str, Any], keys: Mapping[str, Key], sources: Mapping[str, str], path: str, where: str
+    table: Mapping[str, Any], keys: Mapping[str, NumberRange], sources: Mapping[str, str], path: str, where: str
 ) -> dict[str, Number]:
     _check_keys(table, keys, path, where)
     return {key: _number(value, keys[key], sources, path, f"{where}.{key}") for key, value in table.items()}
 
 
-def _number(entry: Any, key: Key, sources: Mapping[str, str], path: str, where: str) -> Number:
+def _number(entry: Any, key: NumberRange, sources: Mapping[str, str], path: str, where: str) -> Number:
     if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
         _refuse(path, where, "must have the form { value = .., source = .. }")
     value = entry["value"]

@@ -14,6 +14,8 @@ from dgxcheck.facts.record import Record
 SWITCH = 2
 """``NVML_NVLINK_DEVICE_TYPE_SWITCH``"""
 UNNAMED = "unnamed NVSwitch"
+BASEBOARDS_GENERATION = 2
+"""NVLink generation of the machines whose NVSwitches sit on two baseboards, DGX-2 and HGX-2."""
 
 
 class End(Record, kw_only=False):
@@ -105,19 +107,22 @@ def between(a: tuple[str, str, End], b: tuple[str, str, End]) -> Count:
             f"{name_a} reports {_links(counts[0])} up to {name_b}, {name_b} reports {_links(counts[1])} up to "
             f"{name_a}: using the lower count."
         )
-    links = min(counts) + _through_switches(end_a.switches, end_b.switches)
+    links = min(counts) + _through_switches(end_a, end_b)
     peers = {bdf_a, bdf_b, *end_a.switches, *end_b.switches}
     generations = [n for view in (end_a, end_b) for peer, n in view.generations.items() if peer in peers]
     return Count(links, "", min(generations, default=None) if links else None, switched, note)
 
 
-def _through_switches(a: Counter[str], b: Counter[str]) -> int:
+def _through_switches(end_a: End, end_b: End) -> int:
     """Links that both have to the same switches; all of them where the driver does not identify its switches.
 
     Two GPUs without a common switch sit on the two baseboards of a DGX-2, whose switches are joined one to one by as
     many links as their GPUs bring: https://images.nvidia.com/content/pdf/nvswitch-technical-overview.pdf
     """
-    if UNNAMED in a or UNNAMED in b or a.keys().isdisjoint(b):
+    a, b = end_a.switches, end_b.switches
+    generations = {*end_a.generations.values(), *end_b.generations.values()}
+    on_two_baseboards = generations <= {BASEBOARDS_GENERATION} and a.keys().isdisjoint(b)
+    if UNNAMED in a or UNNAMED in b or on_two_baseboards:
         return min(a.total(), b.total())
     return sum(min(links, b[switch]) for switch, links in a.items())
 

@@ -16,7 +16,7 @@ from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
 from dgxcheck.checks.host.cpu import offline_cpus
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import How, Number, Profile, SelectedProfile
+from dgxcheck.profiles.model import Number, Profile, SelectedProfile, Selection
 from dgxcheck.settings import Settings
 from dgxcheck.source.recording.shipped import open_source, shipped
 from dgxcheck.survey import COUNTERS, survey
@@ -42,7 +42,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
-def held(spec: str, numbers: Mapping[str, float], how: How = "named") -> Box:
+def held(spec: str, numbers: Mapping[str, float], how: Selection = "named") -> Box:
     """A box with a reference machine of these numbers, and with growth where the recording goes on."""
     profile = Profile(
         name="reference", title="", products=(), boards=(), nvlink_graph="", wiring=(), wiring_source="",

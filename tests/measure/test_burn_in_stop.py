@@ -15,11 +15,11 @@ from dgxcheck.cli.terminal.progress import clock
 from dgxcheck.facts.kernel_log import KernelLog, OffBus, Xid
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.measure.burn_in.result import BurnInResult, drift
-from dgxcheck.measure.burn_in.stop_rules import Limits, Sample, Stop, grown, stop_for_log, stop_for_samples
+from dgxcheck.measure.burn_in.stop_rules import Sample, SlowdownThresholds, Stop, grown, stop_for_log, stop_for_samples
 
 GPU, OTHER = "0000:06:00.0", "0000:07:00.0"
-KNOWN = Limits(degrees={GPU: 87, OTHER: 87}, margins={})
-BY_MARGIN = Limits(degrees={}, margins={GPU: -2})
+KNOWN = SlowdownThresholds(degrees={GPU: 87, OTHER: 87}, margins={})
+BY_MARGIN = SlowdownThresholds(degrees={}, margins={GPU: -2})
 BRAKE, THERMAL, SLOWDOWN, SOFTWARE, CAP = 0x80, 0x40, 0x8, 0x20, 0x4
 
 
@@ -28,7 +28,7 @@ def sample(at: float = 0.0, **row: Any) -> Sample:
     return {"at": at, "gpus": {GPU: {**calm, **row}, OTHER: calm}, "aer": {}}
 
 
-def stop(*recent: Sample, known: Limits = KNOWN, first: Sample | None = None) -> Stop | None:
+def stop(*recent: Sample, known: SlowdownThresholds = KNOWN, first: Sample | None = None) -> Stop | None:
     return stop_for_samples(first or sample(), recent, known)
 
 

@@ -19,7 +19,7 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import boards_for, by_name, names
-from dgxcheck.profiles.model import How, Number, SelectedProfile
+from dgxcheck.profiles.model import Number, SelectedProfile, Selection
 from dgxcheck.score.box import score_of
 from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, score
 from dgxcheck.source.protocol import Origin
@@ -160,7 +160,7 @@ def test_the_sum_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
         assert any(line.split()[:3] == [area, "weight", str(weight)] for line in out.splitlines())
 
 
-def held(spec: str, how: How = "named", **numbers: float) -> Box:
+def held(spec: str, how: Selection = "named", **numbers: float) -> Box:
     """A box held to the DGX-1 with V100, whose profile may say more."""
     profile = by_name("dgx-1-v100")
     more = {key.replace("_", "."): Number(value, "a data sheet") for key, value in numbers.items()}

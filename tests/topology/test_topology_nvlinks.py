@@ -58,6 +58,18 @@ def test_nvswitch_pairs_count_what_both_have_to_each_switch(kind: int | Missing)
     assert {link.label for link in one_down.links if "GPU0" not in (link.a, link.b)} == {"NV12"}
 
 
+@pytest.mark.parametrize(("generation", "across"), [(2, "NV6"), (3, "NODE")])
+def test_gpus_of_both_baseboards_of_a_dgx_2_are_joined(generation: int, across: str) -> None:
+    """The last two of four GPUs are on switches of their own; later machines have no second baseboard."""
+    box = fabric(4, 12, 1)
+    assert not isinstance(box.nvlinks, Missing)
+    boards = [{link.bdf for link in box.nvlinks[24 * half : 24 * half + 24]} for half in (0, 1)]
+    kept = [replace(link, generation=generation) for link in box.nvlinks if (link.link < 6) == (link.bdf in boards[0])]
+    labels = {(link.a, link.b): link.label for link in box._replace(nvlinks=tuple(kept)).topology().links}
+    assert labels["GPU0", "GPU1"] == labels["GPU2", "GPU3"] == "NV6"
+    assert {labels[a, b] for a in ("GPU0", "GPU1") for b in ("GPU2", "GPU3")} == {across}
+
+
 def test_switches_that_the_driver_does_not_name() -> None:
     box = fabric(3, 6, 2)
     assert not isinstance(box.nvlinks, Missing)

@@ -102,9 +102,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     live: LiveMachine = ctx.obj
     more = ("p2p",) if kind in ("p2p", "peers") else ()
     machine = examine(live.source(given["spec"], "TOPOLOGY", given["deadline"], *more), _PROBES.get(kind, WIRING))
-    asked = Asked(
-        machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"], width(given["output"])
-    )
+    asked = Asked(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"], width(given["output"]))
     module, name = _ANSWERS[kind]
     text, complete = getattr(import_module(f"dgxcheck.cli.topo.{module}"), name)(asked)
     if asked.form == "nvidia-smi" and kind == "matrix" and asked.topology.headline:

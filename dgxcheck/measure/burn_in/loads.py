@@ -9,7 +9,7 @@ from math import inf
 from typing import Any
 
 from dgxcheck.measure.burn_in.events import Events
-from dgxcheck.measure.burn_in.plan import Load, matched
+from dgxcheck.measure.burn_in.plan import GpuLoad, matched
 from dgxcheck.measure.burn_in.result import BurnInResult
 from dgxcheck.workers.stream import Worker
 from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor, timeout
@@ -25,7 +25,7 @@ class LoadWorkers:
     """A worker per GPU that keeps it under load, and the results so far."""
 
     def __init__(
-        self, loads: Sequence[Load], seconds: float, silence_s: float, library: str, events: Events,
+        self, loads: Sequence[GpuLoad], seconds: float, silence_s: float, library: str, events: Events,
         supervisor: Supervisor,
     ) -> None:  # fmt: skip
         """``seconds`` is the time for all, ``silence_s`` how long a load may say nothing (0: for ever)."""

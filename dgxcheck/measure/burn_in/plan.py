@@ -19,7 +19,7 @@ EXCLUSIVE = 3
 """``NVML_COMPUTEMODE_EXCLUSIVE_PROCESS``"""
 
 
-class Load(Record):
+class GpuLoad(Record):
     """One GPU's part of the plan."""
 
     gpu: str
@@ -28,7 +28,7 @@ class Load(Record):
     cpus: tuple[int, ...]
 
 
-def loads(topology: Topology, gpus: Sequence[Device], modes: tuple[GpuModes, ...] | Missing = ()) -> list[Load]:
+def loads(topology: Topology, gpus: Sequence[Device], modes: tuple[GpuModes, ...] | Missing = ()) -> list[GpuLoad]:
     """One per GPU that NVML lists; peers with the most NVLinks first, each GPU begins with the one after it.
 
     GPUs in exclusive process mode have no peers and are not peers: a peer's context would block their own load.
@@ -42,11 +42,11 @@ def loads(topology: Topology, gpus: Sequence[Device], modes: tuple[GpuModes, ...
         far = partial(_far, topology, gpu)
         groups = groupby(sorted(others, key=far), far)
         near = tuple(tuple(str(peer.bdf) for peer in group) for _, group in groups)
-        plan.append(Load(gpu=str(gpu.bdf), peers=near, cpus=tuple(cpus(gpu.cpu_affinity))))
+        plan.append(GpuLoad(gpu=str(gpu.bdf), peers=near, cpus=tuple(cpus(gpu.cpu_affinity))))
     return plan
 
 
-def matched(loads: Sequence[Load], busy: Collection[str] = ()) -> dict[str, str]:
+def matched(loads: Sequence[GpuLoad], busy: Collection[str] = ()) -> dict[str, str]:
     """The peer that each GPU of the ``loads`` sends to: never a ``busy`` one, no two GPUs to the same peer.
 
     A maximum matching, nearest peers first; a GPU yields its peer to another one if it has a second choice.

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.measure.burn_in.stop_rules import BITS, Limits, grown
+from dgxcheck.measure.burn_in.stop_rules import BITS, SlowdownThresholds, grown
 
 FIFTHS = 5
 SIGNED = ("tool", "how")
@@ -69,7 +69,7 @@ class BurnInResult:
             if row.get(name) is not None:
                 self._most[name] = max(self._most.get(name, row[name]), row[name])
 
-    def fact(self, seconds: float, limits: Limits) -> Json:
+    def fact(self, seconds: float, limits: SlowdownThresholds) -> Json:
         """The fact after ``seconds`` under load."""
         if "value" not in self.start:
             return (

@@ -10,10 +10,10 @@ from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.measure.burn_in.events import Events, Listener
 from dgxcheck.measure.burn_in.hot_plug import HotPlug
 from dgxcheck.measure.burn_in.loads import MODULE, LoadWorkers
-from dgxcheck.measure.burn_in.plan import Load
+from dgxcheck.measure.burn_in.plan import GpuLoad
 from dgxcheck.measure.burn_in.polling import Poll, Poller
 from dgxcheck.measure.burn_in.result import SIGNED
-from dgxcheck.measure.burn_in.stop_rules import Limits, Stop, stop_for_log
+from dgxcheck.measure.burn_in.stop_rules import SlowdownThresholds, Stop, stop_for_log
 from dgxcheck.measure.burn_in.watch import Watch
 from dgxcheck.survey import Snapshot
 from dgxcheck.workers import stuck_workers
@@ -32,7 +32,7 @@ class BurnIn:
     """One run. ``interrupt`` may be called from a signal handler."""
 
     def __init__(
-        self, loads: Sequence[Load], seconds: float, silence_s: float, limits: Limits, poller: Poller,
+        self, loads: Sequence[GpuLoad], seconds: float, silence_s: float, limits: SlowdownThresholds, poller: Poller,
         log_before: KernelLog | Missing, listener: Listener, files: Mapping[str, str], library: str = LIBRARY,
     ) -> None:  # fmt: skip
         """``silence_s`` is how long a load may say nothing, ``files`` are counters of PCIe errors by name."""

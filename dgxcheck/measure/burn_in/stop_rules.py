@@ -12,7 +12,7 @@ from dgxcheck.facts.record import Record
 
 Sample = Mapping[str, Any]
 """A sample of the sampler, once a second: ``at`` (monotonic), ``gpus`` (bus id to ``NvmlSampler.sample``), ``aer``."""
-Reason = Literal[
+StopReason = Literal[
     "memory-error", "xid", "off-bus", "near-slowdown", "slowdown", "vanished", "unwatched", "no-load", "interrupted",
 ]  # fmt: skip
 NEAR_C = 3
@@ -35,13 +35,13 @@ HARDWARE = 0x80 | 0x40 | 0x8
 class Stop(Record, kw_only=False):
     """Why the load ended early."""
 
-    reason: Reason
+    reason: StopReason
     gpu: str
     """Bus id of the GPU that caused it; empty if none did."""
     text: str
 
 
-class Limits(Record):
+class SlowdownThresholds(Record):
     """Slowdown thresholds of the GPUs by bus id, in °C."""
 
     degrees: Mapping[str, int]
@@ -49,17 +49,17 @@ class Limits(Record):
     """Thermal margin (T.Limit) at slowdown, for GPUs from Hopper on that report margins and no threshold."""
 
 
-def limits(rows: tuple[GpuThermal, ...] | Missing) -> Limits:
+def limits(rows: tuple[GpuThermal, ...] | Missing) -> SlowdownThresholds:
     """The slowdown thresholds that the GPUs report (``NVML_TEMPERATURE_THRESHOLD_SLOWDOWN``)."""
     thermal = () if isinstance(rows, Missing) else rows
-    return Limits(
+    return SlowdownThresholds(
         degrees={row.bdf: row.slowdown_c for row in thermal if isinstance(row.slowdown_c, int)},
         margins={row.bdf: row.slowdown_tlimit_c for row in thermal if isinstance(row.slowdown_tlimit_c, int)},
     )
 
 
 def stop_for_samples(
-    first: Sample, recent: Sequence[Sample], thresholds: Limits, held_s: float = HELD_S
+    first: Sample, recent: Sequence[Sample], thresholds: SlowdownThresholds, held_s: float = HELD_S
 ) -> Stop | None:
     """Why the last of the ``recent`` samples ends the load; ``first`` was taken before the load."""
     if not recent:
@@ -86,7 +86,9 @@ def stop_for_log(old: KernelLog | Missing, new: KernelLog | Missing, gpus: Colle
     return None
 
 
-def _stop_for_gpu(bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], thresholds: Limits) -> Stop | None:
+def _stop_for_gpu(
+    bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], thresholds: SlowdownThresholds
+) -> Stop | None:
     if now.get("lost"):
         return Stop("vanished", bdf, "the GPU stopped responding")
     grew = grown(before, now, "dbe")

@@ -9,7 +9,7 @@ from typing import Any
 
 from dgxcheck.measure.burn_in.events import Events
 from dgxcheck.measure.burn_in.result import BurnInResult
-from dgxcheck.measure.burn_in.stop_rules import HELD_S, Limits, Sample, Stop, grown, stop_for_samples
+from dgxcheck.measure.burn_in.stop_rules import HELD_S, Sample, SlowdownThresholds, Stop, grown, stop_for_samples
 from dgxcheck.workers.stream import Worker
 from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor
 
@@ -24,7 +24,7 @@ class Watch:
     """The monitoring worker and its samples."""
 
     def __init__(
-        self, gpus: Sequence[str], files: Mapping[str, str], wait_s: float, limits: Limits, events: Events,
+        self, gpus: Sequence[str], files: Mapping[str, str], wait_s: float, limits: SlowdownThresholds, events: Events,
         supervisor: Supervisor,
     ) -> None:  # fmt: skip
         """``wait_s`` is how long jobs may take to end, ``files`` are counters of PCIe errors by name."""

@@ -38,8 +38,8 @@ def recurrence_text(recurrence: Recurrence) -> str:
     what = "the GPU fell off the bus again" if off_bus else f"Xid {recurrence.number} came back"
     if not reboots:
         return f"{what} after a reset or driver reload, which did not cure it"
-    cycles = counted(reboots, "reboot or power cycle", "reboots or power cycles") if off_bus else counted(
-        reboots, "reboot"
+    cycles = (
+        counted(reboots, "reboot or power cycle", "reboots or power cycles") if off_bus else counted(reboots, "reboot")
     )
     last = f" (last seen at {recurrence.date})" if recurrence.date else ""
     return f"{what} after {cycles}{last}: {_not_cured_by(recurrence)}"

@@ -40,7 +40,7 @@ class Columns(Record):
         return 1.0 if self.head[0] == "size" else 1000.0
 
 
-class Row(Record):
+class SizeRow(Record):
     """One size; out of place, as the first group of columns tells."""
 
     size: int
@@ -71,7 +71,7 @@ def columns(line: str) -> Columns | None:
     return Columns(head=tuple(words[:first]), tail=tail) if first >= 3 and tail[1:3] == ("algbw", "busbw") else None
 
 
-def row(line: str, heading: Columns) -> Row | None:
+def row(line: str, heading: Columns) -> SizeRow | None:
     """A row under a heading; its first columns may be fewer than are headed."""
     words = line.split()
     head, tail = words[: -len(heading.tail)], words[-len(heading.tail) :]
@@ -87,7 +87,7 @@ def row(line: str, heading: Columns) -> Row | None:
     redop = next((word for word in head[3:] if word.isalpha() and word != "none"), "")
     root = next((int(word) for word in head[3:] if re.fullmatch(r"\d{1,5}", word, re.ASCII)), -1)
     second_time = heading.tail[3:].index("time") + 3 if "time" in heading.tail[3:] else None
-    return Row(
+    return SizeRow(
         size=size,
         count=count,
         width=BYTES.get(head[2], 0),
@@ -119,7 +119,7 @@ def _wrong(heading: Columns, tail: list[str]) -> int | None:
     return sum(readable) if readable else None
 
 
-def operation(rows: tuple[Row, ...], heading: Columns, ranks: int | None) -> str:
+def operation(rows: tuple[SizeRow, ...], heading: Columns, ranks: int | None) -> str:
     """The collective, from its columns and factors; empty where several fit, as those without ``redop`` since 2.13."""
     large = max(rows, key=lambda size_row: size_row.algbw)
     shared = large.size // (large.count * large.width) if large.count and large.width else 0
@@ -134,7 +134,7 @@ def operation(rows: tuple[Row, ...], heading: Columns, ranks: int | None) -> str
     return "alltoall" if "redop" in heading.head and large.headed == 3 else ""
 
 
-def ranks_of(rows: tuple[Row, ...], op: str) -> int | None:
+def ranks_of(rows: tuple[SizeRow, ...], op: str) -> int | None:
     """The number of ranks that the ratio of bus bandwidth to algorithm bandwidth stands for
     (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md)."""
     large = max(rows, key=lambda size_row: size_row.algbw)

@@ -11,7 +11,7 @@ import re
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.benchmarks.nccl_tables import MOST_RANKS, Columns, Row, columns, operation, ranks_of, row
+from dgxcheck.readers.benchmarks.nccl_tables import MOST_RANKS, Columns, SizeRow, columns, operation, ranks_of, row
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bare, bounded, gpu, imported, integer
@@ -54,7 +54,7 @@ class _Run:
         self.tool = "nccl-tests"
         self.ranks: list[Rank] = []
         self.heading: Columns | None = None
-        self.rows: list[tuple[Row, int]] = []
+        self.rows: list[tuple[SizeRow, int]] = []
         self.wrong: int | None = None
 
 
@@ -136,7 +136,7 @@ def _next(run: _Run, facts: list[tuple[str, Json]], understood: set[int]) -> _Ru
     return _Run()
 
 
-def _fact(run: _Run, rows: tuple[Row, ...], op: str) -> Json:
+def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str) -> Json:
     """The fact of a test: among rows of the largest size (several types or roots) the fastest."""
     largest = max(rows, key=lambda result: (result.size, result.busbw))
     checked = [result.wrong for result in rows if result.wrong is not None]

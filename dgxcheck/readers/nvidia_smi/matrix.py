@@ -26,7 +26,7 @@ _LEGEND = re.compile(r"(?:NIC )?Legend:|\S{1,4}\s*=\s\S.*")
 _NIC = re.compile(r"(NIC\d{1,3}):\s+(\S{1,64})", re.ASCII)
 
 
-class Row(Record, kw_only=False):
+class TopoRow(Record, kw_only=False):
     """One device's line: its name, its cells by column, and the texts under the titles (CPU Affinity ..)."""
 
     line: int
@@ -35,12 +35,12 @@ class Row(Record, kw_only=False):
     rest: tuple[str, ...]
 
 
-class Matrix(Record):
+class TopoMatrix(Record):
     """A matrix as it is printed; ``lines`` are those of its head, legend and command."""
 
     columns: tuple[str, ...]
     titles: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TopoRow, ...]
     option: str
     """``-m``, ``-mp``, ``-p2p r``: from the command line above the matrix; empty without one."""
     legend: str
@@ -63,7 +63,7 @@ def bare(line: str) -> str:
     return values.bare(_ESCAPE.sub("", line))
 
 
-def matrices(lines: tuple[str, ...]) -> Iterator[Matrix]:
+def matrices(lines: tuple[str, ...]) -> Iterator[TopoMatrix]:
     """Every matrix in a text, in order."""
     lines = values.bounded(lines)
     heads: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
@@ -83,7 +83,7 @@ def matrices(lines: tuple[str, ...]) -> Iterator[Matrix]:
             below = [(at, bare(lines[at]).strip()) for at in range(rows[-1].line + 1, end)]
             legend = {at: text for at, text in below if _LEGEND.fullmatch(text)}
             nics = {at: nic for at, text in below if at < cut and (nic := _NIC.fullmatch(text))}
-            yield Matrix(
+            yield TopoMatrix(
                 columns=columns,
                 titles=titles,
                 rows=_sure(rows, cut),
@@ -95,11 +95,11 @@ def matrices(lines: tuple[str, ...]) -> Iterator[Matrix]:
             previous = max(rows[-1].line, number)
 
 
-def _sure(rows: list[Row], cut: int) -> tuple[Row, ...]:
+def _sure(rows: list[TopoRow], cut: int) -> tuple[TopoRow, ...]:
     """The rows; the affinities of a last line that may be cut are kept only if another row has the same."""
     last = rows[-1]
     if last.line == cut and last.rest not in [row.rest for row in rows[:-1]]:
-        rows[-1] = Row(last.line, last.name, last.cells, ())
+        rows[-1] = TopoRow(last.line, last.name, last.cells, ())
     return tuple(rows)
 
 
@@ -118,11 +118,11 @@ def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     return (tuple(words), titles) if words and named and _GPU.fullmatch(words[0]) else None
 
 
-def _row(number: int, line: str, columns: tuple[str, ...]) -> Row | None:
+def _row(number: int, line: str, columns: tuple[str, ...]) -> TopoRow | None:
     words = bare(line).split()
     if len(words) < 2 or (words[0] not in columns and not _GPU.fullmatch(words[0])):
         return None
     if not any(map(_CELL.fullmatch, words[1 : 1 + len(columns)])):
         return None
     rest = " ".join(words[1 + len(columns) :]).replace("0N/A", "0 N/A").split()
-    return Row(number, words[0], tuple(words[1 : 1 + len(columns)]), tuple(rest))
+    return TopoRow(number, words[0], tuple(words[1 : 1 + len(columns)]), tuple(rest))

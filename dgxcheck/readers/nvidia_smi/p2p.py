@@ -8,7 +8,7 @@ from __future__ import annotations
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.matrix import Matrix, matrices
+from dgxcheck.readers.nvidia_smi.matrix import TopoMatrix, matrices
 
 _OPTIONS = {name[0]: name for name in CAPABILITIES}
 
@@ -18,7 +18,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return tuple(_imported(matrix) for matrix in matrices(lines) if matrix.words & set(STATUSES))
 
 
-def _imported(matrix: Matrix) -> Imported:
+def _imported(matrix: TopoMatrix) -> Imported:
     option = matrix.option.partition(" ")[2]
     capability = _OPTIONS.get(option, "") if "p2p" in matrix.option else ""
     kind = f"p2p-{capability}" if capability else "p2p"

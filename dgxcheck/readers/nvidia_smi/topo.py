@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.matrix import Matrix, Row, matrices
+from dgxcheck.readers.nvidia_smi.matrix import TopoMatrix, TopoRow, matrices
 
 _LABEL = re.compile(r"PIX|PXB|PHB|NODE|SOC|SYS|NV[1-9]\d{0,2}", re.ASCII)
 _BEFORE_NVLINK = "Path traverses"
@@ -24,13 +24,13 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return tuple(_imported(matrix) for matrix in matrices(lines) if _is_labels(matrix))
 
 
-def _is_labels(matrix: Matrix) -> bool:
+def _is_labels(matrix: TopoMatrix) -> bool:
     labels = matrix.words - {"X"}
     by_command = matrix.option.startswith("-m") or (not matrix.option and len(matrix.columns) == 1)
     return any(map(_LABEL.fullmatch, labels)) or (not labels and (by_command or bool(matrix.titles)))
 
 
-def _imported(matrix: Matrix) -> Imported:
+def _imported(matrix: TopoMatrix) -> Imported:
     kind = "label" if _shows_nvlinks(matrix) else "label-pci"
     facts: dict[str, Json] = {}
     understood = set(matrix.lines)
@@ -49,7 +49,7 @@ def _imported(matrix: Matrix) -> Imported:
     return Imported(tool=tool, facts=facts, understood=frozenset(understood))
 
 
-def _shows_nvlinks(matrix: Matrix) -> bool:
+def _shows_nvlinks(matrix: TopoMatrix) -> bool:
     if any(word.startswith("NV") for word in matrix.words):
         return True
     if matrix.option:
@@ -57,7 +57,7 @@ def _shows_nvlinks(matrix: Matrix) -> bool:
     return "NV#" in matrix.legend or _BEFORE_NVLINK in matrix.legend
 
 
-def _affinities(row: Row, titles: tuple[str, ...]) -> Iterator[tuple[str, Json]]:
+def _affinities(row: TopoRow, titles: tuple[str, ...]) -> Iterator[tuple[str, Json]]:
     """What stands under the titles; rows of NICs end before them, and too few or many words tell nothing."""
     if len(row.rest) == len(titles):
         for kind, text in zip(titles, row.rest, strict=True):
