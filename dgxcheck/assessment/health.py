@@ -20,7 +20,7 @@ from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatch
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement
-from dgxcheck.checks.engine.run import run, verdict
+from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
 from dgxcheck.checks.registry import PROBES
 from dgxcheck.diagnosis.causes import diagnose
 from dgxcheck.facts.host import Host
@@ -71,6 +71,7 @@ def _assessment(
 ) -> Assessment:
     findings = acknowledged(run(box, checks, required), box.settings.acknowledged, today())
     host = box.snapshot.host
+    judged = verdict(findings, 1 if request.only else LEAST_CHECKS)
     return Assessment(
         origin=origin,
         snapshot=box.snapshot,
@@ -79,9 +80,9 @@ def _assessment(
         settings=box.settings,
         choice=box.choice,
         findings=findings,
-        verdict=verdict(findings),
+        verdict=judged,
         diagnosis=diagnose(box, findings),
-        score=score_of(box),
+        score=score_of(box, judged),
         figures=all_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
         seconds=time.monotonic() - begun,

@@ -38,7 +38,7 @@ class Assessment(Record):
     findings: tuple[Finding, ...]
     """One per check and subject, in the order of the checks; those that passed or were skipped too."""
     verdict: Status
-    """The worst status; UNKNOWN if nothing could be judged."""
+    """The worst status; UNKNOWN if too few checks could be judged."""
     diagnosis: Diagnosis
     score: Score | None
     """None without a reference machine; its ``total`` is None where too little could be read."""

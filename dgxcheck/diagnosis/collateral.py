@@ -32,7 +32,7 @@ def collateral(
         leaders = [list(_leaders(box, event, bad[key], bad.values())) for event in events]
         if events and all(leaders):
             keys = dict.fromkeys(leader.key for those in leaders for leader in those)
-            followed[key] = tuple(dict.fromkeys(each for leader in keys for each in blamed.get(leader, ())[:1]))
+            followed[key] = tuple(dict.fromkeys(each for leader in keys for each in blamed.get(leader, ())))
     return followed
 
 

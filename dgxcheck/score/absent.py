@@ -27,6 +27,12 @@ def absent_gpus(box: Box) -> list[int | Missing]:
     return unlisted_gpus + [_not_on_pci(box)] * (missing - len(unlisted_gpus))
 
 
+def gpus_uncertain(box: Box) -> bool:
+    """Is the machine known by its GPUs alone, while it shows another number of them than the reference machine has?"""
+    number = box.choice.number("gpu.count") if box.choice is not None and box.choice.how == "gpus" else None
+    return number is not None and len(box.topology.gpus) != number.value
+
+
 def hidden_gpus(box: Box) -> Missing | None:
     """The reason why GPUs may be hidden at the far end of an NVLink; None if no GPU is hidden."""
     return next((gpu for gpu in absent_gpus(box) if isinstance(gpu, Missing)), None)

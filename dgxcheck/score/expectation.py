@@ -43,7 +43,14 @@ class Score(Record):
     """The weighted score, and its expectations."""
 
     total: float | None
-    """0 to 100; None if less than half of the expectations could be read, or there are none."""
+    """0 to 100, at most ``cap``; None if less than half of the expectations could be read, there are none, or GPUs may
+    be absent."""
+    uncapped: float | None
+    """The weighted mean of the areas."""
+    cap: int | None
+    """What the worst finding allows at most; None where it allows all."""
+    gpus_uncertain: bool
+    """Is the machine known by its GPUs alone, and are they not as many as the reference machine has?"""
     coverage: float
     """Share of the expectations that could be read, 0 to 1."""
     areas: dict[Area, float]
@@ -64,7 +71,7 @@ def rounded(value: float) -> float:
 LEAST_COVERAGE = 0.5
 
 
-def score(expectations: tuple[Expectation, ...]) -> Score:
+def score(expectations: tuple[Expectation, ...], cap: int | None = None, gpus_uncertain: bool = False) -> Score:
     """The mean of the areas' mean shares, weighted by ``WEIGHTS`` over the areas that could be read."""
     shares: dict[Area, list[float]] = {}
     for expectation in expectations:
@@ -73,13 +80,16 @@ def score(expectations: tuple[Expectation, ...]) -> Score:
     covered = sum(map(len, shares.values()))
     coverage = covered / len(expectations) if expectations else 0.0
     means = {area: sum(shares[area]) / len(shares[area]) for area in WEIGHTS if area in shares}
-    total = None
-    if coverage >= LEAST_COVERAGE:
+    mean = None
+    if coverage >= LEAST_COVERAGE and not gpus_uncertain:
         weight = sum(WEIGHTS[area] for area in means)
-        total = rounded(100 * sum(WEIGHTS[area] * mean for area, mean in means.items()) / weight)
+        mean = rounded(100 * sum(WEIGHTS[area] * share for area, share in means.items()) / weight)
     return Score(
-        total=total,
+        total=mean if mean is None or cap is None else min(mean, float(cap)),
+        uncapped=mean,
+        cap=cap,
+        gpus_uncertain=gpus_uncertain,
         coverage=int(coverage * 1000 + 1e-9) / 1000,
-        areas={area: rounded(100 * mean) for area, mean in means.items()},
+        areas={area: rounded(100 * share) for area, share in means.items()},
         expectations=expectations,
     )

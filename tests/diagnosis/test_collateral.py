@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judging import judged
+from sample import FAULTS
 
 from dgxcheck.assessment import assess
 from dgxcheck.facts.missing import Json
@@ -111,3 +112,18 @@ def test_the_ladder_is_that_of_the_fault_alone() -> None:
     assert [(cause["component"], cause["actions"]) for cause in alone] == [
         (cause["component"], cause["actions"]) for cause in with_peers
     ]
+
+
+@pytest.mark.parametrize("bridge", ["0000:08:00.0", "0000:00:03.0"], ids=["upstream port", "root port"])
+def test_what_follows_the_loss_of_all_gpus_below_a_switch_belongs_to_the_switch(bridge: str, tmp_path: Path) -> None:
+    facts = json.loads(Path(FAULTS["dgx-1-v100-xid-79"]).read_text(encoding="utf-8"))["facts"]
+    for key, fact in [*facts.items()]:
+        facts[key.replace("0000:0a:00.0", "0000:0b:00.0").replace("ByIndex 2", "ByIndex 3")] = fact
+    log = [f"3600.{gpu};NVRM: Xid (PCI:0000:0{'ab'[gpu]}:00): 79, GPU has fallen off the bus." for gpu in (0, 1)]
+    log.append(f"3599.9;pcieport {bridge}: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer")
+    path = tmp_path / "two.json"
+    lines = {f"kmsg {number}": line for number, line in enumerate([*log, xid_74("06", 3600.5)], 40)}
+    document = {"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": facts, "add": lines}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (cause,) = assess(str(path)).causes
+    assert (cause.component.kind, cause.component.bdf, len(cause.explains)) == ("switch", "0000:08:00.0", 6)

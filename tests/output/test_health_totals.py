@@ -62,7 +62,8 @@ def test_the_verdict_names_what_ran_and_nothing_else(
         (("dgx-1-v100", "--profile", "none"),
          "Score: none (no matching reference machine; list them with dgxcheck profiles)."),
         (("dgx-1-v100-hot", "--profile", "dgx-1-v100"),
-         "Score: 99.5 of 100 against dgx-1-v100 (as requested); weakest area: gpu 97.5; coverage 100 %."),
+         "Score: 79 of 100 (capped by the verdict, otherwise 99.5) against dgx-1-v100 (as requested);"
+         " weakest area: gpu 97.5; coverage 100 %."),
     ],
 )  # fmt: skip
 def test_the_line_of_the_score(arguments: tuple[str, ...], score: str, capsys: pytest.CaptureFixture[str]) -> None:

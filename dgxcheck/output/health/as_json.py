@@ -63,6 +63,8 @@ def _score(assessment: Assessment) -> Json:
         "total": score.total,
         "coverage": score.coverage,
         "floor": score.floor,
+        "uncapped": score.uncapped,
+        "cap": score.cap,
         "level": assessment.level,
         "areas": {str(area): value for area, value in score.areas.items()},
     }

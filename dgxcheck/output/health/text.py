@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Finding, Status, Subject, Witness
-from dgxcheck.checks.engine.run import counts
+from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.output import provenance
 from dgxcheck.output.health import causes as health_causes
@@ -76,11 +76,15 @@ def _score(assessment: Assessment) -> str:
         return "Score: none (no matching reference machine; list them with dgxcheck profiles)."
     against = f"{visible(choice.profile.name)} ({_HOW[choice.how]})"
     coverage = f"coverage {percent(score.coverage)}"
+    if score.gpus_uncertain:
+        return f"Score: none against {against}; the number of GPUs differs, and cannot be checked."
     if score.total is None:
         return f"Score: none against {against}; {coverage}, at least {percent(LEAST_COVERAGE)} needed."
     low = min(score.areas, key=lambda area: score.areas[area])
-    weakest = "" if score.total == 100 else f"; weakest area: {low} {score.areas[low]:g}"
-    return f"Score: {score.total:g} of 100 against {against}{weakest}; {coverage}."
+    weakest = "" if score.uncapped == 100 else f"; weakest area: {low} {score.areas[low]:g}"
+    capped = score.uncapped is not None and score.uncapped > score.total
+    why = f" (capped by the verdict, otherwise {score.uncapped:g})" if capped else ""
+    return f"Score: {score.total:g} of 100{why} against {against}{weakest}; {coverage}."
 
 
 def explained(check: Check, settings: Settings) -> str:
@@ -125,6 +129,15 @@ def _kinds(assessment: Assessment) -> str:
     return f" ({kinds})" if kinds else ""
 
 
+def _too_few(assessment: Assessment) -> str:
+    """Why nothing is known to be wrong and the verdict is unknown all the same."""
+    judged = judged_checks(assessment.findings)
+    statuses = {finding.status for finding in assessment.findings if not finding.acknowledged}
+    if assessment.verdict is not Status.UNKNOWN or Status.UNKNOWN in statuses or not judged:
+        return ""
+    return f" (too few different checks ran: {judged}, at least {LEAST_CHECKS} needed)"
+
+
 def _of_nothing(assessment: Assessment) -> list[str]:
     """Some of many: a configuration may be that of a whole site."""
     told = [f"{visible(each.device) or 'the host'} of {each.check}" for each in assessment.unmatched]
@@ -142,7 +155,8 @@ def _summary(assessment: Assessment) -> list[str]:
     known = sum(finding.acknowledged for finding in findings)
     silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
     return [
-        f"Verdict: {assessment.verdict.value}; {ran} of {counted(len(findings), 'check')} ran{_kinds(assessment)}.",
+        f"Verdict: {assessment.verdict.value}{_too_few(assessment)};"
+        f" {ran} of {counted(len(findings), 'check')} ran{_kinds(assessment)}.",
         *([f"Acknowledged: {counted(known, 'finding')}, not counted."] if known else []),
         *_of_nothing(assessment),
         _score(assessment),
