@@ -69,6 +69,22 @@ PROFILES = {
     "dgx-a100": profile(
         "dgx-a100", _numbers(8, 12, 12, 200, 4), "dgx-a100", (8, {"PXB": 1, "SOC": 6}, {"PXB": 2, "SOC": 10})
     ),
+    "dgx-2": profile(
+        "dgx-2",
+        _numbers(16, 6, 11),
+        "dgx-2",
+        (8, {"PIX": 1, "PXB": 2, "NODE": 4, "SOC": 8}, {"PIX": 1, "PXB": 1, "NODE": 3, "SOC": 6}),
+        (8, {"PIX": 1, "PXB": 2, "NODE": 4, "SOC": 8}, {"PIX": 1, "PXB": 1, "NODE": 4, "SOC": 5}),
+    ),
+    "pcie-x4": profile(
+        "pcie-x4", {"gpu.count": 4, "pcie.link_width": 16, "pcie.link_gen": 3}, "", (4, {"PIX": 1, "PHB": 2}, {})
+    ),
+    "pcie-x8": profile(
+        "pcie-x8",
+        {"gpu.count": 8, "pcie.link_width": 16, "pcie.link_gen": 3},
+        "",
+        (8, {"PIX": 1, "PHB": 2, "SOC": 4}, {}),
+    ),
 }
 
 

@@ -21,6 +21,8 @@ def is_product(name: str, product: str) -> bool:
     """
     given, expected = _words(name), _words(product)
     rest = given[len(expected) :]
+    if name.strip() == product.strip():
+        return bool(name.strip())
     return bool(expected) and given[: len(expected)] == expected and all(map(_SIZE_OR_PART.fullmatch, rest))
 
 

@@ -16,6 +16,7 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.profiles.library import boards_for, by_name, names, select
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS
 from dgxcheck.profiles.parse import boards, profile
+from dgxcheck.profiles.product import is_product
 from dgxcheck.topology.reference import ALL
 
 RECORDED = [name for name in names() if name in BOXES]
@@ -139,6 +140,13 @@ def test_firmware_names_a_machine_in_many_ways(tmp_path: Path, product: str, pro
 )
 def test_a_name_with_another_word_is_another_machine(tmp_path: Path, product: str) -> None:
     assert choice(changed(tmp_path, {PRODUCT: f"{product}\n"})) == ("dgx-1-v100", "gpus")
+
+
+def test_any_name_is_its_own_product_and_an_empty_one_is_none() -> None:
+    for name in ("PowerEdge R740", "System", "\u670d\u52a1\u5668", "7X22CTO1WW"):
+        assert is_product(f"{name}\n", name)
+    assert not is_product("", "")
+    assert not is_product("NVIDIA", "System")
 
 
 def test_the_gpus_decide_what_dgx_1_alone_leaves_open(tmp_path: Path) -> None:

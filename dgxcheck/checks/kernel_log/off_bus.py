@@ -10,6 +10,7 @@ from dgxcheck.checks.kernel_log.device_log import gpu_itself, happened, lines, p
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
+from dgxcheck.xid.entry import REMEDIES
 
 
 def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement | None:
@@ -32,8 +33,7 @@ CHECKS = (
         rule="Fails if the driver logged, since it was last loaded, that a GPU has fallen off the bus, as Xid 79 or"
         " without an Xid.",
         source="Xid 79; https://github.com/NVIDIA/NVSentinel/issues/155 for those without an Xid",
-        remedy="save the evidence first (nvidia-bug-report.sh --safe-mode --extra-system-data; it can take long), then"
-        " cold power cycle; if it comes back, check power, seating and temperature of the GPU, then call the vendor",
+        remedy=REMEDIES["off-bus"],
         judge=per_device(_off_bus, lambda log: [each.bdf for each in log.off_bus], "did not fall off the bus"),
         blames=gpu_itself,
         witness="log",
