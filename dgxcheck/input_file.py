@@ -31,4 +31,5 @@ def read_input(path: str, most: int, instead: str = "") -> bytes:
 
 def too_large(name: str, most: int) -> BadInput:
     """What to raise for a text of more than ``most`` bytes."""
-    return BadInput(f"{name}: larger than {most >> 20} MiB")
+    size = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+    return BadInput(f"{name}: larger than {size}")

@@ -6,13 +6,23 @@ import errno
 import os
 import stat
 
-LIMIT = 8 << 20
-"""No file of sysfs, procfs or a recorded tree is larger; what is longer is refused."""
+from dgxcheck.facts.limits import ATTRIBUTE_BYTES, FILE_BYTES, TREE_NAMES
+
+OPENING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
-def read_bytes(path: str, limit: int = LIMIT) -> bytes:
+def most_of(path: str) -> int:
+    """The most bytes that a file of a machine may have, by its path under the machine's root."""
+    return ATTRIBUTE_BYTES if path.startswith("/sys/") else FILE_BYTES
+
+
+def read_bytes(path: str, limit: int = FILE_BYTES) -> bytes:
     """A whole regular file; OSError as the kernel gives it, EFBIG beyond ``limit``, EISDIR for what is no file."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    return read_descriptor(os.open(path, OPENING), path, limit)
+
+
+def read_descriptor(fd: int, path: str, limit: int) -> bytes:
+    """The same of an open file, which is closed."""
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EISDIR, "not a regular file", path)
@@ -34,6 +44,12 @@ def decode(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def list_names(path: str) -> tuple[str, ...]:
-    """The entries of a directory, sorted; names that are not UTF-8 are spelled with U+FFFD."""
-    return tuple(sorted(decode(os.fsencode(name)) for name in os.listdir(path)))
+def list_names(path: str | int) -> tuple[str, ...]:
+    """The entries of a directory, sorted; names that are not UTF-8 are spelled with U+FFFD. EFBIG for too many."""
+    names: list[str] = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            names.append(decode(os.fsencode(entry.name)))
+            if len(names) > TREE_NAMES:
+                raise OSError(errno.EFBIG, f"more than {TREE_NAMES} entries", path)
+    return tuple(sorted(names))

@@ -7,16 +7,18 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from dgxcheck.facts.limits import TOML_BYTES, TOML_DOTS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.input_file import read_input
-
-MOST_BYTES = 1 << 20
 
 
 def load(path: str) -> dict[str, Any]:
     """The document of a TOML file; BadInput with one line where it is none. ``/dev/null`` is an empty one."""
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    raw = b"" if path == os.devnull else read_input(path, MOST_BYTES)
+    raw = b"" if path == os.devnull else read_input(path, TOML_BYTES)
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if line.count(b".") > TOML_DOTS:  # tomllib takes memory by the square of a dotted key's length
+            raise BadInput(f"{path}: line {number} has more than {TOML_DOTS} dots")
     try:
         document: dict[str, Any] = toml.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:

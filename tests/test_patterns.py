@@ -71,7 +71,8 @@ def sample(kind: Any, what: Any) -> str:
     if kind is op.SUBPATTERN:
         return samples(what[3])
     if kind in (op.MAX_REPEAT, op.MIN_REPEAT):
-        return str(samples(what[2])) * int(max(what[0], 1 if what[1] > 1 else 0))
+        times: int = max(what[0], 1 if what[1] > 1 else 0)
+        return samples(what[2]) * times
     return ""
 
 

@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
+from dgxcheck.facts.limits import IMPORT_BYTES, IMPORT_LINES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input, too_large
 
-MOST_BYTES = 64 << 20
 KNOWN = (
     "the output of nvidia-smi, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P, nvbandwidth, nccl-tests and perftest"
 )
@@ -30,7 +30,7 @@ def texts(files: tuple[str, ...]) -> list[Text]:
     """The files in the order given; the same name from two folders gets a number."""
     found: list[Text] = []
     for file in files:
-        raw = _stdin() if file == "-" else read_input(file, MOST_BYTES, INSTEAD)
+        raw = _stdin() if file == "-" else read_input(file, IMPORT_BYTES, INSTEAD)
         name = "stdin" if file == "-" else os.path.basename(file).encode(errors="replace").decode()
         again = sum(text.name == name or text.name.startswith(f"{name} (") for text in found)
         found.append(Text(f"{name} ({again + 1})" if again else name, lines(raw, file)))
@@ -45,6 +45,8 @@ def named(read: Sequence[Text]) -> str:
 
 def lines(raw: bytes, file: str) -> tuple[str, ...]:
     """Lines of UTF-8, or of UTF-16 as PowerShell writes it; what is no text of either becomes U+FFFD."""
+    if raw.count(b"\n") + raw.count(b"\r") > IMPORT_LINES:
+        raise BadInput(f"{file}: more than {IMPORT_LINES} lines")
     if raw.startswith(_UTF16):
         text = raw.decode("utf-16", "replace")
     else:
@@ -55,7 +57,7 @@ def lines(raw: bytes, file: str) -> tuple[str, ...]:
 
 
 def _stdin() -> bytes:
-    raw = sys.stdin.buffer.read(MOST_BYTES + 1)
-    if len(raw) > MOST_BYTES:
-        raise too_large("stdin", MOST_BYTES)
+    raw = sys.stdin.buffer.read(IMPORT_BYTES + 1)
+    if len(raw) > IMPORT_BYTES:
+        raise too_large("stdin", IMPORT_BYTES)
     return raw

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.limits import LINE_CHARACTERS
 from dgxcheck.facts.missing import Json
 
 MOST_GPUS = 64
-"""Higher indexes are garbled: the largest boxes that print these tables have 16 GPUs."""
-LONGEST_LINE = 1 << 20
-"""Characters; longer lines are not part of a table."""
+"""An index from here on is a garbled one: the largest boxes that print these tables have 16 GPUs."""
 MOST_GBS = 100_000.0
 """GB/s; copies inside one B200 reach some 7,000."""
 MOST_US = 10_000_000.0
@@ -47,8 +46,8 @@ def bare(line: str) -> str:
 
 
 def bounded(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """The lines, with those longer than ``LONGEST_LINE`` emptied, so that line numbers stay."""
-    return tuple(line if len(line) <= LONGEST_LINE else "" for line in lines)
+    """The same lines under the same numbers, those that are too long emptied."""
+    return tuple(line if len(line) <= LINE_CHARACTERS else "" for line in lines)
 
 
 def imported(value: Json, unit: str, *, tool: str, line: int, method: str, **more: Json) -> dict[str, Json]:

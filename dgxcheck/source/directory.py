@@ -1,4 +1,8 @@
-"""A machine's files below a directory: a container's /host, an unpacked hwloc or sosreport tree."""
+"""A machine's files below a directory: a container's /host, an unpacked hwloc or sosreport tree.
+
+Whoever owns the tree may change it while it is read. Every directory is therefore opened from the descriptor of the one
+above it, and no link is followed by the kernel: what was checked is what is read.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,15 @@ import os
 import stat
 from collections.abc import Mapping
 
+from dgxcheck.facts.limits import BINARY_BYTES, TREE_BYTES
 from dgxcheck.facts.missing import BadInput, Gap, Missing, missing, question
-from dgxcheck.rootfs import LIMIT, decode, list_names, read_bytes
+from dgxcheck.rootfs import OPENING, decode, list_names, most_of, read_descriptor
 from dgxcheck.source.pci_ids import PLACES, PciIds
 from dgxcheck.source.protocol import Json, Origin, Source
-from dgxcheck.source.recording.binary import MOST
 from dgxcheck.source.recording.keys import split_path
 
 MAX_LINKS = 40  # as the kernel's own limit for one path
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _Outside(OSError):
@@ -29,10 +34,15 @@ class DirectorySource:
     def __init__(self, root: str) -> None:
         if not os.path.isdir(os.path.join(root, "sys")):
             raise BadInput(f"{root}: contains no sys/ directory; give the root of a file tree, such as a /host mount")
-        self._root = os.path.realpath(root)
+        self._root = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._real: dict[str, str] = {"/": ""}
+        self._bytes_left = TREE_BYTES
         self._ids = PciIds(read=self._bytes) if any(map(self._is_file, PLACES)) else PciIds()
         self.origin = Origin("directory", root)
+
+    def __del__(self) -> None:
+        if (root := getattr(self, "_root", None)) is not None:
+            os.close(root)
 
     def text(self, path: str) -> str | Missing:
         try:
@@ -42,21 +52,29 @@ class DirectorySource:
 
     def data(self, path: str) -> bytes | Missing:
         try:
-            return self._bytes(path, MOST)
+            return self._bytes(path, BINARY_BYTES)
         except OSError as error:
             return self._gap(path, error)
 
     def link(self, path: str) -> str | Missing:
         head, tail = split_path(path)
         try:
-            return decode(os.fsencode(os.readlink(f"{self._root}{self._follow(head)}/{_possible(tail)}")))
+            folder = self._open(self._follow(head))
+            try:
+                return decode(os.fsencode(os.readlink(_possible(tail), dir_fd=folder)))
+            finally:
+                os.close(folder)
         except OSError as error:
             # EINVAL: there is a file of this name, but it is no link
             return Missing(Gap.ABSENT, path, "not a link") if error.errno == errno.EINVAL else self._gap(path, error)
 
     def names(self, path: str) -> tuple[str, ...] | Missing:
         try:
-            return list_names(self._root + self._follow(path))
+            folder = self._open(self._follow(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                return list_names(folder)
+            finally:
+                os.close(folder)
         except OSError as error:
             return self._gap(path, error)
 
@@ -81,18 +99,40 @@ class DirectorySource:
     def later(self, seconds: float) -> Source | Missing:
         return Missing(Gap.UNRECORDED, "later", "a directory holds one moment only")
 
-    def _bytes(self, path: str, limit: int = LIMIT) -> bytes:
-        real = self._root + self._follow(path)
+    def _bytes(self, path: str, limit: int = 0) -> bytes:
+        real = self._follow(path)
         # asked before opening: to open a device node can start a tape or a watchdog
-        if not stat.S_ISREG(os.lstat(real).st_mode):
-            raise OSError(errno.EISDIR, "not a regular file", path)
-        return read_bytes(real, limit)
+        node = self._open(real)
+        try:
+            if not stat.S_ISREG(os.fstat(node).st_mode):
+                raise OSError(errno.EISDIR, "not a regular file", path)
+            fd = self._reopen(node, real)
+        finally:
+            os.close(node)
+        raw = read_descriptor(fd, path, min(limit or most_of(path), self._bytes_left))
+        self._bytes_left -= len(raw)
+        return raw
+
+    def _reopen(self, node: int, real: str) -> int:
+        """For reading, the very file that was asked about, whatever has its name by now; ESTALE if it cannot be had."""
+        try:
+            return os.open(f"/proc/self/fd/{node}", OPENING)
+        except FileNotFoundError:  # no /proc
+            fd = self._open(real, OPENING | os.O_NOFOLLOW)
+        if not os.path.samestat(os.fstat(fd), os.fstat(node)):
+            os.close(fd)
+            raise OSError(errno.ESTALE, "replaced while it was opened", real)
+        return fd
 
     def _is_file(self, path: str) -> bool:
         try:
-            return os.path.isfile(self._root + self._follow(path))
+            node = self._open(self._follow(path))
         except OSError:
             return False
+        try:
+            return stat.S_ISREG(os.fstat(node).st_mode)
+        finally:
+            os.close(node)
 
     def _gap(self, path: str, error: OSError) -> Missing:
         if isinstance(error, _Outside):
@@ -106,9 +146,23 @@ class DirectorySource:
         """Absent is only what the tree could have held: its class or module directory is there."""
         directory = _subject_directory(path)
         try:
-            return directory != path and os.path.isdir(self._root + self._follow(directory))
+            if directory != path:
+                os.close(self._open(self._follow(directory), _FOLDER))
         except OSError:
             return False
+        return directory != path
+
+    def _open(self, real: str, flags: int = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC) -> int:
+        """Open a path without links, component by component; ELOOP or ENOTDIR where one has become a link."""
+        folder = os.dup(self._root)
+        *heads, tail = real.split("/")
+        for part, how in (*((head, _FOLDER) for head in heads if head), (tail or ".", flags)):
+            try:
+                below = os.open(part, how, dir_fd=folder)
+            finally:
+                os.close(folder)
+            folder = below
+        return folder
 
     def _follow(self, path: str) -> str:
         """The path with every link in it followed, relative to the tree's root."""
@@ -131,9 +185,8 @@ class DirectorySource:
                     raise _Outside(f"{path} leads out of the tree")
                 real = real.rpartition("/")[0]
                 continue
-            try:
-                target = os.readlink(f"{self._root}{real}/{part}")
-            except OSError:
+            target = self._target(real, part)
+            if target is None:
                 real = f"{real}/{part}"
                 continue
             links += 1
@@ -143,6 +196,19 @@ class DirectorySource:
                 raise _Outside(f"{path} leads out of the tree, to {decode(os.fsencode(target))}")
             queue = target.split("/") + queue
         return real
+
+    def _target(self, real: str, part: str) -> str | None:
+        """Where a link leads; None for what is no link, or not there."""
+        try:
+            folder = self._open(real, _FOLDER)
+        except OSError:
+            return None
+        try:
+            return os.readlink(part, dir_fd=folder)
+        except OSError:
+            return None
+        finally:
+            os.close(folder)
 
 
 def _possible(name: str) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import BadInput, Gap, Missing, missing
-from dgxcheck.rootfs import decode, list_names, read_bytes
+from dgxcheck.rootfs import decode, list_names, most_of, read_bytes
 from dgxcheck.source.pci_ids import PciIds
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.keys import DEVICE, GroupedFacts, flatten, from_json, nvml_key
@@ -54,7 +54,7 @@ class LiveSource:
     def data(self, path: str) -> bytes | Missing:
         if not driver_backed(path):
             try:
-                return read_bytes(self._root + path)
+                return read_bytes(self._root + path, most_of(path))
             except OSError as error:
                 return missing(path, error)
         answer = self._files.ask(f"data {path}")
@@ -143,7 +143,7 @@ class LiveSource:
             answer = self._files.ask(f"text {path}")
             return answer if isinstance(answer, str) else _gap(answer, path)
         try:
-            return decode(read_bytes(self._root + path))
+            return decode(read_bytes(self._root + path, most_of(path)))
         except OSError as error:
             return missing(path, error)
 

@@ -9,6 +9,7 @@ import sys
 _BOOT = """\
 import gc, os, sys
 gc.disable()
+os.chdir("/")
 for name in os.listdir("/proc/self/fd"):
     try:
         int(name) > 2 and os.close(int(name))
@@ -38,7 +39,7 @@ def start(module: str) -> tuple[int, int, int]:
             (os.POSIX_SPAWN_DUP2, said_write, 1),
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
         ]
-        pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0, setsigmask=())
+        pid = os.posix_spawn(sys.executable, argv, _environment(), file_actions=actions, setpgroup=0, setsigmask=())
     except OSError:
         for end in ends:
             os.close(end)
@@ -50,10 +51,19 @@ def start(module: str) -> tuple[int, int, int]:
     return pid, plan_write, said_read
 
 
+def _environment() -> dict[str, str]:
+    """The caller's; of its library path only absolute folders, for the loader takes any other from where it stands."""
+    path = os.environ.get("LD_LIBRARY_PATH")
+    if path is None:
+        return dict(os.environ)
+    folders = (folder for part in path.split(":") for folder in part.split(";") if folder.startswith("/"))
+    return dict(os.environ) | {"LD_LIBRARY_PATH": ":".join(folders)}
+
+
 def _search_path() -> list[str]:
     """Where this interpreter finds modules, but for the caller's current directory."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return [package, *(path for path in sys.path if path)]
+    return [package, *(os.path.abspath(path) for path in sys.path if path)]
 
 
 def kill(pid: int) -> None:

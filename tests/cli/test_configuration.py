@@ -16,9 +16,10 @@ from dgxcheck import configuration
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
 from dgxcheck.configuration import of_site, settings
+from dgxcheck.facts.limits import TOML_BYTES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.settings import THRESHOLDS, Settings
-from dgxcheck.toml_file import MOST_BYTES, load
+from dgxcheck.toml_file import load
 
 IDS = tuple(check.id for check in CHECKS)
 EVERY_KEY = """
@@ -108,7 +109,7 @@ def test_every_threshold_can_be_set_within_its_range(name: str) -> None:
         ("x = 1\nx = 2\n", "not valid TOML: Cannot overwrite a value (at line 2, column 6)"),
         ("x = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
         (b"x = '\xff'", "not UTF-8 text (byte 6)"),
-        (b"x" * (MOST_BYTES + 1), "larger than 1 MiB"),
+        (b"x" * (TOML_BYTES + 1), "larger than 64 KiB"),
     ],
     ids=lambda each: str(each)[:40],
 )  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import unicodedata
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -235,6 +237,14 @@ def test_any_text_is_shown_without_what_a_terminal_obeys(
         assert done.code in (0, 3)
         assert done.out
         assert not HIDDEN.findall(done.out + done.err)
+
+
+def test_no_format_or_ignorable_character_is_shown() -> None:
+    """Those of category Cf, and those that are ignorable by default: fillers, variation selectors, tags."""
+    hidden = [n for n in range(sys.maxunicode + 1) if unicodedata.category(chr(n)) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+    ignorable = (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE10),
+                 0xFFA0, *range(0xFFF0, 0xFFF9), *range(0xE0080, 0xE01F0))  # fmt: skip
+    assert [hex(n) for n in (*hidden, *ignorable) if visible(chr(n)) != "\N{REPLACEMENT CHARACTER}"] == []
 
 
 @given(st.text(max_size=30))

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.limits import LOG_LINE_CHARACTERS, LOG_LINES
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.source.kernel_log.kmsg import LONGEST, MARK, MOST, line, relevant_lines
+from dgxcheck.source.kernel_log.kmsg import MARK, line, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
 from probes.kernel_log import parse_aer, parse_mlx5, parse_xid
 from probes.kernel_log.log import facts
@@ -436,12 +437,12 @@ def test_any_text_is_a_log_or_none(text: str) -> None:
 
 
 def test_a_flood_pushes_out_no_xid_and_moves_the_beginning() -> None:
-    flood = [f"[ {n}.0] pcieport 0000:00:02.0: AER: Corrected error received: {GPU}" for n in range(1, MOST + 500)]
+    flood = [f"[ {n}.0] pcieport 0000:00:02.0: AER: Corrected error received: {GPU}" for n in range(1, LOG_LINES + 500)]
     lines = kept_of(f"[ 0.0] Linux version\n[ 0.5] {XID}\n" + "\n".join(flood))
-    assert len(lines) == MOST + 2
+    assert len(lines) == LOG_LINES + 2
     assert lines[1] == f"0.500000;{XID}"
     assert lines[0] == line(500.0, MARK) or float(lines[0].partition(";")[0]) >= 499
-    assert len(kept_of(f"[ 0.0] NVRM: {'x' * 4000}")[1]) < LONGEST + 20
+    assert len(kept_of(f"[ 0.0] NVRM: {'x' * 4000}")[1]) < LOG_LINE_CHARACTERS + 20
 
 
 @pytest.mark.parametrize(
@@ -450,7 +451,7 @@ def test_a_flood_pushes_out_no_xid_and_moves_the_beginning() -> None:
      f"nvidia {GPU}:    [12] Timeout", f"nvidia {GPU}:   device [10de:1db1] error status/mask=00001000/00000000"],
 )  # fmt: skip
 def test_no_other_flood_pushes_out_an_xid_either(noise: str) -> None:
-    rows = "\n".join(f"[ {n}.0] {noise}" for n in range(1, MOST + 500))
+    rows = "\n".join(f"[ {n}.0] {noise}" for n in range(1, LOG_LINES + 500))
     assert kept_of(f"[ 0.0] Linux version\n[ 0.5] {XID}\n{rows}")[1] == f"0.500000;{XID}"
 
 

@@ -17,7 +17,8 @@ from jsonschema import Draft202012Validator
 from seam import is_one_clear_line, run
 from smi_texts import LINKS, QUERY, STATION, TABLE, matrix
 
-from dgxcheck.assessment.import_texts import MOST_BYTES, lines
+from dgxcheck.assessment.import_texts import lines
+from dgxcheck.facts.limits import IMPORT_BYTES
 from dgxcheck.facts.missing import BadInput
 
 SCHEMAS = ROOT / "dgxcheck" / "schemas"
@@ -210,10 +211,10 @@ def test_binaries_are_refused(raw: bytes, why: str, tmp_path: Path, capsys: pyte
 
 def test_files_beyond_the_limit_and_no_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (tmp_path / "big").open("wb") as file:
-        file.truncate(MOST_BYTES + 1)
+        file.truncate(IMPORT_BYTES + 1)
     good = put(tmp_path, "good", STATION)
     for argv, why in (
-        ((str(tmp_path / "big"), "-o", str(tmp_path / "x")), "larger than 64 MiB"),
+        ((str(tmp_path / "big"), "-o", str(tmp_path / "x")), "larger than 16 MiB"),
         ((str(tmp_path), "-o", str(tmp_path / "x")), "is a directory"),
         ((str(tmp_path / "none"), "-o", str(tmp_path / "x")), "No such file"),
         (("/dev/null", "-o", str(tmp_path / "x")), "not a regular file"),

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.limits import LOG_LINES as MOST
 from dgxcheck.facts.missing import Missing
-from dgxcheck.source.kernel_log.kmsg import EARLIER, MARK, MOST, relevant_lines
+from dgxcheck.source.kernel_log.kmsg import EARLIER, MARK, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
 from probes.kernel_log.log import facts
 

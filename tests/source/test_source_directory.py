@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dgxcheck.facts.limits import BINARY_BYTES
 from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.source.directory import DirectorySource
-from dgxcheck.source.recording.binary import MOST
 
 MARKER = "this stands outside of the tree"
 IB = "/sys/class/infiniband"
@@ -194,10 +194,10 @@ def test_a_file_beyond_the_limit_is_refused(root: Path) -> None:
     with open(root / "sys/class/infiniband/mlx5_0/huge", "wb") as file:
         file.truncate(9 << 20)
     with open(root / "sys/class/infiniband/mlx5_0/large", "wb") as file:
-        file.truncate(MOST + 1)
+        file.truncate(BINARY_BYTES + 1)
     source = DirectorySource(str(root))
     huge, large = f"{IB}/mlx5_0/huge", f"{IB}/mlx5_0/large"
-    assert source.text(huge) == Missing(Gap.GARBLED, huge, "larger than 8192 KiB", errno.EFBIG)
+    assert source.text(huge) == Missing(Gap.GARBLED, huge, "larger than 64 KiB", errno.EFBIG)
     assert source.data(large) == Missing(Gap.GARBLED, large, "larger than 64 KiB", errno.EFBIG)
     assert source.text(f"{IB}/mlx5_0/fw_ver") == "12.28.2006\n"
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dgxcheck.facts.limits import BINARY_BYTES
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.source.recording.binary import MOST, from_rows, to_rows
+from dgxcheck.source.recording.binary import from_rows, to_rows
 from dgxcheck.source.recording.keys import GroupedFacts, find, flatten, from_json, insert, nvml_key, place, to_json
 
 PATHS = st.lists(st.text(min_size=1, max_size=5).filter(lambda name: "/" not in name), min_size=1, max_size=4).map(
@@ -81,14 +82,14 @@ def test_bytes_come_back_from_their_rows(data: bytes) -> None:
 
 def test_rows_of_zeros_are_left_out() -> None:
     assert to_rows(bytes(16) + b"\1" + bytes(31)) == {"size": 48, "rows": {"010": "01" + "00" * 15}}
-    assert from_rows(to_rows(bytes(MOST))) == bytes(MOST)
+    assert from_rows(to_rows(bytes(BINARY_BYTES))) == bytes(BINARY_BYTES)
 
 
 @pytest.mark.parametrize(
     "value",
     [
         None, 3, "de10", [], {}, {"size": 16}, {"size": -1, "rows": {}}, {"size": True, "rows": {}},
-        {"size": MOST + 1, "rows": {}}, {"size": 10**39, "rows": {}}, {"size": 1.5, "rows": {}},
+        {"size": BINARY_BYTES + 1, "rows": {}}, {"size": 10**39, "rows": {}}, {"size": 1.5, "rows": {}},
         {"size": 16, "rows": {"000": 5}}, {"size": 16, "rows": {"000": "d"}}, {"size": 16, "rows": {"00g": "de"}},
         {"size": 16, "rows": {"010": "de"}}, {"size": 16, "rows": {"-1": "de"}}, {"size": 1, "rows": {"0": "dede"}},
     ],

@@ -14,8 +14,9 @@ from clock import SPARE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dgxcheck.facts.limits import RECORDING_BYTES
 from dgxcheck.facts.missing import BadInput, Json
-from dgxcheck.source.recording.load import MOST_BYTES, OVERLAY, SCHEMA, load, recording
+from dgxcheck.source.recording.load import OVERLAY, SCHEMA, load, recording
 
 SOME = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 GOOD = json.dumps({"schema": SCHEMA, "facts": {"/a": {"text": {"b": "c"}}}})
@@ -107,7 +108,7 @@ def test_one_gigabyte_is_refused_unread(tmp_path: Path) -> None:
     with open(path, "wb") as file:
         file.truncate(1 << 30)
     started = time.monotonic()
-    with pytest.raises(BadInput, match="larger than 64 MiB"):
+    with pytest.raises(BadInput, match="larger than 16 MiB"):
         load(str(path))
     assert time.monotonic() - started < 1 + SPARE
 
@@ -115,9 +116,9 @@ def test_one_gigabyte_is_refused_unread(tmp_path: Path) -> None:
 def test_a_compression_bomb_is_refused_within_its_limit(tmp_path: Path) -> None:
     packer = zlib.compressobj(9, wbits=31)
     chunk = bytes(1 << 20)
-    bomb = b"".join(packer.compress(chunk) for _ in range((MOST_BYTES >> 20) + 64)) + packer.flush()
+    bomb = b"".join(packer.compress(chunk) for _ in range((RECORDING_BYTES >> 20) + 64)) + packer.flush()
     assert len(bomb) < 1 << 18
-    assert "decompresses to more than 64 MiB" in refusal(tmp_path, bomb)
+    assert "decompresses to more than 16 MiB" in refusal(tmp_path, bomb)
 
 
 @pytest.mark.parametrize("name", ["box.json", "box.json.gz"])

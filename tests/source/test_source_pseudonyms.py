@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seam import document, facts_text, run, save
 
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.source.recording.anonymize import anonymized, site_key
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.shipped import shipped
@@ -317,11 +317,45 @@ def test_no_identity_survives_anywhere_in_the_file(
 def test_the_sites_key_is_used_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert len({site_key(str(tmp_path)) for _ in range(3)}) == 3
-    (tmp_path / "state/dgxcheck").mkdir(parents=True)
-    (tmp_path / "state/dgxcheck/site.key").write_bytes(b" secret \n")
-    assert site_key(str(tmp_path)) == b"secret"
-    (tmp_path / "state/dgxcheck/site.key").write_bytes(b"\n")
-    assert len(site_key(str(tmp_path))) == 32
+    for folder in (tmp_path / "state/dgxcheck", tmp_path / "var/lib/dgxcheck"):
+        folder.mkdir(parents=True)
+        (folder / "site.key").write_bytes(b" a secret of 24 letters. \n")
+        (folder / "site.key").chmod(0o600)
+    assert site_key(str(tmp_path)) == b"a secret of 24 letters."
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "reason"),
+    [(b"\n", 0o600, "16 bytes"), (b"0123456789abcde\n", 0o600, "16 bytes"), (b"0" * 32, 0o640, "0600"),
+     (b"0" * 32, 0o604, "0600"), (b"0" * 32, 0o602, "0600")],
+)  # fmt: skip
+def test_a_key_that_others_may_know_is_refused(
+    content: bytes, mode: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "var/lib"))
+    key = tmp_path / "var/lib/dgxcheck/site.key"
+    key.parent.mkdir(parents=True)
+    key.write_bytes(content)
+    key.chmod(mode)
+    with pytest.raises(BadInput, match=reason):
+        site_key(str(tmp_path))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files to others")
+def test_a_key_of_another_user_is_refused_and_of_root_only_the_systems_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for folder in (tmp_path / "state/dgxcheck", tmp_path / "var/lib/dgxcheck"):
+        folder.mkdir(parents=True)
+    (tmp_path / "state/dgxcheck/site.key").write_bytes(b"0" * 32)
+    assert site_key(str(tmp_path)) != b"0" * 32
+    key = tmp_path / "var/lib/dgxcheck/site.key"
+    key.write_bytes(b"0" * 32)
+    key.chmod(0o600)
+    os.chown(key, 12345, 12345)
+    with pytest.raises(BadInput, match="must belong"):
+        site_key(str(tmp_path))
 
 
 BOX: GroupedFacts = lines_of(

@@ -82,6 +82,13 @@ def test_the_units_are_units(broken: str, tmp_path: Path) -> None:
     assert (done.returncode == 0 and not said) == (not broken), done.stderr
 
 
+def test_the_service_is_confined() -> None:
+    """systemd's own figure, from 0 to 10: 9.0 with nothing set."""
+    unit = FOLDER / "dgxcheck-textfile.service"
+    done = ran(program("systemd-analyze"), "security", "--offline=true", "--threshold=30", str(unit), cwd=FOLDER)
+    assert done.returncode == 0, done.stdout[-200:]
+
+
 def test_the_service_writes_the_metrics(tmp_path: Path) -> None:
     (line,) = re.findall(r"^ExecStart=(.*)$", read("dgxcheck-textfile.service"), re.MULTILINE)
     words = shlex.split(line)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from calendar import timegm
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dgxcheck.facts.record import Record
 from dgxcheck.source.kernel_log.records import from_kernel, may_follow, messages
 
-LONGEST = 4096
 _ISO = r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _KMSG = re.compile(r"(\d{1,5}),\d{1,20},(\d{1,18}),[^;]{0,40};(.*)")
@@ -41,14 +40,14 @@ class _Row(Record, kw_only=False):
     text: str
 
 
-def parsed(text: str) -> Iterator[Message]:
+def parsed(rows: Iterable[str]) -> Iterator[Message]:
     """Per message of the kernel its time and text; rows that are indented belong to the record before them."""
     row: _Row | None = None
     first = _Row(True, 0.0, "", "")
     more: list[str] = []
     dates = _Dates()
-    for whole in text.split("\n"):
-        line = whole[:LONGEST].rstrip("\r")
+    for whole in rows:
+        line = whole.rstrip("\r")
         if line[:1] in (" ", "\t"):
             more += [line.strip()] if row is not None else []
             continue

@@ -4,96 +4,149 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
+from dgxcheck.facts.limits import LOG_BOOTS, LOG_BYTES, LOG_LINE_CHARACTERS, LOG_LINES, LOG_ROW_BYTES, LOG_ROWS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input
+from dgxcheck.source.kernel_log.kinds import Kept, Lines
 from dgxcheck.source.kernel_log.records import messages
-from dgxcheck.source.kernel_log.rows import LONGEST, Message, parsed
+from dgxcheck.source.kernel_log.rows import Message, parsed
 
-MOST_BYTES = 64 << 20
-_NEW_BOOT = re.compile(r"^-- (?:Boot [0-9a-f]{1,32}|Reboot) --\r?$", re.MULTILINE)
+_NEW_BOOT = re.compile(r"-- (?:Boot [0-9a-f]{1,32}|Reboot) --\r?")
 _BACK = 60.0
 """Seconds by which the clock of one boot never goes back."""
 _FIRST = "Linux version "
 _OF_DRIVER = "NVRM: "
 
 
-Lines = list[tuple[float, str]]
-
-
 class Times(Record, kw_only=False):
     """The messages of the last boot that a text holds, by their seconds."""
 
     lines: Lines
+    """The last ones of each kind."""
     begins: float | None
-    """Seconds since boot of its first line; None where its times count from something else."""
+    """Seconds since boot from which on no message is left out; None where its times count from something else."""
     earlier: tuple[Lines, ...] = ()
     """Those of the driver in the boots before, in their order; none that a later boot has too."""
 
 
+class _Boot:
+    """What one boot has logged."""
+
+    def __init__(self, base: float | None = None) -> None:
+        self.base = base
+        """The date from which its times count; None for its start."""
+        self.last: float | None = None
+        """Seconds of its latest message."""
+        self.begins: float | None = None
+        self.kept = Kept()
+
+    def add(self, seconds: float, message: str) -> None:
+        """Take in a message; ``seconds`` is since boot, or a date."""
+        if self.last is None:
+            self.begins = seconds if self.base is None else 0.0 if message.startswith(_FIRST) else None
+        self.last = seconds
+        self.kept.add(seconds - (self.base or 0.0), message)
+
+
 def load(path: str) -> Times:
     """A saved log; BadInput with one line for whatever is wrong with the file."""
-    raw = read_input(path, MOST_BYTES, "save the log to a file first")
-    found = times(raw.decode("utf-8", "replace"))
-    if found is None:
+    raw = read_input(path, LOG_BYTES, "save the log to a file first")
+    if raw.count(b"\n") > LOG_ROWS:
+        raise BadInput(f"{path}: more than {LOG_ROWS} lines; save the last part of the log")
+    log = times(raw)
+    if log is None:
         raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")
-    return found
+    return log
 
 
-def times(text: str) -> Times | None:
-    """Every line's time and message; None where no line has the form of a kernel log's.
+def times(log: str | bytes) -> Times | None:
+    """The messages of a log's text; None where no line of the last boot has the form of a kernel log's.
 
     The boots before the last are kept apart. The two further lines of a message that has three have its time.
     """
-    of_journal = text.lstrip().startswith("{")
-    *before, last = map(_boots, _journal(text) if of_journal else map(parsed, _NEW_BOOT.split(text)))
-    if not last:
+    raw = log if isinstance(log, bytes) else log.encode("utf-8", "replace")
+    parts = _journal(raw) if raw[:LOG_ROW_BYTES].lstrip().startswith(b"{") else _text(raw)
+    boots: deque[tuple[Lines, float]] = deque(maxlen=LOG_BOOTS + 1)
+    last: _Boot | None = None
+    for part in parts:
+        of_part = _boots(part)
+        boots += [(_of_driver(boot), boot.base or 0.0) for boot in of_part]
+        last = of_part[-1] if of_part else None
+    if last is None:
         return None
-    seen: set[tuple[float, str]] = set()
-    earlier = [_fresh(lines, base, seen) for part in (last, *reversed(before)) for lines, _, base in reversed(part)]
-    lines, begins, _ = last[-1]
-    return Times(lines, begins, tuple(earlier[:0:-1]))
+    known: set[tuple[float, str]] = set()
+    earlier = [_new(lines, base, known) for lines, base in reversed(boots)]
+    begins = last.begins
+    if begins is not None and last.kept.complete_s is not None:
+        begins = max(begins, last.kept.complete_s)
+    return Times(last.kept.lines(), begins, tuple(earlier[:0:-1]))
 
 
-def _fresh(lines: Lines, base: float, seen: set[tuple[float, str]]) -> Lines:
-    """Of the driver, and not seen yet: a file to which dmesg was written twice has one boot."""
-    found = [
-        (seconds, message)
-        for seconds, message in lines
-        if message.startswith(_OF_DRIVER) and (round(seconds + base, 3), message) not in seen
-    ]
-    seen.update((round(seconds + base, 3), message) for seconds, message in found)
-    return found
+def _of_driver(boot: _Boot) -> Lines:
+    return [line for line in boot.kept.lines() if line[1].startswith(_OF_DRIVER)][-LOG_LINES:]
 
 
-def _boots(log: Iterable[Message]) -> list[tuple[Lines, float | None, float]]:
-    """The lines of each boot, when its log begins, and the date from which its times count, or 0 for its start."""
-    found: list[tuple[Lines, float | None, float]] = []
-    lines: Lines = []
-    begins: float | None = None
-    base: float | None = None
+def _new(lines: Lines, base: float, known: set[tuple[float, str]]) -> Lines:
+    """Those that are not known yet: a file to which dmesg was written twice has one boot."""
+    new = [(seconds, message) for seconds, message in lines if (round(seconds + base, 3), message) not in known]
+    known.update((round(seconds + base, 3), message) for seconds, message in new)
+    return new
+
+
+def _boots(log: Iterable[Message]) -> list[_Boot]:
+    """The boots of one part of a log, those without a message left out."""
+    boots: deque[_Boot] = deque(maxlen=LOG_BOOTS + 1)
+    boot = _Boot()
     for since_boot, seconds, message in log:
-        if not since_boot and base is None and not lines:
-            base = seconds
-        if since_boot is (base is not None):
+        if not since_boot and boot.base is None and boot.last is None:
+            boot.base = seconds
+        if since_boot is (boot.base is not None):
             continue  # of another clock than the lines before
-        starts = message.startswith(_FIRST)
-        if (starts and not since_boot) or (since_boot and lines and seconds < lines[-1][0] - _BACK):
-            found.append((lines, begins, base or 0.0))
-            lines, base = [], None if since_boot else seconds
-        if not lines:
-            begins = seconds if base is None else 0.0 if starts else None
-        lines.append((seconds - (base or 0.0), message))
-    return [each for each in (*found, (lines, begins, base or 0.0)) if each[0]]
+        went_back = since_boot and boot.last is not None and seconds < boot.last - _BACK
+        if went_back or (message.startswith(_FIRST) and not since_boot):
+            if boot.last is not None:
+                boots.append(boot)
+            boot = _Boot(None if since_boot else seconds)
+        boot.add(seconds, message)
+    return [each for each in (*boots, boot) if each.last is not None]
 
 
-def _journal(text: str) -> list[list[Message]]:
+def _rows(raw: bytes) -> Iterator[str]:
+    """Row by row, so that a log of many short rows takes no memory; what is beyond ``LOG_ROW_BYTES`` is left out."""
+    start = 0
+    while start <= len(raw):
+        end = raw.find(b"\n", start)
+        end = len(raw) if end < 0 else end
+        yield raw[start : min(end, start + LOG_ROW_BYTES)].decode("utf-8", "replace")
+        start = end + 1
+
+
+def _text(raw: bytes) -> Iterator[Iterator[Message]]:
+    """Messages by part; journalctl writes a line between boots."""
+    number = 0
+
+    def part(row: str) -> int:
+        nonlocal number
+        number += _NEW_BOOT.fullmatch(row) is not None
+        return number
+
+    return (parsed(rows) for _, rows in groupby(_rows(raw), part))
+
+
+def _journal(raw: bytes) -> Iterator[Iterator[Message]]:
     """``journalctl -k -o json`` by boot: an object per line, with the kernel's own time where journald kept it."""
-    found: list[list[Message]] = [[]]
-    boot: object = None
-    for row in text.split("\n"):
+    return ((message for _, message in part) for _, part in groupby(_entries(raw), lambda entry: entry[0]))
+
+
+def _entries(raw: bytes) -> Iterator[tuple[int, Message]]:
+    """The number of the boot, and a message."""
+    number, boot = 0, None
+    for row in _rows(raw):
         try:
             entry = json.loads(row) if row.startswith("{") else None
         except (ValueError, RecursionError):
@@ -103,18 +156,16 @@ def _journal(text: str) -> list[list[Message]]:
         if entry.get("SYSLOG_FACILITY", "0") != "0":
             continue
         if entry.get("_BOOT_ID", boot) != boot:
-            boot = entry["_BOOT_ID"]
-            found.append([])
+            number, boot = number + 1, entry["_BOOT_ID"]
         at = str(entry.get("_SOURCE_MONOTONIC_TIMESTAMP") or entry.get("__MONOTONIC_TIMESTAMP"))
         if at.isascii() and at.isdecimal() and len(at) < 19:
-            found[-1] += [(True, int(at) / 1e6, line) for line in messages(_text(entry.get("MESSAGE")))]
-    return found
+            yield from ((number, (True, int(at) / 1e6, line)) for line in messages(_lines(entry.get("MESSAGE"))))
 
 
-def _text(said: object) -> list[str]:
+def _lines(message: object) -> list[str]:
     """Text, or its bytes as numbers where journald found it not to be printable."""
-    if isinstance(said, list) and all(isinstance(byte, int) and 0 <= byte < 256 for byte in said):
-        said = bytes(said).decode("utf-8", "replace")
-    if not isinstance(said, str):
+    if isinstance(message, list) and all(isinstance(byte, int) and 0 <= byte < 256 for byte in message):
+        message = bytes(message).decode("utf-8", "replace")
+    if not isinstance(message, str):
         return []
-    return said[:LONGEST].encode("utf-8", "replace").decode().split("\n")
+    return message[: 4 * LOG_LINE_CHARACTERS].encode("utf-8", "replace").decode().split("\n")

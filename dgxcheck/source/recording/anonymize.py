@@ -15,7 +15,9 @@ import os
 import re
 from collections.abc import Iterable
 
-from dgxcheck.rootfs import read_bytes
+from dgxcheck.facts.limits import KEY_BYTES, LEAST_KEY_BYTES
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.rootfs import OPENING, read_descriptor
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.driver_words import is_word
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
@@ -78,16 +80,26 @@ _QPN_AND_PREFIX = len("80:00:00:48:fe:80:00:00:00:00:00:00:")  # of an IPoIB add
 
 
 def site_key(root: str = "/") -> bytes:
-    """The site's key from the state directory; random where there is none, so that pseudonyms differ each time."""
+    """The site's key from the state directory; random where there is none, so that pseudonyms differ each time.
+
+    Of root, only the system's directory counts: nobody else can choose it. BadInput for a key that others can read or
+    could have written, or that can be guessed.
+    """
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    places = (os.path.join(root, "var/lib"), state)
-    for place in places if os.geteuid() == 0 else places[::-1]:
-        try:
-            if key := read_bytes(os.path.join(place, "dgxcheck", "site.key")).strip():
-                return key
-        except OSError:
-            continue
-    return os.urandom(32)
+    path = os.path.join(os.path.join(root, "var/lib") if os.geteuid() == 0 else state, "dgxcheck", "site.key")
+    try:
+        fd = os.open(path, OPENING)
+        status = os.fstat(fd)
+        key = read_descriptor(fd, path, KEY_BYTES).strip()
+    except FileNotFoundError:
+        return os.urandom(32)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise BadInput(f"{path}: must belong to the user who runs dgxcheck, with mode 0600; make a new key")
+    if len(key) < LEAST_KEY_BYTES:
+        raise BadInput(f"{path}: a key of less than {LEAST_KEY_BYTES} bytes; make one with: openssl rand -hex 32")
+    return key
 
 
 def pseudonym(identity: str, key: bytes) -> str:

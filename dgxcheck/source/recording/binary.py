@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from dgxcheck.facts.limits import BINARY_BYTES
 from dgxcheck.source.protocol import Json
-
-MOST = 1 << 16
-"""Bytes of one binary fact; a configuration space has 4096."""
 
 
 def to_rows(data: bytes) -> dict[str, Json]:
@@ -23,7 +21,9 @@ def from_rows(value: Json) -> bytes | None:
     if not isinstance(value, dict):
         return None
     size, rows = value.get("size"), value.get("rows")
-    if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MOST or not isinstance(rows, dict):
+    if not isinstance(size, int) or isinstance(size, bool) or not isinstance(rows, dict):
+        return None
+    if not 0 <= size <= BINARY_BYTES:
         return None
     data = bytearray(size)
     for offset, text in rows.items():

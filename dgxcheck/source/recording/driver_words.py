@@ -9,25 +9,25 @@ import re
 
 WORDS = frozenset(
     """
-    able access active address adapter aer agent all allowed api available baddllp badtlp been begins boot bridge bus
-    cable cables can cannot ch changed channel client cmpltabrt cmpltto code command compromised connected
-    core corrected correctable could dbe detected device disabled does dlp driver ecc enabled enabling error errors
-    event executing fabric failed failure fallen fatal fbhub fecc firmware first flow found from gpu gpus graphics gsp
-    have non gr0 has health high host in info initialized initializing injected installed insufficient internal intr is
-    kernel
-    layer link links linux load loading lost lsb malftlp malformed mask mcu message mismatch mlx mlx5 mlx5_core mmu
-    module modules multiple name necessary node none nonfatal not nvidia nvlink nvrm nvswitch occurred of off on one
-    page pages pci pcie pciebus pcieport peer physical pid plugged poison port power pmu probe process prochot
-    protection rcvr receiver recover recovery remapped remapping removed replay reset responding retired retirement
-    rollover row runlist sbe sensors severity slot stopped strict subsystem successful surprise sxid system temperature
-    the this throttle timeout tlp to topology transaction transceiver type uncontained uncorrectable uncorrected
-    uninitialized unix unknown unplugged unrecovered unsupported unsupportedreq version watchdog with x86_64 xid
-    acsviol and at atomicopblocked begun being bit blockedtlp but cmd commands corrinterr double dynamic earlier ecrc
-    encoding engine engmask esr exception fault fcp for gpc headerof id illegal instruction jan log major make minor
-    mlx5_init_one mlx5_load_one new nonfatalerr number open out pending please poisontlpblocked probe_one range received
-    recorded reg remap remapper rm_init_adapter rminitadapter routine rxerr rxof sdes sm started sure that thu
-    tlpblockederr tpc uncorrinterr unregistered unsupreq unxcmplt utc warp
-    pt force soft noats nopt relaxed auto madvise always never isolated managed_irq domain
+    able access acsviol active adapter address aer agent all allowed always and api at atomicopblocked auto
+    available baddllp badtlp been begins begun being bit blockedtlp boot bridge bus but cable cables can cannot ch
+    changed channel client cmd cmpltabrt cmpltto code command commands compromised connected core correctable
+    corrected corrinterr could dbe detected device disabled dlp does domain double driver dynamic earlier ecc ecrc
+    enabled enabling encoding engine engmask error errors esr event exception executing fabric failed failure fallen
+    fatal fault fbhub fcp fecc firmware first flow for force found from gpc gpu gpus gr0 graphics gsp has have
+    headerof health high host id illegal in info initialized initializing injected installed instruction
+    insufficient internal intr is isolated jan kernel layer link links linux load loading log lost lsb madvise major
+    make malformed malftlp managed_irq mask mcu message minor mismatch mlx mlx5 mlx5_core mlx5_init_one
+    mlx5_load_one mmu module modules multiple name necessary never new noats node non none nonfatal nonfatalerr nopt
+    not number nvidia nvlink nvrm nvswitch occurred of off on one open out page pages pci pcie pciebus pcieport peer
+    pending physical pid please plugged pmu poison poisontlpblocked port power probe probe_one process prochot
+    protection pt range rcvr received receiver recorded recover recovery reg relaxed remap remapped remapper
+    remapping removed replay reset responding retired retirement rm_init_adapter rminitadapter rollover routine row
+    runlist rxerr rxof sbe sdes sensors severity slot sm soft started stopped strict subsystem successful sure
+    surprise sxid system temperature that the this throttle thu timeout tlp tlpblockederr to topology tpc
+    transaction transceiver type uncontained uncorrectable uncorrected uncorrinterr uninitialized unix unknown
+    unplugged unrecovered unregistered unsupported unsupportedreq unsupreq unxcmplt utc version warp watchdog with
+    x86_64 xid
     """.split()  # noqa: SIM905 -- two hundred quoted words are no easier to read
 )
 """Lower case."""

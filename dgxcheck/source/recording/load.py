@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 
+from dgxcheck.facts.limits import JSON_GROUPS, JSON_VALUES, NUMBER_DIGITS, OVERLAY_BYTES, RECORDING_BYTES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.input_file import read_input
+from dgxcheck.input_file import read_input, too_large
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import FILE_KINDS, GroupedFacts
 
 SCHEMA = "dgxcheck/recording/1"
 OVERLAY = "dgxcheck/overlay/1"
-MOST_BYTES = 64 << 20
-MOST_DIGITS = 40
 
 
 class Recording(Record, kw_only=False):
@@ -26,8 +25,11 @@ class Recording(Record, kw_only=False):
 
 def load(path: str) -> dict[str, Json]:
     """The members of a recording or overlay file; BadInput with one line for whatever is wrong with it."""
-    document = members(path)
+    raw = _read(path)
+    document = _parsed(raw, path)
     schema = document.get("schema")
+    if schema == OVERLAY and len(raw) > OVERLAY_BYTES:  # as many as overlays are deep are held at once
+        raise too_large(path, OVERLAY_BYTES)
     if schema not in (SCHEMA, OVERLAY):
         named = repr(schema)[:80] if isinstance(schema, str | int) else "(missing or not a string)"
         raise BadInput(f"{path}: unknown schema {named}; this version reads {SCHEMA} and {OVERLAY}")
@@ -36,9 +38,13 @@ def load(path: str) -> dict[str, Json]:
 
 def members(path: str) -> dict[str, Json]:
     """The members of a JSON file of whatever schema, read within the limits that hold for recordings."""
-    raw = _read(path)
+    return _parsed(_read(path), path)
+
+
+def _parsed(raw: bytes, path: str) -> dict[str, Json]:
     try:
         text = raw.decode("utf-8")
+        _check_size(raw)
         document: Json = json.loads(
             text,
             object_pairs_hook=_unique,
@@ -90,7 +96,7 @@ def _lines(facts: Json, path: str) -> GroupedFacts:
 
 
 def _read(path: str) -> bytes:
-    raw = read_input(path, MOST_BYTES, "save it to a file first")
+    raw = read_input(path, RECORDING_BYTES, "save it to a file first")
     if raw[:2] == b"\x1f\x8b":
         raw = _unzipped(raw, path)
     if not raw.strip():
@@ -103,14 +109,25 @@ def _unzipped(raw: bytes, path: str) -> bytes:
 
     stream = zlib.decompressobj(wbits=31)
     try:
-        text = stream.decompress(raw, MOST_BYTES + 1)
+        text = stream.decompress(raw, RECORDING_BYTES + 1)
     except zlib.error as error:
         raise BadInput(f"{path}: not a valid gzip file: {error}") from None
-    if len(text) > MOST_BYTES or stream.unconsumed_tail:
-        raise BadInput(f"{path}: decompresses to more than {MOST_BYTES >> 20} MiB, the limit for a recording")
+    if len(text) > RECORDING_BYTES or stream.unconsumed_tail:
+        raise BadInput(f"{path}: decompresses to more than {RECORDING_BYTES >> 20} MiB, the limit for a recording")
     if not stream.eof:
         raise BadInput(f"{path}: gzip data is truncated; copy the file again")
     return text
+
+
+def _check_size(raw: bytes) -> None:
+    """ValueError for more values than any recording has: each takes far more memory than its bytes in the file.
+
+    What stands inside of texts counts too.
+    """
+    if (groups := raw.count(b"{") + raw.count(b"[")) > JSON_GROUPS:
+        raise ValueError(f"{groups} objects and lists, more than {JSON_GROUPS}")
+    if (values := raw.count(b",")) > JSON_VALUES:
+        raise ValueError(f"{values} values, more than {JSON_VALUES}")
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -125,7 +142,7 @@ def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _bounded_int(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
+    if len(digits) > NUMBER_DIGITS:
         raise ValueError(f"number with {len(digits)} digits")
     return int(digits)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from dgxcheck.facts.limits import LOG_LINE_CHARACTERS, NVML_DEPTH
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.keys import DEVICE, GroupedFacts, flatten, from_json, numbered, split_path
 
 T = TypeVar("T", str, bool)
-DEEPEST = 8  # an NVML struct in a list has 2 levels
 Later = Sequence[tuple[float, GroupedFacts]]
 
 
@@ -83,7 +83,7 @@ class RecordedSource:
         if isinstance(value, str | int | float) or value is None:
             return value
         where = question(function, subject, *args)
-        if not _within(value, DEEPEST):
+        if not _within(value, NVML_DEPTH):
             return Missing(Gap.GARBLED, where, "nested deeper than any answer of NVML")
         return from_json(value, where)
 
@@ -100,7 +100,7 @@ class RecordedSource:
         if isinstance(first, Missing):
             return first
         texts = numbered(lines)
-        return Missing(Gap.GARBLED, DEVICE, "no lines of text in the recording") if texts is None else texts
+        return Missing(Gap.GARBLED, DEVICE, "no lines of text in the recording") if texts is None else _cut(texts)
 
     def measured(self) -> Mapping[str, Json] | Missing:
         return self._all("measure")
@@ -135,6 +135,11 @@ class RecordedSource:
         return from_json(group[tail], path)
 
 
+def _cut(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """As long as lines of a live machine, with their time before them."""
+    return tuple(line[: LOG_LINE_CHARACTERS + 40] for line in lines)
+
+
 def _within(value: Json, depth: int) -> bool:
     if isinstance(value, dict):
         value = list(value.values())
@@ -142,7 +147,7 @@ def _within(value: Json, depth: int) -> bool:
 
 
 def merged(base: GroupedFacts, changed: GroupedFacts) -> GroupedFacts:
-    """Lines with the changed facts in place of the old ones; neither argument is altered."""
+    """GroupedFacts with the changed facts in place of the old ones; neither argument is altered."""
     lines = dict(base)
     for line, group in changed.items():
         new = dict(lines.get(line, {}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from dgxcheck.facts.limits import OVERLAY_DEPTH
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.load import OVERLAY, Recording, load, recording
@@ -12,7 +13,6 @@ from dgxcheck.suggestion import did_you_mean
 
 MADE = ("reconstructed", "overlay")
 """Kinds of provenance of what is no real machine."""
-DEEPEST = 8  # overlays on overlays
 
 
 def open_source(spec: str) -> Source:
@@ -22,7 +22,7 @@ def open_source(spec: str) -> Source:
         from dgxcheck.source.directory import DirectorySource
 
         return DirectorySource(spec)
-    loaded = _load(shipped or spec, DEEPEST)
+    loaded = _load(shipped or spec, OVERLAY_DEPTH)
     return RecordedSource(loaded.lines, _origin(spec, loaded.head), loaded.later, head=loaded.head)
 
 
@@ -37,7 +37,7 @@ def shipped() -> list[tuple[str, str]]:
 
 def head_of(path: str) -> dict[str, Json]:
     """The members of a recording file beside its facts."""
-    return _load(path, DEEPEST).head
+    return _load(path, OVERLAY_DEPTH).head
 
 
 def _load(path: str, depth: int) -> Recording:
@@ -49,10 +49,12 @@ def _load(path: str, depth: int) -> Recording:
     if document["schema"] != OVERLAY:
         return recording(document, path)
     if not depth:
-        raise BadInput(f"{path}: more than {DEEPEST} overlays based on each other; check 'base' for a loop")
+        raise BadInput(f"{path}: more than {OVERLAY_DEPTH} overlays based on each other; check 'base' for a loop")
     from dgxcheck.source.recording.overlay import applied
 
     def base(name: str) -> Recording:
+        if not name or "/" in name or name.startswith("."):
+            raise BadInput(f"{path}: base: {name[:80]!r} is not the plain name of a recording or of a file beside it")
         beside = os.path.join(os.path.dirname(path), name)
         try:
             return _load(_shipped_file(name) or beside, depth - 1)

@@ -1,0 +1,56 @@
+"""The most that is read of each input. What is beyond a limit is refused with one line, or left out where that is said.
+
+dgxcheck-recording(5), LIMITS, lists them for users; memory stays below 512 MiB on any input.
+"""
+
+from __future__ import annotations
+
+KEY_BYTES = 64 << 10
+"""A site key."""
+LEAST_KEY_BYTES = 16
+
+ATTRIBUTE_BYTES = 64 << 10
+"""A file of sysfs; the kernel gives at most 4 KiB of text and 64 KiB of configuration space."""
+FILE_BYTES = 4 << 20
+"""Any other file of a machine: ``/proc/cpuinfo`` has 1.5 KiB per CPU, pci.ids 1.4 MiB."""
+TREE_BYTES = 64 << 20
+"""All files of a directory source together."""
+TREE_NAMES = 100_000
+"""Entries of one directory."""
+
+RECORDING_BYTES = 16 << 20
+"""A recording, uncompressed; that of a DGX A100 has 0.5 MiB."""
+OVERLAY_BYTES = 1 << 20
+OVERLAY_DEPTH = 8
+"""Overlays on overlays."""
+JSON_GROUPS = 250_000
+"""Objects and lists of a JSON file: a recording has about five per PCI function."""
+JSON_VALUES = 1_000_000
+"""Commas of a JSON file."""
+NUMBER_DIGITS = 40
+BINARY_BYTES = 64 << 10
+NVML_DEPTH = 8
+"""Levels of an NVML answer; a struct in a list has two."""
+
+TOML_BYTES = 64 << 10
+"""A configuration or profile."""
+TOML_DOTS = 64
+"""Dots in one line: each may open a table in a table."""
+
+IMPORT_BYTES = 16 << 20
+"""The text of one file that is imported."""
+IMPORT_LINES = 400_000
+LINE_CHARACTERS = 256 << 10
+"""A line of such a text; longer ones are not read. ``nvidia-smi -q -x`` of 16 GPUs has 200 KiB in all."""
+
+LOG_BYTES = 64 << 20
+"""A saved kernel log, and what is read of ``/dev/kmsg``."""
+LOG_ROWS = 1_000_000
+LOG_ROW_BYTES = 64 << 10
+"""A row of a saved log, of which a JSON object is read whole or not at all."""
+LOG_LINE_CHARACTERS = 1000
+"""What is kept of a message."""
+LOG_LINES = 2000
+"""Messages of one kind; of more the last are kept."""
+LOG_BOOTS = 64
+"""Boots before the last, of which the driver's messages are kept."""

@@ -1,0 +1,64 @@
+"""The messages of one boot that are worth keeping: the last of each kind, so that a flood of one evicts no other."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+
+from dgxcheck.facts.limits import LOG_LINE_CHARACTERS, LOG_LINES
+
+Lines = list[tuple[float, str]]
+_BDF = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
+_ABOUT = re.compile(
+    rf"(?:NVRM|nvidia[-\w]{{0,32}}|mlx5\w{{0,32}}|pcieport)[:( ]|[^\s:]{{1,64}} {_BDF}: (?:AER:|PCIe Bus)"
+)
+_KINDS = (
+    re.compile(rf"pcieport |[^\s:]{{1,64}} {_BDF}: (?:AER:|PCIe Bus Error| )"),  # " ": what follows such an error
+    re.compile(r"mlx5.{0,80}(?:ACCESS_REG|_cmd)"),
+    re.compile("mlx5"),
+    re.compile(r"NVRM: Xid \([^)]{0,64}\): (\d{1,4})"),
+    re.compile(r"nvidia-nvswitch\d{1,3}: SXid \([^)]{0,64}\): (\d{1,6})"),
+    re.compile("NVRM: API mismatch|NVRM: this kernel module|NVRM: kernel module"),  # any user can provoke these
+    re.compile("NVRM: GPU |NVRM: The NVIDIA GPU|NVRM: fallen|NVRM: rm_init_adapter|NVRM: RmInitAdapter"),
+    re.compile("NVRM: loading|nvidia-nvlink: Nvlink Core|nvidia [^:]{1,8}:"),
+)
+"""Errors by number; what matches none of these is a kind of its own."""
+_MOST_KINDS = 64
+"""Of a real log; in a forged one the rest share one."""
+
+
+class Kept:
+    """Messages in their order, as many of each kind as ``LOG_LINES``."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[int, str], deque[tuple[int, float, str]]] = {}
+        self._number = 0
+        self.complete_s: float | None = None
+        """Seconds from which on no message was evicted; None where none was."""
+
+    def add(self, seconds: float, message: str) -> None:
+        """Take a message in, if it is about a GPU, a PCIe error or a fabric."""
+        if not _ABOUT.match(message):
+            return
+        name = _kind(message)
+        if name not in self._kinds and len(self._kinds) >= _MOST_KINDS:
+            name = (-1, "")
+        kind = self._kinds.setdefault(name, deque(maxlen=LOG_LINES))
+        full = len(kind) == LOG_LINES
+        self._number += 1
+        kind.append((self._number, seconds, message[:LOG_LINE_CHARACTERS]))
+        if full:
+            self.complete_s = max(self.complete_s or 0.0, kind[0][1])
+
+    def lines(self) -> Lines:
+        """Seconds and message of all that were kept."""
+        merged = sorted(entry for kind in self._kinds.values() for entry in kind)
+        return [(seconds, message) for _, seconds, message in merged]
+
+
+def _kind(message: str) -> tuple[int, str]:
+    """The form of a message, and the number of its error where it has one."""
+    for number, form in enumerate(_KINDS):
+        if match := form.match(message):
+            return number, match[match.lastindex] if match.lastindex else ""
+    return len(_KINDS), ""

@@ -1,0 +1,63 @@
+"""Small files that grow when they are read, and large ones of the least lines: each loader within 512 MiB."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+
+from dgxcheck.facts import limits
+
+MEMORY = 512 << 20
+TOPO, HEALTH = ("topo", "--from"), ("health", "-q", "--from", "dgx-1-v100")
+HEAD, END = b'{"schema": "dgxcheck/recording/1", "facts": {"/x": {"text": {"a": [', b"1]}}}}"
+INPUTS: dict[str, tuple[tuple[str, ...], str, bytes, str]] = {
+    "dotted keys": ((*HEALTH, "--config"), "x.toml", b".".join([b"a"] * 30_000) + b"=1\n", "more than 64 dots"),
+    "tables": ((*HEALTH, "--config"), "x.toml", b"".join(b"[" + b"a." * 60 + b"b%d]\n" % n for n in range(490)), "a:"),
+    "lists": (TOPO, "x.json.gz", gzip.compress(HEAD + b"[]," * (4 << 20) + END), "objects and lists"),
+    "objects": (TOPO, "x.json.gz", gzip.compress(HEAD + b'{"a":{}},' * (1 << 20) + END), "objects and lists"),
+    "numbers": (TOPO, "x.json.gz", gzip.compress(HEAD + b"1e9," * (3 << 20) + END), "values, more than"),
+    "boots": ((*HEALTH, "--kernel-log"), "x.log", b"-- Reboot --\n[1.1] NVRM: a\n" * 400_000, ""),
+    "driver's lines": (
+        (*HEALTH, "--kernel-log"), "x.log", b"".join(b"[%d.1] NVRM:x\n" % n for n in range(900_000)), "",
+    ),
+    "short rows": ((*HEALTH, "--kernel-log"), "x.log", b"[1.1] a\n" * (2 << 20), "more than 1000000 lines"),
+    "JSON of a journal": ((*HEALTH, "--kernel-log"), "x.log", b'{"MESSAGE":[' + b"[]," * (5 << 20) + b"1]}\n", "not a"),
+    "pasted rows": (("import", "-o", "out.json"), "x.txt", b"ab\n" * (5 << 20), "more than 400000 lines"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_loader_stays_within_its_memory(name: str, tmp_path: Path) -> None:
+    words, file, content, refusal = INPUTS[name]
+    (tmp_path / file).write_bytes(content)
+    result = subprocess.run(
+        [sys.executable, "-m", "dgxcheck", *words, file], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        check=False, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+    )  # fmt: skip
+    assert "Traceback" not in result.stderr
+    assert "internal error" not in result.stderr
+    assert refusal in result.stderr
+    assert (len(result.stderr.splitlines()) == 1) == bool(refusal)
+
+
+def test_the_manual_lists_every_limit() -> None:
+    """dgxcheck-recording(5), LIMITS: each constant by what it is about, with its number."""
+    page = (ROOT / "man/dgxcheck-recording.5").read_text().partition(".Sh LIMITS")[2].partition(".Sh ")[0]
+    for name, value in vars(limits).items():
+        if name.isupper():
+            assert f'.\\" {name}\n{written(name, value)}' in page, name
+
+
+def written(name: str, value: int) -> str:
+    """A limit as the page writes it."""
+    if name.endswith("_BYTES") and value >= 1 << 10:
+        return f"{value >> 20} MiB" if value >= 1 << 20 else f"{value >> 10} KiB"
+    return f"{value:,}".replace(",", " ") if value >= 10_000 else str(value)
