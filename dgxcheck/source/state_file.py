@@ -84,10 +84,20 @@ def recent(xids: Iterable[str], date: str) -> tuple[str, ...]:
 
 def write(path: str, reading: Reading) -> None:
     """Replace the file whole; anyone may read it. OSError where it cannot be written."""
-    os.makedirs(os.path.dirname(path) or ".", mode=0o755, exist_ok=True)
+    _make(os.path.dirname(path) or ".")
     state: dict[str, Json] = {
         "boot_id": reading.boot_id, "driver": reading.driver, "at_s": reading.at_s, "date": reading.date,
     }  # fmt: skip
     if reading.xids:
         state["xids"] = [*reading.xids]
     replace_file(path, written({"schema": SCHEMA, "state": state}, reading.lines, ()), 0o644, exactly=True)
+
+
+def _make(folder: str) -> None:
+    """A folder that anyone may look into; folders above it that are made for it are this user's alone (XDG)."""
+    above = os.path.dirname(folder)
+    if above and not os.path.isdir(above):
+        _make(above)
+        if os.geteuid() != 0:
+            os.chmod(above, 0o700)
+    os.makedirs(folder, mode=0o755, exist_ok=True)

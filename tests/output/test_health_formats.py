@@ -160,15 +160,17 @@ def test_what_is_no_number_is_no_measurement() -> None:
 
 
 def test_a_metrics_file_is_readable_whatever_the_umask(tmp_path: Path) -> None:
-    file = tmp_path / "dgxcheck.prom"
     before = os.umask(0o077)
     try:
-        for form, mode in (("prometheus", 0o644), ("json", 0o600), ("prometheus", 0o644)):
-            main(["health", "--from", "dgx-1-v100", "--format", form, "-o", str(file)])
-            assert stat.S_IMODE(file.stat().st_mode) == mode
+        for form, name, mode in (
+            ("prometheus", "dgxcheck.prom", 0o644), ("json", "box", 0o600), ("json", "dgxcheck.prom", 0o644),
+            ("prometheus", "box", 0o644),
+        ):  # fmt: skip
+            main(["health", "--from", "dgx-1-v100", "--format", form, "-o", str(tmp_path / name)])
+            assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode  # what is replaced keeps its mode
     finally:
         os.umask(before)
-    assert os.listdir(tmp_path) == ["dgxcheck.prom"]
+    assert sorted(os.listdir(tmp_path)) == ["box", "dgxcheck.prom"]
 
 
 @pytest.mark.parametrize("name", SAMPLE)

@@ -17,7 +17,7 @@ from dgxcheck.source.recording.save import check_place, replace_file, written
 KILLED = """
 import os, sys
 from dgxcheck.source.recording import save
-os.{at} = lambda *_: os.kill(os.getpid(), 9)
+os.{at} = lambda *_, **__: os.kill(os.getpid(), 9)
 save.replace_file(sys.argv[1], "new " * 100000, 0o644)
 """
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-import stat
 from collections.abc import Iterable
+from contextlib import suppress
 
+from dgxcheck.output_place import Place, resolved
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import GroupedFacts
 
@@ -36,49 +37,54 @@ def _compact(value: Json | dict[str, Json]) -> str:
 
 def check_place(path: str) -> None:
     """The OSError that ``replace_file`` would end with, before there is anything to write; nothing is left behind."""
-    if (place := _replaced(path)) is not None:
+    with resolved(path) as place:
+        if not place.regular:
+            if not os.access(path, os.W_OK):
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
+            return
         fd, temporary = _beside(place, 0o600)
         os.close(fd)
-        os.unlink(temporary)
-    elif not os.access(path, os.W_OK):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
+        os.unlink(temporary, dir_fd=place.folder)
 
 
 def replace_file(path: str, text: str, mode: int, exactly: bool = False) -> None:
     """Write beside, fsync, rename: a reader sees the old file or the whole new one.
 
-    ``mode`` is what the umask leaves of it, or all of it where it is meant ``exactly``.
+    ``mode`` is what the umask leaves of it, or all of it where it is meant ``exactly``. A file that is replaced keeps
+    its owner, and no more of its mode than ``mode`` has; one that is private (0600) becomes the caller's.
 
     What is no regular file (``/dev/stdout``, a FIFO) is written to and stays; a symbolic link stays too, and the file
-    that it names is replaced or made.
+    that it names is replaced or made. OSError (EACCES) for a link that neither root nor the caller made.
     """
-    if (place := _replaced(path)) is None:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return
-    fd, temporary = _beside(place, mode)
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            if exactly:
-                os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        os.rename(temporary, place)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with resolved(path) as place:
+        if not place.regular:
+            with os.fdopen(place.open(os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
+                file.write(text)
+            return
+        fd, temporary = _beside(place, mode)
+        try:
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                if exactly:
+                    os.fchmod(file.fileno(), mode)
+                elif place.status is not None:
+                    _keep_owner(file.fileno(), place.status, mode)
+                os.fsync(file.fileno())
+            os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        except BaseException:
+            os.unlink(temporary, dir_fd=place.folder)
+            raise
 
 
-def _replaced(path: str) -> str | None:
-    """The regular file of this name, there or not, behind all symbolic links; None for what is no regular file."""
-    try:
-        regular = stat.S_ISREG(os.stat(path).st_mode)
-    except FileNotFoundError:
-        regular = True
-    return os.path.realpath(path) if regular else None
+def _keep_owner(fd: int, old: os.stat_result, mode: int) -> None:
+    if mode & 0o077 and (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+        with suppress(PermissionError):  # not root, or without CAP_CHOWN
+            os.fchown(fd, old.st_uid, old.st_gid)
+    os.fchmod(fd, old.st_mode & mode)
 
 
-def _beside(place: str, mode: int) -> tuple[int, str]:
-    temporary = f"{place}.{os.urandom(4).hex()}.tmp"
-    return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), temporary
+def _beside(place: Place, mode: int) -> tuple[int, str]:
+    temporary = f"{place.name}.{os.urandom(4).hex()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(temporary, flags, mode, dir_fd=place.folder), temporary
