@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-all ptxas golden clean
+.PHONY: help demo test test-all new-check ptxas golden clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -18,6 +18,9 @@ test test-all: $(VENV)/.developed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto $(MORE)
+
+new-check: $(VENV)/.developed  ## NAME=subject.word: write the skeleton of a check with its test, and register it
+	@$(BIN)/python tests/new_check.py $(NAME) $(PACKAGE)
 
 ptxas: $(VENV)/.ptxas  ## fetch NVIDIA's assemblers of three CUDA releases (107 MB), for the tests of the kernels
 

@@ -1,4 +1,4 @@
-"""One GPU measured by dgxcheck and by nvbandwidth in turn (A B A B ..): ratios of medians, beside the noise.
+"""One GPU measured by dgxcheck and nvbandwidth alternately (A B A B ..): ratios of medians, with the noise.
 
     python benchmarks/bandwidth.py GPU_BUS_ID [--nvbandwidth PATH] [--rounds N] [--json FILE]
 
@@ -38,7 +38,7 @@ def ours(bdf: str, between_ms: float = 0.0) -> Round:
 
 
 def theirs(program: str, bdf: str) -> Round:
-    """The same by nvbandwidth, which is shown this GPU alone."""
+    """The same by nvbandwidth, with only this GPU visible."""
     chosen = [word for test in KINDS.values() for word in ("-t", test)]
     given = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": bdf}
     done = subprocess.run([program, "-j", *chosen], capture_output=True, text=True, check=True, env=given)
@@ -48,7 +48,7 @@ def theirs(program: str, bdf: str) -> Round:
 
 
 def interval(a: list[float], b: list[float]) -> tuple[float, float, float]:
-    """Ratio of the medians of ``a`` to ``b``, and the middle 95 % of what resampling makes of it."""
+    """Ratio of the medians of ``a`` to ``b``, and its 95 % bootstrap interval."""
     draw = random.Random(0)
     made = sorted(
         statistics.median(draw.choices(a, k=len(a))) / statistics.median(draw.choices(b, k=len(b)))
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("gpu", metavar="GPU_BUS_ID", help="as dgxcheck list prints it: 0000:06:00.0")
     parser.add_argument("--nvbandwidth", metavar="PATH")
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--json", metavar="FILE", help="keep every figure")
+    parser.add_argument("--json", metavar="FILE", help="write all results")
     given = parser.parse_args()
     arms: dict[str, Callable[[], Round]] = {
         "dgxcheck": lambda: ours(given.gpu),

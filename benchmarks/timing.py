@@ -1,4 +1,4 @@
-"""Time commands in turn (A B A B ..), so that a machine that changes its speed slows all: ratios, with noise."""
+"""Time commands alternately (A B A B ..), so that changes of the machine's speed affect all: ratios, with noise."""
 
 from __future__ import annotations
 

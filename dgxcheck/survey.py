@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts
     from dgxcheck.facts.kernel_log import KernelLog
     from dgxcheck.facts.measurement import Measurement
-    from dgxcheck.facts.nvidia_smi_topo import Stated
+    from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
     from dgxcheck.facts.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, P2pStatus
     from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot
     from dgxcheck.source.protocol import Source
@@ -90,7 +90,7 @@ class Snapshot(Record):
     nvlink_errors: tuple[NvLinkErrors, ...] | Missing = _UNASKED
     p2p: tuple[P2pStatus, ...] | Missing = _UNASKED
     measurement: tuple[Measurement, ...] | Missing = _UNASKED
-    stated: Stated | Missing = _UNASKED
+    stated: NvidiaSmiTopo | Missing = _UNASKED
 
 
 def survey(source: Source, names: Iterable[str]) -> Snapshot:

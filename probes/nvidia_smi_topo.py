@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.facts.nvidia_smi_topo import Pair, Stated
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo, Pair
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.source.protocol import Source
 
@@ -17,7 +17,7 @@ _P2P = {f"p2p-{name}": name for name in CAPABILITIES} | {"p2p": ""}
 _MATRICES = ("label", "label-pci", *_P2P)
 
 
-def probe(source: Source) -> Stated | Missing:
+def probe(source: Source) -> NvidiaSmiTopo | Missing:
     """Everything under ``stated``; a label that makes no sense is ``garbled``."""
     facts = source.stated()
     if isinstance(facts, Missing):
@@ -41,7 +41,7 @@ def probe(source: Source) -> Stated | Missing:
     names.pop("", None)
     if len(names) > MOST_DEVICES:
         return Missing(Gap.GARBLED, "stated", f"{len(names)} devices: no matrix has as many")
-    return Stated(
+    return NvidiaSmiTopo(
         names=tuple(sorted(names, key=_order)),
         labels=pairs.get("label", {}),
         pci_labels=pairs.get("label-pci", {}),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.source.recording.keys import Lines, flatten, insert
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 
 LOG = "kmsg "
 LOADING = "Nvlink Core is being initialized"
@@ -24,7 +24,7 @@ def combined(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any] | None:
     lines = [*log(a), *(moved(line, last + LATER_S) for line in log(b))]
     added = {key: fact for each in (a, b) for key, fact in each["add"].items() if not key.startswith(LOG)}
     later = [*a.get("later", []), *b.get("later", [])]
-    moment: Lines = {}
+    moment: GroupedFacts = {}
     for key, fact in (two for each in later for two in flatten(each["facts"]).items()):
         insert(moment, key, fact)
     return {

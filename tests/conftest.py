@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import judging
 import pytest
 from hypothesis import HealthCheck, settings
+from judged_messages import collected
 from live_box import Box, serve, shipped, with_gpus
 from programs import program
 from standin import cuda, nvml
 from standin.cuda_binding import Bench
+from wording_rules import broken_rules
 
 for profile, examples in (("quick", 40), ("long", 200)):
     settings.register_profile(
@@ -37,6 +39,18 @@ def judged_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     own = tmp_path_factory.getbasetemp()
     judging.folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "judged"
     judging.folder.mkdir(exist_ok=True)
+
+
+@pytest.fixture(autouse=True)
+def messages_keep_the_rules(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every message that a test of the checks renders keeps the rules, but for what hypothesis makes up."""
+    if request.path.parent.name != "checks" or getattr(request.function, "is_hypothesis_test", False):
+        yield
+        return
+    with collected() as messages:
+        yield
+    rendered = {message for place, each in messages.items() if place is not None for message in each}
+    assert {message: broken for message in rendered if (broken := broken_rules(message))} == {}
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from standin import cuda
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.measure import plan
-from dgxcheck.measure.publishable import published, wrong
+from dgxcheck.measure.publishable import publishable_facts, wrong
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import WIRING, survey
 from dgxcheck.topology.build import build
@@ -62,7 +62,7 @@ class Bed:
         """All that is measured of the first GPUs of a shipped box, as it is published."""
         stage = self.stage(box, *faults, seconds=seconds, library=library)
         steps = [step | SMALL for step in plan.steps(wired(name), first(name, gpus))]
-        return published(stage.run([each for each in steps if not kinds or kind_of(each["key"]) in kinds]))
+        return publishable_facts(stage.run([each for each in steps if not kinds or kind_of(each["key"]) in kinds]))
 
     def left(self) -> dict[str, int]:
         """What the last worker that closed had not given back."""

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import Board, Choice, How, Number, Profile, Wiring
+from dgxcheck.profiles.model import Board, Number, Profile, SelectedProfile, Selection, Wiring
 from dgxcheck.settings import Settings
 from dgxcheck.source.recording.shipped import open_source, shipped
 from dgxcheck.survey import COUNTERS, Snapshot, survey
@@ -69,13 +69,29 @@ PROFILES = {
     "dgx-a100": profile(
         "dgx-a100", _numbers(8, 12, 12, 200, 4), "dgx-a100", (8, {"PXB": 1, "SOC": 6}, {"PXB": 2, "SOC": 10})
     ),
+    "dgx-2": profile(
+        "dgx-2",
+        _numbers(16, 6, 11),
+        "dgx-2",
+        (8, {"PIX": 1, "PXB": 2, "NODE": 4, "SOC": 8}, {"PIX": 1, "PXB": 1, "NODE": 3, "SOC": 6}),
+        (8, {"PIX": 1, "PXB": 2, "NODE": 4, "SOC": 8}, {"PIX": 1, "PXB": 1, "NODE": 4, "SOC": 5}),
+    ),
+    "pcie-x4": profile(
+        "pcie-x4", {"gpu.count": 4, "pcie.link_width": 16, "pcie.link_gen": 3}, "", (4, {"PIX": 1, "PHB": 2}, {})
+    ),
+    "pcie-x8": profile(
+        "pcie-x8",
+        {"gpu.count": 8, "pcie.link_width": 16, "pcie.link_gen": 3},
+        "",
+        (8, {"PIX": 1, "PHB": 2, "SOC": 4}, {}),
+    ),
 }
 
 
 def box(
     spec: str,
     reference: str | Profile = "",
-    how: How = "named",
+    how: Selection = "named",
     settings: Settings = DEFAULTS,
     seconds: float | None = None,
 ) -> Box:
@@ -89,7 +105,7 @@ def box(
         topology=topology,
         gpus=topology.gpus,
         settings=settings,
-        choice=Choice(profile=chosen, how=how) if isinstance(chosen, Profile) else None,
+        choice=SelectedProfile(profile=chosen, how=how) if isinstance(chosen, Profile) else None,
         boards=BOARDS if chosen else {},
         growth=growth,
     )

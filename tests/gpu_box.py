@@ -7,7 +7,7 @@ from test_health_checks import box
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import Board, Choice, How, Number, Profile
+from dgxcheck.profiles.model import Board, Number, Profile, SelectedProfile, Selection
 from dgxcheck.source.recording.shipped import open_source, shipped
 from dgxcheck.survey import COUNTERS, survey
 
@@ -20,7 +20,7 @@ IDS = {
 }
 
 
-def choice(base: str, how: How = "named") -> Choice:
+def choice(base: str, how: Selection = "named") -> SelectedProfile:
     board, count = IDS[base]
     profile = Profile(
         name=base,
@@ -32,7 +32,7 @@ def choice(base: str, how: How = "named") -> Choice:
         wiring=(),
         wiring_source="",
     )
-    return Choice(profile=profile, how=how)
+    return SelectedProfile(profile=profile, how=how)
 
 
 def board(model: str, **numbers: float) -> Board:

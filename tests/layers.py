@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.source.recording.keys import Lines
+from dgxcheck.source.recording.keys import GroupedFacts
 
 PCI = "/sys/bus/pci/devices"
 IB = "/sys/class/infiniband"
@@ -21,7 +21,7 @@ GENERATIONS = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4,
 class Layers:
     """A recording's facts by key; what is no value reads as None."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: GroupedFacts) -> None:
         self.lines = lines
 
     def text(self, path: str) -> str | None:
@@ -64,7 +64,7 @@ class Layers:
         return parts[-2] if len(parts) > 1 and ":" in parts[-2] and "." in parts[-2] else None
 
 
-def disagreements(lines: Lines) -> list[str]:
+def disagreements(lines: GroupedFacts) -> list[str]:
     """One sentence for each pair of layers that tell different things."""
     box = Layers(lines)
     rules = (_links, _bars, _gpus, _nvlinks, _memory, _ports, _arrays, _interfaces, _versions, _peers)

@@ -17,7 +17,7 @@ from standin import nvml
 
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.binary import from_rows
-from dgxcheck.source.recording.keys import Lines
+from dgxcheck.source.recording.keys import GroupedFacts
 from dgxcheck.workers.nvml import binding as nvml_calls
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -47,7 +47,7 @@ class Ran(NamedTuple):
 class Box(NamedTuple):
     """A recording and the same machine as files and answers."""
 
-    lines: Lines
+    lines: GroupedFacts
     recording: Path
     tree: Path
     answers: Path
@@ -103,17 +103,17 @@ def shipped(name: str) -> dict[str, Json]:
     return document
 
 
-def facts_of(document: dict[str, Json]) -> Lines:
+def facts_of(document: dict[str, Json]) -> GroupedFacts:
     facts = document["facts"]
     assert isinstance(facts, dict)
-    lines: Lines = {}
+    lines: GroupedFacts = {}
     for line, group in facts.items():
         assert isinstance(group, dict)
         lines[line] = group
     return lines
 
 
-def answered(lines: Lines) -> Lines:
+def answered(lines: GroupedFacts) -> GroupedFacts:
     """A machine has an answer to everything, in today's words.
 
     What was never recorded it does not have, or its driver cannot tell; NVML's errors are worded by the worker.
@@ -152,7 +152,7 @@ def serve(document: dict[str, Json], directory: Path) -> Box:
     return box
 
 
-def write_tree(lines: Lines, root: Path) -> None:
+def write_tree(lines: GroupedFacts, root: Path) -> None:
     """The files of a recording: links first, for the files of a PCI function are behind its link."""
     for line, group in lines.items():
         for name, target in values(group, "link").items():
@@ -197,7 +197,7 @@ def kmsg(lines: Iterable[str]) -> str:
     )
 
 
-def pci_ids(lines: Lines) -> str:
+def pci_ids(lines: GroupedFacts) -> str:
     """The names that a recording heard, in the form of pci.ids."""
     vendors: dict[str, list[str]] = {}
     for key, name in lines.get("name pci", {}).items():
@@ -213,7 +213,7 @@ def with_gpus(document: dict[str, Json], count: int) -> dict[str, Json]:
     lines = facts_of(document)
     handles = lines["nvml nvmlDeviceGetHandleByIndex"]
     gone = {str(bdf) for index, bdf in handles.items() if int(index) >= count}
-    kept: Lines = {
+    kept: GroupedFacts = {
         line: dict(group)
         for line, group in lines.items()
         if not any(word.rpartition("/")[2] in gone for word in line.split(" "))
@@ -240,7 +240,7 @@ def flat_gaps(facts: Mapping[str, Json]) -> dict[str, str]:
     return {key: str(fact["missing"]) for key, fact in facts.items() if isinstance(fact, dict) and "missing" in fact}
 
 
-def gpu_bdfs(lines: Lines) -> list[str]:
+def gpu_bdfs(lines: GroupedFacts) -> list[str]:
     return [str(bdf) for _, bdf in sorted(lines["nvml nvmlDeviceGetHandleByIndex"].items())]
 
 

@@ -14,7 +14,7 @@ from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.facts.missing import Json
 from dgxcheck.profiles import library
 from dgxcheck.source.protocol import Origin, Source
-from dgxcheck.source.recording.keys import Lines, insert
+from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import survey
@@ -36,7 +36,7 @@ def words(wrong: int = 0, **more: Json) -> Json:
 def of_box(source: Source, profile: str = "auto") -> Box:
     facts = survey(source, PROBES)
     topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
-    choice = library.chosen(profile, facts, topology)
+    choice = library.select(profile, facts, topology)
     return Box(snapshot=facts, topology=topology, gpus=topology.gpus, choice=choice, boards=library.boards_for(choice))
 
 
@@ -54,7 +54,7 @@ def measured(folder: Path, facts: Facts, base: str = "dgx-1-p100", profile: str 
 
 def imported(facts: Facts) -> Box:
     """Figures of a tool without a box."""
-    lines: Lines = {}
+    lines: GroupedFacts = {}
     for key, value in facts.items():
         insert(lines, f"measure {key}", value)
     return of_box(RecordedSource(lines, Origin("recording")))

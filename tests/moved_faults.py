@@ -29,7 +29,8 @@ OF_A_GPU = (
     "dgx-1-v100-xid-13-often", "dgx-1-v100-xid-48", "dgx-1-v100-xid-48-again", "dgx-1-v100-xid-62",
     "dgx-1-v100-xid-62-again", "dgx-1-v100-xid-63", "dgx-1-v100-xid-74", "dgx-1-v100-xid-79",
     "dgx-1-v100-xid-79-again", "dgx-a100-mig-pending", "dgx-a100-nvlink-down", "dgx-a100-remap-failed",
-    "dgx-a100-remap-pending", "dgx-a100-reset-required", "dgx-a100-xid-64", "dgx-station-v100-gpu-missing",
+    "dgx-a100-remap-pending", "dgx-a100-reset-required", "dgx-a100-xid-64", "dgx-a100-xid-94",
+    "dgx-a100-xid-119-reboot", "dgx-1-v100-xid-32", "dgx-station-v100-gpu-missing",
     "dgx-station-v100-mixed-memory", "dgx-station-v100-one-hot", "k80-x8-driver-hangs", "k80-x8-ecc-off",
     "k80-x8-p2p-acs", "k80-x8-p2p-acs-silent", "k80-x8-page-pending",
 )  # fmt: skip
@@ -60,10 +61,14 @@ STAYS = {
          "dgx-1-v100-edac-corrected", "dgx-1-v100-edac-uncorrected", "dgx-1-v100-iommu-dma", "dgx-1-v100-memlock",
          "dgx-1-v100-memlock-jobs", "dgx-1-v100-old-client",
          "dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-peermem-unregistered", "dgx-1-v100-verbs-shut",
-         "dgx-a100-fabric-manager-down", "dgx-a100-governor", "k80-x8-uvm-node-gone"),
+         "dgx-a100-fabric-manager-down", "dgx-a100-governor", "dgx-a100-not-ready", "k80-x8-uvm-node-gone"),
         "of the host, its memory or the driver"),
     **dict.fromkeys(("dgx-1-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
     **dict.fromkeys(("dgx-1-v100-ethernet-1g", "dgx-station-v100-ethernet-1g"), "of the only cabled interface"),
+    **dict.fromkeys(
+        ("dgx-1-v100-nvlink-down-xid-74", "dgx-1-v100-xid-79-peers", "dgx-a100-sxid-20034"),
+        "of the far ends of NVLinks too"),
+    **dict.fromkeys(("dgx-a100-sxid-10004", "dgx-a100-sxid-22003"), "of an NVSwitch; all are alike"),
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip

@@ -10,7 +10,7 @@ from moving_values import changed
 from wired import End, Wired, bdf_of
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.source.recording.keys import Lines, find, flatten, insert
+from dgxcheck.source.recording.keys import GroupedFacts, find, flatten, insert
 
 T = TypeVar("T")
 HANDLE, COUNT = "nvml nvmlDeviceGetHandleByIndex", "nvml nvmlDeviceGetCount"
@@ -129,9 +129,9 @@ class Move:
             return {**fact, "value": rate * (there / links if links else 1)}
         return changed(find(self.box.lines, key), fact, find(self.box.lines, self.key(key)), self.text)
 
-    def _moment(self, lines: Lines) -> Lines:
+    def _moment(self, lines: GroupedFacts) -> GroupedFacts:
         """A later one."""
-        moved: Lines = {}
+        moved: GroupedFacts = {}
         for key, fact in flatten(lines).items():
             insert(moved, self.key(key), self._fact(key, fact))
         return moved

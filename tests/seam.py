@@ -12,7 +12,7 @@ import pytest
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.source.protocol import Origin, Source
-from dgxcheck.source.recording.keys import Lines, nvml_key, to_json
+from dgxcheck.source.recording.keys import GroupedFacts, nvml_key, to_json
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.save import written
@@ -87,16 +87,19 @@ class Answers:
 
 
 def save(
-    path: Path, lines: Lines, later: Sequence[tuple[float, Lines]] = (), head: Mapping[str, Json] | None = None
+    path: Path,
+    lines: GroupedFacts,
+    later: Sequence[tuple[float, GroupedFacts]] = (),
+    head: Mapping[str, Json] | None = None,
 ) -> Path:
     """A recording file."""
     path.write_text(written({**HEAD, **(head or {})}, lines, later), encoding="utf-8")
     return path
 
 
-def saved(tape: RecordingSource, path: Path) -> Source:
-    """What a tape heard, from a file again."""
-    return open_source(str(save(path, tape.lines(), tape.later_lines())))
+def saved(recorder: RecordingSource, path: Path) -> Source:
+    """What a recorder holds, from a file again."""
+    return open_source(str(save(path, recorder.lines(), recorder.later_lines())))
 
 
 def heard(source: Source, questions: Sequence[Ask]) -> list[Answer]:

@@ -81,11 +81,18 @@ def test_recordings_is_golden(capsys: pytest.CaptureFixture[str]) -> None:
     agrees("recordings", capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("argv", [["79"], ["63"], ["20034"], ["--list"]], ids=" ".join)
+def test_xids_are_golden(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["xid", *argv]) == 0
+    agrees(f"xid-{argv[0].strip('-')}", capsys.readouterr().out)
+
+
 def test_no_golden_file_is_left_over() -> None:
     wanted = {f"{box}.{command}.txt" for box in BOXES for command in COMMANDS} | {
         "health-v.txt",
         "recordings.txt",
         "measured.tables.txt",
+        *(f"xid-{name}.txt" for name in ("79", "63", "20034", "list")),
     }
     wanted |= {f"{fault}.health.txt" for fault in FAULTS}
     wanted |= {f"{fault}.diff.txt" for fault in CHANGES}

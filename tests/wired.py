@@ -8,7 +8,7 @@ from functools import cache
 from sample import BY_NAME
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.source.recording.keys import Lines, find
+from dgxcheck.source.recording.keys import GroupedFacts, find
 from dgxcheck.source.recording.load import load, recording
 
 End = tuple[str, int]
@@ -25,7 +25,7 @@ class Wired:
     """A box; GPUs, adapters and bridges by their bus ids."""
 
     def __init__(self, name: str) -> None:
-        self.lines: Lines = recording(load(BY_NAME[name]), BY_NAME[name]).lines
+        self.lines: GroupedFacts = recording(load(BY_NAME[name]), BY_NAME[name]).lines
         handles = self.lines["nvml nvmlDeviceGetHandleByIndex"]
         self.gpus = [str(handles[index]) for index in sorted(handles)]
         self.hcas = {self._device(f"{IB}/{hca}"): hca for hca in self._names(IB)}

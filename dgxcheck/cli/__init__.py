@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from dgxcheck import __version__
-from dgxcheck.cli.live import Live
+from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.suggestion import did_you_mean
 
@@ -27,6 +27,7 @@ COMMANDS = {
     "record": "Save everything this machine reports to a file, for use with --from.",
     "import": "Convert output of nvidia-smi, p2pBandwidthLatencyTest, nvbandwidth, nccl-tests into a recording.",
     "diff": "Compare two recordings, two health reports, or a recording with this machine.",
+    "xid": "Explain an Xid of a GPU or an SXid of an NVSwitch, without a machine.",
     "recordings": "List the recordings shipped with dgxcheck.",
     "profiles": "List the reference machines, or create one from a known-good box.",
     "schema": "Print the JSON Schema of an output or file format.",
@@ -73,9 +74,9 @@ def dgxcheck(ctx: click.Context) -> None:
 
 def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> int:
     """Run one command line; its exit code. ``stage`` is NVML asked early, ``root`` where the machine's files are."""
-    live = Live(root, stage)
+    machine = LiveMachine(root, stage)
     try:
-        code = dgxcheck.main(args=argv, prog_name="dgxcheck", standalone_mode=False, obj=live)
+        code = dgxcheck.main(args=argv, prog_name="dgxcheck", standalone_mode=False, obj=machine)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
@@ -96,7 +97,7 @@ def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> in
     except Exception as error:  # noqa: BLE001 -- whatever it is, an admin gets one line and the exit code that says so
         return _refuse(f"internal error, please report it: {_place(error)}: {type(error).__name__}: {error}")
     finally:
-        live.close()
+        machine.close()
 
 
 def _refuse(message: str) -> int:

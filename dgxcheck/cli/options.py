@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.output.plain_text import visible, wrapped
+from dgxcheck.output.plain_text import visible, wrap_sentences
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
-DEADLINE = 60.0
 
 
 def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -32,7 +32,7 @@ def deadline(command: F) -> F:
     return click.option(
         "--deadline",
         type=click.FloatRange(min=1, max=3600),
-        default=DEADLINE,
+        default=DEADLINE_S,
         show_default=True,
         metavar="SECONDS",
         callback=seconds,
@@ -96,19 +96,14 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
     """
     text = "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
     if output not in (None, "-"):
-        from dgxcheck.source.recording.save import replace_file
-
         if color == "always" and form == "text":
-            from dgxcheck.output.color import painted
+            from dgxcheck.output.color import colorize
 
-            text = painted(text)
-        try:
-            if form == "prometheus":  # node_exporter reads it as a user of its own, and the umask of root may be 077
-                replace_file(output, text, 0o644, exactly=True)
-            else:
-                replace_file(output, text, 0o666)
-        except OSError as error:
-            raise BadInput(f"{output}: cannot be written: {error.strerror}") from None
+            text = colorize(text)
+        if form == "prometheus":  # node_exporter reads it as a user of its own, and the umask of root may be 077
+            save(output, text, 0o644, exactly=True)
+        else:
+            save(output, text, 0o666)
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for the lines of a tree
@@ -118,11 +113,11 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
 
             text = indented(text)
         if form == "text" and sys.stdout.isatty():
-            text = wrapped(text, terminal_columns())
+            text = wrap_sentences(text, terminal_columns())
         if form == "text" and coloured(color):
-            from dgxcheck.output.color import painted
+            from dgxcheck.output.color import colorize
 
-            text = painted(text)
+            text = colorize(text)
         sys.stdout.write(text)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):
@@ -131,6 +126,30 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
         raise click.exceptions.Exit(3) from None
     except OSError as error:
         raise BadInput(f"stdout: cannot be written: {error.strerror}") from None
+
+
+def check_writable(file: str, name: str) -> None:
+    """A file that command ``name`` could not write is refused before the machine is asked."""
+    if file == "-":
+        raise BadInput(f"{name} cannot write to '-'; give a file name, or /dev/stdout")
+    if os.path.isdir(file):
+        raise BadInput(f"{file}: is a directory; give a file name")
+    from dgxcheck.source.recording.save import check_place
+
+    try:
+        check_place(file)
+    except OSError as error:
+        raise BadInput(f"{file}: cannot be written: {error.strerror}") from None
+
+
+def save(file: str, text: str, mode: int, exactly: bool = False) -> None:
+    """Replace a file, whole or not at all; see ``replace_file`` for the mode."""
+    from dgxcheck.source.recording.save import replace_file
+
+    try:
+        replace_file(file, text, mode, exactly)
+    except OSError as error:
+        raise BadInput(f"{file}: cannot be written: {error.strerror}") from None
 
 
 def coloured(color: str) -> bool:

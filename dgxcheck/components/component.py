@@ -37,7 +37,9 @@ class Component(Record):
     @property
     def key(self) -> Key:
         """The same for the same thing in every run: kind, bus ids or name, part."""
-        whose = "/".join(filter(None, (self.bdf, self.peer_bdf))) or self.name
+        # two ports may be on one PCI function (ConnectX-3)
+        port = self.name.rpartition("/")[2] if self.kind == "port" and self.bdf else ""
+        whose = "/".join(filter(None, (self.bdf, self.peer_bdf, port))) or self.name
         return self.kind, whose, "/".join(filter(None, (self.part, self.position)))
 
     @property

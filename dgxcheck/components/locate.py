@@ -58,7 +58,7 @@ def links_above(machine: Machine, device: Device) -> Iterator[Component]:
     """The PCIe links of a device: its own first, then up to the root port."""
     if not isinstance(device.path, Missing):
         hops = hops_above(device.path, machine.topology.functions)
-        yield from (link_of(machine, hop) for hop in reversed(hops) if not hop.unjudged)
+        yield from (link_of(machine, hop) for hop in reversed(hops) if not hop.skip_reason)
 
 
 def links_at(machine: Machine, bdf: str) -> Iterator[Component]:
@@ -92,15 +92,6 @@ def nvlinks_between(machine: Machine, a: Device, b: Device) -> Component:
     """The NVLinks that join two GPUs, the same in either order."""
     one, other = sorted((a, b), key=machine.topology.devices.index)
     return _pair("nvlink", one, other)
-
-
-def nvlinks_of(machine: Machine, gpu: Device, link: int | None = None) -> Iterator[Component]:
-    """The NVLinks to the far end of one link of a GPU, or to each GPU that it is joined to."""
-    rows = machine.snapshot.nvlink
-    for row in () if isinstance(rows, Missing) else rows:
-        peer = machine.topology.device(row.remote_bdf) if isinstance(row.remote_bdf, str) else None
-        if row.bdf == gpu.bdf and link in (None, row.link) and peer is not None and peer.kind == "gpu":
-            yield nvlinks_between(machine, gpu, peer)
 
 
 def peer_path(a: Device, b: Device) -> Component:

@@ -1,1 +1,1 @@
-"""CUDA through the driver alone: what runs in the worker that measures, and never in the parent."""
+"""CUDA through the driver API: runs in the measuring worker only, never in the parent process."""

@@ -12,15 +12,15 @@ from contextlib import ExitStack
 
 from dgxcheck.cuda import compute, copies, integrity
 from dgxcheck.cuda.copies import Size
-from dgxcheck.cuda.device import LEFT_FREE, MIB, Full, Gpu
+from dgxcheck.cuda.device import LEFT_FREE, MIB, CudaGpu, Full
 from dgxcheck.cuda.figures import Fact
 from dgxcheck.cuda.timing import Clock, Flow
 
 TURNS = (("power", 3), ("memory", 2), ("host", 1), ("peer", 1))
-"""In their order, with their share of a cycle."""
+"""In order, with their share of a cycle in units."""
 MOST_CHUNK, LEAST_CHUNK, CHUNKS = 1024 * MIB, 16 * MIB, 8
 FOR_OTHERS = 1024 * MIB
-"""Left to the neighbour's context and buffers, beside what is always left free."""
+"""Bytes left to the peer's context and buffers, beyond ``LEFT_FREE``."""
 COPIED = Size(bytes=32 * MIB, repeats=8, samples=1)
 LAUNCHES = 5
 _SEEDS = (0x00000000, 0x9E3779B9, 0x55555555, 0xAAAAAAAA, 0xFFFFFFFF, 0x13579BDF)
@@ -29,7 +29,7 @@ Over = Callable[[], bool]
 
 
 class Chunk:
-    """Part of the memory that is filled and looked at."""
+    """Part of the memory that is filled and checked."""
 
     def __init__(self, address: int) -> None:
         self.address = address
@@ -37,15 +37,15 @@ class Chunk:
         """Of the pattern that it holds; None before the first."""
 
 
-class Seen:
-    """What looking at data has shown."""
+class IntegrityTotal:
+    """Result of the checks of a turn."""
 
     def __init__(self) -> None:
         self._wrong = self._checked = 0
         self._first: int | None = None
 
     def add(self, wrong: int, first: int | None, checked: int) -> None:
-        """Wrong words, the offset of the first in bytes, bytes looked at."""
+        """Add wrong words, byte offset of the first, bytes checked."""
         self._wrong += wrong
         self._checked += checked
         self._first = first if self._first is None else self._first
@@ -55,9 +55,9 @@ class Seen:
 
 
 class Burn:
-    """One GPU under load, and its neighbour where it has one."""
+    """One GPU under load, and its peer if it has one."""
 
-    def __init__(self, gpu: Gpu, peer: Gpu | None, clock: Clock) -> None:
+    def __init__(self, gpu: CudaGpu, peer: CudaGpu | None, clock: Clock) -> None:
         self._gpu, self._peer, self._clock = gpu, peer, clock
         self._stream = gpu.stream()
         self._checker = integrity.Checker(gpu, self._stream) if gpu.has_kernels else None
@@ -80,11 +80,11 @@ class Burn:
 
     @property
     def bytes(self) -> int:
-        """How much memory is filled and looked at."""
+        """Bytes of memory that are filled and checked."""
         return len(self.chunks) * self._chunk_bytes
 
     def turn(self, name: str, over: Over) -> Fact:
-        """One turn, until its time is over: its figures by kind, ``wrong`` words where it looks at data."""
+        """One turn, until its time is over: rates by kind, and ``wrong`` words if it checks data."""
         with ExitStack() as stack:
             for gpu in filter(None, (self._gpu, self._peer)):
                 stack.enter_context(gpu.passing())
@@ -96,42 +96,42 @@ class Burn:
         return {"compute": _mean(rates)}
 
     def _memory(self, over: Over) -> Fact:
-        """Each chunk is looked at as it was left a while ago, then filled anew and looked at again."""
-        seen = Seen()
+        """Check each chunk as it was left a cycle ago, then refill and check it again."""
+        total = IntegrityTotal()
         for _ in _until(over):
             at = self._next % len(self.chunks)
             chunk = self.chunks[at]
             if chunk.seed is not None:
-                self._look(chunk, at, seen)
+                self._look(chunk, at, total)
             chunk.seed = (_SEEDS[self._next % len(_SEEDS)] + self._next) & 0xFFFFFFFF
             integrity.fill(self._gpu, self._stream, chunk.address, self._chunk_bytes, chunk.seed)
-            self._look(chunk, at, seen)
+            self._look(chunk, at, total)
             self._next += 1
-        return seen.fact()
+        return total.fact()
 
-    def _look(self, chunk: Chunk, at: int, seen: Seen) -> None:
+    def _look(self, chunk: Chunk, at: int, total: IntegrityTotal) -> None:
         if self._checker is not None and chunk.seed is not None:
             bad, where = self._checker.look(chunk.address, self._chunk_bytes, chunk.seed)
-            seen.add(bad, None if where is None else at * self._chunk_bytes + where, self._chunk_bytes)
+            total.add(bad, None if where is None else at * self._chunk_bytes + where, self._chunk_bytes)
 
     def _host(self, over: Over) -> Fact:
         down, up = copies.host_flows(self._gpu, COPIED)
-        rates = [_each(self._clock, (down, up)) for _ in _until(over)]
+        rates = [_both_rates(self._clock, (down, up)) for _ in _until(over)]
         return {"host-to-device": _mean([a for a, _ in rates]), "device-to-host": _mean([b for _, b in rates])}
 
     def _to_peer(self, over: Over) -> Fact:
-        """Data is looked at by its owner once, then both directions are kept busy."""
+        """Check data sent in both ways once, then keep both directions busy."""
         gpu, peer = self._gpu, self._peer
         assert peer is not None
         flows = (copies.peer_flow(gpu, peer, COPIED), copies.peer_flow(peer, gpu, COPIED))
         origin, target = gpu.memory(integrity.PEER_BYTES), peer.memory(integrity.PEER_BYTES)
-        seen = Seen()
+        total = IntegrityTotal()
         for by_kernel in (False, True) if self._checker is not None else ():
             bad, where = integrity.sent(gpu, peer, origin, target, 3 + by_kernel, by_kernel)
-            seen.add(bad, where, integrity.PEER_BYTES)
-        rates = [_each(self._clock, flows) for _ in _until(over)]
+            total.add(bad, where, integrity.PEER_BYTES)
+        rates = [_both_rates(self._clock, flows) for _ in _until(over)]
         return {"p2p": _mean([there for there, _ in rates]), "p2p-back": _mean([back for _, back in rates]),
-                **seen.fact()}  # fmt: skip
+                **total.fact()}  # fmt: skip
 
 
 def turns(names: Collection[str], begun: float, unit: float) -> Iterator[tuple[int, str, float]]:
@@ -158,7 +158,7 @@ def _until(over: Over) -> Iterator[None]:
         yield
 
 
-def _each(clock: Clock, flows: tuple[Flow, Flow]) -> tuple[float, float]:
+def _both_rates(clock: Clock, flows: tuple[Flow, Flow]) -> tuple[float, float]:
     """GB/s of two flows that run at once."""
     seconds = clock.seconds(flows, COPIED.repeats)
     there, back = (flow.bytes_each * COPIED.repeats / s / 1e9 for flow, s in zip(flows, seconds, strict=True))
@@ -169,19 +169,19 @@ def _mean(rates: list[float]) -> float:
     return round(sum(rates) / len(rates), 3)
 
 
-def _chunk_bytes(gpu: Gpu) -> int:
+def _chunk_bytes(gpu: CudaGpu) -> int:
     share = max(0, gpu.free() - LEFT_FREE) // 2 // CHUNKS // MIB * MIB
     return max(LEAST_CHUNK, min(MOST_CHUNK, share))
 
 
-def _chunks(gpu: Gpu, size: int) -> list[Chunk]:
-    """As many as fit beside what is left to others."""
+def _chunks(gpu: CudaGpu, size: int) -> list[Chunk]:
+    """As many chunks as fit beside the memory left to others."""
     spare = max(0, gpu.free() - LEFT_FREE)
     room = spare - min(FOR_OTHERS, spare // 2)
-    found: list[Chunk] = []
-    while (len(found) + 1) * size <= room:
+    chunks: list[Chunk] = []
+    while (len(chunks) + 1) * size <= room:
         try:
-            found.append(Chunk(gpu.memory(size)))
+            chunks.append(Chunk(gpu.memory(size)))
         except Full:
             break
-    return found
+    return chunks

@@ -1,11 +1,11 @@
-"""Bandwidth by copy engine, and by the multiprocessors where that is another figure: GB/s of 1e9 bytes."""
+"""Copy bandwidth by copy engine and by kernel, in GB/s (1e9 bytes)."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
 
-from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, figure
 from dgxcheck.cuda.timing import Clock, Flow
 from dgxcheck.facts.record import Record
@@ -25,35 +25,35 @@ QUICK = Size(bytes=64 * MIB, repeats=8, samples=5)
 LONG = Size(bytes=512 * MIB, repeats=16, samples=3)
 """nvbandwidth's"""
 SECOND = Size(bytes=64 * MIB, repeats=4, samples=3)
-"""Of slow paths through the host."""
+"""For slow paths through the host."""
 
 
-def host_to_device(gpu: Gpu, clock: Clock, size: Size) -> Fact:
+def host_to_device(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
     """Pinned memory of the GPU's own NUMA node to the GPU."""
     return _figure(clock, [_down(gpu, size)], size)
 
 
-def device_to_host(gpu: Gpu, clock: Clock, size: Size) -> Fact:
+def device_to_host(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
     return _figure(clock, [_up(gpu, size)], size)
 
 
-def host_both(gpu: Gpu, clock: Clock, size: Size) -> Fact:
+def host_both(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
     """Both directions at once, their sum."""
     return _figure(clock, host_flows(gpu, size), size)
 
 
-def host_flows(gpu: Gpu, size: Size) -> tuple[Flow, Flow]:
+def host_flows(gpu: CudaGpu, size: Size) -> tuple[Flow, Flow]:
     """Copies from the host, and to it."""
     return _down(gpu, size), _up(gpu, size)
 
 
-def device_copy(gpu: Gpu, clock: Clock, size: Size) -> Fact:
+def device_copy(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
     """Within the GPU's memory; each byte is read and written, so it counts twice."""
     flow, copied = _within(gpu, size)
     return _figure(clock, [flow], copied, "read and written")
 
 
-def device_copy_sm(gpu: Gpu, clock: Clock, size: Size) -> Fact:
+def device_copy_sm(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
     """The same by a kernel on all multiprocessors."""
     copied = _beyond_cache(gpu, size)
     target, origin = gpu.memory(copied.bytes), gpu.memory(copied.bytes)
@@ -61,25 +61,25 @@ def device_copy_sm(gpu: Gpu, clock: Clock, size: Size) -> Fact:
     return _figure(clock, [flow], copied, "read and written", engine="sm")
 
 
-def p2p(a: Gpu, b: Gpu, clock: Clock, size: Size, enabled: bool = True) -> Fact:
+def p2p(a: CudaGpu, b: CudaGpu, clock: Clock, size: Size, enabled: bool = True) -> Fact:
     """From ``a``'s memory to ``b``'s, with peer access, or without, where the driver goes through the host."""
     return _figure(clock, [peer_flow(a, b, size, enabled)], size, _access(enabled))
 
 
-def p2p_both(a: Gpu, b: Gpu, clock: Clock, size: Size, enabled: bool = True) -> Fact:
+def p2p_both(a: CudaGpu, b: CudaGpu, clock: Clock, size: Size, enabled: bool = True) -> Fact:
     """Both directions at once, their sum."""
     return _figure(clock, [peer_flow(a, b, size, enabled), peer_flow(b, a, size, enabled)], size, _access(enabled))
 
 
-def peer_flow(a: Gpu, b: Gpu, size: Size, enabled: bool = True) -> Flow:
+def peer_flow(a: CudaGpu, b: CudaGpu, size: Size, enabled: bool = True) -> Flow:
     """Copies from ``a`` to ``b`` on a stream of ``a``."""
-    for here, there in ((a, b), (b, a)):
-        here.reach(there, enabled)
+    for gpu, peer in ((a, b), (b, a)):
+        gpu.reach(peer, enabled)
     target, origin = b.memory(size.bytes), a.memory(size.bytes)
     return Flow(a, size.bytes, peer_copy(a, b, target, origin, size.bytes, enabled))
 
 
-def peer_copy(a: Gpu, b: Gpu, target: int, origin: int, size: int, enabled: bool) -> Callable[[int], None]:
+def peer_copy(a: CudaGpu, b: CudaGpu, target: int, origin: int, size: int, enabled: bool) -> Callable[[int], None]:
     """Queues one copy. Without peer access ``cuMemcpyPeerAsync`` is staged through the host by the driver."""
 
     def copy(stream: int) -> None:
@@ -92,13 +92,13 @@ def peer_copy(a: Gpu, b: Gpu, target: int, origin: int, size: int, enabled: bool
     return copy
 
 
-def sm_copy(gpu: Gpu, stream: int, target: int, origin: int, size: int) -> None:
+def sm_copy(gpu: CudaGpu, stream: int, target: int, origin: int, size: int) -> None:
     """A kernel of ``gpu`` copies ``size`` bytes, a multiple of 16, between addresses that it can reach."""
     args = (ctypes.c_uint64(target), ctypes.c_uint64(origin), ctypes.c_uint64(size // 16))
     gpu.launch("dgx_copy", stream, BLOCKS_PER_SM * gpu.sms, THREADS, *args)
 
 
-def _down(gpu: Gpu, size: Size) -> Flow:
+def _down(gpu: CudaGpu, size: Size) -> Flow:
     host, target = gpu.host(size.bytes), gpu.memory(size.bytes)
 
     def copy(stream: int) -> None:
@@ -108,7 +108,7 @@ def _down(gpu: Gpu, size: Size) -> Flow:
     return Flow(gpu, size.bytes, copy)
 
 
-def _up(gpu: Gpu, size: Size) -> Flow:
+def _up(gpu: CudaGpu, size: Size) -> Flow:
     host, origin = gpu.host(size.bytes), gpu.memory(size.bytes)
 
     def copy(stream: int) -> None:
@@ -118,7 +118,7 @@ def _up(gpu: Gpu, size: Size) -> Flow:
     return Flow(gpu, size.bytes, copy)
 
 
-def _within(gpu: Gpu, size: Size) -> tuple[Flow, Size]:
+def _within(gpu: CudaGpu, size: Size) -> tuple[Flow, Size]:
     copied = _beyond_cache(gpu, size)
     target, origin = gpu.memory(copied.bytes), gpu.memory(copied.bytes)
 
@@ -129,8 +129,8 @@ def _within(gpu: Gpu, size: Size) -> tuple[Flow, Size]:
     return Flow(gpu, 2 * copied.bytes, copy), copied
 
 
-def _beyond_cache(gpu: Gpu, size: Size) -> Size:
-    """Far above L2: a DGX-1 P100 seems to copy at 762 GB/s with 4 MiB, and settles at 522 (Tartan's sweep)."""
+def _beyond_cache(gpu: CudaGpu, size: Size) -> Size:
+    """A size far above L2: a DGX-1 P100 copies 4 MiB at 762 GB/s, and large buffers at 522 (Tartan's sweep)."""
     return Size(bytes=max(size.bytes, 256 * MIB, 4 * gpu.l2_bytes // 16 * 16), repeats=size.repeats,
                 samples=size.samples)  # fmt: skip
 

@@ -22,7 +22,7 @@ from dgxcheck.cuda.driver import (
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.ptx")
 MIB = 1 << 20
 LEFT_FREE = 512 * MIB
-"""Bytes of each GPU's memory that a measurement never takes."""
+"""Bytes of each GPU's memory that a measurement leaves free."""
 _SMS, _CLOCK_KHZ, _WATCHED, _L2 = 16, 13, 17, 38  # CU_DEVICE_ATTRIBUTE_..
 _NON_BLOCKING = 1
 _PORTABLE_MAPPED = 3
@@ -33,8 +33,8 @@ class Full(Exception):
     """The GPU has too little memory free for a measurement."""
 
 
-class Gpu:
-    """One device and its primary context. What is made of it lives until ``give_back``."""
+class CudaGpu:
+    """One device and its primary context. Memory, streams and events live until ``give_back``."""
 
     def __init__(self, driver: Driver, ordinal: int) -> None:
         self.driver = driver
@@ -43,18 +43,18 @@ class Gpu:
         self.clock_hz = 1000 * driver.number("cuDeviceGetAttribute", _CLOCK_KHZ, self.device)
         self.l2_bytes = driver.number("cuDeviceGetAttribute", _L2, self.device)
         self.watched = bool(driver.number("cuDeviceGetAttribute", _WATCHED, self.device))
-        """A display hangs at it, and the kernel ends what runs too long."""
+        """A display is attached: a watchdog ends kernels that run too long."""
         self.context = 0
         self._kernels: dict[str, int] = {}
         self._module = 0
         self._unloadable: CudaError | None = None
         self._kept = ExitStack()
-        self._flag: Host | None = None
-        self._peers: set[Gpu] = set()
+        self._flag: PinnedMemory | None = None
+        self._peers: set[CudaGpu] = set()
 
     @property
     def spin_clocks(self) -> int:
-        """How long a kernel may wait for the host at most, in clocks."""
+        """Longest time a kernel may wait for the host, in clocks."""
         return int((WATCHED_S if self.watched else UNWATCHED_S) * self.clock_hz)
 
     def use(self) -> None:
@@ -63,10 +63,10 @@ class Gpu:
             self.context = self.driver.handle("cuDevicePrimaryCtxRetain", self.device)
         self.driver.call("cuCtxSetCurrent", self.context)
 
-    def can_access(self, peer: Gpu) -> bool:
+    def can_access(self, peer: CudaGpu) -> bool:
         return bool(self.driver.number("cuDeviceCanAccessPeer", self.device, peer.device))
 
-    def reach(self, peer: Gpu, wanted: bool) -> None:
+    def reach(self, peer: CudaGpu, wanted: bool) -> None:
         """Peer access from here to ``peer``'s memory, on or off."""
         if wanted == (peer in self._peers):
             return
@@ -78,43 +78,43 @@ class Gpu:
             raise CudaError(name, code, self.driver.error_name(code))
         (self._peers.add if wanted else self._peers.discard)(peer)
 
-    def flag(self) -> Host:
+    def flag(self) -> PinnedMemory:
         """A word of pinned memory that a kernel can wait for; the same in every step, until the end."""
         if self._flag is None:
             self.use()
             address = self.driver.handle("cuMemHostAlloc", 4, _PORTABLE_MAPPED)
-            self._flag = Host(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), 4)
+            self._flag = PinnedMemory(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), 4)
         return self._flag
 
     def memory(self, size: int) -> int:
-        """Device memory of so many bytes; Full where less than ``LEFT_FREE`` would be left."""
+        """Address of ``size`` bytes of device memory; Full if less than ``LEFT_FREE`` would be left."""
         self.use()
         if (free := self.free()) - size < LEFT_FREE:
             raise Full(
-                f"{size // MIB} MiB are wanted and {LEFT_FREE // MIB} MiB to be left, {free // MIB} MiB are free"
+                f"needs {size // MIB} MiB beyond the {LEFT_FREE // MIB} MiB left free, {free // MIB} MiB are free"
             )
         try:
             address = self.driver.handle("cuMemAlloc_v2", size)
         except CudaError as error:
             if error.code != OUT_OF_MEMORY:
                 raise
-            raise Full(f"{size // MIB} MiB are wanted, and no longer free in one piece") from None
+            raise Full(f"no contiguous {size // MIB} MiB free") from None
         self._kept.callback(self._release, "cuMemFree_v2", address)
         return address
 
     def free(self) -> int:
-        """Bytes of memory that nobody has."""
+        """Bytes of free device memory."""
         self.use()
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.driver.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value
 
-    def host(self, size: int) -> Host:
+    def host(self, size: int) -> PinnedMemory:
         """Pinned host memory that this and every other GPU can address."""
         self.use()
         address = self.driver.handle("cuMemHostAlloc", size, _PORTABLE_MAPPED)
         self._kept.callback(self._release, "cuMemFreeHost", address)
-        return Host(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), size)
+        return PinnedMemory(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), size)
 
     def stream(self) -> int:
         self.use()
@@ -144,7 +144,7 @@ class Gpu:
 
     @property
     def has_kernels(self) -> bool:
-        """Can kernels run here? Copies work without."""
+        """Can the driver load the kernels? Copies work without."""
         try:
             return bool(self.kernel("dgx_spin"))
         except CudaError as error:
@@ -160,7 +160,7 @@ class Gpu:
         self.driver.call("cuLaunchKernel", kernel, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, None)
 
     def wait(self, stream: int) -> None:
-        """Until the stream is through. It is polled, so that a hang is the parent's to end, by its deadline."""
+        """Wait for the stream, by polling, so that the parent process can end a hang after its deadline."""
         self.use()
         pause = 20e-6
         while code := self.driver.status("cuStreamQuery", stream):
@@ -170,12 +170,12 @@ class Gpu:
             pause = min(pause * 1.5, 1e-3)
 
     def give_back(self) -> None:
-        """Memory, streams and events of the last step; peer access stays."""
+        """Free memory, streams and events of the last step; peer access stays."""
         self._kept.close()
 
     @contextmanager
     def passing(self) -> Iterator[None]:
-        """What is made of it meanwhile is given back afterwards; what was made before stays."""
+        """Frees on exit what was allocated within the block; earlier allocations stay."""
         before, self._kept = self._kept, ExitStack()
         try:
             yield
@@ -184,13 +184,13 @@ class Gpu:
             self._kept = before
 
     def part(self) -> None:
-        """Peer access of this GPU to any other: while the others' contexts are there."""
+        """Disable peer access to all other GPUs, whose contexts must still exist."""
         self.give_back()
         for peer in [*self._peers]:
             self.reach(peer, wanted=False)
 
     def release(self) -> None:
-        """The context, with the kernels in it."""
+        """Release the context and its kernels."""
         if self.context:
             self.use()
             if self._flag is not None:
@@ -212,8 +212,8 @@ class Gpu:
             return self.driver.handle("cuModuleLoadDataEx", file.read() + b"\0", 0, None, None)
 
 
-class Host:
-    """Pinned memory: where the host, and where a GPU finds it."""
+class PinnedMemory:
+    """Pinned host memory: its address on the host and on the device."""
 
     def __init__(self, address: int, on_device: int, size: int) -> None:
         self.address = address

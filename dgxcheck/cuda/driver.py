@@ -55,17 +55,17 @@ _SIGNATURES: Mapping[str, tuple[Any, ...]] = {
 NOT_READY = 600
 PEER_ALREADY_ENABLED, PEER_NOT_ENABLED = 704, 705
 UNLOADABLE = (200, 209, 218, 221, 222, 223)
-"""The driver has no compiler for the kernels, or refuses them: copies work all the same."""
+"""The driver cannot compile or load the kernels; copies still work."""
 STICKY = (214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 999)
-"""The context is broken from then on, and everything in it fails: the process must end."""
+"""The context is corrupted and all further calls fail: the process must end."""
 UNAVAILABLE = (3, 34, 35, 36, 46, 100, 101, 803, 804)
-"""When CUDA is opened: no driver, none given to this container, a driver too old for its library."""
+"""Results of cuInit: no driver, no GPU in this container, or a kernel driver too old for the library."""
 OUT_OF_MEMORY, TAKEN = 2, 46
-"""Others have the memory, or a job has the GPU for itself alone."""
+"""``CUDA_ERROR_OUT_OF_MEMORY``; ``CUDA_ERROR_DEVICE_UNAVAILABLE``: another process has the GPU exclusively."""
 
 
 class CudaError(Exception):
-    """A call that the driver refused: its CUresult by number and name."""
+    """A failed call, with its CUresult by number and name."""
 
     def __init__(self, call: str, code: int, name: str) -> None:
         super().__init__(f"{call}: {name} ({code})")
@@ -80,11 +80,11 @@ class Driver:
     def __init__(self, library: str = LIBRARY) -> None:
         """OSError where there is no such library, or it cannot be loaded."""
         self._library = ctypes.CDLL(library)
-        self._known: dict[str, Any] = {}
+        self._functions: dict[str, Any] = {}
 
     @property
     def simulated(self) -> bool:
-        """Is this a stand-in, whose figures were never measured?"""
+        """Is this a stand-in for tests, with simulated results?"""
         return hasattr(self._library, "dgxcheckSimulated")
 
     def has(self, function: str) -> bool:
@@ -92,30 +92,30 @@ class Driver:
         return hasattr(self._library, function)
 
     def status(self, function: str, *args: Any) -> int:
-        """Call it and give back its CUresult."""
-        if (found := self._known.get(function)) is None:
-            found = getattr(self._library, function, None)
-            if found is None:
+        """Call a function; returns its CUresult."""
+        if (entry := self._functions.get(function)) is None:
+            entry = getattr(self._library, function, None)
+            if entry is None:
                 raise CudaError(function, 500, "not in this driver")
-            found.argtypes = _SIGNATURES[function]
-            found.restype = ctypes.c_int
-            self._known[function] = found
-        code: int = found(*args)
+            entry.argtypes = _SIGNATURES[function]
+            entry.restype = ctypes.c_int
+            self._functions[function] = entry
+        code: int = entry(*args)
         return code
 
     def call(self, function: str, *args: Any) -> None:
-        """Call it; CudaError where the driver does not say CUDA_SUCCESS."""
+        """Call a function; CudaError unless it returns CUDA_SUCCESS."""
         if code := self.status(function, *args):
             raise CudaError(function, code, self.error_name(code))
 
     def number(self, function: str, *args: Any) -> int:
-        """A function whose first argument is an int that it fills in."""
+        """Call a function with an int output as its first argument; returns that."""
         out = ctypes.c_int()
         self.call(function, ctypes.byref(out), *args)
         return out.value
 
     def handle(self, function: str, *args: Any) -> int:
-        """A function whose first argument is a handle or address that it fills in."""
+        """Call a function with a handle or address output as its first argument; returns that."""
         out = _U64()
         self.call(function, ctypes.byref(out), *args)
         return out.value

@@ -1,4 +1,4 @@
-"""Facts out of samples: what a step answers."""
+"""Facts from samples: the answers of steps."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ Fact = dict[str, Any]
 
 
 def figure(samples: Sequence[float], unit: str, method: str, **more: Any) -> Fact:
-    """The median of the samples, which are kept."""
+    """A fact with the median of the samples, and the samples."""
     return {
         "value": _short(median(samples)),
         "unit": unit,
         "method": f"{method}, median of {len(samples)}",
-        "samples": [_short(each) for each in samples],
+        "samples": [_short(sample) for sample in samples],
         **more,
     }
 
 
 def single(value: float | bool | None, unit: str, method: str, **more: Any) -> Fact:
-    """A figure that no repeating makes better: a count, a yes or no."""
+    """A fact of a single value: a count, a yes or no."""
     return {"value": value, "unit": unit, "method": method, **more}
 
 
 def skipped(reason: str, detail: str) -> Fact:
-    """Nothing was measured, and nothing is wrong for that."""
+    """A fact of a step that was not measured, which is not a fault."""
     return {"skipped": reason, "detail": detail}
 
 
 def failed(error: CudaError) -> Fact:
-    """The driver refused, or broke down."""
+    """A fact of a step that failed with a CUDA error."""
     return {"failed": error.name, "code": error.code, "detail": error.call}
 
 
 def _short(value: float) -> float:
-    """Five digits: more than any clock is worth."""
+    """Rounded to five digits."""
     return float(f"{value:.5g}")

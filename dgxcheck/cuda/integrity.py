@@ -1,4 +1,4 @@
-"""Did the data arrive? Looked at by the GPU that owns the memory, for a mirror shows the writer what it wrote.
+"""Data integrity, checked by the GPU that owns the memory: a private mirror would show the writer its own data.
 
 Copies that report success and move nothing are real: translating IOMMUs, P2P mappings that are private mirrors, and
 copy engines that work while resident kernels that wait for each other do not (see reference of the checks).
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 
 from dgxcheck.cuda.copies import peer_copy, sm_copy
-from dgxcheck.cuda.device import LEFT_FREE, MIB, Full, Gpu
+from dgxcheck.cuda.device import LEFT_FREE, MIB, CudaGpu, Full
 from dgxcheck.cuda.figures import Fact, single
 
 PEER_BYTES = 16 * MIB
@@ -19,15 +19,15 @@ PING_PONG_WORDS, ROUNDS = 1024, 64
 MEMORY_BYTES = 1024 * MIB
 MEMORY_LEAST = 64 * MIB
 CHUNK = 4096 * MIB
-"""Of one launch: its counter has 32 bits, and a display's GPU is to be given back within a second."""
+"""Bytes per launch: its counter has 32 bits, and a GPU with a display must respond within a second."""
 PATTERNS = (0x00000000, 0x9E3779B9, 0x55555555)
 _NOTHING = 0xFFFFFFFF
 
 
-def between(a: Gpu, b: Gpu) -> Fact:
+def between(a: CudaGpu, b: CudaGpu) -> Fact:
     """Wrong words of what ``a`` sent to ``b``: by copy engine, by stores of a kernel, and by two kernels in turn."""
-    for here, there in ((a, b), (b, a)):
-        here.reach(there, wanted=True)
+    for gpu, peer in ((a, b), (b, a)):
+        gpu.reach(peer, wanted=True)
     origin, target = a.memory(PEER_BYTES), b.memory(PEER_BYTES)
     copied, first = sent(a, b, origin, target, seed=1, by_kernel=False)
     stored, first_stored = sent(a, b, origin, target, seed=2, by_kernel=True)
@@ -35,19 +35,19 @@ def between(a: Gpu, b: Gpu) -> Fact:
     if rounds < ROUNDS and not exchanged:  # a busy host may start the second kernel too late
         exchanged, rounds = _ping_pong(a, b)
     wrong = copied + stored + exchanged
-    found = [each for each in (first, first_stored) if each is not None]
+    offsets = [offset for offset in (first, first_stored) if offset is not None]
     return single(
         wrong, "words", "ce, sm and ping-pong, checked by the owner",
         checked=2 * PEER_BYTES, by={"ce": copied, "sm": stored, "ping-pong": exchanged},
-        first=min(found) if found else None, timed_out=rounds < ROUNDS, rounds=rounds,
+        first=min(offsets) if offsets else None, timed_out=rounds < ROUNDS, rounds=rounds,
     )  # fmt: skip
 
 
-def memory(gpu: Gpu, size: int = MEMORY_BYTES) -> Fact:
+def memory(gpu: CudaGpu, size: int = MEMORY_BYTES) -> Fact:
     """Wrong words in ``size`` bytes of the GPU's memory, or what is free of them, over several patterns."""
     size = min(size, (gpu.free() - LEFT_FREE) // MIB * MIB)
     if size < MEMORY_LEAST:
-        raise Full(f"less than {MEMORY_LEAST // MIB} MiB beside the {LEFT_FREE // MIB} MiB to be left are free")
+        raise Full(f"less than {MEMORY_LEAST // MIB} MiB free beyond the {LEFT_FREE // MIB} MiB left free")
     address, stream = gpu.memory(size), gpu.stream()
     wrong, first = 0, None
     chunks = [(at, min(CHUNK, size - at)) for at in range(0, size, CHUNK)]
@@ -61,23 +61,23 @@ def memory(gpu: Gpu, size: int = MEMORY_BYTES) -> Fact:
     return single(wrong, "words", f"sm, {len(PATTERNS)} patterns", checked=size, patterns=len(PATTERNS), first=first)
 
 
-def sent(a: Gpu, b: Gpu, origin: int, target: int, seed: int, by_kernel: bool) -> tuple[int, int | None]:
-    """How many words are not what was sent, and the offset of the first in bytes."""
-    here, there = a.stream(), b.stream()
-    fill(a, here, origin, PEER_BYTES, seed)
+def sent(a: CudaGpu, b: CudaGpu, origin: int, target: int, seed: int, by_kernel: bool) -> tuple[int, int | None]:
+    """Number of wrong words received by ``b``, and byte offset of the first."""
+    stream_a, stream_b = a.stream(), b.stream()
+    fill(a, stream_a, origin, PEER_BYTES, seed)
     b.use()
-    b.driver.call("cuMemsetD32Async", target, POISON, PEER_BYTES // 4, there)
-    a.wait(here)
-    b.wait(there)
+    b.driver.call("cuMemsetD32Async", target, POISON, PEER_BYTES // 4, stream_b)
+    a.wait(stream_a)
+    b.wait(stream_b)
     if by_kernel:
-        sm_copy(a, here, target, origin, PEER_BYTES)
+        sm_copy(a, stream_a, target, origin, PEER_BYTES)
     else:
-        peer_copy(a, b, target, origin, PEER_BYTES, enabled=True)(here)
-    a.wait(here)
-    return _check(b, there, target, PEER_BYTES, seed)
+        peer_copy(a, b, target, origin, PEER_BYTES, enabled=True)(stream_a)
+    a.wait(stream_a)
+    return _check(b, stream_b, target, PEER_BYTES, seed)
 
 
-def _ping_pong(a: Gpu, b: Gpu) -> tuple[int, int]:
+def _ping_pong(a: CudaGpu, b: CudaGpu) -> tuple[int, int]:
     """Kernels on both GPUs hand each other payloads in turn: wrong words that ``b`` and ``a`` saw, rounds of both."""
     streams = a.stream(), b.stream()
     flags, data, results = [], [], []
@@ -97,32 +97,32 @@ def _ping_pong(a: Gpu, b: Gpu) -> tuple[int, int]:
             ctypes.c_uint32(PING_PONG_WORDS), ctypes.c_uint32(ROUNDS), ctypes.c_uint32(int(gpu is a)),
             ctypes.c_uint64(min(gpu.spin_clocks, gpu.clock_hz)), ctypes.c_uint64(results[mine]),
         )  # fmt: skip
-    seen = []
+    outcomes = []
     for gpu, stream, result in zip((a, b), streams, results, strict=True):
         gpu.wait(stream)
-        seen.append(_words(gpu, stream, result, 2))
-    return seen[0][0] + seen[1][0], min(seen[0][1], seen[1][1])
+        outcomes.append(_words(gpu, stream, result, 2))
+    return outcomes[0][0] + outcomes[1][0], min(outcomes[0][1], outcomes[1][1])
 
 
-def fill(gpu: Gpu, stream: int, address: int, size: int, seed: int) -> None:
+def fill(gpu: CudaGpu, stream: int, address: int, size: int, seed: int) -> None:
     args = (ctypes.c_uint64(address), ctypes.c_uint64(size // 4), ctypes.c_uint32(seed))
     gpu.launch("dgx_fill", stream, 8 * gpu.sms, THREADS, *args)
     gpu.wait(stream)
 
 
-def _check(gpu: Gpu, stream: int, address: int, size: int, seed: int) -> tuple[int, int | None]:
+def _check(gpu: CudaGpu, stream: int, address: int, size: int, seed: int) -> tuple[int, int | None]:
     return Checker(gpu, stream).look(address, size, seed)
 
 
 class Checker:
-    """Looks at patterns in one GPU's memory, again and again with the same few bytes of its own."""
+    """Checks patterns in one GPU's memory, reusing its own small result buffer."""
 
-    def __init__(self, gpu: Gpu, stream: int) -> None:
+    def __init__(self, gpu: CudaGpu, stream: int) -> None:
         self._gpu, self._stream = gpu, stream
         self._result, self._host = gpu.memory(8), gpu.host(8)
 
     def look(self, address: int, size: int, seed: int) -> tuple[int, int | None]:
-        """How many words are not as ``fill`` left them, and the offset of the first in bytes."""
+        """Number of words that differ from what ``fill`` wrote, and byte offset of the first."""
         gpu, stream, result = self._gpu, self._stream, self._result
         gpu.use()
         gpu.driver.call("cuMemsetD32Async", result, 0, 1, stream)
@@ -135,7 +135,7 @@ class Checker:
         return wrong, 4 * first if wrong else None
 
 
-def _words(gpu: Gpu, stream: int, address: int, count: int) -> list[int]:
+def _words(gpu: CudaGpu, stream: int, address: int, count: int) -> list[int]:
     """u32 words out of the GPU's memory, when all before them in the stream is done."""
     host = gpu.host(4 * count)
     gpu.use()

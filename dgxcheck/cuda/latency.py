@@ -1,4 +1,4 @@
-"""Latency, as two figures that are never mixed: a small copy in us, and one load of a kernel in ns."""
+"""Latency of two kinds: a small copy in us, and a single load by a kernel in ns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import random
 
 from dgxcheck.cuda.copies import Size, peer_flow
-from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, figure
 from dgxcheck.cuda.timing import Clock, Flow
 
@@ -15,7 +15,7 @@ SMALL = Size(bytes=16, repeats=100, samples=5)
 CHASED_BYTES, STRIDE, LOADS, SAMPLES = 2 * MIB, 256, 20_000, 3
 
 
-def small_copy(a: Gpu, b: Gpu, clock: Clock, enabled: bool = True) -> Fact:
+def small_copy(a: CudaGpu, b: CudaGpu, clock: Clock, enabled: bool = True) -> Fact:
     """us for a copy of 16 bytes from ``a`` to ``b``, in a queue of them."""
     flow = peer_flow(a, b, SMALL, enabled)
     samples = [1e6 * clock.seconds([flow], SMALL.repeats)[0] / SMALL.repeats for _ in range(SMALL.samples)]
@@ -23,7 +23,7 @@ def small_copy(a: Gpu, b: Gpu, clock: Clock, enabled: bool = True) -> Fact:
     return figure(samples, "us", f"ce, {SMALL.bytes} bytes x {SMALL.repeats}, {access}")
 
 
-def chase(a: Gpu, b: Gpu, clock: Clock) -> Fact:
+def chase(a: CudaGpu, b: CudaGpu, clock: Clock) -> Fact:
     """ns for a load of one thread of ``a`` from ``b``'s memory, each at the address that the one before has read."""
     if a is not b:
         a.reach(b, wanted=True)
@@ -41,17 +41,17 @@ def chase(a: Gpu, b: Gpu, clock: Clock) -> Fact:
     return figure(samples, "ns", f"sm, {LOADS} dependent loads from {CHASED_BYTES // MIB} MiB")
 
 
-def _chain(gpu: Gpu) -> int:
+def _chain(gpu: CudaGpu) -> int:
     """A closed chain of pointers in the GPU's memory, in an order that no prefetching guesses; where it begins."""
     base = gpu.memory(CHASED_BYTES)
     host = gpu.host(CHASED_BYTES)
     nodes = list(range(1, CHASED_BYTES // STRIDE))
     random.Random(0).shuffle(nodes)
     words = (ctypes.c_uint64 * (CHASED_BYTES // 8)).from_address(host.address)
-    here = 0
-    for there in (*nodes, 0):
-        words[here * STRIDE // 8] = base + there * STRIDE
-        here = there
+    node = 0
+    for following in (*nodes, 0):
+        words[node * STRIDE // 8] = base + following * STRIDE
+        node = following
     stream = gpu.stream()
     gpu.driver.call("cuMemcpyHtoDAsync_v2", base, host.address, CHASED_BYTES, stream)
     gpu.wait(stream)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from dgxcheck.cuda.device import Full, Gpu
+from dgxcheck.cuda.device import CudaGpu, Full
 from dgxcheck.cuda.driver import OUT_OF_MEMORY, STICKY, TAKEN, UNAVAILABLE, UNLOADABLE, CudaError, Driver
 from dgxcheck.cuda.figures import TOOL, Fact, failed, single, skipped
 from dgxcheck.cuda.steps import Step, measure
 from dgxcheck.cuda.timing import Clock
-from dgxcheck.cuda.under_load import Look, under_load
+from dgxcheck.cuda.under_load import NvmlReader, under_load
 
 START = "measure cuda all"
 """Whether there is a CUDA driver that can be used: its version, as ``cuDriverGetVersion`` has it."""
@@ -24,13 +24,13 @@ Busy = Callable[[str], "str | None"]
 class Session:
     """The driver and its GPUs, in one process."""
 
-    def __init__(self, plan: dict[str, Any], busy: Busy, look: Look) -> None:
+    def __init__(self, plan: dict[str, Any], busy: Busy, look: NvmlReader) -> None:
         """``busy`` and ``look`` ask NVML."""
         self._plan = plan
         self._busy = busy
         self._look = look
         self._clock = Clock(plan.get("between_ms", 0) / 1e3)
-        self._gpus: dict[str, Gpu] = {}
+        self._gpus: dict[str, CudaGpu] = {}
         self._how = "measured"
         self._clocks: dict[str, float | None] = {}
         self._all_cpus = os.sched_getaffinity(0)
@@ -46,23 +46,23 @@ class Session:
             driver.call("cuInit", 0)
             version = driver.number("cuDriverGetVersion")
             for ordinal in range(driver.number("cuDeviceGetCount")):
-                gpu = Gpu(driver, ordinal)
+                gpu = CudaGpu(driver, ordinal)
                 self._gpus[_bdf(driver, gpu.device)] = gpu
         except CudaError as error:
             return skipped("not-visible", str(error)) if error.code in UNAVAILABLE else failed(error)
         return self._signed(single(version, "", "cuDriverGetVersion"))
 
-    def gpu(self, bdf: str) -> Gpu | None:
+    def gpu(self, bdf: str) -> CudaGpu | None:
         """The GPU of a bus id; None where CUDA does not list it."""
         return self._gpus.get(bdf)
 
     def answer(self, step: Step) -> Fact:
-        """What a step measured, or why it did not; with ``sticky`` this process can measure no more."""
+        """The fact of a step; with ``sticky`` the context is broken, and this process cannot measure any more."""
         return self._signed(self._answer(step))
 
     def close(self) -> None:
-        """Give everything back; what the driver says to that interests nobody any more."""
-        for end in (Gpu.part, Gpu.release):
+        """Release everything; errors of the driver are ignored."""
+        for end in (CudaGpu.part, CudaGpu.release):
             for gpu in self._gpus.values():
                 with suppress(CudaError):
                     end(gpu)
@@ -121,7 +121,7 @@ class Session:
 
 
 def _among(step: Step) -> list[str]:
-    return [bdf for each in step.get("with", ()) for bdf in each]
+    return [bdf for pair in step.get("with", ()) for bdf in pair]
 
 
 def _bdf(driver: Driver, device: int) -> str:

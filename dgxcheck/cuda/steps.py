@@ -6,26 +6,26 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from dgxcheck.cuda import compute, copies, integrity, latency, together
+from dgxcheck.cuda import compute, concurrent, copies, integrity, latency
 from dgxcheck.cuda.copies import LONG, QUICK, SECOND, Size
-from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, single, skipped
 from dgxcheck.cuda.timing import Clock
 
 Step = Mapping[str, Any]
 """``key`` and ``gpus`` (bus ids); ``bytes``, ``repeats`` and ``samples`` or ``long`` in place of the usual size;
 ``with`` (lists of bus ids that are busy meanwhile)."""
-Gpus = Mapping[str, Gpu]
+Gpus = Mapping[str, CudaGpu]
 
 
 def measure(step: Step, gpus: Gpus, clock: Clock) -> Fact:
     """The fact that a step asks for; CudaError and Full as they come."""
     kind = step["key"].split(" ")[1]
-    here = [gpus[bdf] for bdf in step["gpus"]]
-    pairs = [here[:2], *([gpus[a], gpus[b]] for a, b in step["with"])] if kind == "p2p-shared" else [here[:2]]
+    selected = [gpus[bdf] for bdf in step["gpus"]]
+    pairs = [selected[:2], *([gpus[a], gpus[b]] for a, b in step["with"])] if kind == "p2p-shared" else [selected[:2]]
     if kind in _OF_PAIRS and not all(a.can_access(b) and b.can_access(a) for a, b in pairs):
-        return skipped("not-supported", "CUDA offers no peer access between the two")
-    return _HOW[kind](step, here, gpus, clock)
+        return skipped("not-supported", "CUDA reports no peer access for this pair")
+    return _HOW[kind](step, selected, gpus, clock)
 
 
 def size_of(step: Step, usual: Size = QUICK) -> Size:
@@ -35,38 +35,38 @@ def size_of(step: Step, usual: Size = QUICK) -> Size:
                 samples=step.get("samples", chosen.samples))  # fmt: skip
 
 
-def _one(function: Callable[[Gpu, Clock, Size], Fact]) -> Callable[..., Fact]:
-    return lambda step, here, gpus, clock: function(here[0], clock, size_of(step))
+def _one(function: Callable[[CudaGpu, Clock, Size], Fact]) -> Callable[..., Fact]:
+    return lambda step, selected, gpus, clock: function(selected[0], clock, size_of(step))
 
 
 def _pair(function: Callable[..., Fact], enabled: bool) -> Callable[..., Fact]:
-    return lambda step, here, gpus, clock: function(
-        here[0], here[1], clock, size_of(step) if enabled else size_of({**step, "long": False}, SECOND), enabled
+    return lambda step, selected, gpus, clock: function(
+        selected[0], selected[1], clock, size_of(step) if enabled else size_of({**step, "long": False}, SECOND), enabled
     )
 
 
-def _access(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
-    return single(here[0].can_access(here[1]), "", "cuDeviceCanAccessPeer")
+def _access(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
+    return single(selected[0].can_access(selected[1]), "", "cuDeviceCanAccessPeer")
 
 
-def _shared(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
-    pairs = [(here[0], here[1]), *((gpus[a], gpus[b]) for a, b in step["with"])]
-    fact = together.shared(pairs, clock, size_of(step, SECOND))
+def _shared(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
+    pairs = [(selected[0], selected[1]), *((gpus[a], gpus[b]) for a, b in step["with"])]
+    fact = concurrent.shared(pairs, clock, size_of(step, SECOND))
     return fact | {"with": step["with"], "hop": step["hop"]}
 
 
-def _ring(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
-    order = [*here, here[0]]
+def _ring(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
+    order = [*selected, selected[0]]
     if not all(a.can_access(b) and b.can_access(a) for a, b in pairwise(order)):
-        return skipped("not-supported", "CUDA offers no peer access between neighbours on the ring")
-    others = [[gpus[bdf] for bdf in each] for each in step["with"]]
-    fact = together.ring(here, others, clock, size_of(step, SECOND))
+        return skipped("not-supported", "CUDA reports no peer access between neighbours on the ring")
+    others = [[gpus[bdf] for bdf in bdfs] for bdfs in step["with"]]
+    fact = concurrent.ring(selected, others, clock, size_of(step, SECOND))
     return fact | {"order": step["gpus"], "directions": 2}
 
 
-def _memory(step: Step, here: list[Gpu], gpus: Gpus, clock: Clock) -> Fact:
-    whole = here[0].free() if step.get("long") else integrity.MEMORY_BYTES
-    return integrity.memory(here[0], step.get("memory_mib", whole // MIB) * MIB)
+def _memory(step: Step, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
+    whole = selected[0].free() if step.get("long") else integrity.MEMORY_BYTES
+    return integrity.memory(selected[0], step.get("memory_mib", whole // MIB) * MIB)
 
 
 _HOW: Mapping[str, Callable[..., Fact]] = {
@@ -76,19 +76,21 @@ _HOW: Mapping[str, Callable[..., Fact]] = {
     "device-copy": _one(copies.device_copy),
     "device-copy-sm": _one(copies.device_copy_sm),
     "memory-integrity": _memory,
-    "compute": lambda step, here, gpus, clock: compute.fma(here[0], clock),
+    "compute": lambda step, selected, gpus, clock: compute.fma(selected[0], clock),
     "access": _access,
-    "p2p-integrity": lambda step, here, gpus, clock: integrity.between(here[0], here[1]),
+    "p2p-integrity": lambda step, selected, gpus, clock: integrity.between(selected[0], selected[1]),
     "p2p": _pair(copies.p2p, enabled=True),
     "p2p-both": _pair(copies.p2p_both, enabled=True),
     "p2p-off": _pair(copies.p2p, enabled=False),
     "p2p-off-both": _pair(copies.p2p_both, enabled=False),
-    "latency": lambda step, here, gpus, clock: latency.small_copy(here[0], here[1], clock, enabled=True),
-    "latency-off": lambda step, here, gpus, clock: latency.small_copy(here[0], here[1], clock, enabled=False),
-    "latency-sm": lambda step, here, gpus, clock: latency.chase(here[0], here[1], clock),
+    "latency": lambda step, selected, gpus, clock: latency.small_copy(selected[0], selected[1], clock, enabled=True),
+    "latency-off": lambda step, selected, gpus, clock: latency.small_copy(
+        selected[0], selected[1], clock, enabled=False
+    ),
+    "latency-sm": lambda step, selected, gpus, clock: latency.chase(selected[0], selected[1], clock),
     "p2p-shared": _shared,
     "ring": _ring,
 }
 KINDS = (*_HOW, "under-load")
 _OF_PAIRS = ("p2p-integrity", "p2p", "p2p-both", "latency", "latency-sm", "p2p-shared")
-"""They need peer access both ways, which CUDA offers or not."""
+"""Kinds that need peer access in both directions."""

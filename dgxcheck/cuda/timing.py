@@ -10,11 +10,10 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 
-from dgxcheck.cuda.device import Gpu
+from dgxcheck.cuda.device import CudaGpu
 from dgxcheck.cuda.driver import NOT_READY
 
 WARM_UPS = 2
-Enqueue = Callable[[], None]
 """Puts one piece of work on the flow's stream."""
 
 
@@ -22,7 +21,7 @@ class Flow:
     """Work of one kind on a stream of one GPU."""
 
     def __init__(
-        self, gpu: Gpu, bytes_each: int, enqueue: Callable[[int], None], stream: int = 0, times: int = 1
+        self, gpu: CudaGpu, bytes_each: int, enqueue: Callable[[int], None], stream: int = 0, times: int = 1
     ) -> None:
         """``enqueue(stream)`` queues one piece, which is worth ``bytes_each``; ``times`` as many of a companion."""
         self.gpu = gpu
@@ -34,7 +33,7 @@ class Flow:
 
 
 class Clock:
-    """Measures flows. ``between_s`` sleeps after each call that queues work: a proof that it does not matter."""
+    """Times flows. ``between_s``: sleep after each call that queues work, for tests that this changes no result."""
 
     def __init__(self, between_s: float = 0.0) -> None:
         self._between_s = between_s
@@ -73,7 +72,7 @@ class Clock:
     def rates(self, flows: Sequence[Flow], repeats: int) -> list[float]:
         """GB/s of each flow, while all run."""
         seconds = self.seconds(flows, repeats)
-        return [flow.bytes_each * repeats * flow.times / each / 1e9 for flow, each in zip(flows, seconds, strict=True)]
+        return [flow.bytes_each * repeats * flow.times / s / 1e9 for flow, s in zip(flows, seconds, strict=True)]
 
     def _queue(self, flow: Flow, pieces: int) -> None:
         for _ in range(pieces):
@@ -96,7 +95,7 @@ class Clock:
         if self._between_s:
             time.sleep(self._between_s)
 
-    def _between(self, gpu: Gpu, begin: int, end: int) -> float:
+    def _between(self, gpu: CudaGpu, begin: int, end: int) -> float:
         """Seconds between two events of one GPU."""
         gpu.use()
         out = ctypes.c_float()

@@ -1,4 +1,4 @@
-"""What a GPU says of its link and clocks while it works: idle ones rest at generation 1 and low clocks."""
+"""PCIe link and clocks of a GPU under load, as idle GPUs drop to generation 1 and low clocks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from operator import or_
 from statistics import median
 from typing import Any
 
-from dgxcheck.cuda.compute import Load
-from dgxcheck.cuda.device import MIB, Gpu
+from dgxcheck.cuda.compute import ComputeLoad
+from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.driver import NOT_READY
 from dgxcheck.cuda.figures import Fact, single
 from dgxcheck.cuda.timing import Clock
 
-Look = Callable[[str], "dict[str, Any]"]
+NvmlReader = Callable[[str], "dict[str, Any]"]
 """NVML's answers of this moment for a bus id: ``link_gen``, ``link_width``, ``sm_clock``, .."""
 SECONDS, BEFORE_LOOKING_S = 0.5, 0.01
 COPIED = 64 * MIB
@@ -23,45 +23,50 @@ COPIES, MOST_COPIES = 16, 512
 """Queued before each look: twice as many where they were through before it, as on faster links."""
 
 
-def under_load(gpu: Gpu, clock: Clock, step: Mapping[str, Any], look: Look) -> Fact:
-    """NVML asked some times while copies from the host and multiply-adds run.
+def under_load(gpu: CudaGpu, clock: Clock, step: Mapping[str, Any], look: NvmlReader) -> Fact:
+    """NVML sampled while copies from the host and multiply-adds run.
 
-    Of the link the best that was seen, for it takes a moment to train up; of the throttle reasons all.
+    The link is the best of the samples, as it takes a moment to train up; the throttle reasons are combined.
     """
     seconds = step.get("seconds", SECONDS)
     host, target = gpu.host(COPIED), gpu.memory(COPIED)
     stream = gpu.stream()
-    load = Load(gpu, clock) if gpu.has_kernels else None
-    looks: list[dict[str, Any]] = []
-    late: list[dict[str, Any]] = []
+    load = ComputeLoad(gpu, clock) if gpu.has_kernels else None
+    samples: list[dict[str, Any]] = []
+    late_samples: list[dict[str, Any]] = []
     copies, until = COPIES, time.monotonic() + seconds
-    while not late or time.monotonic() < until:
+    while not late_samples or time.monotonic() < until:
         gpu.use()
         for _ in range(copies):
             gpu.driver.call("cuMemcpyHtoDAsync_v2", target, host.address, COPIED, stream)
         if load is not None:
             load.queue()
         time.sleep(BEFORE_LOOKING_S)
-        seen = look(step["gpus"][0])
+        sample = look(step["gpus"][0])
         gpu.use()
         at_work = gpu.driver.status("cuStreamQuery", stream) == NOT_READY
-        (looks if at_work else late).append(seen)
+        (samples if at_work else late_samples).append(sample)
         copies = copies if at_work else min(2 * copies, MOST_COPIES)
         gpu.wait(stream)
         if load is not None:
             load.wait()
         if at_work and time.monotonic() >= until:
             break
-    used = looks or late
+    used = samples or late_samples
     figures = {name: _of([each[name] for each in used if each[name] is not None], name) for name in used[0]}
     what = "copies from the host and multiply-adds" if load is not None else "copies from the host"
-    return single(None, "", f"NVML, {len(used)} times {'during' if looks else 'just after'} {what}", **figures)
+    return single(
+        None,
+        "",
+        f"NVML, {len(used)} sample{'' if len(used) == 1 else 's'} {'during' if samples else 'just after'} {what}",
+        **figures,
+    )
 
 
-def _of(seen: list[Any], name: str) -> Any:
-    """One figure out of several looks; None where there was none."""
-    if not seen:
+def _of(values: list[Any], name: str) -> Any:
+    """One value from several samples; None without any."""
+    if not values:
         return None
     if name == "reasons":
-        return reduce(or_, seen)
-    return max(seen) if name.startswith("link_") else median(seen)
+        return reduce(or_, values)
+    return max(values) if name.startswith("link_") else median(values)

@@ -11,8 +11,8 @@ from typing import Literal
 from dgxcheck.facts.record import Record
 
 Step = Literal[
-    "watch", "inspect", "check-program", "drain", "stop-jobs", "restart-service", "load-module", "change-setting",
-    "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace", "contact-vendor",
+    "watch", "inspect", "check-program", "restart-program", "drain", "stop-jobs", "restart-service", "load-module",
+    "change-setting", "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace", "contact-vendor",
 ]  # fmt: skip
 """What is done, roughly from the least disruptive up."""
 Scope = Literal["none", "programs", "jobs", "traffic", "fabric", "device", "host"]
@@ -32,7 +32,7 @@ Code = Literal[
     "pcie-setting", "nccl-settings", "nvlink-setting", "memory-channels", "driver-library", "enable-port",
     "disable-acs",
     # diagnostics
-    "field-diagnostic", "watch-counters", "check-program",
+    "field-diagnostic", "watch-counters", "check-program", "restart-program",
     # what is looked at
     "inspect-airflow", "inspect-water-cooling", "inspect-power", "inspect-dimms", "inspect-cabling",
     "inspect-far-end",

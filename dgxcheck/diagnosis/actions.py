@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.fault import DEVICE_DEAD
 from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis import by_hand
-from dgxcheck.diagnosis.action import Action, Instruction, Scope, Step, Urgency
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Step, Urgency
 from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import escalation, without_reset
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
@@ -19,7 +19,9 @@ from dgxcheck.diagnosis.urgency import urgency_of
 from dgxcheck.facts.record import replace
 
 _DRAINED: tuple[Scope, ...] = ("jobs", "traffic", "host")
-_ANY_TIME: tuple[Step, ...] = ("change-setting", "restart-service", "inspect", "check-program")
+_ANY_TIME: tuple[Step, ...] = (
+    "change-setting", "restart-service", "inspect", "check-program", "restart-program",
+)  # fmt: skip
 """Steps that need not wait for a drain of this host if they disturb nothing on it."""
 
 
@@ -71,9 +73,7 @@ def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[St
     return tuple(step for step in steps if step not in unneeded) or steps
 
 
-def _with_jobs_stopped(
-    box: Box, component: Component, step: Step, explained: Sequence[Finding]
-) -> Iterator[Action]:
+def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Iterator[Action]:
     """A step, and before a reset or a reload of the driver what keeps the GPUs open."""
     if step == "reset-gpu":
         yield stop_clients(box, reset_domain(box, component))
@@ -113,7 +113,8 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         return Action(step=step, commands=(("reboot",),), instruction=Instruction(code="reboot"), scope="host")
     if step == "power-cycle":
         return Action(step=step, instruction=Instruction(code="power-cycle"), scope="host")
-    return Action(step=step, instruction=Instruction(code="watch-counters" if step == "watch" else "check-program"))
+    plain: dict[Step, Code] = {"watch": "watch-counters", "restart-program": "restart-program"}
+    return Action(step=step, instruction=Instruction(code=plain.get(step, "check-program")))
 
 
 def _by_hand(box: Box, component: Component, step: Step) -> Action:

@@ -11,6 +11,7 @@ from dgxcheck.components.component import Component, Key
 from dgxcheck.components.containment import containers
 from dgxcheck.diagnosis.action import Action
 from dgxcheck.diagnosis.actions import actions
+from dgxcheck.diagnosis.collateral import collateral
 from dgxcheck.diagnosis.common_cause import common_causes
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
 from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
@@ -51,9 +52,10 @@ class Diagnosis(Record):
 def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     """Causes by severity, then by how much they explain.
 
-    First what the findings blame themselves. What could not be read blames nothing: it joins a device that is to blame
-    anyway. Slow figures come last: they join what is broken on their path, else what is left on it once all that good
-    figures crossed is exonerated, or what several slow figures share; else they stay unexplained.
+    First what the findings blame themselves, and of errors in the kernel log what they follow within seconds. What
+    could not be read blames nothing: it joins a device that is to blame anyway. Slow figures come last: they join what
+    is broken on their path, else what is left on it once all that good figures crossed is exonerated, or what several
+    slow figures share; else they stay unexplained.
     """
     bad = {each.key: each for each in findings if each.status in BAD and not each.acknowledged}
     slow = [each for each in bad.values() if is_slow(each)]
@@ -64,6 +66,8 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
         for key, finding in bad.items()
         if finding not in slow and finding not in unread
     }
+    followed = collateral(box, bad, blamed)
+    blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)
     for finding in unread:
         _attribute(finding.key, {each.whole.key for each in finding.blames}, causes, by_device=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Finding, Witness
 from dgxcheck.components.component import Component
 from dgxcheck.facts.record import Record
 
@@ -23,7 +24,7 @@ _JOINING = ("link", "nvlink", "port", "socket-interconnect")
 
 
 class Confidence(Record):
-    """A level, why, and of how many findings."""
+    """A level, why, and of how many independent findings."""
 
     level: Level
     reason: Reason
@@ -35,14 +36,22 @@ class Confidence(Record):
 
 
 def by_agreement(component: Component, findings: Sequence[Finding]) -> Confidence:
-    """By what was found at the component or within it; several findings of one fault at one device count once."""
-    if len(findings) > 1:
+    """By the independent facts about the component or what is within it."""
+    facts = len({_fact(finding) for finding in findings})
+    if facts > 1:
         affected = {finding.subject.name for finding in findings}
         unaffected = tuple(name for name in component.shared_by if name not in affected)
         if component.kind == "switch" and unaffected:
-            return Confidence(level="fair", reason="some-unaffected", findings=len(findings), beside=unaffected)
-        return Confidence(level="high", reason="several-findings", findings=len(findings))
+            return Confidence(level="fair", reason="some-unaffected", findings=facts, beside=unaffected)
+        return Confidence(level="high", reason="several-findings", findings=facts)
     return Confidence(level="fair", reason="either-end" if component.kind in _JOINING else "one-finding", findings=1)
+
+
+def _fact(finding: Finding) -> tuple[frozenset[str], Fault | None, Witness]:
+    """Which devices have which fault, by what kind of witness: findings that agree in all rest on one fact."""
+    ends = (finding.subject, finding.subject.peer)
+    devices = frozenset(end.bdf or end.name for end in ends if end is not None)
+    return devices, finding.judgement.fault, finding.witness
 
 
 def by_elimination(component: Component, keys: Sequence[str], paths: Mapping[str, Sequence[Component]]) -> Confidence:

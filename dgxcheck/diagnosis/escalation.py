@@ -78,6 +78,8 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.REBOOT_REQUIRED: ("reboot", "power-cycle", "field-diagnostic", "replace"),
     Fault.REMAP_FAILED: ("field-diagnostic", "replace"),
     Fault.PAGES_EXHAUSTED: ("field-diagnostic", "replace"),
+    Fault.RETIREMENT_FAILED: ("field-diagnostic", "replace"),
+    Fault.NVSWITCH_FATAL: ("reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.LIBRARY_MISSING: ("change-setting",),
     Fault.NOUVEAU: ("change-setting", "reboot"),
     Fault.FABRIC_MANAGER_DOWN: ("restart-service", "reset-gpu", "reboot"),
@@ -93,6 +95,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.RECOVERY_REQUIRED: ("inspect", "reset-gpu", "reboot"),
     Fault.HCA_UNRESPONSIVE: _ADAPTER,
     Fault.HCA_FLASH_RECOVERY: ("change-setting", *_ADAPTER),
+    Fault.POWER_REACHED: ("field-diagnostic", "replace"),
     Fault.CPU_OFFLINE: ("change-setting", "reboot"),
     Fault.ARRAY_FAILED: ("inspect", "replace"),
 }
@@ -110,10 +113,15 @@ OF_ALL_FAULTS: Mapping[Fault, Steps] = {
     Fault.ECC_CORRECTED: ("watch", "field-diagnostic", "replace"),
     Fault.PAGES_MANY: ("watch", "field-diagnostic", "replace"),
     Fault.GPU_STARTED_LATE: ("watch", *_LINK),
+    Fault.XID_CONTAINED: ("restart-program", "reset-gpu", "field-diagnostic", "replace"),
+    Fault.XID_PCIE: ("inspect", *_LINK),
+    Fault.XID_SOFTWARE: ("inspect", "contact-vendor"),
+    Fault.NVSWITCH_NOTICE: ("inspect", "contact-vendor"),
+    Fault.XID_NOTICE: ("watch", "contact-vendor"),
     Fault.XID_APPLICATION: ("check-program",),
 }
 """Where nothing else is wrong with the component: what waits for a reset is no case for hardware, and neither is what a
-program does to itself."""
+program does to itself. The Xids and SXids are those whose action in NVIDIA's tables is no reset (``xid.entry``)."""
 
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 """What another fault of the component shows as."""

@@ -10,17 +10,18 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.box import Box, row_of
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
-from dgxcheck.checks.kernel_log.xid_catalogue import FATAL, meaning
 from dgxcheck.diagnosis.action import Step
 from dgxcheck.facts.gpu import GpuEcc
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EARLIER_DAYS, EarlierXid, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.xid.line import ANNOUNCES_RECOVERY, FATAL
+from dgxcheck.xid.table import meaning
 
 OFF_BUS = 79
-_ANNOUNCES = 154
-"""Says what another Xid asks for."""
+_OF_XIDS = (Fault.XID, Fault.RETIREMENT_FAILED, Fault.RESET_REQUIRED, Fault.REBOOT_REQUIRED, Fault.RECOVERY_REQUIRED)
+"""Faults of Xids for which there is a cure that can fail."""
 _MENDED = (48, 95, 140, 171, 172)
 """Uncorrected memory errors: while a page waits to be retired, or a row to be remapped, the cure is still to come."""
 _WINDOW_S = EARLIER_DAYS * 86400.0
@@ -47,8 +48,8 @@ def escalates(number: int, text: str) -> bool:
     By NVIDIA's class of the number: those that ask for a reset, a restart or a look at the hardware.
     """
     severity = meaning(number, None).severity
-    if severity == "wording":
-        return number != _ANNOUNCES and FATAL.search(text) is not None
+    if severity == "text":
+        return number != ANNOUNCES_RECOVERY and FATAL.search(text) is not None
     return number == OFF_BUS or severity in ("fail", "repeated")
 
 
@@ -94,7 +95,7 @@ def _waits(box: Box, bdf: str) -> bool:
 
 def _numbers(log: KernelLog, fault: Fault | None, bdf: str) -> set[int]:
     """The Xids that a finding of this fault reports for the GPU since its last reset."""
-    if fault is not Fault.XID:
+    if fault not in _OF_XIDS:
         return {OFF_BUS} if fault is Fault.GPU_LOST else set()
     return {
         xid.number

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.kernel_log.xid_catalogue import AMPERE
 from dgxcheck.components.component import Component
 from dgxcheck.topology.model import Device
+from dgxcheck.xid.architecture import AMPERE
 
 _AMPERE_CAPABILITY = 8
 """Major number of the compute capability."""

@@ -15,6 +15,8 @@ _OF_FAULT: Mapping[Fault, Urgency] = {
     Fault.DRAIN_REQUIRED: "next-drain",
     Fault.ECC_PENDING: "next-drain",
     Fault.MIG_PENDING: "next-drain",
+    Fault.XID_CONTAINED: "next-drain",
+    Fault.XID_NOTICE: "watch",
     Fault.ECC_CORRECTED: "watch",
     Fault.PAGES_MANY: "watch",
     Fault.GPU_STARTED_LATE: "watch",

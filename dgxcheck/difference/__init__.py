@@ -1,1 +1,1 @@
-"""What has changed between two looks at a machine: pure functions, one subject per file."""
+"""What changed between two snapshots of a machine: pure functions, one subject per file."""

@@ -1,4 +1,4 @@
-"""What each GPU is, how it is set, and what its memory has lost."""
+"""GPUs: model, firmware, settings, retired pages and remapped rows."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, in_container
-from dgxcheck.difference.numbers import Quantity, of_gpus, row_of
+from dgxcheck.difference.numbers import ComparedQuantity, of_gpus, row_of
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 
 DRIVER_RESERVE = 0.03
-"""Drivers differ in how much of the memory they keep out of the total: 1.6 % of a V100's."""
+"""Share of the memory that the driver version reserves: up to 1.6 % of a V100's total."""
 
 COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
 """``nvmlComputeMode_t``"""
 SWITCH = {0: "off", 1: "on"}
 RECOVERY = {0: "none", 1: "reset", 2: "reboot", 3: "drain P2P", 4: "drain and reset"}
-"""What NVML asks for (``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``)."""
+"""``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``"""
 
 
 def _many(pages: Any) -> Any:
@@ -26,39 +26,51 @@ def _many(pages: Any) -> Any:
 
 
 TABLE = (
-    ("gpu", Quantity("hardware", "model", lambda row: row.name)),
-    ("gpu_memory", Quantity("hardware", "memory", lambda row: row.total, "more", "bytes", DRIVER_RESERVE)),
-    ("gpu_pcie", Quantity("hardware", "bar1", lambda row: row.bar1_total, "more", "bytes")),
-    ("gpu_ecc", Quantity("memory", "retired-pages-single-bit", lambda row: _many(row.retired_single_bit), "less")),
-    ("gpu_ecc", Quantity("memory", "retired-pages-double-bit", lambda row: _many(row.retired_double_bit), "less")),
-    ("gpu_ecc", Quantity("memory", "retirement-pending", lambda row: row.retirement_pending, "less")),
-    ("gpu_ecc", Quantity("memory", "remapped-rows-corrected", lambda row: row.remapped_corrected, "less")),
-    ("gpu_ecc", Quantity("memory", "remapped-rows-uncorrected", lambda row: row.remapped_uncorrected, "less")),
-    ("gpu_ecc", Quantity("memory", "remap-pending", lambda row: row.remap_pending, "less")),
-    ("gpu_ecc", Quantity("memory", "remap-failed", lambda row: row.remap_failed, "less")),
-    ("gpu_modes", Quantity("memory", "recovery-action", lambda row: row.recovery_action, "less", words=RECOVERY)),
-    ("gpu", Quantity("firmware", "vbios", lambda row: row.vbios)),
-    ("gpu_board", Quantity("firmware", "inforom-image", lambda row: row.inforom_image)),
-    ("gpu_board", Quantity("firmware", "inforom-oem", lambda row: row.inforom_oem)),
-    ("gpu_board", Quantity("firmware", "inforom-ecc", lambda row: row.inforom_ecc)),
-    ("gpu_board", Quantity("firmware", "inforom-power", lambda row: row.inforom_power)),
-    ("gpu_memory", Quantity("setting", "ecc", lambda row: row.ecc, words=SWITCH)),
-    ("gpu_memory", Quantity("setting", "ecc-pending", lambda row: row.ecc_pending, words=SWITCH)),
-    ("gpu_modes", Quantity("setting", "persistence", lambda row: row.persistence, words=SWITCH)),
-    ("gpu_modes", Quantity("setting", "compute-mode", lambda row: row.compute_mode, words=COMPUTE_MODES)),
-    ("gpu_modes", Quantity("setting", "mig", lambda row: row.mig, words=SWITCH)),
-    ("gpu_modes", Quantity("setting", "mig-pending", lambda row: row.mig_pending, words=SWITCH)),
-    ("gpu_power", Quantity("setting", "power-limit", lambda row: row.limit_mw, "neither", "mW")),
-    ("gpu_clocks", Quantity("setting", "application-clock", lambda row: row.application.graphics, "neither", "MHz")),
+    ("gpu", ComparedQuantity("hardware", "model", lambda row: row.name)),
+    ("gpu_memory", ComparedQuantity("hardware", "memory", lambda row: row.total, "more", "bytes", DRIVER_RESERVE)),
+    ("gpu_pcie", ComparedQuantity("hardware", "bar1", lambda row: row.bar1_total, "more", "bytes")),
+    (
+        "gpu_ecc",
+        ComparedQuantity("memory", "retired-pages-single-bit", lambda row: _many(row.retired_single_bit), "less"),
+    ),
+    (
+        "gpu_ecc",
+        ComparedQuantity("memory", "retired-pages-double-bit", lambda row: _many(row.retired_double_bit), "less"),
+    ),
+    ("gpu_ecc", ComparedQuantity("memory", "retirement-pending", lambda row: row.retirement_pending, "less")),
+    ("gpu_ecc", ComparedQuantity("memory", "remapped-rows-corrected", lambda row: row.remapped_corrected, "less")),
+    ("gpu_ecc", ComparedQuantity("memory", "remapped-rows-uncorrected", lambda row: row.remapped_uncorrected, "less")),
+    ("gpu_ecc", ComparedQuantity("memory", "remap-pending", lambda row: row.remap_pending, "less")),
+    ("gpu_ecc", ComparedQuantity("memory", "remap-failed", lambda row: row.remap_failed, "less")),
+    (
+        "gpu_modes",
+        ComparedQuantity("memory", "recovery-action", lambda row: row.recovery_action, "less", words=RECOVERY),
+    ),
+    ("gpu", ComparedQuantity("firmware", "vbios", lambda row: row.vbios)),
+    ("gpu_board", ComparedQuantity("firmware", "inforom-image", lambda row: row.inforom_image)),
+    ("gpu_board", ComparedQuantity("firmware", "inforom-oem", lambda row: row.inforom_oem)),
+    ("gpu_board", ComparedQuantity("firmware", "inforom-ecc", lambda row: row.inforom_ecc)),
+    ("gpu_board", ComparedQuantity("firmware", "inforom-power", lambda row: row.inforom_power)),
+    ("gpu_memory", ComparedQuantity("setting", "ecc", lambda row: row.ecc, words=SWITCH)),
+    ("gpu_memory", ComparedQuantity("setting", "ecc-pending", lambda row: row.ecc_pending, words=SWITCH)),
+    ("gpu_modes", ComparedQuantity("setting", "persistence", lambda row: row.persistence, words=SWITCH)),
+    ("gpu_modes", ComparedQuantity("setting", "compute-mode", lambda row: row.compute_mode, words=COMPUTE_MODES)),
+    ("gpu_modes", ComparedQuantity("setting", "mig", lambda row: row.mig, words=SWITCH)),
+    ("gpu_modes", ComparedQuantity("setting", "mig-pending", lambda row: row.mig_pending, words=SWITCH)),
+    ("gpu_power", ComparedQuantity("setting", "power-limit", lambda row: row.limit_mw, "neither", "mW")),
+    (
+        "gpu_clocks",
+        ComparedQuantity("setting", "application-clock", lambda row: row.application.graphics, "neither", "MHz"),
+    ),
 )
-"""By the field of the snapshot."""
+"""Field of the snapshot, and the quantity in its record per GPU."""
 
 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
-    ecc = {pair.either.bdf for pair in devices.gpus if _ecc(old, pair.old) != _ecc(new, pair.new)}
-    for each in of_gpus(old, new, devices, TABLE):
-        if each.what != "memory" or each.bdf not in ecc:  # ECC takes an eighth of a K80's memory
-            yield each
+    ecc_changed = {pair.either.bdf for pair in devices.gpus if _ecc(old, pair.old) != _ecc(new, pair.new)}
+    for difference in of_gpus(old, new, devices, TABLE):
+        if difference.what != "memory" or difference.bdf not in ecc_changed:  # ECC takes an eighth of a K80's memory
+            yield difference
     yield from _listed(old, new, devices)
     yield from _bound(old, new, devices)
 
@@ -69,23 +81,24 @@ def _ecc(side: Side, device: Device | None) -> Any:
 
 
 def _listed(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
-    """GPUs that NVML lists on one side alone; in a container that may be meant."""
+    """GPUs that NVML lists on one side only; neutral in a container, which may hide GPUs on purpose."""
     if not all(any(device.index is not None for device in side.topology.gpus) for side in (old, new)):
         return
-    inside = in_container(old) or in_container(new)
+    container = in_container(old) or in_container(new)
     for pair in devices.gpus:
         if pair.old is None or pair.new is None or (pair.old.index is None) == (pair.new.index is None):
             continue
-        now = pair.new.index is not None
+        listed_now = pair.new.index is not None
         yield Difference(
-            kind="neutral" if inside else "better" if now else "worse", area="hardware", change="changed",
+            kind="neutral" if container else "better" if listed_now else "worse", area="hardware", change="changed",
             device=pair.old.name if pair.new.index is None else pair.new.name, bdf=pair.either.bdf, what="nvml-listed",
-            old=not now, new=now, message=f"NVML {'lists it again' if now else 'no longer lists it'}",
+            old=not listed_now, new=listed_now,
+            message="listed by NVML again" if listed_now else "no longer listed by NVML",
         )  # fmt: skip
 
 
 def _bound(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
-    """The kernel driver of every device, which another may have taken."""
+    """Devices bound to another kernel driver than before."""
     for pair in devices.devices:
         if not pair.old or not pair.new or not pair.old.function or not pair.new.function:
             continue

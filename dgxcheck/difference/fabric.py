@@ -7,31 +7,31 @@ from typing import Any
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side
-from dgxcheck.difference.numbers import Quantity, compared
+from dgxcheck.difference.numbers import ComparedQuantity, compared
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Missing
 
-FIRMWARE = Quantity("firmware", "hca-firmware", lambda row: row.fw_ver)
+FIRMWARE = ComparedQuantity("firmware", "hca-firmware", lambda row: row.fw_ver)
 INTERFACE = (
-    Quantity("network", "carrier", lambda row: row.carrier, "more"),
-    Quantity("network", "speed", lambda row: row.speed_mbit, "more", "Mbit/s"),
+    ComparedQuantity("network", "carrier", lambda row: row.carrier, "more"),
+    ComparedQuantity("network", "speed", lambda row: row.speed_mbit, "more", "Mbit/s"),
 )
 
 STATES = {state.value: state.name for state in PortState}
 _INFINIBAND = 32
-"""ARPHRD of IP over InfiniBand, which goes with its port."""
+"""``ARPHRD_INFINIBAND``: IP over InfiniBand, compared as a port."""
 
 
 def _rate(port: IbPort) -> Any:
-    """A port that is down says a rate that means nothing."""
+    """Gbit/s of a port that is up; the ``rate`` file of a port that is down is meaningless."""
     up = port.state == PortState.ACTIVE
     return port.rate.gbit_per_s if up and not isinstance(port.rate, Missing) else None
 
 
 PORT = (
-    Quantity("network", "port-state", lambda port: _ordered(port.state), "more", words=STATES),
-    Quantity("network", "port-rate", _rate, "more", "Gbit/s"),
-    Quantity("network", "link-layer", lambda port: port.link_layer),
+    ComparedQuantity("network", "port-state", lambda port: _ordered(port.state), "more", words=STATES),
+    ComparedQuantity("network", "port-rate", _rate, "more", "Gbit/s"),
+    ComparedQuantity("network", "link-layer", lambda port: port.link_layer),
 )
 
 
@@ -40,16 +40,16 @@ def _ordered(state: Any) -> Any:
 
 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
-    was, now = _hcas(old), _hcas(new)
+    old_hcas, new_hcas = _hcas(old), _hcas(new)
     for pair in devices.nics:
         if pair.old is None or pair.new is None:
             continue
-        before, after = was.get(pair.old.name), now.get(pair.new.name)
+        before, after = old_hcas.get(pair.old.name), new_hcas.get(pair.new.name)
         yield from compared(before, after, FIRMWARE, pair.new.name, pair.new.bdf)
-        earlier = ports(old, pair.old.name)
+        old_ports = ports(old, pair.old.name)
         for number, port in ports(new, pair.new.name).items():
             for quantity in PORT:
-                yield from compared(earlier.get(number), port, quantity, f"{pair.new.name}/{number}", pair.new.bdf)
+                yield from compared(old_ports.get(number), port, quantity, f"{pair.new.name}/{number}", pair.new.bdf)
     yield from _interfaces(old, new)
 
 
@@ -68,7 +68,7 @@ def _hcas(side: Side) -> dict[str, IbDevice]:
 
 
 def _interfaces(old: Side, new: Side) -> Iterator[Difference]:
-    """Those with a PCI function behind them."""
+    """Network interfaces of PCI functions."""
     before, after = (
         {} if isinstance(rows, Missing) else
         {row.name: row for row in rows if isinstance(row.bdf, str) and row.type != _INFINIBAND}

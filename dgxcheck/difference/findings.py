@@ -1,45 +1,45 @@
-"""Findings that are new, gone or end otherwise, and the score: what two health reports have in common."""
+"""Differences of findings and of the score between two health reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from dgxcheck.difference.model import Difference, Kind
+from dgxcheck.difference.model import Difference, Trend
 from dgxcheck.facts.record import Record
 
-Status = Literal["pass", "warn", "fail", "unknown", "skip"]
-RANK: Mapping[Status, int] = {"pass": 0, "warn": 1, "unknown": 2, "fail": 3}
-"""From good to bad; a skip has no place among them."""
+FindingStatus = Literal["pass", "warn", "fail", "unknown", "skip"]
+RANK: Mapping[FindingStatus, int] = {"pass": 0, "warn": 1, "unknown": 2, "fail": 3}
+"""From good to bad; skip has no rank."""
 MOST_NAMED = 6
 
 
-class Said(Record):
+class FindingSummary(Record):
     """One finding."""
 
-    status: Status
+    status: FindingStatus
     device: str
     bdf: str | None
     message: str
 
 
-class Report(Record):
+class HealthSummary(Record):
     """The findings of one run by key, and its score; None without a reference machine."""
 
-    findings: Mapping[str, Said]
+    findings: Mapping[str, FindingSummary]
     score: float | None
     against: str
     """The reference machine's name."""
 
 
-def differences(old: Report, new: Report) -> Iterator[Difference]:
-    """Findings that are no pass on one side at least, then the score."""
-    seen = {said.bdf for said in new.findings.values()}
-    passed = {_check(key) for key, said in old.findings.items() if said.status == "pass"}
-    ran = _judged(new)
+def differences(old: HealthSummary, new: HealthSummary) -> Iterator[Difference]:
+    """Findings that are not a pass on both sides, then the score."""
+    bdfs = {finding.bdf for finding in new.findings.values()}
+    passed = {_check(key) for key, finding in old.findings.items() if finding.status == "pass"}
+    ran = _checks_run(new)
     for key in (*new.findings, *(key for key in old.findings if key not in new.findings)):
         was, now = old.findings.get(key), new.findings.get(key)
-        cured = now is None and was is not None and was.bdf in seen and _check(key) in ran
+        cured = now is None and was is not None and was.bdf in bdfs and _check(key) in ran
         yield from _finding(key, was, now, cured, was is None and _check(key) in passed)
     if old.score is not None and new.score is not None and old.score != new.score and old.against == new.against:
         yield Difference(
@@ -49,37 +49,39 @@ def differences(old: Report, new: Report) -> Iterator[Difference]:
         )  # fmt: skip
 
 
-def out_of_sight(old: Report, new: Report) -> list[str]:
-    """The checks that judged something in the old run and nothing in the new one, as a note."""
-    lost = [check for check in _judged(old) if check not in _judged(new)]
+def checks_no_longer_run(old: HealthSummary, new: HealthSummary) -> list[str]:
+    """A note on the checks with a result in the old run and none in the new one; empty without any."""
+    lost = [check for check in _checks_run(old) if check not in _checks_run(new)]
     if not lost:
         return []
     more = f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
-    return [f"judged in OLD alone: {', '.join(lost[:MOST_NAMED])}{more}"]
+    return [f"checked in OLD only: {', '.join(lost[:MOST_NAMED])}{more}"]
 
 
-def _judged(report: Report) -> dict[str, None]:
-    """The checks that said more than why they did not run, in their order."""
-    return dict.fromkeys(_check(key) for key, said in report.findings.items() if said.status != "skip")
+def _checks_run(report: HealthSummary) -> dict[str, None]:
+    """Ids of the checks with a finding other than skip, in order."""
+    return dict.fromkeys(_check(key) for key, finding in report.findings.items() if finding.status != "skip")
 
 
 def _check(key: str) -> str:
     return key.partition("/")[0]
 
 
-def _finding(key: str, old: Said | None, new: Said | None, cured: bool, passed: bool) -> Iterator[Difference]:
-    """``cured``, ``passed``: a check that is content may say so once for all devices."""
-    was, now = (None if said is None or said.status == "skip" else said.status for said in (old, new))
+def _finding(
+    key: str, old: FindingSummary | None, new: FindingSummary | None, cured: bool, passed: bool
+) -> Iterator[Difference]:
+    """``cured``, ``passed``: the check passed on the new or old side, possibly with one finding for all devices."""
+    was, now = (None if finding is None or finding.status == "skip" else finding.status for finding in (old, new))
     if was == now or (RANK[was] if was else 0) == (RANK[now] if now else 0):
         return
-    said = new or old
-    assert said is not None
-    kind: Kind = "worse" if (RANK[now] if now else 0) > (RANK[was] if was else 0) else "better"
+    finding = new or old
+    assert finding is not None
+    kind: Trend = "worse" if (RANK[now] if now else 0) > (RANK[was] if was else 0) else "better"
     if now is None and not cured:
-        kind = "neutral"  # no longer judged, or the device is gone: that is no cure
-    before, after = was or ("pass" if passed else "not judged"), now or ("pass" if cured else "not judged")
+        kind = "neutral"  # no longer checked, or the device is missing: not a cure
+    before, after = was or ("pass" if passed else "not checked"), now or ("pass" if cured else "not checked")
     about = f": {new.message}" if new is not None and now not in (None, "pass") else ""
     yield Difference(
-        kind=kind, area="finding", change="changed" if was and now else "new" if now else "gone", device=said.device,
-        bdf=said.bdf, what=key, old=was, new=now, message=f"{_check(key)} {before} -> {after}{about}",
+        kind=kind, area="finding", change="changed" if was and now else "new" if now else "gone", device=finding.device,
+        bdf=finding.bdf, what=key, old=was, new=now, message=f"{_check(key)} {before} -> {after}{about}",
     )  # fmt: skip

@@ -1,63 +1,63 @@
-"""A health report as ``health --format json`` printed it, of this version or an older one."""
+"""Read a report of ``health --format json``, of this version or an older one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import get_args
 
-from dgxcheck.difference.findings import Report, Said, Status
+from dgxcheck.difference.findings import FindingStatus, FindingSummary, HealthSummary
 from dgxcheck.facts.missing import BadInput, Json
 
 _FAMILY = "dgxcheck/health/"
 SCHEMAS = (f"{_FAMILY}1", f"{_FAMILY}2")
-"""Causes and actions differ; what is read here, findings and score, is the same in both."""
-_STATUSES: Mapping[str, Status] = {word: word for word in get_args(Status)}
+"""They differ in causes and actions; findings and score are the same."""
+_STATUSES: Mapping[str, FindingStatus] = {word: word for word in get_args(FindingStatus)}
 
 
 def is_report(document: Mapping[str, Json], path: str) -> bool:
-    """Is it a health report? BadInput for one of a schema that this version does not know."""
+    """Is it a health report? BadInput for an unknown version of the schema."""
     schema = document.get("schema")
     if isinstance(schema, str) and schema.startswith(_FAMILY) and schema not in SCHEMAS:
         raise BadInput(f"{path}: unknown schema {schema[:80]!r}; this version reads {' and '.join(SCHEMAS)}")
     return schema in SCHEMAS
 
 
-def report_of(document: Mapping[str, Json], path: str) -> Report:
-    """Its findings and its score; BadInput where it is no such report."""
+def report_of(document: Mapping[str, Json], path: str) -> HealthSummary:
+    """Findings and score of the report; BadInput names the member that is not valid."""
     findings = document.get("findings")
     if not isinstance(findings, list):
         raise BadInput(f"{path}: 'findings' is not a list; expected a report of 'dgxcheck health --format json'")
-    total, name = (_member(document, *each, path) for each in (("score", "total"), ("profile", "name")))
+    total, name = (_member(document, *member, path) for member in (("score", "total"), ("profile", "name")))
     if not (total is None or (isinstance(total, int | float) and not isinstance(total, bool) and 0 <= total <= 100)):
         raise BadInput(f"{path}: 'score' has no total between 0 and 100")
     if not (name is None or isinstance(name, str)):
         raise BadInput(f"{path}: 'profile' has no name")
-    return Report(
-        findings=dict(_said(finding, number, path) for number, finding in enumerate(findings)),
+    return HealthSummary(
+        findings=dict(_finding(finding, number, path) for number, finding in enumerate(findings)),
         score=None if total is None else float(total),
         against=name or "",
     )
 
 
 def _member(document: Mapping[str, Json], name: str, member: str, path: str) -> Json:
-    """One member of an object that may be null or left out."""
-    found = document.get(name)
-    if found is not None and not isinstance(found, dict):
+    """A member of an object that may be null or absent."""
+    value = document.get(name)
+    if value is not None and not isinstance(value, dict):
         raise BadInput(f"{path}: {name!r} is not an object")
-    return found.get(member) if found else None
+    return value.get(member) if value else None
 
 
-def _said(finding: Json, number: int, path: str) -> tuple[str, Said]:
+def _finding(finding: Json, number: int, path: str) -> tuple[str, FindingSummary]:
     if isinstance(finding, dict):
-        key, said, subject = finding.get("key"), finding.get("status"), finding.get("subject")
-        status = _STATUSES.get(said) if isinstance(said, str) else None
+        key, status_text, subject = finding.get("key"), finding.get("status"), finding.get("subject")
+        status = _STATUSES.get(status_text) if isinstance(status_text, str) else None
         message = finding.get("message")
         if isinstance(key, str) and status is not None and isinstance(subject, dict):
-            names = [_text(each.get("name")) for each in (subject, finding.get("peer")) if isinstance(each, dict)]
-            return key, Said(status=status, device=" - ".join(names), bdf=_text(subject.get("bdf")) or None,
+            names = [_text(named.get("name")) for named in (subject, finding.get("peer")) if isinstance(named, dict)]
+            return key, FindingSummary(status=status, device=" - ".join(names), bdf=_text(subject.get("bdf")) or None,
                              message=_text(message))  # fmt: skip
     raise BadInput(f"{path}: finding {number + 1} lacks a valid key, status or subject")
 
 
-def _text(said: Json) -> str:
-    return said if isinstance(said, str) else ""
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""

@@ -11,7 +11,7 @@ from dgxcheck.topology.paths import Hop, hops_above
 
 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
-    """Of each link above a device that both sides have; an idle GPU's generation is no news."""
+    """Each link above a device of both sides; except a GPU's current generation, which drops when idle."""
     places = {pair.old.bdf: pair.new.bdf for pair in devices.devices if pair.old and pair.new}
     names = {pair.new.bdf: pair.new.name for pair in devices.devices if pair.new}
     gpus = {device.bdf for device in new.topology.gpus}
@@ -23,17 +23,17 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
 
 def _hops(side: Side) -> dict[str, Hop]:
     """Links above GPUs and NICs by the device at their lower end."""
-    found: dict[str, Hop] = {}
+    hops: dict[str, Hop] = {}
     for device in side.topology.devices:
         if not isinstance(device.path, Missing):
-            found |= {hop.device: hop for hop in hops_above(device.path, side.topology.functions) if not hop.unjudged}
-    return found
+            hops |= {hop.device: hop for hop in hops_above(device.path, side.topology.functions) if not hop.skip_reason}
+    return hops
 
 
 def _link(old: Hop, new: Hop, name: str, gpu: bool) -> Iterator[Difference]:
     widths = [(old.width, new.width), (old.max_width, new.max_width)]
     gens = [(old.max_gen, new.max_gen), *([] if gpu else [(old.gen, new.gen)])]
-    for what, spelt, pairs in (("link-width", "x{}", widths), ("link-gen", "gen{}", gens)):
+    for what, spelling, pairs in (("link-width", "x{}", widths), ("link-gen", "gen{}", gens)):
         for was, now in pairs:
             if isinstance(was, Missing) or isinstance(now, Missing) or was == now or not was or not now:
                 continue
@@ -41,6 +41,6 @@ def _link(old: Hop, new: Hop, name: str, gpu: bool) -> Iterator[Difference]:
             yield Difference(
                 kind=judged(was, now, more_is_better=True), area="link", change="changed", device=name,
                 bdf=new.device, what=what, old=was, new=now, unit="lanes" if what == "link-width" else "",
-                message=f"link {new} is {words}: {arrow(spelt.format(was), spelt.format(now))}",
+                message=f"link {new} is {words}: {arrow(spelling.format(was), spelling.format(now))}",
             )  # fmt: skip
             break

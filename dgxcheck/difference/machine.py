@@ -7,13 +7,13 @@ from typing import Any
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side
-from dgxcheck.difference.numbers import Quantity, compared
+from dgxcheck.difference.numbers import ComparedQuantity, compared
 from dgxcheck.facts.host import Modules, Storage
 from dgxcheck.facts.missing import Missing
 
 HOST = "host"
 KERNEL_RESERVE = 0.01
-"""Kernels differ in how much memory they keep for themselves."""
+"""Share of the memory that the kernel version reserves."""
 
 
 def _named(release: Any, key: str) -> Any:
@@ -25,35 +25,35 @@ def _cpu(host: Any, field: str) -> Any:
 
 
 OF_HOST = (
-    Quantity("hardware", "product", lambda row: row.dmi.product_name),
-    Quantity("host", "memory", lambda row: row.memory_kb, "more", "kB", KERNEL_RESERVE),
-    Quantity("host", "cpu-sockets", lambda row: _cpu(row, "sockets"), "more"),
-    Quantity("host", "cpu-cores", lambda row: _cpu(row, "cores"), "more"),
-    Quantity("host", "cpu-threads", lambda row: _cpu(row, "threads"), "more"),
-    Quantity("host", "cpu-model", lambda row: _cpu(row, "model")),
-    Quantity("firmware", "bios", lambda row: row.dmi.bios_version),
-    Quantity("firmware", "kernel", lambda row: row.kernel_release),
-    Quantity("firmware", "os", lambda row: _named(row.os_release, "PRETTY_NAME")),
-    Quantity("firmware", "dgx-os", lambda row: _named(row.dgx_release, "DGX_SWBUILD_VERSION")),
-    Quantity("setting", "kernel-command-line", lambda row: row.cmdline),
-    Quantity("setting", "cpufreq-governor", lambda row: row.cpufreq_governor),
+    ComparedQuantity("hardware", "product", lambda row: row.dmi.product_name),
+    ComparedQuantity("host", "memory", lambda row: row.memory_kb, "more", "kB", KERNEL_RESERVE),
+    ComparedQuantity("host", "cpu-sockets", lambda row: _cpu(row, "sockets"), "more"),
+    ComparedQuantity("host", "cpu-cores", lambda row: _cpu(row, "cores"), "more"),
+    ComparedQuantity("host", "cpu-threads", lambda row: _cpu(row, "threads"), "more"),
+    ComparedQuantity("host", "cpu-model", lambda row: _cpu(row, "model")),
+    ComparedQuantity("firmware", "bios", lambda row: row.dmi.bios_version),
+    ComparedQuantity("firmware", "kernel", lambda row: row.kernel_release),
+    ComparedQuantity("firmware", "os", lambda row: _named(row.os_release, "PRETTY_NAME")),
+    ComparedQuantity("firmware", "dgx-os", lambda row: _named(row.dgx_release, "DGX_SWBUILD_VERSION")),
+    ComparedQuantity("setting", "kernel-command-line", lambda row: row.cmdline),
+    ComparedQuantity("setting", "cpufreq-governor", lambda row: row.cpufreq_governor),
 )
 OF_NVML = (
-    Quantity("firmware", "nvidia-driver", lambda row: row.driver_version),
-    Quantity("firmware", "nvml", lambda row: row.nvml_version),
-    Quantity("firmware", "cuda", lambda row: row.cuda_version),
+    ComparedQuantity("firmware", "nvidia-driver", lambda row: row.driver_version),
+    ComparedQuantity("firmware", "nvml", lambda row: row.nvml_version),
+    ComparedQuantity("firmware", "cuda", lambda row: row.cuda_version),
 )
 OF_DRIVER = (
-    Quantity("firmware", "nvidia-kernel-module", lambda row: row.version),
-    Quantity("firmware", "nvidia-kernel-module-flavour", lambda row: row.flavour.value),
+    ComparedQuantity("firmware", "nvidia-kernel-module", lambda row: row.version),
+    ComparedQuantity("firmware", "nvidia-kernel-module-flavour", lambda row: row.flavour.value),
 )
 OF_MODULE = (
-    Quantity("setting", "loaded", lambda row: row.loaded),
-    Quantity("firmware", "version", lambda row: row.version),
+    ComparedQuantity("setting", "loaded", lambda row: row.loaded),
+    ComparedQuantity("firmware", "version", lambda row: row.version),
 )
-NODES = Quantity("host", "numa-nodes", len, "more")
-DEGRADED = Quantity("host", "raid-members-missing", lambda row: row.degraded, "less")
-RAID_STATE = Quantity("host", "raid-state", lambda row: row.state)
+NODES = ComparedQuantity("host", "numa-nodes", len, "more")
+DEGRADED = ComparedQuantity("host", "raid-members-missing", lambda row: row.degraded, "less")
+RAID_STATE = ComparedQuantity("host", "raid-state", lambda row: row.state)
 
 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:

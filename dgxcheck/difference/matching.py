@@ -1,45 +1,45 @@
-"""Which device of one look is which of the other: by identity where that can be compared, else by place."""
+"""Match the devices of two snapshots: by identity where comparable, else by bus id."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.difference.model import Pair, Side, in_container
+from dgxcheck.difference.model import DevicePair, Side, in_container
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
 
-NOT_COMPARABLE = "identity not comparable: serial numbers and UUIDs were replaced under different site keys"
+NOT_COMPARABLE = "identities not comparable: serial numbers and UUIDs were anonymized with different site keys"
 
 
 class Matched(Record):
     """GPUs and NICs of both sides."""
 
-    gpus: tuple[Pair, ...]
-    nics: tuple[Pair, ...]
+    gpus: tuple[DevicePair, ...]
+    nics: tuple[DevicePair, ...]
     comparable: bool | None
     """Can identities be compared? None where a side has none."""
 
     @property
-    def devices(self) -> tuple[Pair, ...]:
+    def devices(self) -> tuple[DevicePair, ...]:
         return (*self.gpus, *self.nics)
 
 
 def matched(old: Side, new: Side) -> Matched:
-    """Devices by identity, then those left by bus id, then by name where a side knows no bus ids.
+    """Match devices by identity, the rest by bus id, then by name where a side has no bus ids.
 
-    A device that one side alone has is left out where the other could not have listed it.
+    A device of one side only is left out if the other side could not have listed it.
     """
-    names = [_identities(side) for side in (old, new)]
-    known = [{identity for each in side.values() for identity in each.items()} for side in names]
+    identities_by_device = [_identities(side) for side in (old, new)]
+    identities = [{identity for kinds in side.values() for identity in kinds.items()} for side in identities_by_device]
     comparable = None
-    if all(known):
-        comparable = bool(known[0] & known[1]) or old.namespace == new.namespace != ""
-    kept = [each if comparable else {} for each in names]
+    if all(identities):
+        comparable = bool(identities[0] & identities[1]) or old.namespace == new.namespace != ""
+    usable = [kinds if comparable else {} for kinds in identities_by_device]
     gpus, nics = (
-        tuple(pair for pair in _paired(_of(old, kind), _of(new, kind), *kept) if _sure(pair, old, new, kind))
+        tuple(pair for pair in _paired(_of(old, kind), _of(new, kind), *usable) if _comparable(pair, old, new, kind))
         for kind in ("gpu", "nic")
     )
     return Matched(gpus=gpus, nics=nics, comparable=comparable)
@@ -49,13 +49,13 @@ def _of(side: Side, kind: str) -> list[Device]:
     return [device for device in side.topology.devices if device.kind == kind]
 
 
-def _sure(pair: Pair, old: Side, new: Side, kind: str) -> bool:
-    """Is the device on both sides, or could the side that lacks it have told of it?"""
-    return (pair.old is not None or _lists(old, kind)) and (pair.new is not None or _lists(new, kind))
+def _comparable(pair: DevicePair, old: Side, new: Side, kind: str) -> bool:
+    """Is the device on both sides, or could the side that lacks it have listed it?"""
+    return (pair.old is not None or _can_list(old, kind)) and (pair.new is not None or _can_list(new, kind))
 
 
-def _lists(side: Side, kind: str) -> bool:
-    """Can this side tell which devices of a kind there are?"""
+def _can_list(side: Side, kind: str) -> bool:
+    """Does this side list its devices of a kind?"""
     facts = side.snapshot
     if kind == "gpu":
         return not isinstance(facts.pci, Missing) or isinstance(facts.gpu, Nvml)
@@ -65,49 +65,51 @@ def _lists(side: Side, kind: str) -> bool:
 
 
 KINDS = ("guid", "uuid", "serial")
-"""Of identities; the serial number is that of a board, and stands for a GPU where a side has no UUID."""
+"""Kinds of identity; a serial number is that of the board, used for a GPU where a side has no UUID."""
 Identities = Mapping[str, Mapping[str, str]]
 """By the name of the device, then by kind."""
 
 
 def _identities(side: Side) -> Identities:
-    """UUID and serial number of GPUs, GUID of HCAs; one that two devices have is none."""
+    """UUID and serial number of GPUs, GUID of HCAs; values shared by several devices are dropped."""
     nvml, hcas = side.snapshot.gpu, side.snapshot.infiniband
     serials = {gpu.bdf: gpu.serial for gpu in nvml.gpus} if isinstance(nvml, Nvml) else {}
     guids = {} if isinstance(hcas, Missing) else {hca.name: hca.node_guid for hca in hcas}
-    found: dict[str, dict[str, str]] = {}
+    identities: dict[str, dict[str, str]] = {}
     for device in side.topology.devices:
         gpu = device.kind == "gpu"
-        said = {"uuid": device.uuid, "serial": serials.get(device.bdf or "")} if gpu else {
+        raw = {"uuid": device.uuid, "serial": serials.get(device.bdf or "")} if gpu else {
             "guid": guids.get(device.name)
         }  # fmt: skip
-        found[device.name] = {kind: side.pseudonym(each.strip()) for kind, each in said.items()
-                              if isinstance(each, str) and each.strip(" \n0:")}  # fmt: skip
-    seen = Counter(identity for each in found.values() for identity in each.items())
-    return {name: {kind: identity for kind, identity in each.items() if seen[kind, identity] == 1}
-            for name, each in found.items()}  # fmt: skip
+        identities[device.name] = {kind: side.pseudonym(value.strip()) for kind, value in raw.items()
+                              if isinstance(value, str) and value.strip(" \n0:")}  # fmt: skip
+    counts = Counter(identity for value in identities.values() for identity in value.items())
+    return {name: {kind: identity for kind, identity in value.items() if counts[kind, identity] == 1}
+            for name, value in identities.items()}  # fmt: skip
 
 
-def _paired(old: Sequence[Device], new: Sequence[Device], old_ids: Identities, new_ids: Identities) -> tuple[Pair, ...]:
-    """In the order of the new side, what is gone at its end."""
+def _paired(
+    old: Sequence[Device], new: Sequence[Device], old_ids: Identities, new_ids: Identities
+) -> tuple[DevicePair, ...]:
+    """Pairs in the order of the new side, devices missing from it last."""
 
-    def one(before: Device, after: Device) -> bool | None:
-        return _one(old_ids.get(before.name, {}), new_ids.get(after.name, {}))
+    def same_identity(before: Device, after: Device) -> bool | None:
+        return _same_identity(old_ids.get(before.name, {}), new_ids.get(after.name, {}))
 
-    found: dict[str, Pair] = {}
-    left = [*old]
-    for same in (one, _same_place, _same_name):
+    pairs: dict[str, DevicePair] = {}
+    unmatched = [*old]
+    for same in (same_identity, _same_place, _same_name):
         for device in new:
-            before = None if device.name in found else next((each for each in left if same(each, device)), None)
+            before = None if device.name in pairs else next((other for other in unmatched if same(other, device)), None)
             if before is not None:
-                left.remove(before)
-                found[device.name] = Pair(old=before, new=device, replaced=one(before, device) is False)
-    gone = tuple(Pair(old=device, new=None) for device in left)
-    return (*(found.get(device.name, Pair(old=None, new=device)) for device in new), *gone)
+                unmatched.remove(before)
+                pairs[device.name] = DevicePair(old=before, new=device, replaced=same_identity(before, device) is False)
+    gone = tuple(DevicePair(old=device, new=None) for device in unmatched)
+    return (*(pairs.get(device.name, DevicePair(old=None, new=device)) for device in new), *gone)
 
 
-def _one(old: Mapping[str, str], new: Mapping[str, str]) -> bool | None:
-    """Are these one device, by the first kind of identity that both have? None where they have none in common."""
+def _same_identity(old: Mapping[str, str], new: Mapping[str, str]) -> bool | None:
+    """Same device by the first kind of identity that both have? None if they have none in common."""
     return next((old[kind] == new[kind] for kind in KINDS if kind in old and kind in new), None)
 
 
@@ -116,5 +118,5 @@ def _same_place(old: Device, new: Device) -> bool:
 
 
 def _same_name(old: Device, new: Device) -> bool:
-    """Of what other tools printed, bus ids may not be known."""
+    """For imported outputs of other tools, which may lack bus ids."""
     return (old.bdf is None or new.bdf is None) and old.name == new.name

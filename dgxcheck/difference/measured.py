@@ -1,24 +1,24 @@
-"""What was measured under load on both sides, where it drifted beyond its own spread."""
+"""Measurements on both sides that differ by more than their own spread."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.difference.matching import Matched
-from dgxcheck.difference.model import Difference, Kind, Side, arrow, judged
+from dgxcheck.difference.model import Difference, Side, Trend, arrow, judged
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Missing
 
 DRIFT = 0.10
-"""Of the greater figure; good boxes repeat themselves within 5 %."""
+"""Relative to the greater value; healthy boxes repeat within 5 %."""
 LESS_IS_BETTER = ("us", "ns", "words")
 EXACT = ("words", "")
-"""Units of what is counted or is true, and has no drift."""
-Key = tuple[str, str, str]
+"""Units of counts and of yes or no, which do not drift."""
+MeasurementKey = tuple[str, str, str]
 
 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
-    """Kind by kind and pair by pair; what one side did not try is no news."""
+    """Measurements on both sides, by kind and GPUs; what one side did not measure is left out."""
     pairs = [pair for pair in devices.gpus if pair.old and pair.new]
     before = _rows(old, {pair.old.name: pair.new.name for pair in pairs if pair.old and pair.new})
     for key, now in _rows(new, {pair.new.name: pair.new.name for pair in pairs if pair.new}).items():
@@ -26,26 +26,26 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
             yield from _compared(was, now, " -> ".join(filter(None, key[1:])))
 
 
-def _rows(side: Side, names: Mapping[str, str]) -> dict[Key, Measurement]:
-    """By kind and by the GPUs' names on the new side; numbers of what was imported alone stand as they are."""
-    called = {device.bdf: device.name for device in side.topology.gpus}
-    known = {*called.values()}
+def _rows(side: Side, names: Mapping[str, str]) -> dict[MeasurementKey, Measurement]:
+    """Measurements by kind and the GPUs' names on the new side; indexes of imported ones become ``GPUn``."""
+    names_by_bdf = {device.bdf: device.name for device in side.topology.gpus}
+    gpu_names = {*names_by_bdf.values()}
     rows = side.snapshot.measurement
-    found: dict[Key, Measurement] = {}
+    rows_by_key: dict[MeasurementKey, Measurement] = {}
     for row in () if isinstance(rows, Missing) else rows:
-        said = [called.get(end, end) if ":" in end else f"GPU{end}" if end.isdecimal() else end
+        ends = [names_by_bdf.get(end, end) if ":" in end else f"GPU{end}" if end.isdecimal() else end
                 for end in (row.a, row.b)]  # fmt: skip
-        a, b = (names.get(end) if end in known else end for end in said)
+        a, b = (names.get(end) if end in gpu_names else end for end in ends)
         if a is not None and b is not None and row.kind != "cuda":
-            found[row.kind, a, b] = row
-    return found
+            rows_by_key[row.kind, a, b] = row
+    return rows_by_key
 
 
 def _compared(old: Measurement, new: Measurement, device: str) -> Iterator[Difference]:
     was, now = old.number, new.number
     bdf = new.a if ":" in new.a else None
     if was is None or now is None:
-        kind: Kind | None = "worse" if was is not None and _failed(new) else None
+        kind: Trend | None = "worse" if was is not None and _failed(new) else None
         kind = "better" if now is not None and _failed(old) else kind
         if kind is not None:
             words = arrow(_words(old), _words(new))
@@ -63,11 +63,11 @@ def _compared(old: Measurement, new: Measurement, device: str) -> Iterator[Diffe
 
 
 def drifted(old: Measurement, new: Measurement) -> bool:
-    """More than a tenth, and no sample of the one among those of the other."""
+    """Differ by more than a tenth, with disjoint ranges of samples?"""
     was, now = old.number, new.number
     if was is None or now is None or abs(now - was) <= DRIFT * max(abs(was), abs(now)):
         return False
-    (low, high), (least, most) = ((min(each), max(each)) for each in (_samples(old, was), _samples(new, now)))
+    (low, high), (least, most) = ((min(samples), max(samples)) for samples in (_samples(old, was), _samples(new, now)))
     return high < least or most < low
 
 
@@ -82,4 +82,4 @@ def _failed(row: Measurement) -> bool:
 def _words(row: Measurement) -> str:
     if row.number is not None:
         return f"{row.number:.4g} {row.unit}".rstrip()
-    return f"failed, {row.value}" if isinstance(row.value, NotMeasured) else "none"
+    return f"failed: {row.value}" if isinstance(row.value, NotMeasured) else "none"

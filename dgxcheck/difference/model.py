@@ -1,4 +1,4 @@
-"""A difference between two looks at a machine, and what is looked at."""
+"""A difference between two snapshots of a machine, and the two sides compared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 
-Kind = Literal["worse", "neutral", "better"]
+Trend = Literal["worse", "neutral", "better"]
 Area = Literal["hardware", "link", "nvlink", "network", "memory", "counter", "measurement", "finding", "score",
                "host", "firmware", "setting"]  # fmt: skip
 Change = Literal["gone", "new", "moved", "replaced", "changed", "grown", "reset"]
@@ -19,9 +19,9 @@ Value = bool | int | float | str | None
 
 
 class Difference(Record):
-    """One thing that is not what it was."""
+    """One change between the old and the new side."""
 
-    kind: Kind
+    kind: Trend
     area: Area
     change: Change
     device: str
@@ -29,7 +29,7 @@ class Difference(Record):
     bdf: str | None
     """Where the device is on the new side, or was on the old one."""
     what: str
-    """The quantity, by a name that stays: ``vbios``, ``link-width``, ``retired-pages``."""
+    """Stable name of the quantity: ``vbios``, ``link-width``, ``retired-pages``."""
     old: Value
     new: Value
     message: str
@@ -37,51 +37,51 @@ class Difference(Record):
 
     @property
     def lost(self) -> bool:
-        """Is a piece of hardware no longer there?"""
+        """Is hardware missing?"""
         return self.area == "hardware" and self.change == "gone"
 
 
 class Compared(Record):
-    """What differs, and what could not be compared."""
+    """The differences, and notes on what could not be compared."""
 
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
 
 
 def as_it_stands(identity: str) -> str:
-    """An identity that needs no pseudonym to be compared."""
+    """The identity itself: both sides are anonymized alike, or not at all."""
     return identity
 
 
 class Side(Record):
-    """One of the two looks."""
+    """One of the two snapshots."""
 
     snapshot: Snapshot
     topology: Topology
     namespace: str
-    """What identities are comparable with: equal for two sides that would call one device alike; empty: not known."""
+    """Fingerprint of the anonymization key: identities are comparable if both sides have the same; empty: unknown."""
     pseudonym: Callable[[str], str] = as_it_stands
-    """How the other side would call an identity of this one."""
+    """An identity of this side as the other side anonymizes it."""
 
 
-class Pair(Record):
+class DevicePair(Record):
     """One device on both sides; None where a side lacks it."""
 
     old: Device | None
     new: Device | None
     replaced: bool = False
-    """The same place, but another board."""
+    """Same bus id, another board."""
 
     @property
     def either(self) -> Device:
-        """The device as the newer side that has it names it."""
-        found = self.new or self.old
-        assert found is not None
-        return found
+        """The device on the new side, else on the old one."""
+        device = self.new or self.old
+        assert device is not None
+        return device
 
     @property
     def same(self) -> bool:
-        """Is this one device on both sides?"""
+        """Is the same device on both sides?"""
         return self.old is not None and self.new is not None and not self.replaced
 
 
@@ -90,19 +90,19 @@ def arrow(old: object, new: object, unit: str = "") -> str:
     return f"{old} -> {new} {unit}".rstrip()
 
 
-def judged(old: float, new: float, more_is_better: bool) -> Kind:
+def judged(old: float, new: float, more_is_better: bool) -> Trend:
     """Better or worse, of two different numbers."""
     return "better" if (new > old) == more_is_better else "worse"
 
 
 def in_container(side: Side) -> bool:
-    """A container hides devices of the host."""
+    """Was the snapshot taken in a container, where host devices may be hidden?"""
     host = side.snapshot.host
     return isinstance(host, Host) and isinstance(host.container, str)
 
 
 def same_boot(old: Side, new: Side) -> bool:
-    """Have both looks the same boot? Where nobody can tell, counters are taken to go on."""
+    """Do both sides have the same boot id? True where one is unknown: counters are taken to continue."""
     ids = [side.pseudonym(host.boot_id.strip()) for side in (old, new)
            if isinstance(host := side.snapshot.host, Host) and not isinstance(host.boot_id, Missing)]  # fmt: skip
     return len(ids) < 2 or ids[0] == ids[1]

@@ -1,4 +1,4 @@
-"""Numbers, versions and modes that are not what they were: what all their tables have in common."""
+"""Compare numbers, versions and modes by tables of quantities."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from dgxcheck.difference.matching import Matched
-from dgxcheck.difference.model import Area, Difference, Kind, Side, Value, arrow, judged
+from dgxcheck.difference.model import Area, Difference, Side, Trend, Value, arrow, judged
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
@@ -14,23 +14,25 @@ from dgxcheck.topology.model import Device
 Better = Literal["more", "less", "neither"]
 
 
-class Quantity(Record, kw_only=False):
-    """A fact that is worth comparing: its name, and how to read it from one record of the snapshot."""
+class ComparedQuantity(Record, kw_only=False):
+    """A fact to compare: its name, and how to read it from a record of the snapshot."""
 
     area: Area
     what: str
     read: Callable[[Any], Any]
-    """A value, a gap, or None where there is nothing to compare."""
+    """A value, Missing, or None where there is nothing to compare."""
     better: Better = "neither"
     unit: str = ""
     tolerance: float = 0.0
-    """Relative; so much more or less is none."""
+    """Relative; smaller differences are ignored."""
     words: Mapping[int, str] = {}
-    """What numbers of an enumeration are called."""
+    """Names of the values of an enumeration."""
 
 
-def of_gpus(old: Side, new: Side, devices: Matched, table: Sequence[tuple[str, Quantity]]) -> Iterator[Difference]:
-    """Rows of a field of the snapshot that has one record per GPU; a board that was replaced has no history."""
+def of_gpus(
+    old: Side, new: Side, devices: Matched, table: Sequence[tuple[str, ComparedQuantity]]
+) -> Iterator[Difference]:
+    """Differences of the quantities of each GPU; replaced boards are not compared."""
     for pair in devices.gpus:
         if not pair.same:
             continue
@@ -48,7 +50,7 @@ def row_of(side: Side, field: str, device: Device | None) -> Any:
     return None if isinstance(rows, Missing) else next((row for row in rows if row.bdf == bdf), None)
 
 
-def compared(old: Any, new: Any, quantity: Quantity, device: str, bdf: str | None) -> Iterator[Difference]:
+def compared(old: Any, new: Any, quantity: ComparedQuantity, device: str, bdf: str | None) -> Iterator[Difference]:
     """The difference of one quantity between two records, where both have it."""
     if old is None or new is None or isinstance(old, Missing) or isinstance(new, Missing):
         return
@@ -62,18 +64,18 @@ def compared(old: Any, new: Any, quantity: Quantity, device: str, bdf: str | Non
     )  # fmt: skip
 
 
-def kind_of(old: Value, new: Value, better: Better) -> Kind:
+def kind_of(old: Value, new: Value, better: Better) -> Trend:
     """Neutral for what has no order."""
     if better == "neither" or isinstance(old, str) or isinstance(new, str) or old is None or new is None:
         return "neutral"
     return judged(old, new, better == "more")
 
 
-def value(said: Any) -> Value:
-    """A fact as a number or text; None for a gap."""
-    if isinstance(said, str):
-        return said.strip() or None
-    return said if isinstance(said, bool | int | float) else None
+def value(fact: Any) -> Value:
+    """A fact as a number or text; None for Missing."""
+    if isinstance(fact, str):
+        return fact.strip() or None
+    return fact if isinstance(fact, bool | int | float) else None
 
 
 def _within(old: Value, new: Value, tolerance: float) -> bool:
@@ -82,20 +84,20 @@ def _within(old: Value, new: Value, tolerance: float) -> bool:
     return abs(new - old) <= tolerance * max(abs(old), abs(new))
 
 
-_SHOWN = {"mW": (1000, "W"), "bytes": (1 << 30, "GiB"), "kB": (1 << 20, "GiB")}
-"""What people take a unit in."""
+_DISPLAY_UNITS = {"mW": (1000, "W"), "bytes": (1 << 30, "GiB"), "kB": (1 << 20, "GiB")}
+"""Unit of a fact to divisor and display unit."""
 
 
-def _words(old: Value, new: Value, quantity: Quantity) -> str:
+def _words(old: Value, new: Value, quantity: ComparedQuantity) -> str:
     if quantity.words:
-        old, new = (quantity.words.get(each, each) if isinstance(each, int) else each for each in (old, new))
-    size, unit = _SHOWN.get(quantity.unit, (1, quantity.unit))
+        old, new = (quantity.words.get(value, value) if isinstance(value, int) else value for value in (old, new))
+    size, unit = _DISPLAY_UNITS.get(quantity.unit, (1, quantity.unit))
     if size > 1 and isinstance(old, int | float) and isinstance(new, int | float):
         return arrow(f"{old / size:.4g}", f"{new / size:.4g}", unit)
     return arrow(_word(old), _word(new), unit)
 
 
-def _word(said: Value) -> str:
-    if isinstance(said, bool):
-        return "yes" if said else "no"
-    return f"{said:.6g}" if isinstance(said, float) else str(said)
+def _word(value: Value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

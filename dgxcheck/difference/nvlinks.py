@@ -1,4 +1,4 @@
-"""NVLinks between GPUs, or to NVSwitches, that are up on one side alone."""
+"""NVLinks between GPUs, or to NVSwitches, that are up on one side only."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Ends = tuple[str, str]
 
 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
-    """Of every pair of GPUs that both sides have; a link counts where both of its ends say that it is up."""
-    places = {pair.old.bdf: pair.new.bdf for pair in devices.gpus if pair.old and pair.new}
-    before, after = _counted(old, places), _counted(new, {place: place for place in places.values()})
+    """Every pair of GPUs of both sides; a link counts if both of its ends report it up."""
+    bdfs = {pair.old.bdf: pair.new.bdf for pair in devices.gpus if pair.old and pair.new}
+    before, after = _counted(old, bdfs), _counted(new, {place: place for place in bdfs.values()})
     if before is None or after is None:
         return
     names = {device.bdf: device.name for device in new.topology.gpus}
     order = {device.bdf: place for place, device in enumerate(new.topology.gpus)}
-    silent = {a for a, b in (*before, *after) if b == UNKNOWN}
+    unknown_ends = {a for a, b in (*before, *after) if b == UNKNOWN}
     for ends in sorted({*before, *after}, key=lambda pair: [order.get(end, len(order)) for end in pair]):
         was, now = before.get(ends, 0), after.get(ends, 0)
-        if was == now or silent & {*ends}:
+        if was == now or unknown_ends & {*ends}:
             continue
         a, b = (names.get(end, end) for end in ends)
         yield Difference(
@@ -35,25 +35,25 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
         )  # fmt: skip
 
 
-def _counted(side: Side, places: Mapping[str | None, str | None]) -> dict[Ends, int] | None:
-    """Links up per pair of GPUs that both sides have, by bus ids of the new side; None where nobody can tell."""
+def _counted(side: Side, bdfs: Mapping[str | None, str | None]) -> dict[Ends, int] | None:
+    """Links up per pair of GPUs that both sides have, by bus ids of the new side; None where unknown."""
     rows = side.snapshot.nvlink
     listed = {device.bdf for device in side.topology.gpus if device.index is not None}
     if isinstance(rows, Missing) or not listed:
         return None
     ways: Counter[Ends] = Counter()
-    found: dict[Ends, int] = {(now, UNKNOWN): 0 for was, now in places.items() if now and was not in listed}
+    counts: dict[Ends, int] = {(now, UNKNOWN): 0 for was, now in bdfs.items() if now and was not in listed}
     for row in rows:
-        place = places.get(row.bdf)
-        if place is None:
+        bdf = bdfs.get(row.bdf)
+        if bdf is None:
             continue
         if isinstance(row.up, Missing):
-            found[place, UNKNOWN] = 0
+            counts[bdf, UNKNOWN] = 0
         elif row.up and row.remote_type == _REMOTE_SWITCH:
-            found[place, SWITCH] = found.get((place, SWITCH), 0) + 1
-        elif row.up and not isinstance(row.remote_bdf, Missing) and (far := places.get(row.remote_bdf)):
-            ways[place, far] += 1
+            counts[bdf, SWITCH] = counts.get((bdf, SWITCH), 0) + 1
+        elif row.up and not isinstance(row.remote_bdf, Missing) and (far := bdfs.get(row.remote_bdf)):
+            ways[bdf, far] += 1
     for a, b in ways:
         ends = (min(a, b), max(a, b))
-        found[ends] = min(ways[a, b], ways[b, a])
-    return found
+        counts[ends] = min(ways[a, b], ways[b, a])
+    return counts

@@ -26,7 +26,7 @@ class NotMeasured(Record, kw_only=False):
 
     def __str__(self) -> str:
         """For people: ``CUDA_ERROR_ECC_UNCORRECTABLE: cuStreamQuery``."""
-        return ": ".join(filter(None, (self.failure, self.detail)))
+        return ": ".join(filter(None, (self.failure, self.detail))) or "no reason given"
 
 
 class Measurement(Record):

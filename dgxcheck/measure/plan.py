@@ -1,6 +1,6 @@
-"""What is measured at a box, in which order: the steps that the CUDA worker takes.
+"""The measurement plan: the steps of the CUDA worker, in order.
 
-Each GPU alone first, then every ordered pair: whether its data arrives before how fast; last what runs at once.
+First each GPU alone, then every ordered pair (integrity before bandwidth), last the steps with concurrent traffic.
 """
 
 from __future__ import annotations
@@ -28,32 +28,35 @@ MOST_CPUS = 8192
 PROHIBITED = 2
 
 
-def refused(gpus: Sequence[Device], facts: Snapshot) -> dict[str, Json]:
-    """GPUs that cannot be measured as they are set up, by bus id: ``skipped`` with its reason."""
+def skipped_gpus(gpus: Sequence[Device], facts: Snapshot) -> dict[str, Json]:
+    """GPUs that cannot be measured in their configuration, by bus id: a ``skipped`` fact."""
     rows: Mapping[str, GpuModes] = {} if isinstance(facts.gpu_modes, Missing) else {row.bdf: row for row in
                                                                                     facts.gpu_modes}  # fmt: skip
-    found: dict[str, Json] = {}
+    skipped: dict[str, Json] = {}
     for gpu in gpus:
         modes = rows.get(gpu.bdf or "")
         if modes is None:
             continue
         if modes.mig is True:
-            found[modes.bdf] = {"skipped": "not-supported", "detail": "MIG is on: an instance is not the GPU"}
+            skipped[modes.bdf] = {
+                "skipped": "not-supported",
+                "detail": "MIG is enabled: an instance is not the whole GPU",
+            }
         elif modes.compute_mode == PROHIBITED:
-            found[modes.bdf] = {"skipped": "not-configured", "detail": "its compute mode prohibits compute"}
-    return found
+            skipped[modes.bdf] = {"skipped": "not-configured", "detail": "the compute mode is Prohibited"}
+    return skipped
 
 
 def steps(topology: Topology, gpus: Sequence[Device], long: bool = False) -> list[Step]:
-    """All steps for these GPUs; those that NVML does not list are not measured."""
+    """All steps for these GPUs, without those that NVML does not list."""
     listed = [gpu for gpu in gpus if gpu.index is not None and gpu.bdf is not None]
-    found = [_step(kind, gpu) for gpu in listed for kind in OF_ONE]
+    steps = [_step(kind, gpu) for gpu in listed for kind in OF_ONE]
     for a, b in permutations(listed, 2):
-        found += [_step(kind, a, b) for kind in ORDERED]
+        steps += [_step(kind, a, b) for kind in ORDERED]
     for a, b in combinations(listed, 2):
-        found += [_step(kind, a, b) for kind in UNORDERED]
-    found += [*_shared(topology, listed), *_rings(topology, listed)]
-    return [step | {"long": True} for step in found] if long else found
+        steps += [_step(kind, a, b) for kind in UNORDERED]
+    steps += [*_shared(topology, listed), *_rings(topology, listed)]
+    return [step | {"long": True} for step in steps] if long else steps
 
 
 def _step(kind: str, *gpus: Device) -> Step:
@@ -63,53 +66,53 @@ def _step(kind: str, *gpus: Device) -> Step:
 
 
 def cpus(listed: str | Missing) -> Iterator[int]:
-    """The CPU numbers of a kernel list; none where it is missing or makes no sense."""
+    """The CPU numbers of a kernel cpulist; none if it is Missing or malformed."""
     runs = None if isinstance(listed, Missing) else ranges(listed)
     return chain.from_iterable(run for run in runs or () if run.stop <= MOST_CPUS)
 
 
 def _shared(topology: Topology, gpus: Sequence[Device]) -> Iterator[Step]:
-    """Per physical link that several disjoint pairs without NVLink cross: each of them, while the others run too."""
+    """One step per physical link that several disjoint pairs without NVLink share: the first, others running."""
     crossing: dict[str, list[tuple[Device, Device]]] = {}
     for a, b in permutations(gpus, 2):
         hops = hops_between(a, b, topology.functions)
         if topology.link(a, b).nvlinks != 0 or isinstance(hops, Missing):
             continue
         for hop in hops:
-            if not hop.unjudged:
+            if not hop.skip_reason:
                 crossing.setdefault(str(hop), []).append((a, b))
-    seen: set[tuple[str, ...]] = set()
+    planned: set[tuple[str, ...]] = set()
     for hop_name, pairs in crossing.items():
-        chosen = _disjoint(pairs)
-        name = tuple(sorted(f"{a.bdf} {b.bdf}" for a, b in chosen))
-        if len(chosen) < 2 or name in seen:
+        disjoint = _disjoint(pairs)
+        name = tuple(sorted(f"{a.bdf} {b.bdf}" for a, b in disjoint))
+        if len(disjoint) < 2 or name in planned:
             continue
-        seen.add(name)
-        others: list[Json] = [[a.bdf, b.bdf] for a, b in chosen[1:]]
-        yield _step("p2p-shared", *chosen[0]) | {"with": others, "hop": hop_name}
+        planned.add(name)
+        others: list[Json] = [[a.bdf, b.bdf] for a, b in disjoint[1:]]
+        yield _step("p2p-shared", *disjoint[0]) | {"with": others, "hop": hop_name}
 
 
 def _disjoint(pairs: Sequence[tuple[Device, Device]]) -> list[tuple[Device, Device]]:
     """Pairs of which no two have a GPU in common, in their order."""
-    taken: set[str] = set()
-    chosen = []
+    used: set[str] = set()
+    disjoint = []
     for a, b in pairs:
-        if not {a.name, b.name} & taken:
-            chosen.append((a, b))
-            taken |= {a.name, b.name}
-    return chosen
+        if not {a.name, b.name} & used:
+            disjoint.append((a, b))
+            used |= {a.name, b.name}
+    return disjoint
 
 
 def _rings(topology: Topology, gpus: Sequence[Device]) -> Iterator[Step]:
-    """Every ring of the NVLink graph, while the others run too; only where all GPUs of the box take part."""
+    """One step per ring of the NVLink graph, with the others running; none unless all GPUs of the box take part."""
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing) or len(graph.names) < 2:
         return
-    named = {gpu.name: gpu for gpu in gpus}
+    gpu_by_name = {gpu.name: gpu for gpu in gpus}
     orders = search(graph).orders or ((graph.names,) if graph.switched else ())
-    if not all(name in named for order in orders for name in order):
+    if not all(name in gpu_by_name for order in orders for name in order):
         return
-    bdfs: list[list[Json]] = [[named[name].bdf for name in order] for order in orders]
+    bdfs: list[list[Json]] = [[gpu_by_name[name].bdf for name in order] for order in orders]
     for number, order in enumerate(bdfs):
         others: list[Json] = [*bdfs[:number], *bdfs[number + 1 :]]
         yield {"key": f"measure ring {number} all", "gpus": order, "with": others, "cpus": []}

@@ -1,4 +1,4 @@
-"""Measure a box: the plan carried out, and what may be published of it."""
+"""Measure a box: run the plan, and withhold invalid results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.measure import plan
-from dgxcheck.measure.publishable import published
+from dgxcheck.measure.publishable import publishable_facts
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.workers.cuda.supervisor import CudaStage, Progress
@@ -23,45 +23,46 @@ def measure(
     progress: Progress,
     long: bool = False,
 ) -> dict[str, Json]:
-    """Every step's fact by its key; without a CUDA driver that can be used, ``measure cuda all`` alone."""
-    refused = plan.refused(gpus, facts)
-    open_to = [gpu for gpu in gpus if gpu.bdf not in refused]
-    found = stage.run(plan.steps(topology, open_to, long), progress)
-    own = {f"measure {kind} {bdf}": why for bdf, why in refused.items() for kind in plan.OF_ONE}
-    return published(found) | own
+    """The fact of every step by its key; without a usable CUDA driver only ``measure cuda all``."""
+    skipped = plan.skipped_gpus(gpus, facts)
+    measurable = [gpu for gpu in gpus if gpu.bdf not in skipped]
+    measured = stage.run(plan.steps(topology, measurable, long), progress)
+    own = {f"measure {kind} {bdf}": why for bdf, why in skipped.items() for kind in plan.OF_ONE}
+    return publishable_facts(measured) | own
 
 
-def again(
+def remeasure(
     stage: CudaStage, topology: Topology, gpus: Sequence[Device], keys: Sequence[str], facts: Mapping[str, Json],
     progress: Progress, long: bool = False,
 ) -> dict[str, Json]:  # fmt: skip
-    """The figures of these keys measured twice more; the best of the three is the value, the others are kept."""
-    due = [step for step in plan.steps(topology, gpus, long) if step["key"] in keys and _rate(facts, str(step["key"]))]
+    """Measure the rates of these keys twice more; the best of the three is the value, the others are in ``retries``."""
+    steps = plan.steps(topology, gpus, long)
+    repeated = [step for step in steps if step["key"] in keys and _rate(facts, str(step["key"]))]
     better = dict(facts)
-    for _ in range(TWICE if due else 0):
-        once = stage.anew().run(due, progress)
-        for step in due:
+    for _ in range(TWICE if repeated else 0):
+        rerun = stage.fresh().run(repeated, progress)
+        for step in repeated:
             key = str(step["key"])
-            better[key] = best(better[key], once.get(key))
+            better[key] = best(better[key], rerun.get(key))
     return better
 
 
 def _rate(facts: Mapping[str, Json], key: str) -> bool:
-    """Is the fact a figure that chance can lower? Wrong words are wrong."""
+    """Is the fact a rate or time, which other load can worsen? Counts of wrong words are not."""
     fact = facts.get(key)
     return isinstance(fact, dict) and "value" in fact and fact.get("unit") in RATES
 
 
 def best(first: Json, second: Json) -> Json:
-    """Two facts of one key: the better figure (more is better, but for times), with the other among its ``retries``."""
+    """The better of two facts of one key (higher rate, lower time), the other value in its ``retries``."""
     if not isinstance(first, dict) or not isinstance(second, dict):
         return first
     a, b = first.get("value"), second.get("value")
     if not isinstance(a, int | float) or not isinstance(b, int | float):
         return first
     retries = first.get("retries")
-    kept = retries if isinstance(retries, list) else []
+    earlier = retries if isinstance(retries, list) else []
     less_is_better = first.get("unit") in ("us", "ns")
     if (b < a) if less_is_better else (b > a):
-        return {**second, "retries": [*kept, a]}
-    return {**first, "retries": [*kept, b]}
+        return {**second, "retries": [*earlier, a]}
+    return {**first, "retries": [*earlier, b]}

@@ -1,4 +1,4 @@
-"""Colour for a terminal: labels by how near they are; the text itself is never parsed as markup."""
+"""Colour for a terminal: labels by distance, statuses by severity; the text is never parsed as markup."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _STYLES = {
 }
 
 
-def painted(text: str) -> str:
-    """The text with its labels coloured for a terminal, no line wrapped or cut."""
+def colorize(text: str) -> str:
+    """The text with ANSI colours on labels and statuses; lines are not wrapped."""
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, no_color=False, color_system="standard", markup=False)
     marked = Text(text, end="")

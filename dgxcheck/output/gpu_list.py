@@ -5,37 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck import __version__
+from dgxcheck.assessment.gpu_list import Row
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.facts.record import Record
 from dgxcheck.output.json_null import either, source
 from dgxcheck.output.json_text import compact
-from dgxcheck.output.plain_text import fitted, left_out, lines, shown, visible
+from dgxcheck.output.plain_text import fit_columns, hidden_columns, lines, shown, visible
 from dgxcheck.source.protocol import Origin
 
 SCHEMA = "dgxcheck/list/1"
 
 
-class Row(Record):
-    """One GPU; ``index`` None for one that NVML does not list."""
-
-    index: int | None
-    bdf: str
-    name: str | Missing
-    uuid: str | Missing
-    serial: str | Missing
-    slot: str | Missing
-    vbios: str | Missing
-
-
 def text(rows: Sequence[Row], notes: Sequence[str], width: int | None) -> str:
-    """Aligned columns; ``-`` for what the board or chassis does not have, ``?`` for what is not known."""
+    """Aligned columns; ``-`` for what the board or chassis does not have, ``?`` for what is unknown."""
     head = ("GPU", "Bus id", "Name", "UUID", "Serial", "Slot", "VBIOS")
     if not rows:
-        return lines(["No NVIDIA GPU is known on this machine.", *map(visible, notes)])
+        return lines(["No NVIDIA GPUs found on this machine.", *map(visible, notes)])
     index, bdf, name, *others = ([*column] for column in zip(head, *map(_cells, rows), strict=True))
-    table, dropped = fitted(index, [bdf, name], others, width)
-    said = [*map(visible, notes), *left_out(dropped)]
-    return lines([*table, *([""] if said else []), *said])
+    table, dropped = fit_columns(index, [bdf, name], others, width)
+    notes_below = [*map(visible, notes), *hidden_columns(dropped)]
+    return lines([*table, *([""] if notes_below else []), *notes_below])
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -44,10 +32,10 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (index, row.bdf, *names, _cell(row.slot, True), _cell(row.vbios, row.index is not None))
 
 
-def _cell(value: str | Missing, asked: bool) -> str:
-    """A GPU that NVML does not list was not asked: nobody knows what it has."""
+def _cell(value: str | Missing, listed: bool) -> str:
+    """``-`` if a listed GPU does not have it, ``?`` if it is unknown."""
     nothing = isinstance(value, Missing) and value.gap in (Gap.ABSENT, Gap.UNSUPPORTED)
-    return "-" if nothing and asked else shown(value)
+    return "-" if nothing and listed else shown(value)
 
 
 def as_json(rows: Sequence[Row], notes: Sequence[str], origin: Origin) -> str:

@@ -15,5 +15,5 @@ def either(key: str, value: object) -> dict[str, Json]:
 
 
 def source(origin: Origin) -> Json:
-    """Where the facts come from; empty members are left out."""
+    """The member ``source``: where the facts come from, without empty members."""
     return {key: value for key in fields(origin) if (value := getattr(origin, key))}

@@ -1,4 +1,4 @@
-"""Plain text: what is hostile made visible, columns aligned."""
+"""Plain text: hostile characters replaced, columns aligned, lines wrapped."""
 
 from __future__ import annotations
 
@@ -24,33 +24,38 @@ def visible(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A fact for a reader: ``?`` where it is missing, ``N/A`` where there is none to have."""
+    """A fact as text: ``?`` for Missing, ``N/A`` for None (not applicable)."""
     if isinstance(value, Missing):
         return "?"
     return "N/A" if value is None else visible(str(value))
 
 
+def percent(share: float) -> str:
+    """A share of 1 in per cent: ``99.7 %``."""
+    return f"{100 * share:.4g} %"
+
+
 def columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
-    """Rows as lines with aligned columns, no blanks at their ends."""
+    """Rows as lines with aligned columns, without trailing blanks."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def fitted(
+def fit_columns(
     head: list[str], body: list[list[str]], optional: list[list[str]], width: int | None
 ) -> tuple[list[str], list[str]]:
-    """A table by columns, made to fit: closer, without its optional columns, at last in blocks of whole columns.
+    """A table by columns fitted to ``width``: narrower gaps, then without optional columns, then in blocks of columns.
 
-    Its lines, and the heads of the columns left out. ``head`` holds the rows' names and stands before each block; no
-    cell is ever cut. ``width`` None keeps everything.
+    Returns its lines and the heads of the hidden columns. ``head`` is the column of row names, repeated in each block;
+    cells are never cut. ``width`` None: no limit.
     """
     if width is None:
         return _rows([head, *body, *optional], "  "), []
-    for kept in range(len(optional), -1, -1):
+    for shown_columns in range(len(optional), -1, -1):
         for gap in ("  ", " "):
-            table = _rows([head, *body, *optional[:kept]], gap)
+            table = _rows([head, *body, *optional[:shown_columns]], gap)
             if max(map(len, table)) <= width:
-                return table, [column[0] for column in optional[kept:]]
+                return table, [column[0] for column in optional[shown_columns:]]
     blocks: list[str] = []
     start = 0
     while start < len(body):
@@ -62,13 +67,13 @@ def fitted(
     return blocks, [column[0] for column in optional]
 
 
-def left_out(heads: Sequence[str]) -> list[str]:
-    """A line that names the columns for which there was no room."""
-    return [f"Left out for want of room: {', '.join(heads)}; a pipe or -o FILE has all."] if heads else []
+def hidden_columns(heads: Sequence[str]) -> list[str]:
+    """A line that names the columns hidden to fit; empty without any."""
+    return [f"Columns hidden to fit: {', '.join(heads)} (complete in a pipe or with -o FILE)"] if heads else []
 
 
-def wrapped(text: str, width: int) -> str:
-    """Sentences broken between words to fit; tables, trees and what has no blank to break at stay as they are."""
+def wrap_sentences(text: str, width: int) -> str:
+    """The text with sentences wrapped to ``width``; tables, trees and long words stay as they are."""
     return "".join(_folded(line, width) for line in text.splitlines(keepends=True))
 
 

@@ -1,4 +1,4 @@
-"""Profiles: a list of them, one with its sources for people, and one as TOML."""
+"""Profiles as text: the list of them, one with its sources, and one as TOML."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import json
 from collections.abc import Iterable, Mapping
 
 from dgxcheck.output.plain_text import columns, lines, visible
-from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Key, Number, Profile
+from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile
 from dgxcheck.topology.model import PciClass
 
 
 def listed(profiles: Iterable[Profile]) -> str:
     """One line each."""
-    rows = [(each.name, visible(each.title), ", ".join(map(visible, each.products)) or "-") for each in profiles]
+    rows = [
+        (profile.name, visible(profile.title), ", ".join(map(visible, profile.products)) or "-") for profile in profiles
+    ]
     return lines(columns([("Name", "Machine", "Product names"), *rows]))
 
 
@@ -23,41 +25,47 @@ def shown(profile: Profile, boards: Mapping[str, Board]) -> str:
         if id in boards:
             rows += [("", "", ""), (visible(boards[id].name), "", id), *_rows(boards[id].numbers, BOARD_KEYS)]
     wiring = [
-        f"{row.gpus} GPUs reach {_classes(row.to_gpus)} GPUs and {_classes(row.to_hcas)} HCAs" for row in profile.wiring
+        f"{_count(row.gpus, 'GPU')}: to other GPUs {_classes(row.to_gpus)}; to HCAs {_classes(row.to_hcas)}"
+        for row in profile.wiring
     ]
     graph = [f"NVLink graph: {profile.nvlink_graph}"] if profile.nvlink_graph else []
     return lines([visible(profile.title), *columns(rows), "", *wiring, *graph])
 
 
 def toml(profile: Profile, sources: Mapping[str, str]) -> str:
-    """The file of a profile; ``sources`` are names for the sources of its numbers."""
+    """The TOML file of a profile; ``sources`` maps keys to the sources of its numbers."""
     names = {source: name for name, source in sources.items()}
-    told = [
+    text = [
         f"title = {_quoted(profile.title)}",
         f"products = {_quoted([*profile.products])}",
         f"boards = {_quoted([*profile.boards])}",
         f"nvlink_graph = {_quoted(profile.nvlink_graph)}",
         *([f"wiring_source = {_quoted(names[profile.wiring_source])}"] if profile.wiring else []),
         "", "[sources]", *(f"{name} = {_quoted(source)}" for name, source in sources.items()),
-        "", "[numbers]", *(f"{_quoted(key)} = {_entry(each, names)}" for key, each in profile.numbers.items()),
+        "", "[numbers]", *(f"{_quoted(key)} = {_entry(number, names)}" for key, number in profile.numbers.items()),
     ]  # fmt: skip
     for id, board in profile.own_boards.items():
-        told += ["", f"[board.{_quoted(id)}]", f"name = {_quoted(board.name)}"]
-        told += [f"{key} = {_entry(each, names)}" for key, each in board.numbers.items()]
+        text += ["", f"[board.{_quoted(id)}]", f"name = {_quoted(board.name)}"]
+        text += [f"{key} = {_entry(number, names)}" for key, number in board.numbers.items()]
     for row in profile.wiring:
-        told += ["", "[[wiring]]", f"gpus = {row.gpus}"]
-        told += [f"to_gpus = {_table(row.to_gpus)}", f"to_hcas = {_table(row.to_hcas)}"]
-    return lines(told)
+        text += ["", "[[wiring]]", f"gpus = {row.gpus}"]
+        text += [f"to_gpus = {_table(row.to_gpus)}", f"to_hcas = {_table(row.to_hcas)}"]
+    return lines(text)
 
 
-def _rows(numbers: Mapping[str, Number], keys: Mapping[str, Key]) -> list[tuple[str, ...]]:
+def _rows(numbers: Mapping[str, Number], keys: Mapping[str, NumberRange]) -> list[tuple[str, ...]]:
     return [
-        (f"  {key}", f"{each.value:g} {keys[key].unit}".rstrip(), visible(each.source)) for key, each in numbers.items()
+        (f"  {key}", f"{number.value:g} {keys[key].unit}".rstrip(), visible(number.source))
+        for key, number in numbers.items()
     ]
 
 
 def _classes(counts: Mapping[PciClass, int]) -> str:
-    return " + ".join(f"{count} {name}" for name, count in counts.items()) or "no"
+    return " + ".join(f"{count} {name}" for name, count in counts.items()) or "none"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _entry(number: Number, names: Mapping[str, str]) -> str:
@@ -69,5 +77,5 @@ def _table(counts: Mapping[PciClass, int]) -> str:
 
 
 def _quoted(value: str | list[str]) -> str:
-    """A basic string of TOML is one of JSON, but for DEL."""
+    """A TOML basic string or array: JSON's, except that DEL is escaped."""
     return json.dumps(value).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""A line about where the facts come from: what is no real machine says so wherever it is shown."""
+"""The line on the source of the facts: shown with every report that is not of the running machine."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MADE = {
 
 def line(origin: Origin) -> list[str]:
     """``Source: recording dgx-1-v100, reconstructed from published facts.``; nothing for the running machine."""
-    return [] if origin.kind == "live" else [f"Source: {said(origin)}."]
+    return [] if origin.kind == "live" else [f"Source: {describe(origin)}."]
 
 
-def said(origin: Origin) -> str:
+def describe(origin: Origin) -> str:
     """``recording dgx-1-v100, reconstructed from published facts``, or ``this machine``."""
     if origin.kind == "live":
         return "this machine"

@@ -1,1 +1,1 @@
-"""Reference machines: what a box of a kind has, every number with its source."""
+"""Reference machines: the numbers of each, every one with its source."""

@@ -1,4 +1,4 @@
-"""Profiles that ship, and those that a site wrote; which of them a box is held to."""
+"""Shipped profiles and those of a site, and which one a box is compared with."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections import Counter
 
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
-from dgxcheck.profiles.model import Board, Choice, Profile
+from dgxcheck.profiles.model import Board, Profile, SelectedProfile
 from dgxcheck.profiles.parse import boards, profile
+from dgxcheck.profiles.product import is_product
 from dgxcheck.suggestion import did_you_mean
 from dgxcheck.survey import Snapshot
 from dgxcheck.toml_file import load
@@ -19,19 +20,19 @@ _BOARDS = "boards"
 
 
 def names() -> tuple[str, ...]:
-    """The profiles that ship."""
+    """Names of the shipped profiles."""
     files = (name.removesuffix(".toml") for name in os.listdir(SHIPPED) if name.endswith(".toml"))
     return tuple(sorted(name for name in files if name != _BOARDS))
 
 
-def boards_for(choice: Choice | None) -> dict[str, Board]:
-    """What is known of GPU models, by id; what a profile says itself goes first."""
+def boards_for(choice: SelectedProfile | None) -> dict[str, Board]:
+    """GPU models by id (``10de:1db1``): the shipped ones, overridden by those of the profile."""
     path = os.path.join(SHIPPED, f"{_BOARDS}.toml")
     return boards(load(path), path) | (dict(choice.profile.own_boards) if choice else {})
 
 
 def by_name(name: str) -> Profile:
-    """A profile that ships, or the file of that name."""
+    """A shipped profile, or the one in a TOML file; BadInput where there is none."""
     if name in names():
         path = os.path.join(SHIPPED, f"{name}.toml")
         return profile(load(path), name, path)
@@ -41,30 +42,34 @@ def by_name(name: str) -> Profile:
     raise BadInput(f"no profile {name!r}; {hint}")
 
 
-def chosen(name: str, box: Snapshot, topology: Topology) -> Choice | None:
-    """The profile that was named; for ``auto`` the one of the firmware's product name, else of most of the GPUs.
+def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | None:
+    """The named profile; for ``auto`` that of the DMI product name, else that of the most common GPU model.
 
-    Counts and graphs never exclude a profile: what differs is what the checks are to find.
+    None for ``none`` and where nothing matches. A product name that two profiles share is decided by the GPUs. Counts
+    and graphs never exclude a profile: finding differences is up to the checks.
     """
     if name == "none":
         return None
     if name != "auto":
-        return Choice(profile=by_name(name), how="named")
-    every = [by_name(each) for each in names()]
-    host = box.host
-    product = host.dmi.product_name if isinstance(host, Host) else host
-    for each in every:
-        if not isinstance(product, Missing) and product.strip() in each.products:
-            return Choice(profile=each, how="product")
-    seen = Counter(id for id in map(board_id, topology.gpus) if id)
-    if not seen:
-        return None
-    most = seen.most_common(1)[0][0]
-    return next((Choice(profile=each, how="gpus") for each in every if most in each.boards), None)
+        return SelectedProfile(profile=by_name(name), how="named")
+    shipped = [by_name(each) for each in names()]
+    models = Counter(id for id in map(board_id, topology.gpus) if id)
+    model = models.most_common(1)[0][0] if models else ""
+    of_model = [profile for profile in shipped if model in profile.boards]
+    of_product = [profile for profile in shipped if _is_named(profile, box)]
+    if of_product:
+        best = next((profile for profile in of_product if profile in of_model), of_product[0])
+        return SelectedProfile(profile=best, how="product")
+    return SelectedProfile(profile=of_model[0], how="gpus") if of_model else None
+
+
+def _is_named(profile: Profile, box: Snapshot) -> bool:
+    product = box.host.dmi.product_name if isinstance(box.host, Host) else box.host
+    return not isinstance(product, Missing) and any(is_product(product, each) for each in profile.products)
 
 
 def board_id(gpu: Device) -> str:
-    """``vendor:device`` of a GPU on the PCI tree; empty where that is not known."""
+    """``vendor:device`` of a GPU on the PCI tree (``10de:1db1``); empty where unknown."""
     function = gpu.function
     if function is None or isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
         return ""

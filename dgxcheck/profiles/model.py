@@ -1,4 +1,4 @@
-"""A reference machine, the boards in it, and which numbers they can have."""
+"""A reference machine, its boards, and the numbers that they may have."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Literal
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import PciClass
 
-How = Literal["named", "product", "gpus"]
-"""Why a profile was chosen: asked for, by the firmware's product name, or by the GPUs alone."""
+Selection = Literal["named", "product", "gpus"]
+"""How a profile was selected: by name, by the DMI product name, or by the GPU model only."""
 OF_THE_GPUS = ("gpu", "memory", "nvlink")
-"""Areas that GPUs bring with them, whatever machine they sit in."""
+"""Areas that belong to the GPUs, whatever machine they are in."""
 
 
-class Key(Record, kw_only=False):
-    """A number that a profile may hold: its unit and the range that makes sense."""
+class NumberRange(Record, kw_only=False):
+    """A number that a profile may have: its unit and valid range."""
 
     unit: str
     low: float
     high: float
 
 
-_RATE = Key("GB/s", 0.01, 10000)
+_RATE = NumberRange("GB/s", 0.01, 10000)
 _PCI = ("pix", "pxb", "phb", "node", "soc")
-MEASURED_KEYS: Mapping[str, Key] = {
+MEASURED_KEYS: Mapping[str, NumberRange] = {
     "pcie.host-to-device": _RATE,
     "pcie.device-to-host": _RATE,
     **{f"nvlink.{kind}-nv{links}": _RATE for kind in ("p2p", "p2p-both") for links in (1, 2, 3, 4, 6, 12, 18)},
@@ -32,37 +32,37 @@ MEASURED_KEYS: Mapping[str, Key] = {
     **{f"nvlink.all-reduce-{gpus}": _RATE for gpus in (2, 3, 4, 5, 6, 7, 8, 16)},
     **{f"nvlink.{op}-8": _RATE for op in ("all-gather", "reduce-scatter", "broadcast", "reduce", "alltoall")},
 }
-"""What a kind of measurement gives on a good box: copies by direction, pairs of GPUs by the label that joins them (with
-P2P off by the PCI class), NCCL's bus bandwidth by the number of GPUs."""
-BOX_KEYS: Mapping[str, Key] = {
-    "gpu.count": Key("GPUs", 1, 64),
-    "pcie.link_width": Key("lanes", 1, 32),
-    "pcie.link_gen": Key("generation", 1, 7),
-    "nvlink.links": Key("links per GPU", 0, 64),
-    "nvlink.generation": Key("generation", 1, 8),
-    "network.hcas": Key("HCAs", 0, 64),
-    "network.rate": Key("Gbit/s", 1, 3200),
-    "host.sockets": Key("sockets", 1, 64),
-    "host.cores": Key("cores", 1, 4096),
-    "host.memory": Key("GiB", 1, 65536),
-    "host.dimm": Key("GiB", 1, 1024),
-    "host.data": Key("TB", 0.01, 10000),
-    "host.ethernet": Key("Gbit/s", 0.01, 800),
+"""Results of measurements on a healthy box: copies by direction, pairs of GPUs by their label (with P2P off by PCI
+class), bus bandwidth of NCCL collectives by the number of GPUs."""
+BOX_KEYS: Mapping[str, NumberRange] = {
+    "gpu.count": NumberRange("GPUs", 1, 64),
+    "pcie.link_width": NumberRange("lanes", 1, 32),
+    "pcie.link_gen": NumberRange("generation", 1, 7),
+    "nvlink.links": NumberRange("links per GPU", 0, 64),
+    "nvlink.generation": NumberRange("generation", 1, 8),
+    "network.hcas": NumberRange("HCAs", 0, 64),
+    "network.rate": NumberRange("Gbit/s", 1, 3200),
+    "host.sockets": NumberRange("sockets", 1, 64),
+    "host.cores": NumberRange("cores", 1, 4096),
+    "host.memory": NumberRange("GiB", 1, 65536),
+    "host.dimm": NumberRange("GiB", 1, 1024),
+    "host.data": NumberRange("TB", 0.01, 10000),
+    "host.ethernet": NumberRange("Gbit/s", 0.01, 800),
     **MEASURED_KEYS,
 }
-"""Of a box, by area."""
-BOARD_KEYS: Mapping[str, Key] = {
-    "memory": Key("MiB", 256, 4194304),
-    "bar1": Key("MiB", 1, 4194304),
-    "power_limit": Key("W", 10, 5000),
-    "max_graphics_clock": Key("MHz", 100, 10000),
-    "max_memory_clock": Key("MHz", 100, 30000),
-    "ecc": Key("", 0, 1),
-    "retired_pages": Key("pages", 1, 64),
-    "spare_rows": Key("", 0, 1),
-    "device_copy": Key("GB/s", 1, 100000),
+"""Numbers of a box, by area."""
+BOARD_KEYS: Mapping[str, NumberRange] = {
+    "memory": NumberRange("MiB", 256, 4194304),
+    "bar1": NumberRange("MiB", 1, 4194304),
+    "power_limit": NumberRange("W", 10, 5000),
+    "max_graphics_clock": NumberRange("MHz", 100, 10000),
+    "max_memory_clock": NumberRange("MHz", 100, 30000),
+    "ecc": NumberRange("", 0, 1),
+    "retired_pages": NumberRange("pages", 1, 64),
+    "spare_rows": NumberRange("", 0, 1),
+    "device_copy": NumberRange("GB/s", 1, 100000),
 }
-"""Of one GPU model; ``ecc`` and ``spare_rows`` are 1 where the board has them; ``device_copy`` is read plus write."""
+"""Numbers of a GPU model; ``ecc`` and ``spare_rows`` are 1 if it has them; ``device_copy`` is read plus write."""
 
 
 class Number(Record, kw_only=False):
@@ -82,7 +82,7 @@ class Board(Record):
 
 
 class Wiring(Record):
-    """How so many GPUs of the box reach the others: pairs by PCI class, from each GPU's end."""
+    """How ``gpus`` GPUs of the box reach the others: number of GPUs and HCAs by PCI class."""
 
     gpus: int
     to_gpus: Mapping[PciClass, int]
@@ -95,11 +95,11 @@ class Profile(Record):
     name: str
     title: str
     products: tuple[str, ...]
-    """DMI product names, whole."""
+    """DMI product names without vendor, part number and memory size; see ``profiles.product``."""
     boards: tuple[str, ...]
     """Ids of the GPU models that the machine was sold with."""
     own_boards: Mapping[str, Board] = {}
-    """What this profile itself says of GPU models, by id; it goes before what is known of them anyway."""
+    """GPU models of this profile by id; they override the shipped ones."""
     numbers: Mapping[str, Number]
     nvlink_graph: str
     """Name of a graph of ``topology.reference``; empty without NVLink."""
@@ -107,14 +107,14 @@ class Profile(Record):
     wiring_source: str
 
 
-class Choice(Record):
-    """The profile that a box is held to."""
+class SelectedProfile(Record):
+    """The profile that a box is compared with, and how it was selected."""
 
     profile: Profile
-    how: How
+    how: Selection
 
     def number(self, key: str) -> Number | None:
-        """What the profile expects; None where it says nothing or where only the GPUs are of this machine."""
+        """The expected number; None if the profile has none, or is selected by GPU model and the key is not theirs."""
         if self.how == "gpus" and key.partition(".")[0] not in OF_THE_GPUS:
             return None
         return self.profile.numbers.get(key)

@@ -1,4 +1,4 @@
-"""From a TOML document to a profile, with every key, unit and range looked at."""
+"""Parse a TOML document into a profile, checking every key, unit and range."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NoReturn, get_args
 
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Key, Number, Profile, Wiring
+from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile, Wiring
 from dgxcheck.suggestion import did_you_mean
 from dgxcheck.topology.model import PciClass
 from dgxcheck.topology.reference import ALL
@@ -19,8 +19,8 @@ _GRAPHS = tuple(reference.name for reference in ALL)
 
 
 def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
-    """A profile of that name; BadInput names file, key and what is allowed."""
-    _known(document, MEMBERS, path, "")
+    """The profile in a document; BadInput names the file, the key and what is allowed."""
+    _check_keys(document, MEMBERS, path, "")
     sources = _sources(document, path)
     graph = _text(document, "nvlink_graph", path, "")
     if graph and graph not in _GRAPHS:
@@ -43,33 +43,33 @@ def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
 
 def boards(document: Mapping[str, Any], path: str) -> dict[str, Board]:
     """GPU models by id."""
-    _known(document, ("sources", "boards"), path, "")
+    _check_keys(document, ("sources", "boards"), path, "")
     return _boards(_table(document, "boards", path), _sources(document, path), path, "boards")
 
 
 def _boards(tables: Mapping[str, Any], sources: Mapping[str, str], path: str, member: str) -> dict[str, Board]:
-    found: dict[str, Board] = {}
+    by_id: dict[str, Board] = {}
     for id, table in tables.items():
         where = f"{member}.{id}"
         if not isinstance(table, dict) or not _ID.fullmatch(id):
             _refuse(path, where, "must be a table named vendor:device, as printed by lspci -n")
         numbers = {key: value for key, value in table.items() if key != "name"}
-        found[id] = Board(
+        by_id[id] = Board(
             id=id,
             name=_text(table, "name", path),
             numbers=_numbers(numbers, BOARD_KEYS, sources, path, where),
         )
-    return found
+    return by_id
 
 
 def _numbers(
-    table: Mapping[str, Any], keys: Mapping[str, Key], sources: Mapping[str, str], path: str, where: str
+    table: Mapping[str, Any], keys: Mapping[str, NumberRange], sources: Mapping[str, str], path: str, where: str
 ) -> dict[str, Number]:
-    _known(table, keys, path, where)
+    _check_keys(table, keys, path, where)
     return {key: _number(value, keys[key], sources, path, f"{where}.{key}") for key, value in table.items()}
 
 
-def _number(entry: Any, key: Key, sources: Mapping[str, str], path: str, where: str) -> Number:
+def _number(entry: Any, key: NumberRange, sources: Mapping[str, str], path: str, where: str) -> Number:
     if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
         _refuse(path, where, "must have the form { value = .., source = .. }")
     value = entry["value"]
@@ -83,7 +83,7 @@ def _number(entry: Any, key: Key, sources: Mapping[str, str], path: str, where: 
 def _wiring(row: Any, path: str) -> Wiring:
     if not isinstance(row, dict):
         _refuse(path, "wiring", "must be an array of tables, [[wiring]]")
-    _known(row, ("gpus", "to_gpus", "to_hcas"), path, "wiring")
+    _check_keys(row, ("gpus", "to_gpus", "to_hcas"), path, "wiring")
     return Wiring(
         gpus=_count(row.get("gpus"), path, "wiring.gpus"),
         to_gpus=_classes(row, "to_gpus", path),
@@ -93,8 +93,8 @@ def _wiring(row: Any, path: str) -> Wiring:
 
 def _classes(row: Mapping[str, Any], key: str, path: str) -> dict[PciClass, int]:
     table = _table(row, key, path)
-    _known(table, _CLASSES, path, f"wiring.{key}")
-    return {each: _count(table[each], path, f"wiring.{key}.{each}") for each in _CLASSES if each in table}
+    _check_keys(table, _CLASSES, path, f"wiring.{key}")
+    return {pci: _count(table[pci], path, f"wiring.{key}.{pci}") for pci in _CLASSES if pci in table}
 
 
 def _count(value: Any, path: str, where: str) -> int:
@@ -136,7 +136,7 @@ def _texts(document: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _known(table: Iterable[str], allowed: Collection[str], path: str, where: str) -> None:
+def _check_keys(table: Iterable[str], allowed: Collection[str], path: str, where: str) -> None:
     for key in table:
         if key not in allowed:
             hint = did_you_mean(key, allowed, f"valid keys: {', '.join(allowed)}")

@@ -1,7 +1,7 @@
-"""One fact per key out of several runs: the best is the value, and every run is kept.
+"""Merge the facts of several runs into one per key: the best is the value, and every run is kept.
 
-A tool is run twice on purpose (another NUMA node, after a repair), and what differs between such runs is a finding. Two
-tools, or two ways of copying, may differ without one: those are kept beside, in ``also``.
+Runs of one tool with one method go to ``runs``: a difference between them is a finding. Runs of another tool or another
+method of copying, which may differ, go to ``also``.
 """
 
 from __future__ import annotations
@@ -12,47 +12,47 @@ from dgxcheck.facts.missing import Json
 
 MOST_RUNS = 64
 SAME = ("tool", "method", "name", "devices", "hosts", "bdf")
-"""What two runs share that are to give the same figure."""
-SAID = ("value", "failed", "skipped", "from")
+"""Members that are equal in runs that should give the same result."""
+RESULT = ("value", "failed", "skipped", "from")
 BY_KERNEL = "SM kernel"
 LOWER_IS_BETTER = frozenset(("us", "ns", "ms"))
 
 
-def together(facts: Iterable[tuple[str, Json]]) -> dict[str, Json]:
-    """Facts by key, in the order of their first appearance; ``runs`` [{"value", "from"}, ..] where the one in front was
-    measured several times, ``also`` [{"value", "from", "method", ..}, ..] where it was measured otherwise too.
+def merge_runs(facts: Iterable[tuple[str, Json]]) -> dict[str, Json]:
+    """Facts by key, in order of first appearance: the best run, or a failed one.
 
-    A run that failed stays in front of one that passed: what was seen to be broken is not mended by a second try.
-    Of answers without a number (``access``) a ``false`` stays in front, and equal ones are one. Wrong words: the most.
+    ``runs`` [{"value", "from"}, ..] are all runs with the same setup, ``also`` [{"value", "from", "method", ..}, ..]
+    those with another. A failed run takes precedence over one that passed. Of answers without a number (``access``)
+    ``false`` takes precedence and equal ones are merged; of counts of wrong words the highest.
     """
     runs: dict[str, list[Json]] = {}
     for key, fact in facts:
         runs.setdefault(key, []).append(fact)
-    return {key: _one(several) for key, several in runs.items()}
+    return {key: _merged(all_runs) for key, all_runs in runs.items()}
 
 
-def _one(several: list[Json]) -> Json:
-    objects = [fact for fact in several if isinstance(fact, dict)]
-    if len(several) == 1 or len(objects) != len(several):
-        return several[0]
+def _merged(facts: list[Json]) -> Json:
+    objects = [fact for fact in facts if isinstance(fact, dict)]
+    if len(facts) == 1 or len(objects) != len(facts):
+        return facts[0]
     best = objects[0]
     for fact in objects[1:]:
         if _rank(fact) > _rank(best):
             best = fact
-    if not _figure(best) and all(_answer(fact) == _answer(best) for fact in objects):
+    if not _has_number(best) and all(_answer(fact) == _answer(best) for fact in objects):
         return objects[0]
-    every = [run for fact in objects for run in _runs(fact)]
-    same: list[Json] = [_short(run, best) for run in every if _again(run, best)]
-    other: list[Json] = [_short(run, best) for run in every if not _again(run, best)]
-    alone = {name: one for name, one in best.items() if name not in ("runs", "also")}
+    all_runs = [run for fact in objects for run in _runs(fact)]
+    same: list[Json] = [_difference(run, best) for run in all_runs if _same_setup(run, best)]
+    other: list[Json] = [_difference(run, best) for run in all_runs if not _same_setup(run, best)]
+    merged = {name: member for name, member in best.items() if name not in ("runs", "also")}
     if len(same) > 1:
-        alone["runs"] = same[:MOST_RUNS]
-    if not _figure(best):
-        other = [run for run in other if run != _short(best, best)]
-    return {**alone, "also": other[:MOST_RUNS]} if other else alone
+        merged["runs"] = same[:MOST_RUNS]
+    if not _has_number(best):
+        other = [run for run in other if run != _difference(best, best)]
+    return {**merged, "also": other[:MOST_RUNS]} if other else merged
 
 
-def _figure(fact: Mapping[str, Json]) -> bool:
+def _has_number(fact: Mapping[str, Json]) -> bool:
     value = fact.get("value")
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -62,7 +62,7 @@ def _answer(fact: Mapping[str, Json]) -> tuple[Json, ...]:
 
 
 def _rank(fact: Mapping[str, Json]) -> tuple[int, bool, float]:
-    """What stands in front. Copies by the copy engine come before those by a kernel: the references are of these."""
+    """Sort key of precedence: failures, then results by copy engine (as in the references) before those by kernel."""
     value = fact.get("value")
     engine = not str(fact.get("method")).startswith(BY_KERNEL)
     if "failed" in fact:
@@ -75,21 +75,21 @@ def _rank(fact: Mapping[str, Json]) -> tuple[int, bool, float]:
 
 
 def _runs(fact: Mapping[str, Json]) -> list[dict[str, Json]]:
-    """The runs that a fact stands for, each in full: its own lists where it was merged before."""
-    whole = {name: fact[name] for name in (*SAID, *SAME, "sizes") if name in fact}
-    common = {name: one for name, one in whole.items() if name not in SAID and name != "sizes"}
+    """The runs of a fact, each with all its members; several if the fact is a merged one."""
+    itself_full = {name: fact[name] for name in (*RESULT, *SAME, "sizes") if name in fact}
+    common = {name: member for name, member in itself_full.items() if name not in RESULT and name != "sizes"}
     merged = [fact.get("runs"), fact.get("also")]
     before = [run for runs in merged if isinstance(runs, list) for run in runs if isinstance(run, dict)]
-    itself = [] if isinstance(fact.get("runs"), list) else [whole]
+    itself = [] if isinstance(fact.get("runs"), list) else [itself_full]
     return [*itself, *({**common, **run} for run in before)]
 
 
-def _again(run: Mapping[str, Json], best: Mapping[str, Json]) -> bool:
-    """Whether a run measured the same thing in the same way as the one in front."""
-    return _figure(run) and _figure(best) and all(run.get(name) == best.get(name) for name in SAME)
+def _same_setup(run: Mapping[str, Json], best: Mapping[str, Json]) -> bool:
+    """Did a run measure the same thing in the same way as the best one?"""
+    return _has_number(run) and _has_number(best) and all(run.get(name) == best.get(name) for name in SAME)
 
 
-def _short(run: Mapping[str, Json], best: Mapping[str, Json]) -> dict[str, Json]:
-    """A run without what the fact in front says of all."""
-    told = [name for name in (*SAME, "sizes") if name in run and run[name] != best.get(name)]
-    return {name: run[name] for name in (*SAID, *told) if name in run}
+def _difference(run: Mapping[str, Json], best: Mapping[str, Json]) -> dict[str, Json]:
+    """A run without the members that it shares with the best one."""
+    differing = [name for name in (*SAME, "sizes") if name in run and run[name] != best.get(name)]
+    return {name: run[name] for name in (*RESULT, *differing) if name in run}

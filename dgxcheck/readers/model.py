@@ -1,4 +1,4 @@
-"""What a reader of another tool's output gives back."""
+"""The result of a reader of another tool's output."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ else:
 
 
 class Imported(Record):
-    """One tool's part of a pasted text. The text may hold several tools' outputs, cut, in any order."""
+    """One tool's part of a text, which may contain outputs of several tools, truncated, in any order."""
 
     tool: str
-    """With its version where the output says it: ``nvbandwidth v0.8``, ``p2pBandwidthLatencyTest``."""
+    """With its version if the output has it: ``nvbandwidth v0.8``, ``p2pBandwidthLatencyTest``."""
     facts: Mapping[str, Json]
-    """By key, as a recording has them: ``measure KIND A [B]`` with the tool's own decimal indexes as subjects, or
-    ``nvml FUNCTION BDF ..`` where it gives bus ids."""
+    """By key, as in a recording: ``measure KIND A [B]`` with the tool's own decimal indexes as subjects, or
+    ``nvml FUNCTION BDF ..`` where the output has bus ids."""
     understood: frozenset[int]
-    """Numbers, from 0, of all lines that the reader can account for: data, headings, separators, known chatter."""
+    """Line numbers, from 0, of all lines that the reader recognises: data, headings, separators, status messages."""

@@ -1,4 +1,4 @@
-"""Facts of tools that count GPUs, or name them, as facts about the GPUs of a box that is known."""
+"""Assign imported facts, whose subjects are indexes or names, to the GPUs of a known box."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
-from dgxcheck.readers.gather import COUNT, INDEX, INIT
+from dgxcheck.readers.combine import COUNT, INDEX, INIT
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE
 
 NO_INDEXES = ("ring", "collective")
-"""Kinds of measurement whose subjects are other numbers."""
+"""Kinds of measurement whose subjects are not GPU indexes."""
 _GPU = re.compile(r"(?:GPU)?(\d{1,3})", re.ASCII)
 _P2P = {f"p2p-{name}": number for number, name in enumerate(CAPABILITIES)}
 _STATE = "nvml nvmlDeviceGetNvLinkState"
@@ -20,20 +20,22 @@ _REMOTE = "nvml nvmlDeviceGetNvLinkRemotePciInfo"
 _STATUS = "nvml nvmlDeviceGetP2PStatus"
 
 
-def listed(facts: Mapping[str, Json]) -> tuple[str, ...]:
-    """The bdfs of NVML's list, in its order; empty where the facts have none."""
-    found = {key.rpartition(" ")[2]: fact for key, fact in facts.items() if key.startswith(f"{INDEX} ")}
-    numbers = sorted(int(number) for number in found if number.isascii() and number.isdecimal() and len(number) < 4)
-    return tuple(bdf for n in numbers if isinstance(fact := found[str(n)], str) and (bdf := as_bdf(fact)))
+def nvml_gpus(facts: Mapping[str, Json]) -> tuple[str, ...]:
+    """The bdfs of NVML's list, in NVML's order; empty if the facts have none."""
+    bdf_by_index = {key.rpartition(" ")[2]: fact for key, fact in facts.items() if key.startswith(f"{INDEX} ")}
+    numbers = sorted(
+        int(number) for number in bdf_by_index if number.isascii() and number.isdecimal() and len(number) < 4
+    )
+    return tuple(bdf for n in numbers if isinstance(fact := bdf_by_index[str(n)], str) and (bdf := as_bdf(fact)))
 
 
-def unfit(facts: Mapping[str, Json], gpus: Sequence[str]) -> str:
-    """Why the facts cannot be those of a box with these GPUs; empty where they can."""
+def mismatch(facts: Mapping[str, Json], gpus: Sequence[str]) -> str:
+    """Why the facts cannot belong to a box with these GPUs (bdfs by NVML index); empty if they can."""
     matrix = {word for key in facts if key.startswith(("stated label", "stated p2p")) for word in key.split()[2:]}
-    shown = sorted(int(word[3:]) for word in matrix if word.startswith("GPU") and word[3:].isdecimal())
-    if shown and (len(shown) != len(gpus) or shown[-1] >= len(gpus)):
-        count = "1 GPU" if len(shown) == 1 else f"{len(shown)} GPUs"
-        return f"the matrix has {count} (up to GPU{shown[-1]}), the box has {len(gpus)}"
+    indexes = sorted(int(word[3:]) for word in matrix if word.startswith("GPU") and word[3:].isdecimal())
+    if indexes and (len(indexes) != len(gpus) or indexes[-1] >= len(gpus)):
+        count = "1 GPU" if len(indexes) == 1 else f"{len(indexes)} GPUs"
+        return f"the matrix has {count} (up to GPU{indexes[-1]}), the box has {len(gpus)}"
     for key in facts:
         kind, *words = key.split()
         of_gpu = kind == "nvml" and words[1:] and ":" in words[1] and f"{kind} {words[0]}" != INDEX
@@ -41,38 +43,38 @@ def unfit(facts: Mapping[str, Json], gpus: Sequence[str]) -> str:
             what = "a GPU without a bus id" if words[1] == NOWHERE else f"GPU {words[1]}"
             return f"{what} in a dump is not one of the {len(gpus)} GPUs of the box"
         for word in _subjects(key):
-            if (found := _GPU.fullmatch(word)) and int(found[1]) >= len(gpus):
-                return f"GPU {found[1]} does not exist; the last GPU of the box is GPU {len(gpus) - 1}"
+            if (match := _GPU.fullmatch(word)) and int(match[1]) >= len(gpus):
+                return f"GPU {match[1]} does not exist; the last GPU of the box is GPU {len(gpus) - 1}"
     return ""
 
 
-def placed(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, Json]:
-    """The facts with bdfs in place of indexes and names, ``gpus`` by NVML's index; BadInput where they do not fit.
+def rebase_indexes(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, Json]:
+    """The facts with bdfs in place of indexes and names; ``gpus`` are bdfs by NVML index. BadInput if they do not fit.
 
-    A p2pBandwidthLatencyTest that prints bus ids is taken by these. States of NVLinks and P2P become NVML's answers.
+    Bus ids that p2pBandwidthLatencyTest prints take precedence. NVLink and P2P states become NVML's answers.
     """
-    order = dict(enumerate(gpus)) | _printed(facts)
-    if why := unfit(facts, gpus):
+    order = dict(enumerate(gpus)) | _printed_bdfs(facts)
+    if why := mismatch(facts, gpus):
         raise BadInput(why)
     for index, bdf in order.items():
         if bdf not in gpus:
             raise BadInput(f"a tool prints bus id {bdf} for GPU {index}, which the box does not have")
-    found: dict[str, Json] = {}
+    rebased: dict[str, Json] = {}
     for key, fact in facts.items():
         if key.startswith(INDEX) or key in (COUNT, INIT):
             continue
         words = key.replace(NOWHERE, gpus[0]).split() if gpus else key.split()
         subjects = _subjects(key)
         if subjects:
-            table = order if words[0] == "measure" else dict(enumerate(gpus))
-            words = [*words[:2], *(_bdf(word, table) for word in subjects), *words[2 + len(subjects) :]]
+            by_index = order if words[0] == "measure" else dict(enumerate(gpus))
+            words = [*words[:2], *(_bdf(word, by_index) for word in subjects), *words[2 + len(subjects) :]]
         new, answer = _as_nvml(words, fact)
-        found[new] = answer
-    return found
+        rebased[new] = answer
+    return rebased
 
 
 def _subjects(key: str) -> list[str]:
-    """The words of a key that may be GPUs."""
+    """The words of a key that may name GPUs."""
     kind, what, *words = [*key.split(), "", ""]
     words = [word for word in words if word]
     if kind == "measure":
@@ -83,22 +85,22 @@ def _subjects(key: str) -> list[str]:
 
 
 def _bdf(word: str, table: Mapping[int, str]) -> str:
-    found = _GPU.fullmatch(word)
-    return table.get(int(found[1]), word) if found else word
+    match = _GPU.fullmatch(word)
+    return table.get(int(match[1]), word) if match else word
 
 
-def _printed(facts: Mapping[str, Json]) -> dict[int, str]:
-    """Bus ids that a tool printed beside its own indexes."""
-    found: dict[int, str] = {}
+def _printed_bdfs(facts: Mapping[str, Json]) -> dict[int, str]:
+    """Bus ids by index, where a tool printed both."""
+    bdfs: dict[int, str] = {}
     for key, fact in facts.items():
         index = key.removeprefix("measure device ")
         if index != key and index.isdecimal() and isinstance(fact, dict) and isinstance(bdf := fact.get("bdf"), str):
-            found[int(index)] = bdf
-    return found
+            bdfs[int(index)] = bdf
+    return bdfs
 
 
 def _as_nvml(words: list[str], fact: Json) -> tuple[str, Json]:
-    """What NVML would have answered, where a tool's word says just that."""
+    """Key and fact as NVML's answer, if the tool's text is equivalent to one; else unchanged."""
     kind, what, *rest = words
     if kind == "stated" and isinstance(fact, str):
         if what in _P2P and fact in STATUSES:

@@ -1,4 +1,4 @@
-"""Numbers and facts out of words that anybody may have edited: bounded, finite, or not taken at all."""
+"""Parse numbers of untrusted text: bounded and finite, else None."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_US = 10_000_000.0
 """us; ten seconds, ten times what the slowest row of a collective takes."""
 
 DECORATION = "\ufeff \t\r>|#*`"
-"""What stands before and after a line that was quoted, put into a table or commented out when it was pasted."""
+"""Characters around a line that was quoted, put into a table or commented out."""
 
 _DECIMAL = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
 _INDEX = re.compile(r"\d{1,3}", re.ASCII)
@@ -29,19 +29,19 @@ def number(word: str, most: float) -> float | None:
     return value if value <= most else None
 
 
-def whole(word: str, most: int) -> int | None:
+def integer(word: str, most: int) -> int | None:
     """A decimal integer from 0 to ``most``."""
     value = number(word, float(most))
     return int(word) if value is not None and "." not in word and int(word) <= most else None
 
 
 def gpu(word: str) -> int | None:
-    """A GPU's index as tools count them."""
+    """A GPU index; None if it is not one or out of range."""
     return int(word) if _INDEX.fullmatch(word) and int(word) < MOST_GPUS else None
 
 
 def bare(line: str) -> str:
-    """A line without what pasting put around it."""
+    """A line without quoting and list markers."""
     return line.strip(DECORATION)
 
 
@@ -51,7 +51,7 @@ def bounded(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def imported(value: Json, unit: str, *, tool: str, line: int, method: str, **more: Json) -> dict[str, Json]:
-    """A fact of the ``measure`` family; ``line`` from 0 is where its number stood (shown from 1)."""
+    """A ``measure`` fact; ``line`` (from 0) is the line of its number, shown from 1."""
     return {
         "value": value,
         "unit": unit,

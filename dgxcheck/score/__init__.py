@@ -1,1 +1,1 @@
-"""How much of the reference machine's capability is there: expectations, and the sum of them."""
+"""Score a box against its reference machine: expectations, and their weighted sum."""

@@ -1,4 +1,4 @@
-"""GPUs that the reference machine has and this box does not show: missing, or hidden from dgxcheck."""
+"""GPUs that the reference machine has and this box does not list: missing, or hidden from dgxcheck."""
 
 from __future__ import annotations
 
@@ -19,21 +19,27 @@ def usable(box: Box) -> list[Device]:
 
 
 def absent_gpus(box: Box) -> list[int | Missing]:
-    """One per GPU that is expected beside the usable ones: 0 for a missing one, Missing for a hidden one."""
+    """One entry per expected GPU that is not usable: 0 if it is missing, Missing with the reason if it is hidden."""
     number = box.choice.number("gpu.count") if box.choice else None
     present = usable(box)
-    due = 0 if number is None else max(0, int(number.value) - len(present))
-    on_pci = [_unlisted(box, gpu) for gpu in box.topology.gpus if gpu not in present][:due]
-    return on_pci + [_not_on_pci(box)] * (due - len(on_pci))
+    missing = 0 if number is None else max(0, int(number.value) - len(present))
+    unlisted_gpus = [_unlisted(box, gpu) for gpu in box.topology.gpus if gpu not in present][:missing]
+    return unlisted_gpus + [_not_on_pci(box)] * (missing - len(unlisted_gpus))
+
+
+def gpus_uncertain(box: Box) -> bool:
+    """Is the machine known by its GPUs alone, while it shows another number of them than the reference machine has?"""
+    number = box.choice.number("gpu.count") if box.choice is not None and box.choice.how == "gpus" else None
+    return number is not None and len(box.topology.gpus) != number.value
 
 
 def hidden_gpus(box: Box) -> Missing | None:
-    """Why hidden GPUs may be at the other end of an NVLink; None where all expected ones are accounted for."""
+    """The reason why GPUs may be hidden at the far end of an NVLink; None if no GPU is hidden."""
     return next((gpu for gpu in absent_gpus(box) if isinstance(gpu, Missing)), None)
 
 
 def _unlisted(box: Box, gpu: Device) -> int | Missing:
-    """A GPU on the PCI tree that NVML does not list, as gpu.lost and gpu.count judge it."""
+    """0 or Missing for a GPU on the PCI tree that NVML does not list, consistent with gpu.lost and gpu.count."""
     if unlisted(box, gpu).status is Status.FAIL:
         return 0
     hidden = _not_on_pci(box)
@@ -48,5 +54,5 @@ def _not_on_pci(box: Box) -> int | Missing:
     if why := visibility.gpus_hidden(box):
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", why)
     if box.choice is not None and box.choice.how == "gpus":
-        return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "the machine may have been built with fewer GPUs")
+        return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "this machine may have been built with fewer GPUs")
     return 0

@@ -1,4 +1,4 @@
-"""One thing that a reference machine has, and how much of it is here."""
+"""Expectations: what a reference machine has, and how much of it this box has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WEIGHTS: dict[Area, int] = {
 
 
 class Expectation(Record):
-    """A number that is expected of one subject, where more is better; yes and no are 1 and 0."""
+    """An expected number of one subject; more is better, yes and no are 1 and 0."""
 
     area: Area
     id: str
@@ -22,16 +22,16 @@ class Expectation(Record):
     subject: str
     """By name: ``GPU3``, ``mlx5_0/1``, ``host``."""
     measured: int | float | Missing
-    """0 for hardware that is not there; Missing for what could not be read."""
+    """0 for missing hardware, Missing for a number that could not be read."""
     expected: int | float
     unit: str
     source: str
     enough: bool = False
-    """Less than expected and nothing missing all the same: firmware, kernels and file systems keep some."""
+    """Counts in full although below ``expected``: firmware, kernels and file systems reserve some."""
 
     @property
     def share(self) -> float | None:
-        """From 0 to 1; None where it is not covered."""
+        """``measured`` / ``expected``, from 0 to 1; None if it could not be read."""
         if isinstance(self.measured, Missing):
             return None
         if self.enough or self.measured >= self.expected:
@@ -40,45 +40,56 @@ class Expectation(Record):
 
 
 class Score(Record):
-    """The sum; None where less than half is covered, or nothing is expected."""
+    """The weighted score, and its expectations."""
 
     total: float | None
+    """0 to 100, at most ``cap``; None if less than half of the expectations could be read, there are none, or GPUs may
+    be absent."""
+    uncapped: float | None
+    """The weighted mean of the areas."""
+    cap: int | None
+    """What the worst finding allows at most; None where it allows all."""
+    gpus_uncertain: bool
+    """Is the machine known by its GPUs alone, and are they not as many as the reference machine has?"""
     coverage: float
-    """Part of the expectations that could be read."""
+    """Share of the expectations that could be read, 0 to 1."""
     areas: dict[Area, float]
-    """0 to 100 for each area with something covered."""
+    """0 to 100 for each area with at least one expectation that could be read."""
     expectations: tuple[Expectation, ...]
 
     @property
     def floor(self) -> float | None:
-        """What the score is at least, should all that could not be read be missing."""
+        """Lower bound of the score: as if everything that could not be read were missing."""
         return None if self.total is None else rounded(self.total * self.coverage)
 
 
 def rounded(value: float) -> float:
-    """To a tenth, downwards: 100 means that nothing at all is missing."""
+    """Rounded down to a tenth, so that 100 means that nothing is missing."""
     return int(value * 10 + 1e-9) / 10
 
 
 LEAST_COVERAGE = 0.5
 
 
-def score(expectations: tuple[Expectation, ...]) -> Score:
-    """Mean share per area; areas by weight, over those of the profile that have something covered."""
+def score(expectations: tuple[Expectation, ...], cap: int | None = None, gpus_uncertain: bool = False) -> Score:
+    """The mean of the areas' mean shares, weighted by ``WEIGHTS`` over the areas that could be read."""
     shares: dict[Area, list[float]] = {}
-    for each in expectations:
-        if each.share is not None:
-            shares.setdefault(each.area, []).append(each.share)
-    covered = sum(len(each) for each in shares.values())
+    for expectation in expectations:
+        if expectation.share is not None:
+            shares.setdefault(expectation.area, []).append(expectation.share)
+    covered = sum(map(len, shares.values()))
     coverage = covered / len(expectations) if expectations else 0.0
     means = {area: sum(shares[area]) / len(shares[area]) for area in WEIGHTS if area in shares}
-    total = None
-    if coverage >= LEAST_COVERAGE:
+    mean = None
+    if coverage >= LEAST_COVERAGE and not gpus_uncertain:
         weight = sum(WEIGHTS[area] for area in means)
-        total = rounded(100 * sum(WEIGHTS[area] * mean for area, mean in means.items()) / weight)
+        mean = rounded(100 * sum(WEIGHTS[area] * share for area, share in means.items()) / weight)
     return Score(
-        total=total,
+        total=mean if mean is None or cap is None else min(mean, float(cap)),
+        uncapped=mean,
+        cap=cap,
+        gpus_uncertain=gpus_uncertain,
         coverage=int(coverage * 1000 + 1e-9) / 1000,
-        areas={area: rounded(100 * mean) for area, mean in means.items()},
+        areas={area: rounded(100 * share) for area, share in means.items()},
         expectations=expectations,
     )

@@ -1,4 +1,4 @@
-"""How much of what is expected of a GPU is there: a function of box and GPU for each expectation."""
+"""The measure of each expectation of a GPU: a function of box and GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Measure = Callable[[Box, Device], "int | float | Missing"]
 
 
 def fact(*names: str, per: float = 1) -> Measure:
-    """A member of a GPU's records (``power``, ``enforced_limit_mw``), divided by ``per``."""
+    """A measure: a field of the GPU's records (``power``, ``enforced_limit_mw``) divided by ``per``."""
 
     def measured(box: Box, gpu: Device) -> int | float | Missing:
         value: Any = box.gpu(gpu)
@@ -30,14 +30,14 @@ def fact(*names: str, per: float = 1) -> Measure:
 
 
 def not_throttled(box: Box, gpu: Device) -> int | Missing:
-    """1 while no slowdown holds the clocks down, software thermal slowdown included."""
+    """1 if no hardware or thermal slowdown holds the clocks down, else 0."""
     clocks = box.gpu(gpu).clocks
     reasons = clocks if isinstance(clocks, Missing) else clocks.reasons
     return reasons if isinstance(reasons, Missing) else int(not slowdown(reasons.mask))
 
 
 def pages_left(box: Box, gpu: Device) -> int | Missing:
-    """1 while the table of retired pages has room."""
+    """1 if the table of retired pages has room, else 0."""
     ecc = box.gpu(gpu).ecc
     if isinstance(ecc, Missing):
         return ecc
@@ -49,14 +49,14 @@ def pages_left(box: Box, gpu: Device) -> int | Missing:
 
 
 def rows_left(box: Box, gpu: Device) -> int | Missing:
-    """1 while no row remapping has failed."""
+    """1 if no row remapping has failed, else 0."""
     ecc = box.gpu(gpu).ecc
     failed = ecc if isinstance(ecc, Missing) else ecc.remap_failed
     return failed if isinstance(failed, Missing) else int(not failed)
 
 
 def no_uncorrected_errors(box: Box, gpu: Device) -> int | Missing:
-    """1 while the volatile counter of uncorrected memory errors is 0."""
+    """1 if the volatile counter of uncorrected memory errors is 0, else 0."""
     ecc = box.gpu(gpu).ecc
     errors = ecc if isinstance(ecc, Missing) else ecc.volatile_uncorrected.total
     return errors if isinstance(errors, Missing) else int(errors == 0)
@@ -68,21 +68,21 @@ def narrowest(box: Box, gpu: Device) -> int | Missing:
 
 
 def slowest(box: Box, gpu: Device) -> int | Missing:
-    """The lowest generation that any link up to the root bus can be trained to."""
+    """The lowest PCIe generation supported by the links up to the root bus."""
     return _least(box, gpu, "max_gen")
 
 
 def _least(box: Box, gpu: Device, member: str) -> int | Missing:
     if isinstance(gpu.path, Missing):
         return gpu.path
-    values = [getattr(hop, member) for hop in hops_above(gpu.path, box.topology.functions) if not hop.unjudged]
+    values = [getattr(hop, member) for hop in hops_above(gpu.path, box.topology.functions) if not hop.skip_reason]
     gap = next((value for value in values if isinstance(value, Missing)), None)
-    nothing = Missing(Gap.ABSENT, str(gpu.bdf), "no bridge is visible above it")
+    nothing = Missing(Gap.ABSENT, str(gpu.bdf), "no bridge visible above the GPU")
     return gap if gap is not None else min(values, default=nothing)
 
 
 def links(box: Box, gpu: Device) -> int | Missing:
-    """NVLinks that are up; those to hidden GPUs may be down."""
+    """NVLinks that are up; Missing if fewer than expected and some GPUs are hidden."""
     rows = _links_of(box, gpu)
     if isinstance(rows, Missing):
         return rows
@@ -94,7 +94,7 @@ def links(box: Box, gpu: Device) -> int | Missing:
 
 
 def nvlink_generation(box: Box, gpu: Device) -> int | Missing:
-    """The lowest generation among the NVLinks that are up; 0 where none is and no GPU is hidden."""
+    """The lowest generation among the NVLinks that are up; 0 if none is up and no GPU is hidden."""
     rows = _links_of(box, gpu)
     if isinstance(rows, Missing):
         return rows

@@ -1,6 +1,6 @@
-"""What is expected of the machine around the GPUs: NVLink graph, HCAs and their ports, CPUs, memory, data, Ethernet.
+"""Expectations of the machine around the GPUs: NVLink graph, HCAs and their ports, CPUs, memory, data volume, Ethernet.
 
-The measures are the checks' own.
+The measures are those of the checks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dgxcheck.checks.host import cpu, disks, ethernet, memory
 from dgxcheck.checks.network import hcas, ports
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.profiles.model import Choice
+from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score.absent import hidden_gpus
 from dgxcheck.score.expectation import Area, Expectation
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
@@ -22,56 +22,56 @@ from dgxcheck.topology.reference import matches
 Measured = int | float | Missing
 
 
-def _below(_: Box, measured: float, due: float) -> bool:
-    return measured < due
+def _below(_: Box, measured: float, expected: float) -> bool:
+    return measured < expected
 
 
-def _all_seen(_: Box) -> str:
+def _nothing_hidden(_: Box) -> str:
     return ""
 
 
-class _Due(Record, kw_only=False):
-    """One expectation of the machine: the key of its number, what measures it, and what the check has of too little."""
+class HostQuantity(Record, kw_only=False):
+    """A quantity expected of the machine: the key of its number, its measure, and the check's own comparison."""
 
     area: Area
     key: str
     unit: str
     measure: Callable[[Box], Measured]
     short: Callable[[Box, float, float], bool] = _below
-    unseen: Callable[[Box], str] = _all_seen
-    """Why there may be more than is seen here."""
+    hidden: Callable[[Box], str] = _nothing_hidden
+    """Why some of it may be hidden; empty if not."""
 
 
-def _less_data(box: Box, tb: float, due: float) -> bool:
-    return tb < disks.smallest_data_volume(box, due)
+def _less_data(box: Box, tb: float, expected: float) -> bool:
+    return tb < disks.smallest_data_volume(box, expected)
 
 
 OF_THE_HOST = (
-    _Due("network", "network.hcas", "HCAs", hcas.count),
-    _Due("host", "host.sockets", "sockets", cpu.sockets, unseen=visibility.cpus_hidden),
-    _Due("host", "host.cores", "cores", cpu.cores, unseen=visibility.cpus_hidden),
-    _Due("host", "host.memory", "GiB", memory.total_memory, memory.is_short, visibility.cpus_hidden),
-    _Due("host", "host.data", "TB", disks.data_volume, _less_data, disks.possible_pool),
+    HostQuantity("network", "network.hcas", "HCAs", hcas.count),
+    HostQuantity("host", "host.sockets", "sockets", cpu.sockets, hidden=visibility.cpus_hidden),
+    HostQuantity("host", "host.cores", "cores", cpu.cores, hidden=visibility.cpus_hidden),
+    HostQuantity("host", "host.memory", "GiB", memory.total_memory, memory.is_short, visibility.cpus_hidden),
+    HostQuantity("host", "host.data", "TB", disks.data_volume, _less_data, disks.possible_pool),
 )
 
 
-def expected(box: Box, choice: Choice) -> Iterator[Expectation]:
-    """Everything but what each GPU has of its own."""
+def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
+    """All expectations but those of each GPU."""
     if choice.profile.nvlink_graph and (choice.how != "gpus" or choice.number("nvlink.links")):
         yield Expectation(
             area="nvlink", id="nvlink.graph", subject="host", measured=_graph(box, choice), expected=1, unit="",
             source=choice.profile.nvlink_graph,
         )  # fmt: skip
-    for due in OF_THE_HOST:
-        if number := choice.number(due.key):
-            measured, short = due.measure(box), False
+    for quantity in OF_THE_HOST:
+        if number := choice.number(quantity.key):
+            measured, short = quantity.measure(box), False
             if not isinstance(measured, Missing):
-                short = due.short(box, measured, number.value)
-                if short and (why := due.unseen(box)):
-                    measured = Missing(Gap.ABSENT, due.key, why)
+                short = quantity.short(box, measured, number.value)
+                if short and (why := quantity.hidden(box)):
+                    measured = Missing(Gap.ABSENT, quantity.key, why)
             yield Expectation(
-                area=due.area, id=due.key, subject="host", measured=measured, expected=number.value, unit=due.unit,
-                source=number.source, enough=not short,
+                area=quantity.area, id=quantity.key, subject="host", measured=measured, expected=number.value,
+                unit=quantity.unit, source=number.source, enough=not short,
             )  # fmt: skip
     if number := choice.number("host.ethernet"):
         name, speed = fastest_ethernet(box)
@@ -88,24 +88,24 @@ def expected(box: Box, choice: Choice) -> Iterator[Expectation]:
 
 
 def fastest_ethernet(box: Box) -> tuple[str, float | Missing]:
-    """The fastest interface with a cable, and its Gbit/s."""
-    found = ethernet.connected(box)
-    if isinstance(found, Missing):
-        return "host", found
-    speeds = {each.name: ethernet.gbit_per_s(each) for each in found}
-    known = {name: speed for name, speed in speeds.items() if not isinstance(speed, Missing)}
-    if not known:
+    """The fastest Ethernet interface with a carrier, and its Gbit/s."""
+    interfaces = ethernet.connected(box)
+    if isinstance(interfaces, Missing):
+        return "host", interfaces
+    speeds = {interface.name: ethernet.gbit_per_s(interface) for interface in interfaces}
+    known_speeds = {name: speed for name, speed in speeds.items() if not isinstance(speed, Missing)}
+    if not known_speeds:
         return next(iter(speeds.items()), ("host", Missing(Gap.ABSENT, "/sys/class/net", ethernet.NO_CARRIER)))
-    fastest = max(known, key=lambda name: known[name])
-    return fastest, known[fastest]
+    fastest = max(known_speeds, key=lambda name: known_speeds[name])
+    return fastest, known_speeds[fastest]
 
 
-def _graph(box: Box, choice: Choice) -> int | Missing:
+def _graph(box: Box, choice: SelectedProfile) -> int | Missing:
     graph = nvlink_graph(box.topology)
     if isinstance(graph, Missing):
         return graph
-    found = matches(graph, nvlink_generation(box.topology))
-    if choice.profile.nvlink_graph in [reference.name for reference in found]:
+    references = matches(graph, nvlink_generation(box.topology))
+    if choice.profile.nvlink_graph in [reference.name for reference in references]:
         return 1
-    unseen = hidden_gpus(box)
-    return 0 if unseen is None else unseen
+    hidden = hidden_gpus(box)
+    return 0 if hidden is None else hidden

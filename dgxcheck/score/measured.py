@@ -1,4 +1,4 @@
-"""What the reference machine was measured at: only where this box was measured too, and not simulated."""
+"""Measured expectations: where both the reference machine and this box were measured, not simulated."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dgxcheck.checks.measurement.lookup import Figures, device, gpu_name, pairs
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import OF_THE_GPUS, Choice
+from dgxcheck.profiles.model import OF_THE_GPUS, SelectedProfile
 from dgxcheck.score.expectation import Area, Expectation
 
 INTACT = "no wrong words"
 
 
-def expected(box: Box, choice: Choice) -> Iterator[Expectation]:
-    """One expectation per GPU and direction, and per pair of GPUs with a reference for what joins them."""
+def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
+    """One expectation per GPU and direction, and per pair of GPUs whose path has a reference."""
     box = replace(box, gpus=box.topology.gpus)
     figures = measured_figures(box, "")
     if isinstance(figures, Judgement):
@@ -29,13 +29,13 @@ def expected(box: Box, choice: Choice) -> Iterator[Expectation]:
         for row in figures.of_kinds(kind):
             number = reference(box, row)
             if number is not None and row.how != "simulated" and device(box, row.a) is not None:
-                yield _due(box, area, kind, gpu_name(box, row.a), [row], number.value, row.unit, number.source)
+                yield _expectation(box, area, kind, gpu_name(box, row.a), [row], number.value, row.unit, number.source)
     for a, b in pairs(box, figures, ("p2p",)):
         rows = figures.each_way("p2p", a, b)
         number = reference(box, rows[0])
         if number is not None and not access_refused(figures, a, b) and all(row.how != "simulated" for row in rows):
             area = "nvlink" if _by_nvlink(figures, a, b) else "pcie"
-            yield _due(box, area, "p2p", _pair(box, a, b), rows, number.value, rows[0].unit, number.source)
+            yield _expectation(box, area, "p2p", _pair(box, a, b), rows, number.value, rows[0].unit, number.source)
     if choice.how != "gpus" or "integrity" in OF_THE_GPUS:
         yield from _integrity(box, figures)
 
@@ -49,14 +49,14 @@ def _by_nvlink(figures: Figures, a: str, b: str) -> bool:
 
 
 def _integrity(box: Box, figures: Figures) -> Iterator[Expectation]:
-    """1 where data arrived intact."""
+    """Expectations of intact data: 1 where no word was wrong."""
     for row in figures.of_kinds("memory-integrity"):
         if row.how != "simulated" and device(box, row.a) is not None:
-            yield _due(box, "integrity", "memory", gpu_name(box, row.a), [row], 1, "", INTACT, _intact)
+            yield _expectation(box, "integrity", "memory", gpu_name(box, row.a), [row], 1, "", INTACT, _intact)
     for a, b in pairs(box, figures, ("p2p-integrity",)):
         rows = figures.each_way("p2p-integrity", a, b)
         if all(row.how != "simulated" for row in rows) and device(box, a) is not None:
-            yield _due(box, "integrity", "p2p", _pair(box, a, b), rows, 1, "", INTACT, _intact)
+            yield _expectation(box, "integrity", "p2p", _pair(box, a, b), rows, 1, "", INTACT, _intact)
 
 
 def _pair(box: Box, a: str, b: str) -> str:
@@ -71,7 +71,7 @@ def _intact(row: Measurement) -> float:
     return float(not row.number and row.more.get("timed_out") is not True)
 
 
-def _due(
+def _expectation(
     box: Box,
     area: Area,
     what: str,
@@ -82,10 +82,10 @@ def _due(
     source: str,
     figure: Callable[[Measurement], float] = _figure,
 ) -> Expectation:
-    """The lowest of the rows; a figure above the warning threshold of the check counts in full."""
+    """An expectation of the lowest row; a figure above the check's warning threshold counts in full."""
     figures = [_figure_or_gap(row, figure) for row in rows]
-    gaps = [each for each in figures if isinstance(each, Missing)]
-    least = min((each for each in figures if not isinstance(each, Missing)), default=0.0)
+    gaps = [reading for reading in figures if isinstance(reading, Missing)]
+    least = min((reading for reading in figures if not isinstance(reading, Missing)), default=0.0)
     covered = not gaps or (least == 0 and len(gaps) < len(figures))
     measured = least if covered else gaps[0]
     enough = not isinstance(measured, Missing) and measured >= value * box.settings.limit("measure.warn") / 100
@@ -96,7 +96,7 @@ def _due(
 
 
 def _figure_or_gap(row: Measurement, figure: Callable[[Measurement], float]) -> float | Missing:
-    """0 for what failed, hung or arrived wrong; Missing for what was not tried, which is not covered."""
+    """The figure of a measurement; 0 if it failed, timed out or moved wrong data, Missing if it was not tried."""
     value = row.value
     if isinstance(value, Missing):
         return 0.0 if value.gap is Gap.TIMEOUT else value

@@ -1,4 +1,4 @@
-"""A profile made from a box that is known to be good: what it has is what the next ones are to have."""
+"""A profile from a known-good box, to compare others with."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from dgxcheck.topology.reference import matches
 
 
 def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Profile:
-    """Every number that could be read, the least of all GPUs; what could not be is left out."""
+    """A profile with every number that could be read, the lowest of all GPUs; other numbers are left out."""
     gpus = [gpu for gpu in box.topology.gpus if gpu.index is not None]
     numbers = {"gpu.count": Number(len(gpus), source)}
-    for due in OF_THE_BOX:
-        _put(numbers, due.key, (due.measure(box, gpu) for gpu in gpus), source)
-    for part in OF_THE_HOST:
-        _put(numbers, part.key, [part.measure(box)], source)
-    _put(numbers, "host.ethernet", [fastest_ethernet(box)[1]], source)
-    _put(numbers, "network.rate", map(gbit_per_s, of_the_profile(box)), source)
-    for key, figures in _measured(box).items():
-        _put(numbers, key, figures, source)
+    for quantity in OF_THE_BOX:
+        _put_least(numbers, quantity.key, (quantity.measure(box, gpu) for gpu in gpus), source)
+    for host_quantity in OF_THE_HOST:
+        _put_least(numbers, host_quantity.key, [host_quantity.measure(box)], source)
+    _put_least(numbers, "host.ethernet", [fastest_ethernet(box)[1]], source)
+    _put_least(numbers, "network.rate", map(gbit_per_s, of_the_profile(box)), source)
+    for key, values in _measured(box).items():
+        _put_least(numbers, key, values, source)
     boards: dict[str, Board] = {}
     for id in sorted({board_id(gpu) for gpu in gpus} - {""}):
         alike = [gpu for gpu in gpus if board_id(gpu) == id]
         of_board: dict[str, Number] = {}
-        for due in OF_THE_BOARD:
-            if not due.yes_or_no or due.key == "ecc":
-                _put(of_board, due.key, (due.measure(box, gpu) for gpu in alike), source)
-        _put(of_board, "device_copy", _copies(box, [gpu.bdf for gpu in alike]), source)
+        for quantity in OF_THE_BOARD:
+            if not quantity.yes_or_no or quantity.key == "ecc":
+                _put_least(of_board, quantity.key, (quantity.measure(box, gpu) for gpu in alike), source)
+        _put_least(of_board, "device_copy", _copies(box, [gpu.bdf for gpu in alike]), source)
         boards[id] = Board(id=id, name=_name(box, alike[0].bdf), numbers=of_board)
     return Profile(
         name=name, title=title, products=(product,) if product else (), boards=tuple(boards), own_boards=boards,
@@ -47,34 +47,34 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
     )  # fmt: skip
 
 
-def _taken(box: Box) -> list[Measurement]:
-    """Measurements with a figure; what is simulated is none of this box."""
+def _measurements(box: Box) -> list[Measurement]:
+    """Measurements with a figure, without simulated ones."""
     rows = box.snapshot.measurement
-    taken = () if isinstance(rows, Missing) else rows
-    return [row for row in taken if row.how != "simulated" and row.number is not None]
+    measurements = () if isinstance(rows, Missing) else rows
+    return [row for row in measurements if row.how != "simulated" and row.number is not None]
 
 
 def _measured(box: Box) -> dict[str, list[float]]:
-    """Figures by the profile's key; those of pairs that the driver offers no access are of another kind."""
-    found: dict[str, list[float]] = {}
-    taken = _taken(box)
-    denied = {frozenset((row.a, row.b)) for row in taken if row.kind == "access" and row.value is False}
-    for row in taken:
+    """Figures by profile key, without pairs of GPUs that have no peer access."""
+    numbers: dict[str, list[float]] = {}
+    measurements = _measurements(box)
+    denied = {frozenset((row.a, row.b)) for row in measurements if row.kind == "access" and row.value is False}
+    for row in measurements:
         key = profile_key(box, row)
         if key in MEASURED_KEYS and not (row.kind in P2P and frozenset((row.a, row.b)) in denied):
-            found.setdefault(key, []).append(row.number or 0.0)
-    return found
+            numbers.setdefault(key, []).append(row.number or 0.0)
+    return numbers
 
 
 def _copies(box: Box, bdfs: list[str | None]) -> list[float]:
-    return [row.number or 0.0 for row in _taken(box) if row.kind == "device-copy" and row.a in bdfs]
+    return [row.number or 0.0 for row in _measurements(box) if row.kind == "device-copy" and row.a in bdfs]
 
 
-def _put(numbers: dict[str, Number], key: str, values: Iterable[int | float | Missing], source: str) -> None:
-    """The least, where all are known and it is more than nothing."""
-    found = [*values]
-    known = [value for value in found if not isinstance(value, Missing)]
-    if known and len(known) == len(found) and min(known) > 0:
+def _put_least(numbers: dict[str, Number], key: str, values: Iterable[int | float | Missing], source: str) -> None:
+    """Set the lowest value, if all are known and it is positive."""
+    readings = [*values]
+    known = [value for value in readings if not isinstance(value, Missing)]
+    if known and len(known) == len(readings) and min(known) > 0:
         least = min(known)
         numbers[key] = Number(int(least) if least == int(least) else round(least, 3), source)
 
@@ -87,12 +87,12 @@ def _name(box: Box, bdf: str | None) -> str:
 
 def _graph(box: Box) -> str:
     graph = nvlink_graph(box.topology)
-    found = () if isinstance(graph, Missing) else matches(graph, nvlink_generation(box.topology))
-    return found[0].name if found else ""
+    references = () if isinstance(graph, Missing) else matches(graph, nvlink_generation(box.topology))
+    return references[0].name if references else ""
 
 
 def _wiring(box: Box) -> tuple[Wiring, ...]:
-    """GPUs that reach the others alike, together; nothing where a class of a pair is not known."""
+    """How many GPUs reach how many others by each PCI class; empty if the class of any pair is unknown."""
     matrix = box.topology.matrix()
     rows: Counter[tuple[tuple[tuple[PciClass, int], ...], tuple[tuple[PciClass, int], ...]]] = Counter()
     for gpu in box.topology.gpus:
@@ -108,5 +108,5 @@ def _wiring(box: Box) -> tuple[Wiring, ...]:
 
 
 def _counted(classes: Iterable[PciClass]) -> tuple[tuple[PciClass, int], ...]:
-    seen: Mapping[PciClass, int] = Counter(classes)
-    return tuple(sorted(seen.items()))
+    counts: Mapping[PciClass, int] = Counter(classes)
+    return tuple(sorted(counts.items()))

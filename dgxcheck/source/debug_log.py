@@ -50,13 +50,13 @@ class DebugLog:
             cause = error.strerror or str(error)
         self.trouble = f"{self._path}: the debug log is incomplete: {cause}" if cause else ""
 
-    def heard(self, source: Source) -> Source:
+    def logged(self, source: Source) -> Source:
         """The same machine, with every answer in this log."""
         return LoggedSource(source, self)
 
 
 class LoggedSource(RecordingSource):
-    """Passes questions on as a tape does; each that the tape hears is a line of the log."""
+    """Passes questions on as a recorder does; each is a line of the log."""
 
     def __init__(self, inner: Source, log: DebugLog) -> None:
         super().__init__(inner)
@@ -71,7 +71,7 @@ class LoggedSource(RecordingSource):
 
 
 class _Lines(dict[str, Json]):
-    """The facts of a tape, logged as they are put in and not kept."""
+    """The facts of a recorder: logged as they are inserted, and not stored."""
 
     def __init__(self, log: DebugLog, at_s: float) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ from dgxcheck.facts.missing import BadInput, Gap, Missing, missing
 from dgxcheck.rootfs import decode, list_names, most_of, read_bytes
 from dgxcheck.source.pci_ids import PciIds
 from dgxcheck.source.protocol import Json, Origin, Source
-from dgxcheck.source.recording.keys import DEVICE, Lines, flatten, from_json, nvml_key
+from dgxcheck.source.recording.keys import DEVICE, GroupedFacts, flatten, from_json, nvml_key
 from dgxcheck.workers.files.driver_backed import driver_backed
 from dgxcheck.workers.files.supervisor import FilesStage
 from dgxcheck.workers.nvml.plan import COUNTERS, EVERYTHING
@@ -99,7 +99,7 @@ class LiveSource:
 
     def measured(self) -> Mapping[str, Json] | Missing:
         """What the last ``health --extended`` since the machine was started has measured."""
-        kept = self._kept()
+        kept = self._saved_measurements()
         nothing = Missing(Gap.UNASKED, "measure", "not measured since the machine was started; health --extended does")
         return nothing if kept is None else flatten(kept)
 
@@ -128,7 +128,7 @@ class LiveSource:
         self._nvml.finish()
         self._files.spent += time.monotonic() - before
 
-    def _kept(self) -> Lines | None:
+    def _saved_measurements(self) -> GroupedFacts | None:
         from dgxcheck.source import state_file
 
         try:

@@ -13,7 +13,7 @@ from dgxcheck.facts.kernel_log import EARLIER_DAYS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Json
-from dgxcheck.source.recording.keys import Lines
+from dgxcheck.source.recording.keys import GroupedFacts
 from dgxcheck.source.recording.load import SCHEMA, load, recording
 from dgxcheck.source.recording.save import replace_file, written
 
@@ -26,7 +26,7 @@ _SEEN = re.compile(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", re.ASCII)
 class Reading(Record):
     """Facts that were read, or measured, once."""
 
-    lines: Lines
+    lines: GroupedFacts
     boot_id: str
     driver: str
     """Version; with another one the counters began anew."""

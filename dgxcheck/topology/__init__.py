@@ -1,1 +1,1 @@
-"""How the box is wired, computed from facts alone: PCI classes and paths, the NVLink graph, rings, reference graphs."""
+"""The topology of a box, computed from facts: PCI classes and paths, the NVLink graph, rings, reference graphs."""

@@ -10,13 +10,13 @@ from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.ids import DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.nvidia_smi_topo import Stated
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology import notes
 from dgxcheck.topology.classes import numa_node, pci_class
 from dgxcheck.topology.model import Device, Link, PciClass, Topology
-from dgxcheck.topology.nvlinks import Count, End, between, end, silent
+from dgxcheck.topology.nvlinks import Count, End, between, end, unknown_end
 
 NOTHING_STATED = Missing(Gap.UNASKED, "stated")
 NO_NVLINKS = Count(0)
@@ -30,16 +30,17 @@ def build(
     nvlinks: tuple[NvLink, ...] | Missing,
     pairs: tuple[GpuPair, ...] | Missing,
     numa: tuple[NumaNode, ...] | Missing,
-    stated: Stated | Missing = NOTHING_STATED,
+    stated: NvidiaSmiTopo | Missing = NOTHING_STATED,
 ) -> Topology:
-    """The topology of a box; whatever could not be read leaves its device in place, with the reason in its cells.
+    """The topology of a box from its facts; a fact that could not be read is Missing in the device or link it is of.
 
-    NICs keep the order of ``ib``, which is that of their numbers. ``stated`` is an imported matrix, which fills gaps.
+    GPUs come in NVML's order, then NICs in the order of ``ib``. ``stated`` is an imported ``nvidia-smi topo`` matrix,
+    used only for what the box itself does not report.
     """
     if isinstance(nvml, Nvml) and isinstance(nvml.count, Missing) and not nvml.gpus:
         nvml = nvml.count
     by_bdf = {} if isinstance(functions, Missing) else {function.bdf: function for function in functions}
-    gone = functions if isinstance(functions, Missing) else Missing(Gap.ABSENT, "/sys/bus/pci/devices")
+    absent = functions if isinstance(functions, Missing) else Missing(Gap.ABSENT, "/sys/bus/pci/devices")
     gpus: list[Device] = []
     ends: dict[str, End] = {}
     rows = _gpu_rows(by_bdf, nvml)
@@ -47,41 +48,41 @@ def build(
     unlisted = nvml if isinstance(nvml, Missing) else NOT_LISTED
     for name, bdf, gpu in rows:
         if isinstance(nvlinks, Missing):
-            ends[name] = silent(nvlinks)
+            ends[name] = unknown_end(nvlinks)
         elif gpu is None:
-            ends[name] = silent(unlisted)
+            ends[name] = unknown_end(unlisted)
         else:
             ends[name] = end((link for link in nvlinks if link.bdf == bdf), bdfs, by_bdf)
-        gpus.append(_gpu(name, bdf, gpu or unlisted, ends[name], by_bdf.get(bdf) or gone, numa))
-    nics = () if isinstance(ib, Missing) else tuple(_nic(device, by_bdf, numa, gone) for device in ib)
+        gpus.append(_gpu(name, bdf, gpu or unlisted, ends[name], by_bdf.get(bdf) or absent, numa))
+    nics = () if isinstance(ib, Missing) else tuple(_nic(device, by_bdf, numa, absent) for device in ib)
     counts = {
         (a, b): between((a, bdf_a, ends[a]), (b, bdf_b, ends[b]))
         for (a, bdf_a, _), (b, bdf_b, _) in combinations(rows, 2)
     }
     devices = (*gpus, *nics)
     links = tuple(_link(a, b, counts.get((a.name, b.name), NO_NVLINKS), numa) for a, b in combinations(devices, 2))
-    silences = notes.silent(nvml, pairs)
-    said = (
+    unanswered = notes.unanswered(nvml, pairs)
+    sentences = (
         *notes.sources(functions, ib, nvml, nvlinks, gpus),
-        *notes.unclassed(by_bdf.values()),
+        *notes.unknown_class(by_bdf.values()),
         *notes.nvlink_ends(gpus, ends, counts.values(), nvlinks),
         *notes.ancestors(gpus, links, pairs),
-        *notes.unanswered(silences),
+        *notes.unanswered_queries(unanswered),
         *notes.virtual(gpus, by_bdf),
     )
-    found = Topology(
+    topology = Topology(
         devices=devices,
         links=links,
         headline=notes.headline(nvlinks, gpus),
-        notes=said,
-        gaps=(*_gaps(functions, ib, nvml, gpus, ends), *silences),
+        notes=sentences,
+        gaps=(*_gaps(functions, ib, nvml, gpus, ends), *unanswered),
         functions=by_bdf,
     )
     if isinstance(stated, Missing):
-        return found
-    from dgxcheck.topology.stated import with_stated
+        return topology
+    from dgxcheck.topology.nvidia_smi_topo import add_imported
 
-    return with_stated(found, stated)
+    return add_imported(topology, stated)
 
 
 def _gaps(
@@ -91,17 +92,17 @@ def _gaps(
     gpus: list[Device],
     ends: Mapping[str, End],
 ) -> Iterator[Missing]:
-    """A machine without InfiniBand or NVML, or a tree that cannot hold NVML's answers, is known all the same."""
+    """Facts that should be there; no InfiniBand, no NVML, or NVML not recorded, is no gap."""
     sources = (
         (functions, (Gap.UNASKED,)),
         (ib, (Gap.ABSENT, Gap.UNASKED)),
         (nvml, (Gap.ABSENT, Gap.UNRECORDED, Gap.UNASKED)),
     )
-    yield from (found for found, fine in sources if isinstance(found, Missing) and found.gap not in fine)
+    yield from (facts for facts, normal in sources if isinstance(facts, Missing) and facts.gap not in normal)
     if isinstance(nvml, Nvml):
         yield from nvml.lost
-        known = (ends[gpu.name].gap for gpu in gpus if gpu.index is not None)
-        yield from (gap for gap in known if gap is not None and gap.gap is not Gap.UNASKED)
+        nvlink_gaps = (ends[gpu.name].gap for gpu in gpus if gpu.index is not None)
+        yield from (gap for gap in nvlink_gaps if gap is not None and gap.gap is not Gap.UNASKED)
     yield from (gpu.path for gpu in gpus if isinstance(gpu.path, Missing))
     for function in () if isinstance(functions, Missing) else functions:
         code, vendor = function.class_code, function.vendor
@@ -117,13 +118,13 @@ def bus_order(bdf: str) -> tuple[int, str]:
 
 
 def gpus_on_bus(functions: Collection[PciFunction]) -> list[str]:
-    """NVIDIA display and 3D controllers in bus order, and first functions of a class that cannot be read.
+    """Bdfs of NVIDIA display and 3D controllers, and of NVIDIA's ``.0`` functions with an unreadable class; bus order.
 
-    A GPU's audio and USB functions are none, nor is a bridge on the path of another function.
+    Excludes a GPU's audio and USB functions, and bridges on the path of another function.
     """
-    above = {bdf for function in functions if isinstance(function.path, tuple) for bdf in function.path[1:-1]}
-    found = [function.bdf for function in functions if function.bdf not in above and _may_be_gpu(function)]
-    return sorted(found, key=bus_order)
+    bridges = {bdf for function in functions if isinstance(function.path, tuple) for bdf in function.path[1:-1]}
+    bdfs = [function.bdf for function in functions if function.bdf not in bridges and _may_be_gpu(function)]
+    return sorted(bdfs, key=bus_order)
 
 
 def _may_be_gpu(function: PciFunction) -> bool:
@@ -168,9 +169,9 @@ def _gpu(
 
 
 def _nic(
-    device: IbDevice, by_bdf: dict[str, PciFunction], numa: tuple[NumaNode, ...] | Missing, gone: Missing
+    device: IbDevice, by_bdf: dict[str, PciFunction], numa: tuple[NumaNode, ...] | Missing, absent: Missing
 ) -> Device:
-    function = device.bdf if isinstance(device.bdf, Missing) else by_bdf.get(device.bdf) or gone
+    function = device.bdf if isinstance(device.bdf, Missing) else by_bdf.get(device.bdf) or absent
     return Device(
         name=device.name,
         kind="nic",

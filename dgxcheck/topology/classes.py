@@ -8,18 +8,18 @@ from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import PciClass
 
 NEAR: tuple[PciClass, ...] = ("PIX", "PXB")
-"""Below PCIe switches that both share; what NCCL uses for GPUDirect RDMA by default (``NCCL_NET_GDR_LEVEL``)."""
+"""Classes below a shared PCIe switch: those NCCL uses for GPUDirect RDMA by default (``NCCL_NET_GDR_LEVEL``)."""
 
 
 def numa_node(function: PciFunction, numa: tuple[NumaNode, ...] | Missing) -> int | Missing:
-    """The kernel's ``numa_node``; a missing or negative one means the only node of a host that has just one."""
+    """The kernel's ``numa_node`` of a function; if missing or negative, the only node of a single-node host."""
     node = function.numa_node
     if isinstance(node, int) and node >= 0:
         return node
     if not isinstance(numa, Missing) and len(numa) == 1:
         return numa[0].node
     where = f"/sys/bus/pci/devices/{function.bdf}/numa_node"
-    return node if isinstance(node, Missing) else Missing(Gap.UNSUPPORTED, where, "the firmware names no node")
+    return node if isinstance(node, Missing) else Missing(Gap.UNSUPPORTED, where, "the firmware reports no NUMA node")
 
 
 def shared_bridges(a: tuple[str, ...], b: tuple[str, ...]) -> int:
@@ -33,7 +33,7 @@ def shared_bridges(a: tuple[str, ...], b: tuple[str, ...]) -> int:
 
 
 def pci_class(a: PciFunction, b: PciFunction, numa: tuple[NumaNode, ...] | Missing) -> tuple[PciClass | None, str]:
-    """The class that nvidia-smi prints for the pair, or None and the reason why it cannot be told.
+    """The class that nvidia-smi prints for the pair, or None and the reason.
 
     A switch (upstream port and downstream ports) counts as one bridge, so one further bridge level on either side of
     the nearest common one is still PIX. Broadcom PEX88xxx show several levels in one chip: PXB, as nvidia-smi says too.
@@ -41,9 +41,9 @@ def pci_class(a: PciFunction, b: PciFunction, numa: tuple[NumaNode, ...] | Missi
     paths = []
     for function in (a, b):
         if isinstance(function.path, Missing):
-            return None, f"PCI path of {function.bdf} not known ({function.path})"
+            return None, f"PCI path of {function.bdf} unknown ({function.path})"
         if len(function.path) < 2:
-            return None, f"PCI path of {function.bdf} makes no sense"
+            return None, f"PCI path of {function.bdf} has no root bus"
         paths.append(function.path)
     path_a, path_b = paths
     if path_a == path_b:
@@ -58,6 +58,6 @@ def pci_class(a: PciFunction, b: PciFunction, numa: tuple[NumaNode, ...] | Missi
     for function in (a, b):
         node = numa_node(function, numa)
         if isinstance(node, Missing):
-            return None, f"NUMA node of {function.bdf} not known ({node})"
+            return None, f"NUMA node of {function.bdf} unknown ({node})"
         nodes.append(node)
     return ("NODE" if nodes[0] == nodes[1] else "SOC"), ""

@@ -1,4 +1,4 @@
-"""The bandwidth to expect of a path, derived from its links; a reference machine's own figures go before these.
+"""Expected bandwidth of a path, derived from its links; a reference machine's measured numbers take precedence.
 
 PCIe: line rate of the narrowest link x 0.77 for reads and x 0.80 for writes through a host bridge. The factors are what
 pinned host copies reach on generations 3 to 5 (12.0 and 12.5 of 15.75 GB/s, gearshifft PR 82 and DCGM; 24.5 of 31.5,
@@ -18,7 +18,7 @@ from dgxcheck.topology.rates import nvlink_gbs
 
 READ, WRITE = 0.77, 0.80
 PCIE_SOURCE = "pinned host copies on PCIe generations 3 to 5 (gearshifft PR 82, DCGM, Azure AI benchmarking guide)"
-PEER_SOURCE = f"taken over from {PCIE_SOURCE}: no figure for traffic that turns inside a switch was found"
+PEER_SOURCE = f"assumed from {PCIE_SOURCE}: no published result for traffic that turns around in a switch"
 NVLINK_SHARE = {
     1: (0.91, "18.4 of 20 GB/s per link, p2pBandwidthLatencyTest on a DGX-1 P100 (Tartan)"),
     2: (0.96, "47.9 of 50 GB/s on two links, p2pBandwidthLatencyTest on V100-SXM2 (Dell C4130)"),
@@ -28,16 +28,16 @@ NVLINK_SHARE = {
 
 
 class Expected(Record):
-    """What a path should carry in one direction while nothing else runs, and what that rests on."""
+    """Bandwidth that a path should reach in one direction while nothing else runs, and the basis of the number."""
 
     medium: Literal["nvlink", "pci"]
     line_gbs: float | Missing
-    """GB/s that the narrowest part carries before any factor."""
+    """GB/s (1e9) of the narrowest part at line rate."""
     read_gbs: float | Missing
     """``a`` reads from ``b`` (from its host: host to device)."""
     write_gbs: float | Missing
     limit: str
-    """What limits it: the narrowest link, the NVLinks, or what is not known."""
+    """The limiting part: the narrowest link, the NVLinks, or the part that is unknown."""
     method: str
     source: str
     hops: tuple[Hop, ...]
@@ -45,14 +45,14 @@ class Expected(Record):
 
 
 def to_host(device: Device, topology: Topology) -> Expected:
-    """Copies between the host's memory, on the NUMA node of the device, and the device."""
+    """Copies between the device and host memory on the device's NUMA node; GB/s are Missing without a PCI path."""
     if isinstance(device.path, Missing):
         return _unknown(device.path, "PCI path", ())
     return _pci(hops_above(device.path, topology.functions), topology, READ, WRITE, ())
 
 
 def between(a: Device, b: Device, link: Link, topology: Topology) -> Expected:
-    """Copies between two devices: over NVLink where links are up, else over PCI."""
+    """Copies between two devices: over NVLink if links are up, else over PCI; GB/s are Missing with the reason."""
     if link.nvlinks:
         return _nvlink(link, link.nvlinks)
     hops = hops_between(a, b, topology.functions)
@@ -60,16 +60,16 @@ def between(a: Device, b: Device, link: Link, topology: Topology) -> Expected:
         return _unknown(hops, "PCI path", ())
     notes: tuple[str, ...] = ()
     if link.nvlinks is None:
-        notes = ("NVLink is not known: this is the PCI path.",)
+        notes = ("NVLink is unknown: this is the PCI path.",)
     if link.pci == "SOC":
-        gap = Missing(Gap.UNSUPPORTED, f"{a.name} {b.name}", "no figure is known for the socket interconnect")
+        gap = Missing(Gap.UNSUPPORTED, f"{a.name} {b.name}", "no published result for the socket interconnect")
         return _unknown(gap, "socket interconnect", hops, (*notes, *_sharing(hops, topology)))
     if link.pci is None:
         gap = Missing(Gap.ABSENT, f"{a.name} {b.name}", link.pci_reason)
         return _unknown(gap, "PCI path", hops, notes)
     if link.pci in ("PIX", "PXB"):
         return replace(_pci(hops, topology, READ, READ, notes), source=PEER_SOURCE)
-    notes = (*notes, "Through a host bridge, which on old hosts carries far less than its links, reads above all.")
+    notes = (*notes, "Crosses a host bridge: on older hosts it carries far less than its links, especially for reads.")
     return _pci(hops, topology, READ, WRITE, notes)
 
 
@@ -103,7 +103,7 @@ def _pci(hops: tuple[Hop, ...], topology: Topology, read: float, write: float, n
     narrowest: Hop | None = None
     least = 0.0
     for hop in hops:
-        if hop.unjudged:
+        if hop.skip_reason:
             continue
         gbs = hop.max_gbs
         if isinstance(gbs, Missing):
@@ -111,10 +111,9 @@ def _pci(hops: tuple[Hop, ...], topology: Topology, read: float, write: float, n
         if narrowest is None or gbs < least:
             narrowest, least = hop, gbs
     if narrowest is None:
-        why = "; ".join(sorted({hop.unjudged for hop in hops})) or "no PCIe link of its own lies between"
+        why = "; ".join(sorted({hop.skip_reason for hop in hops})) or "no dedicated PCIe link between them"
         return _unknown(Missing(Gap.UNSUPPORTED, "PCIe links", why), "PCI path", hops, notes)
-    both = f"gen{narrowest.max_gen} x{narrowest.max_width}, {least:.2f} GB/s"
-    limit = f"link {narrowest}, of which both ends can do {both}"
+    limit = f"link {narrowest}, both ends support gen{narrowest.max_gen} x{narrowest.max_width}, {least:.2f} GB/s"
     factors = f"{read} for reads and {write} for writes" if read != write else f"{read}"
     return Expected(
         medium="pci",
@@ -151,18 +150,18 @@ def _unknown(
 
 
 def _as_trained(hops: tuple[Hop, ...]) -> tuple[str, ...]:
-    """One sentence per link that carries less now than both its ends can."""
-    said = []
+    """One sentence per link trained below what both its ends support."""
+    notes = []
     for hop in hops:
         now, most = hop.gbs, hop.max_gbs
-        if hop.unjudged or isinstance(now, Missing) or isinstance(most, Missing) or now >= most:
+        if hop.skip_reason or isinstance(now, Missing) or isinstance(most, Missing) or now >= most:
             continue
-        idle = "" if hop.narrow is True else "; an idle GPU slows its link down, look again under load"
-        said.append(f"Link {hop} is trained at gen{hop.gen} x{hop.width} now, at most {now:.2f} GB/s{idle}.")
-    return tuple(said)
+        idle = "" if hop.narrow is True else "; idle GPUs lower their link speed, check again under load"
+        notes.append(f"Link {hop} is currently trained at gen{hop.gen} x{hop.width}, {now:.2f} GB/s{idle}.")
+    return tuple(notes)
 
 
 def _sharing(hops: tuple[Hop, ...], topology: Topology) -> tuple[str, ...]:
-    """One sentence per real link that flows of several devices share."""
-    shared = [(hop, sharers(hop, topology)) for hop in hops if not hop.unjudged]
-    return tuple(f"Link {hop} is shared by flows of {', '.join(names)}." for hop, names in shared if len(names) > 1)
+    """One sentence per physical link shared by several devices."""
+    shared = [(hop, sharers(hop, topology)) for hop in hops if not hop.skip_reason]
+    return tuple(f"Link {hop} is shared by {', '.join(names)}." for hop, names in shared if len(names) > 1)

@@ -11,12 +11,12 @@ from dgxcheck.topology.model import Topology
 
 
 class Graph(Record):
-    """GPUs in their order, links per pair (``a`` before ``b``; a pair that is not there has none)."""
+    """GPUs in their order, and NVLinks up per pair (``a`` before ``b``; absent pairs have 0)."""
 
     names: tuple[str, ...]
     pairs: Mapping[tuple[str, str], int]
     switched: bool = False
-    """True where links run through NVSwitches: then the count of a pair is not its own, every peer shares it."""
+    """Links run through NVSwitches: a pair's count is not exclusive, all peers share the same links."""
 
     def rows(self) -> list[list[int]]:
         """The symmetric matrix of counts."""
@@ -28,12 +28,13 @@ class Graph(Record):
 
 
 def nvlink_graph(topology: Topology) -> Graph | Missing:
-    """The graph of the GPUs that NVML lists and that have NVLinks at all, up or down (a display GPU has none)."""
+    """The graph of the GPUs that NVML lists and that have NVLinks, up or down (a display GPU has none); Missing if a
+    pair's count is unknown."""
     gpus = [gpu for gpu in topology.gpus if gpu.index is not None] or topology.gpus
-    silent = [gpu.nvlink_positions for gpu in gpus if isinstance(gpu.nvlink_positions, Missing)]
-    told = {link.nvlinks for link in topology.links if link.a.startswith("GPU") and link.b.startswith("GPU")}
-    if silent and len(silent) == len(gpus) and told <= {None}:
-        return silent[0]
+    gaps = [gpu.nvlink_positions for gpu in gpus if isinstance(gpu.nvlink_positions, Missing)]
+    counts = {link.nvlinks for link in topology.links if link.a.startswith("GPU") and link.b.startswith("GPU")}
+    if gaps and len(gaps) == len(gpus) and counts <= {None}:
+        return gaps[0]
     names = tuple(gpu.name for gpu in gpus if gpu.nvlink_positions != 0)
     pairs: dict[tuple[str, str], int] = {}
     switched = False
@@ -41,8 +42,8 @@ def nvlink_graph(topology: Topology) -> Graph | Missing:
     for a, b in combinations(names, 2):
         link = matrix[a, b]
         if link.nvlinks is None:
-            known = silent[0] if silent else Missing(Gap.UNRECORDED, f"{a} {b}")
-            return Missing(known.gap, known.where, link.nvlink_reason)
+            gap = gaps[0] if gaps else Missing(Gap.UNRECORDED, f"{a} {b}")
+            return Missing(gap.gap, gap.where, link.nvlink_reason)
         switched = switched or link.switched
         if link.nvlinks:
             pairs[a, b] = link.nvlinks
@@ -51,12 +52,16 @@ def nvlink_graph(topology: Topology) -> Graph | Missing:
 
 def nvlink_generation(topology: Topology) -> int | Missing:
     """Lowest generation among the links that are up."""
-    found = [link.nvlink_generation for link in topology.links if link.nvlink_generation is not None]
-    return min(found) if found else Missing(Gap.ABSENT, "nvmlDeviceGetNvLinkVersion", "no NVLink up says its version")
+    generations = [link.nvlink_generation for link in topology.links if link.nvlink_generation is not None]
+    return (
+        min(generations)
+        if generations
+        else Missing(Gap.ABSENT, "nvmlDeviceGetNvLinkVersion", "no NVLink reports its version")
+    )
 
 
 def known_rows(topology: Topology) -> list[list[int | None]]:
-    """The symmetric matrix of counts of all GPUs, None for a pair of which nobody can tell."""
+    """The symmetric matrix of counts of all GPUs; None for a pair whose count is unknown."""
     names = [gpu.name for gpu in topology.gpus]
     matrix = topology.matrix()
     return [[0 if a == b else matrix[a, b].nvlinks for b in names] for a in names]

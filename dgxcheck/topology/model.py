@@ -1,4 +1,4 @@
-"""The wiring of a box: its GPUs and NICs, one link per pair of them, and what is worth saying about both."""
+"""The topology of a box: its GPUs and NICs, one link per pair of them, and notes on both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PciClass = Literal["PIX", "PXB", "PHB", "NODE", "SOC"]
 
 
 class Device(Record):
-    """A row of the matrix; None stands where a field has no meaning for this kind of device."""
+    """A GPU or NIC; a field that does not apply to the kind is None."""
 
     name: str
     """``GPUn`` (NVML's index, or bus order without NVML), ``GPU@<bdf>``, or the InfiniBand name."""
@@ -30,7 +30,7 @@ class Device(Record):
     gpu_numa_id: int | Missing | None
     is_vf: bool | Missing | None
     nvlink_positions: int | Missing | None
-    """NVLink positions that the driver knows on this GPU, up or down; 0 on a board without NVLink."""
+    """NVLink positions of this GPU that the driver supports, up or down; 0 on a board without NVLink."""
     path: tuple[str, ...] | Missing
     """Root bus, bridges, own bdf."""
     function: PciFunction | None
@@ -43,12 +43,12 @@ class Link(Record):
     b: str
     pci: PciClass | None
     pci_reason: str
-    """Why ``pci`` is not known; empty where it is."""
+    """Why ``pci`` is None; else empty."""
     nvlinks: int | None
-    """NVLinks up between the two, 0 where there are none, None where nobody can tell."""
+    """NVLinks up between the two; None where unknown."""
     nvlink_reason: str
     nvlink_generation: int | None
-    """Lowest generation among those links; None without links or where the driver does not say."""
+    """Lowest generation among those links; None without links or where the driver does not report it."""
     switched: bool
     """True where the NVLinks run through NVSwitches."""
 
@@ -64,10 +64,10 @@ class Topology(Record):
     devices: tuple[Device, ...]
     links: tuple[Link, ...]
     headline: str
-    """That NVLink is unknown, and why; empty where it is known."""
+    """Why NVLink is unknown, as a sentence; else empty."""
     notes: tuple[str, ...]
     gaps: tuple[Missing, ...]
-    """Facts about devices that should be there and are not; gaps of single links stand in the links."""
+    """Facts that should be available and are not; those of single links are in the links."""
     functions: Mapping[str, PciFunction]
     """Every PCI function by bdf: the bridges of the paths are among them."""
 

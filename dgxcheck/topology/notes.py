@@ -1,4 +1,4 @@
-"""Plain sentences about a topology: what is unknown and why, and where two sources of it disagree."""
+"""Notes on a topology: what is unknown and why, and where two sources disagree. Each note is one sentence."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dgxcheck.topology.model import Device, Link
 from dgxcheck.topology.nvlinks import Count, End
 
 ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SOC"}
-"""``nvmlGpuTopologyLevel_t`` as nvidia-smi prints it; 0 is a board with two GPUs (K80)."""
+"""``nvmlGpuTopologyLevel_t`` to nvidia-smi's label; 0 is ``NVML_TOPOLOGY_INTERNAL``, one board with two GPUs (K80)."""
 NOT_ANSWERED = (Gap.TIMEOUT, Gap.LOST, Gap.GARBLED)
 HINTS = {
     NvmlReturn.DRIVER_NOT_LOADED: "load the kernel module nvidia",
-    NvmlReturn.LIBRARY_NOT_FOUND: "install the driver, or add the directory of its library to the loader's path",
-    NvmlReturn.GPU_IS_LOST: "look for Xid 79 in the kernel log, then power-cycle the machine",
-    NvmlReturn.LIB_RM_VERSION_MISMATCH: "unload the old nvidia modules and load the new ones, or reboot",
+    NvmlReturn.LIBRARY_NOT_FOUND: "install the driver, or add its library directory to the loader path",
+    NvmlReturn.GPU_IS_LOST: "check the kernel log for Xid 79, then power-cycle the machine",
+    NvmlReturn.LIB_RM_VERSION_MISMATCH: "reload the nvidia kernel modules, or reboot",
 }
 VIRTUAL_BRIDGES = {0x1B36, 0x15AD}
 """PCI vendors of QEMU's and VMware's root ports."""
@@ -34,13 +34,13 @@ def sources(
     nvlinks: tuple[NvLink, ...] | Missing,
     gpus: Sequence[Device],
 ) -> Iterator[str]:
-    """Sources that did not answer, and GPUs that only one of PCI and NVML shows."""
+    """Sources that did not answer, and GPUs that only one of PCI and NVML lists."""
     if isinstance(nvml, Missing):
         if gpus:
-            told = isinstance(nvlinks, Missing) and _why(nvlinks) == _why(nvml)  # by the headline
-            yield f"GPU numbers are bus order: NVML gave none{'' if told else f' ({_why(nvml)})'}."
+            in_headline = isinstance(nvlinks, Missing) and _why(nvlinks) == _why(nvml)
+            yield f"GPUs are numbered in bus order: NVML gave no indexes{'' if in_headline else f' ({_why(nvml)})'}."
         elif nvml.gap not in (Gap.ABSENT, Gap.UNRECORDED):
-            yield f"NVML did not answer ({_why(nvml)}): GPUs may be here that are not shown."
+            yield f"NVML did not answer ({_why(nvml)}): some GPUs may not be listed."
     if isinstance(functions, Missing):
         yield f"PCI paths are unknown ({_why(functions)})."
     if isinstance(ib, Missing) and ib.gap not in (Gap.ABSENT, Gap.UNASKED):
@@ -49,32 +49,32 @@ def sources(
         return
     unlisted = [gpu.name for gpu in gpus if gpu.index is None]
     for lost in nvml.lost:
-        who = f", probably {unlisted[0]}," if len(unlisted) == len(nvml.lost) == 1 else ""
+        name = f" (probably {unlisted[0]})" if len(unlisted) == len(nvml.lost) == 1 else ""
         index = lost.where.rpartition(" ")[2]
-        yield f"GPU {index} of NVML's count{who} gives no handle ({_why(lost)})."
+        yield f"NVML enumerates GPU {index}{name} but cannot open it ({_why(lost)})."
     if not (unlisted and len(unlisted) == len(nvml.lost) == 1):
-        yield from (f"{name} is on the PCI bus, but NVML does not list it." for name in unlisted)
+        yield from (f"{name} is on the PCI bus but not listed by NVML." for name in unlisted)
     for gpu in gpus:
         if gpu.index is not None and gpu.function is None and not isinstance(functions, Missing):
-            yield f"{gpu.name} ({gpu.bdf}) is listed by NVML, but is not on the PCI bus shown here."
+            yield f"{gpu.name} ({gpu.bdf}) is listed by NVML but missing from the PCI bus."
 
 
 def headline(nvlinks: tuple[NvLink, ...] | Missing, gpus: Sequence[Device]) -> str:
-    """That no GPU's NVLinks are known, or nothing."""
+    """``NVLink is unknown (..)`` where no GPU's NVLinks could be read; else empty."""
     if not gpus or not isinstance(nvlinks, Missing):
         return ""
-    return f"NVLink is unknown ({_why(nvlinks)}): PCI paths are shown."
+    return f"NVLink is unknown ({_why(nvlinks)}): showing PCI paths."
 
 
-def unclassed(functions: Iterable[PciFunction]) -> Iterator[str]:
-    """Functions that may be GPUs, or may be none: their class or vendor cannot be read."""
+def unknown_class(functions: Iterable[PciFunction]) -> Iterator[str]:
+    """Functions that may or may not be GPUs: their PCI class or vendor cannot be read."""
     for function in functions:
         code = function.class_code
         if isinstance(code, Missing):
             if function.vendor == NVIDIA and function.bdf.endswith(".0"):
-                yield f"{function.bdf} is shown as a GPU, but may be none: its class is not known ({code})."
+                yield f"{function.bdf} is shown as a GPU but may not be one: its PCI class is unknown ({code})."
         elif code >> 16 == DISPLAY and isinstance(function.vendor, Missing):
-            yield f"{function.bdf} may be a GPU that is not shown: its vendor is not known ({function.vendor})."
+            yield f"{function.bdf} is not shown but may be a GPU: its PCI vendor is unknown ({function.vendor})."
 
 
 def nvlink_ends(
@@ -83,20 +83,21 @@ def nvlink_ends(
     counts: Iterable[Count],
     nvlinks: tuple[NvLink, ...] | Missing,
 ) -> Iterator[str]:
-    """GPUs whose NVLinks did not all answer or lead out of the box shown, and pairs whose two ends disagree."""
+    """NVLinks that did not answer or lead to an unlisted device, and pairs of GPUs whose two ends disagree."""
     if isinstance(nvlinks, Missing):
         return
     for gpu in gpus:
         view = ends[gpu.name]
         if view.gap is not None and gpu.index is not None:
-            yield f"NVLinks of {gpu.name} are not all known ({_why(view.gap)})."
+            yield f"Some NVLinks of {gpu.name} are unknown ({_why(view.gap)})."
         for peer, links in sorted(view.elsewhere.items()):
-            yield f"{gpu.name} has NVLinks up to {peer}, which is no GPU or NVSwitch shown here: {links}."
+            count = f"{links} NVLink{'' if links == 1 else 's'}"
+            yield f"{gpu.name} has {count} up to {peer}, which is neither a GPU nor an NVSwitch listed here."
     yield from (count.note for count in counts if count.note)
 
 
 def ancestors(gpus: Sequence[Device], links: Sequence[Link], pairs: tuple[GpuPair, ...] | Missing) -> Iterator[str]:
-    """GPU pairs for which ``nvmlDeviceGetTopologyCommonAncestor`` and the PCI tree differ, by what they say."""
+    """GPU pairs for which ``nvmlDeviceGetTopologyCommonAncestor`` and the PCI tree differ, by their two labels."""
     if isinstance(pairs, Missing):
         return
     names = {gpu.bdf: gpu.name for gpu in gpus}
@@ -106,15 +107,15 @@ def ancestors(gpus: Sequence[Device], links: Sequence[Link], pairs: tuple[GpuPai
         link = by_ends.get(frozenset((names.get(pair.a, ""), names.get(pair.b, ""))))
         if link is None or isinstance(pair.common_ancestor, Missing):
             continue
-        said = ANCESTORS.get(pair.common_ancestor, f"level {pair.common_ancestor}")
-        if said != link.pci:
-            differing.setdefault((said, link.pci or "not known"), []).append(f"{link.a}-{link.b}")
-    for (said, found), ends in differing.items():
-        yield f"NVML's common ancestor is {said} where the PCI tree says {found}: {', '.join(ends)}."
+        level = ANCESTORS.get(pair.common_ancestor, f"level {pair.common_ancestor}")
+        if level != link.pci:
+            differing.setdefault((level, link.pci or "nothing"), []).append(f"{link.a}-{link.b}")
+    for (level, pci), ends in differing.items():
+        yield f"NVML reports common ancestor {level}, the PCI tree shows {pci}: {', '.join(ends)}."
 
 
-def silent(nvml: Nvml | Missing, pairs: tuple[GpuPair, ...] | Missing) -> list[Missing]:
-    """What the driver hung at, died at or gave no sense for; that a board cannot tell is an answer."""
+def unanswered(nvml: Nvml | Missing, pairs: tuple[GpuPair, ...] | Missing) -> list[Missing]:
+    """NVML queries that timed out, lost the GPU or returned garbage; ``unsupported`` is an answer."""
     if isinstance(nvml, Missing):
         return []
     facts = [getattr(record, name) for record in (nvml, *nvml.gpus) for name in fields(record)]
@@ -122,27 +123,27 @@ def silent(nvml: Nvml | Missing, pairs: tuple[GpuPair, ...] | Missing) -> list[M
     return [fact for fact in facts if isinstance(fact, Missing) and fact.gap in NOT_ANSWERED]
 
 
-def unanswered(gaps: Iterable[Missing]) -> Iterator[str]:
-    """One sentence per reason that a driver had for not answering."""
-    asked: dict[str, list[str]] = {}
+def unanswered_queries(gaps: Iterable[Missing]) -> Iterator[str]:
+    """One sentence per reason for not answering."""
+    queries: dict[str, list[str]] = {}
     for gap in gaps:
-        asked.setdefault(str(gap), []).append(gap.where)
-    for reason, where in asked.items():
+        queries.setdefault(str(gap), []).append(gap.where)
+    for reason, where in queries.items():
         more = f" and {len(where) - 1} more" if len(where) > 1 else ""
         yield f"The driver did not answer {where[0]}{more} ({reason})."
 
 
 def virtual(gpus: Sequence[Device], functions: Mapping[str, PciFunction]) -> Iterator[str]:
-    """A PCI tree as hypervisors show it: no bridge above any GPU, or a hypervisor's own bridges."""
+    """A virtual PCI tree: no bridge above any GPU, or bridges emulated by a hypervisor."""
     paths = [gpu.path for gpu in gpus if not isinstance(gpu.path, Missing)]
     if len(paths) < 2:
         return
     if all(len(path) == 2 for path in paths):
-        yield "No GPU has a bridge above it, as in a virtual machine: the switches of the host are not visible."
+        yield "No GPU has a bridge above it, as in a virtual machine: the host's PCIe switches are not visible."
         return
     bridges = [functions[bdf] for path in paths for bdf in path[1:-1] if bdf in functions]
     if any(bridge.vendor in VIRTUAL_BRIDGES for bridge in bridges):
-        yield "The bridges above the GPUs are a hypervisor's: the switches of the host are not visible."
+        yield "The bridges above the GPUs belong to a hypervisor: the host's PCIe switches are not visible."
 
 
 def _why(gap: Missing) -> str:
@@ -150,6 +151,6 @@ def _why(gap: Missing) -> str:
 
 
 def _hint(gap: Missing) -> str:
-    """What to do about an error of NVML, where there is something to do."""
+    """The remedy for an NVML error; empty where none is listed."""
     hint = HINTS.get(gap.code) if gap.code is not None and gap.where.startswith("nvml") else None
     return f"; {hint}" if hint else ""

@@ -28,17 +28,17 @@ class Hop(Record):
     max_gen: int | Missing
     """The lower of both ends' maxima, likewise ``max_width``."""
     max_width: int | Missing
-    unjudged: str
-    """Why this is no link to judge; empty for a real one."""
+    skip_reason: str
+    """Why this is not a physical link (ports inside one switch chip); empty for a real link."""
 
     @property
     def narrow(self) -> bool | Missing:
-        """Does it run on fewer lanes than both ends have? An idle GPU does not."""
+        """Does it run on fewer lanes than both ends support? Idle GPUs keep their lanes."""
         return self._below(self.width, self.max_width)
 
     @property
     def slow(self) -> bool | Missing:
-        """Does it run at a lower generation than both ends can? Means something under load only."""
+        """Does it run at a lower generation than both ends support? Only meaningful under load."""
         return self._below(self.gen, self.max_gen)
 
     @property
@@ -55,25 +55,25 @@ class Hop(Record):
         return f"{self.port} - {self.device}"
 
     def _below(self, now: int | Missing, most: int | Missing) -> bool | Missing:
-        if self.unjudged:
-            return Missing(Gap.UNSUPPORTED, str(self), self.unjudged)
+        if self.skip_reason:
+            return Missing(Gap.UNSUPPORTED, str(self), self.skip_reason)
         if isinstance(now, Missing):
             return now
         return most if isinstance(most, Missing) else now < most
 
 
 def hops_above(path: tuple[str, ...], functions: Mapping[str, PciFunction]) -> tuple[Hop, ...]:
-    """The links between a device and its root bus, from the top down; none for a device on the root bus itself.
+    """The links between a device and its root bus, from the top down; empty for a device on the root bus itself.
 
-    Root port, then upstream and downstream ports of switches by turns, then the device: every second step is a link.
-    Below a bridge to conventional PCI a last odd function is left over, and has no link.
+    A path alternates between both ends of a link: root port and upstream port, downstream port and upstream port or
+    device. Below a bridge to conventional PCI the last function has no link.
     """
     chain = path[1:]
     return tuple(_hop(port, device, functions) for port, device in zip(chain[::2], chain[1::2], strict=False))
 
 
 def hops_between(a: Device, b: Device, functions: Mapping[str, PciFunction]) -> tuple[Hop, ...] | Missing:
-    """The links that traffic from ``a`` to ``b`` crosses, in that order: up to the nearest common bridge, then down."""
+    """The links that traffic from ``a`` to ``b`` crosses, in order: up to the nearest common bridge, then down."""
     if isinstance(a.path, Missing):
         return a.path
     if isinstance(b.path, Missing):
@@ -87,14 +87,14 @@ def hops_between(a: Device, b: Device, functions: Mapping[str, PciFunction]) -> 
 
 
 def sharers(hop: Hop, topology: Topology) -> tuple[str, ...]:
-    """Names of the devices whose traffic to the root bus crosses this link; their flows share its bandwidth."""
+    """Names of the devices whose path to the root bus contains this link."""
     return tuple(
         device.name for device in topology.devices if not isinstance(device.path, Missing) and hop.port in device.path
     )
 
 
 def meeting_point(a: Device, b: Device, link: Link, functions: Mapping[str, PciFunction]) -> str | Missing:
-    """What joins the PCI paths of two devices, in words."""
+    """What joins the PCI paths of two devices: ``PCIe switch 0000:04:00.0 (10b5:8796)``; Missing where unknown."""
     if isinstance(a.path, Missing):
         return a.path
     if isinstance(b.path, Missing):
@@ -125,7 +125,7 @@ def _hop(port: str, device: str, functions: Mapping[str, PciFunction]) -> Hop:
     upper, lower = functions.get(port), functions.get(device)
     if upper is None or lower is None:
         gone = Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{port if upper is None else device}")
-        return Hop(port=port, device=device, gen=gone, width=gone, max_gen=gone, max_width=gone, unjudged="")
+        return Hop(port=port, device=device, gen=gone, width=gone, max_gen=gone, max_width=gone, skip_reason="")
     return Hop(
         port=port,
         device=device,
@@ -133,7 +133,7 @@ def _hop(port: str, device: str, functions: Mapping[str, PciFunction]) -> Hop:
         width=upper.link_width if isinstance(lower.link_width, Missing) else lower.link_width,
         max_gen=_lower(upper.max_link_gen, lower.max_link_gen),
         max_width=_lower(upper.max_link_width, lower.max_link_width),
-        unjudged=_unjudged(upper, lower),
+        skip_reason=_skip_reason(upper, lower),
     )
 
 
@@ -143,10 +143,10 @@ def _lower(upper: int | Missing, lower: int | Missing) -> int | Missing:
     return upper if isinstance(upper, Missing) else min(upper, lower)
 
 
-def _unjudged(upper: PciFunction, lower: PciFunction) -> str:
+def _skip_reason(upper: PciFunction, lower: PciFunction) -> str:
     """Ports inside one Broadcom chip are no link, and its synthetic ports report nonsense (5 GT/s above 32 GT/s).
 
-    Two such chips in a row look the same from here: ``/sys/kernel/pci_switch_link`` alone could tell.
+    Two such chips in a row look the same in sysfs; only ``/sys/kernel/pci_switch_link`` distinguishes them.
     """
     ends = [end for end in (upper, lower) if end.vendor == BROADCOM and end.device in PEX]
     if len(ends) == 2 and upper.device == lower.device:

@@ -1,4 +1,4 @@
-"""What one link carries at most: PCIe lanes and NVLinks, per direction."""
+"""Line rates of PCIe links and NVLinks, per direction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ENCODING = {1: 8 / 10, 2: 8 / 10, 3: 128 / 130, 4: 128 / 130, 5: 128 / 130, 6: 2
 """Share of the transfers that carries data; generation 6 gives 14 of 256 bytes of a flit to error correction."""
 
 NVLINK_GBS = {1: 20.0, 2: 25.0, 3: 25.0, 4: 25.0, 5: 50.0}
-"""GB/s per link and direction as the white papers round them (NVML reports 25.781 on V100, 26.562 on H100)."""
+"""GB/s (1e9) per link and direction, rounded as in NVIDIA's white papers (NVML: 25.781 on V100, 26.562 on H100)."""
 
 
 def pcie_gbs(gen: int | Missing, width: int | Missing) -> float | Missing:
@@ -26,6 +26,6 @@ def pcie_gbs(gen: int | Missing, width: int | Missing) -> float | Missing:
 def nvlink_gbs(generation: int | None) -> float | Missing:
     """GB/s (1e9) per NVLink and direction."""
     if generation not in NVLINK_GBS:
-        why = f"no rate known for NVLink generation {generation}" if generation else "NVLink generation not known"
+        why = f"no line rate listed for NVLink generation {generation}" if generation else "NVLink generation unknown"
         return Missing(Gap.UNSUPPORTED, "nvmlDeviceGetNvLinkVersion", why)
     return NVLINK_GBS[generation]

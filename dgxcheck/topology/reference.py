@@ -13,7 +13,7 @@ FEWEST_GPUS = 3
 
 
 class Reference(Record):
-    """One graph; machines whose graphs are equal stand together."""
+    """One NVLink graph, and the machines that have it."""
 
     name: str
     machines: str
@@ -30,8 +30,8 @@ class Reference(Record):
         return rows
 
 
-class Difference(Record, kw_only=False):
-    """A pair of GPUs, in the box's own names, that has other than the expected number of links."""
+class PairDifference(Record, kw_only=False):
+    """A pair of GPUs, by the box's names, whose number of NVLinks differs from the reference."""
 
     a: str
     b: str
@@ -40,12 +40,12 @@ class Difference(Record, kw_only=False):
 
 
 class Nearest(Record):
-    """The reference that a box comes nearest to."""
+    """The reference with the fewest differences from a box."""
 
     reference: Reference
-    differences: tuple[Difference, ...]
+    differences: tuple[PairDifference, ...]
     missing_gpus: int
-    """GPUs that the reference has beyond those of the box; their pairs are no differences."""
+    """How many GPUs the reference has more than the box; their pairs are not in ``differences``."""
     labels: tuple[int, ...]
     """The reference's number of each GPU of the box."""
 
@@ -113,18 +113,24 @@ ALL = (
 
 
 def matches(graph: Graph, generation: int | Missing) -> tuple[Reference, ...]:
-    """References whose graph this is, up to relabelling."""
+    """References with this graph, up to relabelling."""
     return tuple(
-        found.reference for found in _compared(graph, generation, 0) if not found.missing_gpus and not found.differences
+        candidate.reference
+        for candidate in _compared(graph, generation, 0)
+        if not candidate.missing_gpus and not candidate.differences
     )
 
 
 def possible(rows: Sequence[Sequence[int | None]]) -> tuple[Reference, ...]:
-    """References that a box of which some pairs are not known (None) may still equal, links being known of some."""
-    told = {count for i, row in enumerate(rows) for j, count in enumerate(row) if i != j and count is not None}
-    if not any(told):
+    """References that a box with some unknown pairs (None) can still match; none if no link is known."""
+    counts = {count for i, row in enumerate(rows) for j, count in enumerate(row) if i != j and count is not None}
+    if not any(counts):
         return ()
-    return tuple(it for it in ALL if it.gpus == len(rows) and (told <= _counts(it)) and _fits(rows, it))
+    return tuple(
+        reference
+        for reference in ALL
+        if reference.gpus == len(rows) and (counts <= _counts(reference)) and _fits(rows, reference)
+    )
 
 
 def _fits(rows: Sequence[Sequence[int | None]], reference: Reference) -> bool:
@@ -136,20 +142,20 @@ def _counts(reference: Reference) -> set[int]:
 
 
 def nearest(graph: Graph, generation: int | Missing) -> Nearest | None:
-    """The reference with the fewest differing pairs, or None where none is near enough to speak of faults.
+    """The reference with the fewest differing pairs, or None where none is close enough.
 
-    Near enough: differing pairs and missing GPUs together are no more than the peers of one GPU (a GPU without any
-    link is the largest single fault), there are three GPUs and half of the reference's, and where some are missing
-    the links join the others. Extra links are no fault that hardware can have, so a reference that explains the box
-    without them goes first, then one with all its GPUs there.
+    Close enough for the differences to be faults: no more differing pairs and missing GPUs together than one GPU has
+    peers (a GPU without any link is the largest single fault), at least three GPUs and half of the reference's, and
+    with missing GPUs the links connect all the others. Hardware faults never add links, so a reference that explains
+    the box without extra links comes first, then one with all its GPUs present.
     """
-    found = _compared(graph, generation, None)
+    candidates = _compared(graph, generation, None)
     return min(
-        (it for it in found if not it.missing_gpus or _is_joined(graph.rows())),
-        key=lambda it: (
-            any(difference.has > difference.expected for difference in it.differences),
-            it.missing_gpus,
-            len(it.differences),
+        (candidate for candidate in candidates if not candidate.missing_gpus or _is_joined(graph.rows())),
+        key=lambda candidate: (
+            any(difference.has > difference.expected for difference in candidate.differences),
+            candidate.missing_gpus,
+            len(candidate.differences),
         ),
         default=None,
     )
@@ -171,7 +177,9 @@ def _compared(graph: Graph, generation: int | Missing, limit: int | None) -> Ite
             continue
         pairs = [(i, j, box[i][j], rows[labels[i]][labels[j]]) for i in range(gpus) for j in range(i + 1, gpus)]
         differences = tuple(
-            Difference(graph.names[i], graph.names[j], has, due) for i, j, has, due in pairs if has != due
+            PairDifference(graph.names[i], graph.names[j], has, expected)
+            for i, j, has, expected in pairs
+            if has != expected
         )
         if len(differences) <= most:
             yield Nearest(
@@ -180,7 +188,7 @@ def _compared(graph: Graph, generation: int | Missing, limit: int | None) -> Ite
 
 
 def _labels(box: Rows, rows: Rows, most: int) -> tuple[int, ...] | None:
-    """Where all pairs of a reference are alike no labelling beats the box's own."""
+    """The box's own labels if all pairs of the reference are alike, else the best ones."""
     if len({links for i, row in enumerate(rows) for j, links in enumerate(row) if i != j}) == 1:
         return tuple(range(len(box)))
     return fewest_differences(box, rows, most)

@@ -25,7 +25,7 @@ def fewest_differences(box: Rows, reference: Rows, limit: int) -> tuple[int, ...
 
 
 def fits(box: Sequence[Sequence[int | None]], reference: Rows) -> bool:
-    """Can all that is known of a box be so in the reference, which has as many GPUs, under some labels?"""
+    """Do the known pairs of a box (None: unknown) match a reference of as many GPUs under some labelling?"""
     labels: list[int] = []
 
     def assign() -> bool:
@@ -46,7 +46,7 @@ def fits(box: Sequence[Sequence[int | None]], reference: Rows) -> bool:
 
 
 def _apart(row: list[int], other: list[int]) -> int:
-    """Pairs of a GPU that must differ whatever the other labels are; its zero on the diagonal meets the other's."""
+    """Lower bound of the differing pairs of one GPU under a label, whatever the other labels are."""
     return (Counter(row) - Counter(other)).total()
 
 

@@ -32,11 +32,11 @@ class Rings(Record):
 
 
 def search(graph: Graph, most_steps: int = MOST_STEPS) -> Rings:
-    """The maximal set of rings; deterministic, the first in the order of the GPUs among equals."""
+    """The largest set of rings; among equals the first in GPU order, so the result is deterministic."""
     gpus = len(graph.names)
     if graph.switched:
         links = min((graph.pairs.get(pair, 0) for pair in combinations(graph.names, 2)), default=0)
-        return Rings(count=links // 2, orders=(), how="switched", detail="through NVSwitches, in any order of the GPUs")
+        return Rings(count=links // 2, orders=(), how="switched", detail="through NVSwitches, any order of the GPUs")
     if gpus < 2:
         return Rings(count=0, orders=(), how="exhaustive", detail="fewer than two GPUs with NVLink")
     if gpus > MOST_GPUS:
@@ -45,17 +45,17 @@ def search(graph: Graph, most_steps: int = MOST_STEPS) -> Rings:
     most = min(sum(row) for row in rows) // 2
     budget = [most_steps]
     for wanted in range(most, 0, -1):
-        found = _pack(rows, wanted, (), budget)
-        if found is not None:
-            orders = tuple(tuple(graph.names[i] for i in ring) for ring in found)
+        rings = _pack(rows, wanted, (), budget)
+        if rings is not None:
+            orders = tuple(tuple(graph.names[i] for i in ring) for ring in rings)
             return Rings(count=wanted, orders=orders, how="exhaustive", detail="")
         if budget[0] <= 0:
-            return _not_searched("the search was given up: too many rings to try")
-    return Rings(count=0, orders=(), how="exhaustive", detail=_why_none(graph, rows))
+            return _not_searched("search aborted: too many candidate rings")
+    return Rings(count=0, orders=(), how="exhaustive", detail=_reason(graph, rows))
 
 
 def collective_gbs(rings: Rings, generation: int | Missing) -> float | Missing:
-    """GB/s of bus bandwidth that the rings allow."""
+    """Upper bound of a collective's bus bandwidth in GB/s (1e9): rings x 2 directions x line rate of one link."""
     if isinstance(rings.count, Missing):
         return rings.count
     if isinstance(generation, Missing):
@@ -68,15 +68,15 @@ def _not_searched(why: str) -> Rings:
     return Rings(count=Missing(Gap.UNSUPPORTED, "NVLink rings", why), orders=(), how="not searched", detail=why)
 
 
-def _why_none(graph: Graph, rows: list[list[int]]) -> str:
-    lonely = [name for name, row in zip(graph.names, rows, strict=True) if sum(row) < 2]
-    return f"fewer than two NVLinks up: {', '.join(lonely)}" if lonely else "no ring passes every GPU"
+def _reason(graph: Graph, rows: list[list[int]]) -> str:
+    underlinked = [name for name, row in zip(graph.names, rows, strict=True) if sum(row) < 2]
+    return f"fewer than two NVLinks up: {', '.join(underlinked)}" if underlinked else "no ring visits every GPU"
 
 
 def _pack(
     rows: list[list[int]], wanted: int, least: tuple[int, ...], budget: list[int]
 ) -> tuple[tuple[int, ...], ...] | None:
-    """``wanted`` disjoint rings, none before ``least`` in order (rings of a set may be taken in order, once)."""
+    """``wanted`` disjoint rings in ascending order, the first not before ``least``; None if there are none."""
     if not wanted:
         return ()
     if any(sum(row) < 2 * wanted for row in rows):

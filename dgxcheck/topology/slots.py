@@ -1,4 +1,4 @@
-"""Which physical slot a device sits in."""
+"""The physical slot of a device, from ``/sys/bus/pci/slots``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def slot_of(device: Device, slots: tuple[Slot, ...] | Missing) -> str | Missing:
                 return slot.name
     unread = (slot.address for slot in slots if isinstance(slot.address, Missing))
     return next(
-        unread, Missing(Gap.ABSENT, "/sys/bus/pci/slots", f"the firmware names no slot for this {_KINDS[device.kind]}")
+        unread, Missing(Gap.ABSENT, "/sys/bus/pci/slots", f"the firmware lists no slot for this {_KINDS[device.kind]}")
     )
 
 

@@ -8,7 +8,7 @@ from dgxcheck.facts.cpulist import cpulist
 from dgxcheck.facts.gpu import GpuAffinity
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
+from probes.gpu.listing import per_gpu
 from probes.gpu.values import garbled, numbers
 
 MAX_WORDS = 1024  # 65536 CPUs, eight times what the kernel can be built for
@@ -16,7 +16,7 @@ MAX_WORDS = 1024  # 65536 CPUs, eight times what the kernel can be built for
 
 def probe(source: Source) -> tuple[GpuAffinity, ...] | Missing:
     """``nvmlDeviceGetCpuAffinity`` and ``nvmlDeviceGetMemoryAffinity`` (scope: node) of every GPU."""
-    return each(source, _affinity)
+    return per_gpu(source, _affinity)
 
 
 def members_of(words: tuple[int, ...]) -> tuple[int, ...]:

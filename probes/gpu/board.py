@@ -5,32 +5,22 @@ from __future__ import annotations
 from dgxcheck.facts.gpu import GpuBoard
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
-from probes.gpu.values import U32, flag, members, number, outputs, text
+from probes.gpu.listing import per_gpu
+from probes.gpu.quantities import facts_of
+from probes.gpu.values import U32, number, outputs
 
 
 def probe(source: Source) -> tuple[GpuBoard, ...] | Missing:
     """``nvmlDeviceGetPciInfo``, ``GetArchitecture``, ``GetInforomVersion`` and the like of every GPU."""
-    return each(source, _board)
+    return per_gpu(source, _board)
 
 
 def _board(source: Source, bdf: str) -> GpuBoard:
-    device, subsystem = members(source, "nvmlDeviceGetPciInfo", bdf, names=("pciDeviceId", "pciSubSystemId"))
-    oem, ecc, power = (text(source, "nvmlDeviceGetInforomVersion", bdf, part) for part in range(3))
     return GpuBoard(
         bdf=bdf,
-        pci_device_id=device,
-        pci_subsystem_id=subsystem,
-        brand=number(source, "nvmlDeviceGetBrand", bdf),
         architecture=_architecture(source, bdf),
         compute_capability=_compute_capability(source, bdf),
-        board_id=number(source, "nvmlDeviceGetBoardId", bdf),
-        multi_gpu=flag(source, "nvmlDeviceGetMultiGpuBoard", bdf),
-        part_number=text(source, "nvmlDeviceGetBoardPartNumber", bdf),
-        inforom_image=text(source, "nvmlDeviceGetInforomImageVersion", bdf),
-        inforom_oem=oem,
-        inforom_ecc=ecc,
-        inforom_power=power,
+        **facts_of(source, "board", bdf),
     )
 
 

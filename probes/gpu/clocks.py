@@ -5,10 +5,10 @@ from __future__ import annotations
 from dgxcheck.facts.gpu import ClockPair, Clocks, EventReasons, GpuClocks, SupportedClocks
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
-from probes.gpu.values import as_number, is_on, number, numbers, outputs
+from probes.gpu.listing import per_gpu
+from probes.gpu.quantities import facts_of, nested, plain
+from probes.gpu.values import as_number, number, numbers
 
-GRAPHICS, SM, MEMORY, VIDEO = range(4)  # nvmlClockType_t
 PSTATE_UNKNOWN = 32
 REASONS = (
     "gpu_idle",
@@ -28,7 +28,7 @@ REASONS = (
 
 def probe(source: Source) -> tuple[GpuClocks, ...] | Missing:
     """``nvmlDeviceGetClockInfo``, ``GetApplicationsClock``, ``GetCurrentClocksEventReasons`` and the like."""
-    return each(source, _clocks)
+    return per_gpu(source, _clocks)
 
 
 def event_reasons(mask: int) -> EventReasons:
@@ -39,31 +39,20 @@ def event_reasons(mask: int) -> EventReasons:
 
 
 def _clocks(source: Source, bdf: str) -> GpuClocks:
-    boost, boost_default = outputs(source, "nvmlDeviceGetAutoBoostedClocksEnabled", bdf, count=2)
-    boost_where = question("nvmlDeviceGetAutoBoostedClocksEnabled", bdf)
+    facts = facts_of(source, "clocks", bdf)
     mask = number(source, "nvmlDeviceGetCurrentClocksEventReasons", bdf)
     return GpuClocks(
         bdf=bdf,
-        current=_four(source, "nvmlDeviceGetClockInfo", bdf),
-        max=_four(source, "nvmlDeviceGetMaxClockInfo", bdf),
-        application=_two(source, "nvmlDeviceGetApplicationsClock", bdf),
-        default_application=_two(source, "nvmlDeviceGetDefaultApplicationsClock", bdf),
-        max_customer_boost=_two(source, "nvmlDeviceGetMaxCustomerBoostClock", bdf),
+        current=Clocks(**nested(facts, "current")),
+        max=Clocks(**nested(facts, "max")),
+        application=ClockPair(**nested(facts, "application")),
+        default_application=ClockPair(**nested(facts, "default_application")),
+        max_customer_boost=ClockPair(**nested(facts, "max_customer_boost")),
         supported=_supported(source, bdf),
-        auto_boost=is_on(boost, boost_where),
-        auto_boost_default=is_on(boost_default, boost_where),
         reasons=mask if isinstance(mask, Missing) else event_reasons(mask),
         performance_state=_performance_state(source, bdf),
+        **plain(facts),
     )
-
-
-def _four(source: Source, function: str, bdf: str) -> Clocks:
-    graphics, sm, memory, video = (number(source, function, bdf, clock) for clock in (GRAPHICS, SM, MEMORY, VIDEO))
-    return Clocks(graphics=graphics, sm=sm, memory=memory, video=video)
-
-
-def _two(source: Source, function: str, bdf: str) -> ClockPair:
-    return ClockPair(graphics=number(source, function, bdf, GRAPHICS), memory=number(source, function, bdf, MEMORY))
 
 
 def _supported(source: Source, bdf: str) -> tuple[SupportedClocks, ...] | Missing:

@@ -6,6 +6,7 @@ from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
 from probes.gpu.listing import bdfs, count, start
+from probes.gpu.quantities import facts_of
 from probes.gpu.values import U32, number, text
 
 
@@ -26,16 +27,7 @@ def probe(source: Source) -> Nvml | Missing:
 
 
 def _gpu(source: Source, index: int, bdf: str) -> Gpu:
-    return Gpu(
-        bdf=bdf,
-        index=index,
-        name=text(source, "nvmlDeviceGetName", bdf),
-        uuid=text(source, "nvmlDeviceGetUUID", bdf),
-        serial=text(source, "nvmlDeviceGetSerial", bdf),
-        minor=number(source, "nvmlDeviceGetMinorNumber", bdf),
-        vbios=text(source, "nvmlDeviceGetVbiosVersion", bdf),
-        gpu_numa_id=_numa_id(source, bdf),
-    )
+    return Gpu(bdf=bdf, index=index, gpu_numa_id=_numa_id(source, bdf), **facts_of(source, "identity", bdf))
 
 
 def _numa_id(source: Source, bdf: str) -> int | Missing:

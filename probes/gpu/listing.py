@@ -45,7 +45,7 @@ def present(source: Source) -> tuple[str, ...] | Missing:
     return tuple(bdf for _, bdf in listed if isinstance(bdf, str))
 
 
-def each(source: Source, read: Callable[[Source, str], T]) -> tuple[T, ...] | Missing:
+def per_gpu(source: Source, read: Callable[[Source, str], T]) -> tuple[T, ...] | Missing:
     """``read`` for every GPU that has a handle."""
     gpus = present(source)
     return gpus if isinstance(gpus, Missing) else tuple(read(source, bdf) for bdf in gpus)

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from dgxcheck.facts.gpu import Fabric, GpuModes
-from dgxcheck.facts.ids import RECOVERY_ACTION
 from dgxcheck.facts.missing import Missing, question
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
-from probes.gpu.values import as_text, fields, flag, is_on, member, number, outputs
+from probes.gpu.listing import per_gpu
+from probes.gpu.quantities import facts_of
+from probes.gpu.values import as_text, fields, member
 
 
 def probe(source: Source) -> tuple[GpuModes, ...] | Missing:
     """``nvmlDeviceGetPersistenceMode``, ``GetComputeMode``, ``GetMigMode``, ``GetGpuFabricInfo`` and the like."""
-    return each(source, _modes)
+    return per_gpu(source, _modes)
 
 
 def _modes(source: Source, bdf: str) -> GpuModes:
-    operation, operation_pending = outputs(source, "nvmlDeviceGetGpuOperationMode", bdf, count=2)
-    mig, mig_pending = outputs(source, "nvmlDeviceGetMigMode", bdf, count=2)
-    mig_mode = question("nvmlDeviceGetMigMode", bdf)
-    return GpuModes(
-        bdf=bdf,
-        persistence=flag(source, "nvmlDeviceGetPersistenceMode", bdf),
-        compute_mode=number(source, "nvmlDeviceGetComputeMode", bdf),
-        operation_mode=operation,
-        operation_mode_pending=operation_pending,
-        mig=is_on(mig, mig_mode),
-        mig_pending=is_on(mig_pending, mig_mode),
-        display_mode=flag(source, "nvmlDeviceGetDisplayMode", bdf),
-        display_active=flag(source, "nvmlDeviceGetDisplayActive", bdf),
-        recovery_action=number(source, "nvmlDeviceGetFieldValues", bdf, RECOVERY_ACTION),
-        fabric=_fabric(source, bdf),
-    )
+    return GpuModes(bdf=bdf, fabric=_fabric(source, bdf), **facts_of(source, "modes", bdf))
 
 
 def _fabric(source: Source, bdf: str) -> Fabric | Missing:

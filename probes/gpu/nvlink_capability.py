@@ -6,7 +6,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvlink import NvLinkCapability
 from dgxcheck.source.protocol import Source
 from probes.gpu.listing import links, present
-from probes.gpu.values import flag
+from probes.gpu.quantities import facts_of_link
 
 
 def probe(source: Source) -> tuple[NvLinkCapability, ...] | Missing:
@@ -18,17 +18,4 @@ def probe(source: Source) -> tuple[NvLinkCapability, ...] | Missing:
 
 
 def _capability(source: Source, bdf: str, link: int, state: int | Missing) -> NvLinkCapability:
-    p2p, sysmem_access, p2p_atomics, sysmem_atomics, sli_bridge, valid = (
-        state if isinstance(state, Missing) else flag(source, "nvmlDeviceGetNvLinkCapability", bdf, link, capability)
-        for capability in range(6)
-    )
-    return NvLinkCapability(
-        bdf=bdf,
-        link=link,
-        p2p=p2p,
-        sysmem_access=sysmem_access,
-        p2p_atomics=p2p_atomics,
-        sysmem_atomics=sysmem_atomics,
-        sli_bridge=sli_bridge,
-        valid=valid,
-    )
+    return NvLinkCapability(bdf=bdf, link=link, **facts_of_link(source, "nvlink capability", bdf, link, state))

@@ -6,7 +6,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvlink import NvLinkErrors
 from dgxcheck.source.protocol import Source
 from probes.gpu.listing import links, present
-from probes.gpu.values import number
+from probes.gpu.quantities import facts_of_link
 
 
 def probe(source: Source) -> tuple[NvLinkErrors, ...] | Missing:
@@ -18,16 +18,4 @@ def probe(source: Source) -> tuple[NvLinkErrors, ...] | Missing:
 
 
 def _errors(source: Source, bdf: str, link: int, state: int | Missing) -> NvLinkErrors:
-    replay, recovery, crc_flit, crc_data, ecc_data = (
-        state if isinstance(state, Missing) else number(source, "nvmlDeviceGetNvLinkErrorCounter", bdf, link, counter)
-        for counter in range(5)
-    )
-    return NvLinkErrors(
-        bdf=bdf,
-        link=link,
-        replay=replay,
-        recovery=recovery,
-        crc_flit=crc_flit,
-        crc_data=crc_data,
-        ecc_data=ecc_data,
-    )
+    return NvLinkErrors(bdf=bdf, link=link, **facts_of_link(source, "nvlink errors", bdf, link, state))

@@ -5,23 +5,14 @@ from __future__ import annotations
 from dgxcheck.facts.gpu import GpuPower
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
-from probes.gpu.values import number, outputs
+from probes.gpu.listing import per_gpu
+from probes.gpu.quantities import facts_of
 
 
 def probe(source: Source) -> tuple[GpuPower, ...] | Missing:
     """``nvmlDeviceGetPowerUsage`` and the power limits of every GPU."""
-    return each(source, _power)
+    return per_gpu(source, _power)
 
 
 def _power(source: Source, bdf: str) -> GpuPower:
-    lowest, highest = outputs(source, "nvmlDeviceGetPowerManagementLimitConstraints", bdf, count=2)
-    return GpuPower(
-        bdf=bdf,
-        usage_mw=number(source, "nvmlDeviceGetPowerUsage", bdf),
-        enforced_limit_mw=number(source, "nvmlDeviceGetEnforcedPowerLimit", bdf),
-        limit_mw=number(source, "nvmlDeviceGetPowerManagementLimit", bdf),
-        default_limit_mw=number(source, "nvmlDeviceGetPowerManagementDefaultLimit", bdf),
-        min_limit_mw=lowest,
-        max_limit_mw=highest,
-    )
+    return GpuPower(bdf=bdf, **facts_of(source, "power", bdf))

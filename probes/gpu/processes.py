@@ -5,23 +5,22 @@ from __future__ import annotations
 from dgxcheck.facts.gpu import GpuActivity, GpuProcess
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import each
-from probes.gpu.values import U32, U64, as_number, member, members, structs, text
+from probes.gpu.listing import per_gpu
+from probes.gpu.quantities import facts_of
+from probes.gpu.values import U32, U64, as_number, member, structs, text
 
 
 def probe(source: Source) -> tuple[GpuActivity, ...] | Missing:
     """``nvmlDeviceGetUtilizationRates`` and ``nvmlDeviceGet...RunningProcesses`` of every GPU."""
-    return each(source, _activity)
+    return per_gpu(source, _activity)
 
 
 def _activity(source: Source, bdf: str) -> GpuActivity:
-    gpu, memory = members(source, "nvmlDeviceGetUtilizationRates", bdf, names=("gpu", "memory"))
     return GpuActivity(
         bdf=bdf,
-        gpu_percent=gpu,
-        memory_percent=memory,
         compute=_processes(source, "nvmlDeviceGetComputeRunningProcesses", bdf),
         graphics=_processes(source, "nvmlDeviceGetGraphicsRunningProcesses", bdf),
+        **facts_of(source, "activity", bdf),
     )
 
 

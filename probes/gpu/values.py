@@ -58,11 +58,6 @@ def text(source: Source, function: str, subject: str = "", *args: int) -> str | 
     return as_text(source.nvml(function, subject, *args), question(function, subject, *args))
 
 
-def flag(source: Source, function: str, subject: str = "", *args: int) -> bool | Missing:
-    """The ``nvmlEnableState_t`` that a function answers."""
-    return is_on(number(source, function, subject, *args), question(function, subject, *args))
-
-
 def numbers(source: Source, function: str, subject: str = "", *args: int) -> tuple[int, ...] | Missing:
     """The list of integers that a function answers; one that is none spoils the list."""
     answer, where = source.nvml(function, subject, *args), question(function, subject, *args)

@@ -126,7 +126,7 @@ def test_text(judged: Callable[..., tuple[int, str]]) -> None:
     assert text.startswith(f"FAIL     {PAGES}  GPU1 0000:07:00.0")
     assert "acknowledged until 2099-12-31: on order \N{REPLACEMENT CHARACTER}[31m\n" in text
     assert "Verdict: pass;" in text
-    assert "Acknowledged: 1, which do not count.\n" in text
+    assert "Acknowledged: 1 finding, not counted.\n" in text
     assert " 0 errors," in text
     code, text = judged("text", 61)
     assert code == 2
@@ -195,7 +195,7 @@ def test_a_device_that_is_not_here_is_named(
     path.write_text(f'[[acknowledged]]\ncheck = "{check}"\n{named}reason = "r"\nexpiry = 2099-12-31\n')
     argv = ["health", "-c", str(path), "--from", "dgx-1-v100"]
     assert main(argv) == 0
-    line = f"Acknowledged, but not here: {device or 'the host'} of {check}.\n"
+    line = f"Acknowledged, but not present: {device or 'the host'} of {check}.\n"
     assert (line in capsys.readouterr().out) is told
     assert main([*argv, "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -211,7 +211,7 @@ def test_few_of_many_are_named(tmp_path: Path, capsys: Capture) -> None:
     path.write_text("".join(f'[[acknowledged]]\ncheck = "{PAGES}"\ndevice = "03{n}"\nreason = "r"\n'
                             "expiry = 2099-12-31\n" for n in range(9)))  # fmt: skip
     main(["health", "-c", str(path), "--from", "dgx-1-v100"])
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if "not here" in line)
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "not present" in line)
     assert line.count(PAGES) == 4
     assert line.endswith(" and 5 more.")
 

@@ -56,7 +56,7 @@ def test_what_is_worse_warns_and_what_is_lost_fails(source: str, key: str, statu
 def test_what_could_not_be_compared_is_named(capsys: Capture) -> None:
     _, (found,) = drift(capsys, "dgx-1-v100", "dgx-1-v100-no-nvml")
     assert found["status"] == "pass"
-    assert "not compared: GPUs of NVML" in found["message"]
+    assert "not compared: GPUs in NVML" in found["message"]
 
 
 def test_what_has_been_cured_passes(capsys: Capture) -> None:
@@ -86,7 +86,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, capsys: Capture) -> Non
     path = tmp_path / "report.json"
     main(["health", "--format", "json", "--from", "dgx-1-v100", "-o", str(path)])
     assert main(["health", "--baseline", str(path), "--from", "dgx-1-v100"]) == 3
-    assert "unknown schema 'dgxcheck/health/1'" in capsys.readouterr().err
+    assert "unknown schema 'dgxcheck/health/2'" in capsys.readouterr().err
 
 
 def test_whole_reports_with_one(capsys: Capture) -> None:

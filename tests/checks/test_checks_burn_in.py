@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from test_health_checks import box
 
+from dgxcheck.assessment.measure import as_facts
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.measurement.burn_in import CHECKS
-from dgxcheck.cli.measuring import as_facts
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
@@ -127,7 +127,7 @@ def test_the_neighbour_of_a_gpu_that_broke_down_is_not_blamed(other: dict[str, J
 @pytest.mark.parametrize(
     ("whole", "own", "host"),
     [
-        ({"stopped": "near-slowdown", "gpu": GPU, "detail": "85 C"}, "fail", "skip dependency-failed"),
+        ({"stopped": "near-slowdown", "gpu": GPU, "detail": "85 °C"}, "fail", "skip dependency-failed"),
         ({"stopped": "interrupted", "detail": "interrupted"}, "pass", "unknown"),
         ({"stopped": "unwatched", "detail": "no sample"}, "pass", "unknown"),
         ({"stopped": "no-load", "detail": "none"}, "pass", "skip dependency-failed"),

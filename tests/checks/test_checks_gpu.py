@@ -16,7 +16,7 @@ from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import How
+from dgxcheck.profiles.model import Selection
 
 MIB = 1 << 20
 ALL = ("06", "07", "0a", "0b", "85", "86", "89", "8a")
@@ -153,7 +153,7 @@ def test_a_fabric_manager_that_is_down_is_one_finding(tmp_path: Path) -> None:
         ("named", {"nvml nvmlDeviceGetCount": 7}, "pass"),  # on the PCI tree: gpu.lost tells of it
     ],
 )
-def test_count(how: How, facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+def test_count(how: Selection, facts: dict[str, Json], due: str, tmp_path: Path) -> None:
     whole = replace(box(changed(tmp_path, facts)), choice=choice("dgx-1-v100", how))
     assert word(said(whole, "gpu.count", None)) == due
 
@@ -162,7 +162,7 @@ def test_count(how: How, facts: dict[str, Json], due: str, tmp_path: Path) -> No
     ("base", "how", "due"),
     [("dgx-1-v100", "named", "pass"), ("dgx-1-p100", "product", "fail"), ("dgx-1-p100", "gpus", "skip no-reference")],
 )
-def test_model(base: str, how: How, due: str) -> None:
+def test_model(base: str, how: Selection, due: str) -> None:
     whole = replace(box("dgx-1-v100"), choice=choice(base, how))
     assert word(said(whole, "gpu.model")) == due
 
@@ -174,7 +174,7 @@ def test_model(base: str, how: How, due: str) -> None:
         (8192, None, "warn"), (32768, "named", "pass"),
     ],
 )  # fmt: skip
-def test_memory_size(total: int, how: How | None, due: str, tmp_path: Path) -> None:
+def test_memory_size(total: int, how: Selection | None, due: str, tmp_path: Path) -> None:
     spec = changed(tmp_path, {f"{NVML}MemoryInfo {GPU2}": {"total": total * MIB, "free": 0, "used": 0}})
     known = {"10de:1db1": board("10de:1db1", memory=16384)}
     whole = replace(box(spec), boards=known, choice=choice("dgx-1-v100", how) if how else None)

@@ -16,7 +16,7 @@ from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
 from dgxcheck.checks.host.cpu import offline_cpus
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import Choice, How, Number, Profile
+from dgxcheck.profiles.model import Number, Profile, SelectedProfile, Selection
 from dgxcheck.settings import Settings
 from dgxcheck.source.recording.shipped import open_source, shipped
 from dgxcheck.survey import COUNTERS, survey
@@ -31,6 +31,8 @@ NUMBERS: Mapping[str, Mapping[str, float]] = {
                          "host.ethernet": 10},
     "k80-x8": {"host.sockets": 2, "host.cores": 20},
     "dgx-a100": {"host.sockets": 2, "host.cores": 128, "host.memory": 1024, "host.data": 15.36},
+    "dgx-2": {"host.sockets": 2, "host.cores": 48, "host.memory": 1536, "host.data": 30.72},
+    "pcie-x4": {"host.sockets": 1, "host.cores": 6}, "pcie-x8": {"host.sockets": 2, "host.cores": 28},
 }  # fmt: skip
 BAD = (Status.WARN, Status.FAIL, Status.UNKNOWN)
 FAULTS = [
@@ -40,13 +42,13 @@ FAULTS = [
 ]  # fmt: skip
 
 
-def held(spec: str, numbers: Mapping[str, float], how: How = "named") -> Box:
+def held(spec: str, numbers: Mapping[str, float], how: Selection = "named") -> Box:
     """A box with a reference machine of these numbers, and with growth where the recording goes on."""
     profile = Profile(
         name="reference", title="", products=(), boards=(), nvlink_graph="", wiring=(), wiring_source="",
         numbers={key: Number(value, "a data sheet") for key, value in numbers.items()},
     )  # fmt: skip
-    made = replace(box(spec), choice=Choice(profile=profile, how=how))
+    made = replace(box(spec), choice=SelectedProfile(profile=profile, how=how))
     source = open_source(spec)
     later = source.later(10)
     if isinstance(later, Missing):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from itertools import permutations
 from pathlib import Path
 
 import pytest
-from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, words
+from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, of_box, overlay, words
 from test_checks_burn_in import GPU, burnt
 
 from dgxcheck.checks.engine.fault import Fault
@@ -17,6 +18,7 @@ from dgxcheck.checks.measurement.burn_in import CHECKS as BURN_IN
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.slow_paths import exonerated
 from dgxcheck.facts.missing import Json
+from dgxcheck.source.recording.shipped import open_source
 
 A, B, FAR = GPUS[2], GPUS[3], GPUS[7]
 AB, BA = f"{A} {B}", f"{B} {A}"
@@ -58,7 +60,7 @@ FAILED: list[tuple[Mapping[str, Json], str, str, Fault, list[str]]] = [
     ({f"compute {A}": DEAD}, "compute", "GPU2", Fault.MEASUREMENT_FAILED, [f"gpu/{A}"]),
     (load(0), "compute", "GPU2", Fault.SLOW, [f"gpu/{A}", f"gpu/{A}/cooling"]),
     (load(0x2), "compute", "GPU2", Fault.CLOCKS_LOWERED, [f"gpu/{A}/clock setting"]),
-    (load(0x4), "compute", "GPU2", Fault.POWER_CAPPED, [f"gpu/{A}/power limit"]),
+    (load(0x4), "compute", "GPU2", Fault.POWER_REACHED, [f"gpu/{A}", f"gpu/{A}/cooling"]),
     (load(0x8), "compute", "GPU2", Fault.HARDWARE_SLOWDOWN, [f"gpu/{A}/cooling"]),
     (load(0x48), "compute", "GPU2", Fault.THERMAL_SLOWDOWN, [f"gpu/{A}/cooling"]),
     (load(0x88), "compute", "GPU2", Fault.POWER_BRAKE, [f"gpu/{A}/power supply"]),
@@ -74,6 +76,30 @@ def test_a_failed_measurement_has_a_fault_and_blames(
     finding = found(measured(tmp_path, dgx1_p100() | facts), f"measure.{check}")[subject]
     assert (finding.judgement.fault, ids(finding.blames)) == (fault, blames)
     assert finding.witness == "measurement"
+
+
+def test_a_power_limit_is_to_blame_where_it_was_lowered(tmp_path: Path) -> None:
+    """At its default it is the GPU that needs more power than its siblings for the same clock."""
+    document = json.loads(Path(overlay(tmp_path, dgx1_p100() | load(0x4))).read_text(encoding="utf-8"))
+    document["facts"] = {f"nvml nvmlDeviceGetEnforcedPowerLimit {A}": 163000}
+    (path := tmp_path / "capped.json").write_text(json.dumps(document), encoding="utf-8")
+    finding = found(of_box(open_source(str(path))), "measure.compute")["GPU2"]
+    assert (finding.judgement.fault, ids(finding.blames)) == (Fault.POWER_CAPPED, [f"gpu/{A}/power limit"])
+
+
+@pytest.mark.parametrize(("base", "fault"), [("dgx-a100", Fault.FABRIC_MANAGER_DOWN), ("k80-x8", Fault.NOT_READY)])
+def test_a_system_that_is_not_ready_lacks_the_fabric_manager_where_it_needs_one(
+    base: str, fault: Fault, tmp_path: Path
+) -> None:
+    finding = found(measured(tmp_path, {"cuda all": NOT_READY}, base), "measure.host-bandwidth")["host"]
+    assert (finding.judgement.fault, ids(finding.blames)) == (fault, ["driver/NVIDIA driver"])
+    assert ("nvidia-fabricmanager" in finding.remedy) == (base == "dgx-a100")
+
+
+def test_a_fabric_that_is_reported_as_down_is_not_reported_again(tmp_path: Path) -> None:
+    box = measured(tmp_path, {"cuda all": NOT_READY}, "dgx-a100-fabric-manager-down")
+    (finding,) = found(box, "measure.host-bandwidth").values()
+    assert (finding.status.value, finding.judgement.reason) == ("skip", "dependency-failed")
 
 
 SLOW: list[tuple[Mapping[str, Json], str, str, list[str]]] = [

@@ -29,7 +29,7 @@ AT_GPU = Subject(kind="gpu", name="GPU2", bdf=GPU)
 AT_HCA = Subject(kind="hca", name="mlx5_1", bdf=NIC)
 AT_PORT = Subject(kind="port", name="mlx5_1/1", bdf=NIC, part="1")
 NOWHERE = "0000:77:00.0"
-GPU_KEY, HCA_KEY, PORT_KEY = ("gpu", GPU, ""), ("hca", NIC, ""), ("port", NIC, "")
+GPU_KEY, HCA_KEY, PORT_KEY = ("gpu", GPU, ""), ("hca", NIC, ""), ("port", f"{NIC}/1", "")
 DISABLED, POLLING = "3: Disabled", "2: Polling"
 NO_MEMBER: dict[str, Json] = {f"names {BLOCK[5:]}/md0/slaves": ["sdb", "sdc", "sdd"]}
 
@@ -142,7 +142,7 @@ def test_an_adapter_in_flash_recovery_is_no_other_firmware(tmp_path: Path) -> No
         ("host.cpu", {CPUINFO: cpuinfo(2, 20, less=1), ONLINE: "0-78\n"}, Fault.CPU_OFFLINE,
          "2 of 2 sockets, 40 of 40 cores, 79 threads: some are offline"),
         ("host.cpu", {CPUINFO: cpuinfo(2, 22), ONLINE: "0-10,12-88\n"}, Fault.CPU_OFFLINE,
-         "2 of 2 sockets, 44 of 40 cores; CPUs 11 are offline"),
+         "2 of 2 sockets, 44 of 40 cores; CPU 11 is offline"),
         ("host.disks", {MD0 + "/degraded": "1\n", MD0 + "/level": "raid1\n"}, Fault.DISK, "raid1 of sdb, sdc, sdd, sde"
          " is degraded: 1 disk missing, configured for 4 disks"),
         ("host.disks", NO_MEMBER | {MD0 + "/array_state": "inactive\n"}, Fault.ARRAY_FAILED,

@@ -10,8 +10,9 @@ from test_faults_of_hosts import BY_ID, GPU, SWITCH, bad_findings
 from test_health_checks import box
 
 from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
-from dgxcheck.checks.kernel_log.xid_catalogue import REMEDIES, XIDS, meaning
+from dgxcheck.checks.kernel_log.xid_fault import OF_RESPONSE
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.xid.entry import REMEDIES
 
 
 def test_the_xids_of_a_gpu_name_its_part(tmp_path: Path) -> None:
@@ -55,12 +56,32 @@ def test_faults_of_the_kernel_log(text: str, tmp_path: Path) -> None:
     assert bad.witness == "log"
 
 
-def test_an_sxid_is_the_nvswitch_s(tmp_path: Path) -> None:
-    for text, words in (("20034, Fatal, x", "reset all GPUs"), ("12028, Non-fatal, x", "no action")):
-        spec = logged(tmp_path, (100.0, f"nvidia-nvswitch0: SXid (PCI:{SWITCH}): {text}"), base="dgx-a100")
-        (bad,) = bad_findings(box(spec), "kernel.xid")
-        assert (bad.judgement.fault, [each.key for each in bad.blames]) == (Fault.NVSWITCH, [("nvswitch", SWITCH, "")])
-        assert words in bad.remedy
+@pytest.mark.parametrize(
+    ("text", "fault", "words"),
+    [
+        ("20034, Fatal, Link 28 LTSSM Fault Up", Fault.NVSWITCH, "reset all GPUs"),
+        ("12028, Non-fatal, x", Fault.NVSWITCH, "reset all GPUs"),
+        ("19084, Non-fatal, x", Fault.NVSWITCH, "reset all GPUs"),
+        ("22003, Fatal, x", Fault.NVSWITCH_FATAL, "reboot it"),
+        ("10004, Non-fatal, x", Fault.NVSWITCH_NOTICE, "cooling"),
+        ("20012, Non-fatal, x", Fault.NVSWITCH_NOTICE, "seated"),
+        ("99999, Non-fatal, x", Fault.NVSWITCH_NOTICE, "comes back"),
+        ("99999, Fatal, x", Fault.NVSWITCH, "reset all GPUs"),
+    ],
+)
+def test_an_sxid_is_the_nvswitch_s(text: str, fault: Fault, words: str, tmp_path: Path) -> None:
+    spec = logged(tmp_path, (100.0, f"nvidia-nvswitch0: SXid (PCI:{SWITCH}): {text}"), base="dgx-a100")
+    (bad,) = bad_findings(box(spec), "kernel.xid")
+    assert (bad.judgement.fault, [each.key for each in bad.blames]) == (fault, [("nvswitch", SWITCH, "")])
+    assert words in bad.remedy
+
+
+def test_of_several_sxids_the_worst_is_reported(tmp_path: Path) -> None:
+    said = ("11012, Non-fatal, x", "20012, Non-fatal, x", "22003, Fatal, x", "20034, Fatal, x")
+    lines = [(100.0 + n, f"nvidia-nvswitch0: SXid (PCI:{SWITCH}): {each}") for n, each in enumerate(said)]
+    (bad,) = bad_findings(box(logged(tmp_path, *lines, base="dgx-a100")), "kernel.xid")
+    assert bad.judgement.fault is Fault.NVSWITCH_FATAL
+    assert "SXid 20034 (LTSSM fault up), 22003 (Minion halt)" in bad.judgement.message
 
 
 def test_of_two_troubles_the_worse_is_the_fault(tmp_path: Path) -> None:
@@ -83,12 +104,40 @@ def test_the_remedy_is_that_of_the_xid(number: int, words: str, tmp_path: Path) 
 
 def test_of_several_xids_the_most_drastic_remedy_is_given(tmp_path: Path) -> None:
     (bad,) = bad_findings(box(logged(tmp_path, (100.0, f"{X}62, x"), (101.0, f"{X}48, x"))), "kernel.xid")
-    assert bad.remedy == REMEDIES["retire"]
+    assert bad.remedy == REMEDIES["memory"]
 
 
-def test_every_xid_has_a_remedy_and_32_is_about_pcie_before_ampere() -> None:
-    assert {known.action for known in XIDS.values()} | {"pcie"} == set(REMEDIES)
-    assert (meaning(32, 5).action, meaning(32, 7).action) == ("pcie", "program")
+GPU_ITSELF, MEMORY = ("gpu", GPU, ""), ("gpu", GPU, "memory")
+TO = "154, GPU recovery action changed from 0x0 (None) to"
+RESPONSES = {
+    "62, x": (Fault.XID, GPU_ITSELF),
+    "48, x": (Fault.XID, MEMORY),
+    "54, x": (Fault.XID, ("gpu", GPU, "power supply")),
+    "57, x": (Fault.XID, MEMORY),
+    "32, x": (Fault.XID_PCIE, ("link", GPU, "")),
+    "64, x": (Fault.RETIREMENT_FAILED, MEMORY),
+    "63, x": (Fault.XID_NOTICE, MEMORY),
+    "94, x": (Fault.XID_CONTAINED, MEMORY),
+    "78, x": (Fault.XID_SOFTWARE, GPU_ITSELF),
+    "151, x": (Fault.XID_SOFTWARE, GPU_ITSELF),
+    "999, x": (Fault.XID_NOTICE, GPU_ITSELF),
+    f"{TO} 0x1 (GPU Reset Required)": (Fault.RESET_REQUIRED, GPU_ITSELF),
+    f"{TO} 0x2 (Node Reboot Required)": (Fault.REBOOT_REQUIRED, GPU_ITSELF),
+    f"{TO} 0x3 (Drain P2P)": (Fault.DRAIN_REQUIRED, GPU_ITSELF),
+    f"{TO} 0x4 (Drain and Reset)": (Fault.RESET_REQUIRED, GPU_ITSELF),
+    f"{TO} 0x9 (something new)": (Fault.RECOVERY_REQUIRED, GPU_ITSELF),
+}
+
+
+@pytest.mark.parametrize("text", RESPONSES)
+def test_the_fault_and_the_part_follow_from_what_nvidia_asks_for(text: str, tmp_path: Path) -> None:
+    fault, key = RESPONSES[text]
+    (bad,) = bad_findings(box(logged(tmp_path, (100.0, f"{X}{text}"))), "kernel.xid")
+    assert (bad.judgement.fault, bad.blames[0].key) == (fault, key)
+
+
+def test_every_response_that_asks_for_no_reset_has_a_fault_of_its_own() -> None:
+    assert {*REMEDIES} - {*OF_RESPONSE} == {"power", "memory", "nvlink", "reset", "none"}
 
 
 def test_a_device_that_does_not_start_or_answer_is_dead() -> None:

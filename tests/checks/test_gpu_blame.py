@@ -22,7 +22,7 @@ from dgxcheck.difference.compare import compare
 from dgxcheck.difference.model import Side
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import Choice
+from dgxcheck.profiles.model import SelectedProfile
 
 A100_GPU = "0000:0f:00.0"
 A100_BUSES = ("07", "0f", "47", "4e", "87", "90", "b7", "bd")
@@ -147,7 +147,7 @@ def test_programs_with_another_library_are_to_blame_themselves() -> None:
 
 
 def test_against_a_reference(tmp_path: Path) -> None:
-    reference = Choice(profile=PROFILES["dgx-1-v100"], how="named")
+    reference = SelectedProfile(profile=PROFILES["dgx-1-v100"], how="named")
     missing = replace(box("dgx-1-v100-gpu-missing"), choice=reference)
     assert blame(missing, "gpu.count", None) == (Fault.GPU_MISSING, ("slot", "0000:08:00.0", "missing GPU"))
     wrong = replace(box("dgx-1-v100"), choice=choice("dgx-1-p100", "product"))
@@ -174,7 +174,7 @@ def test_against_a_reference(tmp_path: Path) -> None:
 def test_drift(spec: str, bdf: str, blamed: tuple[str, str, str]) -> None:
     old, new = box("dgx-1-v100"), box(spec)
     sides = (Side(snapshot=each.snapshot, topology=each.topology, namespace="x") for each in (old, new))
-    drifted = replace(new, choice=Choice(profile=PROFILES["dgx-1-v100"], how="named"), drift=compare(*sides))
+    drifted = replace(new, choice=SelectedProfile(profile=PROFILES["dgx-1-v100"], how="named"), drift=compare(*sides))
     assert blame(drifted, "baseline.drift", bdf) == (Fault.DRIFT, blamed)
 
 

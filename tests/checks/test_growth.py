@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dgxcheck.assessment.growth import RENEWED_AFTER_S, since_last_run, within
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.growth import counter_growth, duration
 from dgxcheck.cli import main
-from dgxcheck.cli.growth import RENEWED_AFTER_S, since_last_run, within
 from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Source

@@ -221,7 +221,7 @@ def test_what_is_required_must_be_asked(capsys: pytest.CaptureFixture[str]) -> N
 def test_nothing_judged_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = asked(capsys, "--only", "ecc.row-remap", "--from", "dgx-1-v100")
     assert code == 3
-    assert "Verdict: unknown; 0 of 8 judged" in out
+    assert "Verdict: unknown; 0 of 8 checks ran." in out
     assert "0 success, 0 errors, 0 warnings, 8 did not run\nOne or more tests didn't run.\n" in out
 
 

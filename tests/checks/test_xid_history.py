@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from live_box import Box, kmsg, shipped, with_gpus
 from seam import run
 
-from dgxcheck.cli.xid_history import read, remembered
+from dgxcheck.assessment.xid_history import read, remembered
 from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EarlierXid

@@ -12,12 +12,13 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import HOST, Component, host_part
 from dgxcheck.components.containment import board, containers
 from dgxcheck.components.locate import device_part, links_above, nvlinks_between, peer_path, switch_above
+from dgxcheck.profiles.library import names
 from dgxcheck.source.recording.shipped import open_source
 
 
 @cache
 def recorded(name: str) -> Box:
-    return of_box(open_source(name), name)
+    return of_box(open_source(name), name if name in names() else "none")
 
 
 def kinds(box: Box, component: Component) -> list[str]:

@@ -190,9 +190,7 @@ def test_services_are_candidates_and_nvsm_is_dgx_os() -> None:
         ("k80-x8", "dual-gpu-card", "replace", "replace-dual-gpu-card"),
     ],
 )
-def test_only_the_vendor_takes_out_modules_and_water_cooled_cards(
-    name: str, form: str, last: str, code: str
-) -> None:
+def test_only_the_vendor_takes_out_modules_and_water_cooled_cards(name: str, form: str, last: str, code: str) -> None:
     box = box_of(name)
     gpu = gpu_part(box, 0)
     acts = planned(box, gpu, Fault.XID)

@@ -155,9 +155,9 @@ def test_what_nobody_could_read_blames_nothing(tmp_path: Path) -> None:
         ("NVRM: Xid (PCI:0000:9b:00): 62, pid=1, name=x, halt", "gpu", "GPU@0000:9b:00.0", None),
         (
             "nvidia-nvswitch0: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30",
-            "host",
-            "host",
-            "NVSwitches at 0000:c4:00.0",
+            "nvswitch",
+            "0000:c4:00.0",
+            None,
         ),
     ],
 )

@@ -11,8 +11,8 @@ import pytest
 from sample import FAULTS, SAMPLE
 from test_schemas import complaints
 
+from dgxcheck.assessment.compare import called_as, namespace, side_of
 from dgxcheck.cli import main
-from dgxcheck.cli.diff_sides import called_as, namespace, side_of
 from dgxcheck.difference.compare import compare
 from dgxcheck.source.recording.anonymize import mark
 from dgxcheck.source.recording.shipped import open_source
@@ -97,7 +97,7 @@ def test_what_passed_once_for_all_was_judged(capsys: Capture) -> None:
 def test_what_is_no_longer_judged_is_noted(tmp_path: Path, capsys: Capture) -> None:
     code, document = said(capsys, "dgx-1-v100", "dgx-1-v100-not-root")
     assert (code, document["differences"], document["notes"]) == (0, [], [
-        "judged in OLD alone: gdr.acs, gdr.max-payload",
+        "checked in OLD only: gdr.acs, gdr.max-payload",
     ])  # fmt: skip
     empty = tmp_path / "empty.json"
     empty.write_text('{"schema": "dgxcheck/health/1", "findings": []}')
@@ -190,10 +190,10 @@ def test_hostile_names_reach_no_terminal(tmp_path: Path, capsys: Capture) -> Non
 ])  # fmt: skip
 def test_colour_marks_what_is_worse(argv: tuple[str, ...], marked: tuple[str, ...], capsys: Capture) -> None:
     main([*argv, "--color", "always"])
-    painted = capsys.readouterr().out
+    colorize = capsys.readouterr().out
     main([*argv, "--color", "never"])
-    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == capsys.readouterr().out
-    assert all(each in painted for each in marked)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colorize) == capsys.readouterr().out
+    assert all(each in colorize for each in marked)
 
 
 def test_text_fits_80_columns(capsys: Capture) -> None:
@@ -224,7 +224,7 @@ def test_pseudonyms_of_one_site_are_comparable(
     assert main(["diff", own, kept]) == 0
     assert "not comparable" not in capsys.readouterr().out
     assert main(["diff", own, other]) == 0
-    assert "identity not comparable" in capsys.readouterr().out
+    assert "identities not comparable" in capsys.readouterr().out
 
 
 def _whole(folder: Path) -> str:

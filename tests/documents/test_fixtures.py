@@ -29,10 +29,13 @@ V100_CUBE = P100_CUBE | {"0-3": 2, "0-4": 2, "1-2": 2, "1-5": 2, "2-3": 2, "4-7"
 STATION = {"0-1": 1, "0-2": 1, "0-3": 2, "1-2": 2, "1-3": 1, "2-3": 1}
 PAIRS: dict[str, dict[str, int]] = {
     "dgx-1-p100": P100_CUBE, "dgx-1-v100": V100_CUBE, "dgx-station-v100": STATION, "k80-x8": {}, "dgx-a100": {},
+    "dgx-2": {}, "pcie-x4": {}, "pcie-x8": {},
 }  # fmt: skip
 BUS_IDS = {
     "dgx-1-p100": "06 07 0a 0b 85 86 89 8a", "dgx-1-v100": "06 07 0a 0b 85 86 89 8a", "dgx-station-v100": "07 08 0e 0f",
     "k80-x8": "06 07 0a 0b 85 86 89 8a", "dgx-a100": "07 0f 47 4e 87 90 b7 bd",
+    "dgx-2": "34 36 39 3b 57 59 5c 5e b7 b9 bc be e0 e2 e5 e7", "pcie-x4": "07 08 0e 0f",
+    "pcie-x8": "04 05 08 09 84 85 88 89",
 }  # fmt: skip
 GENERATION = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4}
 every_box = pytest.mark.parametrize("box", BOXES, ids=lambda box: str(box.name))
@@ -108,7 +111,8 @@ def test_nvml_and_sysfs_agree_on_bar1(box: Box) -> None:
         assert sizes == [16 << 20, box.board.bar1_mib << 20, 0, 32 << 20, 0, 0]
         memory = source.nvml("nvmlDeviceGetBAR1MemoryInfo", gpu.bdf)
         if isinstance(memory, Missing):
-            assert (box.name, memory.detail) == ("dgx-station-v100", "no published dump")
+            assert box.name in ("dgx-station-v100", "dgx-2")
+            assert memory.detail == "no published dump"
         else:
             assert isinstance(memory, dict)
             assert memory["bar1Total"] == sizes[1]
@@ -170,6 +174,13 @@ def test_every_a100_has_two_links_to_each_nvswitch() -> None:
     assert all(dict(far) == switches for far in links(committed(box), box).values())
 
 
+def test_a_gpu_of_a_dgx_2_has_a_link_to_each_nvswitch_of_its_baseboard() -> None:
+    box = next(box for box in BOXES if box.name == "dgx-2")
+    far = [set(ends) for ends in links(committed(box), box).values()]
+    halves = [{f"0000:{half}{n}:00.0" for n in (1, 2, 3, 5, 6, 7)} for half in "6c"]
+    assert far == [halves[0]] * 8 + [halves[1]] * 8
+
+
 def test_a_station_has_two_unwired_positions_and_a_p100_has_four_positions_at_all() -> None:
     for name, states in (("dgx-station-v100", [1, 1, 1, 1, 0, 0]), ("dgx-1-p100", [1, 1, 1, 1])):
         box = next(box for box in BOXES if box.name == name)
@@ -189,7 +200,8 @@ def test_peer_access_goes_both_ways_and_follows_the_links(box: Box) -> None:
         for index in range(3):
             there, back = (source.nvml("nvmlDeviceGetP2PStatus", f"{x} {y}", index) for x, y in ((a, b), (b, a)))
             assert there == back
-        if ends[a] and not ends[a].keys() & {b, *ends[b]}:
+        to_gpus = not ends[a].keys().isdisjoint(ends)  # through NVSwitches every GPU reaches every other
+        if to_gpus and not ends[a].keys() & {b, *ends[b]}:
             assert source.nvml("nvmlDeviceGetP2PStatus", f"{a} {b}", 0) != 0
 
 
@@ -201,7 +213,8 @@ def test_common_ancestors_are_those_of_the_published_matrix(box: Box) -> None:
     ]
     expected = {
         "dgx-1-p100": {10: 4, 30: 8, 50: 16}, "dgx-1-v100": {10: 4, 30: 8, 50: 16}, "dgx-station-v100": {10: 2, 30: 4},
-        "k80-x8": {0: 4, 20: 4, 30: 4, 50: 16}, "dgx-a100": {20: 4, 50: 24},
+        "k80-x8": {0: 4, 20: 4, 30: 4, 50: 16}, "dgx-a100": {20: 4, 50: 24}, "dgx-2": {10: 8, 20: 16, 40: 32, 50: 64},
+        "pcie-x4": {10: 2, 30: 4}, "pcie-x8": {10: 4, 30: 8, 50: 16},
     }  # fmt: skip
     assert Counter(map(str, seen)) == {str(level): count for level, count in expected[box.name].items()}
 
@@ -252,7 +265,7 @@ def test_infiniband_devices_belong_to_adapters_and_are_up(box: Box) -> None:
         base = f"/sys/class/infiniband/{hca.name}"
         assert source.link(f"{base}/device") == f"../../../0000:{hca.at}"
         assert text(source, f"{base}/ports/1/state") == "4: ACTIVE"
-        assert text(source, f"{DEVICES}/0000:{hca.at}/class") == "0x020700"
+        assert text(source, f"{DEVICES}/0000:{hca.at}/class") == ("0x020000" if hca.ethernet else "0x020700")
 
 
 @every_box

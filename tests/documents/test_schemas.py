@@ -20,7 +20,7 @@ from dgxcheck.source.recording.load import OVERLAY, load
 from dgxcheck.source.recording.shipped import shipped
 
 FOLDER = ROOT / "dgxcheck" / "schemas"
-NAMES = ("topo", "health", "list", "diff", "recording", "overlay")
+NAMES = ("topo", "health", "list", "diff", "xid", "recording", "overlay")
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 QUESTIONS = (
     "-m", "-mp", "-p2p r", "-p2p p", "-c 0", "-n 0 -i 0", "-n 5 -i 0", "-p -i 0,1", "-C -i 0", "-M -i 0,1",
@@ -151,6 +151,16 @@ HOP: Document = {
     "narrow": False, "slow": False, "gb_per_second": 15.75, "max_gb_per_second": 15.75, "unjudged": None,
 }  # fmt: skip
 BROKEN: dict[str, list[Callable[[Document], None]]] = {
+    "xid": [
+        _set("schema", value="dgxcheck/xid/2"),
+        _set("entries", value=[]),
+        _set("entries", 0, "kind", value="xid"),
+        _set("entries", 0, "severity", value="bad"),
+        _set("entries", 0, "remedy", value=""),
+        _set("entries", 0, "steps", value=KeyError),
+        _set("relations", 0, "place", value="somewhere"),
+        _set("relations", 0, "causes", value=[]),
+    ],
     "topo": [
         _set("schema", value="dgxcheck/topo/2"),
         _set("devices", value=KeyError),
@@ -262,6 +272,10 @@ def sound() -> dict[str, Document]:
     with contextlib.redirect_stdout(out):
         main(["diff", "dgx-1-v100", "dgx-1-v100-gpu-missing", "--format", "json"])
     documents["diff"] = json.loads(out.getvalue())
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main(["xid", "79", "--format", "json"])
+    documents["xid"] = json.loads(out.getvalue())
     documents["recording"] = load(dict(shipped())["dgx-1-v100"])
     documents["overlay"] = {
         "schema": "dgxcheck/overlay/1",

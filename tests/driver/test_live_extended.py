@@ -81,7 +81,7 @@ def test_a_fault_is_one_finding(served: Served, given: Callable[..., dict[str, s
 def test_a_hang_costs_its_step(served: Served, given: Callable[..., dict[str, str]]) -> None:
     box = served("dgx-1-v100", GPUS)
     one = gpu_bdfs(box.lines)[1]
-    ran = box.live(given("hang dgx_fill 1"), *SOON, "-t", "6", seconds=120)
+    ran = box.live(given("hang dgx_fill 1"), *SOON, "-t", "10", seconds=120)
     assert ran.code == 2
     assert [*found(ran)] == [f"measure.memory-integrity/{one}"]
 

@@ -162,7 +162,7 @@ def test_nvml_lets_nobody_in(served: Served, standin: Path, fault: str, why: str
     text = box.live(box.environment(standin, fault), "topo", "-m")
     assert text.code == 3
     assert text.out.startswith(f"NVLink is unknown (nvmlInit: {why}")
-    assert text.out.partition("\n")[0].endswith("): PCI paths are shown.")
+    assert text.out.partition("\n")[0].endswith("): showing PCI paths.")
     assert all(link["nvlinks"] is None for link in gpu_links(document))
 
 

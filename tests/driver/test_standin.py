@@ -15,8 +15,9 @@ from standin import nvml
 from standin.binding import asked, child, told_by_worker
 from standin.boxes import LOST, A, B, Facts, box, full_box
 
+from dgxcheck.facts.nvml_quantities import GROUPS
 from dgxcheck.source.protocol import Json
-from dgxcheck.workers.nvml.plan import GROUPS
+from dgxcheck.source.recording.keys import from_json, to_json
 
 pytestmark = pytest.mark.skipif(nvml.compiler() is None, reason="no gcc to compile the stand-in with")
 
@@ -429,9 +430,10 @@ def test_a_thousand_questions_are_found_again(library: Path) -> None:
     assert asked(library, facts, sums) == [sum(100 * a + b for a in range(40) for b in range(40))]
 
 
-def by_question(facts: Facts) -> dict[str, Json]:
-    nvml_lines = {key: line for key, line in facts.items() if key.startswith("nvml ")}
-    return {f"{key} {args}".rstrip(): fact for key, line in nvml_lines.items() for args, fact in line.items()}
+def by_question(recorded: Facts) -> dict[str, Json]:
+    nvml_lines = {key: line for key, line in recorded.items() if key.startswith("nvml ")}
+    facts = {f"{key} {args}".rstrip(): fact for key, line in nvml_lines.items() for args, fact in line.items()}
+    return {key: to_json(from_json(fact, key)) for key, fact in facts.items()}  # gaps with their codes
 
 
 def test_the_worker_gets_back_what_a_recording_holds(library: Path, tmp_path: Path) -> None:

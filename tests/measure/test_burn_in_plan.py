@@ -14,15 +14,15 @@ from dgxcheck.cuda.burn import TURNS, turns
 from dgxcheck.facts.record import replace
 from dgxcheck.measure.burn_in.events import Events
 from dgxcheck.measure.burn_in.loads import LoadWorkers
-from dgxcheck.measure.burn_in.plan import EXCLUSIVE, Load, loads, matched
+from dgxcheck.measure.burn_in.plan import EXCLUSIVE, GpuLoad, loads, matched
 from dgxcheck.workers.supervisor import Kind, Supervisor
 
 CUBE = box("dgx-1-v100")
 GPUS = [str(gpu.bdf) for gpu in CUBE.gpus]
 
 
-def load(gpu: str, *peers: tuple[str, ...]) -> Load:
-    return Load(gpu=gpu, peers=peers, cpus=())
+def load(gpu: str, *peers: tuple[str, ...]) -> GpuLoad:
+    return GpuLoad(gpu=gpu, peers=peers, cpus=())
 
 
 @pytest.mark.parametrize("busy", [set(), {GPUS[3]}, {GPUS[0], GPUS[5]}])

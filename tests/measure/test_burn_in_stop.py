@@ -14,12 +14,12 @@ from dgxcheck.cli.terminal.duration import parsed
 from dgxcheck.cli.terminal.progress import clock
 from dgxcheck.facts.kernel_log import KernelLog, OffBus, Xid
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.measure.burn_in.result import Seen, drift
-from dgxcheck.measure.burn_in.stop_rules import Limits, Sample, Stop, grown, of_log, of_samples
+from dgxcheck.measure.burn_in.result import BurnInResult, drift
+from dgxcheck.measure.burn_in.stop_rules import Sample, SlowdownThresholds, Stop, grown, stop_for_log, stop_for_samples
 
 GPU, OTHER = "0000:06:00.0", "0000:07:00.0"
-KNOWN = Limits(degrees={GPU: 87, OTHER: 87}, margins={})
-BY_MARGIN = Limits(degrees={}, margins={GPU: -2})
+KNOWN = SlowdownThresholds(degrees={GPU: 87, OTHER: 87}, margins={})
+BY_MARGIN = SlowdownThresholds(degrees={}, margins={GPU: -2})
 BRAKE, THERMAL, SLOWDOWN, SOFTWARE, CAP = 0x80, 0x40, 0x8, 0x20, 0x4
 
 
@@ -28,8 +28,8 @@ def sample(at: float = 0.0, **row: Any) -> Sample:
     return {"at": at, "gpus": {GPU: {**calm, **row}, OTHER: calm}, "aer": {}}
 
 
-def stop(*recent: Sample, known: Limits = KNOWN, first: Sample | None = None) -> Stop | None:
-    return of_samples(first or sample(), recent, known)
+def stop(*recent: Sample, known: SlowdownThresholds = KNOWN, first: Sample | None = None) -> Stop | None:
+    return stop_for_samples(first or sample(), recent, known)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_errors_from_before_the_load_end_nothing() -> None:
     assert stop(sample(1.0, dbe=7), first=sample(dbe=7)) is None
     found = stop(sample(1.0, dbe=9), first=sample(dbe=7))
     assert found is not None
-    assert "grew by 2" in found.text
+    assert "2 new" in found.text
     assert stop(sample(1.0, dbe=0), first=sample(dbe=7)) is None
 
 
@@ -109,12 +109,12 @@ def xid(number: int, bdf: str = GPU, seconds: float = 5.0) -> Xid:
     ],
 )
 def test_only_a_new_fatal_xid_of_a_loaded_gpu_ends_the_load(new: KernelLog | Missing, reason: str | None) -> None:
-    found = of_log(log(xid(48, seconds=1.0)), new, (GPU, OTHER))
+    found = stop_for_log(log(xid(48, seconds=1.0)), new, (GPU, OTHER))
     assert (found.reason if found else None) == reason
 
 
 def test_a_log_that_could_not_be_read_before_ends_nothing() -> None:
-    assert of_log(Missing(Gap.DENIED, "/dev/kmsg"), log(xid(79)), (GPU,)) is None
+    assert stop_for_log(Missing(Gap.DENIED, "/dev/kmsg"), log(xid(79)), (GPU,)) is None
 
 
 @given(st.lists(st.floats(min_value=0.1, max_value=1e3), max_size=60))
@@ -128,7 +128,7 @@ def test_drift_compares_the_ends(rates: list[float]) -> None:
 
 
 def test_what_was_seen_is_counted() -> None:
-    seen = Seen(GPU)
+    seen = BurnInResult(GPU)
     seen.start = {"value": 1 << 30, "peer": OTHER, "turns": ["power", "host"], "how": "simulated", "tool": "x"}
     seen.first = {"dbe": 1, "sbe": 2, "replays": None}
     for second in range(10):

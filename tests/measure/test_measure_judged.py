@@ -9,10 +9,10 @@ from cuda_bed import Bed, bdf, first
 from measured_box import of_box
 from standin import cuda
 
+from dgxcheck.assessment.measure import as_facts
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.cli.measuring import as_facts
 from dgxcheck.facts.record import replace
 from dgxcheck.source.recording.shipped import open_source
 

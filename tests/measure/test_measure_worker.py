@@ -70,7 +70,7 @@ def test_no_bandwidth_of_a_pair_whose_data_did_not_arrive(bed: Bed) -> None:
     facts = bed.facts(V100, "drop 0 1")
     for kind in ("p2p", "p2p-both", "latency", "latency-sm"):
         assert facts[f"measure {kind} {G0} {G1}"] == {
-            "skipped": "dependency-failed", "detail": "its data did not arrive as it was sent"}  # fmt: skip
+            "skipped": "dependency-failed", "detail": "data did not arrive intact"}  # fmt: skip
     assert "value" in facts[f"measure p2p {G1} {G0}"]
     assert "value" in facts[f"measure p2p-off {G0} {G1}"]
 
@@ -119,7 +119,7 @@ def test_sleeps_between_enqueues_do_not_count(bed: Bed) -> None:
     step = [each for each in steps if kind_of(each["key"]) == "host-to-device"]
     stage = bed.stage(V100)
     key = str(step[0]["key"])
-    once, slept = stage.run(step)[key], bed.stage(V100).anew(between_ms=1).run(step)[key]
+    once, slept = stage.run(step)[key], bed.stage(V100).fresh(between_ms=1).run(step)[key]
     assert isinstance(once, dict)
     assert isinstance(slept, dict)
     assert slept["value"] == once["value"]

@@ -12,7 +12,7 @@ from seam import save
 from dgxcheck.facts.measurement import NotMeasured
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recording.keys import Lines, flatten, insert
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source
@@ -33,7 +33,7 @@ FACTS = st.dictionaries(
 
 
 def held(facts: dict[str, Json]) -> RecordedSource:
-    lines: Lines = {}
+    lines: GroupedFacts = {}
     for key, fact in facts.items():
         insert(lines, key, fact)
     return RecordedSource(lines, Origin("recording"))
@@ -72,9 +72,9 @@ def test_any_json_is_read_or_said_to_be_garbled(facts: dict[str, Json]) -> None:
 
 def test_a_recording_keeps_measurements(tmp_path: Path) -> None:
     source = held({f"measure p2p {A} {B}": FIGURE, f"measure compute {A}": FIGURE})
-    tape = RecordingSource(source)
-    before = probe(tape)
-    save(tmp_path / "box.json", tape.lines())
+    recorder = RecordingSource(source)
+    before = probe(recorder)
+    save(tmp_path / "box.json", recorder.lines())
     again = open_source(str(tmp_path / "box.json"))
     assert probe(again) == before
-    assert [*flatten(tape.lines())] == [f"measure compute {A}", f"measure p2p {A} {B}"]
+    assert [*flatten(recorder.lines())] == [f"measure compute {A}", f"measure p2p {A} {B}"]

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Json
-from dgxcheck.output.color import painted
+from dgxcheck.output.color import colorize
 from dgxcheck.output.health.measurement_tables import WIDTH, tables
 from dgxcheck.readiness.figures import all_figures
 
@@ -60,7 +60,7 @@ def test_hardly_a_terminal_is_too_narrow_for_sixteen(tmp_path: Path) -> None:
 
 
 def test_what_is_low_is_coloured(tmp_path: Path) -> None:
-    text = painted("\n".join(tables(all_figures(measured(tmp_path, dgx1_p100() | FAULTY)))))
+    text = colorize("\n".join(tables(all_figures(measured(tmp_path, dgx1_p100() | FAULTY)))))
     for cell in ("9.20!", "wrong!", "hung!", "5.90!"):
         assert f"\x1b[1;31m{cell}\x1b[0m" in text
     assert "\x1b[1;33m15.20*\x1b[0m" in text
@@ -79,7 +79,7 @@ def test_tables_are_shown_on_request(
 def test_a_box_without_measurements_has_no_tables(capsys: pytest.CaptureFixture[str]) -> None:
     out = told(capsys, "--from", "dgx-1-p100", "-e", "-v")
     assert "P2P on" not in out
-    assert "growth of counters, no load." in out
+    assert "checks ran (state, kernel log, counter growth)." in out
 
 
 def document(capsys: pytest.CaptureFixture[str], spec: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pytest
 from judging import unnamed
 from programs import program
 from prometheus_client.parser import text_string_to_metric_families
+from report_of import report_of
 from sample import SAMPLE
 
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Subject
@@ -21,7 +22,6 @@ from dgxcheck.cli import main
 from dgxcheck.output.health import nagios, prometheus
 from dgxcheck.output.health.report import Report
 from dgxcheck.settings import Settings
-from dgxcheck.source.protocol import Origin
 
 CODES = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3, "skip": 4}
 WORDS = {"pass": "OK", "warn": "WARNING", "fail": "CRITICAL", "unknown": "UNKNOWN"}
@@ -115,8 +115,7 @@ def finding(check: str, name: str, measured: float, expected: float | None = Non
 
 
 def report(*findings: Finding, settings: Settings = Settings()) -> Report:  # noqa: B008 -- it is frozen
-    return Report(findings=findings, verdict=Status.PASS, exit_code=0, origin=Origin("live"), host={}, seconds=1.0,
-                  verbose=False, settings=settings)  # fmt: skip
+    return report_of(findings, settings=settings)
 
 
 def test_series_that_look_alike_are_numbered() -> None:

@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 import junitparser
 import pytest
 from judging import unnamed
+from report_of import report_of
 from sample import SAMPLE
 
 from dgxcheck.checks.engine.finding import Evidence, Finding, Judgement, Status, Subject
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.health import junit
-from dgxcheck.output.health.report import Report
 from dgxcheck.source.protocol import Origin
 
 RESULTS = {"fail": "Failure", "unknown": "Error", "skip": "Skipped", "warn": "Failure"}
@@ -90,10 +90,7 @@ def test_hostile_text_is_harmless() -> None:
         for status in Status
     ]  # fmt: skip
     for host in (EVIL, Missing(Gap.DENIED, EVIL, EVIL)):
-        text = junit.render(
-            Report(findings=tuple(findings), verdict=Status.FAIL, exit_code=2, origin=Origin("recording", EVIL),
-                   host={"host": host}, seconds=0.1, verbose=False)
-        )  # fmt: skip
+        text = junit.render(report_of(findings, origin=Origin("recording", EVIL), host={"host": host}))
         assert text.isascii()
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f]|&#x?0*[0-8bcBC]?;|&#5529[56];|&#6553[45];", text)
         root = ElementTree.fromstring(text)

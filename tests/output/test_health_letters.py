@@ -79,12 +79,12 @@ def test_the_debug_log_has_every_question_and_its_answer(box: str, tmp_path: Pat
     head, *lines, end = entries(log)
     assert (head["dgxcheck"], head["source"], head["name"]) == (__version__, "recording", box)
     assert (end["exit_code"], end["verdict"]) == (plain.code, "fail" if plain.code else "pass")
-    tape = RecordingSource(open_source(box))
-    survey(tape, (*PROBES, *COUNTERS))
+    recorder = RecordingSource(open_source(box))
+    survey(recorder, (*PROBES, *COUNTERS))
     answers = [line for line in lines if "asked" in line]
-    assert {line["asked"]: line["answer"] for line in answers if "later_s" not in line} == tape.facts
+    assert {line["asked"]: line["answer"] for line in answers if "later_s" not in line} == recorder.facts
     assert any(isinstance(line["answer"], dict) and "missing" in line["answer"] for line in answers)
-    assert {line["asked"] for line in answers if "later_s" in line} < tape.facts.keys()  # counters were read again
+    assert {line["asked"] for line in answers if "later_s" in line} < recorder.facts.keys()  # counters were read again
     times = [line["seconds"] for line in (head, *lines, end)]
     assert times == sorted(times)
 
@@ -97,7 +97,7 @@ def test_a_later_moment_is_logged_as_such(tmp_path: Path) -> None:
             return again
 
     (tmp_path / "sys").mkdir()
-    source = DebugLog(str(tmp_path / "debug")).heard(Twice(str(tmp_path)))
+    source = DebugLog(str(tmp_path / "debug")).logged(Twice(str(tmp_path)))
     source.text("/sys/a")
     again = source.later(10)
     assert not isinstance(again, Missing)

@@ -22,9 +22,9 @@ def test_the_totals_of_a_report_are_those_of_its_findings(name: str, capsys: pyt
     assert count.total() == len(document["findings"]) == sum(count[status] for status in STATUSES)
     named = ("--profile", NAMELESS) if name.startswith(NAMELESS) else ()
     text = run(capsys, "health", "--from", name, *named).out
-    judged_of = re.search(r"^Verdict: \w+; (\d+) of (\d+) ", text, re.MULTILINE)
-    assert judged_of is not None
-    assert [*map(int, judged_of.groups())] == [count.total() - count["skip"], count.total()]
+    ran_of = re.search(r"^Verdict: \w+; (\d+) of (\d+) checks ran \(", text, re.MULTILINE)
+    assert ran_of is not None
+    assert [*map(int, ran_of.groups())] == [count.total() - count["skip"], count.total()]
     results = re.search(r"^System Results: (\d+) success, (\d+) errors, (\d+) warnings, (\d+) ", text, re.MULTILINE)
     assert results is not None
     told = [*map(int, results.groups())]
@@ -36,9 +36,44 @@ def test_the_totals_of_a_report_are_those_of_its_findings(name: str, capsys: pyt
     assert {reason: int(number) for number, reason in re.findall(r"(\d+) ([a-z-]+)", skipped[1])} == dict(reasons)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "kinds"),
+    [
+        (("--from", "dgx-1-v100"), " (state, kernel log, counter growth)"),
+        (("--from", "dgx-1-v100", "--quick"), " (state)"),
+        (("--from", "dgx-1-v100", "--only", "thermal"), " (state)"),
+        (("--from", "dgx-1-v100", "--only", "kernel"), " (kernel log)"),
+        (("--from", "dgx-1-v100", "--only", "gpu.model,nvlink.errors"), " (state, counter growth)"),
+        (("--from", "dgx-1-p100-memory-slow", "--only", "measure"), " (measurements under load)"),
+        (("--from", "dgx-1-v100", "--only", "measure"), ""),
+    ],
+)
+def test_the_verdict_names_what_ran_and_nothing_else(
+    arguments: tuple[str, ...], kinds: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = run(capsys, "health", *arguments).out
+    assert re.search(rf"^Verdict: \w+; \d+ of \d+ checks? ran{re.escape(kinds)}\.$", text, re.MULTILINE), text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "score"),
+    [
+        (("dgx-1-v100",), "Score: 100 of 100 against dgx-1-v100 (by product name); coverage 100 %."),
+        (("dgx-1-v100", "--profile", "none"),
+         "Score: none (no matching reference machine; list them with dgxcheck profiles)."),
+        (("dgx-1-v100-hot", "--profile", "dgx-1-v100"),
+         "Score: 79 of 100 (capped by the verdict, otherwise 99.5) against dgx-1-v100 (as requested);"
+         " weakest area: gpu 97.5; coverage 100 %."),
+    ],
+)  # fmt: skip
+def test_the_line_of_the_score(arguments: tuple[str, ...], score: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score in run(capsys, "health", "--from", *arguments).out.splitlines()
+
+
 def test_golden_files_hold_no_totals() -> None:
-    foot = "Verdict: fail; 450 of 505 judged.\nSkipped: 33 not-supported, 20 not-recorded; -v.\nScore: 99.5\n"
-    assert without_totals(foot) == "Verdict: fail; # of # judged.\nSkipped: not-recorded, not-supported\nScore: 99.5\n"
+    verdict, score = "Verdict: fail; 450 of 505 checks ran (state).\n", "Score: 99.5\n"
+    text = without_totals(f"{verdict}Skipped: 33 not-supported, 20 not-recorded; list them with -v.\n{score}")
+    assert text == f"Verdict: fail; # of # checks ran (state).\nSkipped: not-recorded, not-supported\n{score}"
     assert without_totals("System Results: 448 success, 2 errors\n") == "System Results: # success, # errors\n"
 
 
@@ -47,7 +82,7 @@ def test_diff_counts_the_checks_that_it_does_not_name(capsys: pytest.CaptureFixt
     ran = ({each["id"] for each in judged(name)[1]["findings"] if each["status"] != "skip"} for name in (old, new))
     lost = set.difference(*ran)
     text = " ".join(run(capsys, "diff", old, new).out.split())
-    note = re.search(r"judged in OLD alone: ([\w., -]+?) and (\d+) more\.", text)
+    note = re.search(r"checked in OLD only: ([\w., -]+?) and (\d+) more\.", text)
     assert note is not None
     named = note[1].split(", ")
     assert {*named} <= lost

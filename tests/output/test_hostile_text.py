@@ -17,7 +17,7 @@ from seam import run, save
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.plain_text import visible
-from dgxcheck.source.recording.keys import Lines, insert
+from dgxcheck.source.recording.keys import GroupedFacts, insert
 
 EVIL = (
     "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]8;;http://x\x1b\\link \x9b2J\x08\x00\x7f\r\n\v\f"
@@ -39,7 +39,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def hostile(text: str, *, everywhere: bool = True) -> Lines:
+def hostile(text: str, *, everywhere: bool = True) -> GroupedFacts:
     """Two GPUs on a bridge and a NIC; whatever is free text says ``text``, and so does all the rest ``everywhere``."""
     gap: Json = {"missing": "lost", "detail": text}
     facts: dict[str, Json] = {
@@ -98,7 +98,7 @@ def hostile(text: str, *, everywhere: bool = True) -> Lines:
         facts |= {f"text {PCI}/{text}/{name}": text for name in ("class", "vendor", "device", "numa_node")}
         facts |= {f"link {PCI}/{A}": f"../../../devices/{text}/{A}", f"link {IB}/mlx5_0/device": f"../{text}"}
         facts |= {f"names {IB}/{text}/ports": [text], "names /sys/devices/system/node": gap, "nvml nvmlInit": gap}
-    lines: Lines = {}
+    lines: GroupedFacts = {}
     for key, fact in facts.items():
         insert(lines, key, fact)
     return lines
@@ -116,14 +116,14 @@ def test_nothing_reaches_the_terminal_that_it_would_obey(
 ) -> None:
     path = box(tmp_path, EVIL, everywhere)
     plain = run(capsys, *argv, "--from", path)
-    painted = run(capsys, *argv, "--from", path, "--color", "always")
-    assert plain.code == painted.code
+    colorize = run(capsys, *argv, "--from", path, "--color", "always")
+    assert plain.code == colorize.code
     assert plain.code in ((2, 3) if argv[0] == "health" else (0, 3))
     assert plain.out or is_refusal(plain.err)
     allowed = plain.out.replace("\t", "") if "nvidia-smi" in argv else plain.out
     assert not HIDDEN.findall(allowed)
     assert not HIDDEN.findall(plain.err)
-    bare = COLOURS.sub("", painted.out)
+    bare = COLOURS.sub("", colorize.out)
     assert not HIDDEN.findall(bare.replace("\t", "") if "nvidia-smi" in argv else bare)
     if "nvidia-smi" not in argv:
         assert bare == plain.out

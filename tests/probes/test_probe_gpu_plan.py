@@ -10,8 +10,8 @@ from nvml_probes import PROBES
 
 import probes
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.nvml_quantities import GROUPS
 from dgxcheck.source.protocol import Json, Source
-from dgxcheck.workers.nvml.plan import GROUPS
 
 GPUS = ("0000:06:00.0", "0000:07:00.0", "0000:0a:00.0")
 PAIRS = [f"{a} {b}" for a, b in combinations(GPUS, 2)]

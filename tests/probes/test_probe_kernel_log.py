@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.limits import LOG_LINE_CHARACTERS, LOG_LINES
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.source.kernel_log.kmsg import MARK, kept, line
+from dgxcheck.source.kernel_log.kmsg import MARK, line, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
 from probes.kernel_log import parse_aer, parse_mlx5, parse_xid
 from probes.kernel_log.log import facts
@@ -29,7 +29,7 @@ def log(*lines: tuple[float, str], begins: float = 0.0) -> KernelLog:
 def of_text(text: str) -> KernelLog:
     found = times(text)
     assert found is not None
-    read = facts(kept(found), "here")
+    read = facts(relevant_lines(found), "here")
     assert not isinstance(read, Missing)
     return read
 
@@ -360,7 +360,7 @@ def test_of_two_boots_in_a_journal_the_last_counts_and_the_other_is_remembered()
 def test_any_json_is_a_log_or_none(rows: list[str]) -> None:
     found = times("\n".join(["{}", *rows]))
     if found is not None:
-        for each in kept(found):
+        for each in relevant_lines(found):
             each.encode()
 
 
@@ -432,7 +432,8 @@ def test_any_text_is_a_log_or_none(text: str) -> None:
     for form in (text, f"[ 1.0] {text}", f"6,1,2,-;{text}", f"Feb 30 25:61:61 a kernel: {text}"):
         found = times(form)
         if found is not None:
-            assert not isinstance(facts(kept(found), "here"), KernelLog) or kept(found)[0].partition(";")[2]
+            lines = relevant_lines(found)
+            assert not isinstance(facts(lines, "here"), KernelLog) or lines[0].partition(";")[2]
 
 
 def test_a_flood_pushes_out_no_xid_and_moves_the_beginning() -> None:
@@ -457,7 +458,7 @@ def test_no_other_flood_pushes_out_an_xid_either(noise: str) -> None:
 def kept_of(text: str) -> tuple[str, ...]:
     found = times(text)
     assert found is not None
-    return kept(found)
+    return relevant_lines(found)
 
 
 @pytest.mark.parametrize(

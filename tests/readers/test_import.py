@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from seam import is_one_clear_line, run
 from smi_texts import LINKS, QUERY, STATION, TABLE, matrix
 
-from dgxcheck.cli.import_texts import lines
+from dgxcheck.assessment.import_texts import lines
 from dgxcheck.facts.limits import IMPORT_BYTES
 from dgxcheck.facts.missing import BadInput
 

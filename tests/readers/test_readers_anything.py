@@ -16,7 +16,7 @@ from readers_text import numbers as all_of
 from readers_text import sane
 
 from dgxcheck.readers.benchmarks.catalogue import READERS
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 
 TEXTS = (
@@ -122,10 +122,10 @@ def test_a_text_is_read_by_one_reader(text: str) -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_is_read_alone_is_read_between_others(text: str) -> None:
-    alone = together(fact for part in every(tuple(text.splitlines())) for fact in part.facts.items())
+    alone = merge_runs(fact for part in every(tuple(text.splitlines())) for fact in part.facts.items())
     prose = "We ran this on Monday:\n```\n"
     among = every(tuple((prose + text + "\n```\nIs that good? 8.41 GB/s\n").splitlines()))
-    assert set(together(fact for part in among for fact in part.facts.items())) == set(alone)
+    assert set(merge_runs(fact for part in among for fact in part.facts.items())) == set(alone)
 
 
 @pytest.mark.parametrize("one", TEXTS)

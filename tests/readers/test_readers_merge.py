@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 
 
 def fact(value: Json, unit: str = "GB/s", at: int = 1, **more: Json) -> dict[str, Json]:
@@ -11,7 +11,7 @@ def fact(value: Json, unit: str = "GB/s", at: int = 1, **more: Json) -> dict[str
 
 
 def merged(*facts: Json) -> Json:
-    return together(("measure p2p 0 1", one) for one in facts)["measure p2p 0 1"]
+    return merge_runs(("measure p2p 0 1", one) for one in facts)["measure p2p 0 1"]
 
 
 def test_one_run_stays_as_it_is() -> None:
@@ -87,7 +87,7 @@ def test_merging_in_steps_says_the_same_as_merging_at_once() -> None:
 
 
 def test_keys_keep_their_order_and_runs_are_bounded() -> None:
-    many = together([("b", fact(1.0)), ("a", fact(1.0)), *(("b", fact(float(n))) for n in range(100))])
+    many = merge_runs([("b", fact(1.0)), ("a", fact(1.0)), *(("b", fact(float(n))) for n in range(100))])
     assert list(many) == ["b", "a"]
     runs = many["b"]["runs"] if isinstance(many["b"], dict) else []
     assert isinstance(runs, list)

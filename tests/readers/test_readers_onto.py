@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import BadInput, Json
-from dgxcheck.readers.gather import Part, gathered
+from dgxcheck.readers.combine import Part, combine
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.onto import listed, placed, unfit
+from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
 from dgxcheck.source.recording.keys import place
 
 A, B = "0000:06:00.0", "0000:07:00.0"
@@ -39,12 +39,12 @@ def part(facts: dict[str, Json], tool: str = "t", file: str = "f") -> Part:
     (f"nvml nvmlDeviceGetName {B}", "x", f"nvml nvmlDeviceGetName {B}", "x"),
 ])  # fmt: skip
 def test_each_kind_of_fact_finds_its_gpus(key: str, fact: Json, new: str, answer: Json) -> None:
-    assert placed({key: fact}, (A, B)) == {new: answer}
+    assert rebase_indexes({key: fact}, (A, B)) == {new: answer}
 
 
 def test_nics_keep_their_names() -> None:
     facts: dict[str, Json] = {"stated label GPU0 GPU1": "NV1", "stated label mlx5_0 GPU1": "PIX"}
-    assert placed(facts, (A, B)) == {f"stated label {A} {B}": "NV1", f"stated label mlx5_0 {B}": "PIX"}
+    assert rebase_indexes(facts, (A, B)) == {f"stated label {A} {B}": "NV1", f"stated label mlx5_0 {B}": "PIX"}
 
 
 def test_bus_ids_that_a_tool_prints_go_before_nvmls_order() -> None:
@@ -52,11 +52,11 @@ def test_bus_ids_that_a_tool_prints_go_before_nvmls_order() -> None:
         "measure device 0": {"value": None, "bdf": B}, "measure device 1": {"value": None, "bdf": A},
         "measure p2p 0 1": {"value": 5}, "stated cpu-affinity GPU0": "0",
     }  # fmt: skip
-    found = placed(facts, (A, B))
+    found = rebase_indexes(facts, (A, B))
     assert found[f"measure p2p {B} {A}"] == {"value": 5}
     assert found[f"stated cpu-affinity {A}"] == "0", "nvidia-smi counts as NVML does"
     with pytest.raises(BadInput, match=r"a tool prints bus id 0000:99:00\.0 for GPU 0"):
-        placed({"measure device 0": {"value": None, "bdf": "0000:99:00.0"}}, (A, B))
+        rebase_indexes({"measure device 0": {"value": None, "bdf": "0000:99:00.0"}}, (A, B))
 
 
 @pytest.mark.parametrize(("key", "why"), [
@@ -68,31 +68,31 @@ def test_bus_ids_that_a_tool_prints_go_before_nvmls_order() -> None:
     ("nvml nvmlDeviceGetName 0000:00:00.0", "a GPU without a bus id in a dump"),
 ])  # fmt: skip
 def test_what_does_not_fit_says_why(key: str, why: str) -> None:
-    assert why in unfit({key: "x"}, (A, B))
+    assert why in mismatch({key: "x"}, (A, B))
     with pytest.raises(BadInput):
-        placed({key: "x"}, (A, B))
+        rebase_indexes({key: "x"}, (A, B))
 
 
 def test_a_dump_without_its_bus_id_is_that_of_the_only_gpu() -> None:
-    assert placed({"nvml nvmlDeviceGetName 0000:00:00.0": "x"}, (A,)) == {f"nvml nvmlDeviceGetName {A}": "x"}
+    assert rebase_indexes({"nvml nvmlDeviceGetName 0000:00:00.0": "x"}, (A,)) == {f"nvml nvmlDeviceGetName {A}": "x"}
 
 
 def test_dumps_of_some_gpus_each_are_one_list_in_bus_order() -> None:
-    found = gathered([part({f"{INDEX} 0": B, f"nvml nvmlDeviceGetName {B}": "b"}), part({f"{INDEX} 0": A})])
+    found = combine([part({f"{INDEX} 0": B, f"nvml nvmlDeviceGetName {B}": "b"}), part({f"{INDEX} 0": A})])
     assert found.refused == ()
-    assert listed(found.facts) == (A, B)
+    assert nvml_gpus(found.facts) == (A, B)
     assert found.facts["nvml nvmlDeviceGetCount"] == 2
 
 
 def test_the_order_of_a_whole_dump_stays() -> None:
-    assert listed(gathered([part({f"{INDEX} 0": B, f"{INDEX} 1": A})]).facts) == (B, A)
+    assert nvml_gpus(combine([part({f"{INDEX} 0": B, f"{INDEX} 1": A})]).facts) == (B, A)
 
 
 def test_the_same_twice_is_no_contradiction() -> None:
     one = part({"stated label GPU0 GPU1": "NV1"})
-    assert gathered([one, one]).refused == ()
+    assert combine([one, one]).refused == ()
     other = part({"stated label GPU0 GPU1": "NV2", "measure p2p 0 1": {"value": 1}})
-    found = gathered([one, other])
+    found = combine([one, other])
     assert found.refused == (other,)
     assert found.facts == {"stated label GPU0 GPU1": "NV1"}
 
@@ -110,7 +110,7 @@ FACT = st.sampled_from(("OK", "NV1", "<inactive>", A, 3, None, {"value": 1.0}, {
 @given(st.dictionaries(KEY, FACT, max_size=6), st.sampled_from(((), (A,), (A, B))))
 def test_any_facts_are_placed_or_refused(facts: dict[str, Json], gpus: tuple[str, ...]) -> None:
     try:
-        found = placed(facts, gpus)
+        found = rebase_indexes(facts, gpus)
     except BadInput:
         return
     assert all(place(key) is not None for key in found)

@@ -11,7 +11,7 @@ from dgxcheck.cli import main
 from dgxcheck.facts.missing import Json
 from dgxcheck.profiles.library import by_name
 from dgxcheck.profiles.model import MEASURED_KEYS
-from dgxcheck.score.box import of_box
+from dgxcheck.score.box import score_of
 from dgxcheck.score.expectation import Score
 
 AB, BA = f"{GPUS[2]} {GPUS[3]}", f"{GPUS[3]} {GPUS[2]}"
@@ -20,7 +20,7 @@ BUSY: Json = {"skipped": "busy", "detail": "x"}
 
 
 def scored(folder: Path, facts: dict[str, Json], profile: str = "auto") -> Score:
-    found = of_box(measured(folder, facts, profile=profile))
+    found = score_of(measured(folder, facts, profile=profile))
     assert found is not None
     return found
 

@@ -10,7 +10,7 @@ import pytest
 from checkout import ROOT
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.source.recording.anonymize import hidden
+from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.driver_words import is_word
 from dgxcheck.source.recording.keys import flatten, insert
 
@@ -69,7 +69,7 @@ def test_such_a_host_changes_no_line(host: str) -> None:
     grouped: dict[str, dict[str, Json]] = {}
     for key, fact in (facts | {HOST: f"{host}\n"}).items():
         insert(grouped, key, fact)
-    found = flatten(hidden(grouped, [], b"key")[0])
+    found = flatten(anonymized(grouped, [], b"key")[0])
     assert {key: found[key] for key in facts} == facts
     assert found[HOST] != f"{host}\n"
 
@@ -78,4 +78,4 @@ def test_another_host_is_replaced() -> None:
     grouped: dict[str, dict[str, Json]] = {}
     for key, fact in {HOST: "rack7-dgx\n", "kmsg 0": "1.0;NVRM: rack7-dgx.example.org"}.items():
         insert(grouped, key, fact)
-    assert "rack7" not in json.dumps(hidden(grouped, [], b"key")[0])
+    assert "rack7" not in json.dumps(anonymized(grouped, [], b"key")[0])

@@ -9,7 +9,7 @@ import pytest
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.limits import LOG_LINES as MOST
 from dgxcheck.facts.missing import Missing
-from dgxcheck.source.kernel_log.kmsg import EARLIER, MARK, kept
+from dgxcheck.source.kernel_log.kmsg import EARLIER, MARK, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
 from probes.kernel_log.log import facts
 
@@ -36,7 +36,7 @@ NAMED_LIKE_A_DEVICE = CRASH.replace("x[12]", "a 0000:06:00.0:[12]")
 def read(text: str) -> KernelLog:
     log = times(text)
     assert log is not None
-    found = facts(kept(log), "here")
+    found = facts(relevant_lines(log), "here")
     assert not isinstance(found, Missing)
     return found
 
@@ -124,6 +124,6 @@ def test_a_flood_of_one_kind_evicts_that_kind_alone(flood: str) -> None:
     rows = [*rare, *(flood.format(n=n) for n in range(MOST + 500))]
     log = times("\n".join(f"[{number}.000000] {row}" for number, row in enumerate(rows, 1)))
     assert log is not None
-    lines = kept(log)
+    lines = relevant_lines(log)
     assert [row for row in rare if not any(line.endswith(row) for line in lines)] == []
     assert len(lines) == 1 + len(rare) + MOST

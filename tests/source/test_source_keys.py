@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dgxcheck.facts.limits import BINARY_BYTES
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.source.recording.binary import from_rows, to_rows
-from dgxcheck.source.recording.keys import Lines, find, flatten, from_json, insert, nvml_key, place, to_json
+from dgxcheck.source.recording.keys import GroupedFacts, find, flatten, from_json, insert, nvml_key, place, to_json
 
 PATHS = st.lists(st.text(min_size=1, max_size=5).filter(lambda name: "/" not in name), min_size=1, max_size=4).map(
     lambda parts: "/" + "/".join(parts)
@@ -25,7 +25,7 @@ KEYS = st.one_of(FILES, NVML, st.sampled_from(["name pci 10de", "name pci 10de:1
 
 @given(st.dictionaries(KEYS, st.integers() | st.text() | st.lists(st.text())))
 def test_keys_go_into_lines_and_out_again(facts: dict[str, Json]) -> None:
-    lines: Lines = {}
+    lines: GroupedFacts = {}
     for key, fact in facts.items():
         insert(lines, key, fact)
     assert flatten(lines) == facts

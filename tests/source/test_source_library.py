@@ -11,7 +11,9 @@ from seam import is_one_clear_line, run, save
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.source.recording.shipped import head_of, open_source, shipped
 
-BOXES = ("dgx-1-p100", "dgx-1-v100", "dgx-a100", "dgx-station-v100", "k80-x8")
+BOXES = (
+    "dgx-1-p100", "dgx-1-v100", "dgx-2", "dgx-a100", "dgx-station-v100", "k80-x8", "pcie-x4", "pcie-x8",
+)  # fmt: skip
 
 
 def test_the_shipped_boxes_are_there_and_open() -> None:

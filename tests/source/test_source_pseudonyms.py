@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from seam import document, facts_text, run, save
 
 from dgxcheck.facts.missing import BadInput, Json
-from dgxcheck.source.recording.anonymize import hidden, site_key
-from dgxcheck.source.recording.keys import Lines, flatten, insert
+from dgxcheck.source.recording.anonymize import anonymized, site_key
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.shipped import shipped
 
 KEY = b"the site's key"
@@ -28,15 +28,15 @@ GUID = "0c42:a103:005e:7709"
 UUID = "5b3ae7f2-11c8-e0ab-93d1-6c0f21aa97e4"
 
 
-def lines_of(facts: dict[str, Json]) -> Lines:
-    lines: Lines = {}
+def lines_of(facts: dict[str, Json]) -> GroupedFacts:
+    lines: GroupedFacts = {}
     for key, fact in facts.items():
         insert(lines, key, fact)
     return lines
 
 
 def replaced(facts: dict[str, Json], key: bytes = KEY) -> dict[str, Json]:
-    return flatten(hidden(lines_of(facts), [], key)[0])
+    return flatten(anonymized(lines_of(facts), [], key)[0])
 
 
 def one(key: str, fact: Json, site: bytes = KEY) -> str:
@@ -136,7 +136,7 @@ def test_a_name_made_of_a_mac_is_replaced_in_names_keys_and_links() -> None:
             f"text {NET}/{name}/carrier": {"missing": "denied", "detail": f"{NET}/{name}/carrier leads out"},
         }
     )
-    now, later = hidden(lines, [(60, lines_of({f"text {NET}/{name}/speed": "10\n"}))], KEY)
+    now, later = anonymized(lines, [(60, lines_of({f"text {NET}/{name}/speed": "10\n"}))], KEY)
     facts = flatten(now)
     names = facts[f"names {NET}"]
     assert isinstance(names, list)
@@ -306,7 +306,7 @@ def test_no_identity_survives_anywhere_in_the_file(
         f"text {NET}/{name}/speed": {"missing": "denied", "detail": f"{NET}/{name} leads out, to {mac}"},
     }
     lines = lines_of(facts)
-    whole = repr(hidden(lines, [(60.0, lines)], KEY)).lower()
+    whole = repr(anonymized(lines, [(60.0, lines)], KEY)).lower()
     for identity in (mac, guid, uuid, gpu, serial, board, host, user):
         for spelling in (identity, re.sub("[:-]", "", identity), identity.replace(":", "-")):
             assert spelling.lower() not in whole
@@ -358,7 +358,7 @@ def test_a_key_of_another_user_is_refused_and_of_root_only_the_systems_counts(
         site_key(str(tmp_path))
 
 
-BOX: Lines = lines_of(
+BOX: GroupedFacts = lines_of(
     {
         "names /sys/bus/pci/devices": [GPU],
         "text /sys/bus/pci/devices/0000:06:00.0/class": "0x030200\n",

@@ -88,10 +88,10 @@ def test_a_recorded_directory_replays_the_same(tree: Tree) -> None:
         known = [path[len(os.fsencode(root / "tree")) :].decode("utf-8", "replace") for path in paths]
         asked = file_questions([*known, *(f"{path}/a" for path in known), "/sys", "/", "/sys/class/y/z", "/proc/x"])
         source = DirectorySource(str(root / "tree"))
-        tape = RecordingSource(source)
-        said = heard(tape, asked)
+        recorder = RecordingSource(source)
+        said = heard(recorder, asked)
         assert heard(source, asked) == said
-        replay = saved(tape, root / "first.json")
+        replay = saved(recorder, root / "first.json")
         assert heard(replay, asked) == said
         again = RecordingSource(replay)
         assert heard(again, asked) == said
@@ -143,13 +143,13 @@ def test_recorded_nvml_answers_replay_the_same_now_and_later(
     moments = [Answers(nvml_answers(machine), at_s=60.5 * (n + 1)) for n, machine in enumerate(later)]
     source: Source = Answers(nvml_answers(now), moments)
     with folder() as root:
-        tape = RecordingSource(source)
-        said = [heard(tape, asked)]
-        moment: Source = tape
+        recorder = RecordingSource(source)
+        said = [heard(recorder, asked)]
+        moment: Source = recorder
         while not isinstance(following := moment.later(0.0), Missing):
             said.append(heard(moment := following, asked))
         assert len(said) == len(later) + 1
-        replay: Source = saved(tape, root / "box.json")
+        replay: Source = saved(recorder, root / "box.json")
         assert heard(replay, asked) == said[0]
         for n, due in enumerate(said[1:]):
             jumped = open_source(str(root / "box.json")).later(60.5 * (n + 1))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dgxcheck.facts.nvml_quantities import GROUPS
 from dgxcheck.source.protocol import Json
-from dgxcheck.workers.nvml.plan import GROUPS
 
 Facts = dict[str, dict[str, Json]]
 A, B = "0000:06:00.0", "0001:0a:00.0"

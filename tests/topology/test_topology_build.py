@@ -72,8 +72,8 @@ def test_without_nvml_gpus_are_in_bus_order_and_nvlink_is_unknown() -> None:
     between_gpus = [link for link in topology.links if link.b.startswith("GPU")]
     assert all(link.nvlinks is None and "library not found" in link.nvlink_reason for link in between_gpus)
     assert labels(topology)["GPU0", "GPU1"] == "PIX"
-    assert topology.headline == "NVLink is unknown (nvmlInit: library not found): PCI paths are shown."
-    assert topology.notes == ("GPU numbers are bus order: NVML gave none.",)
+    assert topology.headline == "NVLink is unknown (nvmlInit: library not found): showing PCI paths."
+    assert topology.notes == ("GPUs are numbered in bus order: NVML gave no indexes.",)
 
 
 def test_a_gpu_that_nvml_lost_keeps_its_row() -> None:
@@ -92,8 +92,8 @@ def test_a_gpu_that_nvml_lost_keeps_its_row() -> None:
     assert (link.nvlinks, link.pci) == (0, "PHB")
     assert topology.matrix()["GPU0", "GPU1"].nvlinks == 1
     assert topology.notes == (
-        "GPU 3 of NVML's count, probably GPU@0000:0b:00.0, gives no handle (nvmlDeviceGetHandleByIndex 3: "
-        "NVML 15: GPU is lost; look for Xid 79 in the kernel log, then power-cycle the machine).",
+        "NVML enumerates GPU 3 (probably GPU@0000:0b:00.0) but cannot open it (nvmlDeviceGetHandleByIndex 3: "
+        "NVML 15: GPU is lost; check the kernel log for Xid 79, then power-cycle the machine).",
     )
     assert topology.gaps == (lost,)
 
@@ -109,7 +109,7 @@ def test_a_gpu_that_only_nvml_lists_has_no_pci_cells() -> None:
     link = topology.links[0]
     assert (link.pci, link.label) == (None, "NV2")
     assert "GPU1 has no PCI function here" in link.pci_reason
-    assert topology.notes == ("GPU1 (0000:02:00.0) is listed by NVML, but is not on the PCI bus shown here.",)
+    assert topology.notes == ("GPU1 (0000:02:00.0) is listed by NVML but missing from the PCI bus.",)
     assert box._replace(nvlinks=()).topology().links[0].label == "?"
 
 
@@ -207,7 +207,7 @@ def test_disagreement_with_nvml_is_noted_per_kind() -> None:
         for (a, b), pair in zip(combinations(range(8), 2), whole.pairs, strict=True)
     )
     assert whole._replace(pairs=pairs).topology().notes == (
-        "NVML's common ancestor is PHB where the PCI tree says PIX: GPU0-GPU1, GPU2-GPU3.",
+        "NVML reports common ancestor PHB, the PCI tree shows PIX: GPU0-GPU1, GPU2-GPU3.",
     )
 
 

@@ -15,7 +15,8 @@ def test_the_lower_count_of_two_ends_counts_and_is_noted() -> None:
     ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
     topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
     assert topology.links[0].label == "NV1"
-    assert topology.notes == ("GPU0 sees 2 links up to GPU1, GPU1 sees 1 link up to GPU0: the lower number counts.",)
+    note = "GPU0 reports 2 links up to GPU1, GPU1 reports 1 link up to GPU0: using the lower count."
+    assert topology.notes == (note,)
 
 
 @pytest.mark.parametrize("silent", [0, 1])
@@ -26,7 +27,7 @@ def test_one_silent_end_leaves_the_word_to_the_other(silent: int) -> None:
     ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
     topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
     assert topology.links[0].label == "NV1"
-    assert topology.notes == (f"NVLinks of GPU{silent} are not all known (nvmlDeviceGetNvLinkState: no answer).",)
+    assert topology.notes == (f"Some NVLinks of GPU{silent} are unknown (nvmlDeviceGetNvLinkState: no answer).",)
     both = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=tuple(down(bdf, 0, up=gap) for bdf in bdfs)).topology()
     assert (both.links[0].nvlinks, both.links[0].label) == (None, "PHB")
     assert "GPU0" in both.links[0].nvlink_reason
@@ -55,6 +56,18 @@ def test_nvswitch_pairs_count_what_both_have_to_each_switch(kind: int | Missing)
     one_down = box._replace(nvlinks=(down(first.bdf, first.link), *rest)).topology()
     assert {link.label for link in one_down.links if "GPU0" in (link.a, link.b)} == {"NV11"}
     assert {link.label for link in one_down.links if "GPU0" not in (link.a, link.b)} == {"NV12"}
+
+
+@pytest.mark.parametrize(("generation", "across"), [(2, "NV6"), (3, "NODE")])
+def test_gpus_of_both_baseboards_of_a_dgx_2_are_joined(generation: int, across: str) -> None:
+    """The last two of four GPUs are on switches of their own; later machines have no second baseboard."""
+    box = fabric(4, 12, 1)
+    assert not isinstance(box.nvlinks, Missing)
+    boards = [{link.bdf for link in box.nvlinks[24 * half : 24 * half + 24]} for half in (0, 1)]
+    kept = [replace(link, generation=generation) for link in box.nvlinks if (link.link < 6) == (link.bdf in boards[0])]
+    labels = {(link.a, link.b): link.label for link in box._replace(nvlinks=tuple(kept)).topology().links}
+    assert labels["GPU0", "GPU1"] == labels["GPU2", "GPU3"] == "NV6"
+    assert {labels[a, b] for a in ("GPU0", "GPU1") for b in ("GPU2", "GPU3")} == {across}
 
 
 def test_switches_that_the_driver_does_not_name() -> None:
@@ -92,4 +105,5 @@ def test_links_to_a_gpu_that_is_hidden_here_are_noted() -> None:
     )
     topology = box.topology()
     assert topology.matrix()["GPU0", "GPU3"].label == "NV2"
-    assert topology.notes[0] == ("GPU0 has NVLinks up to 0000:85:00.0, which is no GPU or NVSwitch shown here: 2.")
+    note = "GPU0 has 2 NVLinks up to 0000:85:00.0, which is neither a GPU nor an NVSwitch listed here."
+    assert topology.notes[0] == note

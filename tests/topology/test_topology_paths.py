@@ -139,8 +139,8 @@ def test_ports_inside_a_broadcom_switch_are_not_judged() -> None:
     path = topology.gpus[0].path
     assert not isinstance(path, Missing)
     first, inner, last = hops_above(path, topology.functions)
-    assert (first.unjudged, inner.unjudged) == ("a synthetic port of the switch", "ports inside one switch")
-    assert (last.unjudged, last.narrow) == ("", False)
+    assert (first.skip_reason, inner.skip_reason) == ("a synthetic port of the switch", "ports inside one switch")
+    assert (last.skip_reason, last.narrow) == ("", False)
     assert isinstance(inner.narrow, Missing)
     assert isinstance(first.slow, Missing)
     host = to_host(topology.gpus[0], topology)
@@ -179,13 +179,13 @@ def test_reads_and_writes_differ_through_a_host_bridge() -> None:
     found = expected(without_nvlink(dgx1()), "GPU0", "GPU2")
     assert found.read_gbs == pytest.approx(15.754 * 0.77, abs=0.01)
     assert found.write_gbs == pytest.approx(15.754 * 0.80, abs=0.01)
-    assert "Link 0000:00:02.0 - 0000:03:00.0 is shared by flows of GPU0, GPU1, mlx5_0." in found.notes
+    assert "Link 0000:00:02.0 - 0000:03:00.0 is shared by GPU0, GPU1, mlx5_0." in found.notes
 
 
 def test_the_narrowest_link_is_named() -> None:
     box = changed(dgx1(), "0000:03:00.0", lambda it: replace(it, max_link_width=8, link_width=8))
     found = expected(without_nvlink(box), "GPU0", "GPU2")
-    assert found.limit == "link 0000:00:02.0 - 0000:03:00.0, of which both ends can do gen3 x8, 7.88 GB/s"
+    assert found.limit == "link 0000:00:02.0 - 0000:03:00.0, both ends support gen3 x8, 7.88 GB/s"
     assert found.read_gbs == pytest.approx(7.877 * 0.77, abs=0.01)
 
 
@@ -199,7 +199,7 @@ def test_one_unknown_link_makes_the_path_unknown() -> None:
 def test_the_socket_interconnect_is_not_known() -> None:
     found = expected(dgx1().topology(), "GPU0", "GPU5")
     assert isinstance(found.read_gbs, Missing)
-    assert "no figure is known for the socket interconnect" in str(found.read_gbs)
+    assert "no published result for the socket interconnect" in str(found.read_gbs)
     assert len(found.hops) == 4
 
 
@@ -207,7 +207,7 @@ def test_unknown_nvlink_shows_the_pci_path_and_says_so() -> None:
     gap = Missing(Gap.ABSENT, "nvmlInit")
     found = expected(dgx1()._replace(nvlinks=gap, nvml=gap).topology(), "GPU0", "GPU1")
     assert found.medium == "pci"
-    assert found.notes[0] == "NVLink is not known: this is the PCI path."
+    assert found.notes[0] == "NVLink is unknown: this is the PCI path."
 
 
 def test_an_unknown_class_claims_nothing() -> None:
@@ -229,7 +229,7 @@ def test_without_a_path_nothing_is_claimed() -> None:
 def test_a_virtual_machine_has_no_link_to_judge() -> None:
     flat = [gpu_at("pci0000:00", f"0000:00:0{i}.0", node=0) for i in (4, 5)]
     topology = Box(functions=tree(flat), nvml=nvml([end.bdf for end in flat]), nvlinks=()).topology()
-    assert "no PCIe link of its own lies between" in str(expected(topology, "GPU0", "GPU1").read_gbs)
+    assert "no dedicated PCIe link between them" in str(expected(topology, "GPU0", "GPU1").read_gbs)
 
 
 def test_sharers_of_an_uplink() -> None:

@@ -13,7 +13,7 @@ from topology_boxes import FACE, P100, V100
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.graph import Graph
-from dgxcheck.topology.reference import ALL, Difference, Nearest, Reference, matches, nearest
+from dgxcheck.topology.reference import ALL, Nearest, PairDifference, Reference, matches, nearest
 
 UNKNOWN = Missing(Gap.UNSUPPORTED, "nvmlDeviceGetNvLinkVersion")
 Pairs = dict[tuple[int, int], int]
@@ -96,14 +96,14 @@ def test_each_lost_link_of_a_dgx1_is_named(lost: tuple[int, int], order: list[in
     a, b = sorted((order[lost[0]], order[lost[1]]))
     found = near(box, 2)
     assert found.reference.name == "dgx-1-v100"
-    assert found.differences == (Difference(f"GPU{a}", f"GPU{b}", V100[lost] - 1, V100[lost]),)
+    assert found.differences == (PairDifference(f"GPU{a}", f"GPU{b}", V100[lost] - 1, V100[lost]),)
     assert matches(box, 2) == ()
 
 
 @pytest.mark.parametrize("lost", P100)
 def test_each_lost_link_of_a_p100_box_is_named(lost: tuple[int, int]) -> None:
     found = near(graph(8, {**P100, lost: 0}), 1)
-    assert found.differences == (Difference(f"GPU{lost[0]}", f"GPU{lost[1]}", 0, 1),)
+    assert found.differences == (PairDifference(f"GPU{lost[0]}", f"GPU{lost[1]}", 0, 1),)
 
 
 @pytest.mark.parametrize("pairs", list(combinations(V100, 2))[::7])
@@ -133,7 +133,7 @@ def test_a_missing_gpu_is_no_difference(gone: int) -> None:
 def test_a_missing_gpu_and_a_lost_link() -> None:
     pairs = {pair: links for pair, links in V100.items() if 7 not in pair}
     found = near(graph(7, {**pairs, (0, 3): 1}), 2)
-    assert (found.missing_gpus, found.differences) == (1, (Difference("GPU0", "GPU3", 1, 2),))
+    assert (found.missing_gpus, found.differences) == (1, (PairDifference("GPU0", "GPU3", 1, 2),))
 
 
 def test_half_a_dgx1_is_no_station() -> None:
@@ -152,7 +152,7 @@ def test_a_station_with_a_lost_link_is_a_station() -> None:
 
 def test_a_wrong_count_is_named_too() -> None:
     found = near(graph(8, {**V100, (0, 1): 3}), 2)
-    assert found.differences == (Difference("GPU0", "GPU1", 3, 1),)
+    assert found.differences == (PairDifference("GPU0", "GPU1", 3, 1),)
 
 
 def test_one_dead_link_of_a_switched_gpu() -> None:

@@ -84,7 +84,7 @@ def test_a_lost_link_of_a_dgx1_costs_one_ring() -> None:
 
 def test_why_there_is_no_ring() -> None:
     assert search(graph(3, {(0, 1): 1, (1, 2): 1})).detail == "fewer than two NVLinks up: GPU0, GPU2"
-    assert search(graph(4, {(0, 1): 2, (2, 3): 2})).detail == "no ring passes every GPU"
+    assert search(graph(4, {(0, 1): 2, (2, 3): 2})).detail == "no ring visits every GPU"
 
 
 @pytest.mark.parametrize(("switches", "links", "count"), [(6, 2, 6), (6, 1, 3), (2, 9, 9), (3, 1, 1)])
@@ -111,7 +111,7 @@ def test_a_hopeless_search_is_given_up() -> None:
     assert search(box).count == 0
     found = search(box, most_steps=20)
     assert isinstance(found.count, Missing)
-    assert (found.how, found.detail) == ("not searched", "the search was given up: too many rings to try")
+    assert (found.how, found.detail) == ("not searched", "search aborted: too many candidate rings")
 
 
 def test_the_graph_of_a_topology() -> None:

@@ -16,7 +16,7 @@ from dgxcheck.source.live import LiveSource
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.survey import survey
 from dgxcheck.workers.files import supervisor as files
-from dgxcheck.workers.files.driver_backed import PORTS, device_of, driver_backed, together
+from dgxcheck.workers.files.driver_backed import PORTS, device_of, driver_backed, questions_with
 from dgxcheck.workers.files.supervisor import FilesStage
 
 IB = "/sys/class/infiniband"
@@ -98,8 +98,8 @@ def test_a_file_of_a_port_that_no_pattern_holds_is_asked_for_itself(
 ) -> None:
     write(tree / "sys/class/infiniband/mlx5_0/ports/1/cap_mask", "0x1\n")
     assert stage().ask(f"text {IB}/mlx5_0/ports/1/cap_mask") == "0x1\n"
-    assert together(f"text {IB}/mlx5_0/ports/1/cap_mask") == (*PORTS, f"text {IB}/mlx5_0/ports/1/cap_mask")
-    assert together(f"text {IB}/mlx5_0/ports/1/counters/x") == PORTS
+    assert questions_with(f"text {IB}/mlx5_0/ports/1/cap_mask") == (*PORTS, f"text {IB}/mlx5_0/ports/1/cap_mask")
+    assert questions_with(f"text {IB}/mlx5_0/ports/1/counters/x") == PORTS
 
 
 def test_a_pipe_in_place_of_a_file_does_not_hang(stage: Callable[..., FilesStage], tree: Path) -> None:
@@ -208,13 +208,13 @@ def test_through_the_source_one_hca_lacks_and_the_rest_is_complete(
     box = served("dgx-1-v100")
     hang("mlx5_1/ports/1/rate")
     source = LiveSource(str(box.tree), deadline=4)
-    tape = RecordingSource(source)
-    survey(tape, ("infiniband", "ib_ports", "config_space", "modules", "network"))
+    recorder = RecordingSource(source)
+    survey(recorder, ("infiniband", "ib_ports", "config_space", "modules", "network"))
     source.close()
-    late = {key for key, gap in flat_gaps(tape.facts).items() if gap == "timeout"}
+    late = {key for key, gap in flat_gaps(recorder.facts).items() if gap == "timeout"}
     assert f"text {IB}/mlx5_1/ports/1/rate" in late
     assert all(key.startswith(f"text {IB}/mlx5_1/ports/") for key in late)
-    assert "unasked" not in flat_gaps(tape.facts).values()
+    assert "unasked" not in flat_gaps(recorder.facts).values()
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,9 @@ def _drift(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     worse = [difference for difference in differences if difference.kind == "worse" and _asked(box, difference)]
     for difference in worse:
         status = Status.FAIL if difference.lost else Status.WARN
-        yield _subject(box, difference), Judgement(
-            status, difference.message, difference.new, difference.old, difference.unit, fault=Fault.DRIFT
+        yield (
+            _subject(box, difference),
+            Judgement(status, difference.message, difference.new, difference.old, difference.unit, fault=Fault.DRIFT),
         )
     if not worse:
         number = counted(len(differences), "other difference")

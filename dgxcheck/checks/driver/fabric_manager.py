@@ -69,6 +69,17 @@ def _registration(modes: GpuModes) -> Judgement | Missing:
     return judgement
 
 
+def needed(box: Box) -> bool:
+    """Are there NVSwitches, or does a GPU report a fabric?"""
+    rows = box.snapshot.gpu_modes
+    return bool(_nvswitches(box)) or (not isinstance(rows, Missing) and any(map(_has_fabric, rows)))
+
+
+def reported(box: Box) -> bool:
+    """Does driver.fabric report that the fabric is not initialised?"""
+    return any(judgement.status is Status.FAIL for _, judgement in _fabric(box))
+
+
 def down(box: Box) -> bool:
     """Are there NVSwitches and not one NVLink up? Then driver.fabric alone reports it."""
     links = box.snapshot.nvlink

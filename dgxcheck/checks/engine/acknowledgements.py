@@ -44,9 +44,7 @@ def _matches(entry: Acknowledgement, finding: Finding) -> bool:
     return any(_plain(entry.device) in _names(end) for end in (finding.subject, finding.subject.peer) if end)
 
 
-def unmatched(
-    findings: Collection[Finding], known: Sequence[Acknowledgement], box: Box
-) -> tuple[Acknowledgement, ...]:
+def unmatched(findings: Collection[Finding], known: Sequence[Acknowledgement], box: Box) -> tuple[Acknowledgement, ...]:
     """Entries that match nothing although their check ran: no such device, or none named for a check of devices."""
     ran = {finding.id for finding in findings}
     of_host = {finding.id for finding in findings if finding.subject.kind == "host"}

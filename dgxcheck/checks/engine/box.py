@@ -14,7 +14,7 @@ from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
-from dgxcheck.profiles.model import Board, Choice
+from dgxcheck.profiles.model import Board, SelectedProfile
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
@@ -43,7 +43,7 @@ class Box(Record):
     gpus: tuple[Device, ...]
     """The GPUs asked about, named as in the matrix; those that NVML does not list have no index."""
     settings: Settings = DEFAULTS
-    choice: Choice | None = None
+    choice: SelectedProfile | None = None
     """The reference machine; None if no profile matches."""
     boards: Mapping[str, Board] = {}
     """What is known of GPU models, by id."""

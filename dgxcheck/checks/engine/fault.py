@@ -65,6 +65,7 @@ class Fault(str, Enum):
     POWER_BRAKE = "power-brake", "clocks are held down by the external power brake"
     HARDWARE_SLOWDOWN = "hardware-slowdown", "clocks are held down by hardware: temperature or power"
     POWER_CAPPED = "power-capped", "the power limit is below the default"
+    POWER_REACHED = "power-reached", "a power limit that was not lowered holds clocks below those of other GPUs"
     POWER_VIOLATION = "power-violation", "clocks are held down by lack of power"
     CLOCKS_LOWERED = "clocks-lowered", "application clocks are below the default"
     CLOCKS_LIMITED = "clocks-limited", "the highest clock is below that of the model"
@@ -82,7 +83,9 @@ class Fault(str, Enum):
     NVLINK_MISWIRED = "nvlink-miswired", "NVLinks lead to another GPU than in the reference machine"
     NVLINK_ONE_SIDED = "nvlink-one-sided", "an NVLink is up at one end only"
     NVLINK_ERRORS = "nvlink-errors", "NVLink error counters grow"
-    NVSWITCH = "nvswitch", "an NVSwitch reported an error (SXid)"
+    NVSWITCH = "nvswitch", "an NVSwitch reported an error (SXid) that takes NVLinks down"
+    NVSWITCH_FATAL = "nvswitch-fatal", "an NVSwitch reported an error (SXid) that is fatal to the whole fabric"
+    NVSWITCH_NOTICE = "nvswitch-notice", "an NVSwitch reported an error (SXid) that needs no reset"
     P2P_BLOCKED = "p2p-blocked", "peer access is refused by the driver or a setting"
     # InfiniBand and Ethernet
     HCA_MISSING = "hca-missing", "fewer HCAs than the reference machine has"
@@ -117,8 +120,13 @@ class Fault(str, Enum):
     ARRAY_FAILED = "array-failed", "an array is inactive: its data cannot be read"
     GOVERNOR = "governor", "the CPU frequency governor lowers the clock"
     # the kernel log
-    XID = "xid", "the driver logged an Xid error"
+    XID = "xid", "the driver logged an Xid error that asks for a reset of the GPU"
     XID_APPLICATION = "xid-application", "the driver logged an Xid error that a program causes by itself"
+    XID_CONTAINED = "xid-contained", "the driver logged a memory error (Xid) that stopped only one program"
+    XID_PCIE = "xid-pcie", "the driver logged an Xid error that points at the GPU's PCIe link"
+    XID_SOFTWARE = "xid-software", "the driver logged an Xid error that comes from driver, vGPU or guest software"
+    XID_NOTICE = "xid-notice", "the driver logged an Xid error that asks for no action unless it comes back"
+    RETIREMENT_FAILED = "retirement-failed", "the driver logged that a page retirement or row remapping failed"
     AER_LOGGED = "aer-logged", "the kernel logged PCIe errors"
     # measurements
     SLOW = "slow", "a measured figure is below the expected one"

@@ -39,8 +39,9 @@ SkipReason = Literal[
 
 BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 """The worst first."""
-Witness = Literal["state", "log", "measurement"]
-"""What a check reads: a log entry names a device, but less precisely what is wrong with it than its state."""
+Witness = Literal["state", "counters", "log", "measurement"]
+"""What a check reads: the state at one time, counters at two times, the kernel log, or measurements. A log entry names
+a device, but less precisely what is wrong with it than its state."""
 Traffic = Literal["", "copies", "latency", "memory"]
 
 
@@ -49,6 +50,20 @@ class Evidence(Record, kw_only=False):
 
     where: str
     value: Json
+
+
+EventKind = Literal["", "device", "nvswitch", "nvlink", "pcie"]
+"""What a line of the kernel log is about: a device that stopped, an NVSwitch, an NVLink, a PCIe link, or another."""
+
+
+class LogEvent(Record, kw_only=False):
+    """One line of the kernel log that a finding is about."""
+
+    seconds: float
+    """Since boot."""
+    kind: EventKind = ""
+    link: int | None = None
+    """The NVLink that it names."""
 
 
 class Subject(Record):
@@ -80,6 +95,8 @@ class Judgement(Record, kw_only=False):
     """What to do in this case; empty if the check's remedy applies."""
     fault: Fault | None = None
     """What is wrong, for causes and actions; None if nothing is, or if it could not be read."""
+    events: tuple[LogEvent, ...] = ()
+    """Of a bad finding of the kernel log: when what it is about was logged."""
 
 
 class Finding(Record):

@@ -14,6 +14,9 @@ from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
 
 EXIT_CODES = {Status.PASS: 0, Status.WARN: 1, Status.FAIL: 2, Status.UNKNOWN: 3}
+LEAST_CHECKS = 10
+"""With fewer checks judged a machine does not pass. The output of nvidia-smi -q allows 14 and more, a table of
+nvidia-smi 8 at most."""
 _WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
 
 
@@ -23,10 +26,20 @@ def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tu
     return tuple(_required(_at_site(finding, box.settings), required) for finding in findings)
 
 
-def verdict(findings: Iterable[Finding]) -> Status:
-    """The worst status; unknown if nothing was judged. Acknowledged findings count as passed."""
+def verdict(findings: Collection[Finding], least: int = 1) -> Status:
+    """The worst status; unknown if nothing failed and fewer than ``least`` checks were judged.
+
+    Acknowledged findings count as passed.
+    """
     statuses = {Status.PASS if finding.acknowledged else finding.status for finding in findings}
+    if Status.FAIL not in statuses and judged_checks(findings) < least:
+        return Status.UNKNOWN
     return next((status for status in _WORST if status in statuses), Status.UNKNOWN)
+
+
+def judged_checks(findings: Iterable[Finding]) -> int:
+    """How many checks judged a subject."""
+    return len({finding.id for finding in findings if finding.status is not Status.SKIP})
 
 
 def counts(findings: Iterable[Finding]) -> dict[Status, int]:

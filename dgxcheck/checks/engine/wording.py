@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.facts.record import replace
 
@@ -9,6 +11,12 @@ from dgxcheck.facts.record import replace
 def counted(number: int, noun: str, plural: str = "") -> str:
     """``1 error``, ``2 errors``, ``3 switches``"""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def first_of(names: Sequence[str], most: int = 4) -> str:
+    """``GPU0, GPU1``; of more than ``most`` names the first, and how many others there are: ``GPU0 and 7 more``."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def extended(judgement: Judgement, more: str) -> Judgement:

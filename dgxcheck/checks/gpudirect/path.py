@@ -65,7 +65,7 @@ def narrowest(box: Box, gpu: Device, nic: Device) -> tuple[float, Hop] | Missing
         return hops
     least: tuple[float, Hop] | None = None
     for hop in hops:
-        if hop.unjudged:
+        if hop.skip_reason:
             continue
         gbs = _carries(hop, nic)
         if isinstance(gbs, Missing):
@@ -119,8 +119,8 @@ def _link(box: Box) -> Judged:
 
 def _trained(hop: Hop, port: float | None) -> Judgement:
     """The own link of an HCA against what both its ends support; ``port`` in GB/s."""
-    if hop.unjudged:
-        return skip("not-visible", hop.unjudged)
+    if hop.skip_reason:
+        return skip("not-visible", hop.skip_reason)
     narrow, slow, gbs = need(hop.narrow), need(hop.slow), need(hop.gbs)
     gen, width = need(hop.gen), need(hop.width)
     at_port = "" if port is None else f", the port {port:.1f} GB/s"

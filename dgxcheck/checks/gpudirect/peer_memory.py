@@ -61,27 +61,27 @@ def _registered(modules: Modules, name: str, evidence: tuple[Evidence, ...]) -> 
 def _without_module(box: Box, gpu: Device | None) -> Precondition:
     reason = _no_dma_buf(box, gpu)
     if not reason:
-        message = "no peer memory module is loaded; only a program with CUDA and verbs can tell whether dma-buf works"
+        message = "no peer memory module is loaded; only a program with CUDA and verbs can show whether dma-buf works"
         return Precondition("?", skip("not-configured", f"{message}; NCCL_DEBUG=INFO reports whether NCCL uses it"))
-    message = f"no peer memory module is loaded, and dma-buf is not available: {reason}"
+    message = f"no peer memory module is loaded, and dma-buf requires {reason}"
     advice = _advice(box) + (", on the host of this container" if in_container(box) else "")
     return Precondition("no", replace(skip("not-configured", f"{message}; {advice}"), remedy=advice), message)
 
 
 def _no_dma_buf(box: Box, gpu: Device | None) -> str:
-    """Why dma-buf is not available; empty where it may be."""
+    """What dma-buf lacks; empty where it may be available."""
     boards, modules = need(box.snapshot.gpu_board), need(box.snapshot.modules)
     system, nvml = need(box.snapshot.host), need(box.nvml)
     bdfs = {each.bdf for each in (box.gpus if gpu is None else (gpu,))}
     for board in boards:
         capability = board.compute_capability
         if board.bdf in bdfs and not isinstance(capability, Missing) and capability < _TURING:
-            return "it requires NVIDIA's open kernel modules, which support Turing and newer"
+            return "NVIDIA's open kernel modules (Turing and newer)"
     if need(modules.driver).flavour is not Flavour.OPEN:
-        return "it requires NVIDIA's open kernel modules, these are the proprietary ones"
+        return "NVIDIA's open kernel modules, not the proprietary ones"
     if _major_minor(need(system.kernel_release)) < _DMABUF_KERNEL:
-        return "it requires Linux 5.12"
-    return "it requires a driver for CUDA 11.7" if need(nvml.cuda_version) < _DMABUF_CUDA else ""
+        return "Linux 5.12"
+    return "a driver for CUDA 11.7" if need(nvml.cuda_version) < _DMABUF_CUDA else ""
 
 
 def _major_minor(release: str) -> tuple[int, int]:
@@ -101,8 +101,8 @@ def _advice(box: Box) -> str:
     if major.isdecimal() and int(major[:6]) < _PEERMEM_DRIVER:
         return "to use GPUDirect RDMA, build nv_peer_mem for this driver and load it"
     return (
-        "to use GPUDirect RDMA, run modprobe nvidia-peermem; if this fails with Invalid argument, install MLNX_OFED or"
-        " DOCA and then reinstall this driver"
+        "to use GPUDirect RDMA, run modprobe nvidia-peermem; on Invalid argument install MLNX_OFED or"
+        " DOCA, then reinstall this driver"
     )
 
 

@@ -62,7 +62,7 @@ def _online_cpus(box: Box) -> Judgement:
         few, message = _against_reference(box, cpu, need(cpu.cores), reference)
         uneven = bool(cpu.threads % need(cpu.cores))
     if offline:
-        message += f"; CPUs {offline} are offline"
+        message += f"; CPU {offline} is offline" if offline.isdecimal() else f"; CPUs {offline} are offline"
     elif uneven:
         message += f", {counted(cpu.threads, 'thread')}: some are offline"
     fault = Fault.CPU_OFFLINE if offline or uneven else Fault.CPU_MISSING if few else None
@@ -76,12 +76,12 @@ def _online_cpus(box: Box) -> Judgement:
 
 def _against_reference(box: Box, cpu: Cpu, present: int, reference: Number) -> tuple[bool, str]:
     """Are there fewer sockets or cores than in the reference machine? And the numbers in words."""
-    message = f"{present} of {reference.value:g} cores"
+    message = f"{present} of {counted(int(reference.value), 'core')}"
     reference_sockets = expected(box, "host.sockets")
     if isinstance(reference_sockets, Judgement) or isinstance(cpu.sockets, Missing):
         return present < reference.value, message
     few = cpu.sockets < reference_sockets.value or present < reference.value
-    return few, f"{cpu.sockets} of {reference_sockets.value:g} sockets, {message}"
+    return few, f"{cpu.sockets} of {counted(int(reference_sockets.value), 'socket')}, {message}"
 
 
 def _offline(cpu: Cpu, online: str | Missing) -> str:

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
-from dgxcheck.checks.kernel_log.device_log import DAY_S, lines, per_device, reach
+from dgxcheck.checks.kernel_log.device_log import DAY_S, happened, lines, per_device, reach
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at
 from dgxcheck.facts.kernel_log import KernelLog
@@ -36,8 +36,12 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     stuck = "; the kernel could not recover the device" if any(each.unrecovered for each in worst) else ""
     message = f"PCIe errors logged: {totals}{bits}{rate}{stuck}{reach(log)}"
     measured, expected, unit = (len(worst), 0, "errors") if worst else (daily, limit, "corrected errors")
-    fault = None if status is Status.PASS else Fault.AER_LOGGED
-    return Judgement(status, message, measured, expected, unit, lines(log, worst or corrected), fault=fault)
+    if status is Status.PASS:
+        return Judgement(status, message, measured, expected, unit, lines(log, corrected))
+    return Judgement(
+        status, message, measured, expected, unit, lines(log, worst or corrected), fault=Fault.AER_LOGGED,
+        events=happened(worst or corrected, "pcie"),
+    )  # fmt: skip
 
 
 def _in_a_day(seconds: Sequence[float]) -> int:

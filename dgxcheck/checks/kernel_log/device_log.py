@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import device_of, itself
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import EventKind, Evidence, Judgement, LogEvent, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
 from dgxcheck.facts.kernel_log import HcaEvent, KernelLog, NotStarted, OffBus, PcieError, SXid, Xid
@@ -70,6 +70,11 @@ def reach(log: KernelLog) -> str:
 def lines(log: KernelLog, events: Sequence[Event]) -> tuple[Evidence, ...]:
     """The lines of the last events."""
     return tuple(Evidence(log.where, event.line) for event in events[-_SHOWN:])
+
+
+def happened(events: Sequence[Event], kind: EventKind) -> tuple[LogEvent, ...]:
+    """When each of these was logged, for what followed from it."""
+    return tuple(LogEvent(event.seconds, kind) for event in events)
 
 
 def gpu_itself(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.kernel_log.device_log import Judged, lines, reach
+from dgxcheck.checks.kernel_log.device_log import Judged, happened, lines, reach
 from dgxcheck.checks.network.hcas import hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog
@@ -79,9 +79,11 @@ def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
         return Judgement(Status.PASS, f"no hardware errors logged{reach(log)}")
     worst = _MEANINGS[troubles[0]]
     about = [each for each in now if each.trouble == troubles[0]]
-    message = f"{'; '.join(_MEANINGS[trouble].text for trouble in troubles)}: {about[0].text}{reach(log)}"
+    meanings = "; ".join(_MEANINGS[trouble].text for trouble in troubles)
+    message = f"{meanings}: {about[0].text.rstrip('.')}{reach(log)}"
     return Judgement(
-        worst.status, message, len(now), 0, "lines", lines(log, about), remedy=worst.remedy, fault=worst.fault
+        worst.status, message, len(now), 0, "lines", lines(log, about), remedy=worst.remedy, fault=worst.fault,
+        events=happened(about, "device") if worst.fault in DEVICE_DEAD else (),
     )  # fmt: skip
 
 

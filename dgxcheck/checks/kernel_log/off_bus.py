@@ -6,10 +6,11 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
-from dgxcheck.checks.kernel_log.device_log import gpu_itself, lines, per_device, reach
+from dgxcheck.checks.kernel_log.device_log import gpu_itself, happened, lines, per_device, reach
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
+from dgxcheck.xid.entry import REMEDIES
 
 
 def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement | None:
@@ -22,7 +23,8 @@ def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement |
     how = "Xid 79" if any(each.xid for each in now) else "no Xid"
     when = "" if isinstance(log.begins, Missing) else f" {now[0].seconds:.0f} s after boot"
     message = f"fell off the bus{when} ({how}){reach(log)}"
-    return Judgement(Status.FAIL, message, evidence=lines(log, now), fault=Fault.GPU_LOST)
+    events = happened(now, "device")
+    return Judgement(Status.FAIL, message, evidence=lines(log, now), fault=Fault.GPU_LOST, events=events)
 
 
 CHECKS = (
@@ -31,8 +33,7 @@ CHECKS = (
         rule="Fails if the driver logged, since it was last loaded, that a GPU has fallen off the bus, as Xid 79 or"
         " without an Xid.",
         source="Xid 79; https://github.com/NVIDIA/NVSentinel/issues/155 for those without an Xid",
-        remedy="save the evidence first (nvidia-bug-report.sh --safe-mode --extra-system-data; it can take long), then"
-        " cold power cycle; if it comes back, check power, seating and temperature of the GPU, then call the vendor",
+        remedy=REMEDIES["off-bus"],
         judge=per_device(_off_bus, lambda log: [each.bdf for each in log.off_bus], "did not fall off the bus"),
         blames=gpu_itself,
         witness="log",

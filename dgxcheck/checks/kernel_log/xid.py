@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
 
-from dgxcheck.checks.engine.blame import device_of
+from dgxcheck.checks.engine.blame import device_of, own_link
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import DAY_S, gpu_itself, lines, per_device, reach
-from dgxcheck.checks.kernel_log.xid_catalogue import FATAL, REMEDIES, Meaning, meaning
-from dgxcheck.checks.kernel_log.xid_parts import part_of
+from dgxcheck.checks.kernel_log.sxid import FAULTS, judge_sxids
+from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic
+from dgxcheck.checks.nvlink.blames import far_nvlinks, links_down
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import device_part, nvlinks_of
-from dgxcheck.facts.kernel_log import KernelLog, SXid, Xid
+from dgxcheck.components.locate import device_part
+from dgxcheck.facts.kernel_log import KernelLog, Xid
+from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
+from dgxcheck.xid.entry import REMEDIES, Part, Severity, XidEntry
+from dgxcheck.xid.line import ANNOUNCES_RECOVERY, FATAL, recovery_of
+from dgxcheck.xid.table import meaning
 
 _WORST = (Status.FAIL, Status.WARN, Status.PASS)
 _OFF_BUS = 79
+_LINK = re.compile(r"\blink (\d+)\b", re.IGNORECASE)
 _CLEANED_UP = 45
 """Follows other errors, and the end of every process of a job that is killed: it counts for no process."""
-_NO_ACTION, _DRAIN = "to 0x0 (None)", "(Drain P2P)"
+_SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+_PARTS: tuple[Part, ...] = get_args(Part)
+"""Of several that Xids name, the first."""
 
 
 def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | None:
     switch = [each for each in log.sxids if each.bdf == bdf]
     if switch:
-        return _sxids(log, switch)
+        return judge_sxids(log, switch)
     all_times = [each for each in log.xids if each.bdf == bdf and each.number != _OFF_BUS]
     now = [each for each in all_times if not each.past]
     earlier = len(all_times) - len(now)
@@ -50,25 +59,25 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     parts = [f"application Xids of {processes} processes within a day"] if many else []
     parts += [_words(numbers, now, known), *([history] if history else [])]
     message = f"{'; '.join(parts)}{reach(log)}"
-    bad = worst is not Status.PASS
+    if worst is Status.PASS:
+        return Judgement(worst, message, len(now), None, "Xids", lines(log, reported))
     return Judgement(
-        worst, message, len(now), None, "Xids", lines(log, reported), fault=_fault(known, first) if bad else None,
-        remedy=_remedy([known[number] for number in first]) if bad else "",
+        worst, message, len(now), None, "Xids", lines(log, reported),
+        fault=fault_of((known[each.number], each.text) for each in reported),
+        remedy=REMEDIES[most_drastic(known[number].response for number in first)],
+        events=tuple(_event(each, known[each.number]) for status, each in judged if status is not Status.PASS),
     )  # fmt: skip
 
 
-def _fault(known: Mapping[int, Meaning], reported: Collection[int]) -> Fault:
-    of_programs = all(known[number].severity == "application" for number in reported)
-    return Fault.XID_APPLICATION if of_programs else Fault.XID
+def _event(xid: Xid, known: XidEntry) -> LogEvent:
+    """When an Xid was logged, and the NVLink that it names: ``NVLink: fatal error detected on link 2(0x10000, ..``."""
+    if known.about != "NVLink":
+        return LogEvent(xid.seconds)
+    named = _LINK.search(xid.text)
+    return LogEvent(xid.seconds, "nvlink", None if named is None else int(named[1]))
 
 
-def _remedy(reported: Sequence[Meaning]) -> str:
-    """Of several numbers the most drastic one's."""
-    actions = {each.action for each in reported}
-    return next(remedy for action, remedy in REMEDIES.items() if action in actions)
-
-
-def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, Meaning]) -> str:
+def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, XidEntry]) -> str:
     """``Xid 48 (double-bit ECC error), Xid 45 (channel removed after another error) 3 times``"""
     times = Counter(each.number for each in events)
     return ", ".join(
@@ -77,17 +86,17 @@ def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, Me
     )
 
 
-def _status(xid: Xid, known: Meaning, all_now: Sequence[Xid]) -> Status:
+def _status(xid: Xid, known: XidEntry, all_now: Sequence[Xid]) -> Status:
     if known.severity in ("application", "information"):
         return Status.PASS
     if known.severity == "repeated":
         times = len({each.seconds for each in all_now if each.number == xid.number})
         return Status.FAIL if times > 1 else Status.WARN
-    if known.severity == "wording":
-        if _NO_ACTION in xid.text:
-            return Status.PASS
-        asks = xid.number == 154 and _DRAIN not in xid.text
-        return Status.FAIL if asks or FATAL.search(xid.text) else Status.WARN
+    if xid.number == ANNOUNCES_RECOVERY:
+        recovery = recovery_of(xid.text)
+        return Status.PASS if recovery == "none" else Status.WARN if recovery == "drain-p2p" else Status.FAIL
+    if known.severity == "text":
+        return Status.FAIL if FATAL.search(xid.text) else Status.WARN
     return Status.FAIL if known.severity == "fail" else Status.WARN
 
 
@@ -105,55 +114,47 @@ def _architecture(box: Box, bdf: str) -> int | None:
     return architecture if isinstance(architecture, int) else None
 
 
-def _sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
-    now = [each for each in all_times if not each.past]
-    if not now:
-        history = f"{counted(len(all_times), 'SXid')} before the driver was last loaded"
-        return Judgement(Status.PASS, f"{history}{reach(log)}")
-    fatal = [each for each in now if each.fatal]
-    numbers = ", ".join(map(str, sorted({each.number for each in fatal or now})))
-    return Judgement(
-        Status.FAIL if fatal else Status.WARN, f"NVSwitch: {'fatal ' if fatal else ''}SXid {numbers}{reach(log)}",
-        len(now), None, "SXids", lines(log, fatal or now), fault=Fault.NVSWITCH,
-        remedy=_FATAL_SXID if fatal else _SXID,
-    )  # fmt: skip
-
-
-_SXID = (
-    "look up the SXid in NVIDIA's Fabric Manager guide (DU-09883); a non-fatal one needs no action unless it repeats or"
-    " NVLink errors grow"
-)
-_FATAL_SXID = (
-    "look up the SXid in NVIDIA's Fabric Manager guide (DU-09883): the NVLinks at that port are down; drain the node,"
-    " then reset all GPUs and NVSwitches together (stop Fabric Manager, nvidia-smi -r, start Fabric Manager) or reboot"
-)
-
-
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The part of the GPU that its Xids name, and the NVLinks that it shares with other GPUs; the NVSwitch."""
+    """The part of the GPU that its Xids name, its PCIe link, or the NVLinks that it shares; the NVSwitch."""
     gpu = device_of(box, at)
-    if judgement.fault is Fault.NVSWITCH:
+    if judgement.fault in FAULTS:
         yield Component(kind="nvswitch", name=at.bdf or at.name, bdf=at.bdf)
-    elif gpu is None or gpu.kind != "gpu":
+        return
+    if gpu is None or gpu.kind != "gpu":
         yield from gpu_itself(box, at, judgement)
-    else:
-        part = part_of(box, gpu.bdf)
-        yield device_part(box, gpu, part)
-        if part == "NVLink":
-            yield from nvlinks_of(box, gpu)
+        return
+    part = _part(box, gpu.bdf or "")
+    if part == "PCIe link":
+        yield from own_link(box, at, judgement)
+        return
+    yield device_part(box, gpu, part)
+    if part == "NVLink":
+        named = {event.link for event in judgement.events if event.kind == "nvlink"}
+        known = {link for link in named if link is not None} | links_down(box, gpu)
+        yield from far_nvlinks(box, gpu, None if None in named else known)
+
+
+def _part(box: Box, bdf: str) -> Part:
+    """The part of the GPU that the most severe of its Xids since the last reset are about."""
+    log = box.snapshot.kernel_log
+    xids = () if isinstance(log, Missing) else log.xids
+    logged = {xid.number for xid in xids if xid.bdf == bdf and not xid.past} - {_OFF_BUS, ANNOUNCES_RECOVERY}
+    entries = [meaning(number, _architecture(box, bdf)) for number in logged]
+    worst = min((_SEVERITIES.index(entry.severity) for entry in entries), default=0)
+    parts = {entry.about for entry in entries if _SEVERITIES.index(entry.severity) == worst}
+    return next((part for part in _PARTS if part and part in parts), "")
 
 
 CHECKS = (
     Check(
         id="kernel.xid",
         rule="Fails or warns on hardware Xids since the GPU's last reset or driver load, by the classes of NVIDIA's"
-        " catalogue; 63 and 64 mean page retirement before Ampere and row remapping since; 74 warns, and fails if it"
-        " occurs twice. Application Xids (13, 31, 43, 45 and others) are informational, and warn from"
+        " catalogue, before Ampere by those of its older list (dgxcheck xid NUMBER explains one); 74 warns, and fails"
+        " if it occurs twice. Application Xids (13, 31, 43, 45 and others) are informational, and warn from"
         " {kernel.xid-processes} on one GPU within a day. Xid 79 is judged by kernel.off-bus. For an NVSwitch, a fatal"
-        " SXid fails and any other warns.",
+        " SXid fails and any other warns, except those that NVIDIA's Fabric Manager guide calls harmless.",
         source="https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html",
-        remedy="drain the GPU and do what NVIDIA's Xid catalogue says for the number; keep the file that"
-        " nvidia-bug-report.sh writes",
+        remedy="run dcgmi diag -r 3 at the next drain; keep the file that nvidia-bug-report.sh writes",
         judge=per_device(
             _xids, lambda log: [*(each.bdf for each in log.xids), *(each.bdf for each in log.sxids)], "no Xids logged"
         ),

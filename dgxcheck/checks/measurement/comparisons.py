@@ -30,11 +30,16 @@ def runs_differ(box: Box, row: Measurement) -> Judgement | None:
     return slow(row, message, high, status=Status.WARN)
 
 
-def slower_than(box: Box, row: Measurement, other: Measurement | None, limit: str, what: str) -> Judgement | None:
-    """A figure that is below another one of the same tool and method."""
+def is_slower(box: Box, row: Measurement, other: Measurement | None, limit: str) -> bool:
+    """Is a figure below another one of the same tool and method?"""
     if other is None or row.number is None or other.number is None or other.tool != row.tool or other.how != row.how:
-        return None
-    if not _below(row.number, other.number, box.settings.limit(limit)):
+        return False
+    return _below(row.number, other.number, box.settings.limit(limit))
+
+
+def slower_than(box: Box, row: Measurement, other: Measurement | None, limit: str, what: str) -> Judgement | None:
+    """The warning about a figure that is below another one, called ``what``; None where it is not."""
+    if other is None or other.number is None or not is_slower(box, row, other, limit):
         return None
     message = f"{figure_text(box, row)}, {what} {quantity(other.number, other.unit)}"
     return slow(row, message, other.number, other, status=Status.WARN)

@@ -37,11 +37,11 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
     facts = (evidence(row),)
     if row.number >= middle * least:
         return Judgement(Status.PASS, message, row.number, round(middle, 3), row.unit, facts)
-    reason, fault = _reason(figures, row, alike, least)
+    reason, fault = _reason(box, figures, row, alike, least)
     return Judgement(Status.WARN, f"{message}{reason}", row.number, round(middle, 3), row.unit, facts, fault=fault)
 
 
-def _reason(figures: Figures, row: Measurement, alike: list[Measurement], least: float) -> tuple[str, Fault]:
+def _reason(box: Box, figures: Figures, row: Measurement, alike: list[Measurement], least: float) -> tuple[str, Fault]:
     """Whether lower clocks explain it, and what holds them down."""
     own, clocks = _clock(row), [clock for other in alike if (clock := _clock(other)) is not None]
     if own is None or len(clocks) != len(alike):
@@ -52,7 +52,9 @@ def _reason(figures: Figures, row: Measurement, alike: list[Measurement], least:
     at = f" at {median(clocks):g} MHz"
     load = figures.get("under-load", row.a)
     mask = load.more.get("reasons") if load is not None else None
-    held = held_back(mask) if isinstance(mask, int) and not isinstance(mask, bool) else None
+    held = None
+    if isinstance(mask, int) and not isinstance(mask, bool):
+        held = held_back(mask, box.gpu(row.a).power)
     return (at, Fault.SLOW) if held is None else (f"{at}; clocks held down: {held[0]}", held[1])
 
 

@@ -18,8 +18,13 @@ INTEGRITY = ("memory-integrity", "p2p-integrity")
 START = "cuda"
 """The kind that has no figure where CUDA could not be opened, or the measuring was interrupted."""
 SYSTEM_NOT_READY = 802
-"""``CUDA_ERROR_SYSTEM_NOT_READY``: the fabric manager has not initialised the NVSwitches."""
-_NOT_READY = "NVSwitch fabric not initialised: check that the fabric manager is running"
+"""``CUDA_ERROR_SYSTEM_NOT_READY``: a daemon that the machine needs does not run; with NVSwitches the fabric manager."""
+_NO_FABRIC = "CUDA_ERROR_SYSTEM_NOT_READY: the fabric manager has not initialised the NVSwitch fabric"
+_NOT_READY = "CUDA_ERROR_SYSTEM_NOT_READY: a daemon that CUDA needs on this machine does not run"
+_START_IT = (
+    "check journalctl -u nvidia-fabricmanager; start fabric manager in the driver's own version: systemctl enable --now"
+    " nvidia-fabricmanager"
+)
 _ERRORS = {
     214: "an uncorrectable ECC error",
     220: "an uncorrectable NVLink error",
@@ -32,7 +37,7 @@ _ERRORS = {
     717: "an invalid address space",
     718: "an invalid program counter",
     719: "a kernel launch failure",
-    802: _NOT_READY,
+    802: "a system that is not ready",
     999: "an unknown driver error",
 }
 """CUresult codes that end a context, https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html"""
@@ -55,8 +60,10 @@ def measured_figures(box: Box, check: str) -> Figures | Judgement:
     if isinstance(rows, Missing):
         return unjudged(rows)
     not_ready = next((row for row in rows if _code(row) == SYSTEM_NOT_READY), None)
-    if not_ready is not None and fabric_manager.down(box):
+    if not_ready is not None and fabric_manager.reported(box):
         return skip("dependency-failed", "NVSwitch fabric not initialised: see driver.fabric")
+    if not_ready is not None and fabric_manager.needed(box):
+        return _by_first_check(check, _NO_FABRIC, not_ready, Fault.FABRIC_MANAGER_DOWN, _START_IT)
     if not_ready is not None:
         return _by_first_check(check, _NOT_READY, not_ready)
     start = next((row for row in rows if row.kind == START and row.number is None), None)
@@ -68,12 +75,14 @@ def measured_figures(box: Box, check: str) -> Figures | Judgement:
     return _by_first_check(check, f"CUDA cannot be used: {value}", start)
 
 
-def _by_first_check(check: str, message: str, row: Measurement) -> Judgement:
+def _by_first_check(
+    check: str, message: str, row: Measurement, fault: Fault = Fault.NOT_READY, remedy: str = ""
+) -> Judgement:
     """Nothing could be measured: the first check fails, the others refer to it."""
     first = next(iter(SINGLE))
     if check != first:
         return skip("dependency-failed", f"nothing could be measured: see {first}")
-    return Judgement(Status.FAIL, message, evidence=(evidence(row),), fault=Fault.NOT_READY)
+    return Judgement(Status.FAIL, message, evidence=(evidence(row),), fault=fault, remedy=remedy)
 
 
 def interruption(figures: Figures, check: str) -> Judgement | None:

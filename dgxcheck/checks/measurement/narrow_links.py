@@ -43,7 +43,7 @@ def _hops(box: Box, row: Measurement) -> tuple[Hop, ...]:
         return ()
     else:
         hops = hops_between(one, other, functions)
-    return () if isinstance(hops, Missing) else tuple(hop for hop in hops if not hop.unjudged)
+    return () if isinstance(hops, Missing) else tuple(hop for hop in hops if not hop.skip_reason)
 
 
 def _trained_gbs(box: Box, hop: Hop) -> float | Missing:

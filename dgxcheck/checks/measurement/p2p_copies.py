@@ -7,8 +7,16 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.checks.measurement import paths
-from dgxcheck.checks.measurement.comparisons import access_refused, below_class, pairs_alike, runs_differ, slower_than
+from dgxcheck.checks.measurement.comparisons import (
+    access_refused,
+    below_class,
+    is_slower,
+    pairs_alike,
+    runs_differ,
+    slower_than,
+)
 from dgxcheck.checks.measurement.expectations import (
     against_expected,
     amount,
@@ -115,7 +123,7 @@ def _slower_with_p2p(box: Box, figures: Figures, tried: list[Pair]) -> list[tupl
         if not both or access_refused(figures, a, b):
             continue
         compared += 1
-        low = [pair for pair in both if slower_than(box, *pair, "measure.symmetry", "") is not None]
+        low = [pair for pair in both if is_slower(box, *pair, "measure.symmetry")]
         if low and not any(has_reference(box, row) and _is_low(box, row) for row, _ in both):
             slower.append(min(low, key=lambda pair: pair[0].number or 0))
     return slower if len(slower) >= FEWEST and len(slower) == compared else []
@@ -128,7 +136,7 @@ def _is_low(box: Box, row: Measurement) -> bool:
 
 def _all_slower(box: Box, slower: list[tuple[Measurement, Measurement]]) -> Judgement:
     row, off = min(slower, key=lambda pair: pair[0].number or 0)
-    names = ", ".join(f"{gpu_name(box, row.a)}-{gpu_name(box, row.b)}" for row, _ in slower)
+    names = first_of([f"{gpu_name(box, row.a)}-{gpu_name(box, row.b)}" for row, _ in slower])
     slowest = f"{figure_text(box, row)}, with P2P off {quantity(off.number or 0, off.unit)}"
     message = f"all {len(slower)} pairs are slower with P2P on than through host memory; slowest {slowest} ({names})"
     return slow(row, message, off.number or 0, off, status=Status.WARN)

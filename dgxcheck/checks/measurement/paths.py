@@ -59,7 +59,7 @@ def peer_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Comp
         yield from blocking_settings(box, a, b)
         hops = hops_between(a, b, box.topology.functions)
         for hop in () if isinstance(hops, Missing) else hops:
-            if not hop.unjudged:
+            if not hop.skip_reason:
                 yield link_of(box, hop)
         if link.pci == "SOC":
             nodes = sorted(str(gpu.numa_node) for gpu in pair)
@@ -137,14 +137,16 @@ _PARTS: Mapping[Fault | None, str] = {
     Fault.ECC_UNCORRECTED: "memory", Fault.OVERHEATING: "cooling", Fault.THERMAL_SLOWDOWN: "cooling",
     Fault.HARDWARE_SLOWDOWN: "cooling",
 }  # fmt: skip
-_LESS_LIKELY: Mapping[Fault | None, str] = {Fault.SLOW: "cooling", Fault.WRONG_DATA: "memory"}
+_LESS_LIKELY: Mapping[Fault | None, str] = {
+    Fault.SLOW: "cooling", Fault.POWER_REACHED: "cooling", Fault.WRONG_DATA: "memory",
+}  # fmt: skip
 
 
 def loaded_gpu(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """Of a GPU under load: the part that its fault names, else the GPU; the run itself for the host."""
     fault = judgement.fault
     if subject.kind == "host":
-        yield host_part("burn-in") if fault is not Fault.NOT_READY else DRIVER
+        yield DRIVER if fault in (Fault.NOT_READY, Fault.FABRIC_MANAGER_DOWN) else host_part("burn-in")
     elif fault in _PARTS:
         yield component_of(box, subject, _PARTS[fault])
     else:

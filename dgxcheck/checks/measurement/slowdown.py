@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.gpu.clocks import HELD_BACK, slowdown
+from dgxcheck.facts.gpu import GpuPower
+from dgxcheck.facts.missing import Missing
 
 POWER_CAP, CLOCK_SETTING = 0x4, 0x2
 """``nvmlClocksEventReasonSwPowerCap``, ``..ApplicationsClocksSetting``: faults only where a GPU is slower for them."""
@@ -16,11 +18,22 @@ FAULTS = {
 """By name of the reason, the one that says most first: 0x8 is set along with the others."""
 
 
-def held_back(mask: int) -> tuple[str, Fault] | None:
-    """What holds the clocks down, in words, and its fault; None where nothing does."""
+def held_back(mask: int, power: GpuPower | Missing) -> tuple[str, Fault] | None:
+    """What holds the clocks down, in words, and its fault; None where nothing does.
+
+    ``power``: the GPU's. A power limit is a setting to blame only where it is below its default: a GPU that reaches the
+    default limit at lower clocks than its siblings needs more power than they do.
+    """
     bit = slowdown(mask)
     if bit:
         return HELD_BACK[bit], FAULTS[HELD_BACK[bit]]
     if mask & POWER_CAP:
-        return "power limit reached", Fault.POWER_CAPPED
+        if not isinstance(power, Missing) and _is_lowered(power):
+            return "lowered power limit reached", Fault.POWER_CAPPED
+        return "power limit reached, which was not lowered", Fault.POWER_REACHED
     return ("application or locked clocks", Fault.CLOCKS_LOWERED) if mask & CLOCK_SETTING else None
+
+
+def _is_lowered(power: GpuPower) -> bool:
+    limit, default = power.enforced_limit_mw, power.default_limit_mw
+    return isinstance(limit, int) and isinstance(default, int) and limit < default

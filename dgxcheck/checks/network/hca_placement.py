@@ -10,7 +10,15 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.placement.misplaced import misplaced
-from dgxcheck.checks.placement.placement import classes, fabric_adapters, other, reference, without_place, wrong_gpus
+from dgxcheck.checks.placement.placement import (
+    by_classes,
+    classes,
+    fabric_adapters,
+    other,
+    reference,
+    without_place,
+    wrong_gpus,
+)
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
@@ -37,7 +45,7 @@ def _placement(box: Box) -> Judged:
     reached = {nic: classes(box, nic, box.topology.gpus) for nic in adapters}
     evidence = {nic: Evidence(f"/sys/bus/pci/devices/{nic.bdf}", _path(nic)) for nic in adapters}
     if wrong_hcas is None:
-        message = f"not as in {profile.title}: " + "; ".join(f"{nic.name} to GPUs {reached[nic]}" for nic in adapters)
+        message = f"not as in {profile.title}: {by_classes(box, adapters, box.topology.gpus, 'GPUs')}"
         yield HOST, Judgement(Status.WARN, message, evidence=(*evidence.values(),), fault=Fault.MISPLACED)
         return
     for nic in adapters:

@@ -120,6 +120,7 @@ CHECKS = (
         " ibcheckerrors",
         remedy="clean, reseat or replace the cable or transceiver, then watch the counters of both ports (perfquery)",
         judge=_errors,
+        witness="counters",
         shared=fabric,
     ),
 )

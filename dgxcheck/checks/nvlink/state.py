@@ -123,6 +123,9 @@ def _graph(box: Box) -> Judged:
     if switched(ends):
         yield HOST, skip("not-supported", "the links run through NVSwitches: see nvlink.state")
         return
+    if not any(links_up(ends[gpu.bdf or ""]) for gpu in linked(box, ends)):
+        yield HOST, skip("dependency-failed", "no NVLink is up: see nvlink.state")
+        return
     graph = compare_graph(box, ends, reference)
     if graph is None:
         yield HOST, _another_graph(box, reference, ends)
@@ -136,7 +139,7 @@ def _graph(box: Box) -> Judged:
             instead = sorted(f"{a.name}-{b.name}" for a, b in miswired if pair in lacking and {a, b} & set(pair))
             yield box.pair(*pair), _of_pair(box, ends, pair, graph, wrong, instead)
     if not graph.links:
-        yield HOST, skip("not-supported", "no pair of GPUs has NVLinks, here or in the reference machine")
+        yield HOST, skip("not-supported", "fewer than two GPUs have NVLinks up")
 
 
 def _nvlink_gap(box: Box, ends: Mapping[str, End] | Missing) -> Judgement:
@@ -148,8 +151,6 @@ def _nvlink_gap(box: Box, ends: Mapping[str, End] | Missing) -> Judgement:
 def _another_graph(box: Box, reference: Reference, ends: Mapping[str, End]) -> Judgement:
     links = {gpu.name: links_up(ends[gpu.bdf or ""]) for gpu in linked(box, ends)}
     message = f"the NVLink graph differs from that of {reference.machines} in more than {MOST} pairs"
-    if not any(links.values()):
-        return skip("dependency-failed", "no NVLink is up: see nvlink.state")
     if box.choice is not None and box.choice.how == "gpus":
         return skip("no-reference", message)
     evidence = (Evidence("nvmlDeviceGetNvLinkState", dict(links)),)

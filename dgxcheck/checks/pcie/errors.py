@@ -157,6 +157,7 @@ CHECKS = (
         remedy="reseat the GPU, its tray or riser and check for dirt and damage; if replays continue, run the field"
         " diagnostic (dcgmi diag -r 3)",
         judge=_replay,
+        witness="counters",
         blames=own_link,
     ),
     Check(
@@ -166,6 +167,7 @@ CHECKS = (
         source="aer_dev_fatal, aer_dev_nonfatal and aer_dev_correctable of /sys/bus/pci/devices",
         remedy="reseat the device below the link, and check risers, cables and retimers",
         judge=_aer,
+        witness="counters",
         blames=_aer_blames,
     ),
 )

@@ -56,7 +56,7 @@ def _supported(box: Box, gpu: Device, pcie: GpuPcie) -> int | Missing:
     """
     hop = own_hop(box, gpu.path)
     maxima = [pcie.max_link_gen]
-    if not isinstance(hop, Judgement) and not hop.unjudged:
+    if not isinstance(hop, Judgement) and not hop.skip_reason:
         maxima.append(hop.max_gen)
     known = [gen for gen in maxima if not isinstance(gen, Missing)]
     return min(known) if known else maxima[0]

@@ -55,7 +55,7 @@ def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:
 
 def _own(box: Box, hop: Hop) -> Judgement:
     expected = _expected_width(box)
-    if expected is None or hop.unjudged or isinstance(hop.width, Missing):
+    if expected is None or hop.skip_reason or isinstance(hop.width, Missing):
         return _trained(box, hop, Status.WARN)
     both_ends = "" if isinstance(hop.max_width, Missing) else f"; both ends support x{hop.max_width}"
     message = f"link {hop} trained at x{hop.width}, x{expected:g} expected{both_ends}"
@@ -69,7 +69,7 @@ def _path(box: Box) -> Judged:
             yield box.subject(gpu), unjudged(gpu.path)
             continue
         hops = hops_above(gpu.path, box.topology.functions)
-        shared |= {hop.device: hop for hop in hops[:-1] if not hop.unjudged}
+        shared |= {hop.device: hop for hop in hops[:-1] if not hop.skip_reason}
     for hop in shared.values():
         yield bridge(hop.device), ruled(_trained, box, hop, _severity(box, hop))
     if not shared:

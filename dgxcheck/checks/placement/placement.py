@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.engine.blame import driver, host
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
@@ -59,7 +59,8 @@ def without_place(device: Device) -> Judgement | None:
 def other(wrong: Misplaced) -> str:
     """The other devices that explain the PCI classes equally well, in words; empty if there are none."""
     names = ", ".join(device.name for device in wrong.likewise)
-    return f"; {names} explain the PCI classes equally well" if names else ""
+    explain = "explains" if len(wrong.likewise) == 1 else "explain"
+    return f"; {names} {explain} the PCI classes equally well" if names else ""
 
 
 def classes(box: Box, device: Device, others: tuple[Device, ...]) -> str:
@@ -67,6 +68,14 @@ def classes(box: Box, device: Device, others: tuple[Device, ...]) -> str:
     matrix = box.topology.matrix()
     count = Counter(matrix[device.name, other.name].pci or "?" for other in others if other.name != device.name)
     return ", ".join(f"{pci} {number}" for pci, number in sorted(count.items()))
+
+
+def by_classes(box: Box, devices: Iterable[Device], others: tuple[Device, ...], to: str) -> str:
+    """What devices reach, those alike together: ``GPU0, GPU1 to the others PHB 2, PIX 1; GPU2 to ..``."""
+    alike: dict[str, list[str]] = {}
+    for device in devices:
+        alike.setdefault(classes(box, device, others), []).append(device.name)
+    return "; ".join(f"{', '.join(names)} to {to} {reached}" for reached, names in alike.items())
 
 
 def _profile(box: Box) -> Judged:
@@ -86,7 +95,7 @@ def _gpus_placed(box: Box, profile: Profile) -> Judgement:
     shown = gpus if wrong is None or wrong.likewise else wrong.devices
     evidence = tuple(Evidence(f"/sys/bus/pci/devices/{gpu.bdf}", "/".join(need(gpu.path))) for gpu in shown)
     number = len(wrong.devices) if wrong is not None else None
-    paths = "; ".join(f"{gpu.name} to the others {classes(box, gpu, gpus)}" for gpu in shown)
+    paths = by_classes(box, shown, gpus, "the others")
     ambiguous = number is not None and wrong is not None and bool(wrong.likewise)
     who = f"{counted(number, 'GPU')}, ambiguous which; " if ambiguous and number is not None else ""
     message = f"GPUs not placed as in {profile.title}: {who}{paths}"

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dgxcheck.cli.diff_sides import LIVE, Looked, looked
-from dgxcheck.cli.live import Live
+from dgxcheck.assessment.compare import compare
+from dgxcheck.assessment.machine import LIVE, LiveMachine
 from dgxcheck.cli.options import deadline, emit, profiles, sources, writing
-from dgxcheck.difference import findings
-from dgxcheck.difference.compare import compare, verdict, worst_first
-from dgxcheck.difference.model import Compared
-from dgxcheck.facts.missing import BadInput
-from dgxcheck.output.diff.report import Look, Report
+from dgxcheck.output.diff.report import Report
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -22,7 +18,6 @@ if TYPE_CHECKING:
 WORSE = 1
 RENDERERS = {"text": "text", "json": "as_json"}
 """Module below ``dgxcheck.output.diff`` of each format, imported when it is asked for."""
-FINDINGS_ALONE = "only findings are compared: a health report contains no facts"
 
 
 def _sides(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -50,30 +45,9 @@ def command(
     """
     if old == new == LIVE:
         raise click.UsageError(f"only one of OLD and NEW can be {LIVE}; record this machine now and compare later", ctx)
-    live: Live = ctx.obj
-    before, after = (looked(spec, live, deadline, profile) for spec in (old, new))
-    if profile != "auto" and before.side is None and after.side is None:
-        raise BadInput("--profile does not apply to two health reports; each keeps its reference machine")
-    report = _report(before, after)
+    machine: LiveMachine = ctx.obj
+    before, after = (machine.source(None, "EVERYTHING", deadline) if spec == LIVE else spec for spec in (old, new))
+    comparison = compare(before, after, profile)
+    report = Report(comparison=comparison, exit_code=WORSE if comparison.verdict == "worse" else 0)
     emit(import_module(f"dgxcheck.output.diff.{RENDERERS[form]}").render(report), output, color, form)
     return report.exit_code
-
-
-def _report(before: Looked, after: Looked) -> Report:
-    facts = Compared(differences=(), notes=(FINDINGS_ALONE,))
-    if before.side is not None and after.side is not None:
-        facts = compare(*(look.seen_from(other) for look, other in ((before, after), (after, before))))
-    found = worst_first((*facts.differences, *findings.differences(before.report, after.report)))
-    said = verdict(found)
-    return Report(
-        old=_look(before),
-        new=_look(after),
-        differences=found,
-        notes=(*facts.notes, *findings.out_of_sight(before.report, after.report)),
-        verdict=said,
-        exit_code=WORSE if said == "worse" else 0,
-    )
-
-
-def _look(look: Looked) -> Look:
-    return Look(origin=look.origin, score=look.report.score, against=look.report.against)

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import time
-
 import click
 
-from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.registry import PROBES
-from dgxcheck.cli.live import Live
+from dgxcheck.assessment.machine import LiveMachine
+from dgxcheck.assessment.new_profile import check_name, new_profile
 from dgxcheck.cli.options import emit, reading, writing
-from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import profile_text
 from dgxcheck.profiles import library
-from dgxcheck.score.new_profile import profile_of
-from dgxcheck.survey import survey
-from dgxcheck.topology.build import build
-
-NAME = re.compile("[a-z0-9][a-z0-9._-]*")
 
 
 @click.command("profiles")
@@ -47,20 +37,8 @@ def command(
         return 0
     if name is not None:
         raise BadInput("give a profile to show or --new NAME, not both")
-    if not NAME.fullmatch(new):
-        raise BadInput(f"--new {new!r}: a name may contain only lower-case letters, digits, '.', '-' and '_'")
-    live: Live = ctx.obj
-    source = live.source(spec, "HEALTH", deadline)
-    facts = survey(source, PROBES)
-    topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
-    if not any(gpu.index is not None for gpu in topology.gpus):
-        raise BadInput("--new: NVML lists no GPU, so no profile can be made")
-    host = facts.host
-    product = host.dmi.product_name if isinstance(host, Host) else host
-    said = "" if isinstance(product, Missing) else product.strip()
-    date = source.origin.recorded_at[:10] or time.strftime("%Y-%m-%d", time.gmtime())
-    read = f"read from {source.origin.name or 'the box'} on {date}"
-    box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, boards=library.boards_for(None))
-    made = profile_of(box, new, said or new, said, read)
+    check_name(new)
+    machine: LiveMachine = ctx.obj
+    made, read = new_profile(machine.source(spec, "HEALTH", deadline), new)
     emit(profile_text.toml(made, {"box": read}), output, color, "toml")
     return 0

@@ -8,13 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
-from dgxcheck.cli.live import Live
+from dgxcheck.assessment.machine import PEERS, RDMA, WIRING, LiveMachine, examine
 from dgxcheck.cli.options import emit, reading, width, writing
 from dgxcheck.cli.topo.question import Asked
 from dgxcheck.cli.topo.whole_box import CAPABILITIES
 from dgxcheck.output.plain_text import visible
-from dgxcheck.survey import WIRING, survey
-from dgxcheck.topology.build import build
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ANSWERS = {
@@ -29,15 +27,11 @@ _ANSWERS = {
     "gpu_numa": ("one_gpu", "own_memory"),
 }
 """Module below ``dgxcheck.cli.topo`` and its function that answer each question; imported when it is asked."""
-RDMA = (
-    "bars", "config_space", "iommu", "ib_ports", "modules", "host", "device_nodes", "memlock", "gpu_board", "gpu_pcie",
-    "gpu_memory",
-)  # fmt: skip
-PEERS = ("p2p", "config_space", "iommu", "modules", "host", "gpu_modes", "measurement")
-_BESIDES = {
-    "p2p": ("p2p",), "tree": ("pci_names",), "numa_memory": ("numa_memory",), "rdma": RDMA, "peers": PEERS,
+_PROBES = {
+    "p2p": (*WIRING, "p2p"), "tree": (*WIRING, "pci_names"), "numa_memory": (*WIRING, "numa_memory"), "rdma": RDMA,
+    "peers": PEERS,
 }  # fmt: skip
-"""Probes that a question needs beside those of the wiring."""
+"""Fields of the snapshot that a question needs, if those of the wiring are not enough."""
 _AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
 _ABOUT_GPUS = ("level", "gpu_path", "numa_cpu", "numa_memory", "gpu_numa")
 _SPELT = {
@@ -105,19 +99,14 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     Exit code 0: the output is complete; 3: something is unknown, or the command could not run.
     """
     kind = _asked(given)
-    live: Live = ctx.obj
-    more = _BESIDES.get(kind, ())
-    source = live.source(given["spec"], "TOPOLOGY", given["deadline"], *(("p2p",) if kind in ("p2p", "peers") else ()))
-    box = survey(source, (*WIRING, *more))
-    topology = build(box.pci, box.infiniband, box.gpu, box.nvlink, box.gpu_pairs, box.numa, box.stated)
-    asked = Asked(
-        topology, box, source, given[kind], ",".join(given["ids"]), given["form"], given["labels"],
-        width(given["output"]),
-    )  # fmt: skip
+    live: LiveMachine = ctx.obj
+    more = ("p2p",) if kind in ("p2p", "peers") else ()
+    machine = examine(live.source(given["spec"], "TOPOLOGY", given["deadline"], *more), _PROBES.get(kind, WIRING))
+    asked = Asked(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"], width(given["output"]))
     module, name = _ANSWERS[kind]
     text, complete = getattr(import_module(f"dgxcheck.cli.topo.{module}"), name)(asked)
-    if asked.form == "nvidia-smi" and kind == "matrix" and topology.headline:
-        click.echo(f"dgxcheck: {visible(topology.headline)}", err=True)
+    if asked.form == "nvidia-smi" and kind == "matrix" and asked.topology.headline:
+        click.echo(f"dgxcheck: {visible(asked.topology.headline)}", err=True)
     emit(text, given["output"], given["color"], asked.form)
     return 0 if complete else 3
 

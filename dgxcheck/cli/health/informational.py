@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import click
 
+from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.options import emit
 from dgxcheck.output.health import text as health_text
-from dgxcheck.profiles.model import Choice
-from dgxcheck.score.expectation import Score
 from dgxcheck.settings import Settings
 
 
@@ -28,11 +27,12 @@ def explain(checks: Sequence[Check], settings: Settings, output: str | None, col
     return 0
 
 
-def explain_score(score: Score | None, choice: Choice | None, level: str, output: str | None, color: str) -> int:
+def explain_score(assessment: Assessment, output: str | None, color: str) -> int:
     """``--explain score``: expectation by expectation."""
     from dgxcheck.output.health import score as score_text
 
-    emit(score_text.render(score, choice, level), output, color)
+    score = assessment.score
+    emit(score_text.render(score, assessment.choice, assessment.level), output, color)
     return 0 if score is not None and score.total is not None else 3
 
 

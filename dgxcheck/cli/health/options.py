@@ -7,13 +7,14 @@ from collections.abc import Callable
 import click
 
 from dgxcheck import __version__
+from dgxcheck.assessment.request import Level, Request
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli.options import F, profiles, reading, seconds, sources, writing
 from dgxcheck.cli.terminal.duration import duration
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.settings import Settings
 
-WINDOW = 10.0
-"""Seconds between two readings where no earlier run gives one."""
 FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Status.UNKNOWN, Status.FAIL),
            "fail": (Status.FAIL,)}  # fmt: skip
 """Verdicts that the exit code tells, by ``--fail-on``."""
@@ -53,6 +54,30 @@ class Asked(Record):
     deadline: float
     output: str | None
     color: str
+
+
+def request_of(asked: Asked, settings: Settings, deadline: float | None) -> Request:
+    """What the options ask of an assessment; ``deadline`` None: the usual one."""
+    if asked.quick and asked.duration is None and asked.extended:
+        raise BadInput("-q reads the state only once; it cannot be combined with -e, --window or --state")
+    level: Level = "quick" if asked.quick else "extended" if asked.extended else "default"
+    return Request(
+        level=level,
+        gpus=asked.gpus,
+        profile=asked.profile,
+        only=asked.only,
+        skip=asked.skip,
+        require=asked.require,
+        window=asked.window,
+        state=asked.state,
+        baseline=asked.baseline,
+        kernel_log=asked.kernel_log,
+        settings=settings,
+        deadline=deadline,
+        test_seconds=asked.test_seconds,
+        duration=asked.duration,
+        long=asked.long,
+    )
 
 
 def _ids(*names: str, text: str) -> Callable[[F], F]:

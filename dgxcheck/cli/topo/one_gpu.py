@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dgxcheck.cli import device_ids
+from dgxcheck.assessment import device_ids
+from dgxcheck.cli.topo.devices import exactly
 from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.facts.missing import BadInput, Gap, Json, Missing
 from dgxcheck.output.json_null import either
@@ -18,7 +19,7 @@ Value = str | int | Missing | None
 
 def gpus_of_cpu(asked: Asked) -> Known:
     """``-c CPU``; a CPU that no NUMA node has is a typing error."""
-    lists = [node.cpulist for node in asked.box.numa] if not isinstance(asked.box.numa, Missing) else []
+    lists = [node.cpulist for node in asked.snapshot.numa] if not isinstance(asked.snapshot.numa, Missing) else []
     known = [cpulist for cpulist in lists if isinstance(cpulist, str)]
     if known and len(known) == len(lists) and not any(topo_queries.holds(cpus, asked.value) for cpus in known):
         raise BadInput(f"no CPU {asked.value}; the CPUs of the machine are {', '.join(cpus for cpus in known if cpus)}")
@@ -28,8 +29,8 @@ def gpus_of_cpu(asked: Asked) -> Known:
 
 def nearest(asked: Asked) -> Known:
     """``-n LEVEL -i ID``."""
-    (gpu,) = device_ids.some_gpus(asked.topology, asked.ids, 1, "-n")
-    pairs = asked.box.gpu_pairs
+    (gpu,) = exactly(asked.topology, asked.ids, 1, "-n")
+    pairs = asked.snapshot.gpu_pairs
     boards: set[frozenset[str]] | Missing
     if isinstance(pairs, Missing):
         boards = pairs
@@ -41,7 +42,7 @@ def nearest(asked: Asked) -> Known:
 
 def gpu_path(asked: Asked) -> Known:
     """``-p -i ID,ID``."""
-    a, b = device_ids.some_gpus(asked.topology, asked.ids, 2, "-p")
+    a, b = exactly(asked.topology, asked.ids, 2, "-p")
     link = asked.topology.link(a, b)
     text = topo_path.sentence(a, b, link, topo_text.cell(link, False, asked.labels))
     members: Json = {
@@ -64,7 +65,7 @@ def near_cpus(asked: Asked) -> Known:
 
 def near_memory(asked: Asked) -> Known:
     """``-M -i ID``: the GPU's own node where that has memory, else the nearest that has."""
-    nodes = asked.box.numa_memory
+    nodes = asked.snapshot.numa_memory
 
     def node(gpu: Device) -> Value:
         if isinstance(gpu.numa_node, Missing):

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.assessment.reach import peers as peers_of
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.output.topo import peers as topo_peers
-from dgxcheck.profiles import library
-from dgxcheck.readiness.peer_access import peerings
 
 
 def peers(asked: Asked) -> Known:
     """``--peers``: complete where the verdict of every pair is known."""
     topology = asked.topology
-    choice = library.chosen("auto", asked.box, topology)
-    box = Box(
-        snapshot=asked.box, topology=topology, gpus=topology.gpus, choice=choice, boards=library.boards_for(choice)
-    )  # fmt: skip
-    pairs = peerings(box)
+    pairs = peers_of(asked.machine)
     if isinstance(pairs, Judgement):
         text = topo_peers.not_known(pairs)
         return asked.either(lambda: text + asked.notes(), lambda: {"peers": []}), pairs.reason == "not-supported"

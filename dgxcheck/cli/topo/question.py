@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dgxcheck.assessment.machine import Machine
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.output import provenance
 from dgxcheck.output.plain_text import lines, visible
-from dgxcheck.source.protocol import Source
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Topology
 
@@ -20,9 +20,7 @@ Known = tuple[str, bool]
 class Asked(Record, kw_only=False):
     """The machine, the option that asks, and how the answer is to look."""
 
-    topology: Topology
-    box: Snapshot
-    source: Source
+    machine: Machine
     value: Any
     """The value of the option that asks."""
     ids: str
@@ -30,16 +28,24 @@ class Asked(Record, kw_only=False):
     labels: str
     width: int | None
 
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.machine.snapshot
+
+    @property
+    def topology(self) -> Topology:
+        return self.machine.topology
+
     def either(self, text: Callable[[], str], members: Callable[[], dict[str, Json]]) -> str:
         """The text, or the JSON document with ``members``; only what is wanted is made."""
         if self.form == "json":
             from dgxcheck.output.topo import as_json as topo_json
 
-            return topo_json.document(self.topology, self.source.origin, members())
+            return topo_json.document(self.topology, self.machine.origin, members())
         return text()
 
     def notes(self) -> str:
         """What the matrix says below its legend, for the questions that show no matrix."""
         headline = [self.topology.headline] if self.topology.headline else []
-        said = [*map(visible, (*headline, *self.topology.notes)), *provenance.line(self.source.origin)]
+        said = [*map(visible, (*headline, *self.topology.notes)), *provenance.line(self.machine.origin)]
         return lines(["", *said]) if said else ""

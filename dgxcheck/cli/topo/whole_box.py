@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.cli.topo.question import Asked, Known
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nvidia_smi_topo import Stated
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
 from dgxcheck.output import provenance
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.topo import matrix as topo_text
@@ -22,7 +22,7 @@ def matrix(asked: Asked) -> Known:
     complete = nvlinks and _paths_known(topology)
     if asked.form == "nvidia-smi":
         return _smi(asked, False), complete
-    remarks = [*reference_graph.text(topology), *provenance.line(asked.source.origin)]
+    remarks = [*reference_graph.text(topology), *provenance.line(asked.machine.origin)]
     return asked.either(
         lambda: topo_text.matrix(topology, False, asked.labels, asked.width, remarks),
         lambda: reference_graph.as_json(topology),
@@ -34,7 +34,7 @@ def matrix_pci(asked: Asked) -> Known:
     complete = _paths_known(asked.topology)
     if asked.form == "nvidia-smi":
         return _smi(asked, True), complete
-    remarks = provenance.line(asked.source.origin)
+    remarks = provenance.line(asked.machine.origin)
     return asked.either(
         lambda: topo_text.matrix(asked.topology, True, asked.labels, asked.width, remarks), dict
     ), complete
@@ -45,11 +45,11 @@ def p2p(asked: Asked) -> Known:
     from dgxcheck.output.topo import p2p as topo_p2p
 
     capability = CAPABILITIES[asked.value]
-    statuses = asked.box.p2p
-    if isinstance(statuses, Missing) and isinstance(asked.box.stated, Stated):
-        from dgxcheck.topology.stated import statuses as stated_statuses
+    statuses = asked.snapshot.p2p
+    if isinstance(statuses, Missing) and isinstance(asked.snapshot.stated, NvidiaSmiTopo):
+        from dgxcheck.topology.nvidia_smi_topo import statuses as stated_statuses
 
-        statuses = stated_statuses(asked.topology, asked.box.stated, capability) or statuses
+        statuses = stated_statuses(asked.topology, asked.snapshot.stated, capability) or statuses
     if isinstance(statuses, Missing):
         text = f"Peer-to-peer status is not known: {visible(str(statuses))}\n"
         return asked.either(lambda: text, lambda: {"p2p": None, "p2p_reason": statuses.reason}), False
@@ -65,26 +65,26 @@ def p2p(asked: Asked) -> Known:
 
 def path(asked: Asked) -> Known:
     """``--path A B``: complete where every hop is known."""
-    from dgxcheck.cli import device_ids
+    from dgxcheck.cli.topo.devices import two_devices
     from dgxcheck.output.topo import path as topo_path
 
-    a, b = device_ids.two(asked.topology, asked.value)
+    a, b = two_devices(asked.topology, asked.value)
     label = topo_text.cell(asked.topology.link(a, b), False, asked.labels)
     return asked.either(
         lambda: topo_path.path(asked.topology, a, b, label, asked.labels) + asked.notes(),
         lambda: topo_path.as_json(asked.topology, a, b),
-    ), topo_path.known(asked.topology, a, b)
+    ), topo_path.is_known(asked.topology, a, b)
 
 
 def tree(asked: Asked) -> Known:
     """``--tree``: complete where every link says how it is trained."""
     from dgxcheck.output.topo import tree as topo_tree
 
-    found = asked.box.pci_names
+    found = asked.snapshot.pci_names
     names = {} if isinstance(found, Missing) else {ids: name for ids, name in found.items() if isinstance(name, str)}
     return asked.either(
         lambda: topo_tree.tree(asked.topology, names) + asked.notes(), lambda: topo_tree.as_json(asked.topology)
-    ), not asked.topology.gaps and topo_tree.known(asked.topology)
+    ), not asked.topology.gaps and topo_tree.all_links_known(asked.topology)
 
 
 def rings(asked: Asked) -> Known:

@@ -1,4 +1,4 @@
-"""What happens during a burn-in, in the order in which it happens, and who follows it."""
+"""Events of a burn-in, in order, and their listener."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.measure.burn_in.polling import Round
+from dgxcheck.measure.burn_in.polling import Poll
 
 MOST = 200
 Event = dict[str, Json]
@@ -15,41 +15,41 @@ Event = dict[str, Json]
 
 
 class Listener(Protocol):
-    """Who follows a burn-in; times are seconds since the load began, negative before."""
+    """Receives the events of a burn-in; times are seconds since the load began, negative before."""
 
     def sample(self, at: float, sample: Mapping[str, Any]) -> None:
-        """NVML was looked at."""
+        """A sample of all GPUs."""
 
     def event(self, at: float, event: Event) -> None:
-        """Something happened."""
+        """An event."""
 
-    def moment(self, elapsed: float, step: str) -> None:
-        """Some time has passed."""
+    def progress(self, elapsed: float, step: str) -> None:
+        """The time under load, and the current turn."""
 
-    def judged(self, read: Round) -> Sequence[Event]:
-        """What is wrong according to counters and log that was not wrong before."""
+    def new_findings(self, poll: Poll) -> Sequence[Event]:
+        """Findings on counters and kernel log that are new since the start."""
 
 
 class Events:
-    """Keeps the first of them, and tells all to the listener."""
+    """Passes events on to the listener and records the first ``MOST``."""
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
-        self.begun: float | None = None
+        self.load_start: float | None = None
         """Since when all GPUs are under load (monotonic)."""
-        self.kept: list[Event] = []
+        self.recorded: list[Event] = []
 
     def since(self, now: float | None = None) -> float:
         """Seconds under load; 0 before it began."""
-        return (time.monotonic() if now is None else now) - self.begun if self.begun is not None else 0.0
+        return (time.monotonic() if now is None else now) - self.load_start if self.load_start is not None else 0.0
 
     def note(self, what: str, bdf: str, text: str, status: str = "") -> None:
-        """Something that happened to a GPU, or with an empty ``bdf`` to the run."""
+        """Record an event of a GPU, or of the whole run if ``bdf`` is empty."""
         event: Event = {"event": what, "gpu": bdf or None, "text": text}
-        self.keep({**event, "status": status} if status else event)
+        self.record({**event, "status": status} if status else event)
 
-    def keep(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         at = round(self.since(), 1)
-        if len(self.kept) < MOST:
-            self.kept.append({"at_s": at, **event})
+        if len(self.recorded) < MOST:
+            self.recorded.append({"at_s": at, **event})
         self.listener.event(at, event)

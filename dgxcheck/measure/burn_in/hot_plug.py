@@ -1,4 +1,4 @@
-"""PCI functions that come and go while a box is under load, as udev tells."""
+"""PCI functions added or removed while a box is under load, from udev."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ TOLD = ("add", "remove")
 
 
 class HotPlug:
-    """Listens from when it is made; pyudev is imported here and nowhere else."""
+    """Receives events from its construction on. Only this class imports pyudev."""
 
     def __init__(self) -> None:
         self.trouble = ""
-        """Why nothing is heard."""
+        """Why no events are received; empty if they are."""
         self._monitor: Any = None
         try:
             import pyudev
@@ -22,20 +22,20 @@ class HotPlug:
             monitor.start()
             self._monitor = monitor
         except (ImportError, OSError) as error:  # no libudev here, no netlink in this container
-            self.trouble = f"PCI hot-plug is not watched: {error}"
+            self.trouble = f"PCI hot-plug events not monitored: {error}"
 
-    def heard(self) -> list[tuple[str, str]]:
+    def events(self) -> list[tuple[str, str]]:
         """``add`` or ``remove`` and the bus id, since it was last asked."""
-        found: list[tuple[str, str]] = []
+        changes: list[tuple[str, str]] = []
         while self._monitor is not None:
             try:
                 device = self._monitor.poll(timeout=0)
             except OSError as error:
-                self.trouble = f"PCI hot-plug is not watched any more: {error}"
+                self.trouble = f"PCI hot-plug events no longer monitored: {error}"
                 self._monitor = None
                 break
             if device is None:
                 break
             if device.action in TOLD:
-                found.append((device.action, str(device.sys_name)))
-        return found
+                changes.append((device.action, str(device.sys_name)))
+        return changes

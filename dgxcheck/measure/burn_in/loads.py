@@ -9,8 +9,8 @@ from math import inf
 from typing import Any
 
 from dgxcheck.measure.burn_in.events import Events
-from dgxcheck.measure.burn_in.plan import Load, matched
-from dgxcheck.measure.burn_in.result import Seen
+from dgxcheck.measure.burn_in.plan import GpuLoad, matched
+from dgxcheck.measure.burn_in.result import BurnInResult
 from dgxcheck.workers.stream import Worker
 from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor, timeout
 
@@ -25,106 +25,108 @@ class LoadWorkers:
     """A worker per GPU that keeps it under load, and the results so far."""
 
     def __init__(
-        self, loads: Sequence[Load], seconds: float, silence_s: float, library: str, events: Events,
+        self, loads: Sequence[GpuLoad], seconds: float, silence_s: float, library: str, events: Events,
         supervisor: Supervisor,
     ) -> None:  # fmt: skip
         """``seconds`` is the time for all, ``silence_s`` how long a load may say nothing (0: for ever)."""
         self._loads = {load.gpu: load for load in loads}
         self._peers: Mapping[str, str] = {}
         self._begin = 0.0
-        self.seen = {load.gpu: Seen(load.gpu) for load in loads}
+        self.results = {load.gpu: BurnInResult(load.gpu) for load in loads}
         self._unit = min(UNIT_S, seconds / (3 * CYCLE_UNITS))
         self.silence_s = max(silence_s or inf, 10 * self._unit)
         self._library, self._events, self._supervisor = library, events, supervisor
-        self.workers: dict[Worker, Seen] = {}
+        self.workers: dict[Worker, BurnInResult] = {}
         self.ending = False
-        """Nothing is begun anew."""
+        """The burn-in is ending: no worker is restarted."""
 
     def begin(self, busy: Collection[str]) -> None:
-        """From now on the turns of all GPUs are counted; those that are ``busy`` are nobody's neighbours."""
+        """Start the common schedule of turns; GPUs that are ``busy`` get no peer traffic."""
         self._begin = time.monotonic()
         self._peers = matched([*self._loads.values()], busy)
 
     def launch(self, bdf: str, alone: bool = False) -> None:
-        """Put a GPU under load; ``alone`` without traffic to a neighbour."""
+        """Put a GPU under load; ``alone``: without traffic to a peer."""
         peers = [self._peers[bdf]] if bdf in self._peers and not alone else []
         plan = {"library": self._library, "gpu": bdf, "peers": peers, "cpus": list(self._loads[bdf].cpus),
                 "begin": self._begin, "unit_s": self._unit}  # fmt: skip
-        self.workers[self._supervisor.start(Kind(MODULE, self.silence), json.dumps(plan))] = self.seen[bdf]
+        self.workers[self._supervisor.start(Kind(MODULE, self.silence), json.dumps(plan))] = self.results[bdf]
 
     @property
-    def opening(self) -> bool:
-        """Is one of them not under load yet?"""
-        return any(not seen.start for seen in self.workers.values())
+    def waiting_for_start(self) -> bool:
+        """Is a worker not under load yet?"""
+        return any(not result.start for result in self.workers.values())
 
     @property
-    def doing(self) -> str:
-        """The turn of the first GPU."""
+    def current_turn(self) -> str:
+        """The turn of the first GPU, or ``waiting``."""
         pending = next((worker.pending for worker in self.workers if worker.pending), None)
         return (pending or "").partition(" ")[0] or "waiting"
 
-    def take(self) -> None:
-        """Take in what they said."""
-        for worker, seen in self.workers.items():
+    def read_answers(self) -> None:
+        """Record the new answers of all workers."""
+        for worker, result in self.workers.items():
             for key, text in worker.answers.items():
-                self._take(seen, key.partition(" ")[0], json.loads(text))
+                self._record(result, key.partition(" ")[0], json.loads(text))
             worker.answers.clear()
 
-    def met(self, worker: Worker) -> None:
+    def worker_ended(self, worker: Worker) -> None:
         """A worker ended, or is silent for too long: it is no part of the crew any more."""
-        seen = self.workers.pop(worker)
+        result = self.workers.pop(worker)
         if worker.ended == "done" or worker.pending == CLOSING:
-            broken = seen.turn_ended
+            ended_turn = result.turn_ended
         else:
-            self._blame(worker, seen)
-            broken = "" if worker.ended is None else seen.turn_ended
-        if broken == PEER and not seen.with_peer and not self.ending:
-            seen.with_peer, seen.ended, seen.turn_ended = seen.ended, "", ""
-            self.launch(seen.bdf, alone=True)
+            self._load_died(worker, result)
+            ended_turn = "" if worker.ended is None else result.turn_ended
+        if ended_turn == PEER and not result.with_peer and not self.ending:
+            result.with_peer, result.ended, result.turn_ended = result.ended, "", ""
+            self.launch(result.bdf, alone=True)
 
     def silence(self, worker: Worker) -> float:
-        """How long it may say nothing now."""
-        return max(self.silence_s, LEAST_START_S) if self.opens(worker) else self.silence_s
+        """Seconds without output after which the worker counts as hung, in its present state."""
+        return max(self.silence_s, LEAST_START_S) if self.is_opening_cuda(worker) else self.silence_s
 
-    def opens(self, worker: Worker) -> bool:
-        """Is it still about to open CUDA?"""
+    def is_opening_cuda(self, worker: Worker) -> bool:
+        """Has the worker not opened CUDA yet?"""
         return worker.pending == START or not worker.spoke
 
-    def _take(self, seen: Seen, name: str, fact: Mapping[str, Any]) -> None:
+    def _record(self, result: BurnInResult, name: str, fact: Mapping[str, Any]) -> None:
         if name == START:
-            seen.start = seen.start or fact
+            result.start = result.start or fact
             if "value" not in fact:
-                self._events.note("no-load", seen.bdf, _why(fact))
+                self._events.note("no-load", result.bdf, _reason(fact))
         elif name == FAILED:
-            self._failed(seen, fact)
+            self._load_failed(result, fact)
         elif "failed" in fact:
-            self._events.note("note", seen.bdf, f"no more of turn {name}: {_why(fact)}")
-        elif wrong := seen.turn(name, fact):
-            self._events.note("wrong-words", seen.bdf, f"{wrong} wrong words in turn {name}", "fail")
+            self._events.note("note", result.bdf, f"turn {name} left out from now on: {_reason(fact)}")
+        elif wrong := result.turn(name, fact):
+            self._events.note(
+                "wrong-words", result.bdf, f"{wrong} wrong word{'' if wrong == 1 else 's'} in turn {name}", "fail"
+            )
 
-    def _failed(self, seen: Seen, fact: Mapping[str, Any]) -> None:
-        """The driver refused something: before the load began nothing was burnt, after it the load ended for that."""
-        if seen.start:
-            seen.turn_ended = str(fact.get("turn") or "")
-            seen.ended = f"{_why(fact)} in turn {seen.turn_ended}"
+    def _load_failed(self, result: BurnInResult, fact: Mapping[str, Any]) -> None:
+        """Record an error of the driver: before the load began it never ran, after that it ended the load."""
+        if result.start:
+            result.turn_ended = str(fact.get("turn") or "")
+            result.ended = f"{_reason(fact)} in turn {result.turn_ended}"
         else:
-            seen.start = fact
-        self._events.note("load-ended", seen.bdf, seen.ended or _why(fact), "fail" if "failed" in fact else "")
+            result.start = fact
+        self._events.note("load-ended", result.bdf, result.ended or _reason(fact), "fail" if "failed" in fact else "")
 
-    def _blame(self, worker: Worker, seen: Seen) -> None:
-        """A load that hung or died."""
-        if seen.ended or "failed" in seen.start:
+    def _load_died(self, worker: Worker, result: BurnInResult) -> None:
+        """Record a load that hung or died."""
+        if result.ended or "failed" in result.start:
             return
         why = worker.ended or f"hung: no answer for {time.monotonic() - worker.heard:.0f} s"
-        if seen.start:
-            seen.turn_ended = (worker.pending or "").partition(" ")[0]
-            seen.ended = f"{why} in turn {seen.turn_ended}" if seen.turn_ended else why
+        if result.start:
+            result.turn_ended = (worker.pending or "").partition(" ")[0]
+            result.ended = f"{why} in turn {result.turn_ended}" if result.turn_ended else why
         elif worker.ended is None:
-            seen.start = timeout(f"CUDA did not open: {why}")
+            result.start = timeout(f"CUDA did not open: {why}")
         else:
-            seen.start = {"failed": why, "detail": "the process that loads it"}
-        self._events.note("load-ended", seen.bdf, seen.ended or why, "fail")
+            result.start = {"failed": why, "detail": "load process"}
+        self._events.note("load-ended", result.bdf, result.ended or why, "fail")
 
 
-def _why(fact: Mapping[str, Any]) -> str:
+def _reason(fact: Mapping[str, Any]) -> str:
     return ": ".join(str(fact[name]) for name in ("skipped", "failed", "missing", "detail") if fact.get(name))

@@ -1,4 +1,4 @@
-"""Which GPUs a burn-in loads, which of them send to which, and which files tell of PCIe errors meanwhile."""
+"""Plan of a burn-in: GPUs to load, their peers, and the files with PCIe error counters."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from dgxcheck.topology.model import Device, Topology
 _AER = ("correctable", "nonfatal", "fatal")
 _PCI = ("PIX", "PXB", "PHB", "NODE", "SOC")
 EXCLUSIVE = 3
-"""The compute mode in which one process has a GPU for itself."""
+"""``NVML_COMPUTEMODE_EXCLUSIVE_PROCESS``"""
 
 
-class Load(Record):
+class GpuLoad(Record):
     """One GPU's part of the plan."""
 
     gpu: str
     peers: tuple[tuple[str, ...], ...]
-    """Neighbours, in groups that are equally near, the nearest first."""
+    """Possible peers in groups of equal distance, the nearest first."""
     cpus: tuple[int, ...]
 
 
-def loads(topology: Topology, gpus: Sequence[Device], modes: tuple[GpuModes, ...] | Missing = ()) -> list[Load]:
+def loads(topology: Topology, gpus: Sequence[Device], modes: tuple[GpuModes, ...] | Missing = ()) -> list[GpuLoad]:
     """One per GPU that NVML lists; peers with the most NVLinks first, each GPU begins with the one after it.
 
-    A GPU for one process alone has none and is nobody's: a neighbour's context would keep its own load out.
+    GPUs in exclusive process mode have no peers and are not peers: a peer's context would block their own load.
     """
     listed = [gpu for gpu in gpus if gpu.index is not None and gpu.bdf is not None]
     rows = () if isinstance(modes, Missing) else modes
     alone = {row.bdf for row in rows if row.compute_mode == EXCLUSIVE}
-    found = []
+    plan = []
     for place, gpu in enumerate(listed):
         others = [other for other in (*listed[place + 1 :], *listed[:place]) if not {gpu.bdf, other.bdf} & alone]
         far = partial(_far, topology, gpu)
         groups = groupby(sorted(others, key=far), far)
         near = tuple(tuple(str(peer.bdf) for peer in group) for _, group in groups)
-        found.append(Load(gpu=str(gpu.bdf), peers=near, cpus=tuple(cpus(gpu.cpu_affinity))))
-    return found
+        plan.append(GpuLoad(gpu=str(gpu.bdf), peers=near, cpus=tuple(cpus(gpu.cpu_affinity))))
+    return plan
 
 
-def matched(loads: Sequence[Load], busy: Collection[str] = ()) -> dict[str, str]:
-    """To which neighbour each of the ``loads`` sends: nobody to a GPU that is ``busy``, no two to the same.
+def matched(loads: Sequence[GpuLoad], busy: Collection[str] = ()) -> dict[str, str]:
+    """The peer that each GPU of the ``loads`` sends to: never a ``busy`` one, no two GPUs to the same peer.
 
-    As many as can be have one, the nearest first; a GPU yields its neighbour to another where it has a second choice.
+    A maximum matching, nearest peers first; a GPU yields its peer to another one if it has a second choice.
     """
     senders: dict[str, str] = {}
     free = [load for load in loads if load.gpu not in busy]
@@ -62,7 +62,7 @@ def matched(loads: Sequence[Load], busy: Collection[str] = ()) -> dict[str, str]
 
 
 def _place(gpu: str, near: Mapping[str, Sequence[str]], senders: dict[str, str], tried: set[str]) -> bool:
-    """Kuhn's algorithm: a peer that nobody sends to, or whose sender finds another."""
+    """Kuhn's algorithm: assign ``gpu`` a free peer, or one whose sender can move to another."""
     for peer in near[gpu]:
         if peer not in tried:
             tried.add(peer)

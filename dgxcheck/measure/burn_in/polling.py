@@ -1,4 +1,4 @@
-"""Counters and the kernel log, looked at again and again beside a load: in a thread, for a driver may take its time."""
+"""Poll counters and the kernel log during a burn-in, in a thread, as the driver may be slow to answer."""
 
 from __future__ import annotations
 
@@ -17,61 +17,61 @@ LookAtLog = Callable[[], "KernelLog | Missing"]
 LookAtCounters = Callable[[], "tuple[float, Snapshot] | Missing"]
 
 
-class Round(Record):
-    """One look."""
+class Poll(Record):
+    """One poll."""
 
     log: KernelLog | Missing
     counters: Snapshot | Missing | None
-    """None where only the log was looked at."""
+    """None if only the log was read."""
     seconds: float = 0.0
     """From the first reading of the counters to this one."""
 
 
-class Rounds:
+class Poller:
     """Starts with the first ``start``; what was seen waits in a queue."""
 
     def __init__(self, log: LookAtLog, counters: LookAtCounters) -> None:
         self._log, self._counters = log, counters
-        self._found: SimpleQueue[Round] = SimpleQueue()
-        self._enough = Event()
+        self._polls: SimpleQueue[Poll] = SimpleQueue()
+        self._stop = Event()
         self._thread = Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def found(self) -> list[Round]:
+    def since_last(self) -> list[Poll]:
         """The looks since it was last asked."""
-        rounds = []
+        polls = []
         while True:
             try:
-                rounds.append(self._found.get_nowait())
+                polls.append(self._polls.get_nowait())
             except Empty:
-                return rounds
+                return polls
 
-    def finish(self, seconds: float) -> list[Round]:
+    def finish(self, seconds: float) -> list[Poll]:
         """One last look at everything, for which at most so many seconds are waited."""
-        self._enough.set()
+        self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(seconds)
-        return self.found()
+        return self.since_last()
 
     def _run(self) -> None:
-        due = time.monotonic() + COUNTERS_EVERY_S
-        while not self._enough.wait(LOG_EVERY_S):
-            whole = time.monotonic() >= due
-            self._found.put(self._round(whole))
-            due = time.monotonic() + COUNTERS_EVERY_S if whole else due
-        self._found.put(self._round(whole=True))
+        next_counters = time.monotonic() + COUNTERS_EVERY_S
+        while not self._stop.wait(LOG_EVERY_S):
+            whole = time.monotonic() >= next_counters
+            self._polls.put(self._poll(whole))
+            next_counters = time.monotonic() + COUNTERS_EVERY_S if whole else next_counters
+        self._polls.put(self._poll(whole=True))
 
-    def _round(self, whole: bool) -> Round:
+    def _poll(self, whole: bool) -> Poll:
         try:
             log = self._log()
             if not whole:
-                return Round(log=log, counters=None)
-            read = self._counters()
-            if isinstance(read, Missing):
-                return Round(log=log, counters=read)
-            return Round(log=log, counters=read[1], seconds=read[0])
+                return Poll(log=log, counters=None)
+            counters = self._counters()
+            if isinstance(counters, Missing):
+                return Poll(log=log, counters=counters)
+            return Poll(log=log, counters=counters[1], seconds=counters[0])
         except Exception as error:  # noqa: BLE001 -- the load goes on, and its watch with the next round
             gap = Missing(Gap.GARBLED, "counters", f"{type(error).__name__}: {error}")
-            return Round(log=gap, counters=gap)
+            return Poll(log=gap, counters=gap)

@@ -1,4 +1,4 @@
-"""What was seen of one GPU during a burn-in, as the fact ``measure burn-in BDF``."""
+"""The result of one GPU of a burn-in, as the fact ``measure burn-in BDF``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.measure.burn_in.stop_rules import BITS, Limits, grown
+from dgxcheck.measure.burn_in.stop_rules import BITS, SlowdownThresholds, grown
 
 FIFTHS = 5
 SIGNED = ("tool", "how")
@@ -16,19 +16,19 @@ _NO_RATES = ("wrong", "checked", "first")
 SLOWDOWN, HELD = 0x8, 0x8 | 0x40 | 0x80
 
 
-class Seen:
+class BurnInResult:
     """Grows with every turn of the load and every sample; its size does not grow with the samples."""
 
     def __init__(self, bdf: str) -> None:
         self.bdf = bdf
         self.start: Mapping[str, Any] = {}
-        """What the load said of itself; with ``skipped``, ``failed`` or ``missing`` it never was."""
+        """The fact of the start of the load; it never ran if this has ``skipped``, ``failed`` or ``missing``."""
         self.ended = ""
-        """Why the load ended before it was told to."""
+        """Why the load ended by itself; empty if it did not."""
         self.turn_ended = ""
-        """In which turn."""
+        """The turn in which it ended."""
         self.with_peer = ""
-        """Why there is no more traffic to the neighbour."""
+        """Why peer traffic was given up; empty if it was not."""
         self.wrong = 0
         self.first: Mapping[str, Any] = {}
         """The sample before the load."""
@@ -43,7 +43,7 @@ class Seen:
         self._most: dict[str, float] = {}
 
     def turn(self, name: str, fact: Mapping[str, Any]) -> int:
-        """Take in what a turn was; how many wrong words there are in it."""
+        """Record the fact of a turn; returns its number of wrong words."""
         self._cycles += name == "power" and "skipped" not in fact
         wrong = int(fact.get("wrong") or 0)
         self.wrong += wrong
@@ -55,11 +55,11 @@ class Seen:
         return wrong
 
     def sample(self, row: Mapping[str, Any], settled: bool) -> None:
-        """Take in what NVML said; clocks count from when they have ``settled`` under the load."""
+        """Record a sample; clocks count once they have ``settled`` under load."""
         self._looks += 1
         self._last = row
         mask = int(row.get("reasons") or 0)
-        # set while clocks change, too: alone it counts from the second look in a row (NVML's manual on 0x8)
+        # 0x8 is also set while clocks change: without 0x40 or 0x80 it counts from the second sample in a row
         fleeting = mask & HELD == SLOWDOWN and not self._mask & SLOWDOWN
         self._reasons.update(name for bit, name in BITS.items() if mask & bit and not (bit == SLOWDOWN and fleeting))
         self._mask = mask
@@ -69,10 +69,14 @@ class Seen:
             if row.get(name) is not None:
                 self._most[name] = max(self._most.get(name, row[name]), row[name])
 
-    def fact(self, seconds: float, known: Limits) -> Json:
-        """The whole, after so many seconds."""
+    def fact(self, seconds: float, limits: SlowdownThresholds) -> Json:
+        """The fact after ``seconds`` under load."""
         if "value" not in self.start:
-            return {**self.start} if self.start else {"skipped": "dependency-failed", "detail": "it never came to it"}
+            return (
+                {**self.start}
+                if self.start
+                else {"skipped": "dependency-failed", "detail": "the burn-in stopped before this load began"}
+            )
         clocks = sorted(self._clocks.elements())
         return {
             "value": round(seconds, 1),
@@ -87,7 +91,7 @@ class Seen:
             "sm_clock": {"min": clocks[0], "median": median(clocks)} if clocks else None,
             "throttled": {name: round(times / self._looks, 4) for name, times in self._reasons.items()},
             "temperature_max": self._most.get("temperature"),
-            "slowdown_at": known.degrees.get(self.bdf),
+            "slowdown_at": limits.degrees.get(self.bdf),
             "power_max": self._most.get("power_w"),
             **{name: grown(self.first, self._last, name) for name in ("dbe", "sbe", "replays")},
             "drift": {kind: [*both] for kind, rates in self._rates.items() if (both := drift(rates)) is not None},
@@ -99,6 +103,6 @@ class Seen:
 
 
 def drift(rates: Sequence[float]) -> tuple[float, float] | None:
-    """The medians of the first and of the last fifth; None of fewer than five."""
+    """Medians of the first and the last fifth of the rates; None if there are fewer than five."""
     part = len(rates) // FIFTHS
     return (round(median(rates[:part]), 3), round(median(rates[-part:]), 3)) if part else None

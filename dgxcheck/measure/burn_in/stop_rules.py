@@ -1,4 +1,4 @@
-"""When a burn-in ends by itself, and on whose account: pure functions over what was seen."""
+"""Rules that stop a burn-in early, and the GPU that causes it: pure functions of samples and logs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 
 Sample = Mapping[str, Any]
-"""What the sampler says once a second: ``at`` (monotonic), ``gpus`` (bus id to ``NvmlSampler.sample``), ``aer``."""
-Reason = Literal[
+"""A sample of the sampler, once a second: ``at`` (monotonic), ``gpus`` (bus id to ``NvmlSampler.sample``), ``aer``."""
+StopReason = Literal[
     "memory-error", "xid", "off-bus", "near-slowdown", "slowdown", "vanished", "unwatched", "no-load", "interrupted",
 ]  # fmt: skip
 NEAR_C = 3
-"""Degrees below the slowdown temperature at which the load ends."""
+"""°C below the slowdown temperature at which the load ends."""
 HELD_S = 10.0
-"""Seconds for which the hardware may hold clocks down."""
+"""Seconds of hardware slowdown after which the load ends."""
 FATAL_XIDS = (48, 79)
 """A double-bit ECC error; the GPU has fallen off the bus."""
 BITS = {
@@ -28,81 +28,85 @@ BITS = {
     0x20: "software thermal slowdown",
     0x4: "power cap",
 }
-"""Of ``nvmlClocksEventReasons``; drivers before R390 set 0x8 alone for what 0x40 and 0x80 tell apart."""
+"""Of ``nvmlClocksEventReasons``; drivers before R390 only set 0x8 in place of 0x40 and 0x80."""
 HARDWARE = 0x80 | 0x40 | 0x8
 
 
 class Stop(Record, kw_only=False):
-    """Why the load ended before its time."""
+    """Why the load ended early."""
 
-    reason: Reason
+    reason: StopReason
     gpu: str
-    """Bus id of the GPU to blame; empty where it is none."""
+    """Bus id of the GPU that caused it; empty if none did."""
     text: str
 
 
-class Limits(Record):
-    """Where boards slow down by themselves, by bus id."""
+class SlowdownThresholds(Record):
+    """Slowdown thresholds of the GPUs by bus id, in °C."""
 
     degrees: Mapping[str, int]
     margins: Mapping[str, int]
-    """Of boards that tell margins (T.Limit) and no temperature, from Hopper on: the margin at which they slow down."""
+    """Thermal margin (T.Limit) at slowdown, for GPUs from Hopper on that report margins and no threshold."""
 
 
-def limits(rows: tuple[GpuThermal, ...] | Missing) -> Limits:
-    """The thresholds of the GPUs' own VBIOS."""
-    known = () if isinstance(rows, Missing) else rows
-    return Limits(
-        degrees={row.bdf: row.slowdown_c for row in known if isinstance(row.slowdown_c, int)},
-        margins={row.bdf: row.slowdown_tlimit_c for row in known if isinstance(row.slowdown_tlimit_c, int)},
+def limits(rows: tuple[GpuThermal, ...] | Missing) -> SlowdownThresholds:
+    """The slowdown thresholds that the GPUs report (``NVML_TEMPERATURE_THRESHOLD_SLOWDOWN``)."""
+    thermal = () if isinstance(rows, Missing) else rows
+    return SlowdownThresholds(
+        degrees={row.bdf: row.slowdown_c for row in thermal if isinstance(row.slowdown_c, int)},
+        margins={row.bdf: row.slowdown_tlimit_c for row in thermal if isinstance(row.slowdown_tlimit_c, int)},
     )
 
 
-def of_samples(first: Sample, recent: Sequence[Sample], known: Limits, held_s: float = HELD_S) -> Stop | None:
-    """What the last of the ``recent`` samples ends the load for; ``first`` was taken before it began."""
+def stop_for_samples(
+    first: Sample, recent: Sequence[Sample], thresholds: SlowdownThresholds, held_s: float = HELD_S
+) -> Stop | None:
+    """Why the last of the ``recent`` samples ends the load; ``first`` was taken before the load."""
     if not recent:
         return None
     for bdf, now in recent[-1]["gpus"].items():
-        stop = _of_one(bdf, first["gpus"].get(bdf, {}), now, known) or _held(bdf, recent, held_s)
+        stop = _stop_for_gpu(bdf, first["gpus"].get(bdf, {}), now, thresholds) or _lasting_slowdown(bdf, recent, held_s)
         if stop is not None:
             return stop
     return None
 
 
-def of_log(old: KernelLog | Missing, new: KernelLog | Missing, gpus: Collection[str]) -> Stop | None:
-    """A fatal Xid of one of these GPUs that was not in the kernel log before."""
+def stop_for_log(old: KernelLog | Missing, new: KernelLog | Missing, gpus: Collection[str]) -> Stop | None:
+    """A new fatal Xid, or a GPU newly fallen off the bus, in the kernel log."""
     if isinstance(old, Missing) or isinstance(new, Missing):
         return None
     before = {(xid.bdf, xid.number, xid.seconds) for xid in old.xids}
     for xid in new.xids:
         if xid.number in FATAL_XIDS and xid.bdf in gpus and (xid.bdf, xid.number, xid.seconds) not in before:
             return Stop("xid", xid.bdf, f"Xid {xid.number} in the kernel log: {xid.text}")
-    gone = {(lost.bdf, lost.seconds) for lost in old.off_bus}
+    known_off_bus = {(lost.bdf, lost.seconds) for lost in old.off_bus}
     for lost in new.off_bus:
-        if lost.bdf in gpus and (lost.bdf, lost.seconds) not in gone:
-            return Stop("off-bus", lost.bdf, "the kernel log says that it has fallen off the bus")
+        if lost.bdf in gpus and (lost.bdf, lost.seconds) not in known_off_bus:
+            return Stop("off-bus", lost.bdf, "the kernel log reports that the GPU has fallen off the bus")
     return None
 
 
-def _of_one(bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], known: Limits) -> Stop | None:
+def _stop_for_gpu(
+    bdf: str, before: Mapping[str, Any], now: Mapping[str, Any], thresholds: SlowdownThresholds
+) -> Stop | None:
     if now.get("lost"):
-        return Stop("vanished", bdf, "it stopped answering")
+        return Stop("vanished", bdf, "the GPU stopped responding")
     grew = grown(before, now, "dbe")
     if grew:
-        return Stop("memory-error", bdf, f"uncorrected memory errors grew by {grew}")
-    celsius, slowdown = now.get("temperature"), known.degrees.get(bdf)
+        return Stop("memory-error", bdf, f"{grew} new uncorrected memory error{'' if grew == 1 else 's'}")
+    celsius, slowdown = now.get("temperature"), thresholds.degrees.get(bdf)
     if celsius is not None and slowdown is not None:
         if celsius >= slowdown - NEAR_C:
-            return Stop("near-slowdown", bdf, f"{celsius:g} C, it slows down at {slowdown} C")
+            return Stop("near-slowdown", bdf, f"{celsius:g} °C, slowdown at {slowdown} °C")
         return None
-    margin, least = now.get("margin"), known.margins.get(bdf)
+    margin, least = now.get("margin"), thresholds.margins.get(bdf)
     if margin is not None and least is not None and margin - least <= NEAR_C:
-        return Stop("near-slowdown", bdf, f"margin {margin:g} C, it slows down at a margin of {least} C")
+        return Stop("near-slowdown", bdf, f"margin {margin:g} °C, slowdown at a margin of {least} °C")
     return None
 
 
-def _held(bdf: str, recent: Sequence[Sample], held_s: float) -> Stop | None:
-    """Has the hardware held its clocks down in every sample of so many seconds?"""
+def _lasting_slowdown(bdf: str, recent: Sequence[Sample], held_s: float) -> Stop | None:
+    """Was a hardware slowdown active in every sample of the last ``held_s`` seconds?"""
     last, since, bits = recent[-1]["at"], None, 0
     for sample in reversed(recent):
         mask = int(sample["gpus"].get(bdf, {}).get("reasons") or 0) & HARDWARE
@@ -115,11 +119,11 @@ def _held(bdf: str, recent: Sequence[Sample], held_s: float) -> Stop | None:
 
 
 def name_of(mask: int) -> str:
-    """The bit that says most."""
+    """Name of the most specific bit."""
     return next((name for bit, name in BITS.items() if mask & bit), "no slowdown")
 
 
 def grown(before: Mapping[str, Any], now: Mapping[str, Any], counter: str) -> int | None:
-    """By how much a counter of a GPU grew; None where it is not told, or fell."""
+    """By how much a counter of a GPU grew; None if it is unknown or fell."""
     old, new = before.get(counter), now.get(counter)
     return int(new - old) if old is not None and new is not None and new >= old else None

@@ -1,4 +1,4 @@
-"""The watch over a burn-in: one worker that asks NVML about all GPUs once a second."""
+"""Monitoring of a burn-in: one worker that samples all GPUs through NVML once a second."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dgxcheck.measure.burn_in.events import Events
-from dgxcheck.measure.burn_in.result import Seen
-from dgxcheck.measure.burn_in.stop_rules import HELD_S, Limits, Sample, Stop, grown, of_samples
+from dgxcheck.measure.burn_in.result import BurnInResult
+from dgxcheck.measure.burn_in.stop_rules import HELD_S, Sample, SlowdownThresholds, Stop, grown, stop_for_samples
 from dgxcheck.workers.stream import Worker
 from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor
 
@@ -17,29 +17,29 @@ MODULE = "dgxcheck.workers.cuda.sampler_child"
 IDLE = "idle"
 EVERY_S = 1.0
 UNWATCHED_S = 30.0
-"""Without a sample for so long the load ends: nobody would see a GPU overheat."""
+"""Seconds without a sample after which the load ends: an overheating GPU would go unnoticed."""
 
 
 class Watch:
-    """Its samples, and what they end the load for."""
+    """The monitoring worker and its samples."""
 
     def __init__(
-        self, gpus: Sequence[str], files: Mapping[str, str], wait_s: float, known: Limits, events: Events,
+        self, gpus: Sequence[str], files: Mapping[str, str], wait_s: float, limits: SlowdownThresholds, events: Events,
         supervisor: Supervisor,
     ) -> None:  # fmt: skip
         """``wait_s`` is how long jobs may take to end, ``files`` are counters of PCIe errors by name."""
-        self._known, self._events = known, events
+        self._limits, self._events = limits, events
         plan = {"gpus": list(gpus), "files": dict(files), "every_s": EVERY_S, "wait_s": wait_s}
         self.worker: Worker | None = supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))
         self.first: Sample | None = None
-        """Taken before any load."""
+        """The sample before any load."""
         self.busy: Mapping[str, str] = {}
-        """Why GPUs are not to be loaded; known before the first sample."""
+        """GPUs in use by other programs, with the reason, by bus id; known before the first sample."""
         self._recent: deque[Sample] = deque(maxlen=8 * int(HELD_S))
         self._aer: dict[str, Any] = {}
 
-    def take(self, loaded: Iterable[Seen], settled_s: float) -> Stop | None:
-        """Take in what was said; clocks of the ``loaded`` GPUs count from ``settled_s`` seconds under load on."""
+    def read_samples(self, loaded: Iterable[BurnInResult], settled_s: float) -> Stop | None:
+        """Read the new samples; clocks of the ``loaded`` GPUs count from ``settled_s`` seconds under load on."""
         if self.worker is None:
             return None
         stop: Stop | None = None
@@ -53,9 +53,9 @@ class Watch:
             self._recent.append(sample)
             self._take_aer(sample["aer"])
             at = self._events.since(sample["at"])
-            for seen in under_load if self._events.begun is not None else ():
-                seen.sample(sample["gpus"].get(seen.bdf, {}), at >= settled_s)
-            stop = stop or of_samples(self.first, self._recent, self._known)
+            for result in under_load if self._events.load_start is not None else ():
+                result.sample(sample["gpus"].get(result.bdf, {}), at >= settled_s)
+            stop = stop or stop_for_samples(self.first, self._recent, self._limits)
             self._events.listener.sample(at, sample)
         self.worker.answers.clear()
         return stop
@@ -63,21 +63,23 @@ class Watch:
     def _silence(self, worker: Worker) -> float:
         return UNWATCHED_S if self.first is not None else LEAST_START_S
 
-    def lost(self, worker: Worker) -> Stop:
-        """The worker ended, or is silent."""
+    def worker_ended(self, worker: Worker) -> Stop:
+        """The worker ended or timed out: the burn-in must stop."""
         self.worker = None
         why = worker.ended or f"no sample for {UNWATCHED_S:g} s"
-        return Stop("unwatched", "", f"NVML is not looked at any more: {why}")
+        return Stop("unwatched", "", f"NVML monitoring stopped: {why}")
 
-    def of(self, bdf: str) -> Mapping[str, Any]:
-        """A GPU before the load."""
+    def before_load(self, bdf: str) -> Mapping[str, Any]:
+        """The sample of a GPU before the load."""
         row: Mapping[str, Any] = (self.first or {}).get("gpus", {}).get(bdf, {})
         return row
 
     def _take_aer(self, totals: Mapping[str, Any]) -> None:
         for name in totals:
-            if more := grown(self._aer, totals, name):
+            if growth := grown(self._aer, totals, name):
                 bdf, _, severity = name.partition(" ")
                 status = "fail" if severity == "fatal" else "warn"
-                self._events.note("aer", bdf, f"{severity} PCIe errors of {bdf} grew by {more}", status)
+                self._events.note(
+                    "aer", bdf, f"{growth} new {severity} PCIe error{'' if growth == 1 else 's'} on {bdf}", status
+                )
         self._aer |= {name: total for name, total in totals.items() if total is not None}

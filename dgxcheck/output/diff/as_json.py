@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from dgxcheck import __version__
+from dgxcheck.assessment.compare import Look
 from dgxcheck.difference.model import Difference
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import fields
-from dgxcheck.output.diff.report import Look, Report
+from dgxcheck.output.diff.report import Report
 from dgxcheck.output.json_null import source
 from dgxcheck.output.json_text import compact
 
@@ -16,19 +17,20 @@ SCHEMA = "dgxcheck/diff/1"
 
 
 def render(report: Report) -> str:
-    seen = Counter(each.kind for each in report.differences)
+    comparison = report.comparison
+    counts = Counter(difference.kind for difference in comparison.differences)
     whole: dict[str, Json] = {
         "schema": SCHEMA,
         "tool_version": __version__,
-        "old": _look(report.old),
-        "new": _look(report.new),
-        "verdict": report.verdict,
+        "old": _look(comparison.old),
+        "new": _look(comparison.new),
+        "verdict": comparison.verdict,
         "summary": {
-            "worse": seen["worse"], "better": seen["better"], "neutral": seen["neutral"],
+            "worse": counts["worse"], "better": counts["better"], "neutral": counts["neutral"],
             "exit_code": report.exit_code,
         },
-        "differences": [_difference(each) for each in report.differences],
-        "notes": [*report.notes],
+        "differences": [_difference(difference) for difference in comparison.differences],
+        "notes": [*comparison.notes],
     }  # fmt: skip
     return compact(whole)
 
@@ -37,6 +39,6 @@ def _look(look: Look) -> Json:
     return {"source": source(look.origin), "score": look.score, "profile": look.against or None}
 
 
-def _difference(each: Difference) -> Json:
-    members: dict[str, Json] = {name: getattr(each, name) for name in fields(each)}
-    return members | {"unit": each.unit or None}
+def _difference(difference: Difference) -> Json:
+    members: dict[str, Json] = {name: getattr(difference, name) for name in fields(difference)}
+    return members | {"unit": difference.unit or None}

@@ -1,10 +1,11 @@
-"""Differences for people: the worst first, in 80 columns."""
+"""Differences as text: the worst first, in 80 columns."""
 
 from __future__ import annotations
 
 from collections import Counter
 from textwrap import fill
 
+from dgxcheck.assessment.compare import Comparison
 from dgxcheck.difference.model import Difference
 from dgxcheck.output import provenance
 from dgxcheck.output.diff.report import Report
@@ -16,28 +17,36 @@ _INDENT = " " * 9
 
 def render(report: Report) -> str:
     """A paragraph per difference, then what could not be compared, then the result."""
-    told = [_difference(each) for each in report.differences]
-    seen = Counter(each.kind for each in report.differences)
-    notes = [_wrapped(f"Note: {note}.", "", "  ") for note in report.notes]
+    comparison = report.comparison
+    paragraphs = [_difference(difference) for difference in comparison.differences]
+    counts = Counter(difference.kind for difference in comparison.differences)
+    totals = ", ".join(f"{counts[kind]} {kind}" for kind in ("worse", "better", "neutral"))
+    notes = [_wrapped(f"Note: {note}.", "", "  ") for note in comparison.notes]
     return lines([
-        f"Old: {provenance.said(report.old.origin)}.",
-        f"New: {provenance.said(report.new.origin)}.",
-        *(["", *told] if told else []),
+        f"Old: {provenance.describe(comparison.old.origin)}.",
+        f"New: {provenance.describe(comparison.new.origin)}.",
+        *(["", *paragraphs] if paragraphs else []),
         *(["", *notes] if notes else []),
         "",
-        *_score(report),
-        f"Result: {report.verdict}; {seen['worse']} worse, {seen['better']} better, {seen['neutral']} neutral.",
+        *_score(comparison),
+        f"Result: {comparison.verdict}; {totals}.",
     ])  # fmt: skip
 
 
-def _difference(each: Difference) -> str:
-    place = f" {each.bdf}" if each.bdf and each.bdf not in each.device else ""
-    return _wrapped(f"{each.device}{place}: {each.message}", each.kind.upper().ljust(len(_INDENT)), _INDENT)
+def _difference(difference: Difference) -> str:
+    place = f" {difference.bdf}" if difference.bdf and difference.bdf not in difference.device else ""
+    return _wrapped(
+        f"{difference.device}{place}: {difference.message}", difference.kind.upper().ljust(len(_INDENT)), _INDENT
+    )
 
 
-def _score(report: Report) -> list[str]:
-    old, new = report.old, report.new
-    if old.score is None or new.score is None or any(each.area == "score" for each in report.differences):
+def _score(comparison: Comparison) -> list[str]:
+    old, new = comparison.old, comparison.new
+    if (
+        old.score is None
+        or new.score is None
+        or any(difference.area == "score" for difference in comparison.differences)
+    ):
         return []
     against = visible(new.against) if old.against == new.against else f"{visible(old.against)}, {visible(new.against)}"
     return [f"Score: {old.score:g} -> {new.score:g} of 100 against {against}."]

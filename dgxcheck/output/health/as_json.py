@@ -6,16 +6,18 @@ import time
 from math import isfinite
 
 from dgxcheck import __version__
+from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Subject
 from dgxcheck.checks.engine.run import counts
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import causes as health_causes
+from dgxcheck.output.health import host_use
 from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.json_null import either, source
 from dgxcheck.output.json_text import compact
-from dgxcheck.profiles.model import Choice
+from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.readiness.figures import Figure
 
 SCHEMA = "dgxcheck/health/2"
@@ -23,43 +25,47 @@ SCHEMA = "dgxcheck/health/2"
 
 def render(report: Report) -> str:
     """Every finding, those that passed and those that skipped too."""
-    summary: dict[str, Json] = {status.value: count for status, count in counts(report.findings).items()}
-    remedy = remedies(report.diagnosis, report.findings)
+    assessment = report.assessment
+    summary: dict[str, Json] = {status.value: count for status, count in counts(assessment.findings).items()}
+    remedy = remedies(assessment.diagnosis, assessment.findings)
     whole: dict[str, Json] = {
         "schema": SCHEMA,
         "tool_version": __version__,
         "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        **{key: value for name in report.host for key, value in either(name, report.host[name]).items()},
-        "duration_seconds": round(report.seconds, 3),
-        "source": source(report.origin),
-        "profile": _profile(report.choice),
-        "level": report.level,
-        "verdict": report.verdict.value,
-        "score": _score(report),
-        "summary": summary | _acknowledged(report) | {"exit_code": report.exit_code},
-        "findings": [_finding(finding, remedy[finding.key]) for finding in report.findings],
-        **_of_nothing(report),
-        **health_causes.as_json(report.diagnosis, report.findings),
-        "measurements": [_measurement(figure) for figure in report.figures],
+        **{key: value for name in assessment.host for key, value in either(name, assessment.host[name]).items()},
+        "duration_seconds": round(assessment.seconds, 3),
+        "source": source(assessment.origin),
+        "profile": _profile(assessment.choice),
+        "level": assessment.level,
+        "verdict": assessment.verdict.value,
+        "score": _score(assessment),
+        "summary": summary | _acknowledged(assessment) | {"exit_code": report.exit_code},
+        "findings": [_finding(finding, remedy[finding.key]) for finding in assessment.findings],
+        **_of_nothing(assessment),
+        **health_causes.as_json(assessment.diagnosis, assessment.findings),
+        "measurements": [_measurement(figure) for figure in assessment.figures],
+        **host_use.as_json(assessment),
     }
     return compact(whole)
 
 
-def _profile(choice: Choice | None) -> Json:
+def _profile(choice: SelectedProfile | None) -> Json:
     if choice is None:
         return None
     return {"name": choice.profile.name, "title": choice.profile.title, "how": choice.how}
 
 
-def _score(report: Report) -> Json:
-    score = report.score
+def _score(assessment: Assessment) -> Json:
+    score = assessment.score
     if score is None:
         return None
     return {
         "total": score.total,
         "coverage": score.coverage,
         "floor": score.floor,
-        "level": report.level,
+        "uncapped": score.uncapped,
+        "cap": score.cap,
+        "level": assessment.level,
         "areas": {str(area): value for area, value in score.areas.items()},
     }
 
@@ -85,15 +91,15 @@ def _finding(finding: Finding, remedy: str) -> Json:
     }
 
 
-def _acknowledged(report: Report) -> dict[str, Json]:
+def _acknowledged(assessment: Assessment) -> dict[str, Json]:
     """How many findings do not count; left out where there is none."""
-    known = sum(finding.acknowledged for finding in report.findings)
+    known = sum(finding.acknowledged for finding in assessment.findings)
     return {"acknowledged": known} if known else {}
 
 
-def _of_nothing(report: Report) -> dict[str, Json]:
+def _of_nothing(assessment: Assessment) -> dict[str, Json]:
     """Left out where every acknowledgement names what is here."""
-    told: list[Json] = [{"check": each.check, "device": each.device or None} for each in report.unmatched]
+    told: list[Json] = [{"check": each.check, "device": each.device or None} for each in assessment.unmatched]
     return {"acknowledged_but_not_here": told} if told else {}
 
 

@@ -9,21 +9,21 @@ from dgxcheck.output.health.component_name import component_name
 
 
 def confidence_text(confidence: Confidence) -> str:
-    """``fair: one finding, at the component itself``"""
+    """``fair: one observation, at the component itself``"""
     return f"{confidence.level}: {_reason(confidence)}"
 
 
 def _reason(confidence: Confidence) -> str:
     number = confidence.findings
     if confidence.reason == "several-findings":
-        return f"{number} findings point to it"
+        return f"{number} independent observations point to it"
     if confidence.reason == "some-unaffected":
         unaffected = ", ".join(confidence.beside)
-        return f"{number} findings point to it, but {unaffected}, also behind it, has no problem"
+        return f"{number} independent observations point to it, but {unaffected}, also behind it, has no problem"
     if confidence.reason == "one-finding":
-        return "one finding, at the component itself"
+        return "one observation, at the component itself"
     if confidence.reason == "either-end":
-        return "one finding; either end of the link, or what is between them, can be at fault"
+        return "one observation; either end of the link, or what is between them, can be at fault"
     if confidence.reason == "eliminated":
         return "by elimination: every other hop ran at full speed in other tests"
     if confidence.reason == "shared":
@@ -38,8 +38,8 @@ def recurrence_text(recurrence: Recurrence) -> str:
     what = "the GPU fell off the bus again" if off_bus else f"Xid {recurrence.number} came back"
     if not reboots:
         return f"{what} after a reset or driver reload, which did not cure it"
-    cycles = counted(reboots, "reboot or power cycle", "reboots or power cycles") if off_bus else counted(
-        reboots, "reboot"
+    cycles = (
+        counted(reboots, "reboot or power cycle", "reboots or power cycles") if off_bus else counted(reboots, "reboot")
     )
     last = f" (last seen at {recurrence.date})" if recurrence.date else ""
     return f"{what} after {cycles}{last}: {_not_cured_by(recurrence)}"

@@ -9,7 +9,8 @@ from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Step, Ur
 from dgxcheck.diagnosis.preserve import Preserve
 
 STEPS: Mapping[Step, str] = {
-    "watch": "watch", "inspect": "inspect", "check-program": "check the program", "drain": "drain",
+    "watch": "watch", "inspect": "inspect", "check-program": "check the program",
+    "restart-program": "restart the program", "drain": "drain",
     "stop-jobs": "stop jobs", "restart-service": "restart service", "load-module": "load module",
     "change-setting": "change setting", "reset-gpu": "reset GPU", "reboot": "reboot",
     "power-cycle": "cold power cycle", "reseat": "reseat or recable", "field-diagnostic": "field diagnostic",
@@ -56,6 +57,7 @@ SENTENCES: Mapping[Code, str] = {
     "watch-counters": "nothing to do now; act if the counters grow",
     "check-program": "debug the program that caused it (compute-sanitizer); suspect the GPU only if several programs"
     " fail on it",
+    "restart-program": "restart the program that was stopped; reset the GPU at the next drain",
     "inspect-airflow": "check fans, filters and inlet air",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
     "inspect-power": "check power supplies, power cables and feeds",

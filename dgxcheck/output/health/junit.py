@@ -25,16 +25,17 @@ _NO_XML = dict.fromkeys((0xFFFE, 0xFFFF), "\N{REPLACEMENT CHARACTER}")
 
 def render(report: Report) -> str:
     """The report in ASCII, which reads the same in every encoding that a terminal or file may have."""
-    host = report.host.get("host", "")
+    assessment = report.assessment
+    host = assessment.host.get("host", "")
     named = "" if isinstance(host, Missing) else _clean(host)
-    remedy = remedies(report.diagnosis, report.findings)
-    cases = [_case(finding, report.fail_on, remedy[finding.key]) for finding in report.findings]
+    remedy = remedies(assessment.diagnosis, assessment.findings)
+    cases = [_case(finding, report.fail_on, remedy[finding.key]) for finding in assessment.findings]
     totals = {"tests": len(cases), "failures": _with(cases, "failure"), "errors": _with(cases, "error"),
               "skipped": _with(cases, "skipped")}  # fmt: skip
-    numbers = {key: str(value) for key, value in totals.items()} | {"time": f"{report.seconds:.3f}"}
+    numbers = {key: str(value) for key, value in totals.items()} | {"time": f"{assessment.seconds:.3f}"}
     whole = Element("testsuites", {"name": "dgxcheck health", **numbers})
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
-    about = {"name": f"{named or 'unknown host'} {report.level}", "hostname": named, "timestamp": when}
+    about = {"name": f"{named or 'unknown host'} {assessment.level}", "hostname": named, "timestamp": when}
     suite = SubElement(whole, "testsuite", {**about, **numbers})
     properties = SubElement(suite, "properties")
     for key, value in _properties(report):
@@ -45,14 +46,15 @@ def render(report: Report) -> str:
 
 
 def _properties(report: Report) -> Iterator[tuple[str, str]]:
-    origin = report.origin
-    yield from (("tool_version", __version__), ("verdict", report.verdict.value), ("level", report.level))
+    assessment = report.assessment
+    origin = assessment.origin
+    yield from (("tool_version", __version__), ("verdict", assessment.verdict.value), ("level", assessment.level))
     yield from (("exit_code", str(report.exit_code)), ("source", f"{origin.kind} {origin.name}".rstrip()))
-    if report.choice is not None:
-        yield "profile", report.choice.profile.name
-    if report.score is not None and report.score.total is not None:
-        yield "score", f"{report.score.total:g}"
-    serials = {f"serial {each.subject.name} {each.subject.bdf}": each.subject.serial for each in report.findings}
+    if assessment.choice is not None:
+        yield "profile", assessment.choice.profile.name
+    if assessment.score is not None and assessment.score.total is not None:
+        yield "score", f"{assessment.score.total:g}"
+    serials = {f"serial {each.subject.name} {each.subject.bdf}": each.subject.serial for each in assessment.findings}
     yield from ((key, serial) for key, serial in serials.items() if isinstance(serial, str))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.measurement import WITHHELD, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.output.plain_text import fitted, visible
+from dgxcheck.output.plain_text import fit_columns, visible
 from dgxcheck.readiness.figures import Figure
 
 WIDTH = 80
@@ -71,7 +71,7 @@ def _gpus(figures: Sequence[Figure]) -> list[str]:
         head, unit = OF_A_GPU[kind]
         cells = [_cell(found) if (found := alone.get((kind, name))) else "- " for name in names]
         body.append(_right([f"{head} ", f"{unit} ", *cells]))
-    return [*fitted(["", "", *map(visible, names)], body, [], WIDTH)[0], ""] if body else []
+    return [*fit_columns(["", "", *map(visible, names)], body, [], WIDTH)[0], ""] if body else []
 
 
 def _matrix(cells: Cells, denied: set[tuple[str, str]]) -> list[str]:
@@ -84,7 +84,7 @@ def _matrix(cells: Cells, denied: set[tuple[str, str]]) -> list[str]:
             found = cells.get((a, b))
             column.append(_cell(found) if found else "x " if (a, b) in denied else "- ")
         body.append(_right([f"{visible(b)} ", *column]))
-    return fitted(["", *map(visible, names)], body, [], WIDTH)[0]
+    return fit_columns(["", *map(visible, names)], body, [], WIDTH)[0]
 
 
 def _right(column: Sequence[str]) -> list[str]:

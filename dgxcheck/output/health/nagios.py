@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import counts
 from dgxcheck.diagnosis.causes import Cause
@@ -32,31 +33,32 @@ FIRST_LINE = 80
 
 def render(report: Report) -> str:
     """The verdict and what is to blame in one line of at most 80 bytes before the performance data."""
-    told = sorted((each for each in report.findings if each.status in _TOLD), key=lambda each: _TOLD.index(each.status))
+    assessment = report.assessment
+    told = [each for status in _TOLD for each in assessment.findings if each.status is status]
     bad, known = ([each for each in told if each.acknowledged is is_known] for is_known in (False, True))
-    seen = counts(report.findings)
+    seen = counts(assessment.findings)
     counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
-    performance = " ".join((*counted, *_score(report), *_measured(report)))
-    remedy = remedies(report.diagnosis, report.findings)
-    explained = {key for cause in report.diagnosis.causes for key in cause.explains}
-    blamed = [_blamed(cause) for cause in report.diagnosis.causes]
+    performance = " ".join((*counted, *_score(assessment), *_measured(assessment)))
+    remedy = remedies(assessment.diagnosis, assessment.findings)
+    explained = {key for cause in assessment.diagnosis.causes for key in cause.explains}
+    blamed = [_blamed(cause) for cause in assessment.diagnosis.causes]
     blamed += [_named(finding) for finding in bad if finding.key not in explained]
-    first = f"{_first(report.verdict, blamed, seen[Status.PASS])} | {performance}"
+    first = f"{_first(assessment.verdict, blamed, seen[Status.PASS])} | {performance}"
     return lines([first, *(_line(each, remedy[each.key]) for each in (*bad, *known))])
 
 
-def _score(report: Report) -> Iterator[str]:
+def _score(assessment: Assessment) -> Iterator[str]:
     """Of boxes with a reference machine."""
-    if report.score is not None and report.score.total is not None:
-        yield f"score={report.score.total:g};;;0;100"
-    if report.score is not None:
-        yield f"coverage={report.score.coverage:g};;;0;1"
+    if assessment.score is not None and assessment.score.total is not None:
+        yield f"score={assessment.score.total:g};;;0;100"
+    if assessment.score is not None:
+        yield f"coverage={assessment.score.coverage:g};;;0;1"
 
 
-def _measured(report: Report) -> Iterator[str]:
+def _measured(assessment: Assessment) -> Iterator[str]:
     """What was measured, in the units of the checks, with the numbers that they compared with."""
-    for quantity, finding, value in measurements(report.findings):
-        warn, critical = ranges(quantity, finding, report.settings)
+    for quantity, finding, value in measurements(assessment.findings):
+        warn, critical = ranges(quantity, finding, assessment.settings)
         yield f"{_label(finding, quantity.label)}={plain(value)};{warn};{critical};0"
 
 

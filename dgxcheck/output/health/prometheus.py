@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 
 from dgxcheck import __version__
+from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import EXIT_CODES, counts
 from dgxcheck.components.component import Component
@@ -27,30 +28,31 @@ Sample = tuple[Mapping[str, str], int | float]
 
 def render(report: Report) -> str:
     """All metrics of one run; every check has its sample, passed or not."""
-    by_status = [({"status": status.value}, count) for status, count in counts(report.findings).items()]
+    assessment = report.assessment
+    by_status = [({"status": status.value}, count) for status, count in counts(assessment.findings).items()]
     return lines(
         [
             *_metric("up", "dgxcheck ran.", [({}, 1)]),
             *_metric("build_info", "The version of dgxcheck.", [({"version": __version__}, 1)]),
             *_metric("run_timestamp_seconds", "When the box was judged.", [({}, round(time.time(), 3))]),
-            *_metric("run_duration_seconds", "How long asking and judging took.", [({}, round(report.seconds, 3))]),
-            *_metric("verdict", "0 pass, 1 warn, 2 fail, 3 unknown.", [({}, EXIT_CODES[report.verdict])]),
-            *_score(report),
+            *_metric("run_duration_seconds", "How long asking and judging took.", [({}, round(assessment.seconds, 3))]),
+            *_metric("verdict", "0 pass, 1 warn, 2 fail, 3 unknown.", [({}, EXIT_CODES[assessment.verdict])]),
+            *_score(assessment),
             *_metric("findings", "Findings by status.", by_status),
-            *_metric("check_status", "0 pass, 1 warn, 2 fail, 3 unknown, 4 skip.", map(_status, report.findings)),
-            *_acknowledged(report.findings),
-            *_causes(report.diagnosis),
-            *_measured(report.findings),
+            *_metric("check_status", "0 pass, 1 warn, 2 fail, 3 unknown, 4 skip.", map(_status, assessment.findings)),
+            *_acknowledged(assessment.findings),
+            *_causes(assessment.diagnosis),
+            *_measured(assessment.findings),
         ]
     )
 
 
-def _score(report: Report) -> list[str]:
+def _score(assessment: Assessment) -> list[str]:
     """Without a reference there is neither."""
-    score = report.score
+    score = assessment.score
     if score is None:
         return []
-    labels = {"profile": report.choice.profile.name if report.choice else "", "level": report.level}
+    labels = {"profile": assessment.choice.profile.name if assessment.choice else "", "level": assessment.level}
     total = [] if score.total is None else [(labels, score.total)]
     return [
         *_metric("score", "Share of the reference machine that is there, 0 to 100.", total),

@@ -20,6 +20,11 @@ def remedies(diagnosis: Diagnosis, findings: Sequence[Finding]) -> Mapping[str, 
     return own | explained
 
 
+_VERBS = ("change-setting", "inspect", "reseat", "replace")
+"""Steps whose sentences say themselves what is done."""
+
+
 def _text(action: Action, own: Mapping[str, str]) -> str:
     step, text = STEPS[action.step], action_text(action, own)
-    return text if text == step or action.remedy_of else f"{step}: {text}"
+    plain = text == step or (action.step in _VERBS and not action.commands)
+    return text if plain or action.remedy_of else f"{step}: {text}"

@@ -4,43 +4,49 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 
+from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Finding, Status, Subject
-from dgxcheck.checks.engine.run import counts
+from dgxcheck.checks.engine.finding import Finding, Status, Subject, Witness
+from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.output import provenance
 from dgxcheck.output.health import causes as health_causes
+from dgxcheck.output.health import host_use
 from dgxcheck.output.health.measurement_tables import tables
 from dgxcheck.output.health.report import Report
-from dgxcheck.output.plain_text import columns, lines, visible
+from dgxcheck.output.plain_text import columns, lines, percent, visible
+from dgxcheck.score.expectation import LEAST_COVERAGE
 from dgxcheck.settings import THRESHOLDS, Settings
 
 _ORDER = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 _NUMBER = re.compile(r"\{([a-z0-9.-]+)\}")
 """The name of a threshold in the text of a rule."""
 DEFAULTS = Settings()
-_LEVELS = {
-    "quick": "state read once",
-    "default": "state, kernel log and growth of counters",
-    "extended": "state, kernel log and growth of counters",
-}
-_HOW = {"named": "as asked", "product": "by its product name", "gpus": "by its GPUs alone"}
+_KINDS: Mapping[Witness, str] = {
+    "state": "state", "log": "kernel log", "counters": "counter growth", "measurement": "measurements under load",
+}  # fmt: skip
+_HOW = {"named": "as requested", "product": "by product name", "gpus": "by GPU model only"}
 _TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 _MOST_NAMED = 4
 
 
 def render(report: Report) -> str:
     """One line per finding that is not a pass and its remedy below; with ``verbose`` every finding."""
-    ordered = sorted(report.findings, key=_rank)
+    assessment = report.assessment
+    ordered = sorted(assessment.findings, key=_rank)
     shown = [finding for finding in ordered if report.verbose or finding.status in _TOLD]
     table = columns([_cells(finding) for finding in shown]) if shown else []
-    explained = {key for cause in report.diagnosis.causes for key in cause.explains}
+    explained = {key for cause in assessment.diagnosis.causes for key in cause.explains}
     told: list[str] = []
     for finding, line in zip(shown, table, strict=True):
         told += [line, *_below(finding, finding.key in explained)]
-    causes = health_causes.as_text(report.diagnosis, report.findings, report.verbose)
-    measured = tables(report.figures) if report.verbose or report.level == "extended" else []
-    return lines([*told, *([""] if told else []), *causes, *([""] if causes else []), *measured, *_summary(report)])
+    causes = health_causes.as_text(assessment.diagnosis, assessment.findings, report.verbose)
+    used = host_use.as_text(assessment, report.verbose)
+    measured = tables(assessment.figures) if report.verbose or assessment.level == "extended" else []
+    found = [*told, *([""] if told else []), *causes, *([""] if causes else [])]
+    return lines([*found, *measured, *used, *_summary(assessment)])
 
 
 def _rank(finding: Finding) -> tuple[int, bool]:
@@ -63,17 +69,22 @@ def _below(finding: Finding, explained: bool) -> list[str]:
     return [f"         {said}; lapsed: {known.lapsed}", *remedy]
 
 
-def _score(report: Report) -> str:
-    """How near to the reference machine."""
-    choice, score = report.choice, report.score
+def _score(assessment: Assessment) -> str:
+    """The share of the reference machine's capability that is there."""
+    choice, score = assessment.choice, assessment.score
     if choice is None or score is None:
-        return "Score: none, for there is no reference machine; dgxcheck profiles lists them."
+        return "Score: none (no matching reference machine; list them with dgxcheck profiles)."
     against = f"{visible(choice.profile.name)} ({_HOW[choice.how]})"
+    coverage = f"coverage {percent(score.coverage)}"
+    if score.gpus_uncertain:
+        return f"Score: none against {against}; the number of GPUs differs, and cannot be checked."
     if score.total is None:
-        return f"Score: none against {against}: only {score.coverage:.0%} of it could be read."
+        return f"Score: none against {against}; {coverage}, at least {percent(LEAST_COVERAGE)} needed."
     low = min(score.areas, key=lambda area: score.areas[area])
-    lowest = "" if score.total == 100 else f", lowest {low} {score.areas[low]:g}"
-    return f"Score: {score.total:g} of 100 against {against}{lowest}; coverage {score.coverage:g}."
+    weakest = "" if score.uncapped == 100 else f"; weakest area: {low} {score.areas[low]:g}"
+    capped = score.uncapped is not None and score.uncapped > score.total
+    why = f" (capped by the verdict, otherwise {score.uncapped:g})" if capped else ""
+    return f"Score: {score.total:g} of 100{why} against {against}{weakest}; {coverage}."
 
 
 def explained(check: Check, settings: Settings) -> str:
@@ -111,36 +122,46 @@ def _name(subject: Subject) -> str:
     return f"{name} - {_name(subject.peer)}" if subject.peer else name
 
 
-def _load(report: Report) -> str:
-    """Was anything measured?"""
-    if report.figures:
-        return ", measurements under load"
-    return ", no load" if report.level == "extended" else ""
+def _kinds(assessment: Assessment) -> str:
+    """What the checks that ran looked at: `` (state, kernel log, counter growth)``; empty where none ran."""
+    witnesses = {finding.witness for finding in assessment.findings if finding.status is not Status.SKIP}
+    kinds = ", ".join(kind for witness, kind in _KINDS.items() if witness in witnesses)
+    return f" ({kinds})" if kinds else ""
 
 
-def _of_nothing(report: Report) -> list[str]:
+def _too_few(assessment: Assessment) -> str:
+    """Why nothing is known to be wrong and the verdict is unknown all the same."""
+    judged = judged_checks(assessment.findings)
+    statuses = {finding.status for finding in assessment.findings if not finding.acknowledged}
+    if assessment.verdict is not Status.UNKNOWN or Status.UNKNOWN in statuses or not judged:
+        return ""
+    return f" (too few different checks ran: {judged}, at least {LEAST_CHECKS} needed)"
+
+
+def _of_nothing(assessment: Assessment) -> list[str]:
     """Some of many: a configuration may be that of a whole site."""
-    told = [f"{visible(each.device) or 'the host'} of {each.check}" for each in report.unmatched]
+    told = [f"{visible(each.device) or 'the host'} of {each.check}" for each in assessment.unmatched]
     more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
-    return [f"Acknowledged, but not here: {', '.join(told[:_MOST_NAMED])}{more}."] if told else []
+    return [f"Acknowledged, but not present: {', '.join(told[:_MOST_NAMED])}{more}."] if told else []
 
 
-def _summary(report: Report) -> list[str]:
+def _summary(assessment: Assessment) -> list[str]:
     """The last two lines are those of nvidia-healthmon, for scripts that read them."""
-    findings = report.findings
+    findings = assessment.findings
     seen = counts(findings)
     skipped = Counter(finding.judgement.reason for finding in findings if finding.status is Status.SKIP)
     reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.most_common())
-    judged = len(findings) - seen[Status.SKIP]
+    ran = len(findings) - seen[Status.SKIP]
     known = sum(finding.acknowledged for finding in findings)
     silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
     return [
-        f"Verdict: {report.verdict.value}; {judged} of {len(findings)} judged, {_LEVELS[report.level]}{_load(report)}.",
-        *([f"Acknowledged: {known}, which do not count."] if known else []),
-        *_of_nothing(report),
-        _score(report),
-        *([f"Skipped: {reasons}; -v names them."] if reasons else []),
-        *provenance.line(report.origin),
+        f"Verdict: {assessment.verdict.value}{_too_few(assessment)};"
+        f" {ran} of {counted(len(findings), 'check')} ran{_kinds(assessment)}.",
+        *([f"Acknowledged: {counted(known, 'finding')}, not counted."] if known else []),
+        *_of_nothing(assessment),
+        _score(assessment),
+        *([f"Skipped: {reasons}; list them with -v."] if reasons else []),
+        *provenance.line(assessment.origin),
         f"System Results: {seen[Status.PASS]} success, {seen[Status.FAIL]} errors, {seen[Status.WARN]} warnings,"
         f" {silent} did not run",
         *(["One or more tests didn't run."] if silent else []),

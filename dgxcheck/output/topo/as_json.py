@@ -26,22 +26,22 @@ def document(topology: Topology, origin: Origin, members: dict[str, Json]) -> st
 
 
 def _device(device: Device) -> Json:
-    found: dict[str, Json] = {"name": device.name, "kind": device.kind}
-    found |= either("bdf", device.path if device.bdf is None else device.bdf)
+    members: dict[str, Json] = {"name": device.name, "kind": device.kind}
+    members |= either("bdf", device.path if device.bdf is None else device.bdf)
     if device.kind == "gpu":
-        found |= either("index", device.uuid if device.index is None else device.index) | either("uuid", device.uuid)
+        members |= either("index", device.uuid if device.index is None else device.index) | either("uuid", device.uuid)
     else:
-        found |= either("is_vf", device.is_vf)
-    found |= either("numa_node", device.numa_node) | either("cpu_affinity", device.cpu_affinity)
+        members |= either("is_vf", device.is_vf)
+    members |= either("numa_node", device.numa_node) | either("cpu_affinity", device.cpu_affinity)
     if device.kind == "gpu":
-        found |= either("gpu_numa_id", device.gpu_numa_id) | either("nvlink_positions", device.nvlink_positions)
+        members |= either("gpu_numa_id", device.gpu_numa_id) | either("nvlink_positions", device.nvlink_positions)
     if isinstance(device.path, Missing):
-        found |= either("path", device.path)
+        members |= either("path", device.path)
     else:
-        found["path"] = list(device.path)
+        members["path"] = list(device.path)
     for key in ("link_gen", "link_width", "max_link_gen", "max_link_width"):
-        found |= either(key, device.path if device.function is None else getattr(device.function, key))
-    return found
+        members |= either(key, device.path if device.function is None else getattr(device.function, key))
+    return members
 
 
 def _link(link: Link) -> Json:

@@ -4,57 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck.output.plain_text import columns, fitted, left_out, lines, shown, visible
+from dgxcheck.output.plain_text import columns, fit_columns, hidden_columns, lines, shown, visible
 from dgxcheck.output.topo.row_names import nic_legend, row_names
 from dgxcheck.topology.model import Device, Link, Topology
 
 LEGEND = {
     "X": "the device itself",
-    "NV#": "# NVLinks join the two",
-    "PIX": "one PCIe switch (or one card) joins the two",
-    "PXB": "several PCIe bridges, but no host bridge, lie between",
-    "PHB": "a PCIe host bridge lies between, usually the CPU",
-    "NODE": "two host bridges of the same NUMA node lie between",
-    "SOC": "the interconnect between NUMA nodes lies between; newer tools print SYS",
-    "SYS": "the interconnect between NUMA nodes lies between; older tools print SOC",
-    "?": "not known, for the reason given below",
+    "NV#": "joined by # NVLinks",
+    "PIX": "same PCIe switch, or same card",
+    "PXB": "several PCIe switches, no host bridge",
+    "PHB": "a PCIe host bridge, usually the CPU",
+    "NODE": "two host bridges of the same NUMA node",
+    "SOC": "the interconnect between NUMA nodes; newer tools print SYS",
+    "SYS": "the interconnect between NUMA nodes; older tools print SOC",
+    "?": "unknown, for the reason below",
 }
 
 
 def cell(link: Link, pci_only: bool, labels: str) -> str:
-    """The label of a pair: SOC or SYS as asked, NV# left out for PCI paths alone."""
+    """The label of a pair; ``labels`` is ``soc`` or ``sys``, ``pci_only`` shows the PCI path in place of NVLinks."""
     label = (link.pci or "?") if pci_only else link.label
     return "SYS" if label == "SOC" and labels == "sys" else label
 
 
 def matrix(topology: Topology, pci_only: bool, labels: str, width: int | None, remarks: Sequence[str]) -> str:
-    """The whole answer to ``topo -m``; ``width`` None keeps every column, ``remarks`` go below the legend."""
+    """The output of ``topo -m``: matrix, legend, notes and ``remarks``; ``width`` in columns, None for no limit."""
     if not topology.devices:
-        nothing = "No NVIDIA GPU and no InfiniBand device is known on this machine."
+        nothing = "No NVIDIA GPUs and no InfiniBand devices found on this machine."
         return lines([nothing, *map(visible, topology.notes)])
     names = row_names(topology, numbered_nics=False)
     table, dropped = _tables(topology, names, pci_only, labels, width)
-    seen = {label for row in table for label in row.split()}
+    shown_labels = {label for row in table for label in row.split()}
     nics = nic_legend(topology, names)
     headline = [visible(topology.headline)] if topology.headline else []
-    below = ["", "Legend:", *_legend(seen, labels)]
+    below = ["", "Legend:", *_legend(shown_labels, labels)]
     if nics:
         below += ["", "NICs:", *(f"  {line}" for line in nics)]
-    reasons = _unknown(topology, names) if "?" in seen else []
-    said = [*reasons, *map(visible, topology.notes), *_narrow(topology), *remarks, *left_out(dropped)]
-    if said:
-        below += ["", *said]
+    reasons = _unknown(topology, names) if "?" in shown_labels else []
+    notes = [*reasons, *map(visible, topology.notes), *_narrow(topology), *remarks, *hidden_columns(dropped)]
+    if notes:
+        below += ["", *notes]
     return lines([*headline, *table, *below])
 
 
 def _unknown(topology: Topology, names: dict[str, str]) -> list[str]:
-    from dgxcheck.output.topo.unknown_cells import unknown
+    from dgxcheck.output.topo.unknown_cells import unknown_cell_reasons
 
-    return unknown(topology, names)
+    return unknown_cell_reasons(topology, names)
 
 
 def _narrow(topology: Topology) -> list[str]:
-    """Links that run on fewer lanes than both ends have, where a quick look shows that there may be some."""
+    """Links on fewer lanes than both ends support; imports the tree only if there may be one."""
     functions = topology.functions.values()
     lanes = [(function.link_width, function.max_link_width) for function in functions]
     if not any(isinstance(now, int) and isinstance(most, int) and now < most for now, most in lanes):
@@ -67,7 +67,7 @@ def _narrow(topology: Topology) -> list[str]:
 def _tables(
     topology: Topology, names: dict[str, str], pci_only: bool, labels: str, width: int | None
 ) -> tuple[list[str], list[str]]:
-    """The matrix, and the columns that it had to do without."""
+    """The lines of the matrix, and the heads of the columns hidden to fit."""
     links = topology.matrix()
     peers = [_peer_column(topology, links, device, names, pci_only, labels) for device in topology.devices]
     head = ["", *(names[device.name] for device in topology.devices)]
@@ -77,7 +77,7 @@ def _tables(
     ]
     if any(isinstance(device.gpu_numa_id, int) for device in topology.devices):
         affinities.append(["GPU NUMA ID", *(shown(device.gpu_numa_id) for device in topology.devices)])
-    return fitted(head, peers, affinities, width)
+    return fit_columns(head, peers, affinities, width)
 
 
 def _peer_column(
@@ -95,11 +95,13 @@ def _peer_column(
 
 
 def _affinity(device: Device, value: object) -> str:
-    """Affinities belong to GPUs, as nvidia-smi has it."""
+    """The cell of an affinity; empty for NICs, as in nvidia-smi."""
     return shown(value) if device.kind == "gpu" else ""
 
 
-def _legend(seen: set[str], labels: str) -> list[str]:
+def _legend(shown_labels: set[str], labels: str) -> list[str]:
     other = "SYS" if labels == "soc" else "SOC"
-    kept = {label: text for label, text in LEGEND.items() if label != other and (label != "?" or "?" in seen)}
-    return columns([(f"  {label}", f"= {text}") for label, text in kept.items()], " ")
+    entries = {
+        label: text for label, text in LEGEND.items() if label != other and (label != "?" or "?" in shown_labels)
+    }
+    return columns([(f"  {label}", f"= {text}") for label, text in entries.items()], " ")

@@ -40,6 +40,6 @@ def _affinities(device: Device) -> tuple[str, ...]:
     """CPUs, node, an empty cell, GPU NUMA ID: nvidia-smi puts two tabs before the last one; NIC rows end empty."""
     if device.kind == "nic":
         return ("", "", "")
-    known = (device.cpu_affinity, device.numa_node, device.gpu_numa_id)
-    cpus, node, own = (value if isinstance(value, str | int) else "N/A" for value in known)
+    values = (device.cpu_affinity, device.numa_node, device.gpu_numa_id)
+    cpus, node, own = (value if isinstance(value, str | int) else "N/A" for value in values)
     return (shown(cpus), shown(node), "", shown(own))

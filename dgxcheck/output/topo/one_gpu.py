@@ -16,36 +16,36 @@ LEVELS = {"PIX": 1, "PXB": 2, "PHB": 3, "NODE": 4, "SOC": 5}
 
 
 def gpus_of_cpu(topology: Topology, cpu: int) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
-    """GPUs whose ``local_cpulist`` holds the CPU, and GPUs of which that is not known."""
+    """GPUs whose ``local_cpulist`` contains the CPU, and GPUs whose ``local_cpulist`` is unknown."""
     unknown = tuple(gpu for gpu in topology.gpus if isinstance(gpu.cpu_affinity, Missing))
     near = (gpu for gpu in topology.gpus if isinstance(gpu.cpu_affinity, str) and holds(gpu.cpu_affinity, cpu))
     return tuple(near), unknown
 
 
 def holds(cpulist: str, cpu: int) -> bool:
-    """True where a list such as ``0-19,40-59`` holds the CPU; a text that is no list holds none."""
+    """Does a list such as ``0-19,40-59`` contain the CPU? False for text that is not a list."""
     return any(cpu in run for run in ranges(cpulist) or ())
 
 
 def nearest(
     topology: Topology, gpu: Device, level: int, boards: set[frozenset[str]] | Missing
 ) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
-    """GPUs no farther from ``gpu`` than ``level``, and those whose distance is not known.
+    """GPUs no farther from ``gpu`` than ``level`` (keys of ``topo -n``), and GPUs whose distance is unknown.
 
-    A level takes in all nearer ones (``nvmlGpuTopologyLevel_t``). ``boards`` are pairs of GPUs on one board, level 0:
-    only NVML knows them, the PCI tree shows the same switch on a K80 board and outside one.
+    ``boards`` are the pairs of bdfs on one board, level 0 (``NVML_TOPOLOGY_INTERNAL``): only NVML reports them, as the
+    PCI tree of a K80 looks the same on one board and across two.
     """
-    near, unknown = [], []
+    inside, unknown = [], []
     for other in topology.gpus:
         if other is not gpu:
             within = _within(topology, gpu, other, level, boards)
-            near += [other] if within else []
+            inside += [other] if within else []
             unknown += [other] if within is None else []
-    return tuple(near), tuple(unknown)
+    return tuple(inside), tuple(unknown)
 
 
 def _within(topology: Topology, a: Device, b: Device, level: int, boards: set[frozenset[str]] | Missing) -> bool | None:
-    """None where that is not known."""
+    """Is ``b`` within the level of ``a``? None where unknown."""
     way = topology.link(a, b).pci
     if not isinstance(boards, Missing) and frozenset((a.bdf or "", b.bdf or "")) in boards:
         return True
@@ -55,43 +55,43 @@ def _within(topology: Topology, a: Device, b: Device, level: int, boards: set[fr
         return level == MOST or LEVELS[way or "SOC"] <= level
     if isinstance(a.path, Missing) or isinstance(b.path, Missing):
         return None
-    # two root buses, and the NUMA node of one is not known
+    # two root buses, and the NUMA node of one is unknown
     return None if level == LEVELS["NODE"] else False
 
 
 def node_with_memory(node: int, nodes: Sequence[NumaMemory]) -> int | Missing:
-    """The node itself where it has memory, else the nearest that has."""
-    own = next((each for each in nodes if each.node == node), None)
+    """The node itself if it has memory, else the nearest that has, by ``distance`` of ``/sys/devices/system/node``."""
+    own = next((candidate for candidate in nodes if candidate.node == node), None)
     if own is None:
-        return Missing(Gap.ABSENT, f"/sys/devices/system/node/node{node}", f"nothing is known of node {node}")
+        return Missing(Gap.ABSENT, f"/sys/devices/system/node/node{node}", f"no data for NUMA node {node}")
     if isinstance(own.memory_kb, Missing) or own.memory_kb:
         return own.memory_kb if isinstance(own.memory_kb, Missing) else node
     if isinstance(own.distances, Missing):
         return own.distances
-    ways = []
+    distances = []
     for distance, other in zip(own.distances, nodes, strict=False):
         if isinstance(other.memory_kb, Missing):
             return other.memory_kb
         if other.memory_kb:
-            ways.append((distance, other.node))
-    return min(ways)[1] if ways else Missing(Gap.ABSENT, "meminfo", "no node has memory")
+            distances.append((distance, other.node))
+    return min(distances)[1] if distances else Missing(Gap.ABSENT, "meminfo", "no node has memory")
 
 
-def listed(question: str, found: Sequence[Device], unknown: Sequence[Device]) -> str:
-    """``question`` with the names of the GPUs found, and of those that could not be judged."""
-    said = [f"{question}: {', '.join(visible(gpu.name) for gpu in found) or 'none'}"]
+def listed(question: str, gpus: Sequence[Device], unknown: Sequence[Device]) -> str:
+    """``question`` with the names of the GPUs, and of those it is unknown for."""
+    sentences = [f"{question}: {', '.join(visible(gpu.name) for gpu in gpus) or 'none'}"]
     if unknown:
-        said.append(f"Not known for {', '.join(visible(gpu.name) for gpu in unknown)}.")
-    return lines(said)
+        sentences.append(f"Unknown for {', '.join(visible(gpu.name) for gpu in unknown)}.")
+    return lines(sentences)
 
 
 def per_gpu(what: str, answers: Sequence[tuple[Device, object]]) -> str:
     """One line per GPU; a gap with its reason."""
-    said = []
+    sentences = []
     for gpu, value in answers:
         text = shown(value)
         if isinstance(value, Missing):
-            why = f"not known: {visible(value.where)}: {visible(str(value))}"
+            why = f"unknown ({visible(value.where)}: {visible(str(value))})"
             text = "N/A" if value.gap is Gap.UNSUPPORTED else why
-        said.append(f"{what} of {visible(gpu.name)}: {text}")
-    return lines(said)
+        sentences.append(f"{what} of {visible(gpu.name)}: {text}")
+    return lines(sentences)

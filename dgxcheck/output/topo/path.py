@@ -1,4 +1,4 @@
-"""The path between two devices: every hop, and the bandwidth to expect of it."""
+"""The path between two devices: every hop, and the expected bandwidth."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from dgxcheck.topology.paths import hops_between, meeting_point
 
 
 def path(topology: Topology, a: Device, b: Device, label: str, labels: str) -> str:
-    """What joins ``a`` and ``b``, link by link, and what it should carry."""
+    """The path from ``a`` to ``b`` link by link, and its expected bandwidth."""
     link = topology.link(a, b)
     expected = between(a, b, link, topology)
-    said = [f"{_title(a)} - {_title(b)}: {label}"]
+    text = [f"{_title(a)} - {_title(b)}: {label}"]
     if link.nvlinks:
         generation = f" of generation {link.nvlink_generation}" if link.nvlink_generation else ""
         way = "through NVSwitches" if link.switched else "direct"
-        said.append(f"NVLink   {link.nvlinks} up{generation}, {way}")
+        text.append(f"NVLink   {link.nvlinks} up{generation}, {way}")
     elif link.nvlinks is None:
-        said.append(f"NVLink   unknown: {visible(link.nvlink_reason)}")
+        text.append(f"NVLink   unknown: {visible(link.nvlink_reason)}")
     meeting = meeting_point(a, b, link, topology.functions)
     way = "SYS" if link.pci == "SOC" and labels == "sys" else link.pci or "?"
-    said.append(f"PCI      {way}, {visible(str(meeting)) if link.pci else visible(link.pci_reason)}")
+    text.append(f"PCI      {way}, {visible(str(meeting)) if link.pci else visible(link.pci_reason)}")
     hops = hops_between(a, b, topology.functions)
     if isinstance(hops, Missing):
-        said.append(f"  hops not known: {visible(str(hops))}")
+        text.append(f"  hops unknown: {visible(str(hops))}")
     else:
         rows = [(f"  {visible(hop.port)} - {visible(hop.device)}", hop_text(hop), _gbs(hop.gbs)) for hop in hops]
-        said += columns(rows) if rows else ["  no physical PCIe link of its own lies between"]
-    return lines([*said, *_expectation(expected)])
+        text += columns(rows) if rows else ["  no dedicated PCIe link between them"]
+    return lines([*text, *_expectation(expected)])
 
 
 def as_json(topology: Topology, a: Device, b: Device) -> dict[str, Json]:
@@ -39,21 +39,21 @@ def as_json(topology: Topology, a: Device, b: Device) -> dict[str, Json]:
     link = topology.link(a, b)
     expected = between(a, b, link, topology)
     hops = hops_between(a, b, topology.functions)
-    found: dict[str, Json] = {"a": a.name, "b": b.name, "label": link.label, "medium": expected.medium}
+    members: dict[str, Json] = {"a": a.name, "b": b.name, "label": link.label, "medium": expected.medium}
     if isinstance(hops, Missing):
-        found |= either("hops", hops)
+        members |= either("hops", hops)
     else:
-        found["hops"] = [hop_json(hop) for hop in hops]
-    found |= either("meets_at", meeting_point(a, b, link, topology.functions))
-    found |= either("line_gb_per_second", expected.line_gbs)
-    found |= either("expected_read_gb_per_second", expected.read_gbs)
-    found |= either("expected_write_gb_per_second", expected.write_gbs)
-    said: dict[str, Json] = {"limit": expected.limit, "method": expected.method, "expected_source": expected.source}
-    return {"path": found | said | {"notes": list(expected.notes)}}
+        members["hops"] = [hop_json(hop) for hop in hops]
+    members |= either("meets_at", meeting_point(a, b, link, topology.functions))
+    members |= either("line_gb_per_second", expected.line_gbs)
+    members |= either("expected_read_gb_per_second", expected.read_gbs)
+    members |= either("expected_write_gb_per_second", expected.write_gbs)
+    basis: dict[str, Json] = {"limit": expected.limit, "method": expected.method, "expected_source": expected.source}
+    return {"path": members | basis | {"notes": list(expected.notes)}}
 
 
 def sentence(a: Device, b: Device, link: Link, label: str) -> str:
-    """``topo -p``: the most direct way between two GPUs, in words."""
+    """``topo -p``: the most direct path between two GPUs as a sentence."""
     ways = {
         "PIX": "a single PCIe switch",
         "PXB": "several PCIe bridges",
@@ -66,16 +66,16 @@ def sentence(a: Device, b: Device, link: Link, label: str) -> str:
         return f"{visible(a.name)} reaches {visible(b.name)} over {way} ({label})."
     silent = "" if link.nvlinks is not None else f" NVLink is unknown: {visible(link.nvlink_reason)}."
     if link.pci is None:
-        way = f"by a way that is not known: {visible(link.pci_reason)}"
+        way = f"over an unknown path: {visible(link.pci_reason)}"
         return f"{visible(a.name)} reaches {visible(b.name)} {way}.{silent}"
     return f"{visible(a.name)} reaches {visible(b.name)} over {ways[link.pci]} ({label}).{silent}"
 
 
-def known(topology: Topology, a: Device, b: Device) -> bool:
-    """Are the label and every hop known? That no figure was ever published is no gap of this machine."""
+def is_known(topology: Topology, a: Device, b: Device) -> bool:
+    """Are the label and every hop known? A missing published bandwidth does not count."""
     link = topology.link(a, b)
     hops = hops_between(a, b, topology.functions)
-    if isinstance(hops, Missing) or any(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in hops):
+    if isinstance(hops, Missing) or any(isinstance(hop.narrow, Missing) and not hop.skip_reason for hop in hops):
         return False
     return link.pci is not None and link.nvlinks is not None
 
@@ -91,12 +91,12 @@ def _gbs(value: float | Missing) -> str:
 def _expectation(expected: Expected) -> list[str]:
     if isinstance(expected.read_gbs, Missing) or isinstance(expected.write_gbs, Missing):
         gap = expected.read_gbs if isinstance(expected.read_gbs, Missing) else expected.write_gbs
-        said = [f"Expected bandwidth not known: {visible(str(gap))}"]
+        text = [f"Expected bandwidth unknown: {visible(str(gap))}"]
     else:
-        said = [
+        text = [
             f"Expected {shown(round(expected.read_gbs, 1))} GB/s read, {shown(round(expected.write_gbs, 1))} GB/s"
-            f" written, one direction at a time; limited by {visible(expected.limit)}",
+            f" write, one direction at a time; limited by {visible(expected.limit)}",
             f"  {visible(expected.method)}",
             f"  {visible(expected.source)}",
         ]
-    return [*said, *(f"  {visible(note)}" for note in expected.notes)]
+    return [*text, *(f"  {visible(note)}" for note in expected.notes)]

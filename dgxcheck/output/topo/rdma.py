@@ -1,4 +1,4 @@
-"""GPUDirect RDMA of every GPU and HCA: a matrix, the best HCA of each GPU, and what stands in the way."""
+"""GPUDirect RDMA of every GPU and HCA: a matrix, the best HCA of each GPU, and the reasons why pairs are not ready."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_null import either
-from dgxcheck.output.plain_text import columns, fitted, lines, visible
+from dgxcheck.output.plain_text import columns, fit_columns, lines, visible
 from dgxcheck.output.topo.reasons import Reasons, reasons, text_of
 from dgxcheck.output.topo.row_names import nic_legend, row_names
 from dgxcheck.readiness.gpudirect import Readiness, remedy_of
@@ -16,7 +16,7 @@ from dgxcheck.topology.model import Topology
 CELLS = {"ready": "ready", "slow": "slow", "not ready": "no", "cannot tell": "?"}
 LEGEND = {
     "ready": "direct transfers between GPU memory and the HCA",
-    "slow": "direct, but slow, or only if a program is configured for it",
+    "slow": "direct, but slow, or only if the program is configured for it",
     "no": "not possible, for the reason below",
     "?": "unknown, for the reason below",
 }
@@ -24,20 +24,20 @@ _ORDER = tuple(CELLS)
 
 
 def text(topology: Topology, pairs: Sequence[Readiness], width: int | None) -> str:
-    """Everything above the notes."""
+    """Matrix, legend, best HCA of each GPU and reasons."""
     names = row_names(topology, numbered_nics=False)
     gpus = list(dict.fromkeys(pair.gpu.name for pair in pairs))
     hcas = list(dict.fromkeys(pair.nic.name for pair in pairs))
     cells = {(pair.gpu.name, pair.nic.name): CELLS[pair.verdict] for pair in pairs}
     head = ["", *(names[gpu] for gpu in gpus)]
-    table, _ = fitted(head, [[names[hca], *(cells[gpu, hca] for gpu in gpus)] for hca in hcas], [], width)
-    seen = {*cells.values()}
-    legend = columns([(f"  {cell}", f"= {words}") for cell, words in LEGEND.items() if cell in seen], " ")
-    best = [_sentence(each) for gpu in gpus for each in _best([pair for pair in pairs if pair.gpu.name == gpu])]
+    table, _ = fit_columns(head, [[names[hca], *(cells[gpu, hca] for gpu in gpus)] for hca in hcas], [], width)
+    shown_cells = {*cells.values()}
+    legend = columns([(f"  {cell}", f"= {words}") for cell, words in LEGEND.items() if cell in shown_cells], " ")
+    best = [_sentence(pair) for gpu in gpus for pair in _best([pair for pair in pairs if pair.gpu.name == gpu])]
     nics = nic_legend(topology, names)
-    worst_first = sorted(pairs, key=lambda each: -_ORDER.index(each.verdict))
-    why = reasons([_why(each) for each in worst_first])
-    return lines([*table, "", "Legend:", *legend, *([""] if nics else []), *nics, "", *best, *why])
+    worst_first = sorted(pairs, key=lambda pair: -_ORDER.index(pair.verdict))
+    explanations = reasons([_pair_reasons(pair) for pair in worst_first])
+    return lines([*table, "", "Legend:", *legend, *([""] if nics else []), *nics, "", *best, *explanations])
 
 
 def not_judged(reason: Judgement) -> str:
@@ -46,7 +46,7 @@ def not_judged(reason: Judgement) -> str:
 
 
 def _best(pairs: Sequence[Readiness]) -> list[Readiness]:
-    """The HCAs that are best for a GPU; where all are alike and none is ready, the nearest stands for them."""
+    """The best HCAs of a GPU; if none is ready, those on the best path, else the first."""
     verdict = min((pair.verdict for pair in pairs), key=_ORDER.index)
     if verdict == "ready":
         return [pair for pair in pairs if pair.verdict == verdict]
@@ -61,12 +61,12 @@ def _sentence(pair: Readiness) -> str:
         return f"{between}, {visible(text_of(pair.reasons[0][1]))}"
     gbs = pair.expected_gbs
     if isinstance(gbs, Missing):
-        return f"{between}, expected bandwidth not known"
+        return f"{between}, expected bandwidth unknown"
     most = "" if dict(pair.preconditions)["gdr.path"].state == "ready" else "at most "
     return f"{between}, expected {most}{gbs:.1f} GB/s"
 
 
-def _why(pair: Readiness) -> Reasons:
+def _pair_reasons(pair: Readiness) -> Reasons:
     texts = tuple((id_, text_of(reason), remedy_of(id_, reason)) for id_, reason in pair.reasons)
     return Reasons(pair.gpu.name, pair.nic.name, CELLS[pair.verdict], texts)
 
@@ -77,10 +77,10 @@ def as_json(pairs: Sequence[Readiness]) -> dict[str, Json]:
 
 
 def _pair(pair: Readiness) -> Json:
-    found: dict[str, Json] = {"gpu": pair.gpu.name, "hca": pair.nic.name, "verdict": pair.verdict}
-    found |= either("expected_gb_per_second", pair.expected_gbs)
-    found["preconditions"] = [
-        {"check": id_, "state": CELLS.get(each.state, each.state), "message": text_of(each)}
-        for id_, each in pair.preconditions
+    members: dict[str, Json] = {"gpu": pair.gpu.name, "hca": pair.nic.name, "verdict": pair.verdict}
+    members |= either("expected_gb_per_second", pair.expected_gbs)
+    members["preconditions"] = [
+        {"check": id_, "state": CELLS.get(precondition.state, precondition.state), "message": text_of(precondition)}
+        for id_, precondition in pair.preconditions
     ]
-    return found
+    return members

@@ -1,4 +1,4 @@
-"""Why pairs of devices are not as good as they could be: each reason once, with the pairs that it holds for."""
+"""Reasons for the verdicts of pairs of devices: each reason once, with the pairs it applies to."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ class Reasons(Record, kw_only=False):
     a: str
     b: str
     cell: str
-    """What the matrix shows of it."""
+    """The pair's cell in the matrix."""
     reasons: tuple[tuple[str, str, str], ...]
-    """Id of the check, what it says, what lifts it (may be empty)."""
+    """Id of the check, its text, its remedy (may be empty)."""
 
 
 def text_of(precondition: Precondition) -> str:
-    """What it means for one pair: its summary, else the message of its judgement."""
+    """The precondition's summary for one pair, else the message of its judgement."""
     return precondition.summary or precondition.judgement.message
 
 
 def reasons(pairs: Sequence[Reasons]) -> list[str]:
     """Paragraphs: reason, remedy, pairs."""
-    found: dict[tuple[str, str], list[Reasons]] = {}
+    pairs_by_reason: dict[tuple[str, str], list[Reasons]] = {}
     for pair in pairs:
         for id_, words, remedy in pair.reasons:
-            found.setdefault((f"{pair.cell}: {id_}: {visible(words)}", remedy), []).append(pair)
-    told = [""] if found else []
-    for (line, remedy), held in found.items():
-        who = "all pairs" if len(held) == len(pairs) else visible(_grouped(held))
-        told += [line, *([f"  {visible(remedy)}"] if remedy else []), f"  {who}"]
-    return told
+            pairs_by_reason.setdefault((f"{pair.cell}: {id_}: {visible(words)}", remedy), []).append(pair)
+    paragraphs = [""] if pairs_by_reason else []
+    for (line, remedy), affected in pairs_by_reason.items():
+        names = "all pairs" if len(affected) == len(pairs) else visible(_grouped(affected))
+        paragraphs += [line, *([f"  {visible(remedy)}"] if remedy else []), f"  {names}"]
+    return paragraphs
 
 
 def _grouped(pairs: Iterable[Reasons]) -> str:
     """``GPU0, GPU1 with mlx5_1; GPU2 with mlx5_0, mlx5_3``."""
-    others: dict[str, list[str]] = {}
+    targets: dict[str, list[str]] = {}
     for pair in pairs:
-        others.setdefault(pair.a, []).append(pair.b)
-    alike: dict[str, list[str]] = {}
-    for name, names in others.items():
-        alike.setdefault(", ".join(names), []).append(name)
-    return "; ".join(f"{', '.join(each)} with {names}" for names, each in alike.items())
+        targets.setdefault(pair.a, []).append(pair.b)
+    sources: dict[str, list[str]] = {}
+    for name, names in targets.items():
+        sources.setdefault(", ".join(names), []).append(name)
+    return "; ".join(f"{', '.join(group)} with {names}" for names, group in sources.items())

@@ -1,4 +1,4 @@
-"""The reference machines that the NVLink graph of a box equals, or how it differs from the nearest."""
+"""The reference machines with the NVLink graph of a box, or how it differs from the nearest."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.graph import Graph, known_rows, nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import Topology
-from dgxcheck.topology.reference import Nearest, matches, nearest, possible
+from dgxcheck.topology.reference import Nearest, PairDifference, matches, nearest, possible
 
 
 def as_json(topology: Topology) -> dict[str, Json]:
-    """The member ``nvlink_graph``: reference machines that it equals, or the nearest one and what differs."""
+    """The member ``nvlink_graph``: the reference machines with this graph, or the nearest one and the differences."""
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing):
         may_be: list[Json] = [reference.name for reference in possible(known_rows(topology))]
@@ -22,13 +22,16 @@ def as_json(topology: Topology) -> dict[str, Json]:
     near = nearest(graph, generation) if graph.pairs and not equal else None
     if near is None:
         return {"nvlink_graph": {"equals": equal, "nearest": None}}
-    pairs: list[Json] = [{"a": it.a, "b": it.b, "has": it.has, "expected": it.expected} for it in near.differences]
+    pairs: list[Json] = [
+        {"a": difference.a, "b": difference.b, "has": difference.has, "expected": difference.expected}
+        for difference in near.differences
+    ]
     member: Json = {"name": near.reference.name, "missing_gpus": near.missing_gpus, "differences": pairs}
     return {"nvlink_graph": {"equals": equal, "nearest": member}}
 
 
 def text(topology: Topology) -> list[str]:
-    """Which reference graph this is, or how it differs from the nearest; nothing on a box without NVLink."""
+    """The reference graph it matches, or how it differs from the nearest; empty on a box without NVLink."""
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing):
         return _possible(known_rows(topology))
@@ -36,22 +39,22 @@ def text(topology: Topology) -> list[str]:
         return []
     generation = nvlink_generation(topology)
     if equal := matches(graph, generation):
-        return [f"NVLink graph: that of {', '.join(reference.machines for reference in equal)} ({_links(graph)})."]
+        return [f"NVLink graph: matches {', '.join(reference.machines for reference in equal)} ({_links(graph)})."]
     near = nearest(graph, generation)
     if near is None:
-        return [f"NVLink graph: no reference machine's ({_links(graph)})."]
+        return [f"NVLink graph: matches no reference machine ({_links(graph)})."]
     return [f"NVLink graph: differs from {near.reference.machines}{_less(near)}:", *_differences(near)]
 
 
 def _possible(rows: Sequence[Sequence[int | None]]) -> list[str]:
-    """That what is known of a graph is as in some machine, or in none."""
+    """The reference machines that the known pairs match."""
     unknown = sum(count is None for row in rows for count in row) // 2
     if not any(count for row in rows for count in row):
         return []
-    found = possible(rows)
-    machines = f"as in {', '.join(reference.machines for reference in found)}" if found else "no reference machine's"
+    references = possible(rows)
+    machines = f"{', '.join(reference.machines for reference in references)}" if references else "no reference machine"
     return [
-        f"NVLink graph: {unknown} of {len(rows) * (len(rows) - 1) // 2} pairs are not known; the rest is {machines}."
+        f"NVLink graph: {unknown} of {len(rows) * (len(rows) - 1) // 2} pairs are unknown; the others match {machines}."
     ]
 
 
@@ -66,15 +69,16 @@ def _less(near: Nearest) -> str:
     if not near.missing_gpus:
         return ""
     verb = "is" if near.missing_gpus == 1 else "are"
-    return f", {near.missing_gpus} of its {near.reference.gpus} GPUs {verb} not here"
+    return f", {near.missing_gpus} of its {near.reference.gpus} GPUs {verb} missing"
 
 
 def _differences(near: Nearest) -> list[str]:
     if not near.differences:
-        return ["  between the GPUs that are here every link is there"]
-    return [
-        f"  {visible(it.a)} - {visible(it.b)}: {f'NV{it.has}' if it.has else 'no NVLink'} instead of NV{it.expected}"
-        if it.expected
-        else f"  {visible(it.a)} - {visible(it.b)}: NV{it.has} where it has no NVLink"
-        for it in near.differences
-    ]
+        return ["  all links between the present GPUs are up"]
+    return [f"  {visible(pair.a)} - {visible(pair.b)}: {_links_of(pair)}" for pair in near.differences]
+
+
+def _links_of(pair: PairDifference) -> str:
+    if not pair.expected:
+        return f"NV{pair.has}, expected no NVLink"
+    return f"{f'NV{pair.has}' if pair.has else 'no NVLink'} instead of NV{pair.expected}"

@@ -15,20 +15,19 @@ def rings(topology: Topology) -> str:
     """The rings found and the collective bandwidth that they allow."""
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing):
-        return lines([f"NVLink is unknown ({visible(str(graph))}), so no rings can be looked for."])
-    found = search(graph)
-    if isinstance(found.count, Missing):
-        return lines([f"Rings: {visible(found.detail)}."])
-    bandwidth = collective_gbs(found, nvlink_generation(topology))
-    count = f"{found.count} edge-disjoint {'ring' if found.count == 1 else 'rings'} over {len(graph.names)} GPUs"
-    said = [f"{count}{f': {visible(found.detail)}' if found.detail else ''}"]
-    said += [f"  {' - '.join(map(visible, (*order, order[0])))}" for order in found.orders]
-    if found.count and isinstance(bandwidth, float):
-        how = "bus bandwidth: rings x 2 directions x rate of one link"
-        said.append(f"Collective bandwidth at most {bandwidth:.0f} GB/s ({how})")
-    elif found.count:
-        said.append(f"Collective bandwidth not known: {visible(str(bandwidth))}")
-    return lines([*said, *reference_graph.text(topology)])
+        return lines([f"NVLink is unknown ({visible(str(graph))}), so rings cannot be computed."])
+    result = search(graph)
+    if isinstance(result.count, Missing):
+        return lines([f"Rings: {visible(result.detail)}."])
+    bandwidth = collective_gbs(result, nvlink_generation(topology))
+    count = f"{result.count} edge-disjoint {'ring' if result.count == 1 else 'rings'} over {len(graph.names)} GPUs"
+    text = [f"{count}{f': {visible(result.detail)}' if result.detail else ''}"]
+    text += [f"  {' - '.join(map(visible, (*order, order[0])))}" for order in result.orders]
+    if result.count and isinstance(bandwidth, float):
+        text.append(f"Collective bus bandwidth: at most {bandwidth:.0f} GB/s (rings x 2 directions x rate of one link)")
+    elif result.count:
+        text.append(f"Collective bus bandwidth unknown: {visible(str(bandwidth))}")
+    return lines([*text, *reference_graph.text(topology)])
 
 
 def as_json(topology: Topology) -> dict[str, Json]:
@@ -36,6 +35,6 @@ def as_json(topology: Topology) -> dict[str, Json]:
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing):
         return {"rings": either("count", graph)}
-    found: Rings = search(graph)
-    member = either("count", found.count) | {"orders": [list(order) for order in found.orders], "how": found.how}
-    return {"rings": member | either("collective_gb_per_second", collective_gbs(found, nvlink_generation(topology)))}
+    result: Rings = search(graph)
+    member = either("count", result.count) | {"orders": [list(order) for order in result.orders], "how": result.how}
+    return {"rings": member | either("collective_gb_per_second", collective_gbs(result, nvlink_generation(topology)))}

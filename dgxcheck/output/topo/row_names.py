@@ -1,4 +1,4 @@
-"""Names of rows and columns: InfiniBand names where they tell, NICn and a legend where they do not."""
+"""Names of rows and columns: short InfiniBand names as they are, else NICn and a legend."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dgxcheck.topology.model import Device, Topology
 
 
 def row_names(topology: Topology, numbered_nics: bool) -> dict[str, str]:
-    """What each device is called in the matrix, by its name; ``numbered_nics`` as current drivers print them."""
+    """Labels in the matrix by device name; ``numbered_nics``: NICn always, as in current nvidia-smi."""
     nics = [device.name for device in topology.devices if device.kind == "nic"]
-    numbered = numbered_nics or not all(map(_telling, nics))
+    numbered = numbered_nics or not all(map(_is_short_name, nics))
     names = {device.name: visible(device.name) for device in topology.devices}
     return names | {name: f"NIC{number}" for number, name in enumerate(nics)} if numbered else names
 
@@ -20,8 +20,8 @@ def nic_legend(topology: Topology, names: dict[str, str]) -> list[str]:
     return [f"{names[nic.name]}: {visible(nic.name)}{_bdf(nic)}" for nic in nics]
 
 
-def _telling(name: str) -> bool:
-    """``mlx5_0`` says which HCA it is; ``ibp5s0``, ``rocep193s0f1`` or ``mlx5_bond_0`` take a legend."""
+def _is_short_name(name: str) -> bool:
+    """``mlx5_0`` is; ``ibp5s0``, ``rocep193s0f1`` and ``mlx5_bond_0`` need a legend."""
     driver, _, number = name.rpartition("_")
     return number.isdecimal() and driver.isalnum() and len(name) <= 8
 

@@ -20,21 +20,21 @@ _CLASSES = {0x0101: "IDE", 0x0104: "RAID", 0x0106: "SATA", 0x0107: "SAS", 0x0108
 
 
 def tree(topology: Topology, names: Mapping[str, str]) -> str:
-    """One root bus after the other; ``names`` are pci.ids names by ``vendor:device``, as far as they are known."""
+    """The tree of every root bus; ``names`` are the pci.ids names by ``vendor:device`` (``10de:1db1``)."""
     roots: Branch = {}
     for function in sorted(topology.functions.values(), key=lambda function: bus_order(function.bdf)):
         branch = roots
         for part in function.path if not isinstance(function.path, Missing) else ():
             branch = branch.setdefault(part, {})
     hops = _hops(topology)
-    said: list[str] = []
+    text: list[str] = []
     for root, branch in sorted(roots.items(), key=lambda item: bus_order(item[0])):
-        said.append(f"{visible(root)}{_node(topology, branch)}")
-        _grow(said, topology, names, hops, branch, "")
+        text.append(f"{visible(root)}{_node(topology, branch)}")
+        _grow(text, topology, names, hops, branch, "")
     lost = [function.bdf for function in topology.functions.values() if isinstance(function.path, Missing)]
-    said += [f"{visible(bdf)}  path not known: {visible(str(topology.functions[bdf].path))}" for bdf in lost]
-    said += [f"{visible(gpu.name)}  not on the PCI tree" for gpu in topology.devices if gpu.function is None]
-    return lines([*(said or ["No PCI function of interest is known here."]), *_summary(topology, hops)])
+    text += [f"{visible(bdf)}  path unknown: {visible(str(topology.functions[bdf].path))}" for bdf in lost]
+    text += [f"{visible(gpu.name)}  not on the PCI tree" for gpu in topology.devices if gpu.function is None]
+    return lines([*(text or ["No PCI functions found."]), *_summary(topology, hops)])
 
 
 def as_json(topology: Topology) -> dict[str, Json]:
@@ -43,23 +43,23 @@ def as_json(topology: Topology) -> dict[str, Json]:
 
 
 def hop_json(hop: Hop) -> dict[str, Json]:
-    """One physical link; null and the reason for what is not known, ``unjudged`` says why one is not to be judged."""
-    found: dict[str, Json] = {"port": hop.port, "device": hop.device}
+    """One link; null and a reason for what is unknown, ``unjudged`` is why it is not a physical link."""
+    members: dict[str, Json] = {"port": hop.port, "device": hop.device}
     for key in ("gen", "width", "max_gen", "max_width", "narrow", "slow"):
-        found |= either(key, getattr(hop, key))
-    found |= either("gb_per_second", hop.gbs) | either("max_gb_per_second", hop.max_gbs)
-    return found | {"unjudged": hop.unjudged or None}
+        members |= either(key, getattr(hop, key))
+    members |= either("gb_per_second", hop.gbs) | either("max_gb_per_second", hop.max_gbs)
+    return members | {"unjudged": hop.skip_reason or None}
 
 
 def hop_text(hop: Hop) -> str:
-    """``gen3 x16``, and what both ends could do where the link is narrower or slower."""
-    if hop.unjudged:
-        return hop.unjudged
+    """``gen3 x16``, and what both ends support where the link is narrower or slower."""
+    if hop.skip_reason:
+        return hop.skip_reason
     text = f"gen{shown(hop.gen)} x{shown(hop.width)}"
     if hop.narrow is True:
-        text += f", narrow, both ends can do x{shown(hop.max_width)}"
+        text += f", narrow, both ends support x{shown(hop.max_width)}"
     if hop.slow is True:
-        text += f", both ends can do gen{shown(hop.max_gen)}"
+        text += f", both ends support gen{shown(hop.max_gen)}"
     return text
 
 
@@ -69,20 +69,20 @@ def _hops(topology: Topology) -> dict[str, Hop]:
 
 
 def _grow(
-    said: list[str], topology: Topology, names: Mapping[str, str], hops: dict[str, Hop], branch: Branch, indent: str
+    text: list[str], topology: Topology, names: Mapping[str, str], hops: dict[str, Hop], branch: Branch, indent: str
 ) -> None:
     for number, (bdf, below) in enumerate(branch.items()):
         last = number == len(branch) - 1
-        said.append(f"{indent}{'└─ ' if last else '├─ '}{_entry(topology, names, hops, bdf)}")
-        _grow(said, topology, names, hops, below, indent + ("   " if last else "│  "))
+        text.append(f"{indent}{'└─ ' if last else '├─ '}{_entry(topology, names, hops, bdf)}")
+        _grow(text, topology, names, hops, below, indent + ("   " if last else "│  "))
 
 
 def _entry(topology: Topology, names: Mapping[str, str], hops: dict[str, Hop], bdf: str) -> str:
     function = topology.functions.get(bdf)
-    own = [visible(device.name) for device in topology.devices if device.bdf == bdf]
-    what = visible(_what(function, names)) if function else "bridge, nothing known of it"
+    device_names = [visible(device.name) for device in topology.devices if device.bdf == bdf]
+    what = visible(_what(function, names)) if function else "bridge, no details"
     link = f"  [{hop_text(hops[bdf])}]" if bdf in hops else ""
-    return f"{visible(bdf)}  {'/'.join(own) + '  ' if own else ''}{what}{link}"
+    return f"{visible(bdf)}  {'/'.join(device_names) + '  ' if device_names else ''}{what}{link}"
 
 
 def _what(function: PciFunction, names: Mapping[str, str]) -> str:
@@ -97,36 +97,36 @@ def _what(function: PciFunction, names: Mapping[str, str]) -> str:
 
 
 def _node(topology: Topology, branch: Branch) -> str:
-    """The NUMA nodes that the functions below a root bus name."""
-    found: set[int] = set()
+    """The NUMA nodes of the functions below a root bus."""
+    nodes: set[int] = set()
     queue = [branch]
     while queue:
         for bdf, below in queue.pop().items():
             queue.append(below)
             function = topology.functions.get(bdf)
             if function is not None and isinstance(function.numa_node, int) and function.numa_node >= 0:
-                found.add(function.numa_node)
-    return f"  NUMA node {', '.join(map(str, sorted(found)))}" if found else "  NUMA node not known"
+                nodes.add(function.numa_node)
+    return f"  NUMA node {', '.join(map(str, sorted(nodes)))}" if nodes else "  NUMA node unknown"
 
 
-def known(topology: Topology) -> bool:
-    """Does every link that is to be judged say how it is trained?"""
-    return not any(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in _hops(topology).values())
+def all_links_known(topology: Topology) -> bool:
+    """Is the width of every physical link known?"""
+    return not any(isinstance(hop.narrow, Missing) and not hop.skip_reason for hop in _hops(topology).values())
 
 
 def narrow_links(topology: Topology) -> list[str]:
-    """One sentence per link on fewer lanes than both its ends have, with the devices that share it."""
-    said = []
+    """One sentence per link on fewer lanes than both ends support, with the devices that share it."""
+    sentences = []
     for hop in _hops(topology).values():
         if hop.narrow is True:
             behind = ", ".join(map(visible, sharers(hop, topology)))
-            said.append(f"Link {hop}{f' of {behind}' if behind else ''}: {hop_text(hop)}.")
-    return said
+            sentences.append(f"Link {hop}{f' of {behind}' if behind else ''}: {hop_text(hop)}.")
+    return sentences
 
 
 def _summary(topology: Topology, hops: dict[str, Hop]) -> list[str]:
-    said = narrow_links(topology)
-    silent = sum(isinstance(hop.narrow, Missing) and not hop.unjudged for hop in hops.values())
-    if silent:
-        said.append(f"{silent} of {len(hops)} links do not say how they are trained.")
-    return ["", *said] if said else []
+    sentences = narrow_links(topology)
+    unknown = sum(isinstance(hop.narrow, Missing) and not hop.skip_reason for hop in hops.values())
+    if unknown:
+        sentences.append(f"Width unknown for {unknown} of {len(hops)} links.")
+    return ["", *sentences] if sentences else []

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import MOST_GBS, bare, bounded, gpu, imported, number, whole
+from dgxcheck.readers.values import MOST_GBS, bare, bounded, gpu, imported, integer, number
 
 TOOL = "bandwidthTest"
 GBS = {"MB/s": 1.024e-3, "GB/s": 1.0}
@@ -59,7 +59,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     scan.close()
     if not scan.facts:
         return ()
-    return (Imported(tool=TOOL, facts=together(scan.facts), understood=frozenset(scan.understood)),)
+    return (Imported(tool=TOOL, facts=merge_runs(scan.facts), understood=frozenset(scan.understood)),)
 
 
 class _Scan:
@@ -103,7 +103,7 @@ class _Scan:
         return True
 
     def row(self, at: int, size: str, rate: str, unit: str) -> bool:
-        bytes_, value = whole(size, MOST_BYTES), number(rate, MOST_GBS / GBS[unit])
+        bytes_, value = integer(size, MOST_BYTES), number(rate, MOST_GBS / GBS[unit])
         if bytes_ is None or value is None:
             return False
         self.rows.append((bytes_, round(value * GBS[unit], 4), at))

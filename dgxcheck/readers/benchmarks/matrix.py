@@ -18,7 +18,7 @@ TWO_PLACES = re.compile(r"\d{1,12}\.\d\d", re.ASCII)
 
 
 class Matrix(Record):
-    """A table, or as much as is left of one."""
+    """A table, possibly truncated."""
 
     corner: str
     """``D\\D``, ``GPU`` (time by the GPU's clock), ``CPU`` (time that the calls took)."""
@@ -30,15 +30,15 @@ class Matrix(Record):
 
     def cells(self, value: Callable[[str], V | None]) -> tuple[list[tuple[int, int, V, int]], set[int]]:
         """Row, column, value and line of every cell that ``value`` can read, and the lines where it read them all."""
-        found: list[tuple[int, int, V, int]] = []
+        cells: list[tuple[int, int, V, int]] = []
         lines = {self.heading}
         for at, row, words in self.rows:
             values = [(column, value(word)) for column, word in zip(self.columns, words, strict=False)]
-            good = [(row, column, one, at) for column, one in values if one is not None]
-            found += good
-            if len(good) == len(self.columns):
+            readable = [(row, column, cell_value, at) for column, cell_value in values if cell_value is not None]
+            cells += readable
+            if len(readable) == len(self.columns):
                 lines.add(at)
-        return found, lines
+        return cells, lines
 
 
 def two_places(most: float) -> Callable[[str], float | None]:
@@ -51,14 +51,14 @@ def two_places(most: float) -> Callable[[str], float | None]:
 
 def matrices(lines: tuple[str, ...], corners: tuple[str, ...]) -> dict[int, Matrix]:
     """All tables whose first word is one of ``corners``, by the number of the line that it stands in."""
-    found: dict[int, Matrix] = {}
+    tables: dict[int, Matrix] = {}
     for start, line in enumerate(lines):
         words = bare(line).split()
         if words and words[0] in corners and (columns := indexes(words[1:])):
-            found[start] = Matrix(
+            tables[start] = Matrix(
                 corner=words[0], heading=start, columns=columns, rows=rows(lines, start, columns, columns)
             )
-    return found
+    return tables
 
 
 def indexes(words: list[str]) -> tuple[int, ...]:
@@ -71,13 +71,13 @@ def rows(
     lines: tuple[str, ...], start: int, columns: tuple[int, ...], expected: tuple[int, ...]
 ) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
     """The rows below a heading, until one that is none or comes twice. A row with too many cells is no row."""
-    found: list[tuple[int, int, tuple[str, ...]]] = []
-    seen: set[int] = set()
+    table_rows: list[tuple[int, int, tuple[str, ...]]] = []
+    gpus: set[int] = set()
     for at in range(start + 1, min(start + 1 + len(expected), len(lines))):
         words = bare(lines[at]).split()
         row = gpu(words[0]) if words else None
-        if row is None or row not in expected or row in seen or len(words) > 1 + len(columns):
+        if row is None or row not in expected or row in gpus or len(words) > 1 + len(columns):
             break
-        seen.add(row)
-        found.append((at, row, tuple(words[1:])))
-    return tuple(found)
+        gpus.add(row)
+        table_rows.append((at, row, tuple(words[1:])))
+    return tuple(table_rows)

@@ -11,10 +11,10 @@ import re
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.benchmarks.nccl_tables import MOST_RANKS, Columns, Row, columns, operation, ranks_of, row
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.benchmarks.nccl_tables import MOST_RANKS, Columns, SizeRow, columns, operation, ranks_of, row
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import bare, bounded, gpu, imported, whole
+from dgxcheck.readers.values import bare, bounded, gpu, imported, integer
 
 MOST_SIZES = 64
 OPERATIONS = "all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|sendrecv|gather|scatter|hypercube"
@@ -54,7 +54,7 @@ class _Run:
         self.tool = "nccl-tests"
         self.ranks: list[Rank] = []
         self.heading: Columns | None = None
-        self.rows: list[tuple[Row, int]] = []
+        self.rows: list[tuple[SizeRow, int]] = []
         self.wrong: int | None = None
 
 
@@ -84,16 +84,16 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif version := VERSION.fullmatch(line):
             run = _next(run, facts, understood)
             run.tool = f"nccl-tests {version[1]}"
-        elif found := RANK.fullmatch(line):
-            rank = _rank(found, at)
+        elif match := RANK.fullmatch(line):
+            rank = _rank(match, at)
             if rank is None:
                 continue
             run.ranks.append(rank)
         elif heading := columns(line):
             run = _next(run, facts, understood)
             run.heading = heading
-        elif run.heading is not None and (one := row(line, run.heading)) is not None:
-            run.rows.append((one, at))
+        elif run.heading is not None and (result := row(line, run.heading)) is not None:
+            run.rows.append((result, at))
             continue
         elif bounds := BOUNDS.fullmatch(line):
             run.wrong = int(bounds[1])
@@ -102,46 +102,49 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         understood.add(at)
     _next(run, facts, understood)
     tools = dict.fromkeys(str(fact["tool"]) for _, fact in facts if isinstance(fact, dict))
-    known = frozenset(understood)
-    return tuple(Imported(tool=tool, facts=together(_of(tool, facts)), understood=known) for tool in tools)
+    lines_understood = frozenset(understood)
+    return tuple(
+        Imported(tool=tool, facts=merge_runs(_facts_of_tool(tool, facts)), understood=lines_understood)
+        for tool in tools
+    )
 
 
-def _of(tool: str, facts: list[tuple[str, Json]]) -> list[tuple[str, Json]]:
+def _facts_of_tool(tool: str, facts: list[tuple[str, Json]]) -> list[tuple[str, Json]]:
     return [(key, fact) for key, fact in facts if isinstance(fact, dict) and fact["tool"] == tool]
 
 
-def _rank(found: re.Match[str], at: int) -> Rank | None:
-    number, device = whole(found[1], MOST_RANKS), gpu(found[3])
+def _rank(match: re.Match[str], at: int) -> Rank | None:
+    number, device = integer(match[1], MOST_RANKS), gpu(match[3])
     if number is None or device is None:
         return None
-    return Rank(number=number, host=found[2] or "", device=device, bus=found[4], name=found[5], at=at)
+    return Rank(number=number, host=match[2] or "", device=device, bus=match[4], name=match[5], at=at)
 
 
 def _next(run: _Run, facts: list[tuple[str, Json]], understood: set[int]) -> _Run:
     """Closes a test that has rows: its facts are added, its rows accounted for. The next one has nothing of it."""
     if not run.rows:
         return run
-    rows = tuple(one for one, _ in run.rows if one.size)
+    rows = tuple(result for result, _ in run.rows if result.size)
     if rows and run.heading is not None:
-        many = max((rank.number for rank in run.ranks), default=-1) + 1
-        op = run.op or operation(rows, run.heading, many or None)
-        many = many or ranks_of(rows, op) or 0
-        if many > 1:
-            facts.append((f"measure collective {op or 'unknown'} {many}", _fact(run, rows, op)))
+        ranks = max((rank.number for rank in run.ranks), default=-1) + 1
+        op = run.op or operation(rows, run.heading, ranks or None)
+        ranks = ranks or ranks_of(rows, op) or 0
+        if ranks > 1:
+            facts.append((f"measure collective {op or 'unknown'} {ranks}", _fact(run, rows, op)))
             facts += _devices(run)
             understood.update(at for _, at in run.rows)
     return _Run()
 
 
-def _fact(run: _Run, rows: tuple[Row, ...], op: str) -> Json:
+def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str) -> Json:
     """The fact of a test: among rows of the largest size (several types or roots) the fastest."""
-    largest = max(rows, key=lambda one: (one.size, one.busbw))
-    checked = [one.wrong for one in rows if one.wrong is not None]
+    largest = max(rows, key=lambda result: (result.size, result.busbw))
+    checked = [result.wrong for result in rows if result.wrong is not None]
     hosts = {rank.host for rank in run.ranks}
     more: dict[str, Json] = {
         "sizes": [
-            [one.size, one.time_us, one.algbw, one.busbw]
-            for one in sorted(rows, key=lambda one: one.size)[-MOST_SIZES:]
+            [result.size, result.time_us, result.algbw, result.busbw]
+            for result in sorted(rows, key=lambda result: result.size)[-MOST_SIZES:]
         ]
     }
     if largest.in_place is not None:
@@ -155,7 +158,7 @@ def _fact(run: _Run, rows: tuple[Row, ...], op: str) -> Json:
         largest.busbw,
         "GB/s",
         tool=run.tool,
-        line=next(at for one, at in run.rows if one is largest),
+        line=next(at for result, at in run.rows if result is largest),
         method=f"{op or 'a collective'}, bus bandwidth at {largest.size} bytes, out of place"
         + (", named by its columns" if op and not run.op else ""),
         **more,

@@ -6,11 +6,11 @@ import re
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.benchmarks.matrix import Matrix, indexes, rows, two_places
-from dgxcheck.readers.benchmarks.nvbandwidth_facts import cells, device, most, none, version, wrong
+from dgxcheck.readers.benchmarks.nvbandwidth_facts import cells, device, most, version, without_result, wrong
 from dgxcheck.readers.benchmarks.nvbandwidth_tests import HEADING, Case, by_heading, case
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import MOST_GPUS, bare, bounded, whole
+from dgxcheck.readers.values import MOST_GPUS, bare, bounded, integer
 
 VERSION = re.compile(r"nvbandwidth Version: (v?[0-9.]{1,20})")
 RUNNING = re.compile(r"Running ([a-z0-9_]{1,60})\.")
@@ -41,49 +41,49 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
-    found = VERSION.fullmatch(bare(lines[start])) if start < end else None
-    tool = f"nvbandwidth {found[1]}" if found else "nvbandwidth"
-    which = version(found[1]) if found else None
+    match = VERSION.fullmatch(bare(lines[start])) if start < end else None
+    tool = f"nvbandwidth {match[1]}" if match else "nvbandwidth"
+    tool_version = version(match[1]) if match else None
     facts: list[tuple[str, Json]] = []
-    understood = {start} if found else set[int]()
+    understood = {start} if match else set[int]()
     name, broke = "", False
     for at in range(start, end):
         line = " ".join(bare(lines[at]).split())
-        running = case(name, version=which)
-        if begun := RUNNING.fullmatch(line):
-            name, broke = begun[1], False
+        running = case(name, version=tool_version)
+        if started := RUNNING.fullmatch(line):
+            name, broke = started[1], False
         elif waived := WAIVING.fullmatch(line):
-            if (skipped := case(waived[1], version=which)) is not None:
-                facts += none(skipped, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
+            if (skipped := case(waived[1], version=tool_version)) is not None:
+                facts += without_result(skipped, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
         elif heading := HEADING.fullmatch(line):
-            named = name or _afterwards(lines[at : min(at + MOST_GPUS + 4, end)]) or by_heading(heading)
-            if (what := case(named, heading["part"] or "", which)) is None:
+            named = name or _name_in_totals(lines[at : min(at + MOST_GPUS + 4, end)]) or by_heading(heading)
+            if (test := case(named, heading["part"] or "", tool_version)) is None:
                 continue
-            table, told = _table(lines, at, what)
-            facts += cells(what, table, tool)
-            understood |= told
+            table, whole_lines = _table(lines, at, test)
+            facts += cells(test, table, tool)
+            understood |= whole_lines
             name = name if heading["part"] else ""
         elif WRONG.fullmatch(line) and running is not None and running.kind:
             facts += wrong(running, _offset(lines, at), tool, at)
             broke = True
         elif (broken := BROKEN.fullmatch(line)) and running is not None:
-            facts += none(running, "failed", broken[1] or "ERROR", broken[2] or broken[3], tool, at)
-        elif said := device(line, tool, at):
-            facts += said
+            facts += without_result(running, "failed", broken[1] or "ERROR", broken[2] or broken[3], tool, at)
+        elif device_facts := device(line, tool, at):
+            facts += device_facts
             if len(bare(lines[at - 1]).split()) == 1 and at > start:
                 understood.add(at - 1)  # the host's name, since 0.6
         elif not (CHATTER.fullmatch(line) or (broke and AFTER_WRONG.fullmatch(line))):
             continue
         understood.add(at)
-    return Imported(tool=tool, facts=together(facts), understood=frozenset(understood))
+    return Imported(tool=tool, facts=merge_runs(facts), understood=frozenset(understood))
 
 
-def _afterwards(lines: tuple[str, ...]) -> str:
+def _name_in_totals(lines: tuple[str, ...]) -> str:
     """The test's name in the sum below its table, where the line above was cut off."""
     for line in lines[1:]:
         text = " ".join(bare(line).split())
-        if found := TOTALS.fullmatch(text):
-            return found[1]
+        if match := TOTALS.fullmatch(text):
+            return match[1]
         if HEADING.fullmatch(text) or RUNNING.fullmatch(text):
             break
     return ""
@@ -91,17 +91,17 @@ def _afterwards(lines: tuple[str, ...]) -> str:
 
 def _offset(lines: tuple[str, ...], at: int) -> int | None:
     """Where in the buffer the wrong word was, by the line below."""
-    found = OFFSET.fullmatch(" ".join(bare(lines[at + 1]).split())) if at + 1 < len(lines) else None
-    return whole(found[1], MOST_BYTES) if found else None
+    match = OFFSET.fullmatch(" ".join(bare(lines[at + 1]).split())) if at + 1 < len(lines) else None
+    return integer(match[1], MOST_BYTES) if match else None
 
 
-def _table(lines: tuple[str, ...], heading: int, what: Case) -> tuple[list[tuple[int, int, float, int]], set[int]]:
+def _table(lines: tuple[str, ...], heading: int, test: Case) -> tuple[list[tuple[int, int, float, int]], set[int]]:
     """The cells below a heading, and the lines that are whole."""
     columns = indexes(bare(lines[heading + 1]).split()) if heading + 1 < len(lines) else ()
     if not columns:
         return [], set()
-    expected = columns if what.pairs else tuple(range(MOST_GPUS))
+    expected = columns if test.pairs else tuple(range(MOST_GPUS))
     below = rows(lines, heading + 1, columns, expected)
-    number = two_places(most(what))
+    number = two_places(most(test))
     table = Matrix(corner="", heading=heading + 1, columns=columns, rows=below)
     return table.cells(lambda word: 0.0 if word == "N/A" else number(word))

@@ -24,26 +24,28 @@ def most(case: Case) -> float:
 
 def version(text: str) -> tuple[int, int] | None:
     """``v0.8`` -> (0, 8)."""
-    found = VERSION.fullmatch(text)
-    return (int(found[1]), int(found[2])) if found else None
+    match = VERSION.fullmatch(text)
+    return (int(match[1]), int(match[2])) if match else None
 
 
-def cells(case: Case, found: Iterable[tuple[int, int, float, int]], tool: str) -> list[tuple[str, Json]]:
+def cells(case: Case, values: Iterable[tuple[int, int, float, int]], tool: str) -> list[tuple[str, Json]]:
     """Facts of (row, column, value, line) cells. 0 stands for what was not measured: old versions print it where new
     ones print ``N/A``."""
     facts: list[tuple[str, Json]] = []
-    for row, column, value, at in found:
+    for row, column, value, at in values:
         if not value or not case.kind or (case.pairs and row == column):
             continue
-        one, two = (column, row) if case.from_column else (row, column)
+        sender, receiver = (column, row) if case.from_column else (row, column)
         if case.kind.startswith("p2p-both"):
-            one, two = min(row, column), max(row, column)
+            sender, receiver = min(row, column), max(row, column)
         fact = imported(round(value * case.factor, 6), case.unit, tool=tool, line=at, method=case.method)
-        facts.append((f"measure {case.kind} {one} {two}" if case.pairs else f"measure {case.kind} {column}", fact))
+        facts.append(
+            (f"measure {case.kind} {sender} {receiver}" if case.pairs else f"measure {case.kind} {column}", fact)
+        )
     return facts
 
 
-def none(case: Case, why: str, reason: str, detail: str, tool: str, at: int) -> list[tuple[str, Json]]:
+def without_result(case: Case, why: str, reason: str, detail: str, tool: str, at: int) -> list[tuple[str, Json]]:
     """The fact of a test without figures, of all GPUs: the output does not say where it broke off."""
     if not case.kind:
         return []
@@ -57,7 +59,7 @@ def wrong(case: Case, offset: int | None, tool: str, at: int) -> list[tuple[str,
     nvbandwidth stops at the first wrong word and does not say of which pair.
     """
     detail = "nvbandwidth found wrong data after a copy" + ("" if offset is None else f", at offset {offset}")
-    facts = none(case, "failed", "integrity", detail, tool, at)
+    facts = without_result(case, "failed", "integrity", detail, tool, at)
     if case.kind.startswith("p2p"):
         method = f"{case.method}; checked on the receiver up to the first wrong word, of an unnamed pair"
         fact = imported(1, "words", tool=tool, line=at, method=method, first=offset)
@@ -67,14 +69,14 @@ def wrong(case: Case, offset: int | None, tool: str, at: int) -> list[tuple[str,
 
 def device(text: str, tool: str, at: int) -> list[tuple[str, Json]]:
     """``Device 0: NAME (00000000:06:00)``, in JSON without ``Device`` and with the host's name."""
-    found = DEVICE.fullmatch(text)
-    index = gpu(found[1]) if found else None
-    if found is None or index is None:
+    match = DEVICE.fullmatch(text)
+    index = gpu(match[1]) if match else None
+    if match is None or index is None:
         return []
-    bdf = f"{int(found[3], 16):04x}:{found[4]}:{found[5]}.0"
+    bdf = f"{int(match[3], 16):04x}:{match[4]}:{match[5]}.0"
     return [
         (
             f"measure device {index}",
-            imported(None, "", tool=tool, line=at, method="CUDA order", bdf=bdf, name=found[2]),
+            imported(None, "", tool=tool, line=at, method="CUDA order", bdf=bdf, name=match[2]),
         )
     ]

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.benchmarks.nvbandwidth_facts import cells, device, most, none, version
+from dgxcheck.readers.benchmarks.nvbandwidth_facts import cells, device, most, version, without_result
 from dgxcheck.readers.benchmarks.nvbandwidth_tests import HEADING, Case, case
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GPUS, bounded, number
 
@@ -26,12 +26,12 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if start < beyond or not line.lstrip().startswith("{") or tries >= MOST_TRIES:
             continue
         tries += 1
-        found, end = _document(lines, start)
-        body = found.get("nvbandwidth")
+        document, end = _document(lines, start)
+        body = document.get("nvbandwidth")
         if isinstance(body, dict):
             part = _output(body, lines, start, end)
-        elif "bandwidth_matrix" in found:
-            part = _output({"testcases": [found]}, lines, start, end)
+        elif "bandwidth_matrix" in document:
+            part = _output({"testcases": [document]}, lines, start, end)
         else:
             continue
         if part.facts:
@@ -49,16 +49,16 @@ def _document(lines: tuple[str, ...], start: int) -> tuple[dict[str, Json], int]
         text += line + "\n"
     begin = len(text) - len(text.lstrip())
     try:
-        found, length = json.JSONDecoder().raw_decode(text, begin)
+        document, length = json.JSONDecoder().raw_decode(text, begin)
     except (ValueError, RecursionError):
         return {}, start
-    return (found, start + text.count("\n", 0, length) + 1) if isinstance(found, dict) else ({}, start)
+    return (document, start + text.count("\n", 0, length) + 1) if isinstance(document, dict) else ({}, start)
 
 
 def _output(body: Mapping[str, Json], lines: tuple[str, ...], start: int, end: int) -> Imported:
-    said = body.get("version")
-    which = version(said) if isinstance(said, str) else None
-    tool = f"nvbandwidth {said}" if which else "nvbandwidth"
+    version_text = body.get("version")
+    tool_version = version(version_text) if isinstance(version_text, str) else None
+    tool = f"nvbandwidth {version_text}" if tool_version else "nvbandwidth"
     facts: list[tuple[str, Json]] = []
     listed = body.get("GPU Device list", body.get("GPU Device info"))
     for text in listed[:MOST_GPUS] if isinstance(listed, list) else []:
@@ -67,51 +67,56 @@ def _output(body: Mapping[str, Json], lines: tuple[str, ...], start: int, end: i
     tests = body.get("testcases")
     for test in tests[:MOST_CASES] if isinstance(tests, list) else []:
         if isinstance(test, dict):
-            facts += _test(test, tool, which, lines, start, end)
+            facts += _test(test, tool, tool_version, lines, start, end)
     last = tests[-1] if isinstance(tests, list) and tests else None
-    what = case(_text(last, "name"), version=which) if isinstance(last, dict) else None
-    if what and (broken := _broken(body)):
-        facts += none(what, "failed", "ERROR", broken, tool, start)
+    last_case = case(_text(last, "name"), version=tool_version) if isinstance(last, dict) else None
+    if last_case and (broken := _broken(body)):
+        facts += without_result(last_case, "failed", "ERROR", broken, tool, start)
     understood = frozenset(at for at in range(start, end) if lines[at].strip())
-    return Imported(tool=tool, facts=together(facts), understood=understood)
+    return Imported(tool=tool, facts=merge_runs(facts), understood=understood)
 
 
 def _test(
-    test: Mapping[str, Json], tool: str, which: tuple[int, int] | None, lines: tuple[str, ...], start: int, end: int
+    test: Mapping[str, Json],
+    tool: str,
+    tool_version: tuple[int, int] | None,
+    lines: tuple[str, ...],
+    start: int,
+    end: int,
 ) -> list[tuple[str, Json]]:
     name, status = _text(test, "name"), _text(test, "status")
     heading = HEADING.fullmatch(_text(test, "bandwidth_description"))
-    what = case(name, (heading["part"] or "") if heading else "", which)
-    if what is None:
+    case_of_test = case(name, (heading["part"] or "") if heading else "", tool_version)
+    if case_of_test is None:
         return []
     at = _line(lines, start, end, name)
     if status == "Waived":
-        return none(what, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
+        return without_result(case_of_test, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
     if broken := _broken(test):
-        return none(what, "failed", "ERROR", broken, tool, at)
-    return cells(what, _cells(test.get("bandwidth_matrix"), what, at), tool)
+        return without_result(case_of_test, "failed", "ERROR", broken, tool, at)
+    return cells(case_of_test, _cells(test.get("bandwidth_matrix"), case_of_test, at), tool)
 
 
-def _cells(matrix: Json, what: Case, at: int) -> list[tuple[int, int, float, int]]:
+def _cells(matrix: Json, test_case: Case, at: int) -> list[tuple[int, int, float, int]]:
     """Row, column, number. The three tables of a bidirectional test are one below the other: the last is the sum."""
     table = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []
     width = max(map(len, table), default=0)
-    if what.kind.startswith("p2p-both"):
+    if test_case.kind.startswith("p2p-both"):
         table = table[-width:]
     if width > MOST_GPUS or len(table) > MOST_GPUS:
         return []
-    found = [
-        (row, column, number(word, most(what)), at)
+    cells = [
+        (row, column, number(word, most(test_case)), at)
         for row, words in enumerate(table)
         for column, word in enumerate(words)
         if isinstance(word, str)
     ]
-    return [(row, column, value, line) for row, column, value, line in found if value is not None]
+    return [(row, column, value, line) for row, column, value, line in cells if value is not None]
 
 
 def _broken(body: Mapping[str, Json]) -> str:
-    said = _text(body, "error")
-    return said[:500] if said else "nvbandwidth's test failed" if _text(body, "status") in ("Error", "ERROR") else ""
+    error = _text(body, "error")
+    return error[:500] if error else "nvbandwidth's test failed" if _text(body, "status") in ("Error", "ERROR") else ""
 
 
 def _text(body: Mapping[str, Json], name: str) -> str:

@@ -45,20 +45,20 @@ class Case(Record):
 
 def case(name: str, part: str = "", version: tuple[int, int] | None = None) -> Case | None:
     """The case of a test, ``device_to_device_memcpy_read_ce``; ``part`` is what its heading adds, ``Total``."""
-    if found := HOST.fullmatch(name):
-        way, both, engine = found.groups()
+    if match := HOST.fullmatch(name):
+        way, both, engine = match.groups()
         what = "copies of all GPUs at once, own share" if "all" in way else "copies"
         kind = HOST_KINDS[way] + ("-contended" if both else "")
         against = ", against copies the other way" if both else ""
         return _case(kind, method=f"{_engine(engine)}, {what}{against}, pinned memory")
-    if found := PAIRS.fullmatch(name):
-        both, way, engine = found.groups()
+    if match := PAIRS.fullmatch(name):
+        both, way, engine = match.groups()
         kind = ("p2p-both" if part == "Total" else "" if part else "p2p-contended") if both else "p2p"
         method = f"{_engine(engine)}, {'pulled by the receiver' if way == 'read' else 'pushed by the sender'}"
         pulled = way == "read"
         return _case(kind and kind, method=method, pairs=True, from_column=pulled)
-    if found := MANY.fullmatch(name):
-        return _case(f"p2p-{found[1].replace('_', '-')}", method=f"{_engine(found[3])}, {found[2]}")
+    if match := MANY.fullmatch(name):
+        return _case(f"p2p-{match[1].replace('_', '-')}", method=f"{_engine(match[3])}, {match[2]}")
     if name == "device_local_copy":
         # It reports what was copied; the memory was read and written (https://github.com/NVIDIA/nvbandwidth/issues/48).
         return _case("device-copy", method="copy engine, read and write counted", factor=2.0)

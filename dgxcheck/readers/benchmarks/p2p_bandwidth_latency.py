@@ -17,7 +17,7 @@ import re
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.benchmarks.matrix import Matrix, matrices, two_places
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported
 
@@ -71,11 +71,11 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 output.append((heading, table))
             connectivity, headed = False, True
             until = at + len(table.rows) + NEAR
-        elif found := HEADING.fullmatch(line):
-            if any(found[0] == earlier[0] for earlier, _ in output):
+        elif match := HEADING.fullmatch(line):
+            if any(match[0] == earlier[0] for earlier, _ in output):
                 facts += _figures(output, understood)
                 output = []
-            heading, headed, until = found, False, at + NEAR
+            heading, headed, until = match, False, at + NEAR
             understood.add(at)
         elif line in (CONNECTIVITY, TITLE):
             if line == TITLE:
@@ -83,20 +83,20 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 output = []
             connectivity, heading, until = line == CONNECTIVITY, None, at + NEAR
             understood.add(at)
-        elif said := _said(line, at):
-            facts += said
+        elif line_facts := _line_facts(line, at):
+            facts += line_facts
             understood.add(at)
         elif line.startswith(CHATTER):
             understood.add(at)
     facts += _figures(output, understood)
-    known = without_access(together(facts))
-    return (Imported(tool=TOOL, facts=known, understood=frozenset(understood)),) if facts else ()
+    marked = mark_without_access(merge_runs(facts))
+    return (Imported(tool=TOOL, facts=marked, understood=frozenset(understood)),) if facts else ()
 
 
-def without_access(facts: Mapping[str, Json]) -> dict[str, Json]:
+def mark_without_access(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The facts, ``"access": false`` added to figures of pairs that cannot reach each other: there the tables headed
     P2P=Enabled hold copies through the host."""
-    apart = {
+    denied = {
         tuple(key.split()[2:])
         for key, fact in facts.items()
         if key.startswith("measure access ") and isinstance(fact, dict) and fact.get("value") is False
@@ -104,43 +104,49 @@ def without_access(facts: Mapping[str, Json]) -> dict[str, Json]:
     marked = dict(facts)
     for key, fact in facts.items():
         kind, *pair = key.split()[1:]
-        if kind in THROUGH_PEERS and isinstance(fact, dict) and {tuple(pair), tuple(reversed(pair))} & apart:
+        if kind in THROUGH_PEERS and isinstance(fact, dict) and {tuple(pair), tuple(reversed(pair))} & denied:
             marked[key] = {**fact, "access": False}
     return marked
 
 
-def _said(line: str, number: int) -> list[tuple[str, Json]]:
+def _line_facts(line: str, number: int) -> list[tuple[str, Json]]:
     """What a line says by itself: who can access whom, and where a device sits."""
-    if found := ACCESS.fullmatch(line):
-        one, two = gpu(found[1]), gpu(found[3])
-        if one is not None and two is not None and one != two:
-            return [(f"measure access {one} {two}", _able(found[2] == "CAN", number))]
-    if (found := DEVICE.fullmatch(line)) and (index := gpu(found[1])) is not None:
-        bus, device, domain = (int(found[group], 16) for group in (3, 4, 5))
+    if match := ACCESS.fullmatch(line):
+        a, b = gpu(match[1]), gpu(match[3])
+        if a is not None and b is not None and a != b:
+            return [(f"measure access {a} {b}", _access_fact(match[2] == "CAN", number))]
+    if (match := DEVICE.fullmatch(line)) and (index := gpu(match[1])) is not None:
+        bus, device, domain = (int(match[group], 16) for group in (3, 4, 5))
         bdf = f"{domain:04x}:{bus:02x}:{device:02x}.0"
-        fact = imported(None, "", tool=TOOL, line=number, method="CUDA order", bdf=bdf, name=found[2])
+        fact = imported(None, "", tool=TOOL, line=number, method="CUDA order", bdf=bdf, name=match[2])
         return [(f"measure device {index}", fact)]
     return []
 
 
-def _able(value: bool, number: int) -> Json:
+def _access_fact(value: bool, number: int) -> Json:
     return imported(value, "", tool=TOOL, line=number, method="cudaDeviceCanAccessPeer")
 
 
 def _access(table: Matrix, understood: set[int]) -> list[tuple[str, Json]]:
     cells, whole = table.cells({"0": False, "1": True}.get)
     understood |= whole
-    return [(f"measure access {row} {column}", _able(able, at)) for row, column, able, at in cells if row != column]
+    return [
+        (f"measure access {row} {column}", _access_fact(able, at)) for row, column, able, at in cells if row != column
+    ]
 
 
 def _figures(output: list[Table], understood: set[int]) -> list[tuple[str, Json]]:
     """The facts of one run of the tool, whose headings together say how old the sample is."""
-    pulled = any(by is None for way, switch, _, by in (found.groups() for found, _ in output) if _one_way(way, switch))
+    pulled = any(
+        operation is None
+        for way, switch, _, operation in (match.groups() for match, _ in output)
+        if _one_way(way, switch)
+    )
     facts: list[tuple[str, Json]] = []
     for heading, table in output:
-        way, switch, what, by = heading.groups()
+        way, switch, what, operation = heading.groups()
         both = way == "Bidirectional"
-        reads = by == "Reads" or (by is None and pulled)
+        reads = operation == "Reads" or (operation is None and pulled)
         copy = (
             "both directions at once, sum"
             if both
@@ -150,11 +156,11 @@ def _figures(output: list[Table], understood: set[int]) -> list[tuple[str, Json]
         cells, whole = table.cells(two_places(most))
         understood |= whole
         for row, column, value, at in cells:
-            one, two = (column, row) if reads else (row, column)
+            sender, receiver = (column, row) if reads else (row, column)
             if both:
-                one, two = min(row, column), max(row, column)
+                sender, receiver = min(row, column), max(row, column)
             fact = imported(value, unit, tool=TOOL, line=at, method=f"cudaMemcpyPeerAsync, {copy}")
-            facts.append((f"measure {kind} {one} {two}", fact))
+            facts.append((f"measure {kind} {sender} {receiver}", fact))
     return facts
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, imported, number, whole
+from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, imported, integer, number
 
 TOOL = "perftest"
 MOST_BYTES = 1 << 40
@@ -48,9 +48,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     for at, raw in enumerate(bounded(lines)):
         line = " ".join(bare(raw).split())
-        if found := TITLE.fullmatch(line):
+        if match := TITLE.fullmatch(line):
             close()
-            title, device, unit = found, "", ""
+            title, device, unit = match, "", ""
         elif named := DEVICE.fullmatch(line):
             close()
             device, unit = named[1], ""
@@ -67,7 +67,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         understood.add(at)
     close()
-    return (Imported(tool=TOOL, facts=together(facts), understood=frozenset(understood)),) if facts else ()
+    return (Imported(tool=TOOL, facts=merge_runs(facts), understood=frozenset(understood)),) if facts else ()
 
 
 def _row(line: str, unit: str) -> tuple[int, float] | None:
@@ -75,7 +75,7 @@ def _row(line: str, unit: str) -> tuple[int, float] | None:
     words = line.split()
     if not 5 <= len(words) <= 9 or any(number(word, 1e15) is None for word in words):
         return None
-    size = whole(words[0], MOST_BYTES)
+    size = integer(words[0], MOST_BYTES)
     most = MOST_US if unit == "usec" else MOST_GBS / GBS[unit]
     value = number(words[4] if unit == "usec" else words[3], most)
     if size is None or value is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GBS, bare, bounded, gpu, imported, number
 
@@ -79,11 +79,11 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             pair, wrong = None, []
         elif CHATTER.fullmatch(line):
             understood.add(at)
-    return (Imported(tool=TOOL, facts=together(facts), understood=frozenset(understood)),) if facts else ()
+    return (Imported(tool=TOOL, facts=merge_runs(facts), understood=frozenset(understood)),) if facts else ()
 
 
-def _pair(one: str, two: str) -> tuple[int, int] | None:
-    first, second = gpu(one), gpu(two)
+def _pair(a: str, b: str) -> tuple[int, int] | None:
+    first, second = gpu(a), gpu(b)
     return None if first is None or second is None or first == second else (first, second)
 
 
@@ -96,9 +96,9 @@ def _integrity(pair: tuple[int, int], wrong: list[int], passed: bool, size: int,
         "words",
         tool=TOOL,
         line=at,
-        method="kernels of both GPUs read each other's memory; at most 12 wrong words are told",
+        method="kernels of both GPUs read each other's memory; at most 12 wrong words are reported",
         checked=size,
         first=min(wrong) * 4 if wrong else None,
     )
-    one, two = pair
-    return [(f"measure p2p-integrity {one} {two}", fact), (f"measure p2p-integrity {two} {one}", dict(fact))]
+    a, b = pair
+    return [(f"measure p2p-integrity {a} {b}", fact), (f"measure p2p-integrity {b} {a}", dict(fact))]

@@ -12,9 +12,9 @@ import re
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.benchmarks.matrix import matrices, two_places
-from dgxcheck.readers.merge import together
+from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, imported, number, whole
+from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, imported, integer, number
 
 TOOL = "Tartan"
 MOST_BYTES = 1 << 40
@@ -41,7 +41,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     lines = bounded(lines)
     understood: set[int] = set()
     facts = [*_sweep(lines, understood), *_csv(lines, understood)]
-    return (Imported(tool=TOOL, facts=together(facts), understood=frozenset(understood)),) if facts else ()
+    return (Imported(tool=TOOL, facts=merge_runs(facts), understood=frozenset(understood)),) if facts else ()
 
 
 def _sweep(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]:
@@ -51,24 +51,24 @@ def _sweep(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json
     kind: str | None = None
     for at, raw in enumerate(lines):
         line = bare(raw)
-        if found := SIZE.fullmatch(line):
-            size, kind = whole(found[1], MOST_BYTES), None
+        if match := SIZE.fullmatch(line):
+            size, kind = integer(match[1], MOST_BYTES), None
         elif size is not None and line in TABLES:
             kind = TABLES[line]
         elif at in tables and size is not None and kind is not None:
-            cells, told = tables[at].cells(two_places(MOST_US if kind.startswith("latency") else MOST_GBS))
+            cells, whole_lines = tables[at].cells(two_places(MOST_US if kind.startswith("latency") else MOST_GBS))
             for row, column, value, where in cells:
                 series.setdefault((kind, column, row), []).append((size, value, where))
-            understood |= told
+            understood |= whole_lines
             kind = None
             continue
         else:
             continue
         understood.add(at)
-    return [_figure(kind, one, two, steps) for (kind, one, two), steps in series.items()]
+    return [_figure(kind, sender, receiver, steps) for (kind, sender, receiver), steps in series.items()]
 
 
-def _figure(kind: str, one: int, two: int, steps: list[tuple[int, float, int]]) -> tuple[str, Json]:
+def _figure(kind: str, sender: int, receiver: int, steps: list[tuple[int, float, int]]) -> tuple[str, Json]:
     """The fact of one pair over all sizes."""
     steps = sorted(steps)
     latency = kind.startswith("latency")
@@ -76,7 +76,7 @@ def _figure(kind: str, one: int, two: int, steps: list[tuple[int, float, int]]) 
     if latency:
         size, value, at = min(steps, key=lambda step: abs(step[0] - LATENCY_BYTES))
     sizes: list[Json] = [[bytes_, figure] for bytes_, figure, _ in steps[-MOST_SIZES:]]
-    pair = (min(one, two), max(one, two)) if kind.endswith("-both") else (one, two)
+    pair = (min(sender, receiver), max(sender, receiver)) if kind.endswith("-both") else (sender, receiver)
     method = "both directions at once, sum" if kind.endswith("-both") else "pulled by the receiver"
     fact = imported(
         value,
@@ -99,19 +99,19 @@ def _csv(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]
             head = line
         elif head and (row := ROW.fullmatch(line)):
             if head == HEADS[2]:
-                size, rate = whole(row[2], MOST_BYTES), number(row[3], MOST_GBS)
+                size, rate = integer(row[2], MOST_BYTES), number(row[3], MOST_GBS)
                 if size is None or rate is None:
                     continue
                 steps.setdefault(row[1], []).append((size, rate, at))
-            elif (many := whole(row[2], MOST_GPUS)) is None:
+            elif (gpus := integer(row[2], MOST_GPUS)) is None:
                 continue
             elif len(row[3].partition(".")[2]) != (3 if head == HEADS[1] else 2):
                 continue  # it lost digits
-            elif many > 1:  # one GPU has nobody to talk to: the program divides by a time of nearly nothing
+            elif gpus > 1:  # with one GPU the program divides by a time near 0
                 fact = _collective(row[1], row[3], head == HEADS[1], at)
                 if fact is None:
                     continue
-                facts.append((f"measure collective{'-latency' * (head == HEADS[1])} {row[1]} {many}", fact))
+                facts.append((f"measure collective{'-latency' * (head == HEADS[1])} {row[1]} {gpus}", fact))
         else:
             continue
         understood.add(at)

@@ -1,4 +1,4 @@
-"""The readers of nvidia-smi's outputs; a dump that tells more goes before the plain table."""
+"""The readers of nvidia-smi's outputs; those with more fields come before the plain table."""
 
 from __future__ import annotations
 

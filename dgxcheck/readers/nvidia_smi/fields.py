@@ -20,8 +20,8 @@ _DECIMAL = re.compile(r"\d{1,9}(?:\.\d{1,6})?(?!\d)", re.ASCII)
 
 
 def number(text: str) -> Json:
-    found = _INTEGER.match(text)
-    return int(found[0]) if found else WORDS.get(text)
+    match = _INTEGER.match(text)
+    return int(match[0]) if match else WORDS.get(text)
 
 
 def pages(text: str) -> Json:
@@ -31,8 +31,8 @@ def pages(text: str) -> Json:
 
 
 def _milli(text: str) -> Json:
-    found = _DECIMAL.match(text)
-    return round(float(found[0]) * 1000) if found else None
+    match = _DECIMAL.match(text)
+    return round(float(match[0]) * 1000) if match else None
 
 
 def _text(text: str) -> Json:

@@ -26,8 +26,8 @@ _LEGEND = re.compile(r"(?:NIC )?Legend:|\S{1,4}\s*=\s\S.*")
 _NIC = re.compile(r"(NIC\d{1,3}):\s+(\S{1,64})", re.ASCII)
 
 
-class Row(Record, kw_only=False):
-    """One device's line: its name, its cells under the columns, and what stands under the titles behind them."""
+class TopoRow(Record, kw_only=False):
+    """One device's line: its name, its cells by column, and the texts under the titles (CPU Affinity ..)."""
 
     line: int
     name: str
@@ -35,35 +35,35 @@ class Row(Record, kw_only=False):
     rest: tuple[str, ...]
 
 
-class Matrix(Record):
+class TopoMatrix(Record):
     """A matrix as it is printed; ``lines`` are those of its head, legend and command."""
 
     columns: tuple[str, ...]
     titles: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TopoRow, ...]
     option: str
-    """``-m``, ``-mp``, ``-p2p r``: of the command above it; empty where none is there."""
+    """``-m``, ``-mp``, ``-p2p r``: from the command line above the matrix; empty without one."""
     legend: str
     nics: dict[str, str]
     lines: frozenset[int]
 
     @property
     def words(self) -> set[str]:
-        """All that stands in its cells."""
+        """The distinct texts of its cells."""
         return {cell for row in self.rows for cell in row.cells}
 
 
 def plain(line: str) -> str:
-    """A line without the escapes of a terminal, its tabs as eight blanks."""
+    """A line without terminal escapes, tabs expanded to eight blanks."""
     return _ESCAPE.sub("", line).expandtabs() if "\x1b" in line or "\t" in line else line
 
 
 def bare(line: str) -> str:
-    """The same without what quoting and lists put around a line."""
+    """A line without terminal escapes, quoting and list markers."""
     return values.bare(_ESCAPE.sub("", line))
 
 
-def matrices(lines: tuple[str, ...]) -> Iterator[Matrix]:
+def matrices(lines: tuple[str, ...]) -> Iterator[TopoMatrix]:
     """Every matrix in a text, in order."""
     lines = values.bounded(lines)
     heads: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
@@ -71,8 +71,8 @@ def matrices(lines: tuple[str, ...]) -> Iterator[Matrix]:
     for number, line in enumerate(lines):
         if (head := _head(line)) is not None:
             heads.append((number, *head))
-        elif found := _COMMAND.search(line[:400]):
-            commands[number] = " ".join(filter(None, found.groups()))
+        elif command := _COMMAND.search(line[:400]):
+            commands[number] = " ".join(filter(None, command.groups()))
     ends = [*(number for number, _, _ in heads[1:]), len(lines)]
     previous = -1
     cut = len(lines) - 1  # a last line without an end may be half of one
@@ -82,24 +82,24 @@ def matrices(lines: tuple[str, ...]) -> Iterator[Matrix]:
         if rows:
             below = [(at, bare(lines[at]).strip()) for at in range(rows[-1].line + 1, end)]
             legend = {at: text for at, text in below if _LEGEND.fullmatch(text)}
-            nics = {at: found for at, text in below if at < cut and (found := _NIC.fullmatch(text))}
-            yield Matrix(
+            nics = {at: nic for at, text in below if at < cut and (nic := _NIC.fullmatch(text))}
+            yield TopoMatrix(
                 columns=columns,
                 titles=titles,
                 rows=_sure(rows, cut),
                 option=commands[above[-1]] if above else "",
                 legend="\n".join(legend.values()),
-                nics={found[1]: found[2] for found in nics.values()},
+                nics={nic[1]: nic[2] for nic in nics.values()},
                 lines=frozenset((number, *above, *legend, *nics)),
             )
             previous = max(rows[-1].line, number)
 
 
-def _sure(rows: list[Row], cut: int) -> tuple[Row, ...]:
-    """The rows, without affinities of a line that may be cut, unless another row has the same."""
+def _sure(rows: list[TopoRow], cut: int) -> tuple[TopoRow, ...]:
+    """The rows; the affinities of a last line that may be cut are kept only if another row has the same."""
     last = rows[-1]
     if last.line == cut and last.rest not in [row.rest for row in rows[:-1]]:
-        rows[-1] = Row(last.line, last.name, last.cells, ())
+        rows[-1] = TopoRow(last.line, last.name, last.cells, ())
     return tuple(rows)
 
 
@@ -108,7 +108,7 @@ def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     if len(line) > 80 * MOST_COLUMNS or "0" not in line:
         return None
     text = bare(line)
-    titles = tuple(TITLES[found[1] or found[2]] for found in _TITLE.finditer(text))
+    titles = tuple(TITLES[title[1] or title[2]] for title in _TITLE.finditer(text))
     words = _GLUED.sub(r"\1 ", _TITLE.sub(" ", text)).split()
     if titles and words[:1] == ["0"]:
         numbers = [word for word in words if word.isascii() and word.isdecimal()]
@@ -118,11 +118,11 @@ def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     return (tuple(words), titles) if words and named and _GPU.fullmatch(words[0]) else None
 
 
-def _row(number: int, line: str, columns: tuple[str, ...]) -> Row | None:
+def _row(number: int, line: str, columns: tuple[str, ...]) -> TopoRow | None:
     words = bare(line).split()
     if len(words) < 2 or (words[0] not in columns and not _GPU.fullmatch(words[0])):
         return None
     if not any(map(_CELL.fullmatch, words[1 : 1 + len(columns)])):
         return None
     rest = " ".join(words[1 + len(columns) :]).replace("0N/A", "0 N/A").split()
-    return Row(number, words[0], tuple(words[1 : 1 + len(columns)]), tuple(rest))
+    return TopoRow(number, words[0], tuple(words[1 : 1 + len(columns)]), tuple(rest))

@@ -19,26 +19,26 @@ _COMMAND = re.compile(r"nvidia-smi\s+nvlink\b.*")
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """All GPUs of a text; a line that stands under none of them belongs to nobody."""
+    """The NVLinks of all GPUs in a text; lines above the first GPU are ignored."""
     facts: dict[str, Json] = {}
     understood: set[int] = set()
     tools: dict[str, None] = {}
     gpu, at = "", -1
     for number, line in enumerate(lines):
         text = bare(line[:400]).strip()
-        if found := _GPU.fullmatch(text):
-            gpu, at = f"GPU{int(found[1])}", number
+        if match := _GPU.fullmatch(text):
+            gpu, at = f"GPU{int(match[1])}", number
             continue
-        if gpu and (found := _STATE.fullmatch(text)):
-            facts[f"stated nvlink {gpu} {int(found[1])}"] = found[2] if found[2][0].isdigit() else "<inactive>"
+        if gpu and (match := _STATE.fullmatch(text)):
+            facts[f"stated nvlink {gpu} {int(match[1])}"] = match[2] if match[2][0].isdigit() else "<inactive>"
             tools["nvidia-smi nvlink -s"] = None
-        elif gpu and (found := _REMOTE.fullmatch(text)):
-            facts[f"stated nvlink-remote {gpu} {int(found[1])}"] = found[2].lower()
+        elif gpu and (match := _REMOTE.fullmatch(text)):
+            facts[f"stated nvlink-remote {gpu} {int(match[1])}"] = match[2].lower()
             tools["nvidia-smi nvlink -R"] = None
         elif gpu and (_NONE.fullmatch(text) or _DOWN.fullmatch(text)):
             facts[f"stated nvlink {gpu}"] = "none" if _NONE.fullmatch(text) else "all inactive"
             tools["nvidia-smi nvlink -s"] = None
-        elif not text or (found := _COMMAND.search(text)):
+        elif not text or (match := _COMMAND.search(text)):
             understood |= {number} if text else set()
             continue
         else:

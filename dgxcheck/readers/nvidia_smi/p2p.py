@@ -8,7 +8,7 @@ from __future__ import annotations
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.matrix import Matrix, matrices
+from dgxcheck.readers.nvidia_smi.matrix import TopoMatrix, matrices
 
 _OPTIONS = {name[0]: name for name in CAPABILITIES}
 
@@ -18,19 +18,19 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return tuple(_imported(matrix) for matrix in matrices(lines) if matrix.words & set(STATUSES))
 
 
-def _imported(matrix: Matrix) -> Imported:
-    asked = matrix.option.partition(" ")[2]
-    capability = _OPTIONS.get(asked, "") if "p2p" in matrix.option else ""
+def _imported(matrix: TopoMatrix) -> Imported:
+    option = matrix.option.partition(" ")[2]
+    capability = _OPTIONS.get(option, "") if "p2p" in matrix.option else ""
     kind = f"p2p-{capability}" if capability else "p2p"
     facts: dict[str, Json] = {}
     understood = set(matrix.lines)
     for row in matrix.rows:
-        known = row.name in matrix.columns and len(row.cells) == len(matrix.columns)
+        complete = row.name in matrix.columns and len(row.cells) == len(matrix.columns)
         cells = row.cells if len(row.cells) == len(matrix.columns) else row.cells[:-1]  # N may be half of NS
         for column, cell in zip(matrix.columns, cells, strict=False):
-            right = cell == "X" if column == row.name else cell in STATUSES
-            fact: Json = cell if right else {"missing": "garbled", "detail": cell[:40]}
-            known = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and right and known
-        if known:
+            valid = cell == "X" if column == row.name else cell in STATUSES
+            fact: Json = cell if valid else {"missing": "garbled", "detail": cell[:40]}
+            complete = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and valid and complete
+        if complete:
             understood.add(row.line)
-    return Imported(tool=f"nvidia-smi topo -p2p {asked}".strip(), facts=facts, understood=frozenset(understood))
+    return Imported(tool=f"nvidia-smi topo -p2p {option}".strip(), facts=facts, understood=frozenset(understood))

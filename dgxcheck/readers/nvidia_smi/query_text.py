@@ -1,6 +1,6 @@
 """``nvidia-smi -q`` and ``-a`` as text, every driver era: indented labels with `` : `` before the value.
 
-Pasted dumps begin anywhere: without the head, or after the bus id of their GPU (``smi_answers.NOWHERE`` stands for it).
+Pasted dumps begin anywhere: without the head, or after the bus id of their GPU (then ``answers.NOWHERE``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             reader.take(number, plain(line))
     reader.cut()
     reader.end()
-    *before, last = reader.found or [Imported(tool=TOOL, facts={}, understood=frozenset())]
+    *before, last = reader.outputs or [Imported(tool=TOOL, facts={}, understood=frozenset())]
     return (*before, replace(last, understood=last.understood | reader.commands)) if last.facts else ()
 
 
@@ -46,7 +46,7 @@ class _Reader:
     """Line by line: which GPU is open, and the labels above the present one."""
 
     def __init__(self) -> None:
-        self.found: list[Imported] = []
+        self.outputs: list[Imported] = []
         self._gpus: list[Section] = []
         self._system: dict[str, str] = {}
         self._understood: set[int] = set()
@@ -69,8 +69,8 @@ class _Reader:
         if _HEAD.fullmatch(text):
             self.end()
             self._understood.add(number)
-        elif found := _GPU.fullmatch(text):
-            self._begin(number, depth, as_bdf(found[1]) or NOWHERE)
+        elif match := _GPU.fullmatch(text):
+            self._begin(number, depth, as_bdf(match[1]) or NOWHERE)
         elif _COMMAND.search(text):
             self._close()
             self.commands.add(number)
@@ -94,7 +94,7 @@ class _Reader:
         """The dump is over."""
         self._close()
         if self._gpus:
-            self.found.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood)))
+            self.outputs.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood)))
         self._gpus, self._system, self._understood = [], {}, set()
 
     def _begin(self, number: int, depth: int, bdf: str) -> None:
@@ -120,8 +120,8 @@ class _Reader:
     def _close(self) -> None:
         """Keep the GPU that is open; a piece without a GPU's line only where it tells enough."""
         if self._open is not None:
-            told: Fields = self._open.fields
-            if self._open.bdf != NOWHERE or len(dict(answers(told))) >= FEWEST:
+            fields: Fields = self._open.fields
+            if self._open.bdf != NOWHERE or len(dict(answers(fields))) >= FEWEST:
                 self._gpus.append(self._open)
                 self._understood |= self._pending
         self._open = None

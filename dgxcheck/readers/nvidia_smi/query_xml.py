@@ -56,8 +56,8 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
                 inside, value = True, ""
                 if tag == "gpu":
                     stack = []
-                    found = _ID.search(part["more"])
-                    gpus.append(Section((as_bdf(found[1]) if found else None) or NOWHERE, {}))
+                    match = _ID.search(part["more"])
+                    gpus.append(Section((as_bdf(match[1]) if match else None) or NOWHERE, {}))
                 elif tag != "nvidia_smi_log" and len(stack) < 4 * DEEPEST:
                     stack.append(tag)
             elif tag == "nvidia_smi_log":
@@ -78,9 +78,9 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
 
 def _keep(gpus: list[Section], system: dict[str, str], stack: list[str], value: str) -> None:
     """A value that stood between two tags of one name."""
-    said = _ENTITY.sub(lambda found: _ENTITIES[found[1]], value)
+    text = _ENTITY.sub(lambda match: _ENTITIES[match[1]], value)
     if not gpus:
         if stack[-1] in _SYSTEM:
-            system.setdefault(_SYSTEM[stack[-1]], said)
-    elif len(stack) <= DEEPEST and len(gpus[-1].fields) < MOST_FIELDS and (said or stack[-1] != "processes"):
-        gpus[-1].fields.setdefault("/".join(stack).replace("_", " ").lower(), said)
+            system.setdefault(_SYSTEM[stack[-1]], text)
+    elif len(stack) <= DEEPEST and len(gpus[-1].fields) < MOST_FIELDS and (text or stack[-1] != "processes"):
+        gpus[-1].fields.setdefault("/".join(stack).replace("_", " ").lower(), text)

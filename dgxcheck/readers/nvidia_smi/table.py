@@ -34,7 +34,7 @@ _COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi$")
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """All tables of a text; a head or an index that comes again begins another."""
-    found: list[Imported] = []
+    tables: list[Imported] = []
     gpus: list[Section] = []
     system: dict[str, str] = {}
     understood: set[int] = set()
@@ -45,7 +45,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         text = plain(line[:LONGEST]).strip()
         if head := _HEAD.fullmatch(text):
             if gpus:
-                found.append(imported(TOOL, gpus, system, frozenset(understood)))
+                tables.append(imported(TOOL, gpus, system, frozenset(understood)))
             gpus, understood, wanted, processes = [], {number, *chatter}, False, False
             system = {"driver version": head["driver"], "cuda version": head["cuda"] or ""}
             chatter = set()
@@ -68,7 +68,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             chatter.add(number)
         elif text:
             processes = False
-    return tuple(found)
+    return tuple(tables)
 
 
 def _first(row: re.Match[str]) -> dict[str, str]:

@@ -36,10 +36,10 @@ def read(path: str) -> tuple[str, ...] | Missing:
         gap = missing(DEVICE, error)
         return Missing(gap.gap, DEVICE, RESTRICTED) if gap.gap is Gap.DENIED else gap
     found = times(raw)
-    return Missing(Gap.ABSENT, DEVICE, "the kernel log is empty") if found is None else kept(found)
+    return Missing(Gap.ABSENT, DEVICE, "the kernel log is empty") if found is None else relevant_lines(found)
 
 
-def kept(log: Times) -> tuple[str, ...]:
+def relevant_lines(log: Times) -> tuple[str, ...]:
     """The lines of a log as a source gives them, after the one that says where the log begins."""
     mark = line(0.0, NO_BOOT) if log.begins is None else line(log.begins, MARK)
     lines = (line(seconds, message) for seconds, message in log.lines)
@@ -61,7 +61,7 @@ def earlier(seen: EarlierXid) -> str:
 
 
 def _earlier(log: Times) -> list[str]:
-    """Lines of earlier boots about a GPU's end, with the number of their boot."""
+    """GroupedFacts of earlier boots about a GPU's end, with the number of their boot."""
     found = {
         f"{EARLIER}boot {number}, begun 0: {message}"[:LOG_LINE_CHARACTERS]: None
         for number, boot in enumerate(log.earlier, 1)
@@ -72,7 +72,7 @@ def _earlier(log: Times) -> list[str]:
 
 
 def line(seconds: float, message: str) -> str:
-    """How a line is kept: ``12.345678;NVRM: ..``."""
+    """How a line is written down: ``12.345678;NVRM: ..``."""
     return f"{seconds:.6f};{message}"
 
 

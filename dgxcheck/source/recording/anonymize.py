@@ -22,7 +22,7 @@ from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.binary import from_rows, to_rows
 from dgxcheck.source.recording.config_space import publishable
 from dgxcheck.source.recording.driver_words import is_word
-from dgxcheck.source.recording.keys import Lines, flatten, insert
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 
 _WHOLE = re.compile(
     r"text /sys/class/infiniband/[^/]+/(node_guid|sys_image_guid)"
@@ -118,7 +118,9 @@ def mark(key: bytes) -> str:
     return hmac.new(key, b"dgxcheck: the name of this key", hashlib.sha256).hexdigest()[:16]
 
 
-def hidden(lines: Lines, later: Iterable[tuple[float, Lines]], key: bytes) -> tuple[Lines, list[tuple[float, Lines]]]:
+def anonymized(
+    lines: GroupedFacts, later: Iterable[tuple[float, GroupedFacts]], key: bytes
+) -> tuple[GroupedFacts, list[tuple[float, GroupedFacts]]]:
     """The same lines with every identity replaced."""
     facts = flatten(lines)
     host = facts.get(_HOST)
@@ -138,8 +140,8 @@ class _Replacer:
         named = rf"(?i:\b{re.escape(short)}(?:\.[\w.-]+)?)\b" if telling else "(?!)"
         self._with_host = re.compile(f"(?P<host>{named})|{_IN_TEXT}", re.MULTILINE)
 
-    def lines(self, lines: Lines) -> Lines:
-        new: Lines = {}
+    def lines(self, lines: GroupedFacts) -> GroupedFacts:
+        new: GroupedFacts = {}
         for key, fact in sorted(flatten(lines).items()):
             insert(new, self._names(key) if _NAMED.match(key) else key, self._fact(key, fact))
         return new

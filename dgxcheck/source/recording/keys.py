@@ -12,7 +12,7 @@ from __future__ import annotations
 from dgxcheck.facts.missing import Gap, Missing, gap_from_json, gap_to_json, question
 from dgxcheck.source.protocol import Json
 
-Lines = dict[str, "dict[str, Json]"]
+GroupedFacts = dict[str, "dict[str, Json]"]
 DEVICE = "/dev/kmsg"
 FILE_KINDS = ("text", "data", "link", "names", "opens")
 
@@ -53,7 +53,7 @@ def place(key: str) -> tuple[str, str, str] | None:
     return None
 
 
-def insert(lines: Lines, key: str, fact: Json) -> None:
+def insert(lines: GroupedFacts, key: str, fact: Json) -> None:
     """Put a key's fact into its line."""
     if (where := place(key)) is None:
         raise ValueError(f"not a valid fact key: {key!r}")
@@ -70,7 +70,7 @@ def insert(lines: Lines, key: str, fact: Json) -> None:
     group[entry] = fact
 
 
-def find(lines: Lines, key: str) -> Json | Missing:
+def find(lines: GroupedFacts, key: str) -> Json | Missing:
     """The fact of a key as the lines hold it (a gap still as an object); ``unrecorded`` where they have none."""
     if (where := place(key)) is None:
         return Missing(Gap.GARBLED, key, "not a valid fact key")
@@ -83,7 +83,7 @@ def find(lines: Lines, key: str) -> Json | Missing:
     return group[entry]
 
 
-def flatten(lines: Lines) -> dict[str, Json]:
+def flatten(lines: GroupedFacts) -> dict[str, Json]:
     """Every fact under its key."""
     flat: dict[str, Json] = {}
     for line, group in lines.items():

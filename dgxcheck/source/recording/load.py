@@ -9,7 +9,7 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input, too_large
 from dgxcheck.source.protocol import Json
-from dgxcheck.source.recording.keys import FILE_KINDS, Lines
+from dgxcheck.source.recording.keys import FILE_KINDS, GroupedFacts
 
 SCHEMA = "dgxcheck/recording/1"
 OVERLAY = "dgxcheck/overlay/1"
@@ -18,8 +18,8 @@ OVERLAY = "dgxcheck/overlay/1"
 class Recording(Record, kw_only=False):
     """A loaded file: its lines, the later moments, and the members beside them."""
 
-    lines: Lines
-    later: list[tuple[float, Lines]]
+    lines: GroupedFacts
+    later: list[tuple[float, GroupedFacts]]
     head: dict[str, Json]
 
 
@@ -82,10 +82,10 @@ def recording(document: dict[str, Json], path: str) -> Recording:
     return Recording(_lines(document.get("facts"), path), sorted(later, key=lambda moment: moment[0]), head)
 
 
-def _lines(facts: Json, path: str) -> Lines:
+def _lines(facts: Json, path: str) -> GroupedFacts:
     if not isinstance(facts, dict):
         raise BadInput(f"{path}: contains no 'facts' object; create recordings with 'dgxcheck record'")
-    lines: Lines = {}
+    lines: GroupedFacts = {}
     for line, group in facts.items():
         if not isinstance(group, dict):
             raise BadInput(f"{path}: line {line[:80]!r} is not an object")

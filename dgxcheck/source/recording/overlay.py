@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.source.protocol import Json
-from dgxcheck.source.recording.keys import FILE_KINDS, Lines, find, insert
+from dgxcheck.source.recording.keys import FILE_KINDS, GroupedFacts, find, insert
 from dgxcheck.source.recording.load import Recording, recording
 
 Base = Callable[[str], Recording]
@@ -42,7 +42,7 @@ def applied(document: dict[str, Json], path: str, base: Base) -> Recording:
     return Recording(lines, [(at, _without(changed, dropped)) for at, changed in later], head)
 
 
-def _without(changed: Lines, dropped: Sequence[str]) -> Lines:
+def _without(changed: GroupedFacts, dropped: Sequence[str]) -> GroupedFacts:
     """A later moment without what the overlay drops."""
     lines = {line: _copy(group) for line, group in changed.items()}
     for subject in dropped:
@@ -69,14 +69,14 @@ def _subjects(document: dict[str, Json], path: str) -> list[str]:
     return subjects
 
 
-def _put(lines: Lines, key: str, fact: Json, path: str) -> None:
+def _put(lines: GroupedFacts, key: str, fact: Json, path: str) -> None:
     try:
         insert(lines, key, fact)
     except ValueError as error:
         raise BadInput(f"{path}: {error}") from None
 
 
-def _drop(lines: Lines, subject: str) -> bool:
+def _drop(lines: GroupedFacts, subject: str) -> bool:
     """Take a bdf or a path out: its own lines, its name in the parent's, its place in NVML's list."""
     gone = [line for line in lines if _is_of(line, subject)]
     for line in gone:
@@ -106,7 +106,7 @@ def _is_of(line: str, subject: str) -> bool:
     return subject in line.split(" ")
 
 
-def _renumbered(lines: Lines, subject: str) -> bool:
+def _renumbered(lines: GroupedFacts, subject: str) -> bool:
     handles = lines.get("nvml nvmlDeviceGetHandleByIndex")
     if handles is None or subject not in handles.values():
         return False

@@ -8,7 +8,7 @@ from typing import TypeVar
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.binary import to_rows
-from dgxcheck.source.recording.keys import Lines, insert, nvml_key, to_json
+from dgxcheck.source.recording.keys import GroupedFacts, insert, nvml_key, to_json
 
 T = TypeVar("T", bound="Json | Missing")
 
@@ -77,11 +77,11 @@ class RecordingSource:
         self.moments.append(RecordingSource(answer))
         return self.moments[-1]
 
-    def lines(self) -> Lines:
+    def lines(self) -> GroupedFacts:
         """All that was heard, in the lines of a recording."""
         return _lines(self.facts)
 
-    def later_lines(self) -> list[tuple[float, Lines]]:
+    def later_lines(self) -> list[tuple[float, GroupedFacts]]:
         """Per later moment: seconds since the first answers, and the facts that are not the first ones."""
         return [
             (moment.at_s, _lines({k: v for k, v in moment.facts.items() if k not in self.facts or self.facts[k] != v}))
@@ -103,8 +103,8 @@ class RecordingSource:
         return fact
 
 
-def _lines(facts: dict[str, Json]) -> Lines:
-    lines: Lines = {}
+def _lines(facts: dict[str, Json]) -> GroupedFacts:
+    lines: GroupedFacts = {}
     for key in sorted(facts):
         insert(lines, key, facts[key])
     return lines

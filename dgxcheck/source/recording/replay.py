@@ -8,10 +8,10 @@ from typing import TypeVar
 from dgxcheck.facts.limits import LOG_LINE_CHARACTERS, NVML_DEPTH
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Json, Origin, Source
-from dgxcheck.source.recording.keys import DEVICE, Lines, flatten, from_json, numbered, split_path
+from dgxcheck.source.recording.keys import DEVICE, GroupedFacts, flatten, from_json, numbered, split_path
 
 T = TypeVar("T", str, bool)
-Later = Sequence[tuple[float, Lines]]
+Later = Sequence[tuple[float, GroupedFacts]]
 
 
 class RecordedSource:
@@ -19,12 +19,12 @@ class RecordedSource:
 
     def __init__(
         self,
-        lines: Lines,
+        lines: GroupedFacts,
         origin: Origin,
         later: Later = (),
         at_s: float = 0.0,
         head: dict[str, Json] | None = None,
-        first: Lines | None = None,
+        first: GroupedFacts | None = None,
     ) -> None:
         self._lines = lines
         self._first = lines if first is None else first
@@ -36,7 +36,7 @@ class RecordedSource:
         self.at_s = at_s
 
     @property
-    def lines(self) -> Lines:
+    def lines(self) -> GroupedFacts:
         """All facts of this moment, as the file has them."""
         return self._lines
 
@@ -146,8 +146,8 @@ def _within(value: Json, depth: int) -> bool:
     return not isinstance(value, list) or (depth > 0 and all(_within(each, depth - 1) for each in value))
 
 
-def merged(base: Lines, changed: Lines) -> Lines:
-    """Lines with the changed facts in place of the old ones; neither argument is altered."""
+def merged(base: GroupedFacts, changed: GroupedFacts) -> GroupedFacts:
+    """GroupedFacts with the changed facts in place of the old ones; neither argument is altered."""
     lines = dict(base)
     for line, group in changed.items():
         new = dict(lines.get(line, {}))

@@ -10,10 +10,10 @@ from contextlib import suppress
 
 from dgxcheck.output_place import Place, resolved
 from dgxcheck.source.protocol import Json
-from dgxcheck.source.recording.keys import Lines
+from dgxcheck.source.recording.keys import GroupedFacts
 
 
-def written(head: dict[str, Json], lines: Lines, later: Iterable[tuple[float, Lines]]) -> str:
+def written(head: dict[str, Json], lines: GroupedFacts, later: Iterable[tuple[float, GroupedFacts]]) -> str:
     """The text of a recording: members of ``head``, then the facts, then the later moments."""
     parts = [f'"{key}": {_compact(value)}' for key, value in head.items()]
     parts.append(f'"facts": {_facts(lines)}')
@@ -23,7 +23,7 @@ def written(head: dict[str, Json], lines: Lines, later: Iterable[tuple[float, Li
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def _facts(lines: Lines) -> str:
+def _facts(lines: GroupedFacts) -> str:
     return "{\n" + ",\n".join(f"{json.dumps(line)}: {_compact(lines[line])}" for line in sorted(lines)) + "\n}"
 
 

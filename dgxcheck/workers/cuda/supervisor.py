@@ -63,7 +63,7 @@ class CudaStage:
         self._supervisor.stop()
         return self.facts
 
-    def anew(self, **plan: Json) -> CudaStage:
+    def fresh(self, **plan: Json) -> CudaStage:
         """One with nothing measured yet, with these members of the plan beside the old ones."""
         return CudaStage(self._seconds, self._library, self._killer, **{**self._plan, **plan})
 
@@ -105,11 +105,11 @@ class CudaStage:
             if step["key"] in self.facts:
                 continue
             after = next((each["key"] for each in broken if set(each["gpus"]) <= involved(step)), None)
-            gone = next((bdf for bdf in sorted(involved(step)) if self._troubles.get(bdf, 0) > MOST_TROUBLES), None)
-            if after is None and gone is None:
+            failing = next((bdf for bdf in sorted(involved(step)) if self._troubles.get(bdf, 0) > MOST_TROUBLES), None)
+            if after is None and failing is None:
                 left.append(step)
             else:
-                why = f"given up after {after}" if after is not None else f"too much went wrong at {gone}"
+                why = f"given up after {after}" if after is not None else f"too many failures at {failing}"
                 self.facts[step["key"]] = {"skipped": "dependency-failed", "detail": why}
         return left
 

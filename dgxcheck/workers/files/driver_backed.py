@@ -23,7 +23,7 @@ def driver_backed(path: str) -> bool:
     )
 
 
-def together(question: str) -> tuple[str, ...]:
+def questions_with(question: str) -> tuple[str, ...]:
     """The questions that are put along with this one, itself among them as one of their patterns or as it is."""
     if not question.startswith("text /sys/class/infiniband/"):
         return (question,)

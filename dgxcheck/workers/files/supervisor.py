@@ -7,7 +7,7 @@ import time
 
 from dgxcheck.facts.missing import Gap, Json
 from dgxcheck.workers import stuck_workers
-from dgxcheck.workers.files.driver_backed import device_of, together
+from dgxcheck.workers.files.driver_backed import device_of, questions_with
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import Killer, Worker
 from dgxcheck.workers.supervisor import Kind, Supervisor, init_limit, silence_limit, timeout
@@ -45,7 +45,7 @@ class FilesStage:
         """The JSON value of ``text PATH``, ``data PATH`` (hexadecimal) or ``opens PATH``; a gap as an object."""
         if question not in self._answers:
             before = time.monotonic()
-            why = self._request([each for each in together(question) if each not in self._done])
+            why = self._request([each for each in questions_with(question) if each not in self._done])
             self.spent += time.monotonic() - before
             # a pattern was answered, and this file is not among what it stands for
             absent = json.dumps({"missing": Gap.ABSENT.value})

@@ -42,7 +42,7 @@ class NvmlStage:
         """What happened to a unit first."""
         self._suspects: set[int] = set()
         """GPUs that are left out of pairs."""
-        self._again = False
+        self._pairs_retried = False
         """Pairs were asked for once more."""
         self._in_pairs: dict[int, int] = {}
         """In how many pairs that got into trouble a GPU was."""
@@ -56,7 +56,7 @@ class NvmlStage:
         if (stuck := stuck_workers.stuck(MODULE)) is None:
             self._start(None)
         else:
-            self._mark(INIT, stuck)
+            self._record_timeout(INIT, stuck)
             self._finished = True
 
     def missing(self, key: str, subject: str) -> Missing:
@@ -74,8 +74,8 @@ class NvmlStage:
             if worker is None:
                 self._out_of_time()
             else:
-                self._heard(worker)
-            self._finished = self._finished or not (self._units_of or self._once_more())
+                self._take_event(worker)
+            self._finished = self._finished or not (self._units_of or self._retry_pairs())
 
     def stop(self) -> None:
         """End every child; nothing more is wanted."""
@@ -84,10 +84,11 @@ class NvmlStage:
         self._finished = True
 
     def _start(self, units: list[Unit] | None) -> None:
-        plan = {"groups": self._groups, "units": units, "known": self._known(units), "avoid": sorted(self._suspects)}
+        known, avoid = self._known_answers(units), sorted(self._suspects)
+        plan = {"groups": self._groups, "units": units, "known": known, "avoid": avoid}
         self._units_of[self._supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))] = units
 
-    def _known(self, units: list[Unit] | None) -> dict[str, Json]:
+    def _known_answers(self, units: list[Unit] | None) -> dict[str, Json]:
         """The answers that a child for these units has to know; all would be half a megabyte on a large box."""
         wanted = {"system", *(units or ())}
         known = (key for key in self.answers if key.startswith((COUNT, HANDLE)) or self._unit_of(key) in wanted)
@@ -97,16 +98,16 @@ class NvmlStage:
         starting = not worker.spoke or worker.pending == INIT
         return init_limit(self.deadline) if starting else silence_limit(self.deadline)
 
-    def _heard(self, worker: Worker) -> None:
+    def _take_event(self, worker: Worker) -> None:
         units = self._units_of.pop(worker)
         self._supervisor.end(worker)
-        self._keep(worker.answers)
+        self._store(worker.answers)
         if worker.ended == "done":
             self._refused(worker, units)
             return
         asked = worker.pending or INIT
         what = worker.ended or f"no answer for {self._silence(worker):.3g} s"
-        self._mark(asked, what)
+        self._record_timeout(asked, what)
         trouble = Missing(Gap.TIMEOUT, "", f"given up after {asked[5:]}: {what}")
         if units is None and asked in (INIT, COUNT):
             self._give_up(["system", "pairs"], trouble)
@@ -145,12 +146,12 @@ class NvmlStage:
                 if self._in_pairs[gpu] > 1:
                     self._suspects.add(gpu)
 
-    def _once_more(self) -> bool:
+    def _retry_pairs(self) -> bool:
         """At the end, when it harms nobody: the pairs of GPUs that got into trouble and still answered the rest."""
         left = {gpu for gpu in self._suspects if gpu not in self._given_up}
-        if not left or self._again or "pairs" in self._given_up:
+        if not left or self._pairs_retried or "pairs" in self._given_up:
             return False
-        self._again = True
+        self._pairs_retried = True
         self._suspects -= left
         self._start(["pairs"])
         return True
@@ -165,23 +166,23 @@ class NvmlStage:
     def _out_of_time(self) -> None:
         reason = f"not answered within the deadline of {self.deadline:g} s"
         for worker, units in self._units_of.items():
-            self._keep(worker.answers)
+            self._store(worker.answers)
             if worker.pending is not None:
-                self._mark(worker.pending, reason)
+                self._record_timeout(worker.pending, reason)
             self._give_up(self._units_from("system") if units is None else units, Missing(Gap.TIMEOUT, "", reason))
             self._supervisor.end(worker, hung=True)
-        self._mark(INIT, reason)
+        self._record_timeout(INIT, reason)
         self._units_of.clear()
         self._finished = True
 
-    def _keep(self, answers: Mapping[str, str]) -> None:
+    def _store(self, answers: Mapping[str, str]) -> None:
         """What was answered before stays: ``nvmlInit`` and handles alone are asked again, to let a later child in."""
         for key, text in answers.items():
             self.answers.setdefault(key, text)
             if key.startswith(HANDLE) and text.startswith('"'):
                 self._index.setdefault(json.loads(text), int(key[len(HANDLE) :]))
 
-    def _mark(self, key: str, detail: str) -> None:
+    def _record_timeout(self, key: str, detail: str) -> None:
         self.answers.setdefault(key, json.dumps(timeout(detail)))
 
     def _give_up(self, units: Sequence[Unit], trouble: Missing) -> None:

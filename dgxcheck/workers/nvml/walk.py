@@ -9,9 +9,9 @@ from itertools import combinations, permutations, product
 
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, gap_to_json, question
+from dgxcheck.facts.nvml_quantities import GROUPS, Quantity
 from dgxcheck.workers.answers import SAY
 from dgxcheck.workers.nvml import binding as calls
-from dgxcheck.workers.nvml.plan import GROUPS, Call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Gpu = tuple[str, Any]  # bdf and handle
 
 
-class Teller:
+class Session:
     """Asks a question unless its answer is known, and tells both over stdout: ``key``, then ``key TAB value``."""
 
     def __init__(self, known: dict[str, Any]) -> None:
@@ -67,69 +67,69 @@ def is_gap(value: Any) -> bool:
 
 def walk(plan: dict[str, Any]) -> None:
     """Ask what the plan of ``nvml_child`` holds, then say ``done``."""
-    teller = Teller(plan["known"])
-    _walk(teller, plan)
-    teller.end()
+    session = Session(plan["known"])
+    _walk(session, plan)
+    session.end()
 
 
-def _walk(teller: Teller, plan: dict[str, Any]) -> None:
-    teller.known.pop("nvml nvmlInit", None)
-    if is_gap(teller.ask("nvml nvmlInit", calls.init)):
+def _walk(session: Session, plan: dict[str, Any]) -> None:
+    session.known.pop("nvml nvmlInit", None)
+    if is_gap(session.ask("nvml nvmlInit", calls.init)):
         return
-    count = teller.ask("nvml nvmlDeviceGetCount", lambda: calls.call("nvmlDeviceGetCount", (), ()))
+    count = session.ask("nvml nvmlDeviceGetCount", lambda: calls.call("nvmlDeviceGetCount", (), ()))
     indexes = range(count) if isinstance(count, int) and count <= MOST_GPUS else range(0)
     units = plan["units"] if plan["units"] is not None else ["system", *indexes, "pairs"]
     needed = [i for i in indexes if i in units or ("pairs" in units and i not in plan["avoid"])]
-    gpus = {index: gpu for index in needed if (gpu := teller.gpu(index))}
+    gpus = {index: gpu for index in needed if (gpu := session.gpu(index))}
     for unit, name in product(units, plan["groups"]):
         for call in GROUPS[name]:
             if unit == "system":
-                _ask_system(teller, call)
+                _ask_system(session, call)
             elif unit == "pairs":
-                _ask_pairs(teller, call, list(gpus.values()))
+                _ask_pairs(session, call, list(gpus.values()))
             elif unit in gpus:
-                _ask_gpu(teller, call, *gpus[unit])
+                _ask_gpu(session, call, *gpus[unit])
 
 
-def _ask(teller: Teller, function: str, subject: str, handles: tuple[Any, ...], *args: int) -> Any:
+def _ask(session: Session, function: str, subject: str, handles: tuple[Any, ...], *args: int) -> Any:
     key = f"nvml {question(function, subject, *args)}"
-    return teller.ask(key, lambda: calls.call(function, handles, args))
+    return session.ask(key, lambda: calls.call(function, handles, args))
 
 
-def _ask_system(teller: Teller, call: Call) -> None:
+def _ask_system(session: Session, call: Quantity) -> None:
     if call.scope == "system":
-        _ask(teller, call.function, "", (), *call.args)
+        _ask(session, call.function, "", (), *call.args)
 
 
-def _ask_pairs(teller: Teller, call: Call, gpus: list[Gpu]) -> None:
+def _ask_pairs(session: Session, call: Quantity, gpus: list[Gpu]) -> None:
     chosen = {"pair": combinations, "ordered pair": permutations}.get(call.scope)
     for (a, handle_a), (b, handle_b) in chosen(gpus, 2) if chosen else ():
-        _ask(teller, call.function, f"{a} {b}", (handle_a, handle_b), *call.args)
+        _ask(session, call.function, f"{a} {b}", (handle_a, handle_b), *call.args)
 
 
-def _ask_gpu(teller: Teller, call: Call, bdf: str, handle: Any) -> None:
+def _ask_gpu(session: Session, call: Quantity, bdf: str, handle: Any) -> None:
     function, args, scope = call.function, call.args, call.scope
     if scope == "gpu":
-        _ask(teller, function, bdf, (handle,), *args)
+        _ask(session, function, bdf, (handle,), *args)
     elif scope == "position":
         for link in range(NVLINK_MAX_LINKS):
-            state = _ask(teller, function, bdf, (handle,), link, *args)
+            state = _ask(session, function, bdf, (handle,), link, *args)
             if is_gap(state) and _no_more(link, state):
                 break
     elif scope in ("link", "link up"):
         for link in range(NVLINK_MAX_LINKS):
-            state = teller.known.get(f"nvml nvmlDeviceGetNvLinkState {bdf} {link}")
+            state = session.known.get(f"nvml nvmlDeviceGetNvLinkState {bdf} {link}")
             if state == 1 or (scope == "link" and state == 0):
-                _ask(teller, function, bdf, (handle,), link, *args)
+                _ask(session, function, bdf, (handle,), link, *args)
     elif scope == "memory clock":
-        memory_clocks = teller.known.get(f"nvml nvmlDeviceGetSupportedMemoryClocks {bdf}")
+        memory_clocks = session.known.get(f"nvml nvmlDeviceGetSupportedMemoryClocks {bdf}")
         for clock in memory_clocks if isinstance(memory_clocks, list) else ():
-            _ask(teller, function, bdf, (handle,), clock)
+            _ask(session, function, bdf, (handle,), clock)
     elif scope == "process":
         for kind in ("Compute", "Graphics"):
-            processes = teller.known.get(f"nvml nvmlDeviceGet{kind}RunningProcesses {bdf}")
+            processes = session.known.get(f"nvml nvmlDeviceGet{kind}RunningProcesses {bdf}")
             for process in processes if isinstance(processes, list) else ():
-                _ask(teller, function, "", (), process["pid"])
+                _ask(session, function, "", (), process["pid"])
 
 
 def _no_more(link: int, gap: dict[str, Any]) -> bool:

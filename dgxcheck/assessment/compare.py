@@ -1,0 +1,168 @@
+"""What changed between two machines, recordings or health reports: facts, findings, score."""
+
+from __future__ import annotations
+
+import os
+from math import inf
+from typing import TYPE_CHECKING
+
+from dgxcheck.assessment.growth import within
+from dgxcheck.assessment.machine import LIVE, opened, topology_of
+from dgxcheck.assessment.request import DEADLINE_S
+from dgxcheck.checks.engine.box import NO_GROWTH, Box
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.difference import findings
+from dgxcheck.difference.compare import compare as compare_facts
+from dgxcheck.difference.compare import verdict, worst_first
+from dgxcheck.difference.findings import FindingSummary, HealthSummary
+from dgxcheck.difference.health_document import is_report, report_of
+from dgxcheck.difference.model import Compared, Difference, Side
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.profiles import library
+from dgxcheck.score.box import score_of
+from dgxcheck.source.protocol import Origin, Source
+from dgxcheck.source.recording.anonymize import mark, pseudonym, site_key
+from dgxcheck.source.recording.load import members
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.survey import ALL, survey
+
+if TYPE_CHECKING:
+    from dgxcheck.assessment.machine import Given
+
+KEPT = "kept"
+FINDINGS_ALONE = "only findings are compared: a health report contains no facts"
+
+
+class Look(Record):
+    """One side."""
+
+    origin: Origin
+    side: Side | None
+    """None for a health report, which holds no facts."""
+    report: HealthSummary
+    """Its findings and its score."""
+
+    @property
+    def score(self) -> float | None:
+        """0 to 100; None where it has none."""
+        return self.report.score
+
+    @property
+    def against(self) -> str:
+        """The reference machine's name; empty without one."""
+        return self.report.against
+
+    def seen_from(self, other: Look) -> Side:
+        """The facts, with identities as the other side calls them where this site's key makes that possible."""
+        assert self.side is not None
+        return self.side if other.side is None else called_as(self.side, other.side.namespace)
+
+
+class Comparison(Record):
+    """The differences of two sides, the worst first."""
+
+    old: Look
+    new: Look
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...]
+    """What could not be compared, and why."""
+    verdict: str
+    """``worse``, ``better`` or ``same``."""
+
+
+def compare(
+    old: Given, new: Given, profile: str = "auto", *, deadline: float = DEADLINE_S, root: str = "/"
+) -> Comparison:
+    """What changed from ``old`` to ``new``.
+
+    Each is a machine as ``--from`` takes it, or a file that ``health --format json`` printed. Both are judged by the
+    reference machine ``profile``. ``deadline`` (seconds) and ``root`` are for the live machine. Raises ``BadInput``
+    where a name stands for nothing.
+    """
+    before, after = (_look(given, profile, deadline, root) for given in (old, new))
+    if profile != "auto" and before.side is None and after.side is None:
+        raise BadInput("--profile does not apply to two health reports; each keeps its reference machine")
+    facts = Compared(differences=(), notes=(FINDINGS_ALONE,))
+    if before.side is not None and after.side is not None:
+        facts = compare_facts(*(look.seen_from(other) for look, other in ((before, after), (after, before))))
+    differences = worst_first((*facts.differences, *findings.differences(before.report, after.report)))
+    return Comparison(
+        old=before,
+        new=after,
+        differences=differences,
+        notes=(*facts.notes, *findings.checks_no_longer_run(before.report, after.report)),
+        verdict=verdict(differences),
+    )
+
+
+def called_as(side: Side, namespace: str) -> Side:
+    """A side whose identities are kept, to be compared with one whose were replaced under this site's key."""
+    if side.namespace != KEPT or namespace == KEPT:
+        return side
+    key = site_key()
+    if namespace != mark(key):
+        return side
+    return replace(side, namespace=namespace, pseudonym=lambda identity: pseudonym(identity, key))
+
+
+def _look(given: Given, profile: str, deadline: float, root: str) -> Look:
+    """One side, asked all that there is."""
+    if isinstance(given, str | os.PathLike):
+        name = os.fspath(given)
+        if name != LIVE and (report := _health_report(name)) is not None:
+            return Look(origin=Origin("health report", name), side=None, report=report)
+    with opened(given, "EVERYTHING", deadline, root) as source:
+        side = side_of(source)
+        return Look(origin=source.origin, side=side, report=_summary_of(source, side, profile))
+
+
+def side_of(source: Source) -> Side:
+    """All facts of a source."""
+    facts = survey(source, ALL)
+    return Side(snapshot=facts, topology=topology_of(facts), namespace=namespace(source))
+
+
+def namespace(source: Source) -> str:
+    """What the source's identities are comparable with."""
+    if not isinstance(source, RecordedSource):
+        return KEPT
+    said, key = source.head.get("identities"), source.head.get("identity_key")
+    if said == "pseudonyms":
+        return key if isinstance(key, str) else ""
+    return said if isinstance(said, str) else ""
+
+
+def _health_report(spec: str) -> HealthSummary | None:
+    if not os.path.isfile(spec) or spec in dict(shipped()):
+        return None
+    document = members(spec)
+    return report_of(document, spec) if is_report(document, spec) else None
+
+
+def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
+    """What health says of it, by a reference machine; of a live one without growth of counters."""
+    choice = library.select(profile, side.snapshot, side.topology)
+    box = Box(
+        snapshot=side.snapshot,
+        topology=side.topology,
+        gpus=side.topology.gpus,
+        choice=choice,
+        boards={} if profile == "none" else library.boards_for(choice),
+        growth=NO_GROWTH if source.origin.kind == "live" else within(source, inf),
+    )
+    score = score_of(box)
+    return HealthSummary(
+        findings={finding.key: _finding_summary(finding) for finding in run(box, CHECKS)},
+        score=None if score is None else score.total,
+        against=choice.profile.name if choice else "",
+    )
+
+
+def _finding_summary(finding: Finding) -> FindingSummary:
+    subject = finding.subject
+    name = f"{subject.name} - {subject.peer.name}" if subject.peer else subject.name
+    return FindingSummary(status=finding.status.value, device=name, bdf=subject.bdf, message=finding.judgement.message)

@@ -1,0 +1,86 @@
+"""Every GPU of a machine by all its names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.assessment.machine import topology_of
+from dgxcheck.facts.gpu import Gpu
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import Record
+from dgxcheck.source.protocol import Origin, Source
+from dgxcheck.survey import Snapshot, survey
+from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.slots import slot_of
+
+
+class Row(Record):
+    """One GPU; ``index`` None for one that NVML does not list."""
+
+    index: int | None
+    bdf: str
+    name: str | Missing
+    uuid: str | Missing
+    serial: str | Missing
+    slot: str | Missing
+    vbios: str | Missing
+
+
+class GpuList(Record):
+    """All GPUs, those that only the PCI tree shows last."""
+
+    origin: Origin
+    topology: Topology
+    rows: tuple[Row, ...]
+    gaps: tuple[Missing, ...]
+    """What a GPU that NVML lists should say and does not."""
+
+    @property
+    def complete(self) -> bool:
+        """Does NVML list every GPU, and is all known of it?"""
+        return not self.gaps and not self.topology.gaps and all(row.index is not None for row in self.rows)
+
+
+def gpu_list(source: Source) -> GpuList:
+    """The GPUs of a source."""
+    facts = survey(source, ("pci", "gpu", "slots", "pci_names"))
+    topology = topology_of(facts)
+    rows = [_row(device, facts) for device in topology.gpus]
+    return GpuList(origin=source.origin, topology=topology, rows=tuple(rows), gaps=tuple(_gaps(rows)))
+
+
+def _row(device: Device, facts: Snapshot) -> Row:
+    listed: tuple[Gpu, ...] = () if isinstance(facts.gpu, Missing) else facts.gpu.gpus
+    gpu = next((gpu for gpu in listed if gpu.bdf == device.bdf), None)
+    gap = device.uuid if isinstance(device.uuid, Missing) else Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex")
+    return Row(
+        index=device.index,
+        bdf=device.bdf or "",
+        name=_pci_name(device, facts) if gpu is None else gpu.name,
+        uuid=gap if gpu is None else gpu.uuid,
+        serial=gap if gpu is None else gpu.serial,
+        slot=slot_of(device, facts.slots),
+        vbios=gap if gpu is None else gpu.vbios,
+    )
+
+
+def _pci_name(device: Device, facts: Snapshot) -> str | Missing:
+    """What pci.ids calls a GPU that NVML does not name."""
+    function = device.function
+    if function is None or isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
+        return function.device if function and isinstance(function.device, Missing) else Missing(Gap.ABSENT, "pci.ids")
+    if isinstance(facts.pci_names, Missing):
+        return facts.pci_names
+    return facts.pci_names[f"{function.vendor:04x}:{function.device:04x}"]
+
+
+def _gaps(rows: Sequence[Row]) -> list[Missing]:
+    """Of GPUs that NVML lists; what a board or chassis does not have is no gap."""
+    values = [
+        value
+        for row in rows
+        if row.index is not None
+        for value in (row.name, row.uuid, row.serial, row.slot, row.vbios)
+    ]
+    missing = [value for value in values if isinstance(value, Missing)]
+    return [gap for gap in missing if gap.gap not in (Gap.ABSENT, Gap.UNSUPPORTED)]

@@ -1,0 +1,97 @@
+"""Which two readings of the counters a run compares."""
+
+from __future__ import annotations
+
+from dgxcheck.assessment.xid_history import remembered
+from dgxcheck.checks.engine.box import Growth
+from dgxcheck.checks.engine.finding import Judgement, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.growth import duration
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.host import Host
+from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.source import state_file
+from dgxcheck.source.protocol import Origin, Source
+from dgxcheck.source.recording.recorder import RecordingSource
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.survey import COUNTERS, Snapshot, survey
+
+RENEWED_AFTER_S = 3600.0
+"""Until then the state file stays as it is, so that runs each minute see more than a minute's growth."""
+
+
+def within(source: Source, seconds: float) -> Growth | Judgement:
+    """The counters now and so many seconds later; of a recording, at the first of its moments from then on."""
+    old = survey(source, COUNTERS)
+    later = source.later(seconds)
+    if isinstance(later, Missing):
+        return unjudged(later)
+    taken = later.at_s - source.at_s
+    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {duration(taken)}")
+
+
+def loaded(source: Source, facts: Snapshot, path: str | None, seconds: float) -> Growth | Judgement:
+    """The counters after all that was measured: against an earlier run, else against those before the load."""
+    old = survey(source, COUNTERS)
+    later = source.later(seconds)
+    if isinstance(later, Missing):
+        return unjudged(later)
+    since = since_last_run(later, facts, path)
+    if isinstance(since, Growth):
+        return since
+    taken = later.at_s - source.at_s
+    return Growth(old=old, new=survey(later, COUNTERS), seconds=taken, how=f"within {duration(taken)}")
+
+
+def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth | Judgement:
+    """Against the state file of an earlier run with the same boot and driver; the file is made or renewed, and with new
+    Xids written again.
+
+    A ``path`` that was asked for must be a state file or not be there; the usual one is replaced whatever it holds.
+    """
+    recorder = RecordingSource(source)
+    new = survey(recorder, COUNTERS)
+    at_s, date = state_file.now()
+    host, nvml = facts.host, facts.gpu
+    reading = state_file.Reading(
+        lines=recorder.lines(), at_s=at_s, date=date,
+        boot_id=_text(host.boot_id if isinstance(host, Host) else host),
+        driver=_text(nvml.driver_version if isinstance(nvml, Nvml) else nvml),
+    )  # fmt: skip
+    place = path or state_file.default_path()
+    old = _earlier(place, asked=path is not None)
+    reading = replace(reading, xids=remembered(() if old is None else old.xids, facts, date))
+    same = old is not None and old.boot_id == reading.boot_id and old.at_s < at_s
+    same = same and old is not None and reading.driver in (old.driver, "")  # one that is silent has not changed
+    fresh = old is not None and (at_s - old.at_s < RENEWED_AFTER_S or not reading.driver)
+    if same and fresh and old is not None:  # its counters stay, so that growth is over a longer time
+        reading = replace(old, xids=reading.xids)
+    unwritten = "" if reading == old else _written(place, reading)
+    if not same or old is None:
+        why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
+        return skip("no-history", f"{why}{unwritten or ': the next run compares with this one'}")
+    before = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
+    return Growth(old=before, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")
+
+
+def _earlier(path: str, asked: bool) -> state_file.Reading | None:
+    try:
+        return state_file.read(path)
+    except BadInput:
+        if asked:
+            raise
+        return None
+
+
+def _written(path: str, reading: state_file.Reading) -> str:
+    """Nothing, or why there will be no history."""
+    try:
+        state_file.write(path, reading)
+    except OSError as error:
+        return f", and {path} cannot be written: {error.strerror}"
+    return ""
+
+
+def _text(value: str | Missing) -> str:
+    return "" if isinstance(value, Missing) else value.strip()

@@ -1,0 +1,174 @@
+"""Judge a machine: what ``dgxcheck health`` prints, as data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from math import inf
+from typing import TYPE_CHECKING
+
+from dgxcheck.assessment import xid_history
+from dgxcheck.assessment.growth import loaded, since_last_run, within
+from dgxcheck.assessment.host_load import HostWatch, Watched
+from dgxcheck.assessment.machine import opened, topology_of
+from dgxcheck.assessment.programs import programs
+from dgxcheck.assessment.progress import SILENT, Progress
+from dgxcheck.assessment.request import DEFAULT, WINDOW_S, Request, validate
+from dgxcheck.assessment.result import Assessment
+from dgxcheck.assessment.selection import selected, site_settings
+from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
+from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import Judgement
+from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
+from dgxcheck.checks.registry import PROBES
+from dgxcheck.diagnosis.causes import diagnose
+from dgxcheck.facts.host import Host
+from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.missing import BadInput, Json, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.profiles import library
+from dgxcheck.readiness.figures import all_figures
+from dgxcheck.score.box import score_of
+from dgxcheck.source import state_file
+from dgxcheck.source.protocol import Origin, Source
+from dgxcheck.survey import Snapshot, survey
+
+if TYPE_CHECKING:
+    from dgxcheck.assessment.machine import Given
+    from dgxcheck.difference.model import Compared
+
+KERNEL_LOG = "kernel_log"
+MEASUREMENT = "measurement"
+_HOST = {"host": "hostname", "boot_id": "boot_id"}
+
+
+def assess(
+    source: Given = None, request: Request = DEFAULT, *, progress: Progress = SILENT, root: str = "/"
+) -> Assessment:
+    """Judge a machine, and find what is to blame.
+
+    ``source`` is what ``--from`` takes: the name of a shipped recording, a recording file or a directory; None or
+    ``live`` is this machine. On a live machine, the levels default and extended renew the state file, and only the
+    level extended and ``duration`` put load on the GPUs; Ctrl-C ends that load, and what was measured by then is
+    judged. ``progress`` follows it. ``root``: where the files of the live machine are. Raises ``BadInput`` if the
+    source cannot be read or the request cannot be met.
+    """
+    begun, watch = time.monotonic(), HostWatch()
+    checks, required = selected(request)
+    with opened(source, "HEALTH", request.driver_deadline, root) as machine:
+        live = machine.origin.kind == "live"
+        validate(request, live)
+        facts, read_at = _facts(machine, request), time.time()
+        box = _box(machine, request, facts, checks, Watched(progress, watch), root)
+        used = programs(box.gpus, facts.gpu_processes, read_at) if live else ()
+        judged = _assessment(box, machine.origin, request, checks, required, begun)
+        return replace(judged, programs=used, host_load=watch.load)
+
+
+def _assessment(
+    box: Box, origin: Origin, request: Request, checks: Sequence[Check], required: set[str], begun: float
+) -> Assessment:
+    findings = acknowledged(run(box, checks, required), box.settings.acknowledged, today())
+    host = box.snapshot.host
+    judged = verdict(findings, 1 if request.only else LEAST_CHECKS)
+    return Assessment(
+        origin=origin,
+        snapshot=box.snapshot,
+        topology=box.topology,
+        level="extended" if request.measures else request.level,
+        settings=box.settings,
+        choice=box.choice,
+        findings=findings,
+        verdict=judged,
+        diagnosis=diagnose(box, findings),
+        score=score_of(box, judged),
+        figures=all_figures(box),
+        host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
+        seconds=time.monotonic() - begun,
+        unmatched=unmatched(findings, box.settings.acknowledged, box),
+    )
+
+
+def _box(
+    source: Source, request: Request, facts: Snapshot, checks: Sequence[Check], progress: Progress, root: str
+) -> Box:  # fmt: skip
+    """All that the checks judge: facts, counters at two times, and what they are compared with."""
+    live = source.origin.kind == "live"
+    settings = site_settings(request.config) if request.settings is None else request.settings
+    topology = topology_of(facts)
+    choice = library.select(request.profile, facts, topology)
+    gpus = topology.gpus
+    if request.gpus:
+        from dgxcheck.assessment import device_ids
+
+        gpus = tuple(dict.fromkeys(device_ids.gpus(topology, ",".join(request.gpus))))
+    box = Box(
+        snapshot=facts,
+        topology=topology,
+        gpus=gpus,
+        settings=settings,
+        choice=choice,
+        boards={} if request.profile == "none" else library.boards_for(choice),
+    )
+    if live and request.measures:
+        from dgxcheck.assessment.load import under_load
+
+        box = under_load(box, source, request, checks, progress, root)
+    if request.baseline is not None:
+        box = replace(box, drift=_drift(request.baseline, source, box))
+    if request.level == "quick" or request.duration is not None:
+        return box
+    return replace(box, growth=_growth(source, facts, request))
+
+
+def _facts(source: Source, request: Request) -> Snapshot:
+    """The facts that checks judge; at the level quick neither kernel log nor measurements are read."""
+    live, quick = source.origin.kind == "live", request.level == "quick"
+    saved = None if request.kernel_log is None else _saved_log(request.kernel_log)
+    unread = {name for name, left_out in ((KERNEL_LOG, quick or saved is not None), (MEASUREMENT, quick or live))
+              if left_out}  # fmt: skip
+    facts = survey(source, [name for name in PROBES if name not in unread])
+    if saved is not None:
+        return replace(facts, kernel_log=saved)
+    if live and request.state is not None and isinstance(facts.kernel_log, KernelLog):
+        earlier_run = state_file.read(request.state)
+        earlier = () if earlier_run is None else xid_history.read(earlier_run.xids, state_file.now()[1])
+        return replace(facts, kernel_log=replace(facts.kernel_log, earlier=earlier))
+    return facts
+
+
+def _drift(spec: str, source: Source, box: Box) -> Compared:
+    """What differs from an earlier recording of this machine."""
+    from dgxcheck.assessment.compare import called_as, namespace, side_of
+    from dgxcheck.difference.compare import compare
+    from dgxcheck.difference.model import Side
+    from dgxcheck.source.recording.shipped import open_source
+
+    old = side_of(open_source(spec))
+    new = Side(snapshot=box.snapshot, topology=box.topology, namespace=namespace(source))
+    return compare(called_as(old, new.namespace), called_as(new, old.namespace))
+
+
+def _growth(source: Source, facts: Snapshot, request: Request) -> Growth | Judgement:
+    """Counters at two times: in this run, in the recording, or against an earlier run."""
+    if request.window is not None:
+        return within(source, request.window)
+    if source.origin.kind != "live":
+        return within(source, inf)
+    if request.measures:
+        return loaded(source, facts, request.state, WINDOW_S)
+    return since_last_run(source, facts, request.state)
+
+
+def _saved_log(path: str) -> KernelLog | Missing:
+    """A saved kernel log as facts."""
+    from dgxcheck.source.kernel_log.kmsg import relevant_lines
+    from dgxcheck.source.kernel_log.saved import load
+    from dgxcheck.source.recording.replay import RecordedSource
+
+    if path == "-":
+        raise BadInput("--kernel-log cannot read '-'; save the log to a file first")
+    lines: dict[str, Json] = {str(number): line for number, line in enumerate(relevant_lines(load(path)))}
+    log = survey(RecordedSource({"kmsg": lines}, Origin("recording", path)), (KERNEL_LOG,)).kernel_log
+    return replace(log, where=path)

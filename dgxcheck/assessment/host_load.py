@@ -1,0 +1,90 @@
+"""How busy the host is while its GPUs are under load: a job beside it, or too little memory, slows measurements."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from dgxcheck.assessment.progress import BurnInProgress, Progress, StepProgress
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
+
+EVERY_S = 1.0
+
+
+class HostLoad(Record):
+    """The host before and during the load."""
+
+    cpus: int
+    """Logical CPUs that are online."""
+    load_before: float
+    """Load average of the minute before."""
+    cpu_percent_max: float
+    """Of all CPUs together, 0 to 100, the most over any second."""
+    memory_total: int
+    """Bytes, as the next."""
+    memory_available_min: int
+
+
+class HostWatch:
+    """Looks at the host once a second while there is progress."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due = 0.0
+        self.load: HostLoad | None = None
+        """None until the first look."""
+
+    def look(self) -> None:
+        """Read CPU and memory, at most once a second."""
+        now = self._clock()
+        if self.load is not None and now < self._due:
+            return
+        import psutil
+
+        self._due = now + EVERY_S
+        percent, memory = psutil.cpu_percent(), psutil.virtual_memory()  # psutil: percent since the call before
+        before = self.load
+        self.load = HostLoad(
+            cpus=psutil.cpu_count() or 1,
+            load_before=psutil.getloadavg()[0] if before is None else before.load_before,
+            cpu_percent_max=0.0 if before is None else max(before.cpu_percent_max, percent),
+            memory_total=memory.total,
+            memory_available_min=min(memory.available, before.memory_available_min if before else memory.available),
+        )
+
+
+class Watched(Progress):
+    """Passes all progress on, and looks at the host meanwhile."""
+
+    def __init__(self, progress: Progress, watch: HostWatch) -> None:
+        self._progress, self._watch = progress, watch
+
+    @contextmanager
+    def measuring(self, steps: int) -> Iterator[StepProgress]:
+        self._watch.look()
+        with self._progress.measuring(steps) as show:
+
+            def step(key: str, done: int) -> None:
+                self._watch.look()
+                show(key, done)
+
+            yield step
+
+    @contextmanager
+    def burning_in(self, seconds: float) -> Iterator[BurnInProgress]:
+        self._watch.look()
+        with self._progress.burning_in(seconds) as show:
+
+            def moment(elapsed: float, step: str, worst: str) -> None:
+                self._watch.look()
+                show(elapsed, step, worst)
+
+            yield moment
+
+    def burn_in_event(self, members: Mapping[str, Json]) -> None:
+        self._progress.burn_in_event(members)
+
+    def waiting(self, seconds: float) -> None:
+        self._progress.waiting(seconds)

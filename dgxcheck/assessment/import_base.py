@@ -1,0 +1,57 @@
+"""The box onto which ``dgxcheck import`` puts facts: what ``--onto`` names."""
+
+from __future__ import annotations
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.onto import nvml_gpus
+from dgxcheck.source.recording.anonymize import anonymized
+from dgxcheck.source.recording.keys import GroupedFacts, flatten
+from dgxcheck.source.recording.recorder import RecordingSource
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.survey import ALL, survey
+
+Moments = list[tuple[float, GroupedFacts]]
+
+
+class Base(Record):
+    """All facts of a source, and the members beside them."""
+
+    spec: str
+    """As ``--onto`` names it."""
+    name: str
+    kind: str
+    """That of its provenance, or ``directory``."""
+    lines: GroupedFacts
+    later: Moments
+    head: dict[str, Json]
+    gpus: tuple[str, ...]
+    """bdfs by NVML's index."""
+
+    def with_identities_hidden(self, key: bytes) -> tuple[GroupedFacts, Moments]:
+        """Copies of lines and moments; pseudonyms and made-up identities stay as they are."""
+        if self.head.get("identities") in ("pseudonyms", "made up"):
+            return {line: dict(group) for line, group in self.lines.items()}, self.later
+        return anonymized(self.lines, self.later, key)
+
+    def provenance(self) -> dict[str, Json]:
+        """What the provenance of the import says of this box."""
+        said = self.head.get("provenance")
+        groups = said.get("groups") if isinstance(said, dict) else None
+        found: dict[str, Json] = {"onto": {"name": self.name, "kind": self.kind}}
+        return found | ({"groups": groups} if groups is not None else {})
+
+
+def base_of(spec: str) -> Base:
+    """What ``--from`` would name."""
+    source = open_source(spec)
+    if isinstance(source, RecordedSource):
+        lines, later, head, kind = source.lines, list(source.moments), source.head, source.origin.provenance
+    else:
+        recorder = RecordingSource(source)
+        survey(recorder, ALL)
+        lines, later, head, kind = recorder.lines(), [], {}, source.origin.kind
+    name = spec.rstrip("/").rpartition("/")[2].encode(errors="replace").decode()
+    return Base(spec=spec, name=name, kind=kind, lines=lines, later=later, head=head,
+                gpus=nvml_gpus(flatten(lines)))  # fmt: skip

@@ -1,0 +1,113 @@
+"""Outputs of other tools as a recording, alone or on the facts of a box."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dgxcheck import __version__
+from dgxcheck.assessment.import_base import Base, Moments
+from dgxcheck.assessment.import_texts import Text, named
+from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.benchmarks import catalogue
+from dgxcheck.readers.combine import Combined, Part, combine
+from dgxcheck.readers.nvidia_smi import catalogue as smi
+from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
+from dgxcheck.source.recording.anonymize import anonymized, site_key
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
+from dgxcheck.source.recording.load import SCHEMA
+from dgxcheck.source.recording.save import written
+
+READERS = (*catalogue.READERS, *smi.READERS)
+
+
+class Reading(Record):
+    """What was understood of some texts."""
+
+    texts: tuple[Text, ...]
+    parts: tuple[Part, ...]
+    """The outputs of tools that they hold."""
+    combined: Combined
+    unread: Mapping[str, tuple[int, ...]]
+    """Numbers from 0 of the lines that no reader understood, by name of the text."""
+
+    @property
+    def used(self) -> list[Part]:
+        """The outputs whose facts count."""
+        return [part for part in self.parts if part not in self.combined.refused]
+
+
+def read(texts: Sequence[Text]) -> Reading:
+    """Every text by every reader."""
+    parts = [Part(text.name, output) for text in texts for reader in READERS for output in reader(text.lines)]
+    return Reading(
+        texts=tuple(texts), parts=tuple(parts), combined=combine(parts),
+        unread={text.name: _unread(text, parts) for text in texts},
+    )  # fmt: skip
+
+
+def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
+    """The text of a recording, and how many facts were imported into it.
+
+    ``base`` is the box whose GPUs the indexes are. BadInput where the facts do not fit it.
+    """
+    try:
+        facts = _facts(reading.combined, base)
+    except BadInput as error:
+        onto = "" if base is None else base.spec
+        raise BadInput(f"{named(reading.texts)} onto {onto}: {error}; no file was written") from None
+    head, lines, later = _recording(facts, base)
+    head["provenance"] = _provenance(reading, base)
+    return written(head, lines, later), len(facts)
+
+
+def _unread(text: Text, parts: Sequence[Part]) -> tuple[int, ...]:
+    understood = {number for part in parts if part.file == text.name for number in part.found.understood}
+    return tuple(number for number, line in enumerate(text.lines) if line.strip() and number not in understood)
+
+
+def _facts(found: Combined, base: Base | None) -> dict[str, Json]:
+    """By key; on the GPUs of the base, or of a dump that was imported beside, where that fits."""
+    if base is not None:
+        if not base.gpus:
+            raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
+        return rebase_indexes(found.facts, base.gpus)
+    gpus = nvml_gpus(found.facts)
+    if gpus and not mismatch(found.facts, gpus):
+        own = {key: fact for key, fact in found.facts.items() if key.startswith("nvml ")}
+        return rebase_indexes(found.facts, gpus) | own
+    return found.facts
+
+
+def _recording(facts: dict[str, Json], base: Base | None) -> tuple[dict[str, Json], GroupedFacts, Moments]:
+    """Head, lines and later moments; identities of either side leave as pseudonyms of one key."""
+    key = site_key()
+    new: GroupedFacts = {}
+    for name in sorted(facts):
+        insert(new, name, facts[name])
+    new, _ = anonymized(new, (), key)
+    head: dict[str, Json] = {"schema": SCHEMA, "tool_version": __version__, "identities": "pseudonyms"}
+    if base is None:
+        return head, new, []
+    lines, later = base.with_identities_hidden(key)
+    own = flatten(lines)
+    for name, fact in flatten(new).items():
+        if name.startswith(("measure ", "stated ")) or _is_gap(own.get(name)):
+            insert(lines, name, fact)
+    inherited: dict[str, Json] = {
+        name: base.head[name] for name in ("machine", "recorded_at", "identities") if name in base.head
+    }
+    made_up = inherited.get("identities") == "made up"
+    return {**head, **inherited, "identities": "made up" if made_up else "pseudonyms"}, lines, later
+
+
+def _is_gap(fact: Json) -> bool:
+    return fact is None or (isinstance(fact, dict) and "missing" in fact)
+
+
+def _provenance(reading: Reading, base: Base | None) -> Json:
+    files: list[Json] = []
+    for text in reading.texts:
+        tools: list[Json] = [*dict.fromkeys(part.found.tool for part in reading.used if part.file == text.name)]
+        files.append({"file": text.name, "tools": tools, "unread": len(reading.unread[text.name])})
+    return {"kind": "imported", "files": files, **({} if base is None else base.provenance())}

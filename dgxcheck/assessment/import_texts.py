@@ -1,0 +1,63 @@
+"""The texts that ``dgxcheck import`` reads: files and stdin, within limits."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from collections.abc import Sequence
+
+from dgxcheck.facts.limits import IMPORT_BYTES, IMPORT_LINES
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record
+from dgxcheck.input_file import read_input, too_large
+
+KNOWN = (
+    "the output of nvidia-smi, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P, nvbandwidth, nccl-tests and perftest"
+)
+INSTEAD = "give the files with the tools' output, or pipe it to -"
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class Text(Record, kw_only=False):
+    """A text by lines, and its name: that of the file without folders, which may name people."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+def texts(files: tuple[str, ...]) -> list[Text]:
+    """The files in the order given; the same name from two folders gets a number."""
+    found: list[Text] = []
+    for file in files:
+        raw = _stdin() if file == "-" else read_input(file, IMPORT_BYTES, INSTEAD)
+        name = "stdin" if file == "-" else os.path.basename(file).encode(errors="replace").decode()
+        again = sum(text.name == name or text.name.startswith(f"{name} (") for text in found)
+        found.append(Text(f"{name} ({again + 1})" if again else name, lines(raw, file)))
+    return found
+
+
+def named(read: Sequence[Text]) -> str:
+    """A few names for a sentence."""
+    more = f" and {len(read) - 3} more" if len(read) > 3 else ""
+    return ", ".join(text.name for text in read[:3]) + more
+
+
+def lines(raw: bytes, file: str) -> tuple[str, ...]:
+    """Lines of UTF-8, or of UTF-16 as PowerShell writes it; what is no text of either becomes U+FFFD."""
+    if raw.count(b"\n") + raw.count(b"\r") > IMPORT_LINES:
+        raise BadInput(f"{file}: more than {IMPORT_LINES} lines")
+    if raw.startswith(_UTF16):
+        text = raw.decode("utf-16", "replace")
+    else:
+        if b"\0" in raw:
+            raise BadInput(f"{file}: contains NUL bytes, so it is not text; give the text output of a tool")
+        text = raw.decode("utf-8-sig", "replace")
+    return tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+
+
+def _stdin() -> bytes:
+    raw = sys.stdin.buffer.read(IMPORT_BYTES + 1)
+    if len(raw) > IMPORT_BYTES:
+        raise too_large("stdin", IMPORT_BYTES)
+    return raw

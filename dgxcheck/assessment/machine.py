@@ -1,0 +1,111 @@
+"""The machine that is spoken of, opened as a source, and its facts and topology."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from dgxcheck.assessment.request import DEADLINE_S
+from dgxcheck.facts.record import Record
+from dgxcheck.survey import WIRING as WIRING
+from dgxcheck.survey import Snapshot, survey
+from dgxcheck.topology.build import build
+from dgxcheck.topology.model import Topology
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from dgxcheck.source.live import LiveSource
+    from dgxcheck.source.protocol import Origin, Source
+    from dgxcheck.workers.nvml.supervisor import NvmlStage
+
+    Given: TypeAlias = str | os.PathLike[str] | Source | None
+    """What ``--from`` takes: the name of a shipped recording, a recording file or a directory; None or ``live`` for
+    this machine; or a source that the caller has opened, and closes."""
+
+LIVE = "live"
+RDMA = (
+    *WIRING, "bars", "config_space", "iommu", "ib_ports", "modules", "host", "device_nodes", "memlock", "gpu_board",
+    "gpu_pcie", "gpu_memory",
+)  # fmt: skip
+"""Fields of the snapshot that ``reach.rdma`` needs."""
+PEERS = (*WIRING, "p2p", "config_space", "iommu", "modules", "host", "gpu_modes", "measurement")
+"""Fields of the snapshot that ``reach.peers`` needs."""
+
+
+class Machine(Record):
+    """Facts of one machine, and how it is wired."""
+
+    origin: Origin
+    snapshot: Snapshot
+    """A field per probe; what was not asked for is ``Missing(unasked)``."""
+    topology: Topology
+
+
+class LiveMachine:
+    """The running machine, opened when it is asked for; it ends its workers. ``stage`` is NVML asked early."""
+
+    def __init__(self, root: str = "/", stage: NvmlStage | None = None) -> None:
+        self.root = root
+        """Where the running machine's files are."""
+        self._stage = stage
+        self._opened: LiveSource | None = None
+
+    def source(self, spec: str | None, plan: str, deadline: float, *more: str) -> Source:
+        """What ``--from`` names, else this machine, its driver asked within ``deadline`` seconds.
+
+        ``plan`` is a tuple of ``workers/nvml/plan.py`` by name, ``more`` are groups beside those.
+        """
+        if spec is not None:
+            from dgxcheck.source.recording.shipped import open_source
+
+            return open_source(spec)
+        from dgxcheck.source.live import LiveSource
+        from dgxcheck.workers.nvml import plan as nvml_plan
+
+        groups: tuple[str, ...] = getattr(nvml_plan, plan)
+        self._opened = LiveSource(self.root, (*groups, *more), deadline, self._stage)
+        return self._opened
+
+    def close(self) -> None:
+        """End every worker that was started for this machine."""
+        if self._opened is not None:
+            self._opened.close()
+        if self._stage is not None:
+            self._stage.stop()
+
+
+@contextmanager
+def opened(given: Given, plan: str, deadline: float, root: str = "/") -> Iterator[Source]:
+    """A source for whatever may stand for a machine; BadInput where a name stands for nothing."""
+    if given is None or isinstance(given, str | os.PathLike):
+        name = None if given is None else os.fspath(given)
+        live = LiveMachine(root)
+        try:
+            yield live.source(None if name == LIVE else name, plan, deadline)
+        finally:
+            live.close()
+    else:
+        yield given
+
+
+def examine(
+    source: Given = None, probes: Iterable[str] = WIRING, *, deadline: float = DEADLINE_S, root: str = "/"
+) -> Machine:
+    """How a machine is wired, without judging it: what ``dgxcheck topo`` shows.
+
+    ``probes`` are fields of the snapshot; with more of them than those of the wiring more is asked. ``deadline``:
+    most seconds for all that asks a driver. ``root``: where the files of the live machine are. BadInput if ``source``
+    names no machine.
+    """
+    names = tuple(probes)
+    with opened(source, "TOPOLOGY" if set(names) <= set(WIRING) else "EVERYTHING", deadline, root) as machine:
+        facts = survey(machine, names)
+        return Machine(origin=machine.origin, snapshot=facts, topology=topology_of(facts))
+
+
+def topology_of(facts: Snapshot) -> Topology:
+    """How the machine of these facts is wired."""
+    return build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa, facts.stated)

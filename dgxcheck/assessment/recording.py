@@ -1,0 +1,106 @@
+"""A machine as a recording: all that it says, anonymized."""
+
+from __future__ import annotations
+
+import time
+
+from dgxcheck import __version__
+from dgxcheck.assessment.progress import SILENT, Progress
+from dgxcheck.facts.missing import BadInput, Json, Missing
+from dgxcheck.facts.record import Record
+from dgxcheck.source.protocol import Source
+from dgxcheck.source.recording.anonymize import anonymized, mark, site_key
+from dgxcheck.source.recording.load import SCHEMA
+from dgxcheck.source.recording.recorder import RecordingSource
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.save import written
+from dgxcheck.survey import ALL, COUNTERS, survey
+
+
+class Recorded(Record):
+    """A recording that is not saved yet."""
+
+    text: str
+    facts: int
+    """How many it holds."""
+    silent: tuple[str, ...]
+    """Keys of the questions that were not answered in time."""
+
+
+def record(source: Source, window: float | None, keep_identity: bool, progress: Progress = SILENT) -> Recorded:
+    """Ask a source all that there is, and its counters again ``window`` seconds later.
+
+    Without a window, every later moment of a recording is recorded. Identities are replaced by pseudonyms, if they are
+    not to be kept. BadInput where the counters cannot be read again.
+    """
+    recorder = RecordingSource(source)
+    begun = time.time()
+    survey(recorder, ALL)
+    if window is not None or isinstance(source, RecordedSource):
+        _later(recorder, window, progress)
+    lines, later = recorder.lines(), recorder.later_lines()
+    identities = _identities(source)
+    key_mark = source.head.get("identity_key") if isinstance(source, RecordedSource) else None
+    if not keep_identity and identities != "made up":
+        key = site_key()
+        lines, later = anonymized(lines, later, key)
+        # pseudonyms of pseudonyms are comparable with nothing
+        key_mark = mark(key) if identities == "kept" else None
+        identities = "pseudonyms"
+    head: dict[str, Json] = {
+        "schema": SCHEMA,
+        "machine": _machine(recorder),
+        **_when(source, begun),
+        "tool_version": __version__,
+        "identities": identities,
+        **({"identity_key": key_mark} if isinstance(key_mark, str) else {}),
+        "provenance": _provenance(source),
+    }
+    return Recorded(text=written(head, lines, later), facts=len(recorder.facts), silent=_silent(recorder))
+
+
+def _silent(recorder: RecordingSource) -> tuple[str, ...]:
+    facts = recorder.facts.items()
+    return tuple(key for key, fact in facts if isinstance(fact, dict) and fact.get("missing") == "timeout")
+
+
+def _when(source: Source, begun: float) -> dict[str, Json]:
+    """``recorded_at``: now of this machine, the date of a recording; nobody knows that of a directory."""
+    live = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)) if source.origin.kind == "live" else ""
+    recorded_at = source.origin.recorded_at or live
+    return {"recorded_at": recorded_at} if recorded_at else {}
+
+
+def _identities(source: Source) -> str:
+    """What the source's identities are as they stand: a recording may hold pseudonyms or made-up ones already."""
+    stated = source.head.get("identities") if isinstance(source, RecordedSource) else None
+    return stated if isinstance(stated, str) and stated in ("pseudonyms", "made up") else "kept"
+
+
+def _provenance(source: Source) -> Json:
+    """That of the recording that is recorded again, where it has one."""
+    if isinstance(source, RecordedSource) and isinstance(source.head.get("provenance"), dict):
+        return source.head["provenance"]
+    return {"kind": "recorded", "from": "directory"} if source.origin.kind == "directory" else {"kind": "recorded"}
+
+
+def _machine(recorder: RecordingSource) -> str:
+    """What ``dgxcheck recordings`` says of the box: the product that its firmware names."""
+    product = recorder.facts.get("text /sys/class/dmi/id/product_name")
+    return product.strip() if isinstance(product, str) else ""
+
+
+def _later(recorder: RecordingSource, window: float | None, progress: Progress) -> None:
+    """The counters once more after ``window`` seconds; of a recording without one, at every moment that it holds."""
+    if window is None:
+        moment: Source | Missing = recorder.later(0.0)
+        while not isinstance(moment, Missing):
+            survey(moment, COUNTERS)
+            moment = moment.later(0.0)
+        return
+    if recorder.origin.kind == "live":
+        progress.waiting(window)
+    later: Source | Missing = recorder.later(window)
+    if isinstance(later, Missing):
+        raise BadInput(f"--window: the counters cannot be read again: {later}")
+    survey(later, COUNTERS)

@@ -1,0 +1,123 @@
+"""What an Xid or SXid means and what to do about it, by the tables alone: no machine is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.kernel_log.sxid import sxid_fault
+from dgxcheck.checks.kernel_log.xid_fault import fault_of
+from dgxcheck.components.component import Component
+from dgxcheck.diagnosis.action import Step
+from dgxcheck.diagnosis.escalation import escalation
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.xid.architecture import AMPERE, architecture_of
+from dgxcheck.xid.entry import REMEDIES, Severity, SXidEntry, XidEntry
+from dgxcheck.xid.relations import Relation, relations
+from dgxcheck.xid.table import FIRST_SXID, UNUSED, before_ampere, from_ampere, is_listed, meaning, sxids
+
+AppliesTo = Literal["all GPUs", "GPUs before Ampere", "GPUs from Ampere on", "NVSwitches"]
+
+
+class Explanation(Record):
+    """One meaning of a number."""
+
+    kind: Literal["Xid", "SXid"]
+    number: int
+    applies_to: AppliesTo
+    mnemonic: str
+    text: str
+    severity: Severity
+    about: str
+    """A part of the GPU, ``GPU`` or ``NVSwitch``."""
+    fatality: str
+    """Of an SXid; empty for an Xid."""
+    action: str
+    """NVIDIA's immediate and investigatory action, products and possible causes; empty where it publishes none."""
+    investigation: str
+    products: tuple[str, ...]
+    causes: tuple[str, ...]
+    fault: Fault | None
+    """None where it asks for no action."""
+    remedy: str
+    """The first step in words."""
+    steps: tuple[Step, ...]
+    """From the least disruptive up; empty where it asks for no action."""
+
+
+def explain(number: int, gpu: str | None) -> tuple[Explanation, ...]:
+    """The meanings of a number: two where GPUs before Ampere and later ones differ and ``gpu`` does not say which.
+
+    ``gpu``: a board or architecture. Raises BadInput for a number that NVIDIA does not list, or an unknown GPU.
+    """
+    architecture = None if gpu is None else architecture_of(gpu)[1]
+    if number >= FIRST_SXID:
+        if gpu is not None:
+            raise BadInput(f"SXid {number}: SXids are of NVSwitches; --gpu does not apply")
+        if number not in sxids():
+            raise BadInput(f"SXid {number} is not in NVIDIA's Fabric Manager guide; dgxcheck xid --list prints all")
+        return (_of_sxid(sxids()[number]),)
+    if not is_listed(number):
+        raise BadInput(f"Xid {number} is not in NVIDIA's lists; dgxcheck xid --list prints all")
+    return tuple(_of_xid(number, architecture))
+
+
+def explain_all(gpu: str | None) -> tuple[Explanation, ...]:
+    """Every number: of one GPU its Xids; else all Xids, then all SXids. Raises BadInput for an unknown GPU."""
+    architecture = None if gpu is None else architecture_of(gpu)[1]
+    numbers = sorted(from_ampere().keys() | before_ampere().keys())
+    xids = [each for number in numbers for each in _of_xid(number, architecture)]
+    return (*xids, *map(_of_sxid, sxids().values() if gpu is None else ()))
+
+
+def relations_of(number: int) -> tuple[Relation, ...]:
+    """Those in which the number is the effect or one of the causes."""
+    return tuple(each for each in relations() if number == each.effect or number in each.causes)
+
+
+def _of_xid(number: int, architecture: int | None) -> Iterator[Explanation]:
+    if architecture is not None:
+        later = architecture >= AMPERE
+        yield _explained(meaning(number, architecture), "GPUs from Ampere on" if later else "GPUs before Ampere")
+        return
+    before, after = before_ampere().get(number), from_ampere().get(number)
+    if before is None or after is None:
+        entry = meaning(number, None)
+        yield _explained(entry, "all GPUs" if entry.text == UNUSED else "GPUs from Ampere on")
+    elif after.text == UNUSED:
+        yield _explained(before, "GPUs before Ampere")
+    elif _alike(before) == _alike(after):
+        yield _explained(replace(after, causes=before.causes), "all GPUs")
+    else:
+        yield _explained(before, "GPUs before Ampere")
+        yield _explained(after, "GPUs from Ampere on")
+
+
+def _alike(entry: XidEntry) -> tuple[str, ...]:
+    return entry.text, entry.severity, entry.response, entry.about
+
+
+def _explained(entry: XidEntry, applies_to: AppliesTo) -> Explanation:
+    fault = None if entry.response == "none" else fault_of([(entry, "")])
+    on_link = entry.about == "PCIe link"
+    part = "" if on_link else entry.about
+    component = Component(kind="link" if on_link else "gpu", name="GPU", part=part)
+    return Explanation(
+        kind="Xid", number=entry.number, applies_to=applies_to, mnemonic=entry.mnemonic, text=entry.text,
+        severity=entry.severity, about=entry.about or "GPU", fatality="", action=entry.action,
+        investigation=entry.investigation, products=entry.products, causes=entry.causes, fault=fault,
+        remedy=REMEDIES[entry.response], steps=() if fault is None else escalation(component, {fault}),
+    )  # fmt: skip
+
+
+def _of_sxid(entry: SXidEntry) -> Explanation:
+    fault = None if entry.response == "none" else sxid_fault(entry.response)
+    component = Component(kind="nvswitch", name="NVSwitch")
+    return Explanation(
+        kind="SXid", number=entry.number, applies_to="NVSwitches", mnemonic="", text=entry.text,
+        severity=entry.severity, about="NVSwitch", fatality=entry.fatality, action="", investigation="", products=(),
+        causes=(), fault=fault, remedy=REMEDIES[entry.response],
+        steps=() if fault is None else escalation(component, {fault}),
+    )  # fmt: skip

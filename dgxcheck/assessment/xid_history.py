@@ -1,0 +1,69 @@
+"""The Xids that a run leaves in its state file, for one after a reset or a reboot to know them again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from dgxcheck.diagnosis.recurrence import OFF_BUS, escalates
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.host import Host
+from dgxcheck.facts.kernel_log import EarlierXid, KernelLog
+from dgxcheck.facts.record import replace
+from dgxcheck.source import state_file
+from dgxcheck.source.kernel_log.kmsg import NO_BOOT, earlier, line, with_earlier
+from dgxcheck.source.protocol import Json, Origin
+from dgxcheck.source.recording.keys import DEVICE
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.survey import Snapshot, survey
+from dgxcheck.xid.line import FATAL
+
+_BOOT = re.compile(r"[\w-]{1,64}", re.ASCII)
+_UUID = re.compile(r"GPU-[\w-]{1,64}", re.ASCII)
+
+
+def read(xids: Iterable[str], date: str) -> tuple[EarlierXid, ...]:
+    """What a state file holds, less what is long ago or makes no sense."""
+    lines = with_earlier((line(0.0, NO_BOOT),), state_file.recent(xids, date))
+    kmsg: dict[str, Json] = {str(number): text for number, text in enumerate(lines)}
+    log = survey(RecordedSource({"kmsg": kmsg}, Origin("recording")), ("kernel_log",)).kernel_log
+    return log.earlier if isinstance(log, KernelLog) else ()
+
+
+def remembered(old: Iterable[str], facts: Snapshot, date: str) -> tuple[str, ...]:
+    """What was known, less what is long ago, and the Xids of this boot, once for each GPU and number.
+
+    A saved log is that of another time or machine; nothing is kept of it.
+    """
+    known = [*read(old, date)]
+    log, host = facts.kernel_log, facts.host
+    boot = host.boot_id if isinstance(host, Host) else ""
+    if isinstance(log, KernelLog) and log.where == DEVICE and isinstance(boot, str) and _BOOT.fullmatch(boot):
+        known += _of_log(log, boot, date, _uuids(facts, [seen for seen in known if seen.boot == boot]))
+    first: dict[tuple[str, int, str], EarlierXid] = {}
+    for seen in known:
+        key = (seen.uuid or seen.bdf, seen.number, seen.boot)
+        first[key] = replace(first[key], begun_s=min(first[key].begun_s, seen.begun_s)) if key in first else seen
+    newest = sorted(first.values(), key=lambda seen: seen.date)[-state_file.MOST_XIDS :]
+    return tuple(map(earlier, newest))
+
+
+def _of_log(log: KernelLog, boot: str, date: str, uuids: dict[str, str]) -> Iterator[EarlierXid]:
+    for xid in log.xids:
+        if xid.number != OFF_BUS and escalates(xid.number, xid.text):
+            text = "Fatal" if FATAL.search(xid.text) else ""
+            yield EarlierXid(
+                bdf=xid.bdf, number=xid.number, boot=boot, begun_s=xid.begun_s, text=text, date=date,
+                uuid=uuids.get(xid.bdf, ""),
+            )  # fmt: skip
+    for each in log.off_bus:
+        yield EarlierXid(
+            bdf=each.bdf, number=OFF_BUS, boot=boot, begun_s=each.begun_s, date=date, uuid=uuids.get(each.bdf, "")
+        )
+
+
+def _uuids(facts: Snapshot, seen: Iterable[EarlierXid]) -> dict[str, str]:
+    """By bus id: of GPUs that are lost, what they told earlier in this boot."""
+    gpus = facts.gpu.gpus if isinstance(facts.gpu, Nvml) else ()
+    told = {gpu.bdf: gpu.uuid for gpu in gpus if isinstance(gpu.uuid, str) and _UUID.fullmatch(gpu.uuid)}
+    return {each.bdf: each.uuid for each in seen if each.uuid} | told

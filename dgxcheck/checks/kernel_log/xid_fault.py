@@ -1,0 +1,49 @@
+"""The fault of an Xid or SXid, by what its table entry asks for; the steps of ``diagnosis.escalation`` follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.xid.entry import REMEDIES, Response, XidEntry
+from dgxcheck.xid.line import ANNOUNCES_RECOVERY, Recovery, recovery_of
+
+OF_RESPONSE: Mapping[Response, Fault] = {
+    "off-bus": Fault.GPU_LOST,
+    "recovery": Fault.RECOVERY_REQUIRED,
+    "fabric-reboot": Fault.NVSWITCH_FATAL,
+    "field-diagnostic": Fault.RETIREMENT_FAILED,
+    "fabric-reset": Fault.NVSWITCH,
+    "vm": Fault.XID_SOFTWARE,
+    "pcie": Fault.XID_PCIE,
+    "cooling": Fault.NVSWITCH_NOTICE,
+    "mechanical": Fault.NVSWITCH_NOTICE,
+    "contained": Fault.XID_CONTAINED,
+    "update": Fault.XID_SOFTWARE,
+    "watch": Fault.XID_NOTICE,
+    "report": Fault.XID_NOTICE,
+    "follow": Fault.XID_APPLICATION,
+    "program": Fault.XID_APPLICATION,
+}
+"""Every other response asks for a reset of the GPU: Fault.XID."""
+_OF_RECOVERY: Mapping[Recovery, Fault] = {
+    "gpu-reset": Fault.RESET_REQUIRED,
+    "node-reboot": Fault.REBOOT_REQUIRED,
+    "drain-p2p": Fault.DRAIN_REQUIRED,
+    "drain-and-reset": Fault.RESET_REQUIRED,
+}
+
+
+def most_drastic(responses: Iterable[Response]) -> Response:
+    """In the order of ``REMEDIES``; at least one is given."""
+    return min(responses, key=[*REMEDIES].index)
+
+
+def fault_of(entries: Iterable[tuple[XidEntry, str]]) -> Fault:
+    """Of Xids with the texts of their lines, the fault of the one that asks for most; at least one is given."""
+    pairs = [*entries]
+    response = most_drastic(entry.response for entry, _ in pairs)
+    if response == "recovery":
+        last = [text for entry, text in pairs if entry.number == ANNOUNCES_RECOVERY][-1]
+        return _OF_RECOVERY.get(recovery_of(last), Fault.RECOVERY_REQUIRED)
+    return OF_RESPONSE.get(response, Fault.XID)

@@ -1,0 +1,52 @@
+"""``dgxcheck xid``: what an Xid or SXid means and what to do about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dgxcheck.assessment.xid_explanation import explain, explain_all, relations_of
+from dgxcheck.cli.options import emit, writing
+from dgxcheck.xid.architecture import BOARDS, NAMES
+from dgxcheck.xid.relations import relations
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+def _gpus(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(name) for name in (*BOARDS, *NAMES) if name.startswith(incomplete.lower())]
+
+
+@click.command("xid")
+@click.argument("number", required=False, type=click.IntRange(min=0), metavar="[NUMBER]")
+@click.option("--list", "listed", is_flag=True, help="List every Xid and SXid, a line each.")
+@click.option("--gpu", metavar="NAME", shell_complete=_gpus,
+              help="Board or architecture (v100, h100, ampere); some Xids differ before Ampere.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@writing
+@click.pass_context
+def command(
+    ctx: click.Context, number: int | None, listed: bool, gpu: str | None, form: str, output: str | None, color: str
+) -> int:  # fmt: skip
+    """Explain an Xid of a GPU or an SXid of an NVSwitch: meaning, severity, NVIDIA's action, what to do.
+
+    No machine is examined. Exit code 0: explained; 3: NVIDIA does not list NUMBER, or the command could not run.
+    """
+    if (number is None) != listed:
+        raise click.UsageError("give the number of an Xid or SXid, or --list", ctx)
+    explained = explain_all(gpu) if number is None else explain(number, gpu)
+    related = relations() if number is None else relations_of(number)
+    if form == "json":
+        from dgxcheck.output.xid.as_json import render
+
+        text = render(explained, related)
+    else:
+        from dgxcheck.output.xid.text import one, table
+
+        text = table(explained) if number is None else one(explained, related)
+    emit(text, output, color, form)
+    return 0

@@ -1,0 +1,69 @@
+"""What else the live machine was doing: programs on its GPUs, and the host while the GPUs were under load."""
+
+from __future__ import annotations
+
+from dgxcheck.assessment.host_load import HostLoad
+from dgxcheck.assessment.programs import Program
+from dgxcheck.assessment.result import Assessment
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.output.json_null import either
+from dgxcheck.output.plain_text import columns, visible
+
+MOST = 16
+_LONGEST = 60
+_MIB, _GIB = 1 << 20, 1 << 30
+
+
+def as_text(assessment: Assessment, verbose: bool) -> list[str]:
+    """Programs where a GPU was too busy to be loaded, or with ``verbose``; the host's load where there was one."""
+    busy = any(finding.judgement.reason == "busy" for finding in assessment.findings)
+    listed = assessment.programs if busy or verbose else ()
+    told = ["Programs on GPUs:", *columns([_cells(each) for each in listed[:MOST]])] if listed else []
+    if len(listed) > MOST:
+        told.append(f"  and {len(listed) - MOST} more")
+    if assessment.host_load is not None:
+        told.append(_host(assessment.host_load))
+    return [*told, ""] if told else []
+
+
+def as_json(assessment: Assessment) -> dict[str, Json]:
+    """``programs`` and ``host_load``."""
+    return {"programs": [_program(each) for each in assessment.programs], "host_load": _load(assessment.host_load)}
+
+
+def _cells(program: Program) -> list[str]:
+    command = program.name if isinstance(program.command, Missing) else program.command
+    return [
+        f"  {program.gpu}",
+        program.bdf,
+        f"pid {program.pid}",
+        f"user {'?' if isinstance(program.user, Missing) else visible(program.user)}",
+        "? MiB" if isinstance(program.gpu_memory, Missing) else f"{program.gpu_memory // _MIB} MiB",
+        "?" if isinstance(command, Missing) else visible(command[:_LONGEST]),
+    ]
+
+
+def _host(load: HostLoad) -> str:
+    return (
+        f"Host under load: CPUs up to {load.cpu_percent_max:.0f} % busy (load average {load.load_before:.1f} on"
+        f" {load.cpus} CPUs before), at least {load.memory_available_min / _GIB:.1f} of"
+        f" {load.memory_total / _GIB:.1f} GiB memory available"
+    )
+
+
+def _program(program: Program) -> Json:
+    members: dict[str, Json] = {"gpu": program.gpu, "bdf": program.bdf, "pid": program.pid}
+    members |= either("gpu_memory_bytes", program.gpu_memory) | either("name", program.name)
+    return members | either("user", program.user) | either("command", program.command)
+
+
+def _load(load: HostLoad | None) -> Json:
+    if load is None:
+        return None
+    return {
+        "cpus": load.cpus,
+        "load_average_before": load.load_before,
+        "cpu_percent_max": load.cpu_percent_max,
+        "memory_total_bytes": load.memory_total,
+        "memory_available_min_bytes": load.memory_available_min,
+    }

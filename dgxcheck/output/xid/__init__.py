@@ -1,0 +1,1 @@
+"""What Xids and SXids mean, as text and as JSON."""

@@ -1,0 +1,81 @@
+"""Xids and SXids explained: one with all that is known, or a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from dgxcheck.assessment.xid_explanation import Explanation
+from dgxcheck.output.health.instructions import STEPS
+from dgxcheck.output.plain_text import columns, lines
+from dgxcheck.xid.entry import Severity
+from dgxcheck.xid.relations import Place, Relation
+from dgxcheck.xid.table import FIRST_SXID, sxids
+
+SEVERITIES: Mapping[Severity, str] = {
+    "fail": "fail", "repeated": "warn, fail if it repeats", "text": "as the line says", "warn": "warn",
+    "application": "application", "information": "information",
+}  # fmt: skip
+PLACES: Mapping[Place, str] = {
+    "same-gpu": "the same GPU", "nvlink-peer": "GPUs joined to it by NVLink", "any-gpu": "any GPU",
+    "nvswitch-to-gpu": "GPUs whose NVLinks end at the NVSwitch", "gpu-to-nvswitch": "the NVSwitches it is joined to",
+    "same-nvswitch": "the same NVSwitch",
+}  # fmt: skip
+_CAUSES: Mapping[Place, str] = {**PLACES, "nvswitch-to-gpu": "an NVSwitch", "gpu-to-nvswitch": "a GPU joined to it"}
+_MOST = 20
+"""Numbers that are listed one by one."""
+
+
+def one(meanings: Sequence[Explanation], relations: Sequence[Relation]) -> str:
+    """All about one number; a block for each of its meanings."""
+    number = meanings[0].number
+    blocks: list[str] = []
+    for each in meanings:
+        mnemonic = f" ({each.mnemonic})" if each.mnemonic else ""
+        blocks += [f"{each.kind} {number}: {each.text}{mnemonic}", *columns([*_rows(each)]), ""]
+    related = [
+        *(("  Can cause", f"{_name(r.effect)} on {PLACES[r.place]}") for r in relations if number in r.causes),
+        *(
+            ("  Can follow", f"{_names(r.causes - {number})} on {_CAUSES[r.place]}")
+            for r in relations
+            if number == r.effect and r.causes - {number}
+        ),
+    ]
+    return lines([*blocks, *columns(related)] if related else blocks[:-1])
+
+
+def table(explained: Sequence[Explanation]) -> str:
+    """One line each."""
+    head = ("", "Number", "Applies to", "Severity", "About", "NVIDIA's action", "Meaning")
+    rows = [
+        (each.kind, str(each.number), each.applies_to, SEVERITIES[each.severity], each.about,
+         each.action or each.fatality or "-", each.text)
+        for each in explained
+    ]  # fmt: skip
+    return lines(columns([head, *rows]))
+
+
+def _rows(each: Explanation) -> Iterator[tuple[str, str]]:
+    yield "  Applies to", each.applies_to
+    yield "  Severity", SEVERITIES[each.severity] + (f", {each.fatality} by NVIDIA's guide" if each.fatality else "")
+    yield "  About", each.about
+    if each.action:
+        then = f", then {each.investigation}" if each.investigation not in ("", each.action) else ""
+        yield "  NVIDIA's action", f"{each.action}{then}"
+    if each.products:
+        yield "  Products", ", ".join(each.products)
+    if each.causes:
+        yield "  Possible causes", ", ".join(cause.replace("-", " ") for cause in each.causes)
+    yield "  What to do", each.remedy
+    if each.steps:
+        yield "  Steps", ", ".join(STEPS[step] for step in each.steps)
+
+
+def _name(number: int) -> str:
+    return f"SXid {number}" if number >= FIRST_SXID else f"Xid {number}"
+
+
+def _names(numbers: Collection[int]) -> str:
+    """``Xid 46, 62, 79``; a phrase for nearly all."""
+    if len(numbers) <= _MOST:
+        return f"{_name(min(numbers))}{''.join(f', {number}' for number in sorted(numbers)[1:])}"
+    return "a fatal SXid" if numbers & sxids().keys() else "any other Xid"

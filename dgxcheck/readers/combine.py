@@ -1,0 +1,90 @@
+"""Combine the facts of several outputs into those of one box, refusing outputs that contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.merge import merge_runs
+from dgxcheck.readers.model import Imported
+
+INDEX = "nvml nvmlDeviceGetHandleByIndex"
+COUNT = "nvml nvmlDeviceGetCount"
+INIT = "nvml nvmlInit"
+DRIVER = "nvml nvmlSystemGetDriverVersion"
+
+
+class Part(Record, kw_only=False):
+    """An imported output, and the name of its file."""
+
+    file: str
+    found: Imported
+
+
+class Combined(Record, kw_only=False):
+    """Facts by key, and the parts refused because they contradict an earlier one."""
+
+    facts: dict[str, Json]
+    refused: tuple[Part, ...]
+
+
+def combine(parts: Sequence[Part]) -> Combined:
+    """One fact per key: measurements of several runs are merged, of other facts the first is kept.
+
+    A part is refused if its matrix, its dump of a GPU by the same tool, or its driver version differs from an earlier
+    one: it comes from another box or another time.
+    """
+    measured: list[tuple[str, Json]] = []
+    first: dict[str, Json] = {}
+    by_tool: dict[str, dict[str, Json]] = {}
+    refused: list[Part] = []
+    gpu_lists: list[list[str]] = []
+    for part in parts:
+        answers = {key: fact for key, fact in part.found.facts.items() if not key.startswith("measure ")}
+        bdfs = [str(fact) for key, fact in answers.items() if key.startswith(INDEX)]
+        answers = {key: fact for key, fact in answers.items() if not key.startswith(INDEX)}
+        of_tool = by_tool.setdefault(part.found.tool, {})
+        earlier = (
+            first if all(key.startswith(("stated ", DRIVER)) for key in answers) else {**of_tool, **_driver(first)}
+        )
+        if any(earlier.get(key, fact) != fact for key, fact in answers.items()):
+            refused.append(part)
+            continue
+        measured += [
+            (key, _with_file(fact, part.file))
+            for key, fact in part.found.facts.items()
+            if key not in answers and not key.startswith(INDEX)
+        ]
+        of_tool |= answers
+        for key, fact in answers.items():
+            first.setdefault(key, fact)
+        if bdfs:
+            gpu_lists.append(bdfs)
+    return Combined({**merge_runs(measured), **first, **_gpu_list(gpu_lists)}, tuple(refused))
+
+
+def _driver(facts: Mapping[str, Json]) -> dict[str, Json]:
+    return {DRIVER: facts[DRIVER]} if DRIVER in facts else {}
+
+
+def _gpu_list(gpu_lists: Sequence[Sequence[str]]) -> dict[str, Json]:
+    """NVML's list of GPUs: in the order of a dump that has all of them, else in bus order."""
+    bdfs = list(dict.fromkeys(bdf for gpus in gpu_lists for bdf in gpus))
+    if any(len(gpus) != len(bdfs) for gpus in gpu_lists):
+        bdfs.sort(key=lambda bdf: (len(bdf), bdf))
+    if not bdfs:
+        return {}
+    return {INIT: True, COUNT: len(bdfs)} | {f"{INDEX} {number}": bdf for number, bdf in enumerate(bdfs)}
+
+
+def _with_file(fact: Json, file: str) -> Json:
+    """A fact with its file in ``from``: ``FILE, line 12``."""
+    if not isinstance(fact, dict):
+        return fact
+    located = dict(fact)
+    if isinstance(line := located.get("from"), str):
+        located["from"] = f"{file}, {line}"
+    if isinstance(runs := located.get("runs"), list):
+        located["runs"] = [_with_file(run, file) for run in runs]
+    return located

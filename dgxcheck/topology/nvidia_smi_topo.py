@@ -1,0 +1,205 @@
+"""A topology from the output of ``nvidia-smi topo``, alone or added to the facts of a box.
+
+A matrix has no bus ids, and shows NVLinks in place of the PCI path; what it does not show stays Missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvidia_smi_topo import Labels, NvidiaSmiTopo
+from dgxcheck.facts.nvlink import CAPABILITIES, P2pStatus
+from dgxcheck.facts.record import replace
+from dgxcheck.topology.model import Device, Link, PciClass, Topology
+
+MATRIX = "nvidia-smi topo"
+PCI: Mapping[str, PciClass] = {"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE": "NODE", "SOC": "SOC"}
+MOST_LINKS = 18
+"""NVLinks of one GPU (H100, B200; fewer on older ones). A row that adds up to more has NVSwitches in between."""
+NO_ID = Missing(Gap.UNRECORDED, MATRIX, "the matrix has no bus ids")
+NOT_ASKED = Missing(Gap.UNRECORDED, "nvidia-smi topo -p2p", "the imported matrix shows another capability")
+WHICH_P2P = "The imported nvidia-smi topo -p2p matrix does not name its capability: r, w, n, a or p."
+NOT_SHOWN = "this pair is not in the imported matrix"
+HIDDEN = "the matrix shows the NVLinks in place of the PCI path"
+PCI_ALONE = "the imported matrix may show PCI paths only (topo -mp)"
+Cells = Mapping[frozenset[str], "str | Missing"]
+
+
+def add_imported(topology: Topology, stated: NvidiaSmiTopo) -> Topology:
+    """The topology completed from the tool's output, with notes on the pairs where the two differ."""
+    imported_only = not topology.devices
+    devices_by_name: dict[str, Device] = {}
+    for name in stated.names:
+        device = topology.device(name) or topology.device(stated.nic_names.get(name, name))
+        if device is not None:
+            devices_by_name[name] = device
+        elif not topology.functions:
+            devices_by_name[name] = _imported_device(stated, name)
+    all_devices = [
+        *topology.devices,
+        *(device for device in devices_by_name.values() if device not in topology.devices),
+    ]
+    devices = sorted(all_devices, key=lambda device: device.kind == "nic")
+    labels, pci_labels = _cells(stated.labels, devices_by_name), _cells(stated.pci_labels, devices_by_name)
+    switched = _switched(labels)
+    links_by_ends = {frozenset((link.a, link.b)): link for link in topology.links}
+    links: list[Link] = []
+    differing: dict[tuple[str, str], list[str]] = {}
+    for a, b in combinations(devices, 2):
+        ends = frozenset((a.name, b.name))
+        label, pci_label = labels.get(ends), pci_labels.get(ends)
+        link = links_by_ends.get(ends) or _unknown(a, b)
+        links.append(_merged(link, label, pci_label, switched))
+        for shown, own in ((label, _own_label(link)), (pci_label, link.pci)):
+            if isinstance(shown, str) and own not in (None, shown):
+                differing.setdefault((shown, own or ""), []).append(f"{a.name}-{b.name}")
+    nvlinks_known = all(link.nvlinks is not None for link in links)
+    absent = [name for name in stated.names if name not in devices_by_name]
+    return replace(
+        topology,
+        devices=tuple(devices),
+        links=tuple(links),
+        headline="" if nvlinks_known else topology.headline,
+        notes=(
+            *(_imported_only(links) if imported_only else topology.notes),
+            *_differences(differing),
+            *_absent(absent),
+            *([WHICH_P2P] if "" in stated.p2p else []),
+        ),
+        gaps=(NO_ID,) if imported_only else topology.gaps,
+    )
+
+
+def _cells(labels: Labels, devices_by_name: Mapping[str, Device]) -> Cells:
+    """Labels by pair of devices; a pair whose two cells differ is garbled."""
+    cells: dict[frozenset[str], str | Missing] = {}
+    for (a, b), label in labels.items():
+        reverse = labels.get((b, a), label)
+        if label != reverse:
+            label = Missing(Gap.GARBLED, MATRIX, f"the matrix shows {label} one way and {reverse} the other")
+        if a in devices_by_name and b in devices_by_name:
+            cells[frozenset((devices_by_name[a].name, devices_by_name[b].name))] = label
+    return cells
+
+
+def _imported_device(stated: NvidiaSmiTopo, name: str) -> Device:
+    is_gpu = name.startswith("GPU") and name[3:].isdecimal()
+    return Device(
+        name=name if is_gpu else _nic_name(stated, name),
+        kind="gpu" if is_gpu else "nic",
+        bdf=None,
+        index=int(name[3:]) if is_gpu else None,
+        uuid=NO_ID if is_gpu else None,
+        numa_node=_node(stated.numa_affinity, name),
+        cpu_affinity=_column_text(stated.cpu_affinity, name, "CPU Affinity"),
+        gpu_numa_id=_node(stated.gpu_numa_id, name) if is_gpu else None,
+        is_vf=None if is_gpu else NO_ID,
+        nvlink_positions=_positions(stated, name) if is_gpu else None,
+        path=NO_ID,
+        function=None,
+    )
+
+
+def _nic_name(stated: NvidiaSmiTopo, name: str) -> str:
+    """The NIC's name in the legend, unless another device has it too."""
+    nic_name = stated.nic_names.get(name, name)
+    return nic_name if Counter(stated.nic_names.values())[nic_name] < 2 and nic_name not in stated.names else name
+
+
+def _positions(stated: NvidiaSmiTopo, name: str) -> int | Missing:
+    gap = Missing(Gap.UNRECORDED, MATRIX, "the matrix does not show NVLinks that are down")
+    return stated.nvlinks.get(name, gap)
+
+
+def _column_text(column: Mapping[str, str], name: str, title: str) -> str | Missing:
+    text = column.get(name)
+    if text is None:
+        return Missing(Gap.UNRECORDED, MATRIX, f"the matrix has no {title}")
+    return Missing(Gap.UNSUPPORTED, MATRIX, f"{title} N/A") if text == "N/A" else text
+
+
+def _node(column: Mapping[str, str], name: str) -> int | Missing:
+    text = _column_text(column, name, "NUMA node")
+    if isinstance(text, Missing):
+        return text
+    is_single = text.isascii() and text.isdecimal() and len(text) < 6
+    return int(text) if is_single else Missing(Gap.UNSUPPORTED, MATRIX, f"several NUMA nodes ({text})")
+
+
+def _switched(labels: Cells) -> bool:
+    total: Counter[str] = Counter()
+    for ends, label in labels.items():
+        total.update(dict.fromkeys(ends, _links(label)))
+    return any(links > MOST_LINKS for links in total.values())
+
+
+def _links(label: str | Missing | None) -> int:
+    return int(label[2:]) if isinstance(label, str) and label.startswith("NV") else 0
+
+
+def _unknown(a: Device, b: Device) -> Link:
+    gpus = a.kind == b.kind == "gpu"
+    return Link(
+        a=a.name, b=b.name, pci=None, pci_reason="",
+        nvlinks=None if gpus else 0, nvlink_reason="", nvlink_generation=None, switched=False,
+    )  # fmt: skip
+
+
+def _merged(link: Link, label: str | Missing | None, pci_label: str | Missing | None, switched: bool) -> Link:
+    """The link completed from the cells of the two matrices; if they do not show it either, with the reason."""
+    if link.nvlinks is None:
+        if isinstance(label, str):
+            count = _links(label)
+            link = replace(link, nvlinks=count, nvlink_reason="", switched=switched and count > 0)
+        elif not link.nvlink_reason:
+            why = str(label) if isinstance(label, Missing) else NOT_SHOWN if pci_label is None else PCI_ALONE
+            link = replace(link, nvlink_reason=why)
+    if link.pci is None:
+        shown = pci_label if isinstance(pci_label, str) else label
+        if isinstance(shown, str) and shown in PCI:
+            link = replace(link, pci=PCI[shown], pci_reason="")
+        elif not link.pci_reason:
+            why = HIDDEN if isinstance(shown, str) else NOT_SHOWN if shown is None else str(shown)
+            link = replace(link, pci_reason=why)
+    return link
+
+
+def _own_label(link: Link) -> str | None:
+    """The box's own label in terms of ``topo -m``; None where unknown."""
+    return link.label if link.nvlinks is not None and link.label != "?" else None
+
+
+def _imported_only(links: Sequence[Link]) -> Iterator[str]:
+    yield (
+        "Imported output of nvidia-smi: bus ids, PCIe links, NVLinks that are down, and the PCI path of pairs joined "
+        "by NVLinks are unknown."
+    )
+    if any(link.nvlink_reason == PCI_ALONE for link in links):
+        yield f"NVLink is unknown: {PCI_ALONE}."
+
+
+def _differences(differing: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
+    for (shown, own), pairs in differing.items():
+        yield f"The imported nvidia-smi topo matrix shows {shown}, the box itself {own}: {', '.join(pairs)}."
+
+
+def _absent(names: Sequence[str]) -> Iterator[str]:
+    if names:
+        yield f"The imported nvidia-smi topo matrix lists devices that the box does not have: {', '.join(names)}."
+
+
+def statuses(topology: Topology, stated: NvidiaSmiTopo, capability: str) -> tuple[P2pStatus, ...]:
+    """Peer-to-peer statuses of an imported ``topo -p2p`` matrix of this capability; empty without one.
+
+    A matrix that does not name its capability is taken for the requested one.
+    """
+    matrix = stated.p2p.get(capability) or stated.p2p.get("", {})
+    names = {name: device.bdf or device.name for name in stated.names if (device := topology.device(name)) is not None}
+    return tuple(
+        P2pStatus(a=names[a], b=names[b], **dict.fromkeys(CAPABILITIES, NOT_ASKED) | {capability: status})
+        for (a, b), status in matrix.items()
+        if a in names and b in names
+    )

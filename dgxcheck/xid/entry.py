@@ -1,0 +1,83 @@
+"""One Xid or SXid: its meaning, its severity, what it is about, NVIDIA's action, and what to do first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from dgxcheck.facts.record import Record
+
+Severity = Literal["fail", "repeated", "text", "warn", "application", "information"]
+"""The worst first. repeated: warns, and fails if it occurs twice. text: the line itself says how severe it is
+(``Fatal``, the action that is required). application: a program's own fault, until several programs have it."""
+Response = Literal[
+    "off-bus", "power", "recovery", "fabric-reboot", "field-diagnostic", "memory", "fabric-reset", "nvlink", "reset",
+    "vm", "pcie", "cooling", "mechanical", "contained", "update", "watch", "report", "follow", "program", "none",
+]  # fmt: skip
+"""What to do first, the most drastic before the others."""
+Part = Literal["", "memory", "NVLink", "PCIe link", "power supply", "InfoROM"]
+"""Part of the GPU; empty for the GPU as a whole."""
+Fatality = Literal["non-fatal", "fatal", "always-fatal"]
+"""Of an SXid: fatal to the NVLinks of one port, or always to the whole fabric."""
+
+
+class XidEntry(Record, kw_only=False):
+    """One Xid on one range of architectures."""
+
+    number: int
+    mnemonic: str
+    """The driver's, as in nverror.h; empty where it is not public."""
+    text: str
+    severity: Severity
+    response: Response
+    about: Part
+    action: str = ""
+    """NVIDIA's immediate action (``RESET_GPU``); empty where NVIDIA publishes none, and before Ampere."""
+    investigation: str = ""
+    """NVIDIA's investigatory action, if the first does not help."""
+    products: tuple[str, ...] = ()
+    """GPUs to which NVIDIA's catalogue applies it; empty where it does not say."""
+    causes: tuple[str, ...] = ()
+    """Possible causes by NVIDIA's list for GPUs before Ampere."""
+
+
+class SXidEntry(Record, kw_only=False):
+    """One SXid, as NVIDIA's Fabric Manager guide has it."""
+
+    number: int
+    text: str
+    fatality: Fatality
+    severity: Severity
+    response: Response
+
+
+REMEDIES: Mapping[Response, str] = {
+    "off-bus": "save the evidence first (nvidia-bug-report.sh --safe-mode --extra-system-data; it can take long), then"
+    " cold power cycle; if it comes back, check power, seating and temperature of the GPU, then call the vendor",
+    "power": "power off and check the GPU's auxiliary power cables and the power supplies",
+    "recovery": "do what the driver asks for: GPU Recovery Action of nvidia-smi -q",
+    "fabric-reboot": "drain the node and reboot it: the error is fatal to the whole NVSwitch fabric",
+    "field-diagnostic": "drain the GPU and run dcgmi diag -r 3, then the vendor's field diagnostic; if it fails, call"
+    " the vendor with the file of nvidia-bug-report.sh",
+    "memory": "drain and reset the GPU, then run dcgmi diag -r 3; if it fails or the Xid comes back, call the vendor"
+    " with the file of nvidia-bug-report.sh",
+    "fabric-reset": "the NVLinks at that port of the NVSwitch are down: drain the node, then reset all GPUs and"
+    " NVSwitches together (stop Fabric Manager, nvidia-smi -r, start Fabric Manager) or reboot",
+    "nvlink": "see nvlink.errors and nvidia-smi nvlink -e for the links at both ends; drain and reset the GPU (before"
+    " Ampere together with the GPUs joined to it), then check seating and NVLink bridge if the Xid comes back",
+    "reset": "drain and reset the GPU (before Ampere together with the GPUs joined to it by NVLink); if the Xid comes"
+    " back, call the vendor with the file of nvidia-bug-report.sh",
+    "vm": "restart the virtual machine",
+    "pcie": "check the GPU's PCIe link (pcie.*, kernel.aer) and its seating; before Ampere this Xid mostly means a bad"
+    " PCIe link",
+    "cooling": "check the cooling of the system: the NVSwitch can slow its NVLinks down",
+    "mechanical": "if no GPU was reset or shut down then, check how the boards and NVLink connectors are seated",
+    "contained": "restart the program that was stopped; reset the GPU at the next drain",
+    "update": "update the driver, and the vGPU software of host and guest, to versions that belong together",
+    "watch": "no action now; reset the GPU at the next drain if ecc.* asks for it; call the vendor if it comes back",
+    "report": "if it comes back, call the vendor with the file of nvidia-bug-report.sh",
+    "follow": "look for the Xid or the killed program before it: this one only reports that a channel was removed",
+    "program": "check the program (compute-sanitizer); suspect the hardware only if several programs fail on this GPU",
+    "none": "no action",
+}  # fmt: skip
+"""The first step in words, the most drastic first."""

@@ -1,0 +1,22 @@
+"""What the text of an Xid's line says about its severity and the recovery that the driver asks for."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+Recovery = Literal["none", "gpu-reset", "node-reboot", "drain-p2p", "drain-and-reset", "other"]
+FATAL = re.compile(r"(?<![\w-])Fatal\b")
+"""In the line of a number whose text says how severe it is."""
+ANNOUNCES_RECOVERY = 154
+_TO = re.compile(r"\bto 0x[0-9a-fA-F]+ \(([^)]*)\)")
+_RECOVERIES: dict[str, Recovery] = {
+    "none": "none", "gpu reset required": "gpu-reset", "node reboot required": "node-reboot",
+    "drain p2p": "drain-p2p", "drain and reset": "drain-and-reset",
+}  # fmt: skip
+
+
+def recovery_of(text: str) -> Recovery:
+    """Of an Xid 154: ``GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)``."""
+    named = _TO.search(text)
+    return "other" if named is None else _RECOVERIES.get(named[1].lower(), "other")

@@ -1,0 +1,86 @@
+"""What checks say: every message keeps simple rules, and every place that words one is reached."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+from judged_messages import REACHED, places
+from judging import judged
+from sample import BY_NAME
+from wording_rules import LONGEST, broken_rules
+
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.registry import CHECKS
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_messages_of_what_ships_keep_the_rules(name: str) -> None:
+    messages = {finding["message"] for finding in judged(name)[1]["findings"]}
+    assert messages
+    assert {message: broken for message in messages if (broken := broken_rules(message))} == {}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.id))
+def test_texts_of_checks_keep_the_rules(check: object) -> None:
+    for name in ("source", "remedy"):
+        text = getattr(check, name)
+        broken = set(broken_rules(text)) - {f"longer than {LONGEST} characters", "capital at the start"}
+        assert (text, broken) == (text, set())
+
+
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: str(fault.value))
+def test_meanings_of_faults_keep_the_rules(fault: Fault) -> None:
+    assert broken_rules(fault.meaning) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "broken"),
+    [
+        ("1 errors since boot", "plural after 1"),
+        ("1 of 1 sockets", "plural of one"),
+        ("CPUs 11 are offline", "plural of one"),
+        ("two  blanks", "a blank too many"),
+        ("failed: ", "a blank too many"),
+        ("failed,; twice", "a doubled mark"),
+        ("The link is down", "capital at the start"),
+        ("the link is down.", "full stop at the end"),
+        ("85 C", "degrees without the sign"),
+        ("90% of it", "a unit without a blank"),
+        ("12 GB/s of 100 Gbit/s", "bytes and bits in one message"),
+        ("Missing(gap) here", "something unformatted"),
+        ("for want of power", "a word of our own"),
+        ("a (half", "parentheses without their other half"),
+        ("x" * (LONGEST + 1), f"longer than {LONGEST} characters"),
+    ],
+)
+def test_rules_can_fail(message: str, broken: str) -> None:
+    assert broken in broken_rules(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["1 error, 2 errors", "link 1 has no peer", "Xid 79: GPU has fallen off the bus", "0000:0c:00.0 is at 85 °C (88 %)",
+     "1 process is running", "10 Gbit/s, expected 100 Gbit/s", "Linux 5.15.0"],
+)  # fmt: skip
+def test_rules_let_pass(message: str) -> None:
+    assert broken_rules(message) == []
+
+
+@pytest.mark.exhaustive
+def test_every_place_that_words_a_message_is_reached(tmp_path: Path) -> None:
+    """The tests of checks and of what they build on, run once more, with the places noted."""
+    noted = tmp_path / "reached.json"
+    tests = ("tests/checks", "tests/readiness", "tests/measure/test_measure_judged.py", "tests/diagnosis/test_noise.py")
+    subprocess.run(
+        (sys.executable, "-m", "pytest", "-q", "-p", "judged_messages", "-p", "no:cacheprovider", *tests),
+        cwd=ROOT, env={**os.environ, REACHED: str(noted), "PYTHONPATH": str(ROOT / "tests")}, check=True,
+    )  # fmt: skip
+    reached = {(file, line) for file, line in json.loads(noted.read_text(encoding="utf-8"))}
+    unreached = [f"{file}:{line}: {text}" for (file, line), text in places().items() if (file, line) not in reached]
+    assert unreached == []

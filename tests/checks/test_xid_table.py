@@ -1,0 +1,166 @@
+"""The tables of Xids and SXids, and which follow from which."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from dgxcheck.assessment.xid_explanation import explain, explain_all
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.xid.architecture import BOARDS, NAMES, architecture_of
+from dgxcheck.xid.entry import REMEDIES, Fatality, Part, Response, Severity, XidEntry
+from dgxcheck.xid.line import recovery_of
+from dgxcheck.xid.relations import places, relations
+from dgxcheck.xid.table import FIRST_SXID, UNUSED, before_ampere, from_ampere, meaning, sxids
+
+VOLTA, AMPERE = NAMES["volta"], NAMES["ampere"]
+ACTIONS = {
+    "RESTART_APP", "IGNORE", "RESET_GPU", "RESTART_BM", "RESTART_VM", "CONTACT_SUPPORT", "CHECK_MECHANICALS",
+    "CHECK_UVM", "UPDATE_SWFW", "WORKFLOW_XID_45", "WORKFLOW_XID_48", "WORKFLOW_NVLINK_ERR", "WORKFLOW_NVLINK5_ERR",
+    "XID_154", "",
+}  # fmt: skip
+"""Resolution buckets of NVIDIA's catalogue; it has none for 162 to 172."""
+TO_HARDWARE = {"reseat", "replace", "field-diagnostic", "reset-gpu", "reboot", "power-cycle", "contact-vendor"}
+Rows = list[XidEntry]
+EVERY: Rows = [*from_ampere().values(), *before_ampere().values()]
+
+
+def test_every_row_has_known_words_and_its_own_number() -> None:
+    for entry in EVERY:
+        assert entry.severity in get_args(Severity)
+        assert entry.response in get_args(Response)
+        assert entry.about in get_args(Part)
+        assert entry.text
+        assert entry.action in ACTIONS
+    for number, sxid in sxids().items():
+        assert number >= FIRST_SXID
+        assert sxid.fatality in get_args(Fatality)
+        assert sxid.severity in get_args(Severity)
+    assert {*REMEDIES} == {*get_args(Response)}
+    assert [*REMEDIES] == [*get_args(Response)]
+
+
+def test_the_lists_are_whole() -> None:
+    assert {*from_ampere()} == {*range(1, 177)}
+    unused_before = {5, 10, 14, 15, 17, 23, 39, 40, 41, 49, 50, 51, 52, 53, 55, 87, 90, 91, 94, 95, 108, 121}
+    beyond = {*range(126, 137), 138, 139, 141, 142}
+    assert {*before_ampere()} == {*range(1, 144)} - unused_before - beyond
+    assert len(sxids()) == 93
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        "8 11 13 25 31 32 39 40 41 60 68 69 70 71 72 75 76 77 80 82 83 84 85 86 88 89 96 105 126 135 139",
+        "43 45 137",
+    ],
+)
+def test_what_nvidia_answers_with_a_restart_of_the_program_never_leads_to_hardware(numbers: str) -> None:
+    for number in map(int, numbers.split()):
+        (known,) = explain(number, "a100")
+        assert known.severity == "application"
+        assert known.action in ("RESTART_APP", "IGNORE", "WORKFLOW_XID_45")
+        assert not TO_HARDWARE & {*known.steps}
+
+
+FIRST: dict[str, set[str | None]] = {
+    "RESET_GPU": {"reset-gpu", "field-diagnostic"}, "IGNORE": {"watch", "check-program", None},
+    "RESTART_APP": {"check-program", "restart-program"}, "RESTART_BM": {"power-cycle"}, "RESTART_VM": {"inspect"},
+    "UPDATE_SWFW": {"inspect"}, "CONTACT_SUPPORT": {"watch"}, "CHECK_MECHANICALS": {"inspect"}, "CHECK_UVM": {"watch"},
+    "WORKFLOW_XID_45": {"check-program"}, "WORKFLOW_XID_48": {"reset-gpu"}, "WORKFLOW_NVLINK_ERR": {"reset-gpu"},
+    "WORKFLOW_NVLINK5_ERR": {"reset-gpu"}, "XID_154": {"inspect"},
+}  # fmt: skip
+"""Our first step by NVIDIA's immediate action: 64 goes to the field diagnostic, 79 to a cold power cycle, because a GPU
+off the bus does not come back with a warm reboot alone."""
+
+
+def test_the_first_step_follows_from_the_action_of_nvidia() -> None:
+    for known in explain_all("h100"):
+        if known.action:
+            assert (known.steps[0] if known.steps else None) in FIRST[known.action], known
+
+
+@pytest.mark.parametrize(
+    ("number", "before", "later"),
+    [
+        (32, ("warn", "pcie"), ("application", "program")),
+        (63, ("warn", "watch"), ("information", "none")),
+        (64, ("fail", "field-diagnostic"), ("fail", "field-diagnostic")),
+        (57, ("fail", "memory"), ("warn", "report")),
+        (58, ("fail", "memory"), ("warn", "report")),
+        (48, ("fail", "memory"), ("fail", "memory")),
+        (94, ("warn", "contained"), ("warn", "contained")),
+        (5, ("warn", "report"), ("warn", "report")),
+        (999, ("warn", "report"), ("warn", "report")),
+    ],
+)
+def test_classes_depend_on_the_architecture(number: int, before: tuple[str, str], later: tuple[str, str]) -> None:
+    for architecture, due in ((VOLTA, before), (AMPERE, later)):
+        known = meaning(number, architecture)
+        assert (known.severity, known.response) == due
+
+
+def test_without_an_architecture_the_worse_meaning_counts() -> None:
+    order = get_args(Severity)
+    for number in from_ampere():
+        known = [meaning(number, each) for each in (VOLTA, AMPERE)]
+        used = [each for each in known if each.text != UNUSED] or known
+        assert meaning(number, None).severity == min((each.severity for each in used), key=order.index)
+        assert all(each.text in meaning(number, None).text for each in used)
+
+
+@pytest.mark.parametrize(
+    ("name", "due"),
+    [("v100", "volta"), ("V100", "volta"), ("Tesla V100-SXM2-16GB", "volta"), ("NVIDIA A100-SXM4-80GB", "ampere"),
+     ("hopper", "hopper"), ("NVIDIA H100 80GB HBM3", "hopper"), ("gb200", "blackwell"), ("Tesla K80", "kepler")],
+)  # fmt: skip
+def test_boards_have_an_architecture(name: str, due: str) -> None:
+    assert architecture_of(name) == (due, NAMES[due])
+    assert {*BOARDS.values()} <= {*NAMES}
+
+
+def test_an_unknown_board_is_refused_with_the_nearest() -> None:
+    with pytest.raises(BadInput, match="did you mean v100"):
+        architecture_of("v1000")
+
+
+@pytest.mark.parametrize(
+    ("effect", "cause", "due"),
+    [
+        (74, 79, ("nvlink-peer",)), (74, 62, ("nvlink-peer",)), (74, 74, ("nvlink-peer",)), (74, 13, ()),
+        (74, 20034, ("nvswitch-to-gpu",)), (74, 11012, ()), (45, 48, ("any-gpu",)), (45, 45, ()), (45, 154, ()),
+        (154, 48, ("same-gpu",)), (154, 154, ()), (171, 48, ("same-gpu",)), (63, 48, ("same-gpu",)),
+        (20034, 79, ("gpu-to-nvswitch",)), (19084, 20034, ("same-nvswitch",)), (79, 74, ()), (48, 63, ()),
+    ],
+)  # fmt: skip
+def test_what_follows_from_what(effect: int, cause: int, due: tuple[str, ...]) -> None:
+    assert places(effect, cause) == due
+
+
+def test_relations_name_known_numbers_and_no_circle_but_74() -> None:
+    known = {*from_ampere(), *sxids()}
+    pairs = {(relation.effect, cause) for relation in relations() for cause in relation.causes}
+    assert {number for pair in pairs for number in pair} <= known
+    assert {(effect, cause) for effect, cause in pairs if (cause, effect) in pairs} == {(74, 74)}
+
+
+@pytest.mark.parametrize(
+    ("text", "due"),
+    [
+        ("GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)", "gpu-reset"),
+        ("GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)", "none"),
+        ("GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)", "drain-and-reset"),
+        ("GPU recovery action changed from 0x0 (None) to 0x7 (Something Else)", "other"),
+        ("", "other"),
+    ],
+)
+def test_the_recovery_is_the_one_that_the_action_changed_to(text: str, due: str) -> None:
+    assert recovery_of(text) == due
+
+
+def test_every_meaning_has_a_first_step_in_words_and_steps_unless_none_is_needed() -> None:
+    for known in explain_all(None):
+        assert known.remedy
+        assert bool(known.steps) == (known.fault is not None)
+        assert known.severity != "information" or not known.steps

@@ -1,0 +1,129 @@
+"""Errors of the kernel log that follow, within seconds, from a fault of a device that they are joined to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judging import judged
+from sample import FAULTS
+
+from dgxcheck.assessment import assess
+from dgxcheck.facts.missing import Json
+
+LOST = "gpu/0000:0a:00.0"
+"""Of the overlay xid-79, at 3600 s."""
+SWITCH = "0000:c6:00.0"
+SXID = f"3600.0;nvidia-nvswitch1: SXid (PCI:{SWITCH}): 20034, Fatal, Link 28 LTSSM Fault Up"
+HARMLESS = f"3600.0;nvidia-nvswitch1: SXid (PCI:{SWITCH}): 12028, Non-fatal, Link 28 egress non-posted PRIV error"
+UNSUPPORTED: Json = {"missing": "unsupported", "detail": "NVML 3: Not Supported"}
+
+
+def xid_74(gpu: str, seconds: float, link: int = 2) -> str:
+    return f"{seconds:.6f};NVRM: Xid (PCI:0000:{gpu}:00): 74, NVLink: fatal error detected on link {link}(0x10000, 0x0)"
+
+
+def causes(folder: Path, base: str, *log: str, **facts: Json) -> dict[str, set[str]]:
+    """By component the keys that it explains; ``facts``: NVML answers by query, with ``_`` for spaces."""
+    lines = {f"kmsg {number}": line for number, line in enumerate(log, 40)}
+    changed = {f"nvml nvmlDeviceGet{key.replace('_', ' ')}": fact for key, fact in facts.items()}
+    path = folder / "case.json"
+    document = {"schema": "dgxcheck/overlay/1", "base": base, "add": lines, "facts": changed}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    found = assess(str(path))
+    assert found.unexplained == ()
+    return {"/".join(filter(None, cause.component.key)): {*cause.explains} for cause in found.causes}
+
+
+PEERS = ("06", "07", "0b", "89")
+"""GPUs that NVLinks join to GPU2 of a DGX-1."""
+
+
+@pytest.mark.parametrize("after", [-9.0, 0.05, 9.0])
+def test_xid_74_of_the_peers_of_a_lost_gpu_belongs_to_it(after: float, tmp_path: Path) -> None:
+    found = causes(tmp_path, "dgx-1-v100-xid-79", *(xid_74(peer, 3600.01 + after) for peer in PEERS))
+    assert found == {
+        LOST: {f"gpu.lost/{LOST[4:]}", f"kernel.off-bus/{LOST[4:]}", *(f"kernel.xid/0000:{p}:00.0" for p in PEERS)}
+    }
+
+
+@pytest.mark.parametrize(
+    ("gpu", "seconds"), [("0b", 3620.0), ("0b", 3580.0), ("85", 3600.1)], ids=["later", "earlier", "not joined to it"]
+)
+def test_another_xid_74_is_a_cause_of_its_own(gpu: str, seconds: float, tmp_path: Path) -> None:
+    found = causes(tmp_path, "dgx-1-v100-xid-79", xid_74(gpu, seconds))
+    assert found[f"gpu/0000:{gpu}:00.0/NVLink"] == {f"kernel.xid/0000:{gpu}:00.0"}
+    assert len(found) == 2
+
+
+def test_a_peer_with_an_xid_of_its_own_too_is_a_cause(tmp_path: Path) -> None:
+    own = "3600.2;NVRM: Xid (PCI:0000:0b:00): 48, pid=4242, name=python3, DBE (double bit error)"
+    found = causes(tmp_path, "dgx-1-v100-xid-79", xid_74("0b", 3600.1), own)
+    assert found.keys() == {LOST, "gpu/0000:0b:00.0/memory"}
+
+
+def test_pcie_errors_of_the_bridges_above_a_lost_gpu_belong_to_it(tmp_path: Path) -> None:
+    def aer(seconds: float) -> str:
+        return f"{seconds};pcieport 0000:09:08.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer"
+
+    assert causes(tmp_path, "dgx-1-v100-xid-79", aer(3600.1)).keys() == {LOST}
+
+
+def test_an_sxid_that_a_lost_gpu_leaves_behind_belongs_to_it(tmp_path: Path) -> None:
+    off_bus = "3600.1;NVRM: Xid (PCI:0000:07:00): 79, pid=4242, name=python3, GPU has fallen off the bus."
+    found = causes(tmp_path, "dgx-a100", SXID, off_bus, xid_74("0f", 3600.2))
+    assert found.keys() == {"gpu/0000:07:00.0"}
+
+
+def test_xid_74_of_the_gpus_at_a_switch_belongs_to_its_fatal_sxid_alone(tmp_path: Path) -> None:
+    xids = xid_74("07", 3600.1, 5), xid_74("0f", 3600.3, 5)
+    assert causes(tmp_path, "dgx-a100", SXID, *xids).keys() == {f"nvswitch/{SWITCH}"}
+    assert causes(tmp_path, "dgx-a100", HARMLESS, xid_74("07", 3600.1, 0)).keys() == {
+        f"nvswitch/{SWITCH}", "gpu/0000:07:00.0/NVLink"
+    }  # fmt: skip
+
+
+def test_a_link_that_is_down_is_joined_to_the_switch_at_its_far_end(tmp_path: Path) -> None:
+    """By what NVML says of it, else by the other GPUs' links: each has two to this switch."""
+    hours_later = SXID.replace("3600.0", "9000.0")
+    silent: dict[str, Json] = {"NvLinkRemotePciInfo_0000:07:00.0_5": UNSUPPORTED}
+    for facts in ({}, silent):
+        found = causes(tmp_path, "dgx-a100-nvlink-down", hours_later, **facts)
+        assert found == {f"nvswitch/{SWITCH}": {f"kernel.xid/{SWITCH}", "nvlink.state/0000:07:00.0"}}
+    elsewhere = causes(tmp_path, "dgx-a100-nvlink-down", hours_later.replace(SWITCH, "0000:c4:00.0"), **silent)
+    assert elsewhere.keys() == {"nvswitch/0000:c4:00.0", "gpu/0000:07:00.0/NVLink"}
+
+
+@given(order=st.permutations((0, 1, 2, 3)), offset=st.floats(-9.9, 9.9))
+def test_no_order_of_the_lines_makes_another_cause(
+    order: list[int], offset: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lines = [xid_74(PEERS[number], 3600.01 + offset * (number + 1) / 4) for number in order]
+    found = causes(tmp_path_factory.mktemp("order"), "dgx-1-v100-xid-79", *sorted(lines, key=lambda line: line[:12]))
+    assert found.keys() == {LOST}
+
+
+def test_the_ladder_is_that_of_the_fault_alone() -> None:
+    """Collateral changes neither the component nor what is done about it."""
+    alone, with_peers = (judged(name)[1]["causes"] for name in ("dgx-1-v100-xid-79", "dgx-1-v100-xid-79-peers"))
+    assert [(cause["component"], cause["actions"]) for cause in alone] == [
+        (cause["component"], cause["actions"]) for cause in with_peers
+    ]
+
+
+@pytest.mark.parametrize("bridge", ["0000:08:00.0", "0000:00:03.0"], ids=["upstream port", "root port"])
+def test_what_follows_the_loss_of_all_gpus_below_a_switch_belongs_to_the_switch(bridge: str, tmp_path: Path) -> None:
+    facts = json.loads(Path(FAULTS["dgx-1-v100-xid-79"]).read_text(encoding="utf-8"))["facts"]
+    for key, fact in [*facts.items()]:
+        facts[key.replace("0000:0a:00.0", "0000:0b:00.0").replace("ByIndex 2", "ByIndex 3")] = fact
+    log = [f"3600.{gpu};NVRM: Xid (PCI:0000:0{'ab'[gpu]}:00): 79, GPU has fallen off the bus." for gpu in (0, 1)]
+    log.append(f"3599.9;pcieport {bridge}: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer")
+    path = tmp_path / "two.json"
+    lines = {f"kmsg {number}": line for number, line in enumerate([*log, xid_74("06", 3600.5)], 40)}
+    document = {"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": facts, "add": lines}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (cause,) = assess(str(path)).causes
+    assert (cause.component.kind, cause.component.bdf, len(cause.explains)) == ("switch", "0000:08:00.0", 6)
