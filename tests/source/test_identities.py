@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.source.recording.anonymize import hidden
+from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.binary import from_rows, to_rows
 from dgxcheck.source.recording.config_space import publishable
 from dgxcheck.source.recording.keys import flatten, insert
@@ -23,7 +23,7 @@ def replaced(facts: dict[str, Json]) -> dict[str, Json]:
     lines: dict[str, dict[str, Json]] = {}
     for key, fact in facts.items():
         insert(lines, key, fact)
-    return flatten(hidden(lines, [], b"key")[0])
+    return flatten(anonymized(lines, [], b"key")[0])
 
 
 def test_the_device_serial_number_does_not_leave() -> None:

@@ -43,7 +43,7 @@ _EVERYONE = ("*", "root", "%", "@", "%%")
 _KERNEL_LOG = "kmsg "
 _IN_KERNEL_LOG = re.compile(
     r"(?P<number>(?i:\bserial(?:[ _]?(?:number|no\.?))?|\bs/n) ?(?:is |[:=]) ?)(?P<serial>[^\s,]+)"
-    r"|(?P<mac>\b(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{12}\b)"
+    r"|(?P<mac>(?<![\w:-])(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{12}(?![\w:-]))"
     r"|(?P<named>name=|(?i:client|process|comm) ')(?P<process>(?!<unknown>)[^,']+)"
 )
 _COMMAND_LINE = "text /proc/cmdline"
