@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent / "golden"
 UPDATE = "DGXCHECK_UPDATE_GOLDEN"
 TOTALS = re.compile(r"^(Verdict|System Results|Skipped): .*", re.MULTILINE)
 UNNAMED = re.compile(r"(?<= and )\d+(?=\s+more)")
-NOTE = re.compile(r"^Note: judged in \w+ alone: .*(?:\n  .*)*", re.MULTILINE)
+NOTE = re.compile(r"^Note: checked in \w+ only: .*(?:\n  .*)*", re.MULTILINE)
 """A note of ``diff`` that names the first of many checks."""
 COUNT = re.compile(r"\b\d+\b")
 REASON = re.compile(r"\b\d+ ([a-z-]+)")

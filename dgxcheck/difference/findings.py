@@ -24,7 +24,10 @@ class FindingSummary(Record):
 
 
 class HealthSummary(Record):
-    """The findings of one run by key, and its score; None without a reference machine."""
+    """The findings of one run by key, and its score; None without a reference machine.
+
+    The score is the one that no verdict caps: what caps it are findings, which are compared themselves.
+    """
 
     findings: Mapping[str, FindingSummary]
     score: float | None

@@ -87,7 +87,7 @@ def test_of_several_faults_each_has_its_cause(faults: tuple[str, ...], tmp_path:
     for fault, path in zip(faults, paths, strict=True):
         path.write_text(Path(FAULTS[fault]).read_text(encoding="utf-8"), encoding="utf-8")
     for below, path in pairwise(paths):
-        overlay = json.loads(path.read_text(encoding="utf-8")) | {"base": str(below)}
+        overlay = json.loads(path.read_text(encoding="utf-8")) | {"base": below.name}
         path.write_text(json.dumps(overlay), encoding="utf-8")
     named = ("--profile", "k80-x8") if faults[0].startswith("k80") else ()
     document = health(str(paths[-1]), *named)

@@ -33,6 +33,8 @@ from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import shipped
 
 PATHS = dict(shipped())
+FAULTY = sorted({str(load(path)["base"]) for path in FAULTS.values()} & {*BOXES})
+"""Boxes that ship with faults."""
 BAD = (Status.WARN, Status.FAIL, Status.UNKNOWN)
 IDS = {check.id for check in CHECKS}
 SCHEMA = json.loads((ROOT / "dgxcheck/schemas/health.schema.json").read_text(encoding="utf-8"))
@@ -83,7 +85,7 @@ def together(base: str, overlays: Sequence[dict[str, Json]]) -> Box:
 
 @st.composite
 def mishaps(draw: st.DrawFn) -> Box:
-    base = draw(st.sampled_from(BOXES))
+    base = draw(st.sampled_from(FAULTY))
     names = draw(st.lists(st.sampled_from(sorted(faults(base))), min_size=1, max_size=6, unique=True))
     return together(base, [faults(base)[name] for name in names])
 
@@ -103,7 +105,7 @@ def figure(kind: str, sort: str) -> Json:
 @st.composite
 def measured(draw: st.DrawFn) -> Box:
     """Some kinds of figures, of a box or a file without one; which of them are not good is thrown for each."""
-    base = draw(st.sampled_from(BOXES))
+    base = draw(st.sampled_from(FAULTY))
     kinds = draw(st.lists(st.sampled_from(sorted(GOOD)), min_size=1, max_size=4, unique=True))
     weights = draw(st.tuples(*(st.integers(0, 6) for _ in range(3))))
     dice = Random(draw(st.integers(0, 1 << 16)))

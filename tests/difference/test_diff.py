@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -206,18 +207,22 @@ def test_pseudonyms_of_one_site_are_comparable(
 ) -> None:
     """A recording under this site's key, against the same box with its identities kept."""
     (tmp_path / "dgxcheck").mkdir()
-    (tmp_path / "dgxcheck" / "site.key").write_bytes(b"one key")
+    (tmp_path / "dgxcheck" / "site.key").touch(0o600)
+    (tmp_path / "dgxcheck" / "site.key").write_bytes(b"a key of one site")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr("dgxcheck.source.recording.anonymize.os.geteuid", lambda: 1000)
+    if (user := os.geteuid()) == 0:  # root uses the system's key alone
+        user = 1000
+        os.chown(tmp_path / "dgxcheck" / "site.key", user, user)
+    monkeypatch.setattr("dgxcheck.source.recording.anonymize.os.geteuid", lambda: user)
     kept, own, other = (str(tmp_path / name) for name in ("kept.json", "own.json", "other.json"))
     document = json.loads(Path(_whole(tmp_path)).read_text())
     Path(kept).write_text(json.dumps(document | {"identities": "kept"}))
     assert main(["record", own, "--from", kept]) == 0
-    (tmp_path / "dgxcheck" / "site.key").write_bytes(b"another key")
+    (tmp_path / "dgxcheck" / "site.key").write_bytes(b"the key of another")
     assert main(["record", other, "--from", kept]) == 0
-    (tmp_path / "dgxcheck" / "site.key").write_bytes(b"one key")
+    (tmp_path / "dgxcheck" / "site.key").write_bytes(b"a key of one site")
     capsys.readouterr()
-    assert namespace(open_source(own)) == mark(b"one key") != namespace(open_source(other))
+    assert namespace(open_source(own)) == mark(b"a key of one site") != namespace(open_source(other))
     live = side_of(open_source(kept))
     mine = side_of(open_source(own))
     assert compare(mine, called_as(live, mine.namespace)).notes == ()

@@ -173,7 +173,7 @@ def test_names_none_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for raw, said in (
         (b"\xff", "not UTF-8 text"),
         (b"a = ", "not valid TOML: "),
-        (b" " * ((1 << 20) + 1), "larger than 1 MiB"),
+        (b" " * ((1 << 20) + 1), "larger than 64 KiB"),
     ):
         path.write_bytes(raw)
         assert main(["health", "--from", "dgx-1-v100", "--profile", str(path)]) == 3
