@@ -127,7 +127,9 @@ def _recurrence(box: Box, log: KernelLog, bdf: str, number: int) -> Recurrence:
 
 
 def _events(log: KernelLog, bdf: str, number: int) -> Iterator[tuple[float, float, bool]]:
-    """When, when the GPU had begun before that, and whether it has begun anew since."""
+    """Of each event: its time, the last start of the GPU before it (both in seconds since boot), and whether the GPU
+    was started again since.
+    """
     for each in log.off_bus if number == OFF_BUS else ():
         if each.bdf == bdf:
             yield each.seconds, each.begun_s, each.past

@@ -46,12 +46,12 @@ class Missing(Record, kw_only=False):
         raise TypeError(f"a missing fact has no truth value: {self}")
 
     def __str__(self) -> str:
-        """For people: what was said instead, else what kind of gap it is."""
+        """For people: the error in words, else the kind of gap."""
         return self.detail or _WORDS[self.gap]
 
     @property
     def reason(self) -> str:
-        """For programs: the kind of gap, then what was said: ``denied: Permission denied``."""
+        """For programs: the kind of gap, then the error: ``denied: Permission denied``."""
         return f"{self.gap.value}: {self.detail}" if self.detail else self.gap.value
 
 

@@ -29,7 +29,7 @@ class Reading(Record):
     lines: GroupedFacts
     boot_id: str
     driver: str
-    """Version; with another one the counters began anew."""
+    """Version; another driver starts its counters from zero."""
     at_s: float
     """Seconds since boot, suspended ones included (``CLOCK_BOOTTIME``): no clock that is set can shift it."""
     date: str

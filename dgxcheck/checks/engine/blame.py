@@ -17,7 +17,10 @@ from dgxcheck.topology.model import Device
 
 Blames = Callable[[Box, Subject, Judgement], Iterable[Component]]
 Shared = Callable[[Box, Subject, Judgement], "Component | None"]
-_KINDS: dict[str, Kind] = {"pci": "bridge"}
+_KINDS: dict[str, Kind] = {
+    "gpu": "gpu", "host": "host", "hca": "hca", "port": "port", "pci": "bridge", "disk": "disk",
+    "interface": "interface",
+}  # fmt: skip
 
 
 def device_of(box: Box, subject: Subject) -> Device | None:
@@ -30,8 +33,7 @@ def component_of(box: Box, subject: Subject, part: str = "") -> Component:
     device = device_of(box, subject)
     if device is not None:
         return device_part(box, device, part)
-    kind: Kind = _KINDS.get(subject.kind) or subject.kind  # type: ignore[assignment]
-    return Component(kind=kind, name=subject.name, bdf=subject.bdf, part=part)
+    return Component(kind=_KINDS[subject.kind], name=subject.name, bdf=subject.bdf, part=part)
 
 
 def itself(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -61,7 +61,7 @@ class _Run:
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each release: ``collective OP N`` in GB/s with ``sizes`` [[bytes, us, algbw, busbw], ..],
     ``in_place`` and ``wrong`` (wrong elements, where they were checked), and ``device`` where the bus ids of one host
-    are told. OP is ``unknown`` where neither a name nor the columns tell it."""
+    are printed. OP is ``unknown`` where neither a name nor the columns give it."""
     facts: list[tuple[str, Json]] = []
     understood: set[int] = set()
     run = _Run()
