@@ -6,7 +6,7 @@ from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.driver import fabric_manager, installation, site_versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presence, thermal, uniformity
+from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presence, thermal
 from dgxcheck.checks.gpudirect import acs, bar1_and_port, iommu, max_payload, memlock, peer_memory, verbs_stack
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
@@ -20,10 +20,11 @@ from dgxcheck.checks.pcie import errors as pcie_errors
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import placement
+from dgxcheck.checks.siblings import uniform
 
 CHECKS: tuple[Check, ...] = (
     *driver.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS,
-    *presence.CHECKS, *inventory.CHECKS, *uniformity.CHECKS, *inforom.CHECKS,
+    *presence.CHECKS, *inventory.CHECKS, *inforom.CHECKS,
     *ecc.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS,
     *pcie.CHECKS, *generation.CHECKS, *bar1.CHECKS, *pcie_errors.CHECKS,
     *nvlink.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS, *placement.CHECKS,
@@ -33,6 +34,7 @@ CHECKS: tuple[Check, ...] = (
     *max_payload.CHECKS,
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
     *xid.CHECKS, *off_bus.CHECKS, *aer.CHECKS, *gpu_start.CHECKS, *hca.CHECKS, *site_versions.CHECKS, *baseline.CHECKS,
+    *uniform.CHECKS,
     *host_copies.CHECKS, *integrity.CHECKS, *p2p_copies.CHECKS, *latency.CHECKS,
     *collectives.CHECKS, *compute.CHECKS, *burn_in.CHECKS,
 )  # fmt: skip
@@ -40,6 +42,6 @@ PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",
     "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc",
     "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes", "nvlink_errors", "p2p",
-    "measurement", "config_space", "iommu", "memlock",
+    "measurement", "config_space", "iommu", "memlock", "numa_memory",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""
