@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from dgxcheck.checks.engine.run import run, verdict
 from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.output.health.text import rule
+from dgxcheck.output.health.rules import rule
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import survey
 from dgxcheck.topology.build import build
@@ -199,11 +200,11 @@ def test_selection(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = asked(
         capsys, "--only", "ecc", "--skip", "ecc.mode,ecc.row-remap", "-i", "2", "-v", "--from", "dgx-1-v100"
     )
-    lines = out.partition("\n\n")[0].splitlines()
-    assert [line.split()[1] for line in lines] == [
+    (judged,) = re.findall(rf"^GPU2 {GPU2}:\n((?:  .*\n)+)", out, re.MULTILINE)
+    assert [line.split()[1] for line in judged.splitlines()] == [
         "ecc.volatile", "ecc.aggregate", "ecc.retired-pages", "ecc.retirement-pending",
     ]  # fmt: skip
-    assert all(GPU2 in line for line in lines)
+    assert len(re.findall(r"^  PASS ", out, re.MULTILINE)) == 4
     assert code == 0
 
 
@@ -219,9 +220,10 @@ def test_what_is_required_must_be_asked(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_nothing_judged_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = asked(capsys, "--only", "ecc.row-remap", "--from", "dgx-1-v100")
+    code, out, _ = asked(capsys, "-v", "--only", "ecc.row-remap", "--from", "dgx-1-v100")
     assert code == 3
-    assert "Verdict: unknown; 0 of 8 checks ran." in out
+    assert out.startswith("UNKNOWN  nothing could be judged\n")
+    assert "0 of 8 checks ran." in out
     assert "0 success, 0 errors, 0 warnings, 8 did not run\nOne or more tests didn't run.\n" in out
 
 
@@ -229,7 +231,7 @@ def test_a_required_check_that_skips_is_unknown(capsys: pytest.CaptureFixture[st
     assert asked(capsys, "--from", "dgx-1-v100", "--require", "ecc.mode")[0] == 0
     code, out, _ = asked(capsys, "--from", "dgx-1-v100", "--require", "ecc.row-remap")
     assert code == 3
-    assert out.count("required, but skipped (not-supported)") == 8
+    assert len(re.findall(r"^UNKNOWN ecc.row-remap .*required, but skipped \(not-supported\):", out, re.MULTILINE)) == 8
 
 
 @pytest.mark.parametrize(
