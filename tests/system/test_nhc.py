@@ -81,7 +81,7 @@ def test_a_fault_drains_it_and_is_told(box: str, check: str, tmp_path: Path) -> 
     assert done.code == 1
     first, *_, last = done.out.splitlines()
     assert first.startswith("LOG FAIL")
-    assert f"\n  FAIL {check} " in done.out
+    assert f"\n  FAIL {check}" in done.out
     assert last == "DIE dgxcheck health returned failure code 2"
 
 
