@@ -20,9 +20,10 @@ from dgxcheck.checks.pcie import errors as pcie_errors
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import placement
+from dgxcheck.checks.silence import answers
 
 CHECKS: tuple[Check, ...] = (
-    *driver.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS,
+    *driver.CHECKS, *answers.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS,
     *presence.CHECKS, *inventory.CHECKS, *uniformity.CHECKS, *inforom.CHECKS,
     *ecc.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS,
     *pcie.CHECKS, *generation.CHECKS, *bar1.CHECKS, *pcie_errors.CHECKS,
