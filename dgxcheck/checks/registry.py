@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.driver import fabric_manager, installation, site_versions
 from dgxcheck.checks.driver import loaded as driver
@@ -29,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     *pcie.CHECKS, *generation.CHECKS, *bar1.CHECKS, *pcie_errors.CHECKS,
     *nvlink.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS, *placement.CHECKS,
     *hcas.CHECKS, *hca_placement.CHECKS, *firmware.CHECKS, *ports.CHECKS, *port_rate.CHECKS, *port_errors.CHECKS,
+    *readings.CHECKS,
     *peer_memory.CHECKS, *verbs_stack.CHECKS, *memlock.CHECKS, *bar1_and_port.CHECKS, *gdr_path.CHECKS, *acs.CHECKS,
     *iommu.CHECKS,
     *max_payload.CHECKS,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from judging import judged
+from live_box import shipped
 
 from dgxcheck.facts.missing import NO_WORKER, Json
 from dgxcheck.source.recording.keys import GroupedFacts, insert
@@ -152,3 +153,23 @@ def test_a_lack_of_processes_is_no_fault_of_the_driver(tmp_path: Path) -> None:
     found = findings(tmp_path, {"nvml nvmlInit": KILLED})
     assert found.get("driver.responsive") == "unknown"
     assert "fail" not in found.values()
+
+
+def test_nothing_was_measured_without_libcuda(tmp_path: Path) -> None:
+    start: Json = {"skipped": "not-supported", "detail": "no CUDA driver: libcuda.so.1: cannot open shared object file"}
+    found = findings(tmp_path, {}, add={"measure cuda all": start})
+    assert [due for key, due in found.items() if key.startswith("measure.")] == ["unknown"]
+
+
+def test_resource_lines_that_are_all_zero(tmp_path: Path) -> None:
+    line = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+    found = findings(tmp_path, {f"text /sys/bus/pci/devices/{GPU2}/resource": line * 13})
+    assert found.get(f"pcie.bar1/{GPU2}") == "fail"
+
+
+def test_nvml_lists_a_gpu_that_the_pci_tree_does_not_have(tmp_path: Path) -> None:
+    listed = shipped("dgx-1-v100")["facts"]["/sys/bus/pci/devices"]["names"]  # type: ignore[index, call-overload]
+    others: Json = [name for name in listed if name != GPU2]  # type: ignore[union-attr]
+    found = findings(tmp_path, {"names /sys/bus/pci/devices": others})
+    assert found.get(f"driver.answers/{GPU2}") == "unknown"
+    assert findings(tmp_path, {"names /sys/bus/pci/devices": {"missing": "denied"}}).get("driver.answers") == "unknown"

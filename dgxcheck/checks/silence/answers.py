@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.silence.capability import is_answered
-from dgxcheck.checks.silence.device_facts import facts_of
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import BadInput, Gap, Missing
@@ -83,6 +83,7 @@ def _alike(own: object, other: object) -> bool:
 
 def _of_gpu(box: Box, gpu: Device, own: Facts, siblings: Sequence[Facts]) -> Judgement:
     due = {path: gap for path, gap in own.items() if _is_silent(path, gap) and _is_due(box, gpu, path, own, siblings)}
+    due |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
     if not due and not gone:
         known = "its model and " if box.board(gpu) is not None else ""
@@ -94,6 +95,13 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, siblings: Sequence[Facts]) -> Jud
     queries = counted(len(gaps), "query", "queries")
     message = f"no answer to {queries} that this GPU must answer{since}, first {gaps[0].where}: {gaps[0]}"
     return Judgement(Status.UNKNOWN, message, len(gaps), 0, "queries", _evidence(gaps))
+
+
+def _not_on_pci(box: Box, gpu: Device) -> dict[str, object]:
+    """A GPU that NVML lists and the PCI tree of this host does not have."""
+    if gpu.function is not None or isinstance(box.snapshot.pci, Missing) or guest(box) is not None or in_container(box):
+        return {}
+    return {"pci": Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}")}
 
 
 def _evidence(gaps: Sequence[Missing]) -> tuple[Evidence, ...]:
