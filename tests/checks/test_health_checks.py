@@ -122,6 +122,7 @@ def test_a_gpu_is_lost_only_if_it_is_ours(more: dict[str, Json], due: str, tmp_p
 
 LOST: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost"}
 LINK = f"link /sys/bus/pci/devices/{GPU2}/driver"
+DENIED: Json = {"missing": "denied", "detail": "NVML 4: no permission"}
 MISMATCH: Json = {"missing": "garbled", "detail": "NVML 18: library and kernel module differ in version"}
 ABSENT: Json = {"missing": "absent", "detail": "NVML 12: libnvidia-ml.so.1 not found"}
 SHUT: Json = {"missing": "denied", "detail": "Operation not permitted"}
@@ -138,7 +139,9 @@ HANDLE_2 = "nvml nvmlDeviceGetHandleByIndex 2"
         ("gpu.lost", GPU2, {HANDLE_2: LOST, LINK: {"missing": "absent"}}, "fail"),
         ("gpu.lost", GPU2, {HANDLE_2: LOST, HANDLE: {"missing": "unrecorded"}}, "skip not-recorded"),
         ("gpu.lost", GPU2, {HANDLE_2: {"missing": "timeout"}}, "skip dependency-failed"),
-        ("gpu.lost", GPU2, {HANDLE_2: {"missing": "denied"}}, "skip no-permission"),
+        ("gpu.lost", GPU2, {HANDLE_2: {"missing": "denied"}}, "unknown"),
+        ("gpu.lost", GPU2, CONTAINER | {HANDLE_2: {"missing": "denied"}}, "skip no-permission"),
+        ("gpu.lost", GPU2, {HANDLE_2: {"missing": "denied"}, "opens /dev/nvidia2": SHUT}, "skip no-permission"),
         ("gpu.lost", GPU2, {HANDLE_2: {"missing": "garbled", "detail": "NVML 999"}}, "unknown"),
         ("gpu.lost", GPU2, {f"{NVML}TopologyCommonAncestor 0000:06:00.0 {GPU2}": LOST}, "pass"),
         ("gpu.lost", GPU2, {WIDTH.format(GPU2): LOST}, "pass"),
@@ -150,7 +153,9 @@ HANDLE_2 = "nvml nvmlDeviceGetHandleByIndex 2"
         ("driver.library", None, CONTAINER | {"nvml nvmlInit": ABSENT}, "fail"),
         ("driver.library", None, CONTAINER | NO_NODES | {"nvml nvmlInit": ABSENT}, "skip not-visible"),
         ("driver.library", None, CONTAINER | NO_NODES | {"nvml nvmlInit": MISMATCH}, "fail"),
-        ("driver.library", None, {"nvml nvmlInit": {"missing": "denied", "detail": "NVML 4"}}, "skip no-permission"),
+        ("driver.library", None, {"nvml nvmlInit": DENIED}, "unknown"),
+        ("driver.library", None, {"nvml nvmlDeviceGetCount": DENIED}, "unknown"),
+        ("driver.library", None, CONTAINER | NO_NODES | {"nvml nvmlInit": DENIED}, "skip not-visible"),
         ("driver.nouveau", GPU2, {LINK: "../../../../bus/pci/drivers/vfio-pci"}, "skip not-visible"),
         ("thermal.temperature", GPU2, {f"{NVML}TemperatureThreshold {GPU2} 1": -2}, "unknown"),
         ("power.limit", GPU2, {f"{NVML}PowerManagementDefaultLimit {GPU2}": 0}, "unknown"),
