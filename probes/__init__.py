@@ -45,6 +45,7 @@ MODULES = {
     "gpu_processes": "gpu.processes",
     "gpu_affinity": "gpu.affinity",
     "nvlink_capability": "gpu.nvlink_capability",
+    "nvlink_rate": "gpu.nvlink_rate",
     "nvlink_errors": "gpu.nvlink_errors",
     "p2p": "gpu.p2p",
     "measurement": "measurement",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dgxcheck.checks.engine.blame import host, own_link
+from dgxcheck.checks.engine.blame import device_of, host, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
@@ -14,7 +14,9 @@ from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.hcas import nics
+from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
 from dgxcheck.checks.pcie.width import own_hop
+from dgxcheck.components.component import Component
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device, PciClass
@@ -114,10 +116,10 @@ def _link(box: Box) -> Judged:
     for nic in nics(box):
         subject = Subject(kind="hca", name=nic.name, bdf=nic.bdf)
         hop = own_hop(box, nic.path)
-        yield subject, hop if isinstance(hop, Judgement) else ruled(_trained, hop, port_gbs(box, nic))
+        yield subject, hop if isinstance(hop, Judgement) else ruled(_trained, box, hop, port_gbs(box, nic))
 
 
-def _trained(hop: Hop, port: float | None) -> Judgement:
+def _trained(box: Box, hop: Hop, port: float | None) -> Judgement:
     """The own link of an HCA against what both its ends support; ``port`` in GB/s."""
     if hop.skip_reason:
         return skip("not-visible", hop.skip_reason)
@@ -132,8 +134,22 @@ def _trained(hop: Hop, port: float | None) -> Judgement:
     if not narrow and not slow:
         return Judgement(Status.PASS, message, round(gbs, 2), unit="GB/s", evidence=evidence)
     message += f", both ends support gen{hop.max_gen} x{hop.max_width}"
-    fault = Fault.LINK_NARROW if narrow else Fault.LINK_SLOW
-    return Judgement(Status.WARN, message, round(gbs, 2), round(need(hop.max_gbs), 2), "GB/s", evidence, fault=fault)
+    fault = Fault.LINK_NARROW if narrow else slow_fault(box, hop)
+    if fault is Fault.LINK_LIMITED:
+        message += ", limited by a setting of the port above it"
+    return Judgement(
+        Status.WARN, message, round(gbs, 2), round(need(hop.max_gbs), 2), "GB/s",
+        (*evidence, *target_evidence(box, hop)), fault=fault,
+    )  # fmt: skip
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The HCA's own link; first the setting of the port above it, where that is what holds the link."""
+    nic = device_of(box, subject)
+    hop = own_hop(box, nic.path) if nic is not None else None
+    if judgement.fault is Fault.LINK_LIMITED and isinstance(hop, Hop):
+        yield port_setting(hop)
+    yield from own_link(box, subject, judgement)
 
 
 CHECKS = (
@@ -155,6 +171,6 @@ CHECKS = (
         source="current_link_* against max_link_* of both ends",
         remedy="power off and reseat the HCA or its riser; then check the slot's settings in the firmware setup",
         judge=_link,
-        blames=own_link,
+        blames=_blames,
     ),
 )
