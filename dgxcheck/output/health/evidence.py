@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.diagnosis.confidence import Confidence
-from dgxcheck.diagnosis.recurrence import OFF_BUS, Recurrence
+from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.output.health.component_name import component_name
+from dgxcheck.xid.line import OFF_BUS
 
 
 def confidence_text(confidence: Confidence) -> str:
