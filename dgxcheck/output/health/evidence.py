@@ -21,6 +21,8 @@ def _reason(confidence: Confidence) -> str:
     if confidence.reason == "some-unaffected":
         unaffected = ", ".join(confidence.beside)
         return f"{number} independent observations point to it, but {unaffected}, also behind it, has no problem"
+    if confidence.reason == "in-common":
+        return f"{number} independent observations of devices that fail alike or at once have it in common"
     if confidence.reason == "one-finding":
         return "one observation, at the component itself"
     if confidence.reason == "either-end":
