@@ -39,8 +39,9 @@ def _commands(box: Box, component: Component, faults: Collection[Fault]) -> Iter
     yield Preserve(("dgxcheck", "record", "before.json"))
     yield Preserve(("dmesg",), "dmesg.txt")
     nvlinks = component.kind in ("nvlink", "nvswitch") or component.part.startswith(("NVLink", "NVSwitches"))
-    if nvlinks or (component.kind in _GPU_SIDE and component.part != "missing HCA"):
-        safe = ("--safe-mode", "--extra-system-data") if _BUG_REPORT_HANGS & {*faults} else ()
+    hangs = bool(_BUG_REPORT_HANGS & {*faults})
+    if nvlinks or hangs or (component.kind in _GPU_SIDE and component.part != "missing HCA"):
+        safe = ("--safe-mode", "--extra-system-data") if hangs else ()
         yield Preserve(("nvidia-bug-report.sh", *safe))
     if component.kind == "gpu" and component.part == "memory":
         yield Preserve(("nvidia-smi", "-q", "-d", "ECC,PAGE_RETIREMENT,ROW_REMAPPER"), "ecc.txt")
