@@ -2,4 +2,152 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 
+from dgxcheck.bandwidth.expected import between
+from dgxcheck.bandwidth.links import as_it_is, narrowest
+from dgxcheck.checks.engine.blame import device_of, host, own_link
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.precondition import Precondition, needs_facts
+from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
+from dgxcheck.checks.gpudirect.preconditions import no_rdma
+from dgxcheck.checks.network.hcas import nics
+from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
+from dgxcheck.checks.pcie.width import own_hop
+from dgxcheck.components.component import Component
+from dgxcheck.topology.classes import NEAR
+from dgxcheck.topology.model import Device, PciClass
+from dgxcheck.topology.paths import Hop, hops_between
+
+Judged = Iterator[tuple[Subject, Judgement]]
+_NCCL = "NCCL does not use it by default"
+_FAR: Mapping[PciClass, str] = {
+    "PHB": "path through a host bridge: works, but slower",
+    "NODE": "path through two host bridges: works, but slower",
+    "SOC": "path between NUMA nodes, usually across sockets: slow or unreliable",
+}
+
+
+def path(box: Box, gpu: Device, nic: Device) -> Precondition:
+    """Do the two share a PCIe switch?"""
+    link = box.topology.link(gpu, nic)
+    if link.pci is None:
+        return Precondition("?", skip("not-visible", link.pci_reason or f"the path to {nic.name} is not known"))
+    if link.pci in NEAR:
+        return Precondition("ready", Judgement(Status.PASS, f"shares a PCIe switch with {nic.name} ({link.pci})"))
+    carries = between(box, gpu, nic)
+    rates = [f"{total.rate} {way}" for total, way in ((carries.read, "read"), (carries.write, "written"))]
+    return Precondition("slow", skip("not-supported", f"{_FAR[link.pci]} ({', '.join(rates)}); {_NCCL}"))
+
+
+@needs_facts
+def link(box: Box, gpu: Device, nic: Device) -> Precondition:
+    """The narrowest hop between the two against the rate of the port."""
+    narrow = need(narrowest(need(hops_between(gpu, nic, box.topology.functions)), as_it_is(nic)))
+    if narrow is None:
+        return Precondition("?", skip("not-visible", "no link is visible between them, as in a virtual machine"))
+    hop, gbs = narrow
+    rate = port_gbs(box, nic)
+    port = "" if rate is None else f", the port {rate:.1f} GB/s"
+    if rate is not None and gbs < rate:
+        message = f"link {hop} is trained at x{hop.width} and carries {gbs:.1f} GB/s{port}"
+        return Precondition("slow", Judgement(Status.PASS, message))
+    return Precondition("ready", Judgement(Status.PASS, f"link {hop} carries {gbs:.1f} GB/s{port}"))
+
+
+def _path(box: Box) -> Judged:
+    if (reason := no_rdma(box)) is not None:
+        yield HOST, reason
+        return
+    matrix = box.topology.matrix()
+    near = {gpu.name: [nic for nic in nics(box) if matrix[gpu.name, nic.name].pci in NEAR] for gpu in box.topology.gpus}
+    for gpu in box.gpus:
+        yield box.subject(gpu), _nearest(box, gpu, near[gpu.name], any(near.values()))
+
+
+def _nearest(box: Box, gpu: Device, near: list[Device], others_have_one: bool) -> Judgement:
+    where = f"/sys/bus/pci/devices/{gpu.bdf}"
+    if near:
+        names = ", ".join(nic.name for nic in near)
+        return Judgement(Status.PASS, f"shares a PCIe switch with {names}", evidence=(Evidence(where, names),))
+    paths = [path(box, gpu, nic) for nic in nics(box)]
+    unknown = next((each for each in paths if each.state == "?"), None)
+    if unknown is not None:
+        return unknown.judgement
+    if not others_have_one:
+        return skip("not-supported", "no GPU shares a PCIe switch with an HCA")
+    message = "shares no PCIe switch with an HCA, other GPUs do"
+    if box.choice is not None:
+        return skip("not-supported", f"{message}: see network.hca-placement")
+    return Judgement(Status.WARN, message, evidence=(Evidence(where, "no HCA near"),), fault=Fault.MISPLACED)
+
+
+def _link(box: Box) -> Judged:
+    if (reason := no_rdma(box)) is not None:
+        yield HOST, reason
+        return
+    for nic in nics(box):
+        subject = Subject(kind="hca", name=nic.name, bdf=nic.bdf)
+        hop = own_hop(box, nic.path)
+        yield subject, hop if isinstance(hop, Judgement) else ruled(_trained, box, hop, port_gbs(box, nic))
+
+
+def _trained(box: Box, hop: Hop, port: float | None) -> Judgement:
+    """The own link of an HCA against what both its ends support; ``port`` in GB/s."""
+    if hop.skip_reason:
+        return skip("not-visible", hop.skip_reason)
+    narrow, slow, gbs = need(hop.narrow), need(hop.slow), need(hop.gbs)
+    gen, width = need(hop.gen), need(hop.width)
+    at_port = "" if port is None else f", the port {port:.1f} GB/s"
+    message = f"link {hop} trained at gen{gen} x{width} ({gbs:.1f} GB/s{at_port})"
+    evidence = (
+        Evidence(f"/sys/bus/pci/devices/{hop.device}/current_link_width", width),
+        Evidence(f"/sys/bus/pci/devices/{hop.device}/current_link_speed", gen),
+    )
+    if not narrow and not slow:
+        return Judgement(Status.PASS, message, round(gbs, 2), unit="GB/s", evidence=evidence)
+    message += f", both ends support gen{hop.max_gen} x{hop.max_width}"
+    fault = Fault.LINK_NARROW if narrow else slow_fault(box, hop)
+    if fault is Fault.LINK_LIMITED:
+        message += ", limited by a setting of the port above it"
+    return Judgement(
+        Status.WARN, message, round(gbs, 2), round(need(hop.max_gbs), 2), "GB/s",
+        (*evidence, *target_evidence(box, hop)), fault=fault,
+    )  # fmt: skip
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The HCA's own link; first the setting of the port above it, where that is what holds the link."""
+    nic = device_of(box, subject)
+    hop = own_hop(box, nic.path) if nic is not None else None
+    if judgement.fault is Fault.LINK_LIMITED and isinstance(hop, Hop):
+        yield port_setting(hop)
+    yield from own_link(box, subject, judgement)
+
+
+CHECKS = (
+    Check(
+        id="gdr.path",
+        rule="Passes for a GPU that shares a PCIe switch with an HCA (PIX, PXB). Without a reference machine, warns if"
+        " other GPUs do and this one does not; with one, network.hca-placement judges this. Not judged on a machine on"
+        " which no GPU shares a switch with an HCA.",
+        source="the PCI tree; https://docs.nvidia.com/cuda/gpudirect-rdma on supported systems; NCCL's default of"
+        " NCCL_NET_GDR_LEVEL",
+        remedy="move the HCA to a slot below the GPU's PCIe switch",
+        judge=_path,
+        blames=host("placement of HCAs"),
+    ),
+    Check(
+        id="gdr.link",
+        rule="Warns if an HCA's own PCIe link is trained at fewer lanes or a lower generation than both its ends"
+        " support; unlike a GPU's link it does not slow down when idle.",
+        source="current_link_* against max_link_* of both ends",
+        remedy="power off and reseat the HCA or its riser; then check the slot's settings in the firmware setup",
+        judge=_link,
+        blames=_blames,
+    ),
+)

@@ -13,7 +13,6 @@ from dgxcheck.topology.model import Device
 from dgxcheck.xid.entry import REMEDIES
 from dgxcheck.xid.line import OFF_BUS
 
-OFF_BUS = 79
 RECURS = 2
 """Boots in which a GPU fell off the bus, though it has not in this one."""
 
