@@ -190,7 +190,8 @@ CHECKS = (
         id="host.disks",
         rule="Fails if a software RAID array is inactive or lacks a disk that its level cannot do without; warns if it"
         " is degraded, and if no volume (of a RAID controller, or an array counted with its redundancy) is as large as"
-        " the reference machine's data volume less {host.data-tolerance}. Disks that may form a pool of their own are not judged.",
+        " the reference machine's data volume less {host.data-tolerance}. Disks that may form a pool of their own are"
+        " not judged.",
         source="size of /sys/class/block, array_state and degraded of each array, against the profile",
         remedy="find the missing disk (cat /proc/mdstat, the RAID controller's tool, the kernel log), replace it and"
         " rebuild the array",
