@@ -32,7 +32,8 @@ OF_A_GPU = (
     "dgx-a100-remap-pending", "dgx-a100-reset-required", "dgx-a100-xid-64", "dgx-a100-xid-94",
     "dgx-a100-xid-119-reboot", "dgx-1-v100-xid-32", "dgx-station-v100-gpu-missing",
     "dgx-station-v100-mixed-memory", "dgx-station-v100-one-hot", "k80-x8-driver-hangs", "k80-x8-ecc-off",
-    "k80-x8-p2p-acs", "k80-x8-p2p-acs-silent", "k80-x8-page-pending",
+    "k80-x8-p2p-acs", "k80-x8-p2p-acs-silent", "k80-x8-page-pending", "dgx-2-odd-compute-mode", "dgx-a100-odd-board",
+    "k80-x8-odd-auto-boost", "pcie-x4-odd-power-range", "pcie-x8-odd-inforom",
 )  # fmt: skip
 OF_AN_HCA = (
     "dgx-1-v100-hca-firmware", "dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-port-module-hot",
@@ -69,6 +70,10 @@ STAYS = {
         ("dgx-1-v100-nvlink-down-xid-74", "dgx-1-v100-xid-79-peers", "dgx-a100-sxid-20034"),
         "of the far ends of NVLinks too"),
     **dict.fromkeys(("dgx-a100-sxid-10004", "dgx-a100-sxid-22003"), "of an NVSwitch; all are alike"),
+    **dict.fromkeys(
+        ("dgx-1-v100-disk-short", "dgx-2-nvme-x2", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
+    "dgx-a100-odd-ipoib-mtu": "of a network interface, whose name is no device's",
+    "dgx-a100-nvlink-odd-version": "of an NVLink to an NVSwitch; all are alike",
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip

@@ -7,7 +7,7 @@ from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.driver import fabric_health, fabric_manager, installation, site_versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presence, thermal, uniformity
+from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presence, thermal
 from dgxcheck.checks.gpudirect import (
     acs,
     bar1_and_port,
@@ -40,11 +40,12 @@ from dgxcheck.checks.pcie import errors as pcie_errors
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import placement
+from dgxcheck.checks.siblings import uniform
 from dgxcheck.checks.silence import answers
 
 CHECKS: tuple[Check, ...] = (
     *driver.CHECKS, *answers.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS, *fabric_health.CHECKS,
-    *presence.CHECKS, *inventory.CHECKS, *uniformity.CHECKS, *inforom.CHECKS, *ecc.CHECKS, *clocks.CHECKS,
+    *presence.CHECKS, *inventory.CHECKS, *inforom.CHECKS, *ecc.CHECKS, *clocks.CHECKS,
     *limits.CHECKS, *thermal.CHECKS, *pcie.CHECKS, *path.CHECKS, *generation.CHECKS, *control.CHECKS, *bar1.CHECKS,
     *pcie_errors.CHECKS, *nvlink.CHECKS, *nvswitches.CHECKS, *speed.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS,
     *placement.CHECKS, *hcas.CHECKS, *hca_placement.CHECKS, *firmware.CHECKS, *ports.CHECKS, *link_layer.CHECKS,
@@ -54,6 +55,7 @@ CHECKS: tuple[Check, ...] = (
     *max_payload.CHECKS, *read_request.CHECKS,
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
     *xid.CHECKS, *off_bus.CHECKS, *aer.CHECKS, *gpu_start.CHECKS, *hca.CHECKS, *site_versions.CHECKS, *baseline.CHECKS,
+    *uniform.CHECKS,
     *host_copies.CHECKS, *integrity.CHECKS, *p2p_copies.CHECKS, *latency.CHECKS,
     *collectives.CHECKS, *compute.CHECKS, *burn_in.CHECKS,
 )  # fmt: skip

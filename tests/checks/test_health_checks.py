@@ -41,7 +41,8 @@ def changed(folder: Path, facts: dict[str, Json], base: str = "dgx-1-v100") -> s
 def status(spec: str, check: str, bdf: str | None = GPU2) -> str:
     """``pass``, ``warn`` ..., with the reason of a skip."""
     (wanted,) = [each for each in CHECKS if each.id == check]
-    (finding,) = [each for each in run(box(spec), [wanted]) if each.subject.bdf == bdf]
+    checks = CHECKS if wanted.last else [wanted]
+    (finding,) = [each for each in run(box(spec), checks) if (each.id, each.subject.bdf) == (check, bdf)]
     return " ".join([finding.status.value, finding.judgement.reason]).rstrip()
 
 

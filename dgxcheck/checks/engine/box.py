@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dgxcheck.checks.engine.finding import Judgement, Subject, skip
+from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
 from dgxcheck.checks.engine.gaps import missing_in, unjudged
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import serial_of
@@ -51,6 +51,8 @@ class Box(Record):
     """The differences from the recording of ``--baseline``; None without one."""
     growth: Growth | Judgement = NO_GROWTH
     """The counters at two times; without them the skip for every check of growth."""
+    found: tuple[Finding, ...] = ()
+    """What the checks before found, for those that report what no other does."""
 
     @property
     def nvml(self) -> Nvml | Missing:
