@@ -20,6 +20,7 @@ from dgxcheck.checks.pcie import bar1, generation
 from dgxcheck.checks.pcie import errors as pcie_errors
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
+from dgxcheck.checks.placement import inventory as host_inventory
 from dgxcheck.checks.placement import placement
 from dgxcheck.checks.silence import answers
 
@@ -34,7 +35,7 @@ CHECKS: tuple[Check, ...] = (
     *peer_memory.CHECKS, *verbs_stack.CHECKS, *memlock.CHECKS, *bar1_and_port.CHECKS, *gdr_path.CHECKS, *acs.CHECKS,
     *iommu.CHECKS,
     *max_payload.CHECKS,
-    *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
+    *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *host_inventory.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
     *xid.CHECKS, *off_bus.CHECKS, *aer.CHECKS, *gpu_start.CHECKS, *hca.CHECKS, *site_versions.CHECKS, *baseline.CHECKS,
     *host_copies.CHECKS, *integrity.CHECKS, *p2p_copies.CHECKS, *latency.CHECKS,
     *collectives.CHECKS, *compute.CHECKS, *burn_in.CHECKS,
