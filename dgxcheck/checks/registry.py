@@ -39,6 +39,7 @@ from dgxcheck.checks.pcie import bar1, control, generation, path
 from dgxcheck.checks.pcie import errors as pcie_errors
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
+from dgxcheck.checks.placement import inventory as host_inventory
 from dgxcheck.checks.placement import placement
 from dgxcheck.checks.siblings import uniform
 from dgxcheck.checks.silence import answers
@@ -52,8 +53,8 @@ CHECKS: tuple[Check, ...] = (
     *port_rate.CHECKS, *port_errors.CHECKS, *transport_errors.CHECKS, *readings.CHECKS,
     *peer_memory.CHECKS, *verbs_stack.CHECKS, *memlock.CHECKS, *bar1_and_port.CHECKS, *gdr_path.CHECKS, *acs.CHECKS,
     *iommu.CHECKS,
-    *max_payload.CHECKS, *read_request.CHECKS,
-    *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
+    *max_payload.CHECKS, *read_request.CHECKS, *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *host_inventory.CHECKS,
+    *ethernet.CHECKS, *governor.CHECKS,
     *xid.CHECKS, *off_bus.CHECKS, *aer.CHECKS, *gpu_start.CHECKS, *hca.CHECKS, *site_versions.CHECKS, *baseline.CHECKS,
     *uniform.CHECKS,
     *host_copies.CHECKS, *integrity.CHECKS, *p2p_copies.CHECKS, *latency.CHECKS,

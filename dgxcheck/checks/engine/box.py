@@ -11,6 +11,7 @@ from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import serial_of
 from dgxcheck.difference.model import Compared
 from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.inventory import Count
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
@@ -53,6 +54,10 @@ class Box(Record):
     """The counters at two times; without them the skip for every check of growth."""
     found: tuple[Finding, ...] = ()
     """What the checks before found, for those that report what no other does."""
+    inventory: Mapping[str, Count] = {}
+    """What earlier runs on this host counted of each kind of device; empty where there was none."""
+    present: Mapping[str, int] = {}
+    """What this run counts."""
 
     @property
     def nvml(self) -> Nvml | Missing:
