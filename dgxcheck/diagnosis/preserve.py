@@ -38,7 +38,9 @@ def preserve_evidence(box: Box, component: Component, faults: Collection[Fault])
 def _commands(box: Box, component: Component, faults: Collection[Fault]) -> Iterator[Preserve]:
     yield Preserve(("dgxcheck", "record", "before.json"))
     yield Preserve(("dmesg",), "dmesg.txt")
-    nvlinks = component.kind in ("nvlink", "nvswitch") or component.part.startswith(("NVLink", "NVSwitches"))
+    nvlinks = component.kind in ("nvlink", "nvswitch") or component.part.startswith(
+        ("NVLink", "NVSwitches", "missing NVSwitch")
+    )
     if nvlinks or (component.kind in _GPU_SIDE and component.part != "missing HCA"):
         safe = ("--safe-mode", "--extra-system-data") if _BUG_REPORT_HANGS & {*faults} else ()
         yield Preserve(("nvidia-bug-report.sh", *safe))
