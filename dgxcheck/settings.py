@@ -52,6 +52,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "kernel.corrected-pcie": Threshold(
         100, "corrected errors", 0, 100000, "dgxcheck's own, a day: no vendor gives one"
     ),
+    "consistency.memory": Threshold(10, "%", 0, 100, "dgxcheck's own: firmware, kernel and crash kernel reserve some"),
     "host.memory-missing": Threshold(3, "%", 0, 100, "Azure node checks: 3 to 5 %"),
     "host.edac-corrected": Threshold(10, "a day", 0, 1e9, "dgxcheck's own: no vendor gives one"),
     "measure.slowdown-warn": Threshold(1, "%", 0, 100, "dgxcheck's own: samples of a burn-in, one a second"),

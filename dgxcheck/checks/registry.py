@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.driver import fabric_health, fabric_manager, installation, site_versions
 from dgxcheck.checks.driver import loaded as driver
@@ -39,15 +40,15 @@ from dgxcheck.checks.pcie import errors as pcie_errors
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import placement
+from dgxcheck.checks.silence import answers
 
 CHECKS: tuple[Check, ...] = (
-    *driver.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS, *fabric_health.CHECKS,
-    *presence.CHECKS, *inventory.CHECKS, *uniformity.CHECKS, *inforom.CHECKS,
-    *ecc.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS,
-    *pcie.CHECKS, *path.CHECKS, *generation.CHECKS, *control.CHECKS, *bar1.CHECKS, *pcie_errors.CHECKS,
-    *nvlink.CHECKS, *nvswitches.CHECKS, *speed.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS, *placement.CHECKS,
-    *hcas.CHECKS, *hca_placement.CHECKS, *firmware.CHECKS, *ports.CHECKS, *link_layer.CHECKS, *port_rate.CHECKS,
-    *port_errors.CHECKS, *transport_errors.CHECKS,
+    *driver.CHECKS, *answers.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS, *fabric_health.CHECKS,
+    *presence.CHECKS, *inventory.CHECKS, *uniformity.CHECKS, *inforom.CHECKS, *ecc.CHECKS, *clocks.CHECKS,
+    *limits.CHECKS, *thermal.CHECKS, *pcie.CHECKS, *path.CHECKS, *generation.CHECKS, *control.CHECKS, *bar1.CHECKS,
+    *pcie_errors.CHECKS, *nvlink.CHECKS, *nvswitches.CHECKS, *speed.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS,
+    *placement.CHECKS, *hcas.CHECKS, *hca_placement.CHECKS, *firmware.CHECKS, *ports.CHECKS, *link_layer.CHECKS,
+    *port_rate.CHECKS, *port_errors.CHECKS, *transport_errors.CHECKS, *readings.CHECKS,
     *peer_memory.CHECKS, *verbs_stack.CHECKS, *memlock.CHECKS, *bar1_and_port.CHECKS, *gdr_path.CHECKS, *acs.CHECKS,
     *iommu.CHECKS,
     *max_payload.CHECKS, *read_request.CHECKS,

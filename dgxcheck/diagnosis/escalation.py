@@ -136,6 +136,13 @@ OF_ALL_FAULTS: Mapping[Fault, Steps] = {
 """Where nothing else is wrong with the component: what waits for a reset is no case for hardware, and neither is what a
 program does to itself. The Xids and SXids are those whose action in NVIDIA's tables is no reset (``xid.entry``)."""
 
+OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
+    ("switch", ""): _LINK,
+    ("host-bridge", ""): ("reboot", "power-cycle", "contact-vendor"),
+    ("socket", ""): ("reboot", "power-cycle", "contact-vendor"),
+    ("host", "power supply"): ("inspect", "power-cycle", "contact-vendor"),
+}
+"""Of what several devices share that are dead: a restart brings them back, or the vendor is needed."""
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 """What another fault of the component shows as."""
 
@@ -143,7 +150,7 @@ _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 def escalation(component: Component, faults: Collection[Fault | None]) -> Steps:
     """The steps for a component with these faults, never empty; nothing resets what is dead or absent."""
     if {*faults} & (DEVICE_DEAD | DEVICE_ABSENT):
-        return without_reset(_steps(component, faults))
+        return without_reset(OF_SEVERAL_DEAD.get((component.kind, component.part)) or _steps(component, faults))
     return _steps(component, faults)
 
 

@@ -54,7 +54,7 @@ class Bar(Record):
 
 
 class PciBars(Record):
-    """The BARs of a GPU, HCA or NVSwitch; lines that are all zeros are absent and left out."""
+    """The BARs of a GPU, HCA or NVSwitch; lines that are all zeros are left out; () if nothing is assigned."""
 
     bdf: str
     bars: tuple[Bar, ...] | Missing

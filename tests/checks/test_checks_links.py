@@ -39,7 +39,7 @@ def target(base: str, bdf: str, gen: int) -> dict[str, Json]:
 
 def faults(spec: str, check: str, base: str) -> list[tuple[str, Fault | None, str]]:
     """Status, fault, and kind of the likeliest component of each bad finding."""
-    found = [each for each in findings(box(spec, PROFILES.get(base, "")), check) if each.status in BAD]
+    found = [each for each in findings(box(spec, PROFILES[base]), check) if each.status in BAD]
     return [(each.status.value, each.judgement.fault, each.blames[0].kind) for each in found]
 
 

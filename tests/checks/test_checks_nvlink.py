@@ -140,8 +140,8 @@ FAR = "0000:8a:00.0"
         ({}, GPU3, "pass"),
         (both(1), GPU3, "fail"),
         (both(4), GPU3, "fail"),
-        (both(2), GPU3, "skip not-supported"),
-        (both(5), GPU3, "skip not-supported"),
+        (both(2), GPU3, "fail"),  # an NVLink joins them
+        (both(5), GPU3, "fail"),
         (both(6), GPU3, "skip not-supported"),
         (both(3, (2,)), GPU3, "fail"),
         ({P2P.format(GPU2, GPU3, 1): 3}, GPU3, "fail"),

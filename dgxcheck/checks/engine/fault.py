@@ -38,6 +38,7 @@ class Fault(str, Enum):
     WRONG_MODEL = "wrong-model", "a GPU of another model than the reference machine's"
     DISAGREEMENT = "disagreement", "NVML and sysfs report different PCI paths"
     UNEQUAL = "unequal", "a version, size or setting differs from the other GPUs of the model"
+    CONTRADICTION = "contradiction", "readings that cannot be true together"
     DRIFT = "drift", "differs from the baseline recording"
     VERSION = "version", "a driver, firmware or VBIOS version differs from the one that the site pins"
     MISPLACED = "misplaced", "a device is in another place than in the reference machine"

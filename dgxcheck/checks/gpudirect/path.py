@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from dgxcheck.bandwidth.expected import between
+from dgxcheck.bandwidth.links import as_it_is, narrowest
 from dgxcheck.checks.engine.blame import device_of, host, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
@@ -17,21 +19,16 @@ from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
 from dgxcheck.checks.pcie.width import own_hop
 from dgxcheck.components.component import Component
-from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device, PciClass
 from dgxcheck.topology.paths import Hop, hops_between
-from dgxcheck.topology.rates import pcie_gbs
 
 Judged = Iterator[tuple[Subject, Judgement]]
-BANDWIDTH = "3.7 GB/s read and 6.1 GB/s write on a host of 2013"
-"""P2P through the host bridge of an Ivy Bridge: slide deck on DL infrastructure with NVIDIA GPUs, 2016."""
 _NCCL = "NCCL does not use it by default"
 _FAR: Mapping[PciClass, str] = {
-    "PHB": f"path through a host bridge: works, but slower ({BANDWIDTH}); {_NCCL}",
-    "NODE": f"path through two host bridges: works, but slower ({BANDWIDTH}); {_NCCL}",
-    "SOC": f"path between NUMA nodes, usually across sockets: slow or unreliable, at most what a host bridge carries"
-    f" ({BANDWIDTH}); {_NCCL}",
+    "PHB": "path through a host bridge: works, but slower",
+    "NODE": "path through two host bridges: works, but slower",
+    "SOC": "path between NUMA nodes, usually across sockets: slow or unreliable",
 }
 
 
@@ -42,44 +39,24 @@ def path(box: Box, gpu: Device, nic: Device) -> Precondition:
         return Precondition("?", skip("not-visible", link.pci_reason or f"the path to {nic.name} is not known"))
     if link.pci in NEAR:
         return Precondition("ready", Judgement(Status.PASS, f"shares a PCIe switch with {nic.name} ({link.pci})"))
-    return Precondition("slow", skip("not-supported", _FAR[link.pci]))
+    carries = between(box, gpu, nic)
+    rates = [f"{total.rate} {way}" for total, way in ((carries.read, "read"), (carries.write, "written"))]
+    return Precondition("slow", skip("not-supported", f"{_FAR[link.pci]} ({', '.join(rates)}); {_NCCL}"))
 
 
 @needs_facts
 def link(box: Box, gpu: Device, nic: Device) -> Precondition:
     """The narrowest hop between the two against the rate of the port."""
-    narrow = need(narrowest(box, gpu, nic))
+    narrow = need(narrowest(need(hops_between(gpu, nic, box.topology.functions)), as_it_is(nic)))
     if narrow is None:
         return Precondition("?", skip("not-visible", "no link is visible between them, as in a virtual machine"))
-    gbs, hop = narrow
+    hop, gbs = narrow
     rate = port_gbs(box, nic)
     port = "" if rate is None else f", the port {rate:.1f} GB/s"
     if rate is not None and gbs < rate:
         message = f"link {hop} is trained at x{hop.width} and carries {gbs:.1f} GB/s{port}"
         return Precondition("slow", Judgement(Status.PASS, message))
     return Precondition("ready", Judgement(Status.PASS, f"link {hop} carries {gbs:.1f} GB/s{port}"))
-
-
-def narrowest(box: Box, gpu: Device, nic: Device) -> tuple[float, Hop] | Missing | None:
-    """GB/s of the narrowest hop between the two, as trained, and the hop; None where no hop is visible."""
-    hops = hops_between(gpu, nic, box.topology.functions)
-    if isinstance(hops, Missing):
-        return hops
-    least: tuple[float, Hop] | None = None
-    for hop in hops:
-        if hop.skip_reason:
-            continue
-        gbs = _carries(hop, nic)
-        if isinstance(gbs, Missing):
-            return gbs
-        if least is None or gbs < least[0]:
-            least = gbs, hop
-    return least
-
-
-def _carries(hop: Hop, nic: Device) -> float | Missing:
-    """GB/s as trained; of a hop on the GPU's side by its width alone, an idle GPU lowers its generation."""
-    return hop.gbs if hop.device == nic.bdf else pcie_gbs(hop.max_gen, hop.width)
 
 
 def _path(box: Box) -> Judged:
