@@ -58,6 +58,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("disk", ""): ("reseat", "replace"),
     ("interface", ""): ("reseat", "change-setting"),
     ("host", "IOMMU setting"): ("change-setting", "reboot"),
+    ("host", "NVLink rate"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
     ("host", "NVLink setting"): ("change-setting", "reboot"),
     ("host", "PCIe setting"): ("change-setting", "reboot"),
     ("host", "large BARs"): ("change-setting", "reboot"),

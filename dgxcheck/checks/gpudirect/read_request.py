@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dgxcheck.checks.engine.blame import part
+from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
@@ -81,5 +81,6 @@ CHECKS = (
         " reboot; then check the setting in the firmware setup",
         judge=_judge,
         blames=part("MaxReadReq"),
+        shared=host_if_all("MaxReadReq setting"),
     ),
 )

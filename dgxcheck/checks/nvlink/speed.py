@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
+from dgxcheck.checks.engine.blame import host_if_all
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
@@ -12,7 +13,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.blames import nvlinks, nvlinks_of_all
+from dgxcheck.checks.nvlink.blames import nvlinks
 from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
@@ -140,9 +141,10 @@ def _evidence(quantity: _Quantity, gpu: Device, links: Mapping[int, int]) -> tup
 
 
 _REMEDY = (
-    "check the kernel log for Xid 74 and, with NVSwitches, the log of the fabric manager (journalctl -u"
-    " nvidia-fabricmanager); retrain the links by a GPU reset, then by a cold power cycle; if the fault persists, run"
-    " the field diagnostic (dcgmi diag -r 3)"
+    "check the kernel log for Xid 74, with NVSwitches the log of the fabric manager (journalctl -u"
+    " nvidia-fabricmanager), and where all links are alike the NVLink bandwidth mode;"
+    " retrain the links by a GPU reset, then by a cold power cycle; if the fault persists, run the field diagnostic"
+    " (dcgmi diag -r 3)"
 )
 CHECKS = (
     Check(
@@ -153,7 +155,7 @@ CHECKS = (
         remedy=_REMEDY,
         judge=_judge(_GENERATION),
         blames=nvlinks,
-        shared=nvlinks_of_all,
+        shared=host_if_all("NVLink rate"),
     ),
     Check(
         id="nvlink.rate",
@@ -164,6 +166,6 @@ CHECKS = (
         remedy=_REMEDY,
         judge=_judge(_RATE),
         blames=nvlinks,
-        shared=nvlinks_of_all,
+        shared=host_if_all("NVLink rate"),
     ),
 )
