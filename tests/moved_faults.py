@@ -17,7 +17,7 @@ BRIDGE = re.compile(rf"{BDF.pattern}|pci[0-9a-f:]+")
 DEVICE = re.compile(r"GPU\d+|mlx5_\d+")
 NVLINK = re.compile(r"NVLink (\d+) of ")
 OF_A_GPU = (
-    "dgx-1-p100-memory-slow", "dgx-1-p100-memory-wrong", "dgx-1-p100-pages-62", "dgx-1-p100-wrong-model",
+    "dgx-1-p100-memory-slow", "dgx-1-p100-memory-wrong", "dgx-1-p100-pages-63", "dgx-1-p100-wrong-model",
     "dgx-1-v100-aer-flood", "dgx-1-v100-application-clock", "dgx-1-v100-bar1-full", "dgx-1-v100-bar1-small",
     "dgx-1-v100-bar1-unassigned", "dgx-1-v100-ecc-aggregate", "dgx-1-v100-ecc-off", "dgx-1-v100-ecc-pending",
     "dgx-1-v100-ecc-volatile", "dgx-1-v100-gpu-aer-fatal", "dgx-1-v100-gpu-lost", "dgx-1-v100-gpu-missing",

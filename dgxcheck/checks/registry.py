@@ -6,7 +6,7 @@ from dgxcheck.checks.drift import baseline
 from dgxcheck.checks.driver import fabric_manager, installation, site_versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presence, thermal, uniformity
+from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presence, spare_memory, thermal, uniformity
 from dgxcheck.checks.gpudirect import acs, bar1_and_port, iommu, max_payload, memlock, peer_memory, verbs_stack
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
@@ -24,7 +24,7 @@ from dgxcheck.checks.placement import placement
 CHECKS: tuple[Check, ...] = (
     *driver.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS,
     *presence.CHECKS, *inventory.CHECKS, *uniformity.CHECKS, *inforom.CHECKS,
-    *ecc.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS,
+    *ecc.CHECKS, *spare_memory.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS,
     *pcie.CHECKS, *generation.CHECKS, *bar1.CHECKS, *pcie_errors.CHECKS,
     *nvlink.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS, *placement.CHECKS,
     *hcas.CHECKS, *hca_placement.CHECKS, *firmware.CHECKS, *ports.CHECKS, *port_rate.CHECKS, *port_errors.CHECKS,

@@ -10,7 +10,7 @@ CAUSES = {
     "dgx-1-p100-memory-slow": ("gpu/0000:07:00.0/memory", "reset-gpu"),
     "dgx-1-p100-memory-wrong": ("gpu/0000:89:00.0/memory", "reset-gpu"),
     "dgx-1-p100-nccl-over-pcie": ("host/host/settings of NCCL", "change-setting"),
-    "dgx-1-p100-pages-62": ("gpu/0000:07:00.0/memory", "field-diagnostic"),
+    "dgx-1-p100-pages-63": ("gpu/0000:07:00.0/memory", "field-diagnostic"),
     "dgx-1-p100-wrong-model": ("gpu/0000:0a:00.0/model", "inspect"),
     "dgx-1-v100-acs-everywhere": ("host/host/ACS setting", "change-setting"),
     "dgx-1-v100-acs-redirect": ("bridge/0000:09:08.0/ACS setting", "change-setting"),
