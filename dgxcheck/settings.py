@@ -52,6 +52,10 @@ THRESHOLDS: Mapping[str, Threshold] = {
         100, "corrected errors", 0, 100000, "dgxcheck's own, a day: no vendor gives one"
     ),
     "host.memory-missing": Threshold(3, "%", 0, 100, "Azure node checks: 3 to 5 %"),
+    "kernel.machine-checks": Threshold(10, "a day", 0, 1e9, "dgxcheck's own: no vendor gives one"),
+    "kernel.cpu-throttled": Threshold(
+        100, "events", 0, 1e9, "dgxcheck's own: short ones at full load are usual, the kernel counts each"
+    ),
     "host.edac-corrected": Threshold(10, "a day", 0, 1e9, "dgxcheck's own: no vendor gives one"),
     "measure.slowdown-warn": Threshold(1, "%", 0, 100, "dgxcheck's own: samples of a burn-in, one a second"),
     "measure.slowdown-fail": Threshold(20, "%", 0, 100, "dgxcheck's own: no vendor gives one"),

@@ -33,6 +33,8 @@ OF_A_GPU = (
     "dgx-a100-xid-119-reboot", "dgx-1-v100-xid-32", "dgx-station-v100-gpu-missing",
     "dgx-station-v100-mixed-memory", "dgx-station-v100-one-hot", "k80-x8-driver-hangs", "k80-x8-ecc-off",
     "k80-x8-p2p-acs", "k80-x8-p2p-acs-silent", "k80-x8-page-pending",
+    "dgx-a100-sram-threshold", "dgx-a100-rows-512", "dgx-a100-bank-without-spare-rows", "dgx-2-corrected-flood",
+    "dgx-2-pages-growing", "pcie-x8-page-double-bit", "dgx-1-v100-memory-hot", "dgx-a100-memory-warmer",
 )  # fmt: skip
 OF_AN_HCA = (
     "dgx-1-v100-hca-firmware", "dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-port-module-hot",
@@ -63,6 +65,13 @@ STAYS = {
          "dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-peermem-unregistered", "dgx-1-v100-verbs-shut",
          "dgx-a100-fabric-manager-down", "dgx-a100-governor", "dgx-a100-not-ready", "k80-x8-uvm-node-gone"),
         "of the host, its memory or the driver"),
+    **dict.fromkeys(
+        ("k80-x8-dimm-flood", "pcie-x8-dimm-uncorrected",
+         "dgx-a100-apei-memory", "dgx-2-machine-check", "pcie-x4-cpu-throttled",
+         "dgx-station-v100-driver-stuck", "dgx-station-v100-disk-medium-errors", "pcie-x8-disk-failing",
+         "dgx-a100-nvme-dropped", "pcie-x8-gpu-unplugged",
+        ),
+        "of a DIMM, a CPU, a disk or a slot"),
     **dict.fromkeys(("dgx-1-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
     **dict.fromkeys(("dgx-1-v100-ethernet-1g", "dgx-station-v100-ethernet-1g"), "of the only cabled interface"),
     **dict.fromkeys(

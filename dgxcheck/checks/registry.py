@@ -10,7 +10,7 @@ from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presenc
 from dgxcheck.checks.gpudirect import acs, bar1_and_port, iommu, max_payload, memlock, peer_memory, verbs_stack
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
-from dgxcheck.checks.kernel_log import aer, gpu_start, hca, off_bus, xid
+from dgxcheck.checks.kernel_log import aer, gpu_start, hca, host_trouble, machine_check, off_bus, xid
 from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copies, integrity, latency, p2p_copies
 from dgxcheck.checks.network import firmware, hca_placement, hcas, port_errors, port_rate, ports
 from dgxcheck.checks.nvlink import errors as nvlink_errors
@@ -32,7 +32,8 @@ CHECKS: tuple[Check, ...] = (
     *iommu.CHECKS,
     *max_payload.CHECKS,
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
-    *xid.CHECKS, *off_bus.CHECKS, *aer.CHECKS, *gpu_start.CHECKS, *hca.CHECKS, *site_versions.CHECKS, *baseline.CHECKS,
+    *xid.CHECKS, *off_bus.CHECKS, *aer.CHECKS, *gpu_start.CHECKS, *hca.CHECKS, *machine_check.CHECKS,
+    *host_trouble.CHECKS, *site_versions.CHECKS, *baseline.CHECKS,
     *host_copies.CHECKS, *integrity.CHECKS, *p2p_copies.CHECKS, *latency.CHECKS,
     *collectives.CHECKS, *compute.CHECKS, *burn_in.CHECKS,
 )  # fmt: skip

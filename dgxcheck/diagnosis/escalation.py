@@ -100,6 +100,8 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.HCA_UNRESPONSIVE: _ADAPTER,
     Fault.HCA_FLASH_RECOVERY: ("change-setting", *_ADAPTER),
     Fault.POWER_REACHED: ("field-diagnostic", "replace"),
+    Fault.DRIVER_STUCK: ("inspect", "reboot", "power-cycle"),
+    Fault.DISK_ERRORS: ("inspect", "replace"),
     Fault.CPU_OFFLINE: ("change-setting", "reboot"),
     Fault.ARRAY_FAILED: ("inspect", "replace"),
 }
@@ -116,6 +118,7 @@ OF_ALL_FAULTS: Mapping[Fault, Steps] = {
     Fault.DRAIN_REQUIRED: _BY_A_RESET,
     Fault.ECC_CORRECTED: ("watch", "field-diagnostic", "replace"),
     Fault.PAGES_MANY: ("watch", "field-diagnostic", "replace"),
+    Fault.UNPLUGGED: ("inspect", "power-cycle", "reseat", "contact-vendor"),
     Fault.ROWS_LOW: ("watch", "field-diagnostic", "replace"),
     Fault.GPU_STARTED_LATE: ("watch", *_LINK),
     Fault.XID_CONTAINED: ("restart-program", "reset-gpu", "field-diagnostic", "replace"),

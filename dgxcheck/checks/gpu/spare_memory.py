@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, answered
+from dgxcheck.checks.engine.finding import Judgement, Status, answered, skip
 from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.checks.engine.per_gpu import need, per_gpu
 from dgxcheck.checks.engine.wording import counted
@@ -101,11 +101,13 @@ def _remap(box: Box, ecc: GpuEcc) -> Judgement:
     return Judgement(Status.PASS, f"no row remapping is pending, none has failed{done}", evidence=evidence)
 
 
-def _banks(_: Box, memory: GpuMemory) -> Judgement:
+def _banks(box: Box, memory: GpuMemory) -> Judgement:
     """A bank without spare rows still works: only the next row that fails in it cannot be replaced."""
-    left = memory.row_histogram
+    left, ecc = memory.row_histogram, box.gpu(memory.bdf).ecc
     none, low = need(left.none), need(left.low)
     evidence = (answered([none, low], "nvmlDeviceGetRowRemapperHistogram", memory.bdf),)
+    if isinstance(ecc, GpuEcc) and ecc.remap_failed is True:
+        return skip("dependency-failed", "see ecc.row-remap", *evidence)
     if not none and not low:
         return Judgement(Status.PASS, "every memory bank has spare rows left", 0, 0, "banks", evidence)
     message = f"memory banks by spare rows: {none} with none, {low} with few left"
