@@ -33,7 +33,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "thermal.like-power": Threshold(
         20, "%", 1, 100, "dgxcheck's own: idle GPUs of one box draw within 15 % of each other"
     ),
-    "ecc.corrected": Threshold(50_000_000, "corrected errors", 0, 1e15, "Meta GCM fails above 50 million"),
+    "ecc.corrected": Threshold(50, "million corrected errors", 0, 1e9, "Meta GCM fails above 50 million"),
     "ecc.corrected-rate": Threshold(1000, "an hour", 0, 1e9, "dgxcheck's own: no vendor gives one"),
     "ecc.remapped-rows": Threshold(512, "rows", 1, 100000, "DCGM fails from 512; NVIDIA's flag after 512"),
     "ecc.retired-pages-warn": Threshold(10, "pages", 0, 64, "Azure and Meta GCM: more than 10"),

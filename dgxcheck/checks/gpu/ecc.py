@@ -89,7 +89,7 @@ def earlier(box: Box, bdf: str) -> GpuEcc | None:
 def _corrected(box: Box, ecc: GpuEcc) -> Judgement:
     count = need(ecc.volatile_corrected.total)
     evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 0, 0),)
-    most, limit = box.settings.limit("ecc.corrected"), box.settings.limit("ecc.corrected-rate")
+    most, limit = box.settings.limit("ecc.corrected") * 1e6, box.settings.limit("ecc.corrected-rate")
     message = f"{counted(count, 'corrected memory error')} since the driver was loaded"
     if count > most:
         return Judgement(Status.FAIL, message, count, most, "errors", evidence, fault=Fault.ECC_FLOOD)
