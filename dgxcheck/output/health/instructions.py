@@ -80,6 +80,7 @@ SENTENCES: Mapping[Code, str] = {
     "replace-adapter": "replace the adapter{slot}",
     "replace-cable": "replace the cable or transceiver{at}",
     "replace-disk": "replace the missing or failed disk of {name} and let the array rebuild",
+    "replace-one-disk": "save its data, then replace the disk{at} and restore them",
     "replace-dimms": "replace the DIMMs{at}",
     "restore-array": "its data is lost (no redundancy): replace the disk, create {array} again and restore from backup",
     "replace-part": "replace it",
