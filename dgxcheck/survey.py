@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.kernel_log import KernelLog
     from dgxcheck.facts.measurement import Measurement
     from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
-    from dgxcheck.facts.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, P2pStatus
+    from dgxcheck.facts.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate, P2pStatus
     from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot
     from dgxcheck.source.protocol import Source
 
@@ -89,6 +89,7 @@ class Snapshot(Record):
     gpu_processes: tuple[GpuActivity, ...] | Missing = _UNASKED
     gpu_affinity: tuple[GpuAffinity, ...] | Missing = _UNASKED
     nvlink_capability: tuple[NvLinkCapability, ...] | Missing = _UNASKED
+    nvlink_rate: tuple[NvLinkRate, ...] | Missing = _UNASKED
     nvlink_errors: tuple[NvLinkErrors, ...] | Missing = _UNASKED
     p2p: tuple[P2pStatus, ...] | Missing = _UNASKED
     measurement: tuple[Measurement, ...] | Missing = _UNASKED

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dgxcheck.assessment.machine import topology_of
 from dgxcheck.assessment.xid_history import remembered
-from dgxcheck.checks.engine.box import Growth
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.missing import BadInput, Gap, Missing
+from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.record import replace
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
@@ -19,6 +21,29 @@ from dgxcheck.survey import COUNTERS, Snapshot, survey
 
 RENEWED_AFTER_S = 3600.0
 """Until then the state file stays as it is, so that runs each minute see more than a minute's growth."""
+
+
+def with_growth(box: Box, growth: Growth | Judgement) -> Box:
+    """The box with the counters at two times. An NVLink that was not up at both readings is as at the worse one."""
+    first, second = box.snapshot.nvlink, None if isinstance(growth, Judgement) else growth.new.nvlink
+    if isinstance(first, Missing) or second is None or isinstance(second, Missing):
+        return replace(box, growth=growth)
+    later = {(row.bdf, row.link): row for row in second}
+    worse = tuple(_worse(row, later.get((row.bdf, row.link))) for row in first)
+    if worse == first:
+        return replace(box, growth=growth)
+    facts = replace(box.snapshot, nvlink=worse)
+    topology, asked = topology_of(facts), {gpu.name for gpu in box.gpus}
+    gpus = tuple(gpu for gpu in topology.gpus if gpu.name in asked)
+    return replace(box, snapshot=facts, topology=topology, gpus=gpus, growth=growth)
+
+
+def _worse(first: NvLink, second: NvLink | None) -> NvLink:
+    """The second state of a link that was up, unless nobody asked for it."""
+    if second is None or first.up is not True:
+        return first
+    unasked = isinstance(second.up, Missing) and second.up.gap in (Gap.UNRECORDED, Gap.UNASKED)
+    return first if unasked or second.up is True else second
 
 
 def within(source: Source, seconds: float) -> Growth | Judgement:

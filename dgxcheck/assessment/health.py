@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from dgxcheck.assessment import xid_history
-from dgxcheck.assessment.growth import loaded, since_last_run, within
+from dgxcheck.assessment.growth import loaded, since_last_run, with_growth, within
 from dgxcheck.assessment.host_load import HostWatch, Watched
 from dgxcheck.assessment.machine import opened, topology_of
 from dgxcheck.assessment.programs import programs
@@ -119,7 +119,7 @@ def _box(
         box = replace(box, drift=_drift(request.baseline, source, box))
     if request.level == "quick" or request.duration is not None:
         return box
-    return replace(box, growth=_growth(source, facts, request))
+    return with_growth(box, _growth(source, facts, request))
 
 
 def _facts(source: Source, request: Request) -> Snapshot:
@@ -141,9 +141,9 @@ def _facts(source: Source, request: Request) -> Snapshot:
 def _drift(spec: str, source: Source, box: Box) -> Compared:
     """What differs from an earlier recording of this machine."""
     from dgxcheck.assessment.compare import called_as, namespace, side_of
+    from dgxcheck.assessment.opening import open_source
     from dgxcheck.difference.compare import compare
     from dgxcheck.difference.model import Side
-    from dgxcheck.source.recording.shipped import open_source
 
     old = side_of(open_source(spec))
     new = Side(snapshot=box.snapshot, topology=box.topology, namespace=namespace(source))

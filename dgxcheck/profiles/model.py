@@ -40,6 +40,7 @@ BOX_KEYS: Mapping[str, NumberRange] = {
     "pcie.link_gen": NumberRange("generation", 1, 7),
     "nvlink.links": NumberRange("links per GPU", 0, 64),
     "nvlink.generation": NumberRange("generation", 1, 8),
+    "nvlink.switches": NumberRange("NVSwitches", 0, 64),
     "network.hcas": NumberRange("HCAs", 0, 64),
     "network.rate": NumberRange("Gbit/s", 1, 3200),
     "host.sockets": NumberRange("sockets", 1, 64),
@@ -61,8 +62,10 @@ BOARD_KEYS: Mapping[str, NumberRange] = {
     "retired_pages": NumberRange("pages", 1, 64),
     "spare_rows": NumberRange("", 0, 1),
     "device_copy": NumberRange("GB/s", 1, 100000),
+    "nvlink_rate": NumberRange("MB/s", 1000, 1000000),
 }
-"""Numbers of a GPU model; ``ecc`` and ``spare_rows`` are 1 if it has them; ``device_copy`` is read plus write."""
+"""Numbers of a GPU model; ``ecc`` and ``spare_rows`` are 1 if it has them; ``device_copy`` is read plus write,
+``nvlink_rate`` that of one link and direction."""
 
 
 class Number(Record, kw_only=False):

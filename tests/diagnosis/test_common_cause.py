@@ -40,8 +40,9 @@ def lost(*gpus: int) -> dict[str, Json]:
 @pytest.mark.parametrize(
     ("gpus", "due"),
     [
-        ((2, 3), "switch/0000:08:00.0"), ((0, 7), SUPPLY), ((0, 2, 5), SUPPLY),
-        ((4, 5, 6, 7), "host-bridge/pci0000:80"), ((4, 5, 6), SUPPLY),
+        ((2, 3), "switch/0000:08:00.0"),
+        ((0, 7), SUPPLY), ((0, 2, 5), SUPPLY), ((4, 5, 6, 7), "host-bridge/pci0000:80"),
+        ((4, 5, 6), SUPPLY),
     ],
     ids=["below a switch", "of two sockets", "of both sockets", "of one socket", "of a socket, but one works"],
 )  # fmt: skip

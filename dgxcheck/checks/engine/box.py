@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dgxcheck.checks.engine.finding import Judgement, Subject, skip
-from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.gaps import missing_in, unjudged
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import serial_of
 from dgxcheck.difference.model import Compared
@@ -59,6 +59,16 @@ class Box(Record):
         if isinstance(nvml, Nvml) and isinstance(nvml.count, Missing) and not nvml.gpus:
             return nvml.count
         return nvml
+
+    @property
+    def readings(self) -> tuple[Snapshot, ...]:
+        """The facts and, where counters were read twice, those of the second time, which hold counters alone."""
+        return (self.snapshot,) if isinstance(self.growth, Judgement) else (self.snapshot, self.growth.new)
+
+    @property
+    def gaps(self) -> tuple[Missing, ...]:
+        """What is missing of all readings, each gap once."""
+        return tuple(dict.fromkeys(gap for facts in self.readings for gap in missing_in(facts)))
 
     def gpu(self, gpu: Device | str | None) -> GpuView:
         """Every fact of one GPU, by bdf or device: ``box.gpu(bdf).ecc``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dgxcheck.bandwidth.rings import copies_gbs
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
@@ -15,11 +16,8 @@ from dgxcheck.checks.measurement.expectations import against_expected, figure_te
 from dgxcheck.checks.measurement.failures import measured_figures, without_figure
 from dgxcheck.checks.measurement.lookup import Figures, evidence, label
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.expected import NVLINK_SHARE
-from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
-from dgxcheck.topology.rings import collective_gbs, search
 
 ID = "measure.collective"
 LEAST_BYTES = 32 << 20
@@ -69,30 +67,14 @@ def judge_ring(box: Box, figures: Figures, _: Measurement) -> Judgement:
     facts = tuple(map(evidence, rows))
     total, unit = sum(numbers), rows[0].unit
     message = f"copies around {counted(len(rows), 'ring')} of GPUs: {quantity(total, unit)}"
-    allowed = _allowed_gbs(box, rows)
+    both_ways = all(row.more.get("directions") == 2 for row in rows)
+    allowed = copies_gbs(box.topology, len(rows), both_ways)
     if allowed is None:
         return skip("no-reference", f"{message}; bandwidth of the NVLinks not known", *facts)
     low = total < allowed * box.settings.limit("measure.rings") / 100
     message = f"{message}, {100 * total / allowed:.0f} % of the {quantity(allowed, unit)} of the NVLinks"
     status, fault = (Status.WARN, Fault.SLOW) if low else (Status.PASS, None)
     return Judgement(status, message, round(total, 3), round(allowed, 3), unit, facts, fault=fault)
-
-
-def _allowed_gbs(box: Box, rows: list[Measurement]) -> float | None:
-    """Rings x directions x rate of a link x the share that copies reach.
-
-    Through NVSwitches one order of the GPUs has all the links; elsewhere each ring has its own.
-    """
-    graph, generation = nvlink_graph(box.topology), nvlink_generation(box.topology)
-    if isinstance(graph, Missing) or isinstance(generation, Missing) or generation not in NVLINK_SHARE:
-        return None
-    rings = search(graph)
-    most = collective_gbs(rings, generation)
-    if isinstance(most, Missing) or isinstance(rings.count, Missing) or not most:
-        return None
-    share = 1.0 if rings.how == "switched" else min(1.0, len(rows) / rings.count)
-    share *= 1.0 if all(row.more.get("directions") == 2 for row in rows) else 0.5
-    return most * share * NVLINK_SHARE[generation][0]
 
 
 def _collective(box: Box) -> Iterator[tuple[Subject, Judgement]]:
