@@ -70,6 +70,10 @@ class Number(Record, kw_only=False):
 
     value: int | float
     source: str
+    floor: int | float | None = None
+    """The measured figure below which an operator of such machines takes one out of service; None if none is
+    published.
+    """
 
 
 class Board(Record):

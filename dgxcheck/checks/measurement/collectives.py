@@ -96,7 +96,8 @@ CHECKS = (
     Check(
         id=ID,
         rule="Bus bandwidth of NCCL's operations: warns below {measure.warn} and fails below {measure.fail} of the"
-        " profile's figure for the operation and number of GPUs; fails on wrong values. Copies around the rings of"
+        " profile's figure for the operation and number of GPUs, warns below the floor that the profile gives for it,"
+        " and fails on wrong values. Copies around the rings of"
         " NVLinks: warns below {measure.rings} of what the links allow. Runs of NCCL with less than 32 MiB are not"
         " judged.",
         source="the profile's nvlink.all-reduce and the like; rings of the NVLink graph x 2 directions x rate of each",

@@ -37,7 +37,10 @@ def expected_figure(box: Box, row: Measurement) -> ExpectedFigure | None:
     origin = "GPU model" if row.kind == "device-copy" or box.choice is None else box.choice.profile.name
     # copies through the host depend on driver and host, and change with both
     fail = 0 if row.kind in STAGED else box.settings.limit("measure.fail")
-    return ExpectedFigure(float(number.value), number.source, origin, box.settings.limit("measure.warn"), fail)
+    warn = box.settings.limit("measure.warn")
+    if number.floor is not None:
+        warn = max(warn, 100 * number.floor / number.value)
+    return ExpectedFigure(float(number.value), number.source, origin, warn, fail)
 
 
 def reference(box: Box, row: Measurement) -> Number | None:
