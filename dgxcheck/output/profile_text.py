@@ -54,10 +54,7 @@ def toml(profile: Profile, sources: Mapping[str, str]) -> str:
 
 
 def _rows(numbers: Mapping[str, Number], keys: Mapping[str, NumberRange]) -> list[tuple[str, ...]]:
-    return [
-        (f"  {key}", _value(number, keys[key].unit), visible(number.source))
-        for key, number in numbers.items()
-    ]
+    return [(f"  {key}", _value(number, keys[key].unit), visible(number.source)) for key, number in numbers.items()]
 
 
 def _classes(counts: Mapping[PciClass, int]) -> str:
