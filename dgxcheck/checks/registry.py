@@ -11,7 +11,16 @@ from dgxcheck.checks.gpudirect import acs, bar1_and_port, iommu, max_payload, me
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
 from dgxcheck.checks.kernel_log import aer, gpu_start, hca, off_bus, xid
-from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copies, integrity, latency, p2p_copies
+from dgxcheck.checks.measurement import (
+    burn_in,
+    collectives,
+    compute,
+    host_copies,
+    integrity,
+    latency,
+    p2p_copies,
+    rdma_ports,
+)
 from dgxcheck.checks.network import firmware, hca_placement, hcas, port_errors, port_rate, ports
 from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import state as nvlink
@@ -34,7 +43,7 @@ CHECKS: tuple[Check, ...] = (
     *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
     *xid.CHECKS, *off_bus.CHECKS, *aer.CHECKS, *gpu_start.CHECKS, *hca.CHECKS, *site_versions.CHECKS, *baseline.CHECKS,
     *host_copies.CHECKS, *integrity.CHECKS, *p2p_copies.CHECKS, *latency.CHECKS,
-    *collectives.CHECKS, *compute.CHECKS, *burn_in.CHECKS,
+    *rdma_ports.CHECKS, *collectives.CHECKS, *compute.CHECKS, *burn_in.CHECKS,
 )  # fmt: skip
 PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",

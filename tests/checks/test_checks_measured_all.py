@@ -47,8 +47,8 @@ def test_collectives(key: str, figure: Json, due: str, tmp_path: Path) -> None:
 K80 = tuple(f"0000:{bus}:00.0" for bus in ("06", "07", "85"))
 
 
-def of_two(busbw: float, a: str, b: str, **more: Json) -> Json:
-    return fact(busbw, devices=[a, b], sizes=[[10 << 20, 1500, busbw, busbw]], **more)
+def of_two(busbw: float, a: str, b: str, also: Json = None) -> Json:
+    return fact(busbw, devices=[a, b], sizes=[[10 << 20, 1500, busbw, busbw]], also=also)
 
 
 @pytest.mark.parametrize(
