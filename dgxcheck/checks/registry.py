@@ -21,7 +21,16 @@ from dgxcheck.checks.gpudirect import (
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
 from dgxcheck.checks.kernel_log import aer, gpu_start, hca, host_trouble, machine_check, off_bus, xid
-from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copies, integrity, latency, p2p_copies
+from dgxcheck.checks.measurement import (
+    burn_in,
+    collectives,
+    compute,
+    host_copies,
+    integrity,
+    latency,
+    p2p_copies,
+    rdma_ports,
+)
 from dgxcheck.checks.network import (
     firmware,
     hca_placement,
@@ -108,6 +117,7 @@ CHECKS: tuple[Check, ...] = (
     *integrity.CHECKS,
     *p2p_copies.CHECKS,
     *latency.CHECKS,
+    *rdma_ports.CHECKS,
     *collectives.CHECKS,
     *compute.CHECKS,
     *burn_in.CHECKS,

@@ -82,8 +82,13 @@ class Box(Record):
         return GpuView(self.snapshot, gpu.bdf if isinstance(gpu, Device) else gpu)
 
     def board(self, gpu: Device) -> Board | None:
-        """What is known of this GPU's model."""
-        return self.boards.get(board_id(gpu))
+        """What is known of this GPU's model, which PCI tells, else NVML (in an imported dump)."""
+        return self.boards.get(board_id(gpu) or self._nvml_board_id(gpu))
+
+    def _nvml_board_id(self, gpu: Device) -> str:
+        board = self.gpu(gpu).board
+        number = board if isinstance(board, Missing) else board.pci_device_id
+        return "" if isinstance(number, Missing) else f"{number & 0xFFFF:04x}:{number >> 16:04x}"
 
     def subject(self, gpu: Device) -> Subject:
         """The subject of a finding about a GPU."""
