@@ -14,9 +14,9 @@ from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
 
 EXIT_CODES = {Status.PASS: 0, Status.WARN: 1, Status.FAIL: 2, Status.UNKNOWN: 3}
-LEAST_CHECKS = 10
-"""With fewer checks judged a machine does not pass. The output of nvidia-smi -q allows 14 and more, a table of
-nvidia-smi 8 at most."""
+LEAST_CHECKS = 14
+"""With fewer checks judged a machine does not pass. The output of nvidia-smi -q allows 17 and more, a table of
+nvidia-smi 11 at most."""
 _WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
 
 

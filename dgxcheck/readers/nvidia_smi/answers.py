@@ -12,7 +12,17 @@ from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.fields import LISTS, RETIRED, SINGLE, THROTTLE, WORDS, number, pages
+from dgxcheck.readers.nvidia_smi.fields import (
+    HISTOGRAM,
+    LISTS,
+    RETIRED,
+    SINGLE,
+    SRAM,
+    THROTTLE,
+    WORDS,
+    number,
+    pages,
+)
 
 Fields = dict[str, str]
 """Values by path, in lower case: the labels of the text, or the tags of the XML with blanks for underscores, joined by
@@ -68,6 +78,8 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
     yield from _memory_answer(fields)
     yield from _clock_event_reasons(fields)
     yield from _ecc_totals(fields)
+    yield from _numbers(fields, "SramEccErrorStatus", SRAM)
+    yield from _numbers(fields, "RowRemapperHistogram", HISTOGRAM)
     for cause, pattern in RETIRED:
         if (text := _field(fields, pattern)) is not None:
             yield f"RetiredPages {cause}", _read(text, pages)
@@ -119,6 +131,14 @@ def _memory_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
             amounts[name] = mib * MIB
     if amounts:
         yield "MemoryInfo", amounts
+
+
+def _numbers(fields: Fields, question: str, names: Mapping[str, re.Pattern[str]]) -> Iterator[tuple[str, Json]]:
+    """A struct of numbers; a gap where one of its fields is none, nothing where the dump lacks one."""
+    read = {name: _read(text, number) for name, part in names.items() if (text := _field(fields, part)) is not None}
+    if len(read) == len(names):
+        gap = next((value for value in read.values() if not isinstance(value, int)), None)
+        yield question, {**read} if gap is None else gap
 
 
 def _clock_event_reasons(fields: Fields) -> Iterator[tuple[str, Json]]:

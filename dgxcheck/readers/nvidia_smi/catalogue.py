@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from dgxcheck.readers.model import Reader
-from dgxcheck.readers.nvidia_smi import nvlink, p2p, query_json, query_text, query_xml, table, topo
+from dgxcheck.readers.nvidia_smi import (
+    failure,
+    nvlink,
+    nvlink_errors,
+    p2p,
+    query_json,
+    query_text,
+    query_xml,
+    table,
+    topo,
+)
 
 READERS: tuple[Reader, ...] = (
     topo.read,
     p2p.read,
     nvlink.read,
+    nvlink_errors.read,
     query_text.read,
     query_xml.read,
     query_json.read,
     table.read,
+    failure.read,
 )
