@@ -126,7 +126,7 @@ PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",
     "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc",
     "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes", "nvlink_rate",
-    "nvlink_errors", "p2p",
+    "nvlink_errors", "p2p", "numa_memory",
     "measurement", "config_space", "iommu", "memlock", "units",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""
