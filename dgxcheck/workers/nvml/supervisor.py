@@ -31,7 +31,7 @@ class NvmlStage:
     """
 
     def __init__(self, groups: Sequence[str], deadline: float = 60.0, killer: Killer = kill) -> None:
-        self._groups = list(groups)
+        self.groups = tuple(groups)
         self._supervisor = Supervisor(killer)
         self.started = time.monotonic()
         self.deadline = deadline
@@ -85,7 +85,7 @@ class NvmlStage:
 
     def _start(self, units: list[Unit] | None) -> None:
         known, avoid = self._known_answers(units), sorted(self._suspects)
-        plan = {"groups": self._groups, "units": units, "known": known, "avoid": avoid}
+        plan = {"groups": self.groups, "units": units, "known": known, "avoid": avoid}
         self._units_of[self._supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))] = units
 
     def _known_answers(self, units: list[Unit] | None) -> dict[str, Json]:
