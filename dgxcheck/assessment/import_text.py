@@ -13,10 +13,11 @@ from dgxcheck.readers.benchmarks import catalogue
 from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.nvidia_smi import catalogue as smi
 from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
-from dgxcheck.source.recording.anonymize import anonymized, site_key
+from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.save import written
+from dgxcheck.source.recording.site_key import site_key
 
 READERS = (*catalogue.READERS, *smi.READERS)
 
@@ -40,8 +41,9 @@ class Reading(Record):
 def read(texts: Sequence[Text]) -> Reading:
     """Every text by every reader."""
     parts = [Part(text.name, output) for text in texts for reader in READERS for output in reader(text.lines)]
+    names = {text.name: _published(number) for number, text in enumerate(texts)}
     return Reading(
-        texts=tuple(texts), parts=tuple(parts), combined=combine(parts),
+        texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),
         unread={text.name: _unread(text, parts) for text in texts},
     )  # fmt: skip
 
@@ -59,6 +61,11 @@ def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
     head, lines, later = _recording(facts, base)
     head["provenance"] = _provenance(reading, base)
     return written(head, lines, later), len(facts)
+
+
+def _published(number: int) -> str:
+    """What a recording calls a text: the names of files may tell whose machine it is."""
+    return f"text {number + 1}"
 
 
 def _unread(text: Text, parts: Sequence[Part]) -> tuple[int, ...]:
@@ -107,7 +114,7 @@ def _is_gap(fact: Json) -> bool:
 
 def _provenance(reading: Reading, base: Base | None) -> Json:
     files: list[Json] = []
-    for text in reading.texts:
+    for number, text in enumerate(reading.texts):
         tools: list[Json] = [*dict.fromkeys(part.found.tool for part in reading.used if part.file == text.name)]
-        files.append({"file": text.name, "tools": tools, "unread": len(reading.unread[text.name])})
+        files.append({"file": _published(number), "tools": tools, "unread": len(reading.unread[text.name])})
     return {"kind": "imported", "files": files, **({} if base is None else base.provenance())}
