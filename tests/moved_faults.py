@@ -52,7 +52,7 @@ OF_A_SWITCH = (
     "k80-x8-p2p-slower",
 )  # fmt: skip
 """Or of the two GPUs below it."""
-OF_A_PORT = ("dgx-1-v100-acs-redirect", "dgx-1-v100-switch-aer")
+OF_A_PORT = ("dgx-1-v100-acs-redirect", "dgx-1-v100-odd-acs-validation", "dgx-1-v100-switch-aer")
 OF_NVLINKS = (
     "dgx-1-v100-nvlink-down", "dgx-1-v100-nvlink-half-rate", "dgx-1-v100-nvlink-one-sided",
     "dgx-1-v100-p2p-not-in-use", "dgx-1-v100-p2p-silent",
@@ -94,9 +94,8 @@ STAYS = {
         "of the far ends of NVLinks too"),
     **dict.fromkeys(("dgx-a100-sxid-10004", "dgx-a100-sxid-22003"), "of an NVSwitch; all are alike"),
     **dict.fromkeys(
-        ("dgx-1-v100-disk-short", "dgx-2-nvme-x2", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
+        ("dgx-1-v100-disk-short", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
     "dgx-a100-odd-ipoib-mtu": "of a network interface, whose name is no device's",
-    "dgx-a100-nvlink-odd-version": "of an NVLink to an NVSwitch; all are alike",
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip
