@@ -34,17 +34,29 @@ OF_A_GPU = (
     "dgx-station-v100-mixed-memory", "dgx-station-v100-one-hot", "k80-x8-driver-hangs", "k80-x8-ecc-off",
     "k80-x8-p2p-acs", "k80-x8-p2p-acs-silent", "k80-x8-page-pending",
 )  # fmt: skip
+OF_A_GPU += (
+    "dgx-1-v100-bus-master-off", "dgx-a100-drain-p2p", "dgx-a100-fabric-clique", "dgx-a100-fabric-degraded",
+    "dgx-a100-fabric-no-partition", "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required",
+)  # fmt: skip
 OF_AN_HCA = (
     "dgx-1-v100-hca-firmware", "dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-port-module-hot",
     "dgx-1-v100-hca-wrong-slot", "dgx-1-v100-hca-x8",
     "dgx-1-v100-port-1x", "dgx-1-v100-port-down", "dgx-1-v100-port-fdr", "dgx-1-v100-port-init",
     "dgx-1-v100-port-link-downed", "dgx-1-v100-port-polling", "dgx-1-v100-port-symbol-errors",
 )  # fmt: skip
+OF_AN_HCA += (
+    "dgx-1-v100-hca-ethernet", "dgx-1-v100-hca-gen1", "dgx-1-v100-hca-without-ports", "dgx-1-v100-port-no-sm",
+    "dgx-1-v100-read-request", "dgx-1-v100-transport-errors",
+)  # fmt: skip
 OF_A_SWITCH = (
     "dgx-1-v100-nvml-disagrees", "dgx-1-v100-switch-x8", "k80-x8-board-missing", "k80-x8-p2p-broken",
     "k80-x8-p2p-slower",
 )  # fmt: skip
 """Or of the two GPUs below it."""
+OF_A_SWITCH += (
+    "dgx-1-v100-switch-gen1", "dgx-1-v100-uplink-limited", "pcie-x4-switch-limited", "pcie-x8-bridge-off",
+    "pcie-x8-switch-gen2",
+)  # fmt: skip
 OF_A_PORT = ("dgx-1-v100-acs-redirect", "dgx-1-v100-switch-aer")
 OF_NVLINKS = (
     "dgx-1-v100-nvlink-down", "dgx-1-v100-nvlink-half-rate", "dgx-1-v100-nvlink-one-sided",
@@ -54,7 +66,17 @@ OF_ONE_END = (
     "dgx-1-v100-nvlink-crc", "dgx-1-v100-nvlink-recoveries", "dgx-1-v100-nvlink-recovery-xid-74",
     "dgx-1-v100-nvlink-replays",
 )  # fmt: skip
+OF_ONE_END += ("dgx-1-v100-nvlink-crc-flood",)
 STAYS = {
+    **dict.fromkeys(("dgx-2-nvme-gen1", "dgx-a100-nvme-x2"), "of a disk"),
+    **dict.fromkeys(
+        ("dgx-2-nvswitch-gen1", "dgx-2-nvswitch-missing", "dgx-2-nvswitch-off-pci", "dgx-a100-nvswitch-unbound"),
+        "of an NVSwitch; all are alike"),
+    **dict.fromkeys(("dgx-2-nvlinks-slow", "dgx-a100-read-request-all"), "of all GPUs or adapters"),
+    **dict.fromkeys(
+        ("dgx-2-hca-without-guid", "dgx-a100-rnr-retries"), "of a box whose adapters are at different depths"),
+    "dgx-station-v100-nvlink-generation": "of both ends of one link; other pairs of this box have two",
+    "dgx-a100-hca-ethernet": "of the adapters for computing; those for storage are too few to be compared",
     **dict.fromkeys(("dgx-1-v100-acs-everywhere", "dgx-1-v100-nouveau"), "of all bridges or GPUs"),
     **dict.fromkeys(
         ("dgx-1-v100-cores-offline", "dgx-1-v100-dimm-missing",
