@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         NumaMemory,
         NumaNode,
         Storage,
+        Unit,
     )
     from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts
     from dgxcheck.facts.kernel_log import KernelLog
@@ -74,6 +75,7 @@ class Snapshot(Record):
     storage: Storage | Missing = _UNASKED
     device_nodes: DeviceNodes | Missing = _UNASKED
     memlock: Memlock | Missing = _UNASKED
+    units: tuple[Unit, ...] | Missing = _UNASKED
     kernel_log: KernelLog | Missing = _UNASKED
     gpu_board: tuple[GpuBoard, ...] | Missing = _UNASKED
     gpu_pcie: tuple[GpuPcie, ...] | Missing = _UNASKED

@@ -29,6 +29,7 @@ MODULES = {
     "storage": "host.storage",
     "device_nodes": "host.device_nodes",
     "memlock": "host.memlock",
+    "units": "host.units",
     "kernel_log": "kernel_log.log",
     "gpu": "gpu.identity",
     "nvlink": "gpu.nvlink",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dgxcheck.bandwidth import packets
+from dgxcheck.bandwidth.hosts import SPLIT
 from dgxcheck.bandwidth.rate import Direction, Limit, Rate, unknown
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import ConfigSpace
@@ -74,15 +75,16 @@ def payload_of(hops: Iterable[Hop], spaces: Sequence[ConfigSpace] | Missing) -> 
 def link_limit(hop: Hop, payload: int | Missing, line: LineRate, splits_at: int | None = None) -> Limit:
     """What one link carries in packets of ``payload`` bytes, or of ``splits_at`` behind a root complex."""
     gbs = line(hop)
+    source = packets.SOURCE
     speed = "line rate unknown" if isinstance(gbs, Missing) else f"{gbs:.2f} GB/s at line rate"
     if splits_at is not None and (isinstance(payload, Missing) or splits_at < payload):
-        payload, packet = splits_at, f"packets of {splits_at} bytes behind the root complex"
+        payload, packet, source = splits_at, f"packets of {splits_at} bytes behind the root complex", SPLIT
     elif isinstance(payload, Missing):
         packet = f"MaxPayload unknown ({payload}), {packets.SMALLEST} to {packets.LARGEST}"
     else:
         packet = f"MaxPayload {payload}"
     read, write = _rate(gbs, payload, "read"), _rate(gbs, payload, "write")
-    return Limit(name=f"link {hop}", read=read, write=write, basis=f"{speed}, {packet}", source=packets.SOURCE)
+    return Limit(name=f"link {hop}", read=read, write=write, basis=f"{speed}, {packet}", source=source)
 
 
 def _rate(gbs: float | Missing, payload: int | Missing, direction: Direction) -> Rate:

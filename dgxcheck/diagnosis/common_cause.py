@@ -48,11 +48,9 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 if shared is not None and _boards(box, inside) > 1:
                     add(inside, shared)
             elif whole.kind != "board":
-                also = [each for each in dead if inside[0] in dead and each not in inside]
-                add(
-                    [*inside, *(each for each in also if any(one.key == whole.key for one in _around(box, each)))],
-                    whole,
-                )
+                others = [each for each in dead if inside[0] in dead and each not in inside]
+                within = [each for each in others if whole.key in {one.key for one in _around(box, each)}]
+                add([*inside, *within], whole)
     for together, component in same_moment(box, findings):
         add(together, component)
     return common

@@ -42,11 +42,7 @@ def by_agreement(component: Component, findings: Sequence[Finding]) -> Confidenc
     """By the independent facts about the component or what is within it."""
     facts = len({_fact(finding) for finding in findings})
     if facts > 1:
-        if (
-            component.kind == "host"
-            and component.part in _INFERRED
-            and not any(_is_blamed(component, finding) for finding in findings)
-        ):
+        if component.kind == "host" and component.part in _INFERRED and not _is_blamed(component, findings):
             return Confidence(level="fair", reason="in-common", findings=facts)
         affected = {finding.subject.name for finding in findings}
         unaffected = tuple(name for name in component.shared_by if name not in affected)
@@ -56,8 +52,8 @@ def by_agreement(component: Component, findings: Sequence[Finding]) -> Confidenc
     return Confidence(level="fair", reason="either-end" if component.kind in _JOINING else "one-finding", findings=1)
 
 
-def _is_blamed(component: Component, finding: Finding) -> bool:
-    return any(each.key == component.key for each in finding.blames)
+def _is_blamed(component: Component, findings: Sequence[Finding]) -> bool:
+    return any(each.key == component.key for finding in findings for each in finding.blames)
 
 
 def _fact(finding: Finding) -> tuple[frozenset[str], Fault | None, Witness]:

@@ -24,12 +24,10 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
     for together in _moments([each for each in failed if _times(each, "nvswitch")], "nvswitch"):
         yield together, NVSWITCHES
     dead = [each for each in failed if each.judgement.fault in DEVICE_DEAD]
+    gone = {each.subject.bdf for each in dead}
     for together in _moments([each for each in dead if _times(each, "device")], "device"):
         lost = sorted({each.subject.bdf or "" for each in together})
-        yield (
-            [each for each in dead if each.subject.bdf in lost],
-            _shared(box, lost, {each.subject.bdf for each in dead}),
-        )
+        yield [each for each in dead if each.subject.bdf in lost], _shared(box, lost, gone)
 
 
 def _moments(findings: Sequence[Finding], kind: str) -> Iterator[list[Finding]]:

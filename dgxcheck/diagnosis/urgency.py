@@ -19,6 +19,7 @@ _OF_FAULT: Mapping[Fault, Urgency] = {
     Fault.XID_NOTICE: "watch",
     Fault.ECC_CORRECTED: "watch",
     Fault.PAGES_MANY: "watch",
+    Fault.ROWS_LOW: "watch",
     Fault.GPU_STARTED_LATE: "watch",
     Fault.NVLINK_ERRORS: "watch",
     Fault.TRANSPORT_ERRORS: "watch",

@@ -176,6 +176,8 @@ class GpuEcc(Record):
     remapped_uncorrected: int | Missing
     remap_pending: bool | Missing
     remap_failed: bool | Missing
+    sram_exceeded: bool | Missing
+    """Have uncorrected SRAM errors reached NVIDIA's threshold for an RMA? From Ampere and R550 on."""
 
 
 class RowHistogram(Record):

@@ -241,3 +241,13 @@ class NetInterface(Record):
     """6 octets, 20 for IP over InfiniBand."""
     bdf: str | Missing
     """PCI function behind it; absent for virtual interfaces."""
+
+
+class Unit(Record):
+    """One systemd unit that can keep GPUs open, or that starts jobs."""
+
+    name: str
+    """``nvidia-persistenced``: without ``.service``."""
+    running: bool | Missing
+    enabled: bool | Missing
+    """Wanted by a target; some that run are not (``nvidia-persistenced`` can be started by udev)."""

@@ -173,6 +173,7 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         *(_ask("DeviceGetRetiredPages", "", cause) for cause in range(2)),
         _flag("DeviceGetRetiredPagesPendingStatus", "retirement_pending"),
         _ask("DeviceGetRemappedRows"),
+        _flag("DeviceGetSramEccErrorStatus", "sram_exceeded", members="bThresholdExceeded"),
     ),
     "counters": (
         _ask("DeviceGetPcieReplayCounter", "pcie_replays"),

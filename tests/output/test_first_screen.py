@@ -72,3 +72,18 @@ def test_healthmon_lines_close_the_output(options: tuple[str, ...], capsys: pyte
     out = run(capsys, "health", "--from", "dgx-1-v100-hot", *options).out.splitlines()
     assert out[-2].startswith("System Results: ")
     assert out[-1] == "One or more tests didn't run."
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("dgx-1-v100-gpu-x8", "pcie.width GPU2 0000:0a:00.0 x8 of x16"),
+        ("dgx-1-v100-gpu-missing", "gpu.count 7 of 8 GPUs"),
+        ("dgx-1-p100-pages-63", "ecc.retired-pages GPU1 0000:07:00.0 63 pages, limit 10"),
+        ("dgx-1-v100-ecc-volatile", "ecc.volatile GPU2 0000:0a:00.0 2 errors"),
+    ],
+)
+def test_one_line_says_device_and_figure(name: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    first = run(capsys, "health", "--from", name, "--format", "nagios").out.partition(" | ")[0]
+    assert first == f"DGXCHECK CRITICAL - {line}"
+    assert len(first.encode()) <= 80

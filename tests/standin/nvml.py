@@ -34,6 +34,7 @@ STRUCTS = {
     "nvmlDeviceGetUtilizationRates": ("gpu", "memory"),
     "nvmlDeviceGetViolationStatus": ("referenceTime", "violationTime"),
     "nvmlDeviceGetRowRemapperHistogram": ("max", "high", "partial", "low", "none"),
+    "nvmlDeviceGetSramEccErrorStatus": ("bThresholdExceeded",),
     "nvmlDeviceGetPciInfo": ("busId", "pciDeviceId", "pciSubSystemId"),
     "nvmlDeviceGetNvLinkRemotePciInfo": ("busId", "pciDeviceId", "pciSubSystemId"),
     "nvmlDeviceGetRetiredPages": ("address", "timestamp"),
@@ -63,6 +64,7 @@ FIRST_BRANCH = {  # symbol -> the driver branch that brought it
     "nvmlDeviceGetCurrentClocksEventReasons": 535,
     "nvmlDeviceGetNumaNodeId": 550,
     "nvmlDeviceGetGpuFabricInfoV": 550,
+    "nvmlDeviceGetSramEccErrorStatus": 550,
     "nvmlDeviceGetTemperatureV": 570,
     "nvmlDeviceGetMarginTemperature": 570,
 }

@@ -41,7 +41,7 @@ RANGES = (
     ("gpu_processes.memory_percent", 0, 100, "memory utilisation", "%"),
     ("gpu_power.usage_mw", 1, 4_000_000, "power draw", "mW"),
     ("gpu_power.enforced_limit_mw", 1, 4_000_000, "enforced power limit", "mW"),
-    ("gpu_memory.total", 1 << 26, 1 << 50, "memory", "bytes"),
+    ("gpu_memory.total", 1 << 26, 1 << 50, "memory size", "bytes"),
     ("gpu_clocks.max.sm", 1, 10_000, "highest SM clock", "MHz"),
     ("gpu_pcie.link_width", 1, 32, "PCIe lanes", ""),
     ("gpu_pcie.link_gen", 1, 8, "PCIe generation", ""),
@@ -55,6 +55,7 @@ PARTS = (
       for period in ("volatile", "aggregate") for error in ("corrected", "uncorrected")),
 )  # fmt: skip
 WHOLES = tuple(dict.fromkeys(bound for _, bound, _ in NEVER_ABOVE))
+_MIB = 1 << 20
 _SPARES = tuple(f"gpu_memory.row_histogram.{level}" for level in ("max", "high", "partial", "low", "none"))
 
 
@@ -64,7 +65,8 @@ def never_above(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
         value, most = number(facts, path), number(facts, bound)
         hidden = path.startswith(("pci.", "gpu_pcie.")) and "link" in path and guest(box) is not None
         if value is not None and most is not None and value > most and not hidden:
-            yield Contradiction(f"{words} {value:g} above {most:g}", _both(facts, gpu, path, bound))
+            text = f"{words} {_plain(path, value)} above {_plain(bound, most)}"
+            yield Contradiction(text, _both(facts, gpu, path, bound))
 
 
 def ranges(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
@@ -82,7 +84,8 @@ def parts(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
         values, total = [number(facts, path) for path in paths], number(facts, whole)
         known = [value for value in values if value is not None]
         if total is not None and len(known) == len(paths) and sum(known) > total >= max(known):
-            yield Contradiction(f"{words} {sum(known):g} above {total:g}", _both(facts, gpu, *paths, whole))
+            text = f"{words} {_plain(whole, sum(known))} above {_plain(whole, total)}"
+            yield Contradiction(text, _both(facts, gpu, *paths, whole))
 
 
 def spare_rows(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
@@ -90,6 +93,12 @@ def spare_rows(_: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     values = [number(facts, path) for path in _SPARES]
     if values and all(value == 0 for value in values):
         yield Contradiction("the row remapper counts no memory bank", (reading(facts, _SPARES[0], gpu.bdf),))
+
+
+def _plain(path: str, value: float) -> str:
+    """Bytes in MiB; all else as it was read."""
+    in_bytes = path.startswith("gpu_memory.") or ".bar1_" in path
+    return f"{round(value / _MIB)} MiB" if in_bytes else f"{value:g}"
 
 
 def _both(facts: Facts, gpu: Device, *paths: str) -> tuple[Evidence, ...]:

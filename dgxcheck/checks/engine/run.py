@@ -22,7 +22,11 @@ _WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
 
 def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tuple[Finding, ...]:
     """Every finding, in the order of the checks; a required check that skipped is unknown instead."""
-    findings = (finding for check in checks for finding in _findings(box, check))
+    ordered = tuple(checks)
+    found: dict[str, list[Finding]] = {check.id: _findings(box, check) for check in ordered if not check.last}
+    others = replace(box, found=tuple(finding for findings in found.values() for finding in findings))
+    found |= {check.id: _findings(others, check) for check in ordered if check.last}
+    findings = (finding for check in ordered for finding in found[check.id])
     return tuple(_required(_at_site(finding, box.settings), required) for finding in findings)
 
 

@@ -36,6 +36,10 @@ _RECOVERY = {
     7: ("a system reboot", Fault.REBOOT_REQUIRED, "drain the machine and reboot it"),
 }  # fmt: skip
 """By nvmlDeviceGpuRecoveryAction_t: in words, the fault, and the remedy where it is not the check's."""
+_TO_OPEN = (
+    "run nvidia-smi -L as root; check dmesg for NVRM messages about the GPU, and that the driver's library and kernel"
+    " module are of one version (cat /proc/driver/nvidia/version)"
+)
 _UNKNOWN_ACTION = "run nvidia-smi -q, which names the recovery action, and follow it"
 
 
@@ -95,7 +99,7 @@ def _refused_handles(box: Box) -> list[Missing]:
 
 def _not_opened(gap: Missing) -> Judgement:
     message = f"NVML counts a GPU and does not open it: {gap}"
-    return Judgement(Status.UNKNOWN, message, evidence=_evidence([gap]))
+    return Judgement(Status.UNKNOWN, message, evidence=_evidence([gap]), remedy=_TO_OPEN)
 
 
 def _unlisted_gpus(box: Box) -> list[Device]:

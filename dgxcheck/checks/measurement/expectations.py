@@ -14,6 +14,7 @@ from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.profiles.model import Number
+from dgxcheck.topology.model import Link
 
 
 class ExpectedFigure(Record, kw_only=False):
@@ -37,7 +38,10 @@ def expected_figure(box: Box, row: Measurement) -> ExpectedFigure | None:
     origin = "GPU model" if row.kind == "device-copy" or box.choice is None else box.choice.profile.name
     # copies through the host depend on driver and host, and change with both
     fail = 0 if row.kind in STAGED else box.settings.limit("measure.fail")
-    return ExpectedFigure(float(number.value), number.source, origin, box.settings.limit("measure.warn"), fail)
+    warn = box.settings.limit("measure.warn")
+    if number.floor is not None:
+        warn = max(warn, 100 * number.floor / number.value)
+    return ExpectedFigure(float(number.value), number.source, origin, warn, fail)
 
 
 def reference(box: Box, row: Measurement) -> Number | None:
@@ -55,6 +59,9 @@ def profile_key(box: Box, row: Measurement) -> str:
     if row.kind in ("host-to-device", "device-to-host"):
         return f"pcie.{row.kind}" if device(box, row.a) is not None else ""
     if row.kind == "collective":
+        link = pair_link(box, row)
+        if link is not None and not link.nvlinks:
+            return f"pcie.{row.a.replace('_', '-')}-2-{(link.pci or '?').lower()}"
         return f"nvlink.{row.a.replace('_', '-')}-{row.b}"
     link = link_between(box, row.a, row.b)
     if link is None:
@@ -63,6 +70,15 @@ def profile_key(box: Box, row: Measurement) -> str:
         area = "nvlink" if link.nvlinks else "pcie"
         return f"{area}.{row.kind}-{link.label.lower()}"
     return f"pcie.{row.kind}-{(link.pci or '?').lower()}" if row.kind in STAGED else ""
+
+
+def pair_link(box: Box, row: Measurement) -> Link | None:
+    """What joins the GPUs of a collective of two, where it is known which they are."""
+    devices = row.more.get("devices")
+    if row.b != "2" or not isinstance(devices, list) or len(devices) != 2:
+        return None
+    a, b = (one if isinstance(one, str) else "" for one in devices)
+    return link_between(box, a, b)
 
 
 def has_reference(box: Box, row: Measurement) -> bool:

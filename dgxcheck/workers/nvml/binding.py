@@ -126,6 +126,12 @@ def _retired_pages(handle: Any, cause: int) -> Any:
     )
 
 
+def _sram_status(handle: Any) -> Any:
+    status = pynvml.c_nvmlEccSramErrorStatus_v1_t()
+    pynvml.nvmlDeviceGetSramEccErrorStatus(handle, byref(status))
+    return status
+
+
 def _event_reasons(handle: Any) -> Any:
     return _newest(
         lambda: pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle),
@@ -213,6 +219,7 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "nvmlDeviceGetNvLinkRemotePciInfo": _remote_pci_info,
     "nvmlDeviceGetMemoryInfo": _memory_info,
     "nvmlDeviceGetRetiredPages": _retired_pages,
+    "nvmlDeviceGetSramEccErrorStatus": _sram_status,
     "nvmlDeviceGetCurrentClocksEventReasons": _event_reasons,
     "nvmlDeviceGetTemperature": _temperature,
     "nvmlDeviceGetGpuFabricInfo": _fabric,
