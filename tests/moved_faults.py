@@ -36,7 +36,8 @@ OF_A_GPU = (
     "k80-x8-odd-auto-boost", "pcie-x4-odd-power-range", "pcie-x8-odd-inforom",
     "dgx-a100-sram-threshold", "dgx-a100-rows-512", "dgx-a100-bank-without-spare-rows", "dgx-2-corrected-flood",
     "dgx-2-pages-growing", "pcie-x8-page-double-bit", "dgx-1-v100-memory-hot", "dgx-a100-memory-warmer",
-    "dgx-1-v100-bus-master-off", "dgx-a100-drain-p2p", "dgx-a100-fabric-clique", "dgx-a100-fabric-degraded",
+    "dgx-1-v100-bus-master-off", "pcie-x8-gpu-aspm", "dgx-a100-drain-p2p", "dgx-a100-fabric-clique",
+    "dgx-a100-fabric-degraded",
     "dgx-a100-fabric-no-partition", "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
@@ -49,7 +50,7 @@ OF_AN_HCA = (
     "dgx-1-v100-port-1x", "dgx-1-v100-port-down", "dgx-1-v100-port-fdr", "dgx-1-v100-port-init",
     "dgx-1-v100-port-link-downed", "dgx-1-v100-port-polling", "dgx-1-v100-port-symbol-errors",
     "dgx-1-v100-hca-ethernet", "dgx-1-v100-hca-gen1", "dgx-1-v100-hca-without-ports", "dgx-1-v100-port-no-sm",
-    "dgx-1-v100-read-request", "dgx-1-v100-transport-errors",
+    "dgx-1-v100-read-request", "dgx-1-v100-hca-relaxed-ordering", "dgx-1-v100-transport-errors",
 )  # fmt: skip
 OF_A_SWITCH = (
     "dgx-1-v100-nvml-disagrees", "dgx-1-v100-switch-x8", "k80-x8-board-missing", "k80-x8-p2p-broken",
@@ -77,6 +78,7 @@ STAYS = {
     **dict.fromkeys(
         ("dgx-2-hca-without-guid", "dgx-a100-rnr-retries"), "of a box whose adapters are at different depths"),
     "dgx-station-v100-nvlink-generation": "of both ends of one link; other pairs of this box have two",
+    "dgx-a100-port-completion-timeout": "of a port; those above adapters are of other kinds",
     "dgx-a100-hca-ethernet": "of the adapters for computing; those for storage are too few to be compared",
     **dict.fromkeys(("dgx-1-v100-acs-everywhere", "dgx-1-v100-nouveau"), "of all bridges or GPUs"),
     **dict.fromkeys(
