@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presence, spare_memory, thermal, uniformity
 from dgxcheck.checks.gpudirect import acs, bar1_and_port, iommu, max_payload, memlock, peer_memory, verbs_stack
 from dgxcheck.checks.gpudirect import path as gdr_path
-from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
+from dgxcheck.checks.host import command_line, cpu, disks, ethernet, governor, memory, numa
 from dgxcheck.checks.kernel_log import aer, gpu_start, hca, host_trouble, machine_check, off_bus, xid
 from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copies, integrity, latency, p2p_copies
 from dgxcheck.checks.network import firmware, hca_placement, hcas, port_errors, port_rate, ports
@@ -31,16 +31,16 @@ CHECKS: tuple[Check, ...] = (
     *peer_memory.CHECKS, *verbs_stack.CHECKS, *memlock.CHECKS, *bar1_and_port.CHECKS, *gdr_path.CHECKS, *acs.CHECKS,
     *iommu.CHECKS,
     *max_payload.CHECKS,
-    *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
+    *command_line.CHECKS, *cpu.CHECKS, *memory.CHECKS, *numa.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
     *xid.CHECKS, *off_bus.CHECKS, *aer.CHECKS, *gpu_start.CHECKS, *hca.CHECKS, *machine_check.CHECKS,
     *host_trouble.CHECKS, *site_versions.CHECKS, *baseline.CHECKS,
     *host_copies.CHECKS, *integrity.CHECKS, *p2p_copies.CHECKS, *latency.CHECKS,
     *collectives.CHECKS, *compute.CHECKS, *burn_in.CHECKS,
 )  # fmt: skip
 PROBES = (
-    "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",
-    "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc",
-    "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes", "nvlink_errors", "p2p",
-    "measurement", "config_space", "iommu", "memlock",
+    "pci", "numa", "numa_memory", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac",
+    "network", "storage", "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie",
+    "gpu_memory", "gpu_ecc", "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes",
+    "nvlink_errors", "p2p", "measurement", "config_space", "iommu", "memlock",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""

@@ -146,6 +146,14 @@ CAUSES = {
     "pcie-x8-disk-failing": ("disk/sda", "inspect"),
     "dgx-a100-nvme-dropped": ("disk/md0", "inspect"),
     "pcie-x8-gpu-unplugged": ("gpu/0000:88:00.0", "power-cycle"),
+    "dgx-1-p100-maxcpus": ("host/host/kernel command line", "change-setting"),
+    "pcie-x8-numa-off": ("host/host/kernel command line", "change-setting"),
+    "k80-x8-numa-two-nodes-one-root": ("host/host/NUMA setting", "change-setting"),
+    "dgx-2-node-without-memory": ("host/host/memory/node 1", "inspect"),
+    "dgx-2-distances-odd": ("host/host/NUMA setting", "change-setting"),
+    "dgx-1-v100-no-msi": ("host/host/kernel command line", "change-setting"),
+    "dgx-a100-nps1": ("host/host/NUMA setting", "change-setting"),
+    "dgx-1-v100-socket-missing": ("host/host/missing socket", "inspect"),
     "k80-x8-p2p-acs-silent": ("bridge/0000:09:08.0/ACS setting", "change-setting"),
 }  # fmt: skip
 """By kind, bus id and part; a fault that is not here has no finding that counts."""
