@@ -28,7 +28,7 @@ _COMMANDS: Mapping[Code, tuple[tuple[str, ...], ...]] = {
 }
 _VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
 _CABLED = ("port", "interface", "fabric")
-_OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "NVSwitches", "placement of GPUs")
+_OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs")
 
 
 def has_gpus(box: Box, component: Component) -> bool:

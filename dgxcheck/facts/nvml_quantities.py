@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 
-from dgxcheck.facts.ids import MEMORY_TEMPERATURE, RECOVERY_ACTION, TLIMITS
+from dgxcheck.facts.ids import MEMORY_TEMPERATURE, NVLINK_SPEED, RECOVERY_ACTION, TLIMITS
 from dgxcheck.facts.record import Record
 
 U64 = 2**64 - 1
@@ -184,6 +184,7 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         ),
         _ask("DeviceGetCurrentClocksEventReasons", "reasons_mask"),
     ),
+    "nvlink rate": (_ask("DeviceGetFieldValues", "speed_mbs", NVLINK_SPEED, scope="link up"),),
     "nvlink errors": tuple(
         _ask("DeviceGetNvLinkErrorCounter", name, n, scope="link") for n, name in enumerate(LINK_ERRORS)
     ),

@@ -123,11 +123,10 @@ def judged(tmp_path: Path, capsys: Capture) -> Callable[..., tuple[int, str]]:
 def test_text(judged: Callable[..., tuple[int, str]]) -> None:
     code, text = judged("text")
     assert code == 0
-    assert text.startswith(f"FAIL     {PAGES}  GPU1 0000:07:00.0")
+    assert f"\nFAIL {PAGES} GPU1 0000:07:00.0: " in text
     assert "acknowledged until 2099-12-31: on order \N{REPLACEMENT CHARACTER}[31m\n" in text
-    assert "Verdict: pass;" in text
+    assert text.startswith("PASS  no problems found; ")
     assert "Acknowledged: 1 finding, not counted.\n" in text
-    assert " 0 errors," in text
     code, text = judged("text", 62)
     assert code == 2
     assert "lapsed: 63 pages is worse than its ceiling of 62" in text

@@ -72,9 +72,9 @@ def lines(log: KernelLog, events: Sequence[Event]) -> tuple[Evidence, ...]:
     return tuple(Evidence(log.where, event.line) for event in events[-_SHOWN:])
 
 
-def happened(events: Sequence[Event], kind: EventKind) -> tuple[LogEvent, ...]:
-    """When each of these was logged, for what followed from it."""
-    return tuple(LogEvent(event.seconds, kind) for event in events)
+def happened(events: Sequence[Event], kind: EventKind, number: int | None = None) -> tuple[LogEvent, ...]:
+    """When each of these was logged, for what followed from it; ``number``: the Xid that all of them stand for."""
+    return tuple(LogEvent(event.seconds, kind, number) for event in events)
 
 
 def gpu_itself(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
