@@ -15,7 +15,8 @@ _IN_TEXT = "|".join(
     (
         r'(?P<serial>^\w*SERIAL\w*="?)(?P<number>[^"\n]+)',
         rf"(?P<uuid>\b{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}\b)",
-        rf"\b(?:0x)?(?:{_HEX}{{32}}|{_HEX}{{16}})\b",  # machine id, GUID, WWN
+        # machine id, GUID, WWN; not the status of a machine check, "Bank 7: be00000000800400", "_STATUS[..]: 0x9c20.."
+        rf"(?<!\bBank \d: )(?<!\bBank \d\d: )(?!(?<=\]: )0x)\b(?:0x)?(?:{_HEX}{{32}}|{_HEX}{{16}})\b",
         rf"(?<![\w:]){_HEX}{{1,4}}(?::{_HEX}{{1,4}}){{7}}(?![\w:])",  # IPv6, EUI-64
         rf"(?P<guid>(?<![\w:]){_HEX}{{4}}(?::{_HEX}{{4}}){{3}}(?![\w:]))",  # as sysfs writes it
         rf"(?<![\w:.])(?:{_HEX}{{1,4}}:)+(?::{_HEX}{{1,4}})+(?![\w:])",  # IPv6 with its zeros left out
