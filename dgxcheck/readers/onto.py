@@ -77,8 +77,21 @@ def rebase_indexes(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, 
             by_index = order if words[0] == "measure" else dict(enumerate(gpus))
             words = [*words[:2], *(_bdf(word, by_index) for word in subjects), *words[2 + len(subjects) :]]
         new, answer = _as_nvml(words, fact)
-        rebased[new] = answer
+        rebased[new] = _with_bdfs(answer, order) if words[1:2] == ["collective"] else answer
     return rebased
+
+
+def _with_bdfs(fact: Json, order: Mapping[int, str]) -> Json:
+    """The fact of a collective with bdfs in place of the tool's numbers of its devices, in other runs of it too."""
+    if not isinstance(fact, dict):
+        return fact
+    changed = dict(fact)
+    devices, also = fact.get("devices"), fact.get("also")
+    if isinstance(devices, list):
+        changed["devices"] = [order.get(one, one) if isinstance(one, int) else one for one in devices]
+    if isinstance(also, list):
+        changed["also"] = [_with_bdfs(run, order) for run in also]
+    return changed
 
 
 def _subjects(key: str) -> list[str]:

@@ -10,7 +10,11 @@ _BOOT = """\
 import gc, os, sys
 gc.disable()
 os.chdir("/")
-for name in os.listdir("/proc/self/fd"):
+try:
+    names = os.listdir("/proc/self/fd")
+except OSError:
+    names = range(3, 1024)
+for name in names:
     try:
         int(name) > 2 and os.close(int(name))
     except OSError:
@@ -74,6 +78,17 @@ def kill(pid: int) -> None:
         os.killpg(pid, SIGKILL)
     except ProcessLookupError:
         return
+
+
+def killed_from_outside(status: int) -> bool:
+    """Was it no fault of the code that ran? A driver's crash ends in another signal.
+
+    The kernel sends SIGKILL where memory runs out; an interpreter that cannot get what it needs exits.
+    """
+    from signal import SIGKILL
+
+    code = os.waitstatus_to_exitcode(status)
+    return code >= 0 or code == -SIGKILL
 
 
 def exit_text(status: int) -> str:

@@ -11,8 +11,8 @@ from dgxcheck.facts.kernel_log import EarlierXid, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.entry import REMEDIES
+from dgxcheck.xid.line import OFF_BUS
 
-OFF_BUS = 79
 RECURS = 2
 """Boots in which a GPU fell off the bus, though it has not in this one."""
 
@@ -38,7 +38,7 @@ def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement |
     how = "Xid 79" if any(each.xid for each in now) else "no Xid"
     when = "" if isinstance(log.begins, Missing) else f" {now[0].seconds:.0f} s after boot"
     message = f"fell off the bus{when} ({how}){reach(log)}"
-    events = happened(now, "device")
+    events = happened(now, "device", OFF_BUS)
     return Judgement(Status.FAIL, message, evidence=lines(log, now), fault=Fault.GPU_LOST, events=events)
 
 

@@ -12,7 +12,19 @@ from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.fields import LISTS, POWER, RETIRED, SINGLE, THROTTLE, WORDS, milli, number, pages
+from dgxcheck.readers.nvidia_smi.fields import (
+    HISTOGRAM,
+    LISTS,
+    POWER,
+    RETIRED,
+    SINGLE,
+    SRAM,
+    THROTTLE,
+    WORDS,
+    milli,
+    number,
+    pages,
+)
 
 Fields = dict[str, str]
 """Values by path, in lower case: the labels of the text, or the tags of the XML with blanks for underscores, joined by
@@ -72,9 +84,10 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
         yield f"FieldValues {RECOVERY_ACTION}", _RESET  # drivers before R565 know no other action
     yield from _bar1_answer(fields)
     yield from _limits_answer(fields)
-    yield from _histogram_answer(fields)
     yield from _clock_event_reasons(fields)
     yield from _ecc_totals(fields)
+    yield from _numbers(fields, "SramEccErrorStatus", SRAM)
+    yield from _numbers(fields, "RowRemapperHistogram", HISTOGRAM)
     for cause, pattern in RETIRED:
         if (text := _field(fields, pattern)) is not None:
             yield f"RetiredPages {cause}", _read(text, pages)
@@ -128,6 +141,14 @@ def _memory_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
         yield "MemoryInfo", amounts
 
 
+def _numbers(fields: Fields, question: str, names: Mapping[str, re.Pattern[str]]) -> Iterator[tuple[str, Json]]:
+    """A struct of numbers; a gap where one of its fields is none, nothing where the dump lacks one."""
+    read = {name: _read(text, number) for name, part in names.items() if (text := _field(fields, part)) is not None}
+    if len(read) == len(names):
+        gap = next((value for value in read.values() if not isinstance(value, int)), None)
+        yield question, {**read} if gap is None else gap
+
+
 def _bar1_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
     amounts = [_field(fields, f"bar1 memory usage/{name}") for name in ("total", "used", "free")]
     mib = [None if text is None else _read(text, number) for text in amounts]
@@ -145,17 +166,6 @@ def _limits_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
     if len(values) == len(texts):
         gap = next((value for value in values if not isinstance(value, int)), None)
         yield "PowerManagementLimitConstraints", values if gap is None else gap
-
-
-def _histogram_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
-    """Banks by how many spare rows they have left."""
-    banks = {}
-    for name in ("max", "high", "partial", "low", "none"):
-        text = _field(fields, f"remapped rows/.*histogram/(?:row remapper histogram )?{name}")
-        if text is not None and isinstance(count := _read(text, number), int):
-            banks[name] = count
-    if len(banks) == 5:
-        yield "RowRemapperHistogram", {**banks}
 
 
 def _clock_event_reasons(fields: Fields) -> Iterator[tuple[str, Json]]:

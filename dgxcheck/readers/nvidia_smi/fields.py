@@ -74,6 +74,8 @@ SINGLE: tuple[tuple[str, re.Pattern[str], Callable[[str], Json]], ...] = tuple(
         ("Temperature 0", f"{_TEMP}gpu (?:current )?temp", number),
         ("TemperatureThreshold 0", f"{_TEMP}gpu (?:shutdown temp|temp max threshold)", number),
         ("TemperatureThreshold 1", f"{_TEMP}gpu (?:slowdown temp|temp slow threshold)", number),
+        ("TemperatureThreshold 2", f"{_TEMP}(?:memory max operating temp|gpu temp max mem threshold)", number),
+        ("TemperatureThreshold 3", f"{_TEMP}(?:gpu max operating temp|gpu temp max gpu threshold)", number),
         ("FieldValues 82", f"{_TEMP}memory (?:current )?temp", number),
         ("MarginTemperature", f"{_TEMP}gpu (?:t.limit temp|temp tlimit)", number),
         ("FieldValues 193", f"{_TEMP}gpu (?:shutdown t.limit temp|temp max tlimit threshold)", number),
@@ -102,6 +104,14 @@ LISTS = tuple(
                                            "(?:remapping failure occurred|remapped row failure)")),
     )
 )  # fmt: skip
+SRAM = {"bThresholdExceeded": re.compile("ecc errors/aggregate/sram threshold exceeded")}
+HISTOGRAM = {
+    name: re.compile(
+        f"remapped rows/(?:bank remap availability histogram/|row remapper histogram/row remapper histogram ){name}"
+    )
+    for name in ("max", "high", "partial", "low", "none")
+}
+"""Members of ``nvmlEccSramErrorStatus_t`` and ``nvmlRowRemapperHistogramValues_t``."""
 RETIRED = (
     (0, re.compile("retired pages/(?:single bit ecc|multiple single bit retirement/retired count)")),
     (1, re.compile("retired pages/(?:double bit ecc|double bit retirement/retired count)")),
