@@ -51,6 +51,7 @@ NATURAL_OF: Mapping[str, Mapping[str, str]] = {
         **_all("each root port of a host bridge has an id of its own", "PciFunction.device"),
     },
     "hca": _all("follows the link layer", "PciFunction.class_code"),
+    "function": _all("of an HCA that is not known as one it follows the link layer", "PciFunction.class_code"),
 }
 """The same, for one kind of device alone."""
 
