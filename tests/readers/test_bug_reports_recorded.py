@@ -92,6 +92,11 @@ def test_a_cut_report_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert "is cut off: its end is missing" in done.out
 
 
+def test_a_cut_report_is_a_finding_of_its_own(judged: Any) -> None:
+    (finding,) = [each for each in judged(CUT)["findings"] if each["id"] == "report.complete"]
+    assert finding["status"] == "unknown"
+
+
 def test_events_of_several_boots_are_told_apart(judged: Any) -> None:
     """kern.log holds 63 boots, the driver lost the GPU in five of them, and not in the one that was running."""
     (finding,) = [each for each in judged(FALLEN)["findings"] if each["id"] == "kernel.off-bus"]
