@@ -59,6 +59,7 @@ NATURAL_OF: Mapping[str, Mapping[str, str]] = {
         ),
     },
     "hca": _all("follows the link layer", "PciFunction.class_code"),
+    "function": _all("of an HCA that is not known as one it follows the link layer", "PciFunction.class_code"),
 }
 """The same, for one kind of device alone."""
 
