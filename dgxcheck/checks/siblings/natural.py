@@ -41,8 +41,10 @@ NATURAL: Mapping[str, str] = {
     **_all("network.port-state and network.port-rate judge it by link layer, use and configuration", "IbPort.state",
            "IbPort.phys_state", "IbPort.link_layer", "IbPort.sm_lid"),
     **_all("nvlink.state judges it by the wiring", "NvLink.up"),
-    **_all("rounded to steps: nvlink.speed compares it with a tolerance", "NvLinkRate.speed_mbs"),
-    **_all("a fabric is divided into partitions", "GpuModes.fabric.clique_id"),
+    **_all("nvlink.generation and nvlink.rate compare it, the rate within a tolerance", "NvLink.generation",
+           "NvLinkRate.speed_mbs"),
+    **_all("driver.fabric-health judges it; a site partitions its fabric", "GpuModes.fabric.clique_id",
+           "GpuModes.fabric.cluster_uuid", "GpuModes.fabric.health_mask", "GpuModes.fabric.health_summary"),
     **_all("host.ethernet judges it; a cable is not needed", "NetInterface.operstate", "NetInterface.carrier",
            "NetInterface.speed_mbit"),
 }  # fmt: skip
@@ -57,6 +59,7 @@ NATURAL_OF: Mapping[str, Mapping[str, str]] = {
         ),
     },
     "hca": _all("follows the link layer", "PciFunction.class_code"),
+    "function": _all("of an HCA that is not known as one it follows the link layer", "PciFunction.class_code"),
 }
 """The same, for one kind of device alone."""
 

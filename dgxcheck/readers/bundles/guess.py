@@ -22,7 +22,7 @@ _FORMS = (
         re.compile(r"=+NVSMI LOG=+|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)"),
         1,
     ),
-    ("nvidia-smi topo -m", re.compile(r"\s+(?:\x1b\[4m)?GPU0\s+.*(?:CPU Affinity|GPU1|NIC0).*"), 1),
+    ("nvidia-smi topo -m", re.compile(r"[ \t]{1,40}(?:\x1b\[4m)?GPU0\s.{0,2000}"), 1),
     ("dmesg", re.compile(r"(?:<\d{1,5}>)?\[ *\d{1,10}\.\d{6}\] .*"), 3),
 )
 """Title, form of a line, and how many lines of it there must be."""

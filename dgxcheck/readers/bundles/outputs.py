@@ -8,10 +8,10 @@ from dgxcheck.facts.limits import FILE_BYTES
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.bundles.bug_report import HEAD
-from dgxcheck.readers.bundles.kernel_logs import kernel_log
+from dgxcheck.readers.bundles.kernel_logs import default_domain, kernel_log
 from dgxcheck.readers.bundles.section import Section
 from dgxcheck.readers.bundles.wanted import KERNEL_LOG, options_of, reader_of, without_dots
-from dgxcheck.readers.host import dmidecode, ibstat, modules, numactl, uname
+from dgxcheck.readers.host import dmidecode, ibstat, modules, mst, numactl, uname
 from dgxcheck.readers.lspci.files import files as pci_files
 from dgxcheck.readers.lspci.listing import functions, merged
 from dgxcheck.readers.lspci.tree import tree
@@ -23,9 +23,12 @@ _HOST: Mapping[str, Callable[[Sequence[str]], dict[str, Json]]] = {
     "numactl": numactl.read,
     "ibstat": ibstat.read,
     "lsmod": modules.read,
+    "mst": mst.read,
 }
 NO_NVLINKS = "stated nvlink-none"
 """Key of the fact that no GPU of the machine has an NVLink."""
+DOMAIN = "stated iommu-domain"
+"""Key of the type that IOMMU groups have by default."""
 _STATUS = ("nvidia-smi nvlink --status", "nvidia-smi nvlink -s")
 _ABSENT: Json = {"missing": "absent"}
 
@@ -49,7 +52,9 @@ def outputs(sections: Sequence[Section]) -> list[Output]:
             by_reader.setdefault(name, []).append(section)
     found = [_output("files", by_reader.get("files", []), _files(by_reader.get("files", [])))]
     for name, read in _HOST.items():
-        found += [_output(name, [section], read(section.lines)) for section in by_reader.get(name, [])]
+        for section in by_reader.get(name, []):
+            version = dmidecode.version(section.lines) if name == "dmidecode" else ""
+            found.append(_output(f"{name} {version}".rstrip(), [section], read(section.lines)))
     for section in by_reader.get("uname", []):
         found.append(_output("uname", [section], uname.read(section.lines[0])))
     for section in sections:
@@ -58,6 +63,9 @@ def outputs(sections: Sequence[Section]) -> list[Output]:
             found.append(_output("uname", [section], facts))
     found.append(_lspci(by_reader.get("lspci", [])))
     log = kernel_log(by_reader.get(KERNEL_LOG, []))
+    domain = default_domain(by_reader.get(KERNEL_LOG, []))
+    if domain:
+        found.append(_output("iommu", by_reader[KERNEL_LOG][:1], {DOMAIN: domain}))
     lines: dict[str, Json] = {f"kmsg {number}": line for number, line in enumerate(log)}
     found.append(_output(KERNEL_LOG, by_reader.get(KERNEL_LOG, []), lines))
     for section in by_reader.get("nvidia-smi", []):

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from dgxcheck.facts.missing import Json
 
-_ROW = re.compile(r"(?P<name>[\w-]{1,64})\s+\d{1,10}\s+(?P<count>-?\d{1,9})\s*(?P<users>[\w,-]*)\s*"
-                  r"(?:(?P<state>Live|Loading|Unloading) 0x[0-9a-f]+.*)?", re.ASCII)  # fmt: skip
+_STATES = ("Live", "Loading", "Unloading")
+_NAME = re.compile(r"[\w-]{1,64}", re.ASCII)
+_COUNT = re.compile(r"-?\d{1,9}", re.ASCII)
 
 
 def read(lines: Sequence[str]) -> dict[str, Json]:
@@ -16,13 +17,13 @@ def read(lines: Sequence[str]) -> dict[str, Json]:
     facts: dict[str, Json] = {}
     names: list[str] = []
     for line in lines:
-        if (row := _ROW.fullmatch(line.rstrip())) is None:
+        name, size, count, *rest = [*line[:4096].split(), "", "", ""]
+        if not (_NAME.fullmatch(name) and _COUNT.fullmatch(size) and _COUNT.fullmatch(count)):
             continue
-        name = row["name"]
         names.append(name)
-        facts[f"text /sys/module/{name}/refcnt"] = f"{row['count']}\n"
-        if row["state"]:
-            facts[f"text /sys/module/{name}/initstate"] = f"{row['state'].lower()}\n"
-        users = [user for user in row["users"].split(",") if user not in ("", "-")]
+        facts[f"text /sys/module/{name}/refcnt"] = f"{count}\n"
+        if state := next((word for word in rest if word in _STATES), ""):
+            facts[f"text /sys/module/{name}/initstate"] = f"{state.lower()}\n"
+        users = [user for user in rest[0].split(",") if _NAME.fullmatch(user) and user != "-"]
         facts[f"names /sys/module/{name}/holders"] = [*sorted(users)]
     return {**facts, "names /sys/module": [*sorted(names)]} if names else {}

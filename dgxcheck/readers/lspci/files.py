@@ -14,6 +14,8 @@ from dgxcheck.source.recording.binary import to_rows
 
 DEVICES = "/sys/bus/pci/devices"
 SLOTS = "/sys/bus/pci/slots"
+SERIAL = "serial-number"
+"""Kind of the fact that holds a function's Device Serial Number, which is the node GUID of a ConnectX adapter."""
 _BRIDGE = 0x0604
 MOST_BRIDGES = 32
 """Above one function; the bus numbers of a forged listing may lead in a circle."""
@@ -22,6 +24,9 @@ _DRIVER = re.compile(r"Kernel driver in use: ([\w.+-]{1,64})", re.ASCII)
 _GROUP = re.compile(r"IOMMU group: (\d{1,6})", re.ASCII)
 _NODE = re.compile(r"NUMA node: (\d{1,4})", re.ASCII)
 _SLOT = re.compile(r"Physical Slot: ([\w .+-]{1,60})", re.ASCII)
+_SERIAL = re.compile(
+    r"Capabilities: \[[0-9a-f]{3}(?: v\d)?\] Device Serial Number ((?:[0-9a-f]{2}-){7}[0-9a-f]{2})", re.ASCII
+)
 _SUBSYSTEM = re.compile(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]", re.ASCII)
 _VENDORS = {0x10DE: "NVIDIA Corporation ", 0x15B3: "Mellanox Technologies "}
 """How pci.ids calls vendors whose devices matter; the name of a device follows."""
@@ -37,15 +42,18 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool) -> 
     bridges, roots = _buses(functions, tree, whole)
     facts: dict[str, Json] = {}
     grouped = any(_first(_GROUP, function) for function in functions.values())
+    noded = any(_first(_NODE, function) for function in functions.values())
     slots: dict[str, str] = {}
     for bdf, function in functions.items():
-        for name, fact in _function(function, grouped):
+        for name, fact in _function(function, grouped, noded):
             facts[name.replace(" ", f" {DEVICES}/{bdf}/", 1)] = fact
         if (path := _path(bdf, bridges, roots)) is not None:
             facts[f"link {DEVICES}/{bdf}"] = path
         if slot := _first(_SLOT, function):
             slots.setdefault(slot.strip(), bdf.rpartition(".")[0])
         facts |= dict(_name(function))
+        if serial := _first(_SERIAL, function):
+            facts[f"stated {SERIAL} {bdf}"] = serial.replace("-", "")
     if whole and functions:
         facts[f"names {DEVICES}"] = [*sorted(functions)]
         if any(function.details for function in functions.values()):
@@ -54,8 +62,11 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool) -> 
     return facts
 
 
-def _function(function: Function, grouped: bool) -> Iterator[tuple[str, Json]]:
-    """Kind and name of each file of one function's directory, and what is in it."""
+def _function(function: Function, grouped: bool, noded: bool) -> Iterator[tuple[str, Json]]:
+    """Kind and name of each file of one function's directory, and what is in it.
+
+    ``grouped``, ``noded``: the listing shows IOMMU groups, and NUMA nodes, of the functions that have one.
+    """
     config, details = function.config, function.details
     dead = is_dead(config)
     words = None if dead or len(config) < 0x40 else config
@@ -78,8 +89,9 @@ def _function(function: Function, grouped: bool) -> Iterator[tuple[str, Json]]:
     if details:
         driver = _first(_DRIVER, function)
         yield "link driver", f"../../../../bus/pci/drivers/{driver}" if driver else _ABSENT
-        if node := _first(_NODE, function):
-            yield "text numa_node", f"{node}\n"
+        node = _first(_NODE, function)
+        if node or noded:  # lspci leaves the line out where the kernel says -1
+            yield "text numa_node", f"{node or -1}\n"
         if group := _first(_GROUP, function):
             yield "link iommu_group", f"../../../../kernel/iommu_groups/{group}"
         elif grouped:

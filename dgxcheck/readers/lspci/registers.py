@@ -18,6 +18,7 @@ _ACS = 0x000D
 _SECONDARY = re.compile(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),")
 _LINK = re.compile(r"(?P<which>LnkCap|LnkSta):\s(?:Port #\d+, )?Speed (?P<speed>[\d.]{1,5})GT/s[^,]{0,20}, "
                    r"Width x(?P<width>\d{1,2})\b.*", re.ASCII)  # fmt: skip
+_SUPPORTED = re.compile(r"LnkCap2: Supported Link Speeds: (?:[\d.]{1,5}-)?([\d.]{1,5})GT/s", re.ASCII)
 _CAPABILITY = re.compile(r"Capabilities: \[([0-9a-f]{3})(?: v(\d+))?\] (.*)", re.ASCII)
 _ACS_WORDS = re.compile(r"ACS(Cap|Ctl):\s(.*)")
 _ACS_BITS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
@@ -36,7 +37,10 @@ def secondary_bus(config: bytes, details: Sequence[str]) -> str | None:
 
 
 def link(config: bytes, details: Sequence[str]) -> dict[str, str]:
-    """``current_link_speed`` and its three siblings as the kernel's files word them; nothing where there is no link."""
+    """``current_link_speed`` and its three siblings as the kernel's files word them.
+
+    Where the kernel says Unknown, or a width of 0, there is no link, and no file is given.
+    """
     at = _express(config)
     if at is None or at + _LINK_STATUS + 2 > len(config):
         return _link_words(details)
@@ -46,12 +50,11 @@ def link(config: bytes, details: Sequence[str]) -> dict[str, str]:
     best = capability & 0xF
     if at + _LINK_CAPABILITY_2 + 2 <= len(config):  # pcie_get_speed_cap: the highest bit of the supported speeds
         best = (_word(config, at + _LINK_CAPABILITY_2) >> 1 & 0x7F).bit_length() or best
-    return {
-        "max_link_speed": _speed(best),
-        "max_link_width": str(capability >> 4 & 0x3F),
-        "current_link_speed": _speed(status & 0xF),
-        "current_link_width": str(status >> 4 & 0x3F),
-    }
+    numbers = {
+        "max_link_speed": _SPEEDS.get(best, ""), "max_link_width": capability >> 4 & 0x3F,
+        "current_link_speed": _SPEEDS.get(status & 0xF, ""), "current_link_width": status >> 4 & 0x3F,
+    }  # fmt: skip
+    return {name: f"{n} GT/s PCIe" if name.endswith("speed") else str(n) for name, n in numbers.items() if n}
 
 
 def extended(config: bytes, details: Sequence[str]) -> bytes:
@@ -95,6 +98,9 @@ def _link_words(details: Sequence[str]) -> dict[str, str]:
             speed = match["speed"] if "." in match["speed"] else f"{match['speed']}.0"
             found.setdefault(f"{which}_speed", f"{speed} GT/s PCIe")
             found.setdefault(f"{which}_width", match["width"])
+    best = next((match[1] for line in details if (match := _SUPPORTED.match(line))), "")
+    if best and found:
+        found["max_link_speed"] = f"{best if '.' in best else f'{best}.0'} GT/s PCIe"
     return found
 
 
@@ -108,10 +114,6 @@ def _express(config: bytes) -> int | None:
             return at
         at, steps = config[at + 1] & 0xFC, steps + 1
     return None
-
-
-def _speed(code: int) -> str:
-    return f"{_SPEEDS[code]} GT/s PCIe" if code in _SPEEDS else "Unknown"
 
 
 def _word(config: bytes, at: int) -> int:

@@ -1,4 +1,4 @@
-"""The readers of nvidia-smi's outputs; those with more fields come before the plain table."""
+"""The readers of nvidia-smi's outputs: errors first, and those with more fields before the plain table."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dgxcheck.readers.nvidia_smi import (
 )
 
 READERS: tuple[Reader, ...] = (
+    failure.read,
     topo.read,
     p2p.read,
     nvlink.read,
@@ -24,5 +25,4 @@ READERS: tuple[Reader, ...] = (
     query_xml.read,
     query_json.read,
     table.read,
-    failure.read,
 )

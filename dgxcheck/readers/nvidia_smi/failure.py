@@ -1,4 +1,4 @@
-"""What nvidia-smi prints where it cannot reach the driver, or a GPU."""
+"""What nvidia-smi prints where it cannot reach the driver or a GPU, and its warnings."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ _HANDLE = re.compile(
 )
 
 
+_INFOROM = re.compile(
+    r"WARNING: infoROM is corrupted at gpu (?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\.?",
+    re.IGNORECASE | re.ASCII,
+)
+_CORRUPTED: Json = {"missing": "garbled", "detail": "nvidia-smi: infoROM is corrupted", "code": 14}
+
+
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The first failure of a text; all lines of the same kind are understood."""
     facts: dict[str, Json] = {}
@@ -41,7 +48,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         text = bare(line[:400]).strip()
         if found := _facts(text):
             understood.add(number)
-            if not facts or all(key.startswith(NO_HANDLE) for key in facts):
+            if INIT not in facts or INIT not in found:
                 facts |= found
         elif facts and _MORE.fullmatch(text):
             understood.add(number)
@@ -56,4 +63,6 @@ def _facts(text: str) -> dict[str, Json]:
         return {INIT: True, COUNT: 0}
     if (match := _HANDLE.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
         return {f"{NO_HANDLE} {bdf}": match["why"]}
+    if (match := _INFOROM.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
+        return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED}
     return {}
