@@ -38,8 +38,8 @@ from dgxcheck.topology.reference import Reference
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _RETRAIN = (
-    "cold power cycle to retrain the links; if the fault persists, run the field diagnostic (dcgmi diag -r 3), then"
-    " reseat both GPUs or the NVLink bridge, on SXM boards by the vendor"
+    "reset the GPUs to retrain the links, then reboot; if the fault persists, cold power cycle and run the field"
+    " diagnostic (dcgmi diag -r 3), then reseat both GPUs or the NVLink bridge, on SXM boards by the vendor"
 )
 
 
@@ -253,7 +253,7 @@ CHECKS = (
         " the numbering of the GPUs with the fewest differing pairs. Links that are up at one end only count as up;"
         " GPUs that are missing or have no link up are left out.",
         source="nvmlDeviceGetNvLinkRemotePciInfo of both ends; dgxcheck.topology.reference",
-        remedy=f"check the kernel log for Xid 74 of the two GPUs; {_RETRAIN}",
+        remedy="check where the links lead (dgxcheck topo, nvidia-smi nvlink -R) and the kernel log for Xid 74",
         judge=_graph,
         blames=nvlinks,
     ),
