@@ -59,7 +59,7 @@ OF_A_SWITCH = (
     "pcie-x8-switch-gen2",
 )  # fmt: skip
 """Or of the two GPUs below it."""
-OF_A_PORT = ("dgx-1-v100-acs-redirect", "dgx-1-v100-switch-aer")
+OF_A_PORT = ("dgx-1-v100-acs-redirect", "dgx-1-v100-odd-acs-validation", "dgx-1-v100-switch-aer")
 OF_NVLINKS = (
     "dgx-1-v100-nvlink-down", "dgx-1-v100-nvlink-half-rate", "dgx-1-v100-nvlink-one-sided",
     "dgx-1-v100-p2p-not-in-use", "dgx-1-v100-p2p-silent",
@@ -103,6 +103,9 @@ STAYS = {
          "dgx-a100-apei-memory", "dgx-2-machine-check", "pcie-x4-cpu-throttled",
          "dgx-station-v100-driver-stuck", "dgx-station-v100-disk-medium-errors", "pcie-x8-disk-failing",
          "dgx-a100-nvme-dropped", "pcie-x8-gpu-unplugged",
+         "dgx-1-p100-maxcpus", "pcie-x8-numa-off", "k80-x8-numa-two-nodes-one-root",
+         "dgx-2-node-without-memory", "dgx-2-distances-odd", "dgx-1-v100-no-msi",
+         "dgx-a100-nps1", "dgx-1-v100-socket-missing",
         ),
         "of a DIMM, a CPU, a disk or a slot"),
     **dict.fromkeys(("dgx-1-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
@@ -112,9 +115,8 @@ STAYS = {
         "of the far ends of NVLinks too"),
     **dict.fromkeys(("dgx-a100-sxid-10004", "dgx-a100-sxid-22003"), "of an NVSwitch; all are alike"),
     **dict.fromkeys(
-        ("dgx-1-v100-disk-short", "dgx-2-nvme-x2", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
+        ("dgx-1-v100-disk-short", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
     "dgx-a100-odd-ipoib-mtu": "of a network interface, whose name is no device's",
-    "dgx-a100-nvlink-odd-version": "of an NVLink to an NVSwitch; all are alike",
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip
