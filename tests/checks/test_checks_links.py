@@ -189,6 +189,23 @@ def test_fabric_health(members: dict[str, Json], status: str, fault: Fault | Non
     assert {each.status.value for each in found if each not in own} == {"pass"}
 
 
+def test_a_gpu_without_the_fabric_of_the_others(tmp_path: Path) -> None:
+    facts: dict[str, Json] = {FABRIC.format(bdf): fabric() for bdf in A100}
+    one = box(changed(tmp_path, facts | {FABRIC.format(A100[6]): fabric(state=0)}, "dgx-a100"))
+    assert bad(one, "driver.fabric") == {("driver.fabric", A100[6], "fail")}
+    two = facts | {FABRIC.format(bdf): fabric(state=0) for bdf in A100[:2]}
+    both = {("driver.fabric", bdf, "fail") for bdf in A100[:2]}
+    assert bad(box(changed(tmp_path, two, "dgx-a100")), "driver.fabric") == both
+    half = facts | {FABRIC.format(bdf): fabric(state=0) for bdf in A100[:4]}
+    assert bad(box(changed(tmp_path, half, "dgx-a100")), "driver.fabric") == set()
+
+
+def test_memory_space_of_a_virtual_function_is_always_off(tmp_path: Path) -> None:
+    function: dict[str, Json] = {f"link /sys/bus/pci/devices/{HCA}/physfn": "../0000:0c:00.1"}
+    spec = changed(tmp_path, word("dgx-1-v100", HCA, COMMAND, 0x2, 0) | function)
+    assert said(box(spec, V100), "pcie.enabled", HCA) == []
+
+
 def test_a_gpu_in_another_clique(tmp_path: Path) -> None:
     facts: dict[str, Json] = {FABRIC.format(bdf): fabric(healthMask=0x1AA) for bdf in A100}
     one = facts | {FABRIC.format(A100[0]): fabric(healthMask=0x1AA, cliqueId=3)}
