@@ -57,13 +57,13 @@ def _has_fabric(modes: GpuModes) -> bool:
 
 
 def _left_out(box: Box, gpu: Device) -> Judgement | None:
-    """Of a GPU without a fabric, where most other GPUs of its model have one; None for any other."""
+    """Of a GPU without a fabric, where more than half of the GPUs of its model have one; None for any other."""
     modes = box.gpu(gpu).modes
     if not isinstance(modes, GpuModes) or not isinstance(modes.fabric, Fabric) or modes.fabric.state != 0:
         return None
     others = [box.gpu(other).modes for other in siblings(box, gpu)]
     with_fabric = sum(isinstance(other, GpuModes) and _has_fabric(other) for other in others)
-    if 2 * with_fabric <= len(others):
+    if 2 * with_fabric <= len(others) + 1:
         return None
     evidence = answered({"state": 0}, "nvmlDeviceGetGpuFabricInfo", modes.bdf)
     message = "no NVSwitch fabric on this GPU, most others of its model have one"
