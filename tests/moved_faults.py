@@ -36,6 +36,7 @@ OF_A_GPU = (
     "k80-x8-odd-auto-boost", "pcie-x4-odd-power-range", "pcie-x8-odd-inforom",
     "dgx-a100-sram-threshold", "dgx-a100-rows-512", "dgx-a100-bank-without-spare-rows", "dgx-2-corrected-flood",
     "dgx-2-pages-growing", "pcie-x8-page-double-bit", "dgx-1-v100-memory-hot", "dgx-a100-memory-warmer",
+    "pcie-x8-host-copies-far-below", "dgx-1-v100-clocks-locked", "dgx-a100-clock-ceiling",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading", "pcie-x4-vbios-of-another-model",
@@ -88,6 +89,7 @@ STAYS = {
          "dgx-1-p100-maxcpus", "pcie-x8-numa-off", "k80-x8-numa-two-nodes-one-root",
          "dgx-2-node-without-memory", "dgx-2-distances-odd", "dgx-1-v100-no-msi",
          "dgx-a100-nps1", "dgx-1-v100-socket-missing",
+         "pcie-x4-power-brake-at-load",
         ),
         "of a DIMM, a CPU, a disk or a slot"),
     **dict.fromkeys(("dgx-1-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),

@@ -154,6 +154,10 @@ CAUSES = {
     "dgx-1-v100-no-msi": ("host/host/kernel command line", "change-setting"),
     "dgx-a100-nps1": ("host/host/NUMA setting", "change-setting"),
     "dgx-1-v100-socket-missing": ("host/host/missing socket", "inspect"),
+    "pcie-x8-host-copies-far-below": ("link/0000:85:00.0", "power-cycle"),
+    "dgx-1-v100-clocks-locked": ("gpu/0000:89:00.0/clock setting", "change-setting"),
+    "dgx-a100-clock-ceiling": ("gpu/0000:90:00.0/versions and settings", "change-setting"),
+    "pcie-x4-power-brake-at-load": ("host/host/power supply", "inspect"),
     "k80-x8-p2p-acs-silent": ("bridge/0000:09:08.0/ACS setting", "change-setting"),
 }  # fmt: skip
 """By kind, bus id and part; a fault that is not here has no finding that counts."""
