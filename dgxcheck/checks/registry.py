@@ -19,7 +19,7 @@ from dgxcheck.checks.gpudirect import (
     verbs_stack,
 )
 from dgxcheck.checks.gpudirect import path as gdr_path
-from dgxcheck.checks.host import command_line, cpu, disks, ethernet, governor, memory, numa
+from dgxcheck.checks.host import command_line, cpu, disks, ethernet, governor, memory, numa, report
 from dgxcheck.checks.kernel_log import aer, gpu_start, hca, host_trouble, machine_check, off_bus, xid
 from dgxcheck.checks.measurement import (
     burn_in,
@@ -54,6 +54,7 @@ from dgxcheck.checks.siblings import uniform
 from dgxcheck.checks.silence import answers
 
 CHECKS: tuple[Check, ...] = (
+    *report.CHECKS,
     *driver.CHECKS,
     *answers.CHECKS,
     *installation.CHECKS,
