@@ -108,6 +108,7 @@ STAYS = {
          "dgx-2-node-without-memory", "dgx-2-distances-odd", "dgx-1-v100-no-msi",
          "dgx-a100-nps1", "dgx-1-v100-socket-missing",
          "pcie-x4-power-brake-at-load",
+         "pcie-x4-cpu-clock-limited", "dgx-2-turbo-off", "k80-x8-clock-source-hpet",
         ),
         "of a DIMM, a CPU, a disk or a slot"),
     **dict.fromkeys(("dgx-1-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),

@@ -74,6 +74,8 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "placement of GPUs"): ("reseat",),
     ("host", "missing socket"): ("inspect", "power-cycle", "contact-vendor"),
     ("host", "kernel command line"): ("change-setting", "reboot"),
+    ("host", "CPU clock setting"): ("change-setting",),
+    ("host", "clock source"): ("inspect", "reboot"),
     ("host", "NUMA setting"): ("change-setting", "reboot"),
     ("host", "CPUs"): ("inspect", "contact-vendor"),
     ("host", "burn-in"): ("inspect",),
