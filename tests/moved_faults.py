@@ -62,6 +62,13 @@ OF_ONE_END = (
     "dgx-1-v100-nvlink-replays",
 )  # fmt: skip
 STAYS = {
+    **dict.fromkeys(
+        ("dgx-1-v100-switch-dead", "dgx-1-v100-supply-failed", "dgx-1-v100-root-complex", "dgx-1-v100-two-hot",
+         "dgx-a100-nvswitches-down", "k80-x8-board-off-bus", "pcie-x8-switch-dead"), "of several devices at once"),
+    **dict.fromkeys(
+        ("dgx-a100-xid-62-nvlinks", "dgx-a100-off-bus-sxids", "dgx-a100-xid-48-recovery", "dgx-1-p100-xid-109-peers",
+         "dgx-2-xid-62-peers", "dgx-station-v100-off-bus-peers"), "of the far ends of NVLinks too"),
+    **dict.fromkeys(("dgx-a100-off-bus-and-governor", "pcie-x4-hot-and-persistence", "pcie-x8-apart"), "two faults"),
     **dict.fromkeys(("dgx-1-v100-acs-everywhere", "dgx-1-v100-nouveau"), "of all bridges or GPUs"),
     **dict.fromkeys(
         ("dgx-1-v100-cores-offline", "dgx-1-v100-dimm-missing",
