@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, mig_en
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.blames import nvlinks, nvlinks_of_all
@@ -73,7 +73,7 @@ def _expected_links(box: Box, reference: Reference | Judgement) -> int | None:
 def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None, by_pairs: bool) -> Judgement:
     view = ends[gpu.bdf or ""]
     if view.gap is not None:
-        return unjudged(view.gap)
+        return unread(view.gap) if expected and guest(box) is None else unjudged(view.gap)
     if not view.positions:
         return _without_links(box, gpu, ends, expected)
     up = links_up(view)
