@@ -71,6 +71,13 @@ OF_ONE_END = (
     "dgx-1-v100-nvlink-crc-flood",
 )  # fmt: skip
 STAYS = {
+    **dict.fromkeys(
+        ("dgx-1-v100-switch-dead", "dgx-1-v100-supply-failed", "dgx-1-v100-root-complex", "dgx-1-v100-two-hot",
+         "dgx-a100-nvswitches-down", "k80-x8-board-off-bus", "pcie-x8-switch-dead"), "of several devices at once"),
+    **dict.fromkeys(
+        ("dgx-a100-xid-62-nvlinks", "dgx-a100-off-bus-sxids", "dgx-a100-xid-48-recovery", "dgx-1-p100-xid-109-peers",
+         "dgx-2-xid-62-peers", "dgx-station-v100-off-bus-peers"), "of the far ends of NVLinks too"),
+    **dict.fromkeys(("dgx-a100-off-bus-and-governor", "pcie-x4-hot-and-persistence", "pcie-x8-apart"), "two faults"),
     **dict.fromkeys(("dgx-2-nvme-gen1", "dgx-a100-nvme-x2"), "of a disk"),
     **dict.fromkeys(
         ("dgx-2-nvswitch-gen1", "dgx-2-nvswitch-missing", "dgx-2-nvswitch-off-pci", "dgx-a100-nvswitch-unbound"),

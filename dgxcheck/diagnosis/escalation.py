@@ -94,6 +94,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.SRAM_EXCEEDED: ("field-diagnostic", "replace"),
     Fault.ECC_FLOOD: ("field-diagnostic", "replace"),
     Fault.RETIREMENT_FAILED: ("field-diagnostic", "replace"),
+    Fault.NVSWITCH: ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.NVSWITCH_FATAL: ("reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.LIBRARY_MISSING: ("change-setting",),
     Fault.NOUVEAU: ("change-setting", "reboot"),

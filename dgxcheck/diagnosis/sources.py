@@ -71,6 +71,7 @@ SOURCES: Mapping[Code, str] = {
     "replace-adapter": "server's manual; NVIDIA ConnectX user manual",
     "replace-cable": "NVIDIA ConnectX user manual: cables and transceivers",
     "replace-disk": "md(4), mdadm(8)",
+    "replace-one-disk": "smartctl(8), nvme-smart-log(1); server's manual",
     "replace-dimms": "server's manual: memory",
     "restore-array": "md(4): RAID 0 and linear have no redundancy",
     "replace-part": "server's manual",
