@@ -97,6 +97,12 @@ STAYS = {
         ("dgx-1-v100-disk-short", "dgx-2-nvme-x2", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
     "dgx-a100-odd-ipoib-mtu": "of a network interface, whose name is no device's",
     "dgx-a100-nvlink-odd-version": "of an NVLink to an NVSwitch; all are alike",
+    **dict.fromkeys(
+        ("dgx-2-hca-and-nvlink-slow", "dgx-2-hca-slow", "dgx-2-nvlink-slow", "dgx-2-uplink-slow",
+         "dgx-a100-nvlink-slow", "dgx-station-v100-nvlink-half-rate", "pcie-x4-one-direction",
+         "pcie-x4-root-complex-slow", "pcie-x4-uplink-slow", "pcie-x8-gpu-slow", "pcie-x8-sockets-slow",
+         "pcie-x8-uplink-slow"),
+        "of figures that all GPUs or HCAs have"),
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip

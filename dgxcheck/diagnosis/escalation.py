@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
-from dgxcheck.components.component import Component, Kind
+from dgxcheck.components.component import PEER_TRAFFIC, Component, Kind
 from dgxcheck.diagnosis.action import Step
 
 Steps = tuple[Step, ...]
@@ -43,6 +43,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("nvswitch", ""): ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("path", ""): ("change-setting", "reboot"),
     ("host-bridge", ""): ("change-setting", "reboot"),
+    ("host-bridge", PEER_TRAFFIC): ("change-setting", "reboot"),
     ("socket-interconnect", ""): ("change-setting", "reboot"),
     ("socket", ""): ("inspect", "contact-vendor"),
     ("fabric", ""): ("inspect", "reseat"),
