@@ -119,7 +119,7 @@ STAYS = {
     "dgx-a100-odd-ipoib-mtu": "of a network interface, whose name is no device's",
     **dict.fromkeys(
         ("dgx-2-hca-and-nvlink-slow", "dgx-2-hca-slow", "dgx-2-nvlink-slow", "dgx-2-uplink-slow",
-         "dgx-a100-nvlink-slow", "dgx-station-v100-nvlink-half-rate", "pcie-x4-one-direction",
+         "dgx-a100-copies-slow", "dgx-station-v100-nvlink-half-rate", "pcie-x4-one-direction",
          "pcie-x4-root-complex-slow", "pcie-x4-uplink-slow", "pcie-x8-gpu-slow", "pcie-x8-sockets-slow",
          "pcie-x8-uplink-slow"),
         "of figures that all GPUs or HCAs have"),

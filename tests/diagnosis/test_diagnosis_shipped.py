@@ -10,7 +10,7 @@ CAUSES = {
     "dgx-2-hca-slow": ("hca/0000:5d:00.0", "inspect"),
     "dgx-2-nvlink-slow": ("gpu/0000:59:00.0/NVLink", "reset-gpu"),
     "dgx-2-uplink-slow": ("link/0000:2c:00.0", "power-cycle"),
-    "dgx-a100-nvlink-slow": ("gpu/0000:07:00.0/NVLink", "reset-gpu"),
+    "dgx-a100-copies-slow": ("gpu/0000:07:00.0/NVLink", "reset-gpu"),
     "dgx-station-v100-nvlink-half-rate": ("nvlink/0000:07:00.0/0000:0f:00.0", "reset-gpu"),
     "pcie-x4-one-direction": ("link/0000:08:00.0", "power-cycle"),
     "pcie-x4-root-complex-slow": ("host-bridge/pci0000:00/peer traffic", "change-setting"),
