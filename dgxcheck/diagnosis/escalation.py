@@ -68,6 +68,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "peer memory module"): ("load-module", "reboot"),
     ("host", "programs with another driver library"): ("stop-jobs",),
     ("host", "memory"): ("inspect", "reseat", "replace"),
+    ("host", "disks"): ("inspect",),
     ("host", "memory bandwidth"): ("change-setting", "inspect"),
     ("host", "cooling"): ("inspect", "contact-vendor"),
     ("host", "power supply"): ("inspect", "contact-vendor"),
