@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -75,7 +75,7 @@ def crash(program: Path, number: int, name: str, lines: list[str]) -> None:
 
 
 def test_programs_of_an_ordinary_user_forge_nothing(program: Path) -> None:
-    entrances = {
+    entrances: dict[str, Callable[[], Events]] = {
         "/dev/kmsg": from_device, "dmesg": lambda: from_text("dmesg"), "dmesg -x": lambda: from_text("dmesg", "-x"),
         "dmesg -S": lambda: from_text("dmesg", "-S"), "dmesg -r": lambda: from_text("dmesg", "-r"),
     }  # fmt: skip
