@@ -119,15 +119,22 @@ STAYS = {
          "pcie-x4-cpu-clock-limited", "dgx-2-turbo-off", "k80-x8-clock-source-hpet",
         ),
         "of a DIMM, a CPU, a disk or a slot"),
-    **dict.fromkeys(("dgx-1-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
+    **dict.fromkeys(
+        ("dgx-1-v100-disk-missing", "dgx-station-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
     **dict.fromkeys(("dgx-1-v100-ethernet-1g", "dgx-station-v100-ethernet-1g"), "of the only cabled interface"),
     **dict.fromkeys(
         ("dgx-1-v100-nvlink-down-xid-74", "dgx-1-v100-xid-79-peers", "dgx-a100-sxid-20034"),
         "of the far ends of NVLinks too"),
     **dict.fromkeys(("dgx-a100-sxid-10004", "dgx-a100-sxid-22003"), "of an NVSwitch; all are alike"),
     **dict.fromkeys(
-        ("dgx-1-v100-disk-short", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
+        ("dgx-station-v100-disk-short", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
     "dgx-a100-odd-ipoib-mtu": "of a network interface, whose name is no device's",
+    **dict.fromkeys(
+        ("dgx-2-hca-and-nvlink-slow", "dgx-2-hca-slow", "dgx-2-nvlink-slow", "dgx-2-uplink-slow",
+         "dgx-a100-copies-slow", "dgx-station-v100-nvlink-half-rate", "pcie-x4-one-direction",
+         "pcie-x4-root-complex-slow", "pcie-x4-uplink-slow", "pcie-x8-gpu-slow", "pcie-x8-sockets-slow",
+         "pcie-x8-uplink-slow"),
+        "of figures that all GPUs or HCAs have"),
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip
