@@ -196,7 +196,8 @@ def _link(source: Source, bdf: str, space: bytearray) -> None:
         space[at], space[at + 2] = 0x10, 2
 
     def word(which: str) -> int:
-        speed = _SPEEDS.get(_text(source, bdf, f"{which}_link_speed").split(" ")[0], 0)
+        rate = _text(source, bdf, f"{which}_link_speed").split(" ")[0]
+        speed = _SPEEDS.get(rate if "." in rate else f"{rate}.0", 0)
         return speed | int(_text(source, bdf, f"{which}_link_width") or 0) << 4
 
     space[at + 0x0C : at + 0x0E] = word("max").to_bytes(2, "little")
