@@ -35,11 +35,11 @@ class Place(Record, kw_only=False):
 
 
 @contextmanager
-def resolved(path: str) -> Iterator[Place]:
+def resolved(path: str, last_link: bool = True) -> Iterator[Place]:
     """The place that a path names, behind its links; OSError where there is none.
 
     Only links that root or the caller made are followed (EACCES): in a folder that all may write to, anybody can make
-    others.
+    others. Without ``last_link`` a link in the last place is not followed, it is the place.
     """
     folder = os.open("/" if path.startswith("/") else ".", _FOLDER)
     queue = _parts(path)
@@ -48,7 +48,8 @@ def resolved(path: str) -> Iterator[Place]:
         while True:
             part = queue.pop(0) if queue else "."
             status = _status(part, folder)
-            if status is not None and stat.S_ISLNK(status.st_mode) and not (not queue and _in_proc(folder)):
+            stays = not queue and (not last_link or _in_proc(folder))
+            if status is not None and stat.S_ISLNK(status.st_mode) and not stays:
                 links += 1
                 if links > _MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)

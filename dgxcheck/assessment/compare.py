@@ -24,10 +24,11 @@ from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles import library
 from dgxcheck.score.box import score_of
 from dgxcheck.source.protocol import Origin, Source
-from dgxcheck.source.recording.anonymize import mark, pseudonym, site_key
+from dgxcheck.source.recording.anonymize import pseudonym
 from dgxcheck.source.recording.load import members
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.source.recording.site_key import mark, site_key
 from dgxcheck.survey import ALL, survey
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.survey import ALL, survey
 
 REPORT = "report"
@@ -55,6 +56,6 @@ def base_of(spec: str) -> Base:
         recorder = RecordingSource(source)
         survey(recorder, ALL)
         lines, later, head, kind = recorder.lines(), [], {}, source.origin.kind
-    name = spec.rstrip("/").rpartition("/")[2].encode(errors="replace").decode()
+    name = spec if spec in dict(shipped()) else source.origin.kind  # a file's name may tell whose machine it is
     return Base(spec=spec, name=name, kind=kind, lines=lines, later=later, head=head,
                 gpus=nvml_gpus(flatten(lines)))  # fmt: skip

@@ -14,10 +14,11 @@ from dgxcheck.readers.benchmarks import catalogue
 from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.nvidia_smi import catalogue as smi
 from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
-from dgxcheck.source.recording.anonymize import anonymized, site_key
+from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.save import written
+from dgxcheck.source.recording.site_key import site_key
 
 READERS = (*catalogue.READERS, *smi.READERS)
 
@@ -42,8 +43,9 @@ class Reading(Record):
 def read(texts: Sequence[Text], bundle: Opened | None = None) -> Reading:
     """Every text by every reader."""
     parts = [Part(text.name, output) for text in texts for reader in READERS for output in reader(text.lines)]
+    names = {text.name: _published(number) for number, text in enumerate(texts)}
     return Reading(
-        bundle=bundle, texts=tuple(texts), parts=tuple(parts), combined=combine(parts),
+        bundle=bundle, texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),
         unread={text.name: _unread(text, parts) for text in texts},
     )  # fmt: skip
 
@@ -62,6 +64,11 @@ def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
     head, lines, later = _recording(facts, base)
     head["provenance"] = _provenance(reading, base)
     return written(head, lines, later), len(facts) + (0 if reading.bundle is None else len(reading.bundle.facts))
+
+
+def _published(number: int) -> str:
+    """What a recording calls a text: the names of files may tell whose machine it is."""
+    return f"text {number + 1}"
 
 
 def _unread(text: Text, parts: Sequence[Part]) -> tuple[int, ...]:
@@ -115,7 +122,7 @@ def _provenance(reading: Reading, base: Base | None) -> Json:
     if reading.bundle is not None:
         names: list[Json] = [*dict.fromkeys(output.found.tool for output in reading.bundle.outputs)]
         files.append({"file": reading.bundle.bundle.name, "tools": names, "unread": 0})
-    for text in reading.texts:
+    for number, text in enumerate(reading.texts):
         tools: list[Json] = [*dict.fromkeys(part.found.tool for part in reading.used if part.file == text.name)]
-        files.append({"file": text.name, "tools": tools, "unread": len(reading.unread[text.name])})
+        files.append({"file": _published(number), "tools": tools, "unread": len(reading.unread[text.name])})
     return {"kind": "imported", "files": files, **({} if base is None else base.provenance())}

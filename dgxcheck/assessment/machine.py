@@ -53,10 +53,10 @@ class LiveMachine:
         self._stage = stage
         self._opened: LiveSource | None = None
 
-    def source(self, spec: str | None, plan: str, deadline: float, *more: str) -> Source:
+    def source(self, spec: str | None, plan: str, deadline: float) -> Source:
         """What ``--from`` names, else this machine, its driver asked within ``deadline`` seconds.
 
-        ``plan`` is a tuple of ``workers/nvml/plan.py`` by name, ``more`` are groups beside those.
+        ``plan`` is a tuple of ``workers/nvml/plan.py`` by name.
         """
         if spec is not None:
             from dgxcheck.assessment.opening import open_source
@@ -66,7 +66,7 @@ class LiveMachine:
         from dgxcheck.workers.nvml import plan as nvml_plan
 
         groups: tuple[str, ...] = getattr(nvml_plan, plan)
-        self._opened = LiveSource(self.root, (*groups, *more), deadline, self._stage)
+        self._opened = LiveSource(self.root, groups, deadline, self._stage)
         return self._opened
 
     def close(self) -> None:

@@ -9,11 +9,12 @@ from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.facts.missing import BadInput, Json, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Source
-from dgxcheck.source.recording.anonymize import anonymized, mark, site_key
+from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.save import written
+from dgxcheck.source.recording.site_key import mark, site_key
 from dgxcheck.survey import ALL, COUNTERS, survey
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -17,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dgxcheck.workers.nvml.supervisor import NvmlStage
 
+_UNWRITABLE = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 INCOMPLETE = 3
 """Exit code: printed, but not everything asked was answered; or it could not run."""
 
@@ -94,10 +96,18 @@ def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> in
         # the reader has gone (head); what is still buffered has nowhere to go
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return INCOMPLETE
+    except OSError as error:
+        if error.filename is not None or error.errno not in _UNWRITABLE:
+            return _internal(error)
+        return _refuse(f"stdout: cannot be written: {error.strerror}")  # click's own texts: --help, --version
     except Exception as error:  # noqa: BLE001 -- whatever it is, an admin gets one line and the exit code that says so
-        return _refuse(f"internal error, please report it: {_place(error)}: {type(error).__name__}: {error}")
+        return _internal(error)
     finally:
         machine.close()
+
+
+def _internal(error: Exception) -> int:
+    return _refuse(f"internal error, please report it: {_place(error)}: {type(error).__name__}: {error}")
 
 
 def _refuse(message: str) -> int:

@@ -51,6 +51,13 @@ def reading(command: F) -> F:
     )(deadline(command))
 
 
+def writable(ctx: click.Context, _option: click.Parameter, file: str | None) -> str | None:
+    """A file that cannot be written is refused before the machine is asked, not after a burn-in."""
+    if file not in (None, "-") and not ctx.resilient_parsing:
+        _check_place(file)
+    return file
+
+
 def writing(command: F) -> F:
     """``-o`` and ``--color``: where the result goes."""
     command = click.option(
@@ -61,7 +68,7 @@ def writing(command: F) -> F:
         help="Colour the text; auto uses colour on a terminal unless NO_COLOR is set.",
     )(command)
     help_text = "Write the result to FILE instead of stdout (-)."
-    return click.option("-o", "--output", type=click.Path(), metavar="FILE", help=help_text)(command)
+    return click.option("-o", "--output", type=click.Path(), metavar="FILE", callback=writable, help=help_text)(command)
 
 
 def sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -132,6 +139,10 @@ def check_writable(file: str, name: str) -> None:
     """A file that command ``name`` could not write is refused before the machine is asked."""
     if file == "-":
         raise BadInput(f"{name} cannot write to '-'; give a file name, or /dev/stdout")
+    _check_place(file)
+
+
+def _check_place(file: str) -> None:
     if os.path.isdir(file):
         raise BadInput(f"{file}: is a directory; give a file name")
     from dgxcheck.source.recording.save import check_place

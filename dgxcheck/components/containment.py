@@ -62,9 +62,11 @@ def above(machine: Machine, bdf: str) -> Iterator[Component]:
 def board(machine: Machine, gpu: Device) -> tuple[Device, ...]:
     """The GPUs on the same board (a K80 carries two): those with its serial number behind its switch."""
     serial = serial_of(machine, gpu.bdf)
+    if serial is None:
+        return (gpu,)
     same = [other for other in machine.topology.gpus if serial_of(machine, other.bdf) == serial]
     near = [other for other in same if other is gpu or machine.topology.link(gpu, other).pci == "PIX"]
-    return tuple(near) if serial is not None and len(near) > 1 else (gpu,)
+    return tuple(near) if len(near) > 1 else (gpu,)
 
 
 def _bridges(machine: Machine, path: tuple[str, ...]) -> Iterator[Component]:

@@ -16,7 +16,7 @@ from dgxcheck.diagnosis.common_cause import common_causes
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
 from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
 from dgxcheck.diagnosis.recurrence import Recurrence
-from dgxcheck.diagnosis.set_cover import Explains, set_cover
+from dgxcheck.diagnosis.set_cover import set_cover
 from dgxcheck.diagnosis.slow_paths import candidates, is_slow
 from dgxcheck.facts.record import Record
 
@@ -77,9 +77,10 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
         _attribute(finding.key, {each.key for each in paths[finding.key]}, causes)
     explained = {key for keys in causes.values() for key in keys}
     open_paths = {key: paths[key] for key in paths if key not in explained}
+    crossed = {key: {each.key for each in path} for key, path in open_paths.items()}
     eliminated = {
         component: keys
-        for component, keys in set_cover(open_paths, _on_path(open_paths), frozenset()).items()
+        for component, keys in set_cover(open_paths, crossed, frozenset()).items()
         if len(keys) > 1 or len(open_paths[keys[0]]) == 1
     }
     dead = frozenset(each.subject.bdf for each in bad.values() if _is_dead(each) and each.subject.bdf is not None)
@@ -112,16 +113,17 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
         for key, components in blamed.items()
     }
 
-    def explains(component: Component, key: str) -> bool:
-        if component.key in own[key]:
-            return True
-        of_whole = _is_dead(bad[key]) or bad[key].judgement.fault in _WHOLE
-        if of_whole and component.part not in _SET and component.whole.key in own[key]:
-            return True
-        return component.key in dead and component.key in inside[key]
+    parts: dict[Key, set[Key]] = {}
+    for each in {each for components in blamed.values() for each in components if each.part not in _SET}:
+        parts.setdefault(each.whole.key, set()).add(each.key)
+
+    def explainers(key: str) -> set[Key]:
+        joined = _is_dead(bad[key]) or bad[key].judgement.fault in _WHOLE
+        joining = {part for whole in own[key] for part in parts.get(whole, ())} if joined else set()
+        return own[key] | joining | (inside[key] & dead)
 
     imprecise = frozenset(key for key in blamed if bad[key].witness == "log")
-    return set_cover(blamed, explains, imprecise)
+    return set_cover(blamed, {key: explainers(key) for key in blamed}, imprecise)
 
 
 _WHOLE = DEVICE_ABSENT | {
@@ -142,10 +144,6 @@ def _inner(components: Sequence[Component]) -> list[Component]:
 
 def _is_dead(finding: Finding) -> bool:
     return finding.judgement.fault in DEVICE_DEAD
-
-
-def _on_path(paths: Mapping[str, Sequence[Component]]) -> Explains:
-    return lambda component, key: any(each.key == component.key for each in paths[key])
 
 
 def _attribute(key: str, components: Collection[Key], causes: Causes, by_device: bool = False) -> None:

@@ -29,8 +29,10 @@ class Combined(Record, kw_only=False):
     refused: tuple[Part, ...]
 
 
-def combine(parts: Sequence[Part]) -> Combined:
+def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Combined:
     """One fact per key: measurements of several runs are merged, of other facts the first is kept.
+
+    ``names`` are what facts call the files that they are from, whose own names may tell whose machine it is.
 
     A part is refused if its matrix, its dump of a GPU by the same tool, or its driver version differs from an earlier
     one: it comes from another box or another time.
@@ -52,7 +54,7 @@ def combine(parts: Sequence[Part]) -> Combined:
             refused.append(part)
             continue
         measured += [
-            (key, _with_file(fact, part.file))
+            (key, _with_file(fact, (names or {}).get(part.file, part.file)))
             for key, fact in part.found.facts.items()
             if key not in answers and not key.startswith(INDEX)
         ]

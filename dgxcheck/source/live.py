@@ -34,6 +34,9 @@ class LiveSource:
         self._started = time.monotonic()
         self._root = "" if root == "/" else root
         self._deadline = deadline
+        if nvml_stage is not None and not {*groups} <= {*nvml_stage.groups}:
+            nvml_stage.stop()  # what it was started for early is not all that is asked
+            nvml_stage = None
         self._nvml = nvml_stage or NvmlStage(groups, deadline)
         self._nvml.deadline = deadline
         self._files = FilesStage(self._root, deadline)

@@ -106,7 +106,7 @@ def recent(xids: Iterable[str], date: str) -> tuple[str, ...]:
 
 
 def write(path: str, reading: Reading) -> None:
-    """Replace the file whole; anyone may read it. OSError where it cannot be written."""
+    """Replace the file whole; anyone may read it. OSError where it cannot be written, or is a link or special file."""
     _make(os.path.dirname(path) or ".")
     state: dict[str, Json] = {
         "boot_id": reading.boot_id, "driver": reading.driver, "at_s": reading.at_s, "date": reading.date,
@@ -118,7 +118,8 @@ def write(path: str, reading: Reading) -> None:
             mark: {kind: [count.number, count.date] for kind, count in kinds.items()}
             for mark, kinds in reading.inventories.items()
         }
-    replace_file(path, written({"schema": SCHEMA, "state": state}, reading.lines, ()), 0o644, exactly=True)
+    text = written({"schema": SCHEMA, "state": state}, reading.lines, ())
+    replace_file(path, text, 0o644, exactly=True, regular=True)
 
 
 def _make(folder: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from itertools import combinations
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.host import NumaNode
@@ -15,9 +14,10 @@ from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology import notes
 from dgxcheck.topology.classes import numa_node, pci_class
-from dgxcheck.topology.model import Device, Link, PciClass, Topology
+from dgxcheck.topology.model import Device, Link, Links, PciClass, Topology
 from dgxcheck.topology.nvlinks import Count, End, between, end, unknown_end
 
+_Row = tuple[str, str, "Gpu | None"]
 NOTHING_STATED = Missing(Gap.UNASKED, "stated")
 NO_NVLINKS = Count(0)
 NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex", "NVML does not list this GPU")
@@ -46,26 +46,30 @@ def build(
     rows = _gpu_rows(by_bdf, nvml)
     bdfs = {bdf for _, bdf, _ in rows}
     unlisted = nvml if isinstance(nvml, Missing) else NOT_LISTED
+    nvlinks_of: dict[str, list[NvLink]] = {}
+    for link in () if isinstance(nvlinks, Missing) else nvlinks:
+        nvlinks_of.setdefault(link.bdf, []).append(link)
     for name, bdf, gpu in rows:
         if isinstance(nvlinks, Missing):
             ends[name] = unknown_end(nvlinks)
         elif gpu is None:
             ends[name] = unknown_end(unlisted)
         else:
-            ends[name] = end((link for link in nvlinks if link.bdf == bdf), bdfs, by_bdf)
+            ends[name] = end(nvlinks_of.get(bdf, ()), bdfs, by_bdf)
         gpus.append(_gpu(name, bdf, gpu or unlisted, ends[name], by_bdf.get(bdf) or absent, numa))
     nics = () if isinstance(ib, Missing) else tuple(_nic(device, by_bdf, numa, absent) for device in ib)
-    counts = {
-        (a, b): between((a, bdf_a, ends[a]), (b, bdf_b, ends[b]))
-        for (a, bdf_a, _), (b, bdf_b, _) in combinations(rows, 2)
-    }
     devices = (*gpus, *nics)
-    links = tuple(_link(a, b, counts.get((a.name, b.name), NO_NVLINKS), numa) for a, b in combinations(devices, 2))
+
+    def link_of(a: int, b: int) -> Link:
+        count = NO_NVLINKS if b >= len(rows) else _count(rows[a], rows[b], ends)
+        return _link(devices[a], devices[b], count, numa)
+
+    links = Links([device.name for device in devices], link_of)
     unanswered = notes.unanswered(nvml, pairs)
     sentences = (
         *notes.sources(functions, ib, nvml, nvlinks, gpus),
         *notes.unknown_class(by_bdf.values()),
-        *notes.nvlink_ends(gpus, ends, counts.values(), nvlinks),
+        *notes.nvlink_ends(gpus, ends, (_count(a, b, ends) for a, b in _joined(rows, ends)), nvlinks),
         *notes.ancestors(gpus, links, pairs),
         *notes.unanswered_queries(unanswered),
         *notes.virtual(gpus, by_bdf),
@@ -134,7 +138,7 @@ def _may_be_gpu(function: PciFunction) -> bool:
     return function.bdf.endswith(".0") if isinstance(code, Missing) else code >> 16 == DISPLAY
 
 
-def _gpu_rows(by_bdf: dict[str, PciFunction], nvml: Nvml | Missing) -> list[tuple[str, str, Gpu | None]]:
+def _gpu_rows(by_bdf: dict[str, PciFunction], nvml: Nvml | Missing) -> list[_Row]:
     on_bus = gpus_on_bus(by_bdf.values())
     if isinstance(nvml, Missing):
         return [(f"GPU{number}", bdf, None) for number, bdf in enumerate(on_bus)]
@@ -142,6 +146,18 @@ def _gpu_rows(by_bdf: dict[str, PciFunction], nvml: Nvml | Missing) -> list[tupl
     return [(f"GPU{gpu.index}", gpu.bdf, gpu) for gpu in sorted(nvml.gpus, key=lambda gpu: gpu.index)] + [
         (f"GPU@{bdf}", bdf, None) for bdf in on_bus if bdf not in listed
     ]
+
+
+def _count(a: _Row, b: _Row, ends: Mapping[str, End]) -> Count:
+    return between((a[0], a[1], ends[a[0]]), (b[0], b[1], ends[b[0]]))
+
+
+def _joined(rows: Sequence[_Row], ends: Mapping[str, End]) -> list[tuple[_Row, _Row]]:
+    """Pairs of which one GPU reports NVLinks to the other."""
+    place = {bdf: number for number, (_, bdf, _) in enumerate(rows)}
+    pairs = {tuple(sorted((place[bdf], place[peer]))) for name, bdf, _ in rows for peer in ends[name].gpus
+             if peer in place and peer != bdf}  # fmt: skip
+    return [(rows[a], rows[b]) for a, b in sorted(pairs)]
 
 
 def _gpu(

@@ -32,8 +32,8 @@ def nvlink_graph(topology: Topology) -> Graph | Missing:
     pair's count is unknown."""
     gpus = [gpu for gpu in topology.gpus if gpu.index is not None] or topology.gpus
     gaps = [gpu.nvlink_positions for gpu in gpus if isinstance(gpu.nvlink_positions, Missing)]
-    counts = {link.nvlinks for link in topology.links if link.a.startswith("GPU") and link.b.startswith("GPU")}
-    if gaps and len(gaps) == len(gpus) and counts <= {None}:
+    given = any(link.nvlinks is not None for link in topology.links.given if link.b.startswith("GPU"))
+    if gaps and len(gaps) == len(gpus) and not given:
         return gaps[0]
     names = tuple(gpu.name for gpu in gpus if gpu.nvlink_positions != 0)
     pairs: dict[tuple[str, str], int] = {}
@@ -52,7 +52,7 @@ def nvlink_graph(topology: Topology) -> Graph | Missing:
 
 def nvlink_generation(topology: Topology) -> int | Missing:
     """Lowest generation among the links that are up."""
-    generations = [link.nvlink_generation for link in topology.links if link.nvlink_generation is not None]
+    generations = [link.nvlink_generation for link in topology.nvlinked() if link.nvlink_generation is not None]
     return (
         min(generations)
         if generations

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, islice
 from typing import Literal
 
 from dgxcheck.facts.missing import Missing
@@ -58,11 +59,76 @@ class Link(Record):
         return f"NV{self.nvlinks}" if self.nvlinks else self.pci or "?"
 
 
+class Links:
+    """One link per unordered pair of devices, in their order, made when it is asked for.
+
+    A machine of 800 devices has 320,000 pairs, of which most commands need a few.
+    """
+
+    def __init__(self, names: Sequence[str], make: Callable[[int, int], Link]) -> None:
+        self._place = {name: number for number, name in enumerate(names)}
+        self._names = names
+        self._make = make
+        self._made: dict[tuple[int, int], Link] = {}
+        self.given: tuple[Link, ...] = ()
+        """Those of an imported matrix, which need not follow from what is known of their ends."""
+
+    @classmethod
+    def of(cls, names: Sequence[str], links: Iterable[Link]) -> Links:
+        """Links that are given, in the order of their ends."""
+        given = tuple(links)
+        by_ends = dict(zip(combinations(range(len(names)), 2), given, strict=True))
+        made = cls(names, lambda a, b: by_ends[a, b])
+        made.given = given
+        return made
+
+    def between(self, a: str, b: str) -> Link:
+        """The link of two different devices, by name; KeyError for a name that no device has."""
+        one, other = self._place[a], self._place[b]
+        return self._at(min(one, other), max(one, other))
+
+    def __iter__(self) -> Iterator[Link]:
+        return (self._at(a, b) for a, b in combinations(range(len(self._names)), 2))
+
+    def __getitem__(self, number: int) -> Link:
+        return next(islice(self, number, None))
+
+    def __len__(self) -> int:
+        return len(self._names) * (len(self._names) - 1) // 2
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Links) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def _at(self, a: int, b: int) -> Link:
+        if (a, b) not in self._made:
+            self._made[a, b] = self._make(a, b)
+        return self._made[a, b]
+
+
+class Matrix(Mapping[tuple[str, str], Link]):
+    """Every link under both orders of its ends."""
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+
+    def __getitem__(self, ends: tuple[str, str]) -> Link:
+        return self._links.between(*ends)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return (ends for link in self._links for ends in ((link.a, link.b), (link.b, link.a)))
+
+    def __len__(self) -> int:
+        return 2 * len(self._links)
+
+
 class Topology(Record):
     """The whole box: GPUs, then NICs, and one link per unordered pair of them."""
 
     devices: tuple[Device, ...]
-    links: tuple[Link, ...]
+    links: Links
     headline: str
     """Why NVLink is unknown, as a sentence; else empty."""
     notes: tuple[str, ...]
@@ -81,9 +147,16 @@ class Topology(Record):
 
     def link(self, a: Device, b: Device) -> Link:
         """What joins two different devices."""
-        ends = {a.name, b.name}
-        return next(link for link in self.links if {link.a, link.b} == ends)
+        return self.links.between(a.name, b.name)
 
-    def matrix(self) -> dict[tuple[str, str], Link]:
-        """Every link under both orders of its ends."""
-        return {ends: link for link in self.links for ends in ((link.a, link.b), (link.b, link.a))}
+    def matrix(self) -> Matrix:
+        """Every link by the names of its ends."""
+        return Matrix(self.links)
+
+    def nvlinked(self) -> Iterator[Link]:
+        """The links of pairs of GPUs of which one at least is known to have NVLink positions."""
+        gpus = self.gpus
+        positions = [gpu.nvlink_positions for gpu in gpus]
+        wired = [number for number, known in enumerate(positions) if isinstance(known, int) and known]
+        pairs = {(min(a, b), max(a, b)) for a in wired for b in range(len(gpus)) if a != b}
+        return (self.link(gpus[a], gpus[b]) for a, b in sorted(pairs))

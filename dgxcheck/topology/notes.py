@@ -11,7 +11,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import fields
-from dgxcheck.topology.model import Device, Link
+from dgxcheck.topology.model import Device, Links
 from dgxcheck.topology.nvlinks import Count, End
 
 ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SOC"}
@@ -96,17 +96,16 @@ def nvlink_ends(
     yield from (count.note for count in counts if count.note)
 
 
-def ancestors(gpus: Sequence[Device], links: Sequence[Link], pairs: tuple[GpuPair, ...] | Missing) -> Iterator[str]:
+def ancestors(gpus: Sequence[Device], links: Links, pairs: tuple[GpuPair, ...] | Missing) -> Iterator[str]:
     """GPU pairs for which ``nvmlDeviceGetTopologyCommonAncestor`` and the PCI tree differ, by their two labels."""
     if isinstance(pairs, Missing):
         return
     names = {gpu.bdf: gpu.name for gpu in gpus}
-    by_ends = {frozenset((link.a, link.b)): link for link in links}
     differing: dict[tuple[str, str], list[str]] = {}
     for pair in pairs:
-        link = by_ends.get(frozenset((names.get(pair.a, ""), names.get(pair.b, ""))))
-        if link is None or isinstance(pair.common_ancestor, Missing):
+        if pair.a == pair.b or not {pair.a, pair.b} <= names.keys() or isinstance(pair.common_ancestor, Missing):
             continue
+        link = links.between(names[pair.a], names[pair.b])
         level = ANCESTORS.get(pair.common_ancestor, f"level {pair.common_ancestor}")
         if level != link.pci:
             differing.setdefault((level, link.pci or "nothing"), []).append(f"{link.a}-{link.b}")

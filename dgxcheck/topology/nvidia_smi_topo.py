@@ -13,7 +13,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvidia_smi_topo import Labels, NvidiaSmiTopo
 from dgxcheck.facts.nvlink import CAPABILITIES, P2pStatus
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.model import Device, Link, PciClass, Topology
+from dgxcheck.topology.model import Device, Link, Links, PciClass, Topology
 
 MATRIX = "nvidia-smi topo"
 PCI: Mapping[str, PciClass] = {"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE": "NODE", "SOC": "SOC"}
@@ -61,7 +61,7 @@ def add_imported(topology: Topology, stated: NvidiaSmiTopo) -> Topology:
     return replace(
         topology,
         devices=tuple(devices),
-        links=tuple(links),
+        links=Links.of([device.name for device in devices], links),
         headline="" if nvlinks_known else topology.headline,
         notes=(
             *(_imported_only(links) if imported_only else topology.notes),

@@ -9,6 +9,10 @@ import sys
 _BOOT = """\
 import gc, os, sys
 gc.disable()
+from ctypes import CDLL
+CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: a parent that is killed ends nothing itself
+if os.getppid() != int(sys.argv.pop(1)):
+    os._exit(1)
 os.chdir("/")
 try:
     names = os.listdir("/proc/self/fd")
@@ -32,7 +36,7 @@ def start(module: str) -> tuple[int, int, int]:
 
     OSError where the system lets no process start (a limit on processes or open files, no memory).
     """
-    argv = [sys.executable, "-I", "-S", "-c", _BOOT, os.pathsep.join(_search_path()), module]
+    argv = [sys.executable, "-I", "-S", "-c", _BOOT, str(os.getpid()), os.pathsep.join(_search_path()), module]
     ends: list[int] = []
     try:
         ends += os.pipe()

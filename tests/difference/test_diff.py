@@ -15,8 +15,8 @@ from test_schemas import complaints
 from dgxcheck.assessment.compare import called_as, namespace, side_of
 from dgxcheck.cli import main
 from dgxcheck.difference.compare import compare
-from dgxcheck.source.recording.anonymize import mark
 from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.site_key import mark
 
 Document = dict[str, Any]
 Capture = pytest.CaptureFixture[str]
@@ -213,7 +213,7 @@ def test_pseudonyms_of_one_site_are_comparable(
     if (user := os.geteuid()) == 0:  # root uses the system's key alone
         user = 1000
         os.chown(tmp_path / "dgxcheck" / "site.key", user, user)
-    monkeypatch.setattr("dgxcheck.source.recording.anonymize.os.geteuid", lambda: user)
+    monkeypatch.setattr("dgxcheck.source.recording.site_key.os.geteuid", lambda: user)
     kept, own, other = (str(tmp_path / name) for name in ("kept.json", "own.json", "other.json"))
     document = json.loads(Path(_whole(tmp_path)).read_text())
     Path(kept).write_text(json.dumps(document | {"identities": "kept"}))

@@ -42,6 +42,27 @@ def test_a_hang_at_one_gpu_is_one_fail(served: Served, standin: Any, bad: int) -
     assert found["driver.persistence", gpu_bdfs(box.lines)[bad]] == "skip"
 
 
+@pytest.mark.parametrize("bad", [0, 4])
+def test_a_slow_gpu_is_named_and_does_not_starve_the_others(served: Served, standin: Any, bad: int) -> None:
+    """It takes 0.5 s for each of some hundred calls; its own answers are what the deadline cuts off."""
+    box = served("dgx-1-v100", 5)
+    ran = box.live(box.environment(standin, f"slow 0.5 * {bad}"), *HEALTH, "--deadline", "10")
+    assert (ran.code, ran.err) == (2, "")
+    assert ran.seconds < 10 + SLACK + SPARE
+    found = statuses(ran)
+    assert [key for key, status in found.items() if status in ("warn", "fail", "unknown")] == [
+        ("driver.responsive", None)
+    ]
+    bdfs = gpu_bdfs(box.lines)
+    findings: Any = ran.json["findings"]
+    silent = next(each for each in findings if each["id"] == "driver.responsive")
+    assert all(bdfs[bad] in each["where"] for each in silent["evidence"])
+    healthy = statuses(box.recorded(*HEALTH))
+    changed = {check for (check, bdf), status in healthy.items()
+               if bdf in bdfs and bdf != bdfs[bad] and found[check, bdf] != status}  # fmt: skip
+    assert changed <= {"nvlink.symmetry", "p2p.status"}, "these need both ends"
+
+
 @pytest.mark.parametrize("bad", [0, 1, 2])
 def test_a_gpu_that_is_lost_is_one_fail(served: Served, standin: Any, bad: int) -> None:
     box = served("dgx-1-v100", 3)

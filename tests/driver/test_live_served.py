@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from live_box import BOXES, Box
 
+from dgxcheck.assessment import machine
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Json
 from dgxcheck.source.live import LiveSource
@@ -18,6 +19,7 @@ from dgxcheck.source.recording.keys import flatten
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.survey import ALL, WIRING, survey
 from dgxcheck.workers.files.driver_backed import driver_backed
+from dgxcheck.workers.nvml import plan
 from dgxcheck.workers.nvml.plan import IDENTITY, TOPOLOGY
 
 Served = Callable[..., Box]
@@ -32,6 +34,18 @@ COMMANDS = {
     "topo json": ("topo", "--format", "json"),
     "health -q": ("health", "-q"),
     "health -q json": ("health", "-q", "--format", "json"),
+    "topo --peers": ("topo", "--peers"),
+    "topo --peers json": ("topo", "--peers", "--format", "json"),
+    "topo --rdma": ("topo", "--rdma"),
+    "topo --rdma json": ("topo", "--rdma", "--format", "json"),
+    "topo -c": ("topo", "-c", "0"),
+    "topo -n": ("topo", "-n", "3", "-i", "0"),
+    "topo -p": ("topo", "-p", "-i", "0,1"),
+    "topo -C": ("topo", "-C", "-i", "1"),
+    "topo -M": ("topo", "-M", "-i", "1"),
+    "topo -gnid": ("topo", "-gnid", "-i", "1"),
+    "topo --path": ("topo", "--path", "GPU0", "GPU1"),
+    "health -L": ("health", "-L"),
     "list": ("list",),
     "list json": ("list", "--format", "json"),
 }
@@ -157,8 +171,9 @@ def test_every_question_to_a_driver_is_asked_by_a_worker(served: Served, standin
 @pytest.mark.parametrize("name", ["dgx-1-v100", "dgx-a100"])
 @pytest.mark.parametrize(
     ("names", "groups"),
-    [(WIRING, TOPOLOGY), ((*WIRING, "p2p"), (*TOPOLOGY, "p2p")), (("pci", "gpu", "slots"), IDENTITY)],
-    ids=["topo", "topo -p2p", "list"],
+    [(WIRING, TOPOLOGY), ((*WIRING, "p2p"), plan.P2P), (machine.PEERS, plan.PEERS), (machine.RDMA, plan.RDMA),
+     (("pci", "gpu", "slots"), IDENTITY)],
+    ids=["topo", "topo -p2p", "topo --peers", "topo --rdma", "list"],
 )
 def test_each_command_asks_no_more_than_its_plan_holds(
     served: Served, here: Callable[[Box], None], name: str, names: tuple[str, ...], groups: tuple[str, ...]
@@ -171,6 +186,15 @@ def test_each_command_asks_no_more_than_its_plan_holds(
     source.close()
     assert [key for key, fact in recorder.facts.items() if gap(fact) == "unasked"] == []
     assert sum(key.startswith("nvml ") and gap(fact) is None for key, fact in recorder.facts.items()) > 20
+
+
+@pytest.mark.parametrize("title", COMMANDS)
+def test_the_installed_command_says_the_same(served: Served, standin: Path, title: str) -> None:
+    """With the worker that it starts before it knows what is asked."""
+    box = served("dgx-1-v100", 3)
+    ran, recorded = box.live(box.environment(standin), *COMMANDS[title]), box.recorded(*COMMANDS[title])
+    assert without_source(ran.out) == without_source(recorded.out)
+    assert (ran.code, ran.err) == (recorded.code, recorded.err)
 
 
 @pytest.mark.parametrize("spelt", [("-p2p", "r"), ("-p2p=r",), ("--p2pstatus", "r"), ("--p2pstatus=r",)])

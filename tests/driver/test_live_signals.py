@@ -41,3 +41,27 @@ def test_workers_end_with_the_command(number: signal.Signals, served: Callable[[
     assert (ran.code, ran.out) == (3, "")
     assert ran.err.strip() == "dgxcheck: interrupted"
     assert not any(Path(f"/proc/{child}").exists() for child in children)
+
+
+def test_workers_of_a_command_that_is_killed_do_not_stay(served: Callable[[str, int], Box], standin: Path) -> None:
+    """Slurm kills a node health check after 60 s."""
+    box = served("dgx-1-v100", 8)
+    running = box.start(box.environment(standin, "hang nvmlDeviceGetName"), "health", "-q", "--deadline", "25")
+    until = time.monotonic() + 10
+    while len(children := workers_of(running.process.pid)) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(0.5)  # one hangs in the driver, the other waits for questions
+    running.process.kill()
+    finished(running)
+    until = time.monotonic() + 5
+    while any(map(is_there, children)) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert children
+    assert not any(map(is_there, children))
+
+
+def is_there(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

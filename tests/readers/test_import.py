@@ -63,7 +63,7 @@ def test_all_read_is_0_and_says_what_was_read(written: Any) -> None:
     assert (code, said.count("\n")) == (0, 1)
     assert said.endswith("facts imported from 0.txt\n")
     assert document["provenance"] == {
-        "kind": "imported", "files": [{"file": "0.txt", "tools": ["nvidia-smi topo -m"], "unread": 0}],
+        "kind": "imported", "files": [{"file": "text 1", "tools": ["nvidia-smi topo -m"], "unread": 0}],
     }  # fmt: skip
     assert "recorded_at" not in document
 
@@ -116,8 +116,8 @@ def test_several_texts_are_one_box_and_runs_are_kept(written: Any) -> None:
     figure = facts["measure p2p"][f"{A} {B}"]
     assert figure["value"] == 18.01
     assert [(run["value"], run["from"]) for run in figure["runs"]] == [
-        (18.01, "2.txt, line 3"),
-        (17.01, "3.txt, line 3"),
+        (18.01, "text 3, line 3"),
+        (17.01, "text 4, line 3"),
     ]
 
 
@@ -148,6 +148,14 @@ def test_identities_leave_as_pseudonyms(written: Any) -> None:
     assert "1234567890123" not in json.dumps(document)
     assert "01234567-89ab" not in json.dumps(document)
     assert document["facts"][f"nvml nvmlDeviceGetSerial {A}"][""].isdecimal()
+
+
+def test_names_of_files_do_not_leave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    box = tmp_path / "rack7-acme.json"
+    assert run(capsys, "record", str(box), "--from", "dgx-1-v100").code == 0
+    text, out = put(tmp_path, "acme-node3.log", P2P), tmp_path / "out.json"
+    assert run(capsys, "import", text, "--onto", str(box), "-o", str(out)).code == 0
+    assert "acme" not in out.read_text()
 
 
 def test_onto_a_box_indexes_are_its_gpus(written: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -12,7 +13,7 @@ from dgxcheck.source.recording.binary import from_rows, to_rows
 from dgxcheck.source.recording.config_space import publishable
 from dgxcheck.source.recording.keys import flatten, insert
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.shipped import open_source, shipped
 from probes.pci.capabilities import acs, express
 
 HCA = "/sys/bus/pci/devices/0000:05:00.0/config"
@@ -80,3 +81,64 @@ def test_of_the_kernel_log(message: str, identity: str) -> None:
 )  # fmt: skip
 def test_of_builder_and_boot_image(key: str, text: str, due: str) -> None:
     assert replaced({key: text})[key] == due
+
+
+@pytest.mark.parametrize(
+    ("serial", "elsewhere"),
+    [("1", "link 1 of 11"), ("00000001", "0x00000001"), ("1410", "1410 MHz"),
+     ("To Be Filled By O.E.M.", "To Be Filled"), ("None", "None"), ("20000000", "20000000 of 120000000")],
+)  # fmt: skip
+def test_a_serial_number_that_may_be_anything_else_changes_no_other_fact(serial: str, elsewhere: str) -> None:
+    others: dict[str, Json] = {"text /sys/class/dmi/id/bios_version": elsewhere, "nvml nvmlDeviceGetBrand x:": 1410}
+    found = replaced({"text /sys/class/dmi/id/product_serial": serial, **others})
+    assert {key: found[key] for key in others} == others
+
+
+def test_a_pseudonym_is_the_same_in_every_spelling() -> None:
+    address, board = "text /sys/class/net/eth0/address", "text /sys/class/dmi/id/board_name"
+    found = replaced({address: "0c:42:a1:5e:77:09", board: "0C42.A15E.7709 0c42a15e7709 x0C42A1-5E7709"})
+    new = str(found[address]).replace(":", "")
+    upper = new.upper()
+    assert found[board] == f"{upper[:4]}.{upper[4:8]}.{upper[8:]} {new} x{upper[:6]}-{upper[6:]}"
+
+
+CHANGED = re.compile(
+    r"data .*/config|nvml nvmlDeviceGet(Serial|UUID|GpuFabricInfo\w*) .*|text /etc/dgx-release|text /proc/(cmdline|version)|kmsg \d+"
+    r"|text /proc/sys/kernel/(hostname|random/boot_id)|text /sys/class/dmi/id/\w*serial|text /etc/.*\.conf"
+    r"|text /sys/class/(infiniband/\w+/(node_desc|node_guid|sys_image_guid)|net/\w+/address)"
+)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in shipped()][::3])
+def test_no_other_fact_of_a_box_changes(name: str) -> None:
+    source = open_source(name)
+    assert isinstance(source, RecordedSource)
+    before, after = flatten(source.lines), flatten(anonymized(source.lines, [], b"key")[0])
+    assert before.keys() == after.keys()
+    assert [key for key, fact in before.items() if fact != after[key] and not CHANGED.fullmatch(key)] == []
+
+
+def test_files_of_configuration_keep_their_order() -> None:
+    folder = "/etc/security/limits.d"
+    line = "* hard memlock "
+    facts: dict[str, Json] = {f"names {folder}": ["10-orion.conf", "1a.conf", "README.acme"]}
+    facts |= {f"text {folder}/{name}": f"{line}{number}" for number, name in enumerate(["10-orion.conf", "1a.conf"])}
+    assert replaced(facts) == {
+        f"names {folder}": ["000.conf", "001.conf", "002"],
+        f"text {folder}/000.conf": f"{line}0", f"text {folder}/001.conf": f"{line}1",
+    }  # fmt: skip
+
+
+NAMES = ["lo", "eth0", "ib3", "enp226s0f1np1", "ens1f0", "eno1", "ibp12s0", "bond0.100", "docker0", "mlx5_bond_0"]
+
+
+def test_names_that_the_system_gives_stay_and_others_leave() -> None:
+    chosen = ["acme", "acme.100", "rack7-eth0", "eth0-acme"]
+    found = replaced({"names /sys/class/net": [*NAMES, *chosen], "kmsg 1": "1.5;mlx5_core 0000:05:00.0 acme.100: up"})
+    names = found["names /sys/class/net"]
+    assert isinstance(names, list)
+    assert {*NAMES} < {*map(str, names)}
+    assert "acme" not in repr(found)
+    vlan = next(str(name) for name in names if str(name).endswith(".100") and name != "bond0.100")
+    assert vlan.removesuffix(".100") in names
+    assert found["kmsg 1"] == f"1.5;mlx5_core 0000:05:00.0 {vlan}: up"

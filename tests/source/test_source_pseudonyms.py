@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from seam import document, facts_text, run, save
 
 from dgxcheck.facts.missing import BadInput, Json
-from dgxcheck.source.recording.anonymize import anonymized, site_key
+from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.source.recording.site_key import site_key
 
 KEY = b"the site's key"
 GPU, OTHER = "0000:06:00.0", "0000:07:00.0"
@@ -66,9 +67,11 @@ def form(text: str) -> str:
         ("nvml nvmlSystemGetProcessName 4711", "/home/alice/train", r"process-[0-9a-f]{8}"),
         ("text /etc/dgx-release", 'DGX_NAME="DGX Server"\nDGX_SERIAL_NUMBER="QTFCOU8070019"\n',
          r'DGX_NAME="DGX Server"\nDGX_SERIAL_NUMBER="[A-Z]{6}\d{7}"\n'),
-        (f"text {IB}/node_desc", f"node {UUID} 10.17.0.23 0x5000c500a1b2c3d4 eth0:0c:42:a1:5e:77:09\n",
-         r"node [0-9a-f-]{36} \d\d\.\d\d\.\d\.\d\d 0x[0-9a-f]{16} eth0(:[0-9a-f]{2}){6}\n"),
-        (f"text {IB}/node_desc", "[2001:db8:17::23]\n", r"\[[0-9a-f]{4}:[0-9a-f]{3}:[0-9a-f]{2}::[0-9a-f]{2}\]\n"),
+        ("kmsg 1", f"1.5;node {UUID} 10.17.0.23 0x5000c500a1b2c3d4 eth0:0c:42:a1:5e:77:09\n",
+         r"1.5;node [0-9a-f-]{36} \d\d\.\d\d\.\d\.\d\d 0x[0-9a-f]{16} eth0(:[0-9a-f]{2}){6}\n"),
+        (f"text {IB}/node_desc", f"rack7 {UUID} 10.17.0.23 mlx5_0 HCA-3 MT4123 ConnectX6\n",
+         r"hidden [0-9a-f-]{36} \d\d\.\d\d\.\d\.\d\d mlx5_0 HCA-3 MT4123 ConnectX6\n"),
+        ("kmsg 1", "1.5;[2001:db8:17::23]\n", r"1.5;\[[0-9a-f]{4}:[0-9a-f]{3}:[0-9a-f]{2}::[0-9a-f]{2}\]\n"),
         ("text /proc/cmdline", f"console=/{UUID}/x {UUID}\n", r"console=/[0-9a-f-]{36}/x [0-9a-f-]{36}\n"),
         (f"text {NET}/ib0/address", f"80:00:00:48:fe:80:00:00:00:00:00:00:{GUID[:2]}:{GUID[2:4]}:a1:03:00:5e:77:09\n",
          r"80:00:00:48:fe:80:00:00:00:00:00:00(:[0-9a-f]{2}){8}\n"),
@@ -185,7 +188,7 @@ def test_a_name_made_of_a_guid_is_replaced_as_the_guid_is() -> None:
             f"text /sys/class/infiniband/{name}/node_guid": f"{GUID}\n",
             f"text /sys/class/infiniband/{name}/ports/1/rate": {"missing": "lost", "detail": f"{name} is gone"},
             f"names /sys/class/infiniband/{name}/ports": ["1"],
-            "text /sys/class/infiniband/mlx5_1/node_desc": f"beside {name}\n",
+            "text /sys/class/infiniband/mlx5_1/node_desc": f"HCA-1 {name}\n",
         }
     )
     assert GUID.replace(":", "") not in repr(facts)
@@ -197,7 +200,7 @@ def test_a_name_made_of_a_guid_is_replaced_as_the_guid_is() -> None:
         f"text /sys/class/infiniband/{new}/node_guid": f"{guid}\n",
         f"text /sys/class/infiniband/{new}/ports/1/rate": {"missing": "lost", "detail": f"{new} is gone"},
         f"names /sys/class/infiniband/{new}/ports": ["1"],
-        "text /sys/class/infiniband/mlx5_1/node_desc": f"beside {new}\n",
+        "text /sys/class/infiniband/mlx5_1/node_desc": f"HCA-1 {new}\n",
     }
 
 
@@ -206,7 +209,7 @@ def test_names_of_every_kind_that_rdma_core_makes(kind: str) -> None:
     names = [f"{kind}xb8599f0300d1e2f4", f"{kind}p5s0", f"{kind}o3", f"{kind}xb8599f0300d1e2", "mlx5_bond_0"]
     found = replaced({"names /sys/class/infiniband": [*names]})["names /sys/class/infiniband"]
     assert isinstance(found, list)
-    assert {*names} - {*map(str, found)} == {names[0]}
+    assert {*names} - {*map(str, found)} == {names[0], names[3]}  # one of 14 digits is none that rdma-core makes
     assert len(found) == len(names)
 
 
@@ -452,9 +455,9 @@ def test_of_limits_only_the_lines_of_memlock_leave_without_their_user() -> None:
         "", "*       soft    memlock 64", "hidden  -     memlock unlimited", "", "hidden\thard\tmemlock\t8192", "",
     ]  # fmt: skip
     for path in ("/etc/systemd/system/slurmd.service", "/usr/lib/systemd/system/slurmd.service.d/x.conf"):
-        assert one(f"text {path}", UNIT).split("\n") == [
-            "", "", " LimitMEMLOCK = 64K:infinity", "DefaultLimitMEMLOCK=8M", "",
-        ]  # fmt: skip
+        assert [*replaced({f"text {path}": UNIT}).values()] == [
+            "\n\n LimitMEMLOCK = 64K:infinity\nDefaultLimitMEMLOCK=8M\n"
+        ]
 
 
 @given(st.text(), st.sampled_from(("/etc/security/limits.conf", "/etc/systemd/system.conf")))

@@ -32,6 +32,8 @@ _PROBES = {
     "peers": PEERS, "path": (*WIRING, "config_space", "host"),
 }  # fmt: skip
 """Fields of the snapshot that a question needs, if those of the wiring are not enough."""
+_PLANS = {"p2p": "P2P", "peers": "PEERS", "rdma": "RDMA"}
+"""What NVML is asked for these questions, by name in ``workers/nvml/plan.py``; else ``TOPOLOGY``."""
 _AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
 _ABOUT_GPUS = ("level", "gpu_path", "numa_cpu", "numa_memory", "gpu_numa")
 _SPELT = {
@@ -100,8 +102,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     """
     kind = _asked(given)
     live: LiveMachine = ctx.obj
-    more = ("p2p",) if kind in ("p2p", "peers") else ()
-    machine = examine(live.source(given["spec"], "TOPOLOGY", given["deadline"], *more), _PROBES.get(kind, WIRING))
+    source = live.source(given["spec"], _PLANS.get(kind, "TOPOLOGY"), given["deadline"])
+    machine = examine(source, _PROBES.get(kind, WIRING))
     asked = Asked(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"], width(given["output"]))
     module, name = _ANSWERS[kind]
     text, complete = getattr(import_module(f"dgxcheck.cli.topo.{module}"), name)(asked)

@@ -9,7 +9,7 @@ import click
 from dgxcheck import __version__
 from dgxcheck.assessment.request import Level, Request
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.cli.options import F, profiles, reading, seconds, sources, writing
+from dgxcheck.cli.options import F, profiles, reading, seconds, sources, writable, writing
 from dgxcheck.cli.terminal.duration import duration
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
@@ -120,7 +120,7 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     click.option("-t", "--test-seconds", type=click.FloatRange(min=0, max=3600), default=120, show_default=True,
                  metavar="SECONDS", callback=seconds,
                  help="Time limit for one test; 0 means no limit other than --deadline."),
-    click.option("-l", "--log-file", "log_file", type=click.Path(), metavar="FILE",
+    click.option("-l", "--log-file", "log_file", type=click.Path(), metavar="FILE", callback=writable,
                  help="Same as -o, as in nvidia-healthmon. With --duration: append events, one JSON object per line;"
                       " the report goes to -o or stdout."),
     click.option("-d", "--debug-log", "debug", type=click.Path(), metavar="FILE",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.output.plain_text import columns, fit_columns, hidden_columns, lines, shown, visible
 from dgxcheck.output.topo.row_names import nic_legend, row_names
@@ -82,7 +82,7 @@ def _tables(
 
 def _peer_column(
     topology: Topology,
-    links: dict[tuple[str, str], Link],
+    links: Mapping[tuple[str, str], Link],
     device: Device,
     names: dict[str, str],
     pci_only: bool,

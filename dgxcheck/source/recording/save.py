@@ -47,16 +47,19 @@ def check_place(path: str) -> None:
         os.unlink(temporary, dir_fd=place.folder)
 
 
-def replace_file(path: str, text: str, mode: int, exactly: bool = False) -> None:
+def replace_file(path: str, text: str, mode: int, exactly: bool = False, regular: bool = False) -> None:
     """Write beside, fsync, rename: a reader sees the old file or the whole new one.
 
     ``mode`` is what the umask leaves of it, or all of it where it is meant ``exactly``. A file that is replaced keeps
     its owner, and no more of its mode than ``mode`` has; one that is private (0600) becomes the caller's.
 
     What is no regular file (``/dev/stdout``, a FIFO) is written to and stays; a symbolic link stays too, and the file
-    that it names is replaced or made. OSError (EACCES) for a link that neither root nor the caller made.
+    that it names is replaced or made. OSError (EACCES) for a link that neither root nor the caller made; where only
+    ``regular`` files are meant, for any link or special file (EINVAL).
     """
-    with resolved(path) as place:
+    with resolved(path, last_link=not regular) as place:
+        if regular and not place.regular:
+            raise OSError(errno.EINVAL, "not a regular file", path)
         if not place.regular:
             with os.fdopen(place.open(os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
                 file.write(text)

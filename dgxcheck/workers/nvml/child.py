@@ -2,7 +2,7 @@
 
 The plan is one line of JSON on stdin: ``groups`` of ``nvml_plan``; ``units`` (``system``, GPU indexes, ``pairs``; null
 for all); ``known`` answers by key, which are used but not asked again; ``avoid``, GPU indexes to leave out of pairs.
-A worker whose parent was killed ends with its next answer, or as soon as the driver lets it go.
+A worker whose parent is killed is killed as well, as soon as the driver lets it go.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dgxcheck.facts.nvml_quantities import GROUPS
 
 TOPOLOGY = ("system", "identity", "nvlink", "ancestor")
+P2P = (*TOPOLOGY, "p2p")
+PEERS = (*P2P, "modes")
+RDMA = (*TOPOLOGY, "board", "pcie", "memory")
 IDENTITY = ("system", "identity")
 HEALTH = tuple(group for group in GROUPS if group not in ("affinity", "nvlink capability"))
 COUNTERS = ("nvlink", "ecc", "counters", "nvlink errors")

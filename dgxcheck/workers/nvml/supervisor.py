@@ -21,6 +21,8 @@ COUNT = "nvml nvmlDeviceGetCount"
 HANDLE = "nvml nvmlDeviceGetHandleByIndex "
 MOST_HANGS = (2, 3)  # of one GPU; of pairs, where it takes two to see which GPU it is
 MOST_DEATHS = 8
+SHARES, LEAST_SHARE_S = 16, 1.0
+"""Parts of the deadline of which one GPU may take one before the others go on without it."""
 Unit = Union[str, int]  # noqa: UP007 -- an alias at run time
 
 
@@ -31,7 +33,7 @@ class NvmlStage:
     """
 
     def __init__(self, groups: Sequence[str], deadline: float = 60.0, killer: Killer = kill) -> None:
-        self._groups = list(groups)
+        self.groups = tuple(groups)
         self._supervisor = Supervisor(killer)
         self.started = time.monotonic()
         self.deadline = deadline
@@ -52,6 +54,8 @@ class NvmlStage:
         self._deaths: dict[Unit, int] = {}
         self._units_of: dict[Worker, list[Unit] | None] = {}
         """The units of each worker that runs; None for all."""
+        self._at: dict[Worker, tuple[str, float]] = {}
+        """The GPU that a worker asks now, and when it began to."""
         self._finished = False
         if (stuck := stuck_workers.stuck(MODULE)) is None:
             self._start(None)
@@ -85,7 +89,7 @@ class NvmlStage:
 
     def _start(self, units: list[Unit] | None) -> None:
         known, avoid = self._known_answers(units), sorted(self._suspects)
-        plan = {"groups": self._groups, "units": units, "known": known, "avoid": avoid}
+        plan = {"groups": self.groups, "units": units, "known": known, "avoid": avoid}
         self._units_of[self._supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))] = units
 
     def _known_answers(self, units: list[Unit] | None) -> dict[str, Json]:
@@ -96,9 +100,21 @@ class NvmlStage:
 
     def _silence(self, worker: Worker) -> float:
         starting = not worker.spoke or worker.pending == INIT
+        if not starting and self._is_slow(worker):
+            return 0.0
         return init_limit(self.deadline) if starting else silence_limit(self.deadline)
 
+    def _is_slow(self, worker: Worker) -> bool:
+        """Has the worker for all units had answers of one GPU for longer than that GPU's share of the deadline?"""
+        subject = " ".join(word for word in (worker.pending or "").split(" ") if ":" in word)
+        if self._units_of.get(worker) is not None or not subject or " " in subject:
+            return False
+        if self._at.get(worker, ("", 0.0))[0] != subject:
+            self._at[worker] = (subject, worker.heard)
+        return worker.heard - self._at[worker][1] >= max(LEAST_SHARE_S, self.deadline / SHARES)
+
     def _take_event(self, worker: Worker) -> None:
+        slow = worker.ended is None and self._is_slow(worker)
         units = self._units_of.pop(worker)
         self._supervisor.end(worker)
         self._store(worker.answers)
@@ -106,6 +122,9 @@ class NvmlStage:
             self._refused(worker, units)
             return
         asked = worker.pending or INIT
+        if slow:
+            self._go_on_apart(asked)
+            return
         what = worker.ended or f"no answer for {self._silence(worker):.3g} s"
         self._record_timeout(asked, what, worker.starved)
         code = NO_WORKER if worker.starved else None
@@ -125,6 +144,13 @@ class NvmlStage:
         for each in units if units is not None else self._units_from("system" if asked.startswith(HANDLE) else unit):
             if each not in self._given_up:
                 self._start([each])
+
+    def _go_on_apart(self, asked: str) -> None:
+        """A GPU answers, but slowly: each unit goes on in a child of its own, so that the others need not wait."""
+        unit = self._unit_of(asked)
+        self._suspect(asked, unit)
+        for each in self._units_from(unit):
+            self._start([each])
 
     def _refused(self, worker: Worker, units: list[Unit] | None) -> None:
         """A child for one unit that was not let in again, by ``nvmlInit`` or for its handle, has asked nothing."""

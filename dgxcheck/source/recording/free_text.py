@@ -1,0 +1,117 @@
+"""Text in which identities may stand anywhere: lines of the kernel's log, descriptions, reasons of gaps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from dgxcheck.source.recording.device_names import MADE_OF_ADDRESS
+from dgxcheck.source.recording.driver_words import is_word
+from dgxcheck.source.recording.pseudonyms import Pseudonyms
+
+_HEX = "[0-9a-fA-F]"
+_MAC = rf"{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5}}"
+_IN_TEXT = "|".join(
+    (
+        r'(?P<serial>^\w*SERIAL\w*="?)(?P<number>[^"\n]+)',
+        rf"(?P<uuid>\b{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}\b)",
+        # machine id, GUID, WWN; not the status of a machine check, "Bank 7: be00000000800400", "_STATUS[..]: 0x9c20.."
+        rf"(?<!\bBank \d: )(?<!\bBank \d\d: )(?!(?<=\]: )0x)\b(?:0x)?(?:{_HEX}{{32}}|{_HEX}{{16}})\b",
+        rf"(?<![\w:]){_HEX}{{1,4}}(?::{_HEX}{{1,4}}){{7}}(?![\w:])",  # IPv6, EUI-64
+        rf"(?P<guid>(?<![\w:]){_HEX}{{4}}(?::{_HEX}{{4}}){{3}}(?![\w:]))",  # as sysfs writes it
+        rf"(?<![\w:.])(?:{_HEX}{{1,4}}:)+(?::{_HEX}{{1,4}})+(?![\w:])",  # IPv6 with its zeros left out
+        # BOOTIF=01-0c-42-..: PXE puts the hardware type before the address
+        rf"\b(?P<type>01[:-])(?P<typed>{_MAC})(?![:-]?\w)|(?P<mac>(?<!\b{_HEX}{{2}}[:-])\b{_MAC}(?![:-]?\w))",
+        r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.\d)",
+        MADE_OF_ADDRESS,
+    )
+)
+_IDENTITY = re.compile(_IN_TEXT, re.MULTILINE)
+_BEFORE = (("serial", "number"), ("type", "typed"), ("made", "address"))
+_IN_KERNEL_LOG = re.compile(
+    r"(?P<number>(?i:\bserial(?:[ _]?(?:number|no\.?))?|\bs/n) ?(?:is |[:=]) ?)(?P<serial>[^\s,]+)"
+    r"|(?P<mac>(?<![\w:-])(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{12}(?![\w:-]))"
+    r"|(?P<named>name=|(?i:client|process|comm) ')(?P<process>(?!<unknown>)[^,']+)"
+)
+_WORD = re.compile(r"\S+")
+_PLAIN_DESCRIPTION = re.compile(
+    r"(?:HCA|hca|mlx[45]|mlx5_bond|hfi1|qib|bnxt_re|irdma|port)?[-_]?\d{1,3}|(?:MT|ConnectX|BlueField)[-_\w]{0,12}"
+    r"|MT\d{4}|Mellanox|Technologies|NVIDIA|Infiniscale\S{0,4}|Quantum"
+)
+_LEAST_NAME = 4
+
+
+class FreeText:
+    """One machine's: its host name and domain, and the names of programs and users that are known of it."""
+
+    def __init__(self, pseudonyms: Pseudonyms, host: str, programs: Iterable[str] = ()) -> None:
+        self._pseudonyms = pseudonyms
+        self._host = host
+        self._known: dict[str, str] = {}
+        short, _, domain = host.partition(".")
+        telling = len(short) > 1 and not is_word(short)
+        named = rf"(?i:\b{re.escape(short)}(?:\.[\w.-]+)?)\b" if telling else "(?!)"
+        same = re.fullmatch(r"(?=.*[A-Za-z])[\w.-]{3,253}", domain)
+        neighbour = rf"(?i:\b[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{0,8}}\.{re.escape(domain)})\b" if same else "(?!)"
+        self._with_host = re.compile(f"(?P<host>{named})|(?P<neighbour>{neighbour})|{_IN_TEXT}", re.MULTILINE)
+        names = {name for program in programs for name in _telling(program)}
+        programs_named = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
+        self._program = re.compile(rf"(?<![\w-])(?:{programs_named})(?![\w-])")
+
+    def host_name(self, host: str) -> str:
+        """``host-1a2b3c4d``."""
+        return self._pseudonyms.named("host", host)
+
+    def without_host(self, text: str) -> str:
+        """Text that names no host; the same few come a thousand times."""
+        if text not in self._known:
+            self._known[text] = _IDENTITY.sub(self._match, text)
+        return self._known[text]
+
+    def text(self, text: str) -> str:
+        """Text that may name the host, and other hosts of its domain."""
+        return self._with_host.sub(self._match, text)
+
+    def kernel_message(self, text: str) -> str:
+        """Serial numbers and processes by the words before them, the rest as any free text."""
+
+        def replaced(match: re.Match[str]) -> str:
+            if match["serial"]:
+                return match["number"] + self._pseudonyms.identity(match["serial"], known=True)
+            if match["mac"]:
+                return self._pseudonyms.identity(match["mac"], known=True)
+            return f"{match['named']}{self._pseudonyms.named('process', match['process'])}"
+
+        return self._programs(_IN_KERNEL_LOG.sub(replaced, self.text(text)))
+
+    def description(self, text: str) -> str:
+        """``node_desc``: names of adapters and pseudonyms stay; an admin may have written anything else there."""
+
+        def word(match: re.Match[str]) -> str:
+            if _PLAIN_DESCRIPTION.fullmatch(match[0]):
+                return match[0]
+            return self._match(found) if (found := self._with_host.fullmatch(match[0])) else "hidden"
+
+        return _WORD.sub(word, text)
+
+    def _programs(self, text: str) -> str:
+        return self._program.sub(lambda match: self._pseudonyms.named("process", match[0]), text)
+
+    def _match(self, match: re.Match[str]) -> str:
+        parts = match.groupdict()
+        if parts.get("host"):
+            return self.host_name(self._host)
+        if parts.get("neighbour"):
+            return self.host_name(match[0])
+        for before, after in _BEFORE:
+            if parts[before]:
+                return f"{parts[before]}{self._pseudonyms.identity(parts[after], known=True)}"
+        return self._pseudonyms.identity(match[0], known=bool(parts["uuid"] or parts["guid"] or parts["mac"]))
+
+
+def _telling(program: str) -> list[str]:
+    """Of ``/home/alice/bin/train``: ``train`` and ``alice``, unless the driver may say such a word itself."""
+    parts = program.split("/")
+    owner = parts[2:3] if parts[1:2] == ["home"] and len(parts) > 3 else []
+    names = (name.strip() for name in (parts[-1].partition(" ")[0], *owner))
+    return [name for name in names if len(name) >= _LEAST_NAME and not is_word(name)]
