@@ -74,5 +74,5 @@ def test_no_report_of_a_fault_raises_an_alarm_of_its_own(name: str, tmp_path: Pa
     if isinstance(recorded.snapshot.gpu, Missing):  # nvidia-smi has words of its own for a driver that is not there
         assert {check for check, _ in bad(reported) - bad(recorded)} <= {"driver.library"}
     else:
-        explained = {finding.id for cause in recorded.diagnosis.causes for finding in cause.explains}
+        explained = {check for cause in recorded.diagnosis.causes for check in cause.explains}
         assert {each for each in bad(reported) - bad(recorded) if each[0] not in explained} <= COVERED_ELSEWHERE
