@@ -33,21 +33,35 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "thermal.like-power": Threshold(
         20, "%", 1, 100, "dgxcheck's own: idle GPUs of one box draw within 15 % of each other"
     ),
+    "ecc.corrected": Threshold(50, "million corrected errors", 0, 1e9, "Meta GCM fails above 50 million"),
+    "ecc.corrected-rate": Threshold(1000, "an hour", 0, 1e9, "dgxcheck's own: no vendor gives one"),
+    "ecc.remapped-rows": Threshold(512, "rows", 1, 100000, "DCGM fails from 512; NVIDIA's flag after 512"),
     "ecc.retired-pages-warn": Threshold(10, "pages", 0, 64, "Azure and Meta GCM: more than 10"),
+    "ecc.retired-pages-double": Threshold(15, "pages", 0, 64, "DCGM: more than 15, and more than 1 in a week"),
     "pcie.replay": Threshold(1, "times", 0.1, 1000, "DCGM's rate per generation and lane as it is"),
     "pcie.replay-fail": Threshold(80, "replays", 1, 1000000, "DCGM's diagnostic: more than 80 in a test"),
     "pcie.bar1-small": Threshold(256, "MiB", 1, 65536, "BAR1 of boards before large BARs (K20, K40c)"),
     "pcie.bar1-large": Threshold(16384, "MiB", 256, 1048576, "the smallest large BAR1 on record (K40m, K80)"),
     "gdr.bar1-used": Threshold(90, "%", 1, 100, "dgxcheck's own: no vendor gives one"),
+    "gdr.read-request": Threshold(512, "bytes", 128, 4096, "the default of PCI Express; 4096 is usual for HCAs"),
     "nvlink.recoveries": Threshold(2, "recoveries", 1, 1000, "one may be chance; DCGM fails on the first"),
+    "nvlink.crc": Threshold(100, "CRC errors a second", 1, 1e9, "DCGM's health watch"),
     "network.errors-warn": Threshold(1, "an hour", 0, 1000000, "dgxcheck's own: a few in a month are noise"),
     "network.errors": Threshold(10, "an hour", 1, 1000000, "ibcheckerrors: 10 since the counters were cleared"),
-    "ecc.retired-pages-fail": Threshold(60, "pages", 1, 64, "the table holds 64; DCGM fails at 63"),
+    "network.transport": Threshold(
+        10, "an hour", 0, 1e9, "dgxcheck's own: peers that end leave a few; NVSentinel warns at 1 a second"
+    ),
+    "ecc.retired-pages-fail": Threshold(63, "pages", 1, 64, "DCGM fails at 63; the table holds 64"),
     "kernel.xid-processes": Threshold(3, "processes", 2, 1000, "dgxcheck's own: one program's fault is not three's"),
     "kernel.corrected-pcie": Threshold(
         100, "corrected errors", 0, 100000, "dgxcheck's own, a day: no vendor gives one"
     ),
+    "consistency.memory": Threshold(10, "%", 0, 100, "dgxcheck's own: firmware, kernel and crash kernel reserve some"),
     "host.memory-missing": Threshold(3, "%", 0, 100, "Azure node checks: 3 to 5 %"),
+    "kernel.machine-checks": Threshold(10, "a day", 0, 1e9, "dgxcheck's own: no vendor gives one"),
+    "kernel.cpu-throttled": Threshold(
+        100, "events", 0, 1e9, "dgxcheck's own: short ones at full load are usual, the kernel counts each"
+    ),
     "host.edac-corrected": Threshold(10, "a day", 0, 1e9, "dgxcheck's own: no vendor gives one"),
     "measure.slowdown-warn": Threshold(1, "%", 0, 100, "dgxcheck's own: samples of a burn-in, one a second"),
     "measure.slowdown-fail": Threshold(20, "%", 0, 100, "dgxcheck's own: no vendor gives one"),

@@ -35,12 +35,13 @@ if TYPE_CHECKING:
         NumaMemory,
         NumaNode,
         Storage,
+        Unit,
     )
     from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts
     from dgxcheck.facts.kernel_log import KernelLog
     from dgxcheck.facts.measurement import Measurement
     from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
-    from dgxcheck.facts.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, P2pStatus
+    from dgxcheck.facts.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate, P2pStatus
     from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot
     from dgxcheck.source.protocol import Source
 
@@ -74,6 +75,7 @@ class Snapshot(Record):
     storage: Storage | Missing = _UNASKED
     device_nodes: DeviceNodes | Missing = _UNASKED
     memlock: Memlock | Missing = _UNASKED
+    units: tuple[Unit, ...] | Missing = _UNASKED
     kernel_log: KernelLog | Missing = _UNASKED
     gpu_board: tuple[GpuBoard, ...] | Missing = _UNASKED
     gpu_pcie: tuple[GpuPcie, ...] | Missing = _UNASKED
@@ -87,6 +89,7 @@ class Snapshot(Record):
     gpu_processes: tuple[GpuActivity, ...] | Missing = _UNASKED
     gpu_affinity: tuple[GpuAffinity, ...] | Missing = _UNASKED
     nvlink_capability: tuple[NvLinkCapability, ...] | Missing = _UNASKED
+    nvlink_rate: tuple[NvLinkRate, ...] | Missing = _UNASKED
     nvlink_errors: tuple[NvLinkErrors, ...] | Missing = _UNASKED
     p2p: tuple[P2pStatus, ...] | Missing = _UNASKED
     measurement: tuple[Measurement, ...] | Missing = _UNASKED

@@ -7,7 +7,7 @@ a driver that takes all the time there is keeps no file from being read.
 WIRING = ("pci", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs", "stated")
 """What the topology engine is built from."""
 
-COUNTERS = ("aer", "edac", "ib_ports", "gpu_ecc", "gpu_counters", "nvlink_errors")
+COUNTERS = ("aer", "edac", "ib_ports", "nvlink", "gpu_ecc", "gpu_counters", "nvlink_errors")
 """What is worth asking again after a while."""
 
 MODULES = {
@@ -29,6 +29,7 @@ MODULES = {
     "storage": "host.storage",
     "device_nodes": "host.device_nodes",
     "memlock": "host.memlock",
+    "units": "host.units",
     "kernel_log": "kernel_log.log",
     "gpu": "gpu.identity",
     "nvlink": "gpu.nvlink",
@@ -45,6 +46,7 @@ MODULES = {
     "gpu_processes": "gpu.processes",
     "gpu_affinity": "gpu.affinity",
     "nvlink_capability": "gpu.nvlink_capability",
+    "nvlink_rate": "gpu.nvlink_rate",
     "nvlink_errors": "gpu.nvlink_errors",
     "p2p": "gpu.p2p",
     "measurement": "measurement",

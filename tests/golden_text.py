@@ -12,12 +12,12 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "golden"
 UPDATE = "DGXCHECK_UPDATE_GOLDEN"
-TOTALS = re.compile(r"^(Verdict|System Results|Skipped): .*", re.MULTILINE)
+TOTALS = re.compile(r"^(?:\d+ of \d+ checks? ran|(System Results|Did not run): ).*", re.MULTILINE)
 UNNAMED = re.compile(r"(?<= and )\d+(?=\s+more)")
 NOTE = re.compile(r"^Note: checked in \w+ only: .*(?:\n  .*)*", re.MULTILINE)
 """A note of ``diff`` that names the first of many checks."""
 COUNT = re.compile(r"\b\d+\b")
-REASON = re.compile(r"\b\d+ ([a-z-]+)")
+REASON = re.compile(r"\b\d+ ([^,;.]+)")
 
 
 def without_totals(text: str) -> str:
@@ -26,8 +26,8 @@ def without_totals(text: str) -> str:
 
 
 def _without_counts(line: re.Match[str]) -> str:
-    if line[1] == "Skipped":
-        return f"Skipped: {', '.join(sorted(REASON.findall(line[0])))}"
+    if line[1] == "Did not run":
+        return f"Did not run: {', '.join(sorted(REASON.findall(line[0])))}"
     return COUNT.sub("#", line[0])
 
 

@@ -17,7 +17,7 @@ BRIDGE = re.compile(rf"{BDF.pattern}|pci[0-9a-f:]+")
 DEVICE = re.compile(r"GPU\d+|mlx5_\d+")
 NVLINK = re.compile(r"NVLink (\d+) of ")
 OF_A_GPU = (
-    "dgx-1-p100-memory-slow", "dgx-1-p100-memory-wrong", "dgx-1-p100-pages-62", "dgx-1-p100-wrong-model",
+    "dgx-1-p100-memory-slow", "dgx-1-p100-memory-wrong", "dgx-1-p100-pages-63", "dgx-1-p100-wrong-model",
     "dgx-1-v100-aer-flood", "dgx-1-v100-application-clock", "dgx-1-v100-bar1-full", "dgx-1-v100-bar1-small",
     "dgx-1-v100-bar1-unassigned", "dgx-1-v100-ecc-aggregate", "dgx-1-v100-ecc-off", "dgx-1-v100-ecc-pending",
     "dgx-1-v100-ecc-volatile", "dgx-1-v100-gpu-aer-fatal", "dgx-1-v100-gpu-lost", "dgx-1-v100-gpu-missing",
@@ -32,7 +32,14 @@ OF_A_GPU = (
     "dgx-a100-remap-pending", "dgx-a100-reset-required", "dgx-a100-xid-64", "dgx-a100-xid-94",
     "dgx-a100-xid-119-reboot", "dgx-1-v100-xid-32", "dgx-station-v100-gpu-missing",
     "dgx-station-v100-mixed-memory", "dgx-station-v100-one-hot", "k80-x8-driver-hangs", "k80-x8-ecc-off",
-    "k80-x8-p2p-acs", "k80-x8-p2p-acs-silent", "k80-x8-page-pending",
+    "k80-x8-p2p-acs", "k80-x8-p2p-acs-silent", "k80-x8-page-pending", "dgx-2-odd-compute-mode", "dgx-a100-odd-board",
+    "k80-x8-odd-auto-boost", "pcie-x4-odd-power-range", "pcie-x8-odd-inforom",
+    "dgx-a100-sram-threshold", "dgx-a100-rows-512", "dgx-a100-bank-without-spare-rows", "dgx-2-corrected-flood",
+    "dgx-2-pages-growing", "pcie-x8-page-double-bit", "dgx-1-v100-memory-hot", "dgx-a100-memory-warmer",
+)  # fmt: skip
+OF_A_SILENT_GPU = (
+    "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading", "pcie-x4-vbios-of-another-model",
+    "pcie-x8-lost-in-pairs",
 )  # fmt: skip
 OF_AN_HCA = (
     "dgx-1-v100-hca-firmware", "dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-port-module-hot",
@@ -63,12 +70,33 @@ STAYS = {
          "dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-peermem-unregistered", "dgx-1-v100-verbs-shut",
          "dgx-a100-fabric-manager-down", "dgx-a100-governor", "dgx-a100-not-ready", "k80-x8-uvm-node-gone"),
         "of the host, its memory or the driver"),
+    **dict.fromkeys(
+        ("dgx-1-v100-no-libcuda", "dgx-2-count-above-list", "dgx-2-gpu-silent", "dgx-2-reading-impossible",
+         "dgx-a100-idle-at-full-load", "dgx-station-v100-memory-more-than-there-is", "k80-x8-cpus-in-two-nodes",
+         "pcie-x4-init-denied", "pcie-x8-handle-refused", "pcie-x8-no-worker"),
+        "unknown: nothing is to blame for what could not be read"),
+    "dgx-a100-nvlink-unsupported": "of all GPUs",
+    **dict.fromkeys(("dgx-1-v100-silent-and-lost", "pcie-x8-serial-twice"), "of two GPUs at once"),
+    **dict.fromkeys(
+        ("dgx-1-p100-nvlink-unsupported-gpu", "dgx-a100-link-down-at-second-reading"),
+        "of the far ends of NVLinks too"),
+    **dict.fromkeys(
+        ("k80-x8-dimm-flood", "pcie-x8-dimm-uncorrected",
+         "dgx-a100-apei-memory", "dgx-2-machine-check", "pcie-x4-cpu-throttled",
+         "dgx-station-v100-driver-stuck", "dgx-station-v100-disk-medium-errors", "pcie-x8-disk-failing",
+         "dgx-a100-nvme-dropped", "pcie-x8-gpu-unplugged",
+        ),
+        "of a DIMM, a CPU, a disk or a slot"),
     **dict.fromkeys(("dgx-1-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
     **dict.fromkeys(("dgx-1-v100-ethernet-1g", "dgx-station-v100-ethernet-1g"), "of the only cabled interface"),
     **dict.fromkeys(
         ("dgx-1-v100-nvlink-down-xid-74", "dgx-1-v100-xid-79-peers", "dgx-a100-sxid-20034"),
         "of the far ends of NVLinks too"),
     **dict.fromkeys(("dgx-a100-sxid-10004", "dgx-a100-sxid-22003"), "of an NVSwitch; all are alike"),
+    **dict.fromkeys(
+        ("dgx-1-v100-disk-short", "dgx-2-nvme-x2", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
+    "dgx-a100-odd-ipoib-mtu": "of a network interface, whose name is no device's",
+    "dgx-a100-nvlink-odd-version": "of an NVLink to an NVSwitch; all are alike",
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip
@@ -76,7 +104,8 @@ STAYS = {
 
 
 KINDS: tuple[tuple[Collection[str], Callable[..., Moves]], ...] = (
-    (OF_A_GPU, to_gpus), (OF_AN_HCA, to_hcas), (OF_A_SWITCH, to_switches), (OF_A_PORT, to_ports),
+    (OF_A_GPU, to_gpus), (OF_A_SILENT_GPU, to_gpus), (OF_AN_HCA, to_hcas), (OF_A_SWITCH, to_switches),
+    (OF_A_PORT, to_ports),
     (("dgx-1-v100-numa-lost",), to_buses),
     (OF_NVLINKS, to_nvlinks), (OF_ONE_END, to_ends), (("dgx-station-v100-nvlink-wrong-peer",), to_wrong_peers),
 )  # fmt: skip

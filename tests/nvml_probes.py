@@ -15,6 +15,7 @@ from probes.gpu import (
     nvlink,
     nvlink_capability,
     nvlink_errors,
+    nvlink_rate,
     p2p,
     pcie,
     processes,
@@ -42,5 +43,6 @@ PROBES: tuple[Callable[[Source], object], ...] = (
     nvlink.probe,
     nvlink_capability.probe,
     nvlink_errors.probe,
+    nvlink_rate.probe,
     p2p.probe,
 )

@@ -33,7 +33,7 @@ COMMANDS = {
 }
 CHANGES = (
     "dgx-1-v100-gpu-missing", "dgx-1-v100-switch-x8", "dgx-1-v100-nvlink-down", "dgx-1-v100-hca-wrong-slot",
-    "dgx-1-v100-power-cap", "dgx-1-v100-no-nvml", "dgx-1-p100-pages-62", "dgx-1-p100-wrong-model",
+    "dgx-1-v100-power-cap", "dgx-1-v100-no-nvml", "dgx-1-p100-pages-63", "dgx-1-p100-wrong-model",
     "dgx-a100-md-degraded", "k80-x8-board-moved",
 )  # fmt: skip
 """Faults that are compared with their healthy boxes."""

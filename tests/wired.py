@@ -27,7 +27,7 @@ class Wired:
     def __init__(self, name: str) -> None:
         self.lines: GroupedFacts = recording(load(BY_NAME[name]), BY_NAME[name]).lines
         handles = self.lines["nvml nvmlDeviceGetHandleByIndex"]
-        self.gpus = [str(handles[index]) for index in sorted(handles)]
+        self.gpus = [str(handles[index]) for index in sorted(handles, key=int)]
         self.hcas = {self._device(f"{IB}/{hca}"): hca for hca in self._names(IB)}
         self.nets = {self._device(f"{NET}/{net}"): net for net in self._names(NET)}
         self.ends = dict(self._ends())

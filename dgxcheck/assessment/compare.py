@@ -6,7 +6,7 @@ import os
 from math import inf
 from typing import TYPE_CHECKING
 
-from dgxcheck.assessment.growth import within
+from dgxcheck.assessment.growth import with_growth, within
 from dgxcheck.assessment.machine import LIVE, opened, topology_of
 from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.checks.engine.box import NO_GROWTH, Box
@@ -153,8 +153,8 @@ def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
         gpus=side.topology.gpus,
         choice=choice,
         boards={} if profile == "none" else library.boards_for(choice),
-        growth=NO_GROWTH if source.origin.kind == "live" else within(source, inf),
     )
+    box = with_growth(box, NO_GROWTH if source.origin.kind == "live" else within(source, inf))
     score = score_of(box)
     return HealthSummary(
         findings={finding.key: _finding_summary(finding) for finding in run(box, CHECKS)},

@@ -8,8 +8,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from dgxcheck.assessment import xid_history
-from dgxcheck.assessment.growth import loaded, since_last_run, within
+from dgxcheck.assessment.growth import LastRun, Present, last_run, loaded, with_growth, within
 from dgxcheck.assessment.host_load import HostWatch, Watched
+from dgxcheck.assessment.inventory import counts, is_accepted
 from dgxcheck.assessment.machine import opened, topology_of
 from dgxcheck.assessment.programs import programs
 from dgxcheck.assessment.progress import SILENT, Progress
@@ -17,9 +18,8 @@ from dgxcheck.assessment.request import DEFAULT, WINDOW_S, Request, validate
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.assessment.selection import selected, site_settings
 from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
-from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
 from dgxcheck.checks.registry import PROBES
 from dgxcheck.diagnosis.causes import diagnose
@@ -119,7 +119,11 @@ def _box(
         box = replace(box, drift=_drift(request.baseline, source, box))
     if request.level == "quick" or request.duration is not None:
         return box
-    return replace(box, growth=_growth(source, facts, request))
+    if live and request.window is None:
+        present = Present(counts=counts(facts, topology), accepted=is_accepted(settings.acknowledged))
+        last = _last_run(source, facts, request, present)
+        return replace(with_growth(box, last.growth), inventory=last.inventory, present=present.counts)
+    return with_growth(box, within(source, inf if request.window is None else request.window))
 
 
 def _facts(source: Source, request: Request) -> Snapshot:
@@ -141,24 +145,20 @@ def _facts(source: Source, request: Request) -> Snapshot:
 def _drift(spec: str, source: Source, box: Box) -> Compared:
     """What differs from an earlier recording of this machine."""
     from dgxcheck.assessment.compare import called_as, namespace, side_of
+    from dgxcheck.assessment.opening import open_source
     from dgxcheck.difference.compare import compare
     from dgxcheck.difference.model import Side
-    from dgxcheck.source.recording.shipped import open_source
 
     old = side_of(open_source(spec))
     new = Side(snapshot=box.snapshot, topology=box.topology, namespace=namespace(source))
     return compare(called_as(old, new.namespace), called_as(new, old.namespace))
 
 
-def _growth(source: Source, facts: Snapshot, request: Request) -> Growth | Judgement:
-    """Counters at two times: in this run, in the recording, or against an earlier run."""
-    if request.window is not None:
-        return within(source, request.window)
-    if source.origin.kind != "live":
-        return within(source, inf)
+def _last_run(source: Source, facts: Snapshot, request: Request, present: Present) -> LastRun:
+    """The live machine against what an earlier run left of it."""
     if request.measures:
-        return loaded(source, facts, request.state, WINDOW_S)
-    return since_last_run(source, facts, request.state)
+        return loaded(source, facts, request.state, WINDOW_S, present)
+    return last_run(source, facts, request.state, present)
 
 
 def _saved_log(path: str) -> KernelLog | Missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.assessment.opening import open_source
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.onto import nvml_gpus
@@ -9,7 +10,7 @@ from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source, shipped
+from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.survey import ALL, survey
 
 Moments = list[tuple[float, GroupedFacts]]

@@ -59,7 +59,7 @@ class LiveMachine:
         ``plan`` is a tuple of ``workers/nvml/plan.py`` by name.
         """
         if spec is not None:
-            from dgxcheck.source.recording.shipped import open_source
+            from dgxcheck.assessment.opening import open_source
 
             return open_source(spec)
         from dgxcheck.source.live import LiveSource

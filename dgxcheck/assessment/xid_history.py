@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from dgxcheck.diagnosis.recurrence import OFF_BUS, escalates
+from dgxcheck.diagnosis.recurrence import escalates
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog
@@ -16,7 +16,7 @@ from dgxcheck.source.protocol import Json, Origin
 from dgxcheck.source.recording.keys import DEVICE
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import Snapshot, survey
-from dgxcheck.xid.line import FATAL
+from dgxcheck.xid.line import FATAL, OFF_BUS
 
 _BOOT = re.compile(r"[\w-]{1,64}", re.ASCII)
 _UUID = re.compile(r"GPU-[\w-]{1,64}", re.ASCII)

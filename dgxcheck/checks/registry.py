@@ -2,44 +2,131 @@
 
 from __future__ import annotations
 
+from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.drift import baseline
-from dgxcheck.checks.driver import fabric_manager, installation, site_versions
+from dgxcheck.checks.driver import fabric_health, fabric_manager, installation, site_versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presence, thermal, uniformity
-from dgxcheck.checks.gpudirect import acs, bar1_and_port, iommu, max_payload, memlock, peer_memory, verbs_stack
+from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presence, spare_memory, thermal
+from dgxcheck.checks.gpudirect import (
+    acs,
+    bar1_and_port,
+    iommu,
+    max_payload,
+    memlock,
+    peer_memory,
+    read_request,
+    verbs_stack,
+)
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
-from dgxcheck.checks.kernel_log import aer, gpu_start, hca, off_bus, xid
-from dgxcheck.checks.measurement import burn_in, collectives, compute, host_copies, integrity, latency, p2p_copies
-from dgxcheck.checks.network import firmware, hca_placement, hcas, port_errors, port_rate, ports
+from dgxcheck.checks.kernel_log import aer, gpu_start, hca, host_trouble, machine_check, off_bus, xid
+from dgxcheck.checks.measurement import (
+    burn_in,
+    collectives,
+    compute,
+    host_copies,
+    integrity,
+    latency,
+    p2p_copies,
+    rdma_ports,
+)
+from dgxcheck.checks.network import (
+    firmware,
+    hca_placement,
+    hcas,
+    link_layer,
+    port_errors,
+    port_rate,
+    ports,
+    transport_errors,
+)
 from dgxcheck.checks.nvlink import errors as nvlink_errors
+from dgxcheck.checks.nvlink import nvswitches, speed
 from dgxcheck.checks.nvlink import state as nvlink
-from dgxcheck.checks.pcie import bar1, generation
+from dgxcheck.checks.pcie import bar1, control, generation, path
 from dgxcheck.checks.pcie import errors as pcie_errors
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
+from dgxcheck.checks.placement import inventory as host_inventory
 from dgxcheck.checks.placement import placement
+from dgxcheck.checks.siblings import uniform
+from dgxcheck.checks.silence import answers
 
 CHECKS: tuple[Check, ...] = (
-    *driver.CHECKS, *installation.CHECKS, *fabric_manager.CHECKS,
-    *presence.CHECKS, *inventory.CHECKS, *uniformity.CHECKS, *inforom.CHECKS,
-    *ecc.CHECKS, *clocks.CHECKS, *limits.CHECKS, *thermal.CHECKS,
-    *pcie.CHECKS, *generation.CHECKS, *bar1.CHECKS, *pcie_errors.CHECKS,
-    *nvlink.CHECKS, *nvlink_errors.CHECKS, *p2p.CHECKS, *placement.CHECKS,
-    *hcas.CHECKS, *hca_placement.CHECKS, *firmware.CHECKS, *ports.CHECKS, *port_rate.CHECKS, *port_errors.CHECKS,
-    *peer_memory.CHECKS, *verbs_stack.CHECKS, *memlock.CHECKS, *bar1_and_port.CHECKS, *gdr_path.CHECKS, *acs.CHECKS,
+    *driver.CHECKS,
+    *answers.CHECKS,
+    *installation.CHECKS,
+    *fabric_manager.CHECKS,
+    *fabric_health.CHECKS,
+    *presence.CHECKS,
+    *inventory.CHECKS,
+    *inforom.CHECKS,
+    *ecc.CHECKS,
+    *spare_memory.CHECKS,
+    *clocks.CHECKS,
+    *limits.CHECKS,
+    *thermal.CHECKS,
+    *pcie.CHECKS,
+    *path.CHECKS,
+    *generation.CHECKS,
+    *control.CHECKS,
+    *bar1.CHECKS,
+    *pcie_errors.CHECKS,
+    *nvlink.CHECKS,
+    *nvswitches.CHECKS,
+    *speed.CHECKS,
+    *nvlink_errors.CHECKS,
+    *p2p.CHECKS,
+    *placement.CHECKS,
+    *hcas.CHECKS,
+    *hca_placement.CHECKS,
+    *firmware.CHECKS,
+    *ports.CHECKS,
+    *link_layer.CHECKS,
+    *port_rate.CHECKS,
+    *port_errors.CHECKS,
+    *transport_errors.CHECKS,
+    *readings.CHECKS,
+    *peer_memory.CHECKS,
+    *verbs_stack.CHECKS,
+    *memlock.CHECKS,
+    *bar1_and_port.CHECKS,
+    *gdr_path.CHECKS,
+    *acs.CHECKS,
     *iommu.CHECKS,
     *max_payload.CHECKS,
-    *cpu.CHECKS, *memory.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *governor.CHECKS,
-    *xid.CHECKS, *off_bus.CHECKS, *aer.CHECKS, *gpu_start.CHECKS, *hca.CHECKS, *site_versions.CHECKS, *baseline.CHECKS,
-    *host_copies.CHECKS, *integrity.CHECKS, *p2p_copies.CHECKS, *latency.CHECKS,
-    *collectives.CHECKS, *compute.CHECKS, *burn_in.CHECKS,
-)  # fmt: skip
+    *read_request.CHECKS,
+    *cpu.CHECKS,
+    *memory.CHECKS,
+    *disks.CHECKS,
+    *host_inventory.CHECKS,
+    *ethernet.CHECKS,
+    *governor.CHECKS,
+    *xid.CHECKS,
+    *off_bus.CHECKS,
+    *aer.CHECKS,
+    *gpu_start.CHECKS,
+    *hca.CHECKS,
+    *machine_check.CHECKS,
+    *host_trouble.CHECKS,
+    *site_versions.CHECKS,
+    *baseline.CHECKS,
+    *uniform.CHECKS,
+    *host_copies.CHECKS,
+    *integrity.CHECKS,
+    *p2p_copies.CHECKS,
+    *latency.CHECKS,
+    *rdma_ports.CHECKS,
+    *collectives.CHECKS,
+    *compute.CHECKS,
+    *burn_in.CHECKS,
+)
 PROBES = (
     "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",
     "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc",
-    "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes", "nvlink_errors", "p2p",
-    "measurement", "config_space", "iommu", "memlock",
+    "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes", "nvlink_rate",
+    "nvlink_errors", "p2p",
+    "measurement", "config_space", "iommu", "memlock", "units",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""

@@ -47,7 +47,7 @@ def reading(command: F) -> F:
         "spec",
         metavar="SOURCE",
         shell_complete=sources,
-        help="Examine a shipped recording, a recording file, or a directory with sys/ inside, not this machine.",
+        help="Examine a shipped recording, a recording or bug report, or a directory with sys/, not this machine.",
     )(deadline(command))
 
 

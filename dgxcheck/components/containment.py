@@ -8,37 +8,55 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.components.component import HOST, Component, Key
-from dgxcheck.components.locate import Machine, link_of, serial_of, switch_at
+from dgxcheck.components.component import HOST, Component, Key, host_part
+from dgxcheck.components.locate import Machine, device_part, link_of, serial_of, switch_at
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_above
 
-NVSWITCHES: Key = ("host", "host", "NVSwitches")
+NVSWITCHES = host_part("NVSwitches")
 
 
 def containers(machine: Machine, component: Component) -> Iterator[Key]:
-    """Keys of all that a component is part of, the nearest first; not its own.
+    """Keys of all that a component is part of, the nearest first; not its own."""
+    return (container.key for container in containing(machine, component))
+
+
+def containing(machine: Machine, component: Component) -> Iterator[Component]:
+    """All that a component is part of, the nearest first; not itself.
 
     The PCIe link directly above a device counts as part of the device: it ends there, and what a dead device does not
     answer shows at its link. Links further up contain the device.
     """
     if component.part:
-        yield component.whole.key
-    if component.kind == "port" and component.bdf is not None:
-        yield "hca", component.bdf, ""
+        yield component.whole
     if component.kind == "nvswitch":
         yield NVSWITCHES
-    for bdf in (component.bdf, component.peer_bdf):
-        device = machine.topology.device(bdf) if bdf is not None else None
-        if device is not None:
-            if component.kind in ("link", "nvlink", "path"):
-                yield "gpu" if device.kind == "gpu" else "hca", bdf or "", ""
-            yield from _above_device(machine, device)
-        elif component.kind in ("link", "switch", "bridge"):
-            yield from _above_bridge(machine, component)
+    for bdf in filter(None, (component.bdf, component.peer_bdf)):
+        device = machine.topology.device(bdf)
+        if device is not None and component.kind in ("link", "nvlink", "path", "port"):
+            yield device_part(machine, device)
+        elif component.kind == "port":
+            yield Component(kind="hca", name=bdf, bdf=bdf)
+        yield from above(machine, bdf)
     if component.key != HOST.key:
-        yield HOST.key
+        yield HOST
+
+
+def above(machine: Machine, bdf: str) -> Iterator[Component]:
+    """Board, switches and links further up, host bridge, socket: what a device or bridge shares with others."""
+    device, function = machine.topology.device(bdf), machine.topology.functions.get(bdf)
+    if device is not None and device.kind == "gpu" and len(same := board(machine, device)) > 1:
+        serial = str(serial_of(machine, same[0].bdf))
+        yield Component(kind="board", name=serial, serial=serial, shared_by=tuple(gpu.name for gpu in same))
+    path = _path(device or function)
+    if path[1:]:
+        yield from _bridges(machine, path)
+    node = _node(machine, bdf)
+    if node is not None:
+        below = tuple(each.name for each in machine.topology.devices if each.numa_node == node)
+        yield Component(kind="socket", name=str(node), shared_by=below)
 
 
 def board(machine: Machine, gpu: Device) -> tuple[Device, ...]:
@@ -51,32 +69,25 @@ def board(machine: Machine, gpu: Device) -> tuple[Device, ...]:
     return tuple(near) if len(near) > 1 else (gpu,)
 
 
-def _above_device(machine: Machine, device: Device) -> Iterator[Key]:
-    """Board, switches, links further up, host bridge, socket."""
-    if device.kind == "gpu" and len(same := board(machine, device)) > 1:
-        yield "board", str(serial_of(machine, same[0].bdf)), ""
-    if not isinstance(device.path, Missing):
-        yield from _path_keys(machine, device, device.path[:-1])
-    if isinstance(device.numa_node, int):
-        yield "socket", str(device.numa_node), ""
-
-
-def _above_bridge(machine: Machine, component: Component) -> Iterator[Key]:
-    for device in machine.topology.devices:
-        if not isinstance(device.path, Missing) and component.bdf in device.path:
-            yield from _path_keys(machine, device, device.path[: device.path.index(component.bdf)])
-            if isinstance(device.numa_node, int):
-                yield "socket", str(device.numa_node), ""
-            return
-
-
-def _path_keys(machine: Machine, device: Device, above: tuple[str, ...]) -> Iterator[Key]:
+def _bridges(machine: Machine, path: tuple[str, ...]) -> Iterator[Component]:
     """Of the bridges above a device: each switch, each link that ends in one of them, the host bridge."""
-    if isinstance(device.path, Missing):
-        return
-    for hop in reversed(hops_above(device.path, machine.topology.functions)):
-        if hop.device in above:
-            yield switch_at(machine, hop.device).key
-            yield link_of(machine, hop).key
-    if above:
-        yield "host-bridge", above[0], ""
+    for hop in reversed(hops_above(path, machine.topology.functions)):
+        if hop.device in path[:-1]:
+            yield switch_at(machine, hop.device)
+            yield link_of(machine, hop)
+    below = tuple(each.name for each in machine.topology.devices if path[0] in _path(each))
+    yield Component(kind="host-bridge", name=path[0], shared_by=below)
+
+
+def _node(machine: Machine, bdf: str) -> int | None:
+    """NUMA node of a device, or of the first one below a bridge."""
+    for device in machine.topology.devices:
+        if bdf == device.bdf or bdf in _path(device):
+            return device.numa_node if isinstance(device.numa_node, int) else None
+    function = machine.topology.functions.get(bdf)
+    node = None if function is None else function.numa_node
+    return node if isinstance(node, int) and node >= 0 else None
+
+
+def _path(of: Device | PciFunction | None) -> tuple[str, ...]:
+    return () if of is None or isinstance(of.path, Missing) else of.path

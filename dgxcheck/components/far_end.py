@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from statistics import multimode
 
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import Machine, is_nvswitch, nvlinks_between
-from dgxcheck.facts.missing import Missing
+from dgxcheck.components.locate import Machine, has_nvswitches, is_nvswitch, nvlinks_between
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.nvlinks import SWITCH
 
 
 def far_ends(machine: Machine, gpu: Device) -> Mapping[int, str]:
@@ -25,6 +26,25 @@ def far_ends(machine: Machine, gpu: Device) -> Mapping[int, str]:
     unknown = [row.link for row in own if row.link not in known and row.up is False]
     lacking = _lacking(machine, rows, gpu, Counter(known.values())) if unknown else []
     return known | (dict.fromkeys(unknown, lacking[0]) if len(lacking) == 1 else {})
+
+
+def missing_nvswitches(machine: Machine) -> tuple[str, ...]:
+    """Bus ids of NVSwitches to which NVLinks lead and that are not on PCI; empty where no NVSwitch is on PCI.
+
+    NVSwitches that another host manages, or from Blackwell on, are never on PCI; a CPU can be the peer of a link too.
+    """
+    known = {gpu.bdf for gpu in machine.topology.gpus} | {*machine.topology.functions}
+    ends = {
+        row.remote_bdf
+        for row in _rows(machine)
+        if row.up is True and isinstance(row.remote_bdf, str) and (row.remote_type == SWITCH or _untold(row))
+    }
+    return tuple(sorted(ends - known)) if has_nvswitches(machine) else ()
+
+
+def _untold(row: NvLink) -> bool:
+    """Drivers before R470 do not tell the kind of a link's peer."""
+    return isinstance(row.remote_type, Missing) and row.remote_type.gap is Gap.UNSUPPORTED
 
 
 def link_positions(machine: Machine, gpu: Device) -> tuple[int, ...]:
@@ -43,7 +63,7 @@ def nvlinks_of(machine: Machine, gpu: Device, links: Collection[int] | None = No
             yield nvlinks_between(machine, gpu, peer)
     if links and len(ends) == 1:
         function = machine.topology.functions.get(bdf := ends.pop())
-        if function is not None and is_nvswitch(function):
+        if (function is not None and is_nvswitch(function)) or bdf in missing_nvswitches(machine):
             yield Component(kind="nvswitch", name=bdf, bdf=bdf)
 
 

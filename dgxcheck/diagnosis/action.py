@@ -40,7 +40,7 @@ Code = Literal[
     "reseat-card", "reseat-dual-gpu-card", "reseat-carrier", "reseat-adapter", "reseat-cable", "reseat-disk",
     "reseat-dimms", "move-cards", "move-adapter", "reseat-part",
     "replace-card", "replace-dual-gpu-card", "replace-carrier", "replace-adapter", "replace-cable", "replace-disk",
-    "replace-dimms", "restore-array", "replace-part",
+    "replace-one-disk", "replace-dimms", "restore-array", "replace-part",
     # what only the vendor does
     "vendor-gpu-tray", "vendor-water-cooled", "vendor-board", "vendor-missing-device",
 ]  # fmt: skip

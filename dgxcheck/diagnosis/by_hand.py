@@ -9,7 +9,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
 from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, is_station
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
-from dgxcheck.facts.host import Storage
+from dgxcheck.facts.host import MdArray, Storage
 from dgxcheck.facts.missing import Missing
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
@@ -28,7 +28,7 @@ _COMMANDS: Mapping[Code, tuple[tuple[str, ...], ...]] = {
 }
 _VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
 _CABLED = ("port", "interface", "fabric")
-_OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "NVSwitches", "placement of GPUs")
+_OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs")
 
 
 def has_gpus(box: Box, component: Component) -> bool:
@@ -84,6 +84,7 @@ def _hardware(box: Box, component: Component, verb: str) -> Instruction:
         "adapter": ("reseat-adapter", "replace-adapter"),
         "cable": ("reseat-cable", "replace-cable"),
         "disk": ("reseat-disk", "replace-disk"),
+        "one-disk": ("reseat-part", "replace-one-disk"),
         "dimms": ("reseat-dimms", "replace-dimms"),
         "part": ("reseat-part", "replace-part"),
     }
@@ -95,7 +96,7 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     if component.kind in _CABLED:
         return "cable", {"name": component.name if component.kind != "fabric" else ""}
     if component.kind == "disk":
-        return "disk", {"name": component.name}
+        return "disk" if _is_array(box, component.name) else "one-disk", {"name": component.name}
     if (component.kind, component.part) == ("host", "memory"):
         return "dimms", {"position": component.position}
     if component.kind == "hca" or component.part == "missing HCA":
@@ -116,9 +117,17 @@ def _on_one_board(box: Box, one: str, other: str) -> bool:
     return one == other or (is_k80(b) and box.topology.link(a, b).pci == "PIX")
 
 
-def _without_redundancy(box: Box, name: str) -> bool:
-    """A RAID 0 or linear array that lost a disk has lost its data (md(4))."""
+def _arrays(box: Box) -> tuple[MdArray, ...]:
     storage = box.snapshot.storage
     arrays = storage.arrays if isinstance(storage, Storage) else ()
-    rows = () if isinstance(arrays, Missing) else arrays
-    return any(row.name == name and row.level in ("raid0", "linear") for row in rows)
+    return () if isinstance(arrays, Missing) else arrays
+
+
+def _is_array(box: Box, name: str) -> bool:
+    """Is it no disk by itself? An array that is not there any more has its name only (``md0``)."""
+    return name.startswith("md") or any(row.name == name for row in _arrays(box))
+
+
+def _without_redundancy(box: Box, name: str) -> bool:
+    """A RAID 0 or linear array that lost a disk has lost its data (md(4))."""
+    return any(row.name == name and row.level in ("raid0", "linear") for row in _arrays(box))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
-from dgxcheck.components.component import Component, Key
+from dgxcheck.components.component import HOST, Component, Key
 from dgxcheck.components.containment import containers
 from dgxcheck.diagnosis.action import Action
 from dgxcheck.diagnosis.actions import actions
@@ -70,7 +70,8 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)
     for finding in unread:
-        _attribute(finding.key, {each.whole.key for each in finding.blames}, causes, by_device=True)
+        around = {key for each in finding.blames for key in (each.whole.key, *containers(box, each))} - {HOST.key}
+        _attribute(finding.key, around, causes, by_device=True)
     paths = candidates(findings, slow)
     for finding in slow:
         _attribute(finding.key, {each.key for each in paths[finding.key]}, causes)
@@ -101,18 +102,19 @@ def is_unread(finding: Finding) -> bool:
 def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[Component]]) -> Causes:
     """The set cover under the rules of containment.
 
-    A component explains a finding that can come from it. A part that is broken explains that its device is dead or
-    missing (``a broken part joins its device``), and a device that is dead explains what is found of its parts.
+    A component explains a finding that can come from it. A part that is broken explains that its device is dead,
+    missing or to be reset (``a broken part joins its device``), and a device that is dead explains what is found of its
+    parts and of NVLinks that end at it.
     """
     dead = {components[0].key for key, components in blamed.items() if components and _is_dead(bad[key])}
     own: dict[str, set[Key]] = {key: {each.key for each in components} for key, components in blamed.items()}
     inside: dict[str, set[Key]] = {
-        key: {container for each in components[:1] for container in containers(box, each)} if dead else set()
+        key: {container for each in _inner(components) for container in containers(box, each)} if dead else set()
         for key, components in blamed.items()
     }
 
     parts: dict[Key, set[Key]] = {}
-    for each in {each for components in blamed.values() for each in components}:
+    for each in {each for components in blamed.values() for each in components if each.part not in _SET}:
         parts.setdefault(each.whole.key, set()).add(each.key)
 
     def explainers(key: str) -> set[Key]:
@@ -124,8 +126,20 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
     return set_cover(blamed, {key: explainers(key) for key in blamed}, imprecise)
 
 
-_WHOLE = DEVICE_ABSENT | {Fault.DRIFT}
+_WHOLE = DEVICE_ABSENT | {
+    Fault.DRIFT, Fault.RESET_REQUIRED, Fault.REBOOT_REQUIRED, Fault.RECOVERY_REQUIRED, Fault.DRAIN_REQUIRED,
+}  # fmt: skip
 """About a device as a whole, and silent about what of it."""
+_SET = (
+    "MIG mode", "ECC mode", "clock setting", "compute mode", "persistence mode", "power limit", "firmware", "model",
+    "versions and settings", "MaxPayload",
+)  # fmt: skip
+"""Parts that are set or written: they neither stop their device nor ask for its reset."""
+
+
+def _inner(components: Sequence[Component]) -> list[Component]:
+    """The likeliest, and NVLinks: one that ends at a dead device is down."""
+    return [each for number, each in enumerate(components) if not number or each.kind == "nvlink"]
 
 
 def _is_dead(finding: Finding) -> bool:

@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import EventKind, Finding, LogEvent, Status
+from dgxcheck.checks.engine.finding import Finding, LogEvent, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.far_end import far_ends, link_positions
 from dgxcheck.components.locate import has_nvswitches, is_below
-
-WINDOW_S = 10.0
-"""NVLink and PCIe time out, and the driver logs, within seconds; before or after, for what is noticed first varies."""
-_FOLLOWS: Mapping[EventKind, tuple[EventKind, ...]] = {
-    "nvswitch": ("device",), "nvlink": ("device", "nvswitch"), "pcie": ("device",),
-}  # fmt: skip
-"""By kind of event the kinds that it can follow from."""
+from dgxcheck.xid.relations import WINDOW_S, Place, places
 
 
 def collateral(
@@ -38,26 +32,34 @@ def collateral(
 
 def _leaders(box: Box, event: LogEvent, finding: Finding, bad: Iterable[Finding]) -> Iterator[Finding]:
     """Findings of a fault that this event of another finding can follow from."""
-    kinds = _FOLLOWS.get(event.kind, ())
     for other in bad:
-        if other.status is not Status.FAIL or other.key == finding.key:
-            continue
-        earlier = [each for each in other.judgement.events if each.kind in kinds]
-        near = any(abs(each.seconds - event.seconds) <= WINDOW_S for each in earlier)
-        if near and _joined(box, other, finding, event.kind):
-            yield other
+        if other.status is Status.FAIL and other.key != finding.key:
+            near = [each for each in other.judgement.events if abs(each.seconds - event.seconds) <= WINDOW_S]
+            if any(_follows(box, event, finding.subject.bdf or "", each, other.subject.bdf or "") for each in near):
+                yield other
 
 
-def _joined(box: Box, leader: Finding, finding: Finding, kind: EventKind) -> bool:
-    """Is one the other's device or a bridge above it, or can an NVLink join them?"""
-    there, here = leader.subject.bdf or "", finding.subject.bdf or ""
-    device = box.topology.device(there)
-    if there == here or (device is not None and is_below(device, here)):
-        return True
-    if kind == "pcie":
+def _follows(box: Box, effect: LogEvent, here: str, cause: LogEvent, there: str) -> bool:
+    """Can an event at the one device follow from that at the other? An error of PCIe, where the device is that stopped
+    or a bridge above it; an Xid or SXid, where NVIDIA says so (``xid.relations``).
+    """
+    if effect.kind == "pcie":
+        device = box.topology.device(there)
+        return cause.kind == "device" and (there == here or (device is not None and is_below(device, here)))
+    if effect.number is None or cause.number is None:
         return False
-    one, other = (here, there) if box.topology.device(here) is not None else (there, here)
-    return _reaches(box, one, other)
+    return any(_is_at(box, place, here, there) for place in places(effect.number, cause.number))
+
+
+def _is_at(box: Box, place: Place, here: str, there: str) -> bool:
+    """Is the one device where the relation sees the effect of the other?"""
+    if place in ("same-gpu", "same-nvswitch"):
+        return here == there
+    if place == "any-gpu":
+        return True
+    if place == "gpu-to-nvswitch":
+        return _reaches(box, there, here)
+    return here != there and _reaches(box, here, there)
 
 
 def _reaches(box: Box, bdf: str, end: str) -> bool:

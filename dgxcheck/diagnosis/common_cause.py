@@ -1,55 +1,99 @@
-"""What findings of one check have in common where every device that was judged has the fault."""
+"""What several devices share that have the same fault, or that failed in the same moment."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import switch_above
+from dgxcheck.components.containment import above, board, containing
+from dgxcheck.diagnosis.same_moment import same_moment
+
+_AIR_AND_POWER = ("cooling", "power supply")
+"""Of the host: fans and supplies serve a part of it each."""
 
 
 def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[Component, ...]]:
-    """By key of the finding: the setting that all devices of the box share, the switch that all devices below share.
+    """By key of the finding: the setting that all devices of the box share, the switch, host bridge, socket or adapter
+    that all devices below it share, and what those share that failed in the same moment.
 
-    Only where all GPUs were asked about, and only where each was seen to be bad: what could not be read counts for the
-    others.
+    Only where each of them was seen to be bad, and of the box only where all GPUs were asked about: what could not be
+    read counts for the others.
     """
     common: dict[str, tuple[Component, ...]] = {}
+
+    def add(those: Sequence[Finding], component: Component) -> None:
+        for each in those:
+            common[each.key] = (*common.get(each.key, ()), component)
+
     all_asked = len(box.gpus) == len(box.topology.gpus)
     by_check: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.subject.bdf and finding.subject.peer is None and finding.status in (Status.PASS, *BAD):
             by_check.setdefault(finding.id, []).append(finding)
+    dead = [finding for finding in findings if finding.judgement.fault in DEVICE_DEAD and finding.subject.bdf]
     for judged in by_check.values():
-        if all_asked and _all_bad(judged):
-            common.update({finding.key: (finding.shared,) for finding in judged if finding.shared is not None})
-        for switch, below in _by_switch(box, judged).items():
-            for finding in below if _all_bad(below) else ():
-                common[finding.key] = (*common.get(finding.key, ()), switch)
+        everywhere = _all_bad(judged)
+        if all_asked and everywhere:
+            for finding in judged:
+                if finding.shared is not None:
+                    add([finding], finding.shared)
+        for whole, inside in _by_container(box, judged).items():
+            if not _all_bad(inside) or (everywhere and whole.kind not in ("switch", "hca")):
+                continue
+            shared = inside[0].shared
+            if _is_air_or_power(shared):
+                if shared is not None and _boards(box, inside) > 1:
+                    add(inside, shared)
+            elif whole.kind != "board":
+                others = [each for each in dead if inside[0] in dead and each not in inside]
+                within = [each for each in others if whole.key in {one.key for one in _around(box, each)}]
+                add([*inside, *within], whole)
+    for together, component in same_moment(box, findings):
+        add(together, component)
     return common
 
 
 def _all_bad(judged: Sequence[Finding]) -> bool:
     bad = all(finding.status in (Status.FAIL, Status.WARN) for finding in judged)
-    return bad and len({finding.subject.bdf for finding in judged}) > 1
+    return bad and len({(finding.subject.bdf, finding.subject.part) for finding in judged}) > 1
 
 
-def _by_switch(box: Box, judged: Sequence[Finding]) -> Mapping[Component, list[Finding]]:
-    """Findings that a switch can cause, and passes beside them, by the switch that is nearest above their device."""
-    if not any(_can_be_a_switch(finding) for finding in judged):
+def _by_container(box: Box, judged: Sequence[Finding]) -> Mapping[Component, list[Finding]]:
+    """Findings that what is around their device can cause, and passes beside them, by what is around."""
+    if not any(_can_be_shared(finding) for finding in judged):
         return {}
-    below: dict[Component, list[Finding]] = {}
+    inside: dict[Component, list[Finding]] = {}
     for finding in judged:
-        device = box.topology.device(finding.subject.bdf or "")
-        switch = switch_above(box, device) if device is not None else None
-        if switch is not None and (finding.status is Status.PASS or _can_be_a_switch(finding)):
-            below.setdefault(switch, []).append(finding)
-    return below
+        if finding.status is Status.PASS or _can_be_shared(finding):
+            for whole in _around(box, finding):
+                inside.setdefault(whole, []).append(finding)
+    return inside
 
 
-def _can_be_a_switch(finding: Finding) -> bool:
-    """A PCIe link is to blame, or a device as a whole is dead."""
-    return finding.judgement.fault in DEVICE_DEAD or any(each.kind == "link" for each in finding.blames[:1])
+def _around(box: Box, finding: Finding) -> Iterator[Component]:
+    """Of a port its adapter; of a GPU or adapter the switches, host bridge and socket above it."""
+    if finding.subject.kind == "port":
+        port = Component(kind="port", name=finding.subject.name, bdf=finding.subject.bdf)
+        yield from (each for each in containing(box, port) if each.kind == "hca")
+        return
+    yield from (each for each in above(box, finding.subject.bdf or "") if each.kind != "link")
+
+
+def _can_be_shared(finding: Finding) -> bool:
+    """A link or port is to blame, air or power of the host may be, or a device as a whole is dead."""
+    if finding.judgement.fault in DEVICE_DEAD or any(each.kind in ("link", "port") for each in finding.blames[:1]):
+        return True
+    return _is_air_or_power(finding.shared)
+
+
+def _is_air_or_power(shared: Component | None) -> bool:
+    return shared is not None and shared.kind == "host" and shared.part in _AIR_AND_POWER
+
+
+def _boards(box: Box, judged: Sequence[Finding]) -> int:
+    """How many boards these GPUs are on: the two of a K80 have one heat sink."""
+    devices = [box.topology.device(finding.subject.bdf or "") for finding in judged]
+    return len({board(box, device) for device in devices if device is not None})

@@ -13,6 +13,7 @@ from dgxcheck.facts.record import Record
 Level = Literal["high", "fair", "low"]
 Reason = Literal[
     "several-findings",  # independent findings blame it
+    "in-common",  # devices that fail alike or in the same moment have it in common
     "some-unaffected",  # several findings blame a switch, but devices behind it are fine
     "one-finding",  # one finding, at the component itself
     "either-end",  # one finding of a link: either end, or what is between, can be at fault
@@ -20,6 +21,8 @@ Reason = Literal[
     "shared",  # several slow figures crossed it, and no good one did
     "shared-with",  # several slow figures crossed it, and other components as well
 ]
+_INFERRED = ("power supply", "cooling")
+"""Of the host: what devices share that failed alike or in the same moment; no finding is about it."""
 _JOINING = ("link", "nvlink", "port", "socket-interconnect")
 
 
@@ -39,12 +42,18 @@ def by_agreement(component: Component, findings: Sequence[Finding]) -> Confidenc
     """By the independent facts about the component or what is within it."""
     facts = len({_fact(finding) for finding in findings})
     if facts > 1:
+        if component.kind == "host" and component.part in _INFERRED and not _is_blamed(component, findings):
+            return Confidence(level="fair", reason="in-common", findings=facts)
         affected = {finding.subject.name for finding in findings}
         unaffected = tuple(name for name in component.shared_by if name not in affected)
         if component.kind == "switch" and unaffected:
             return Confidence(level="fair", reason="some-unaffected", findings=facts, beside=unaffected)
         return Confidence(level="high", reason="several-findings", findings=facts)
     return Confidence(level="fair", reason="either-end" if component.kind in _JOINING else "one-finding", findings=1)
+
+
+def _is_blamed(component: Component, findings: Sequence[Finding]) -> bool:
+    return any(each.key == component.key for finding in findings for each in finding.blames)
 
 
 def _fact(finding: Finding) -> tuple[frozenset[str], Fault | None, Witness]:

@@ -18,6 +18,7 @@ _TO_HARDWARE: Steps = ("reseat", "field-diagnostic", "replace")
 _GPU: Steps = ("reset-gpu", "reboot", "power-cycle", *_TO_HARDWARE)
 _LINK: Steps = ("power-cycle", *_TO_HARDWARE)
 _ADAPTER: Steps = ("power-cycle", "reseat", "replace")
+_LOST_NVSWITCH: Steps = ("reboot", "power-cycle", "field-diagnostic", "contact-vendor")
 _MISSING: Steps = ("power-cycle", "reseat", "contact-vendor")
 
 OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
@@ -27,6 +28,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpu", "cooling"): ("inspect", *_TO_HARDWARE),
     ("gpu", "power supply"): ("inspect", *_TO_HARDWARE),
     ("gpu", "InfoROM"): ("reboot", "field-diagnostic", "replace"),
+    ("gpu", "fabric"): ("inspect", "reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("gpu", "BAR1"): ("change-setting", "reboot"),
     ("gpu", "ECC mode"): ("change-setting", "reset-gpu"),
     ("gpus", "ECC mode"): ("change-setting", "reset-gpu"),
@@ -52,9 +54,11 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("slot", "missing GPU"): _MISSING,
     ("slot", "missing HCA"): _MISSING,
     ("slot", "missing PCIe switch"): _MISSING,
+    ("slot", "missing NVSwitch"): _LOST_NVSWITCH,
     ("disk", ""): ("reseat", "replace"),
     ("interface", ""): ("reseat", "change-setting"),
     ("host", "IOMMU setting"): ("change-setting", "reboot"),
+    ("host", "NVLink rate"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
     ("host", "NVLink setting"): ("change-setting", "reboot"),
     ("host", "PCIe setting"): ("change-setting", "reboot"),
     ("host", "large BARs"): ("change-setting", "reboot"),
@@ -78,11 +82,18 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.REBOOT_REQUIRED: ("reboot", "power-cycle", "field-diagnostic", "replace"),
     Fault.REMAP_FAILED: ("field-diagnostic", "replace"),
     Fault.PAGES_EXHAUSTED: ("field-diagnostic", "replace"),
+    Fault.PAGES_GROWING: ("field-diagnostic", "replace"),
+    Fault.ROWS_EXHAUSTED: ("field-diagnostic", "replace"),
+    Fault.SRAM_EXCEEDED: ("field-diagnostic", "replace"),
+    Fault.ECC_FLOOD: ("field-diagnostic", "replace"),
     Fault.RETIREMENT_FAILED: ("field-diagnostic", "replace"),
     Fault.NVSWITCH_FATAL: ("reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.LIBRARY_MISSING: ("change-setting",),
     Fault.NOUVEAU: ("change-setting", "reboot"),
     Fault.FABRIC_MANAGER_DOWN: ("restart-service", "reset-gpu", "reboot"),
+    Fault.NVSWITCH_MISSING: _LOST_NVSWITCH,
+    Fault.NVSWITCH_DRIVER: ("inspect", *_LOST_NVSWITCH),
+    Fault.FABRIC_MISCONFIGURED: ("inspect", "contact-vendor"),
     Fault.FABRIC_FAILED: ("reset-gpu", "restart-service", "reboot"),
     Fault.DRIVER_MISMATCH: ("load-module", "reboot"),
     Fault.HCA_NOT_STARTED: ("load-module", *_ADAPTER),
@@ -91,11 +102,17 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.PORT_DISABLED: ("change-setting", "reseat", "replace"),
     Fault.NVLINK_MISWIRED: ("inspect", "reseat", "contact-vendor"),
     Fault.LINK_SLOW: ("change-setting", *_LINK),
+    Fault.LINK_LIMITED: ("change-setting", "reboot"),
+    Fault.LINK_DEGRADED: _LINK,
+    Fault.DEVICE_DISABLED: ("inspect", "reboot"),
     Fault.GPU_UNPOWERED: ("inspect", "power-cycle", *_TO_HARDWARE),
     Fault.RECOVERY_REQUIRED: ("inspect", "reset-gpu", "reboot"),
     Fault.HCA_UNRESPONSIVE: _ADAPTER,
+    Fault.HCA_IDENTITY: ("inspect", *_ADAPTER),
     Fault.HCA_FLASH_RECOVERY: ("change-setting", *_ADAPTER),
     Fault.POWER_REACHED: ("field-diagnostic", "replace"),
+    Fault.DRIVER_STUCK: ("inspect", "reboot", "power-cycle"),
+    Fault.DISK_ERRORS: ("inspect", "replace"),
     Fault.CPU_OFFLINE: ("change-setting", "reboot"),
     Fault.ARRAY_FAILED: ("inspect", "replace"),
 }
@@ -109,10 +126,14 @@ _BY_A_RESET: Steps = ("reset-gpu", "reboot")
 OF_ALL_FAULTS: Mapping[Fault, Steps] = {
     Fault.RETIREMENT_PENDING: _BY_A_RESET,
     Fault.REMAP_PENDING: _BY_A_RESET,
-    Fault.DRAIN_REQUIRED: _BY_A_RESET,
+    Fault.DRAIN_REQUIRED: ("inspect", *_BY_A_RESET),
+    Fault.FABRIC_DEGRADED: ("inspect", "watch", "contact-vendor"),
     Fault.ECC_CORRECTED: ("watch", "field-diagnostic", "replace"),
     Fault.PAGES_MANY: ("watch", "field-diagnostic", "replace"),
+    Fault.UNPLUGGED: ("inspect", "power-cycle", "reseat", "contact-vendor"),
+    Fault.ROWS_LOW: ("watch", "field-diagnostic", "replace"),
     Fault.GPU_STARTED_LATE: ("watch", *_LINK),
+    Fault.TRANSPORT_ERRORS: ("inspect", "reseat", "replace"),
     Fault.XID_CONTAINED: ("restart-program", "reset-gpu", "field-diagnostic", "replace"),
     Fault.XID_PCIE: ("inspect", *_LINK),
     Fault.XID_SOFTWARE: ("inspect", "contact-vendor"),
@@ -123,6 +144,13 @@ OF_ALL_FAULTS: Mapping[Fault, Steps] = {
 """Where nothing else is wrong with the component: what waits for a reset is no case for hardware, and neither is what a
 program does to itself. The Xids and SXids are those whose action in NVIDIA's tables is no reset (``xid.entry``)."""
 
+OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
+    ("switch", ""): _LINK,
+    ("host-bridge", ""): ("reboot", "power-cycle", "contact-vendor"),
+    ("socket", ""): ("reboot", "power-cycle", "contact-vendor"),
+    ("host", "power supply"): ("inspect", "power-cycle", "contact-vendor"),
+}
+"""Of what several devices share that are dead: a restart brings them back, or the vendor is needed."""
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 """What another fault of the component shows as."""
 
@@ -130,7 +158,7 @@ _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 def escalation(component: Component, faults: Collection[Fault | None]) -> Steps:
     """The steps for a component with these faults, never empty; nothing resets what is dead or absent."""
     if {*faults} & (DEVICE_DEAD | DEVICE_ABSENT):
-        return without_reset(_steps(component, faults))
+        return without_reset(OF_SEVERAL_DEAD.get((component.kind, component.part)) or _steps(component, faults))
     return _steps(component, faults)
 
 

@@ -18,6 +18,11 @@ from dgxcheck.topology.model import Device
 
 _CANDIDATES = ("nvidia-persistenced", "nvidia-dcgm", "dcgm", "dcgm-exporter")
 """systemd units; ``dcgm`` is the older name of nvidia-dcgm."""
+_CLIENTS = (
+    *_CANDIDATES, "nvidia-dcgm-exporter", "nvidia_gpu_exporter", "nvsm", "nvsm-core", "nvsm-mqtt", "nvsm-api-gateway",
+)  # fmt: skip
+"""Units that keep GPUs open while they run."""
+_DISPLAYS = ("display-manager", "gdm", "gdm3", "lightdm", "sddm")
 _UNITS: Mapping[str, str] = {
     "nvidia-persistenced": "nvidia-persistenced", "nv-hostengine": "nvidia-dcgm", "dcgm-exporter": "dcgm-exporter",
 }  # fmt: skip
@@ -26,7 +31,8 @@ _SCREENS = ("Xorg", "X", "gnome-shell", "Xwayland")
 
 
 def services(box: Box, gpus: Sequence[Device], reload: bool = False) -> tuple[str, ...]:
-    """Candidates for ``systemctl stop``, those that are seen on the GPUs first: no fact lists the units of the host.
+    """What to give to ``systemctl stop``: the units that run; where that is not known the candidates, those that are
+    seen on the GPUs first.
 
     Fabric Manager is stopped to reload the driver, and before Ampere, where a reset takes the NVSwitches along; from
     Ampere on a reset of one GPU needs it running.
@@ -37,7 +43,24 @@ def services(box: Box, gpus: Sequence[Device], reload: bool = False) -> tuple[st
     nvsm = ["nvsm"] if isinstance(host, Host) and not isinstance(host.dgx_release, Missing) else []
     with_switches = has_nvswitches(box) and (reload or any(is_before_ampere(box, gpu) is True for gpu in gpus))
     fabric = ["nvidia-fabricmanager"] if with_switches else []
-    return tuple(dict.fromkeys([*on_gpus, *_CANDIDATES, *nvsm, *fabric]))
+    running = running_units(box)
+    if running is not None:
+        return tuple(unit for unit in (*_CLIENTS, *fabric) if unit in running)
+    enabled = [unit for unit in _CLIENTS if unit in _enabled(box)]
+    return tuple(dict.fromkeys([*on_gpus, *enabled, *_CANDIDATES, *nvsm, *fabric]))
+
+
+def running_units(box: Box) -> frozenset[str] | None:
+    """Of the units that matter here those that run; None where that is not known."""
+    units = box.snapshot.units
+    if isinstance(units, Missing) or all(isinstance(unit.running, Missing) for unit in units):
+        return None
+    return frozenset(unit.name for unit in units if unit.running is True)
+
+
+def _enabled(box: Box) -> frozenset[str]:
+    units = box.snapshot.units
+    return frozenset(unit.name for unit in (() if isinstance(units, Missing) else units) if unit.enabled is True)
 
 
 def device_nodes(box: Box, gpus: Sequence[Device]) -> tuple[str, ...]:
@@ -49,7 +72,12 @@ def device_nodes(box: Box, gpus: Sequence[Device]) -> tuple[str, ...]:
 
 
 def drives_a_display(box: Box, gpus: Sequence[Device]) -> bool:
-    """Is a display active on one of them, or does an X server or a desktop use it?"""
+    """Is a display active on one of them, or does an X server or a desktop use it?
+
+    Where NVML does not list what runs on the GPUs, a display manager that runs counts.
+    """
+    if all(isinstance(box.gpu(gpu).processes, Missing) for gpu in gpus):
+        return any(unit in _DISPLAYS for unit in running_units(box) or ())
     for gpu in gpus:
         modes = box.gpu(gpu).modes
         if isinstance(modes, GpuModes) and modes.display_active is True:

@@ -16,6 +16,7 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.record import Record
 
 _GPU_SIDE = ("gpu", "gpus", "board", "link", "switch", "nvlink", "nvswitch", "path", "slot", "driver")
+_OF_NVLINKS = ("NVLink", "NVSwitches", "missing NVSwitch")
 _FABRIC = ("hca", "port", "fabric", "subnet-manager")
 _BMC = ("memory", "cooling", "power supply", "missing GPU", "missing HCA", "missing PCIe switch")
 _BUG_REPORT_HANGS = frozenset({Fault.GPU_LOST, Fault.DRIVER_UNRESPONSIVE})
@@ -38,9 +39,10 @@ def preserve_evidence(box: Box, component: Component, faults: Collection[Fault])
 def _commands(box: Box, component: Component, faults: Collection[Fault]) -> Iterator[Preserve]:
     yield Preserve(("dgxcheck", "record", "before.json"))
     yield Preserve(("dmesg",), "dmesg.txt")
-    nvlinks = component.kind in ("nvlink", "nvswitch") or component.part.startswith(("NVLink", "NVSwitches"))
-    if nvlinks or (component.kind in _GPU_SIDE and component.part != "missing HCA"):
-        safe = ("--safe-mode", "--extra-system-data") if _BUG_REPORT_HANGS & {*faults} else ()
+    nvlinks = component.kind in ("nvlink", "nvswitch") or component.part.startswith(_OF_NVLINKS)
+    hangs = bool(_BUG_REPORT_HANGS & {*faults})
+    if nvlinks or hangs or (component.kind in _GPU_SIDE and component.part != "missing HCA"):
+        safe = ("--safe-mode", "--extra-system-data") if hangs else ()
         yield Preserve(("nvidia-bug-report.sh", *safe))
     if component.kind == "gpu" and component.part == "memory":
         yield Preserve(("nvidia-smi", "-q", "-d", "ECC,PAGE_RETIREMENT,ROW_REMAPPER"), "ecc.txt")

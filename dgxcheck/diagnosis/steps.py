@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.action import Action, Instruction
-from dgxcheck.diagnosis.gpu_clients import device_nodes, drives_a_display, services
+from dgxcheck.diagnosis.gpu_clients import device_nodes, drives_a_display, running_units, services
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere
 from dgxcheck.facts.host import Host, Memlock, Modules
 from dgxcheck.topology.model import Device
@@ -18,13 +18,19 @@ _HOLDERS = ("nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvi
 
 
 def drain(box: Box) -> Action:
-    """With the scheduler whose daemon runs here: scontrol(1) of Slurm, pbsnodes(8B) of OpenPBS; else by hand."""
+    """With the scheduler whose daemon runs here: scontrol(1) of Slurm, pbsnodes(8B) of OpenPBS, kubectl; else by hand.
+
+    kubectl: https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/
+    """
     host, memlock = box.snapshot.host, box.snapshot.memlock
     node = host.hostname.partition(".")[0] if isinstance(host, Host) and isinstance(host.hostname, str) else ""
     daemons = {daemon.name for daemon in memlock.daemons} if isinstance(memlock, Memlock) else set()
+    daemons |= running_units(box) or frozenset()
     by_scheduler = {
         "slurmd": ("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=dgxcheck"),
         "pbs_mom": ("pbsnodes", "-o", node),
+        "pbs": ("pbsnodes", "-o", node),
+        "kubelet": ("kubectl", "drain", node, "--ignore-daemonsets"),
     }
     command = next((argv for daemon, argv in by_scheduler.items() if daemon in daemons and node), None)
     if command is None:
@@ -36,10 +42,13 @@ def stop_clients(box: Box, gpus: Sequence[Device], reload: bool = False) -> Acti
     """All that keeps these GPUs open; ``reload``: before the driver is unloaded."""
     nodes = device_nodes(box, gpus) or ("/dev/nvidiactl",)
     display = drives_a_display(box, gpus)
-    commands = (("fuser", "-v", *nodes), *((("systemctl", "isolate", "multi-user.target"),) if display else ()))
-    values = {"services": services(box, gpus, reload)}
+    to_stop, known = services(box, gpus, reload), running_units(box) is not None
+    commands: list[tuple[str, ...]] = [("systemctl", "isolate", "multi-user.target")] if display else []
+    commands += [("systemctl", "stop", *to_stop)] if known and to_stop else []
+    values = {} if known else {"services": to_stop}
     return Action(
-        step="stop-jobs", commands=commands, disturbs=tuple(gpu.name for gpu in gpus), scope="jobs",
+        step="stop-jobs", commands=(*commands, ("fuser", "-v", *nodes)), scope="jobs",
+        disturbs=tuple(gpu.name for gpu in gpus),
         instruction=Instruction(code="stop-gpu-clients-and-display" if display else "stop-gpu-clients", values=values),
     )  # fmt: skip
 

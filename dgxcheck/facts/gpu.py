@@ -176,6 +176,8 @@ class GpuEcc(Record):
     remapped_uncorrected: int | Missing
     remap_pending: bool | Missing
     remap_failed: bool | Missing
+    sram_exceeded: bool | Missing
+    """Have uncorrected SRAM errors reached NVIDIA's threshold for an RMA? From Ampere and R550 on."""
 
 
 class RowHistogram(Record):
@@ -214,6 +216,10 @@ class Fabric(Record):
     """The ``nvmlReturn_t`` with which it completed."""
     clique_id: int | Missing
     cluster_uuid: str | Missing
+    health_mask: int | Missing
+    """``NVML_GPU_FABRIC_HEALTH_MASK_*``; from R550 on (``nvmlGpuFabricInfo_v2_t``)."""
+    health_summary: int | Missing
+    """0 not supported, 1 healthy, 2 unhealthy, 3 limited capacity; from R570 on (``nvmlGpuFabricInfo_v3_t``)."""
 
 
 class GpuModes(Record):

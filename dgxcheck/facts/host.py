@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
+
+_UNASKED = Missing(Gap.UNASKED, "/proc/cpuinfo")
 
 
 class Cpu(Record):
@@ -19,6 +21,10 @@ class Cpu(Record):
     threads: int
     hypervisor: bool | Missing
     """The flag that x86 CPUs show to a guest."""
+    vendor: str | Missing = _UNASKED
+    """``GenuineIntel``, ``AuthenticAMD``; like family and model number of x86 CPUs only."""
+    family: int | Missing = _UNASKED
+    model_number: int | Missing = _UNASKED
 
 
 class Dmi(Record):
@@ -235,3 +241,13 @@ class NetInterface(Record):
     """6 octets, 20 for IP over InfiniBand."""
     bdf: str | Missing
     """PCI function behind it; absent for virtual interfaces."""
+
+
+class Unit(Record):
+    """One systemd unit that can keep GPUs open, or that starts jobs."""
+
+    name: str
+    """``nvidia-persistenced``: without ``.service``."""
+    running: bool | Missing
+    enabled: bool | Missing
+    """Wanted by a target; some that run are not (``nvidia-persistenced`` can be started by udev)."""

@@ -1,4 +1,4 @@
-"""Errors of GPUs, NVSwitches, HCAs and PCIe in the kernel log since boot."""
+"""Errors of GPUs, NVSwitches, HCAs, PCIe and the host itself in the kernel log since boot."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ EARLIER_DAYS = 30
 Severity = Literal["corrected", "nonfatal", "fatal"]
 HcaTrouble = Literal["not started", "firmware", "module", "temperature", "power"]
 """Driver gave up, firmware does not respond, module or cable of a port, too hot, insufficient slot power."""
+
+
+HostTrouble = Literal["memory", "machine check", "throttled", "stuck", "disk", "array", "unplugged"]
+"""Memory error, another machine check, CPU too hot, a task stuck in the NVIDIA driver, I/O error, array that lost a
+disk, PCIe slot that lost its device."""
 
 
 class Xid(Record):
@@ -106,6 +111,24 @@ class PcieError(Record):
     """The kernel could not recover the device."""
 
 
+class HostEvent(Record):
+    """Trouble of the host: ``EDAC MC1: 262 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (..)``."""
+
+    trouble: HostTrouble
+    part: str
+    """DIMM, CPU and bank, task, disk, array, or bus id of the port above the slot; empty where the line names none."""
+    group: str
+    """Of memory the controller (``mc1``), socket or module, of an array the disk that failed, of a port its slot."""
+    corrected: bool | None
+    """Of memory and machine checks."""
+    seconds: float
+    line: str
+    count: int = 1
+    """Errors of this one line."""
+    past: bool = False
+    """Kept by firmware or CPU from before this boot; of a slot: a device is there again."""
+
+
 class EarlierXid(Record):
     """An Xid that the log of this boot does not hold: an earlier run recorded it, or the file holds earlier boots."""
 
@@ -137,4 +160,5 @@ class KernelLog(Record):
     not_started: tuple[NotStarted, ...] = ()
     refused: tuple[Refused, ...] = ()
     hcas: tuple[HcaEvent, ...] = ()
+    host: tuple[HostEvent, ...] = ()
     earlier: tuple[EarlierXid, ...] = ()

@@ -43,6 +43,17 @@ IMPORT_LINES = 400_000
 LINE_CHARACTERS = 256 << 10
 """A line of such a text; longer ones are not read. ``nvidia-smi -q -x`` of 16 GPUs has 200 KiB in all."""
 
+REPORT_BYTES = 64 << 20
+"""A bug report or support archive as it is packed; that of a large box has 20 MiB."""
+UNPACKED_BYTES = 256 << 20
+"""All that such a file unpacks to."""
+SECTION_BYTES = 16 << 20
+"""What is kept of one output in it."""
+BUNDLE_BYTES = 64 << 20
+"""What is kept of all of them."""
+ARCHIVE_MEMBERS = 50_000
+"""Files of an archive, or of a directory of outputs."""
+
 LOG_BYTES = 64 << 20
 """A saved kernel log, and what is read of ``/dev/kmsg``."""
 LOG_ROWS = 1_000_000

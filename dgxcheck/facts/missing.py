@@ -29,6 +29,11 @@ class Gap(str, Enum):
     UNASKED = "unasked"  # this command does not need it
 
 
+NO_WORKER = -1
+"""``Missing.code`` of a question that nobody asked: the system let no worker of dgxcheck start, or ended it for lack of
+memory. It says nothing of the driver."""
+
+
 class Missing(Record, kw_only=False):
     """No value: the kind of gap, the question (path or NVML call), the error in words and by number.
 
@@ -40,7 +45,7 @@ class Missing(Record, kw_only=False):
     detail: str = ""
     """For people alone; nothing is decided by it."""
     code: int | None = None
-    """The nvmlReturn_t of an NVML function, the errno of a file; None where there was no error code."""
+    """The nvmlReturn_t of an NVML function, the errno of a file, or ``NO_WORKER``; None where there was no code."""
 
     def __bool__(self) -> bool:
         raise TypeError(f"a missing fact has no truth value: {self}")

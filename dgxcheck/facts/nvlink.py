@@ -40,6 +40,15 @@ class NvLinkErrors(Record):
     ecc_data: int | Missing
 
 
+class NvLinkRate(Record):
+    """The rate of one link that is up (``NVML_FI_DEV_NVLINK_GET_SPEED``)."""
+
+    bdf: str
+    link: int
+    speed_mbs: int | Missing
+    """MB/s per direction, as ``nvidia-smi nvlink -s`` prints it: 25781 on V100, 26562 on H100."""
+
+
 class NvLinkCapability(Record):
     """``nvmlDeviceGetNvLinkCapability`` of one link position."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 
-from dgxcheck.facts.ids import MEMORY_TEMPERATURE, RECOVERY_ACTION, TLIMITS
+from dgxcheck.facts.ids import MEMORY_TEMPERATURE, NVLINK_SPEED, RECOVERY_ACTION, TLIMITS
 from dgxcheck.facts.record import Record
 
 U64 = 2**64 - 1
@@ -173,6 +173,7 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         *(_ask("DeviceGetRetiredPages", "", cause) for cause in range(2)),
         _flag("DeviceGetRetiredPagesPendingStatus", "retirement_pending"),
         _ask("DeviceGetRemappedRows"),
+        _flag("DeviceGetSramEccErrorStatus", "sram_exceeded", members="bThresholdExceeded"),
     ),
     "counters": (
         _ask("DeviceGetPcieReplayCounter", "pcie_replays"),
@@ -183,6 +184,7 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         ),
         _ask("DeviceGetCurrentClocksEventReasons", "reasons_mask"),
     ),
+    "nvlink rate": (_ask("DeviceGetFieldValues", "speed_mbs", NVLINK_SPEED, scope="link up"),),
     "nvlink errors": tuple(
         _ask("DeviceGetNvLinkErrorCounter", name, n, scope="link") for n, name in enumerate(LINK_ERRORS)
     ),

@@ -54,7 +54,7 @@ class Bar(Record):
 
 
 class PciBars(Record):
-    """The BARs of a GPU, HCA or NVSwitch; lines that are all zeros are absent and left out."""
+    """The BARs of a GPU, HCA or NVSwitch; lines that are all zeros are left out; () if nothing is assigned."""
 
     bdf: str
     bars: tuple[Bar, ...] | Missing
@@ -124,6 +124,33 @@ class Acs(Record):
     control: int
 
 
+class Control(Record):
+    """What the control words of a PCI function enable: Command, and Device and Link Control of PCI Express.
+
+    Names as in ``linux/pci_regs.h``; the fields of Control 2 are Missing on capabilities of version 1.
+    """
+
+    memory_space: bool
+    """Does it answer to accesses of its BARs, or of those behind a bridge?"""
+    bus_master: bool
+    """May it, or what is behind a bridge, start transactions (DMA, MSI)?"""
+    relaxed_ordering: bool | Missing
+    extended_tag: bool | Missing
+    no_snoop: bool | Missing
+    aspm: int | Missing
+    """0 off, 1 L0s, 2 L1, 3 both."""
+    link_disabled: bool | Missing
+    target_gen: int | Missing
+    """Upper bound of the link's generation (Target Link Speed); the port above the link decides."""
+    completion_timeout: int | Missing
+    """Code of the range: 0 is the default, 50 us to 50 ms."""
+    completion_timeout_disabled: bool | Missing
+    ari_forwarding: bool | Missing
+    atomics: bool | Missing
+    """May it request AtomicOps?"""
+    ten_bit_tag: bool | Missing
+
+
 class ConfigSpace(Record):
     """A GPU, NVSwitch or HCA, or a bridge above one, from ``/sys/bus/pci/devices/<bdf>/config``."""
 
@@ -132,6 +159,7 @@ class ConfigSpace(Record):
     express: Express | Missing
     acs: Acs | Missing | None
     """None for a function without the capability."""
+    control: Control | Missing
 
 
 class IommuGroup(Record):

@@ -72,6 +72,19 @@ def hidden_columns(heads: Sequence[str]) -> list[str]:
     return [f"Columns hidden to fit: {', '.join(heads)} (complete in a pipe or with -o FILE)"] if heads else []
 
 
+def folded(text: str, width: int | None, hanging: int) -> str:
+    """A sentence in lines of at most ``width``, those after the first indented; words are not broken."""
+    if width is None or len(text) <= width:
+        return text
+    from textwrap import fill
+
+    indent = text[: len(text) - len(text.lstrip())]
+    return fill(
+        text.strip(), width, initial_indent=indent, subsequent_indent=" " * min(hanging, width // 4),
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
 def wrap_sentences(text: str, width: int) -> str:
     """The text with sentences wrapped to ``width``; tables, trees and long words stay as they are."""
     return "".join(_folded(line, width) for line in text.splitlines(keepends=True))

@@ -54,10 +54,7 @@ def toml(profile: Profile, sources: Mapping[str, str]) -> str:
 
 
 def _rows(numbers: Mapping[str, Number], keys: Mapping[str, NumberRange]) -> list[tuple[str, ...]]:
-    return [
-        (f"  {key}", f"{number.value:g} {keys[key].unit}".rstrip(), visible(number.source))
-        for key, number in numbers.items()
-    ]
+    return [(f"  {key}", _value(number, keys[key].unit), visible(number.source)) for key, number in numbers.items()]
 
 
 def _classes(counts: Mapping[PciClass, int]) -> str:
@@ -69,7 +66,8 @@ def _count(number: int, noun: str) -> str:
 
 
 def _entry(number: Number, names: Mapping[str, str]) -> str:
-    return f"{{ value = {number.value!r}, source = {_quoted(names[number.source])} }}"
+    floor = "" if number.floor is None else f", floor = {number.floor!r}"
+    return f"{{ value = {number.value!r}, source = {_quoted(names[number.source])}{floor} }}"
 
 
 def _table(counts: Mapping[PciClass, int]) -> str:
@@ -79,3 +77,9 @@ def _table(counts: Mapping[PciClass, int]) -> str:
 def _quoted(value: str | list[str]) -> str:
     """A TOML basic string or array: JSON's, except that DEL is escaped."""
     return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def _value(number: Number, unit: str) -> str:
+    """``51 GB/s, floor 48``"""
+    text = f"{number.value:g} {unit}".rstrip()
+    return text if number.floor is None else f"{text}, floor {number.floor:g}"

@@ -23,4 +23,5 @@ def describe(origin: Origin) -> str:
     """``recording dgx-1-v100, reconstructed from published facts``, or ``this machine``."""
     if origin.kind == "live":
         return "this machine"
-    return f"{origin.kind} {visible(origin.name)}{_MADE.get(origin.provenance, '')}"
+    note = f" ({visible(origin.note)})" if origin.note else ""
+    return f"{origin.kind} {visible(origin.name)}{_MADE.get(origin.provenance, '')}{note}"

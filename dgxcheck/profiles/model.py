@@ -30,16 +30,18 @@ MEASURED_KEYS: Mapping[str, NumberRange] = {
     **{f"nvlink.{kind}-nv{links}": _RATE for kind in ("p2p", "p2p-both") for links in (1, 2, 3, 4, 6, 12, 18)},
     **{f"pcie.{kind}-{pci}": _RATE for kind in ("p2p", "p2p-both", "p2p-off", "p2p-off-both") for pci in _PCI},
     **{f"nvlink.all-reduce-{gpus}": _RATE for gpus in (2, 3, 4, 5, 6, 7, 8, 16)},
+    **{f"pcie.{op}-2-{pci}": _RATE for op in ("all-reduce", "broadcast", "reduce") for pci in _PCI},
     **{f"nvlink.{op}-8": _RATE for op in ("all-gather", "reduce-scatter", "broadcast", "reduce", "alltoall")},
 }
 """Results of measurements on a healthy box: copies by direction, pairs of GPUs by their label (with P2P off by PCI
-class), bus bandwidth of NCCL collectives by the number of GPUs."""
+class), bus bandwidth of NCCL collectives by the number of GPUs, of two GPUs without NVLink by their PCI class."""
 BOX_KEYS: Mapping[str, NumberRange] = {
     "gpu.count": NumberRange("GPUs", 1, 64),
     "pcie.link_width": NumberRange("lanes", 1, 32),
     "pcie.link_gen": NumberRange("generation", 1, 7),
     "nvlink.links": NumberRange("links per GPU", 0, 64),
     "nvlink.generation": NumberRange("generation", 1, 8),
+    "nvlink.switches": NumberRange("NVSwitches", 0, 64),
     "network.hcas": NumberRange("HCAs", 0, 64),
     "network.rate": NumberRange("Gbit/s", 1, 3200),
     "host.sockets": NumberRange("sockets", 1, 64),
@@ -61,8 +63,10 @@ BOARD_KEYS: Mapping[str, NumberRange] = {
     "retired_pages": NumberRange("pages", 1, 64),
     "spare_rows": NumberRange("", 0, 1),
     "device_copy": NumberRange("GB/s", 1, 100000),
+    "nvlink_rate": NumberRange("MB/s", 1000, 1000000),
 }
-"""Numbers of a GPU model; ``ecc`` and ``spare_rows`` are 1 if it has them; ``device_copy`` is read plus write."""
+"""Numbers of a GPU model; ``ecc`` and ``spare_rows`` are 1 if it has them; ``device_copy`` is read plus write,
+``nvlink_rate`` that of one link and direction."""
 
 
 class Number(Record, kw_only=False):
@@ -70,6 +74,10 @@ class Number(Record, kw_only=False):
 
     value: int | float
     source: str
+    floor: int | float | None = None
+    """The measured figure below which an operator of such machines takes one out of service; None if none is
+    published.
+    """
 
 
 class Board(Record):

@@ -70,14 +70,19 @@ def _numbers(
 
 
 def _number(entry: Any, key: NumberRange, sources: Mapping[str, str], path: str, where: str) -> Number:
-    if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
+    if not isinstance(entry, dict) or entry.keys() - {"floor"} != {"value", "source"}:
         _refuse(path, where, "must have the form { value = .., source = .. }")
-    value = entry["value"]
+    floor = _in_range(entry, "floor", key, path, where) if "floor" in entry else None
+    return Number(_in_range(entry, "value", key, path, where), _source(entry["source"], sources, path, where), floor)
+
+
+def _in_range(entry: Mapping[str, Any], member: str, key: NumberRange, path: str, where: str) -> int | float:
+    value = entry[member]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        _refuse(path, where, f"value is not a number ({key.unit})")
+        _refuse(path, where, f"{member} is not a number ({key.unit})")
     if not key.low <= value <= key.high:
         _refuse(path, where, f"{str(value)[:20]} is not between {key.low:g} and {key.high:g} {key.unit}")
-    return Number(value, _source(entry["source"], sources, path, where))
+    return value
 
 
 def _wiring(row: Any, path: str) -> Wiring:

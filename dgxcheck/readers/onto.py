@@ -10,13 +10,16 @@ from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.readers.combine import COUNT, INDEX, INIT
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE
+from dgxcheck.readers.nvidia_smi.nvlink_errors import KIND as NVLINK_ERRORS
 
 NO_INDEXES = ("ring", "collective")
 """Kinds of measurement whose subjects are not GPU indexes."""
+_WITH_SUBJECTS = ("nvml ", "measure ", "stated ")
 _GPU = re.compile(r"(?:GPU)?(\d{1,3})", re.ASCII)
 _P2P = {f"p2p-{name}": number for number, name in enumerate(CAPABILITIES)}
 _STATE = "nvml nvmlDeviceGetNvLinkState"
 _REMOTE = "nvml nvmlDeviceGetNvLinkRemotePciInfo"
+_ERRORS = "nvml nvmlDeviceGetNvLinkErrorCounter"
 _STATUS = "nvml nvmlDeviceGetP2PStatus"
 
 
@@ -37,6 +40,8 @@ def mismatch(facts: Mapping[str, Json], gpus: Sequence[str]) -> str:
         count = "1 GPU" if len(indexes) == 1 else f"{len(indexes)} GPUs"
         return f"the matrix has {count} (up to GPU{indexes[-1]}), the box has {len(gpus)}"
     for key in facts:
+        if not key.startswith(_WITH_SUBJECTS):
+            continue
         kind, *words = key.split()
         of_gpu = kind == "nvml" and words[1:] and ":" in words[1] and f"{kind} {words[0]}" != INDEX
         if of_gpu and words[1] not in gpus and not (words[1] == NOWHERE and len(gpus) == 1):
@@ -63,14 +68,30 @@ def rebase_indexes(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, 
     for key, fact in facts.items():
         if key.startswith(INDEX) or key in (COUNT, INIT):
             continue
+        if not key.startswith(_WITH_SUBJECTS):
+            rebased[key] = fact
+            continue
         words = key.replace(NOWHERE, gpus[0]).split() if gpus else key.split()
         subjects = _subjects(key)
         if subjects:
             by_index = order if words[0] == "measure" else dict(enumerate(gpus))
             words = [*words[:2], *(_bdf(word, by_index) for word in subjects), *words[2 + len(subjects) :]]
         new, answer = _as_nvml(words, fact)
-        rebased[new] = answer
+        rebased[new] = _with_bdfs(answer, order) if words[1:2] == ["collective"] else answer
     return rebased
+
+
+def _with_bdfs(fact: Json, order: Mapping[int, str]) -> Json:
+    """The fact of a collective with bdfs in place of the tool's numbers of its devices, in other runs of it too."""
+    if not isinstance(fact, dict):
+        return fact
+    changed = dict(fact)
+    devices, also = fact.get("devices"), fact.get("also")
+    if isinstance(devices, list):
+        changed["devices"] = [order.get(one, one) if isinstance(one, int) else one for one in devices]
+    if isinstance(also, list):
+        changed["also"] = [_with_bdfs(run, order) for run in also]
+    return changed
 
 
 def _subjects(key: str) -> list[str]:
@@ -111,4 +132,6 @@ def _as_nvml(words: list[str], fact: Json) -> tuple[str, Json]:
             return f"{_STATE} {rest[0]} 0", {"missing": "unsupported", "detail": "nvidia-smi: no NVLink"}
         if what == "nvlink-remote" and len(rest) == 2 and (bdf := as_bdf(fact)) is not None:
             return f"{_REMOTE} {rest[0]} {rest[1]}", {"busId": bdf}
+    if kind == "stated" and what == NVLINK_ERRORS and len(rest) == 3:
+        return f"{_ERRORS} {' '.join(rest)}", fact
     return " ".join(words), fact

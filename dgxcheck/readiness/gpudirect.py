@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from dgxcheck.bandwidth.expected import through_port
+from dgxcheck.bandwidth.links import as_it_is
+from dgxcheck.bandwidth.rate import Limit, Rate
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.precondition import Precondition, State
@@ -19,12 +22,11 @@ from dgxcheck.checks.gpudirect.bar1_and_port import bar1, bound_to_driver, port,
 from dgxcheck.checks.gpudirect.iommu import iommu
 from dgxcheck.checks.gpudirect.max_payload import payload
 from dgxcheck.checks.gpudirect.memlock import memlock
-from dgxcheck.checks.gpudirect.path import link, narrowest, path
+from dgxcheck.checks.gpudirect.path import link, path
 from dgxcheck.checks.gpudirect.peer_memory import peer_memory
 from dgxcheck.checks.gpudirect.verbs_stack import stack
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.expected import READ, between
 from dgxcheck.topology.model import Device
 
 Verdict = Literal["ready", "slow", "not ready", "cannot tell"]
@@ -34,8 +36,6 @@ _REMEDIES = {
     for subject in (gdr_acs, bar1_and_port, gdr_iommu, gdr_memlock, gdr_path, max_payload, gdr_peer, verbs_stack)
     for check in subject.CHECKS
 }
-PORT_SHARE = 0.9
-"""Of a port's rate: Azure's node checks expect 180 of 200 Gbit/s with GPUDirect RDMA (check_ib_bw_gdr)."""
 
 
 class Readiness(Record):
@@ -46,8 +46,9 @@ class Readiness(Record):
     verdict: Verdict
     preconditions: tuple[tuple[str, Precondition], ...]
     """Each with the id of its check."""
-    expected_gbs: float | Missing
-    """GB/s: the lower of what the PCIe path and the port carry in the slower direction."""
+    expected: Rate
+    """The lower of what the PCIe path, as trained, and the port carry in the slower direction."""
+    limited_by: tuple[Limit, ...]
 
     @property
     def reasons(self) -> tuple[tuple[str, Precondition], ...]:
@@ -79,19 +80,8 @@ def readiness(box: Box, gpu: Device, nic: Device) -> Readiness:
     )
     states = {precondition.state for _, precondition in preconditions}
     verdict: Verdict = next((verdict for state, verdict in _WORST if state in states), "ready")
-    gbs = _expected_gbs(box, gpu, nic)
-    return Readiness(gpu=gpu, nic=nic, verdict=verdict, preconditions=preconditions, expected_gbs=gbs)
-
-
-def _expected_gbs(box: Box, gpu: Device, nic: Device) -> float | Missing:
-    bandwidth = between(gpu, nic, box.topology.link(gpu, nic), box.topology)
-    port_rate = port_gbs(box, nic)
-    if isinstance(bandwidth.read_gbs, Missing):
-        return bandwidth.read_gbs
-    if isinstance(bandwidth.write_gbs, Missing):
-        return bandwidth.write_gbs
-    if port_rate is None:
-        return Missing(Gap.ABSENT, f"/sys/class/infiniband/{nic.name}/ports", "no port is up")
-    hop = narrowest(box, gpu, nic)
-    trained = [] if hop is None or isinstance(hop, Missing) else [hop[0] * READ]
-    return min(port_rate * PORT_SHARE, bandwidth.read_gbs, bandwidth.write_gbs, *trained)
+    port_rate = port_gbs(box, nic) or Missing(Gap.ABSENT, f"/sys/class/infiniband/{nic.name}/ports", "no port is up")
+    rate, limits = through_port(box, gpu, nic, port_rate, as_it_is(nic))
+    return Readiness(
+        gpu=gpu, nic=nic, verdict=verdict, preconditions=preconditions, expected=rate, limited_by=limits
+    )  # fmt: skip

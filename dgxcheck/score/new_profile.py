@@ -9,6 +9,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.measurement.expectations import profile_key
 from dgxcheck.checks.measurement.lookup import P2P
 from dgxcheck.checks.network.ports import gbit_per_s, of_the_profile
+from dgxcheck.checks.nvlink.nvswitches import nvswitches
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.library import board_id
@@ -28,6 +29,7 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
         _put_least(numbers, quantity.key, (quantity.measure(box, gpu) for gpu in gpus), source)
     for host_quantity in OF_THE_HOST:
         _put_least(numbers, host_quantity.key, [host_quantity.measure(box)], source)
+    _put_least(numbers, "nvlink.switches", [len(nvswitches(box))], source)
     _put_least(numbers, "host.ethernet", [fastest_ethernet(box)[1]], source)
     _put_least(numbers, "network.rate", map(gbit_per_s, of_the_profile(box)), source)
     for key, values in _measured(box).items():

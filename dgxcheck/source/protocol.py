@@ -17,10 +17,12 @@ class Origin(Record, kw_only=False):
     """
 
     kind: str
-    """live, directory or recording"""
+    """live, directory, recording, or report for a bug report or a support archive"""
     name: str = ""
     recorded_at: str = ""
     provenance: str = ""
+    note: str = ""
+    """What is wrong with the source as a whole, for people: it is cut off, a part of it is damaged."""
 
 
 class Source(Protocol):

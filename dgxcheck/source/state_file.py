@@ -1,5 +1,6 @@
-"""What an earlier run left in the state directory, as small recordings: counters and Xids, so that the next run can
-tell what grew and what is there again, and what was measured, so that ``record`` keeps it.
+"""What an earlier run left in the state directory, as small recordings: counters, Xids and how many devices the host
+has, so that the next run can tell what grew, what is there again and what is missing, and what was measured, so that
+``record`` keeps it.
 """
 
 from __future__ import annotations
@@ -7,8 +8,9 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from dgxcheck.facts.inventory import Count
 from dgxcheck.facts.kernel_log import EARLIER_DAYS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
@@ -20,6 +22,9 @@ from dgxcheck.source.recording.save import replace_file, written
 NAME = "counters.json"
 MEASURED = "measured.json"
 MOST_XIDS = 256
+MOST_HOSTS = 256
+"""A home directory may serve a whole cluster."""
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _SEEN = re.compile(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", re.ASCII)
 
 
@@ -36,6 +41,8 @@ class Reading(Record):
     """UTC, for people."""
     xids: tuple[str, ...] = ()
     """What this run and those before it saw of Xids, as ``source/kernel_log/kmsg.py`` words it."""
+    inventories: Mapping[str, Mapping[str, Count]] = {}
+    """The most that each host had of each kind of device, by the mark of the host."""
 
 
 def default_path(name: str = NAME) -> str:
@@ -71,7 +78,23 @@ def read(path: str) -> Reading | None:
         lines=recording(document, path).lines, boot_id=texts["boot_id"], driver=texts["driver"], at_s=float(at_s),
         date=texts["date"],
         xids=tuple(each for each in xids if isinstance(each, str))[:MOST_XIDS] if isinstance(xids, list) else (),
+        inventories=_inventories(state.get("inventory")),
     )  # fmt: skip
+
+
+def _inventories(member: Json) -> dict[str, dict[str, Count]]:
+    """Without what is no count of a host."""
+    hosts = member if isinstance(member, dict) else {}
+    return {mark: _counts(kinds) for mark, kinds in list(hosts.items())[-MOST_HOSTS:] if isinstance(kinds, dict)}
+
+
+def _counts(kinds: dict[str, Json]) -> dict[str, Count]:
+    found: dict[str, Count] = {}
+    for kind, value in kinds.items():
+        match value:
+            case [int(number), str(date)] if not isinstance(number, bool) and _DAY.fullmatch(date):
+                found[kind] = Count(number, date)
+    return found
 
 
 def recent(xids: Iterable[str], date: str) -> tuple[str, ...]:
@@ -90,6 +113,11 @@ def write(path: str, reading: Reading) -> None:
     }  # fmt: skip
     if reading.xids:
         state["xids"] = [*reading.xids]
+    if reading.inventories:
+        state["inventory"] = {
+            mark: {kind: [count.number, count.date] for kind, count in kinds.items()}
+            for mark, kinds in reading.inventories.items()
+        }
     text = written({"schema": SCHEMA, "state": state}, reading.lines, ())
     replace_file(path, text, 0o644, exactly=True, regular=True)
 

@@ -103,7 +103,7 @@ ALL = (
     ),
     Reference(
         name="dgx-h100",
-        machines="DGX H100, HGX H100 8-GPU",
+        machines="DGX H100, DGX H200, HGX H100 and H200 8-GPU",
         gpus=8,
         generation=4,
         pairs=_all_pairs(8, 18),

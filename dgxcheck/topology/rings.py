@@ -14,7 +14,6 @@ from typing import Literal
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.graph import Graph
-from dgxcheck.topology.rates import nvlink_gbs
 
 MOST_GPUS = 10
 MOST_STEPS = 200_000
@@ -52,16 +51,6 @@ def search(graph: Graph, most_steps: int = MOST_STEPS) -> Rings:
         if budget[0] <= 0:
             return _not_searched("search aborted: too many candidate rings")
     return Rings(count=0, orders=(), how="exhaustive", detail=_reason(graph, rows))
-
-
-def collective_gbs(rings: Rings, generation: int | Missing) -> float | Missing:
-    """Upper bound of a collective's bus bandwidth in GB/s (1e9): rings x 2 directions x line rate of one link."""
-    if isinstance(rings.count, Missing):
-        return rings.count
-    if isinstance(generation, Missing):
-        return generation
-    rate = nvlink_gbs(generation)
-    return rate if isinstance(rate, Missing) else rings.count * 2 * rate
 
 
 def _not_searched(why: str) -> Rings:

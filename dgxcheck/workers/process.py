@@ -14,7 +14,11 @@ CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: a parent that is killed ends nothing
 if os.getppid() != int(sys.argv.pop(1)):
     os._exit(1)
 os.chdir("/")
-for name in os.listdir("/proc/self/fd"):
+try:
+    names = os.listdir("/proc/self/fd")
+except OSError:
+    names = range(3, 1024)
+for name in names:
     try:
         int(name) > 2 and os.close(int(name))
     except OSError:
@@ -78,6 +82,17 @@ def kill(pid: int) -> None:
         os.killpg(pid, SIGKILL)
     except ProcessLookupError:
         return
+
+
+def killed_from_outside(status: int) -> bool:
+    """Was it no fault of the code that ran? A driver's crash ends in another signal.
+
+    The kernel sends SIGKILL where memory runs out; an interpreter that cannot get what it needs exits.
+    """
+    from signal import SIGKILL
+
+    code = os.waitstatus_to_exitcode(status)
+    return code >= 0 or code == -SIGKILL
 
 
 def exit_text(status: int) -> str:

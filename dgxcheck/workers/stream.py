@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from dgxcheck.workers import stuck_workers
-from dgxcheck.workers.process import exit_text, kill, start
+from dgxcheck.workers.process import exit_text, kill, killed_from_outside, start
 
 Killer = Callable[[int], None]
 LEAVING = 30.0
@@ -34,6 +34,8 @@ class Worker:
         self.heard = time.monotonic()
         self.ended: str | None = None
         """None while it speaks; then ``done``, or what became of it (``died: SIGSEGV``)."""
+        self.starved = False
+        """It never ran, or something other than the driver ended it: lack of processes, files or memory."""
         self.hung = False
         """It was stopped while something was still wanted of it."""
         try:
@@ -41,6 +43,7 @@ class Worker:
         except OSError as error:
             self.pid = self._plan_fd = self.fd = -1
             self.ended = f"no worker could be started: {error.strerror}"
+            self.starved = True
         if plan is not None:
             self.tell(plan)
 
@@ -128,6 +131,7 @@ class Worker:
             if pid:
                 self.pid = -1
                 self.ended = f"died: {exit_text(status)}" if status is not None else "died"
+                self.starved = status is not None and killed_from_outside(status)
                 return
             time.sleep(0.005)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dgxcheck.facts.missing import Gap, Json
+from dgxcheck.facts.missing import NO_WORKER, Gap, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import Killer, Worker, next_event, reap_or_list
@@ -59,9 +59,13 @@ class Supervisor:
         self._ended.clear()
 
 
-def timeout(detail: str) -> dict[str, Json]:
-    """The gap of a question that was not answered in time, as workers write gaps."""
-    return {"missing": Gap.TIMEOUT.value, "detail": detail}
+def timeout(detail: str, starved: bool = False) -> dict[str, Json]:
+    """The gap of a question that was not answered in time, as workers write gaps.
+
+    ``starved``: for lack of a worker, which is no fault of the driver.
+    """
+    gap: dict[str, Json] = {"missing": Gap.TIMEOUT.value, "detail": detail}
+    return gap | {"code": NO_WORKER} if starved else gap
 
 
 def init_limit(deadline: float) -> float:

@@ -9,11 +9,19 @@ Recovery = Literal["none", "gpu-reset", "node-reboot", "drain-p2p", "drain-and-r
 FATAL = re.compile(r"(?<![\w-])Fatal\b")
 """In the line of a number whose text says how severe it is."""
 ANNOUNCES_RECOVERY = 154
+OFF_BUS = 79
 _TO = re.compile(r"\bto 0x[0-9a-fA-F]+ \(([^)]*)\)")
 _RECOVERIES: dict[str, Recovery] = {
     "none": "none", "gpu reset required": "gpu-reset", "node reboot required": "node-reboot",
     "drain p2p": "drain-p2p", "drain and reset": "drain-and-reset",
 }  # fmt: skip
+_LINK = re.compile(r"\blink (\d+)\b", re.IGNORECASE)
+
+
+def link_of(text: str) -> int | None:
+    """The NVLink of a GPU that an Xid's text names, or the port of an NVSwitch: ``Link 28 LTSSM Fault Up``."""
+    named = _LINK.search(text)
+    return None if named is None else int(named[1])
 
 
 def recovery_of(text: str) -> Recovery:

@@ -1,7 +1,7 @@
 """Which Xids and SXids follow from others: an error that follows is collateral, not a fault of its own.
 
-A number of 10000 or more is an SXid. Two errors are related only if they occur within seconds of each other
-(``diagnosis.collateral``), at the place that the relation names.
+A number of 10000 or more is an SXid. Two errors are related only if they occur within ``WINDOW_S`` of each other, at
+the place that the relation names.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Literal
 from dgxcheck.facts.record import Record
 from dgxcheck.xid.table import before_ampere, from_ampere, sxids
 
+WINDOW_S = 10.0
+"""NVLink and PCIe time out, and the driver logs, within seconds; before or after, for what is noticed first varies."""
 Place = Literal["same-gpu", "nvlink-peer", "any-gpu", "nvswitch-to-gpu", "gpu-to-nvswitch", "same-nvswitch"]
 """Where the effect is seen from the cause: on the same GPU; on a GPU joined to it by NVLinks, directly or through
 NVSwitches; on any GPU of the host (jobs that use several); on GPUs whose NVLinks end at the NVSwitch that is the cause;
@@ -29,6 +31,8 @@ class Relation(Record):
 
 _DETAILS = frozenset({45, 154})
 """They report another error and are none themselves."""
+_LEFT_BY_A_GPU = frozenset({11004, 12028, 14017, 20012, 20034, 22012, 24007})
+"""SXids of a port whose GPU stopped: requests without an answer, and the link that goes down."""
 _XID_PAGE = "https://docs.nvidia.com/deploy/archive/r555/xid-errors/index.html"
 _MEMORY_PAGE = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"
 _CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
@@ -39,21 +43,27 @@ _FM_GUIDE = "NVIDIA Fabric Manager guide (DU-09883), appendix D"
 def relations() -> tuple[Relation, ...]:
     """All that are known. A GPU that fails as a whole, or is reset, takes its NVLinks down."""
     tables = (from_ampere(), before_ampere())
-    others = frozenset(number for table in tables for number in table) - _DETAILS
+    rows = [(number, entry) for table in tables for number, entry in table.items()]
+    others = frozenset(number for number, _ in rows) - _DETAILS
+    nvlink = frozenset(number for number, entry in rows if entry.response == "nvlink")
     gpu_fails = frozenset(
         number
-        for table in tables
-        for number, entry in table.items()
-        if entry.severity == "fail" and entry.response in ("reset", "off-bus")
+        for number, entry in rows
+        if entry.severity == "fail" and entry.response in ("reset", "memory", "off-bus")
     )
     fatal = frozenset(number for number, entry in sxids().items() if entry.fatality != "non-fatal")
     dbe = frozenset({48})
     details = [(number, f"{_CATALOGUE}: Xid {number}") for number in (171, 172)]
     details += [(number, _MEMORY_PAGE) for number in (63, 64, 94, 95)]
+    failed = f"{_XID_PAGE}: Xid 74"
     return (
-        Relation(effect=74, causes=gpu_fails, place="nvlink-peer", source=f"{_XID_PAGE}: Xid 74"),
-        Relation(effect=74, causes=frozenset({74}), place="nvlink-peer", source=f"{_XID_PAGE}: Xid 74"),
-        Relation(effect=74, causes=fatal, place="nvswitch-to-gpu", source=f"{_FM_GUIDE}.5"),
+        *(Relation(effect=number, causes=gpu_fails, place="nvlink-peer", source=failed) for number in sorted(nvlink)),
+        *(Relation(effect=number, causes=gpu_fails, place="same-gpu", source=failed) for number in sorted(nvlink)),
+        *(Relation(effect=number, causes=nvlink, place="nvlink-peer", source=failed) for number in sorted(nvlink)),
+        *(
+            Relation(effect=number, causes=fatal, place="nvswitch-to-gpu", source=f"{_FM_GUIDE}.5")
+            for number in sorted(nvlink)
+        ),
         Relation(effect=45, causes=others, place="any-gpu", source=f"{_CATALOGUE}: Xid 45"),
         Relation(effect=45, causes=fatal | {11004, 12028}, place="any-gpu", source=f"{_FM_GUIDE}.4"),
         Relation(effect=154, causes=others, place="same-gpu", source=f"{_CATALOGUE}: Xid 154"),
@@ -61,7 +71,7 @@ def relations() -> tuple[Relation, ...]:
         Relation(effect=19084, causes=fatal, place="same-nvswitch", source=f"{_FM_GUIDE}.4"),
         *(
             Relation(effect=number, causes=gpu_fails, place="gpu-to-nvswitch", source=f"{_FM_GUIDE}.4, D.5")
-            for number in (20012, 20034, 22012)
+            for number in sorted(_LEFT_BY_A_GPU)
         ),
     )
 

@@ -28,4 +28,6 @@ def _fabric(source: Source, bdf: str) -> Fabric | Missing:
         status=member(info, "status", where),
         clique_id=member(info, "cliqueId", where),
         cluster_uuid=as_text(info.get("clusterUuid"), f"{where} clusterUuid"),
+        health_mask=member(info, "healthMask", where),
+        health_summary=member(info, "healthSummary", where),
     )

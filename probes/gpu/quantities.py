@@ -23,7 +23,7 @@ def facts_of(source: Source, group: str, bdf: str) -> dict[str, Any]:
 
 def facts_of_link(source: Source, group: str, bdf: str, link: int, state: int | Missing) -> dict[str, Any]:
     """Fields to values or gaps, for one NVLink; all are the gap of its ``state`` where that is missing."""
-    of_links = (quantity for quantity in GROUPS[group] if quantity.scope == "link")
+    of_links = (quantity for quantity in GROUPS[group] if quantity.scope in ("link", "link up"))
     return {
         quantity.facts[0]: state if isinstance(state, Missing) else _values(source, quantity, bdf, link)[0]
         for quantity in of_links

@@ -1,4 +1,4 @@
-"""Errors of GPUs, NVSwitches, HCAs and PCIe in the kernel log."""
+"""Errors of GPUs, NVSwitches, HCAs, PCIe and the host in the kernel log."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from dgxcheck.facts.kernel_log import (
     HcaEvent,
+    HostEvent,
     KernelLog,
     NotStarted,
     OffBus,
@@ -21,7 +22,7 @@ from dgxcheck.facts.kernel_log import (
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.source.protocol import Source
-from probes.kernel_log import parse_aer, parse_earlier, parse_mlx5, parse_xid
+from probes.kernel_log import parse_aer, parse_earlier, parse_host, parse_machine_check, parse_mlx5, parse_xid
 
 DEVICE = "/dev/kmsg"
 FALLEN = 79
@@ -30,7 +31,7 @@ SAME_S = 1.0
 """Within this time the details of an error follow its announcement by a port."""
 _MARK = "dgxcheck: log begins"
 
-E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent)
+E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
 Lines = list[tuple[float, str]]
 Begins = dict[str, list[tuple[int, float]]]
 """Number and seconds of the lines at which each GPU was reset or taken over; under ``""`` the driver's loads."""
@@ -64,12 +65,13 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
             if (version := parse_xid.refused(message)) is not None
         ),
         hcas=_once(_hcas(known)),
+        host=_once((*parse_machine_check.errors(known), *parse_host.events(known))),
         earlier=tuple(each for each in earlier if each is not None),
     )
 
 
 def _once(events: Sequence[E]) -> tuple[E, ...]:
-    return tuple({(each.bdf, each.seconds, each.line): each for each in events}.values())
+    return tuple({(each.seconds, each.line): each for each in events}.values())
 
 
 def _timed(line: str) -> tuple[float, str] | None:

@@ -8,6 +8,7 @@ from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import garbled, line
 from probes.pci.capabilities import acs, express
+from probes.pci.parse_control import control
 from probes.pci.roles import roles
 from probes.pci.tree import DEVICES
 
@@ -40,8 +41,11 @@ def _device(source: Source, bdf: str) -> ConfigSpace:
     power_state = ask(source, f"{DEVICES}/{bdf}/power_state", line)
     config = _config(source, where, power_state)
     if isinstance(config, Missing):
-        return ConfigSpace(bdf=bdf, power_state=power_state, express=config, acs=config)
-    return ConfigSpace(bdf=bdf, power_state=power_state, express=express(config, where), acs=acs(config, where))
+        return ConfigSpace(bdf=bdf, power_state=power_state, express=config, acs=config, control=config)
+    return ConfigSpace(
+        bdf=bdf, power_state=power_state, express=express(config, where), acs=acs(config, where),
+        control=control(config, where),
+    )  # fmt: skip
 
 
 def _config(source: Source, where: str, power_state: str | Missing) -> bytes | Missing:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from gpu_box import board, choice, grown
+from measured_box import of_box
 from test_health_checks import GPU2, NVML, box, changed, status
 
 from dgxcheck.checks.engine.box import Box, Growth
@@ -17,6 +18,9 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Selection
+from dgxcheck.source.protocol import Origin
+from dgxcheck.source.recording.keys import GroupedFacts, insert
+from dgxcheck.source.recording.replay import RecordedSource
 
 MIB = 1 << 20
 ALL = ("06", "07", "0a", "0b", "85", "86", "89", "8a")
@@ -179,6 +183,22 @@ def test_memory_size(total: int, how: Selection | None, due: str, tmp_path: Path
     known = {"10de:1db1": board("10de:1db1", memory=16384)}
     whole = replace(box(spec), boards=known, choice=choice("dgx-1-v100", how) if how else None)
     assert word(said(whole, "gpu.memory-size")) == due
+
+
+@pytest.mark.parametrize(("mib", "due"), [(81559, "pass"), (40960, "warn")])
+def test_a_dump_without_a_pci_tree_is_judged_by_the_model_that_nvml_names(mib: int, due: str) -> None:
+    """As in ``nvidia-smi -q -x``: an H100, of which sysfs shows nothing."""
+    dump: dict[str, Json] = {
+        "nvml nvmlInit": True, "nvml nvmlDeviceGetCount": 1, "nvml nvmlDeviceGetHandleByIndex 0": "0000:53:00.0",
+        f"{NVML}PciInfo 0000:53:00.0": {"pciDeviceId": 0x233010DE},
+        f"{NVML}MemoryInfo 0000:53:00.0": {"total": mib * MIB, "free": mib * MIB, "used": 0},
+    }  # fmt: skip
+    lines: GroupedFacts = {}
+    for key, value in dump.items():
+        insert(lines, key, value)
+    finding = said(of_box(RecordedSource(lines, Origin("recording"))), "gpu.memory-size", "0000:53:00.0")
+    assert word(finding) == due
+    assert "H100 80GB HBM3" in finding.judgement.message
 
 
 @pytest.mark.parametrize(("most", "due"), [(1530, "pass"), (1531, "warn"), (1380, "pass")])

@@ -168,7 +168,7 @@ def meminfo(gib: float) -> str:
         ("host.memory", {MEMINFO: "MemFree: 1 kB\n"}, "unknown"),
         ("host.memory", {MEMINFO: {"missing": "unrecorded"}}, "skip not-recorded"),
         ("host.disks", {MD0 + "/array_state": "active\n"}, "pass pass"),
-        ("host.disks", {MD0 + "/array_state": "broken\n"}, "pass warn"),
+        ("host.disks", {MD0 + "/array_state": "broken\n"}, "pass fail"),
         ("host.disks", {MD0 + "/array_state": "clear\n"}, "pass skip not-visible"),
         ("host.disks", {MD0 + "/array_state": "inactive\n", MD0 + "/level": "-100\n"}, "pass skip not-supported"),
         ("host.disks", {MD0 + "/level": "raid5\n", MD0 + "/degraded": "0\n", f"{BLOCK}/md0/size": "11251458048\n"},
@@ -178,7 +178,7 @@ def meminfo(gib: float) -> str:
         ("host.disks", {MD0 + "/degraded": "x\n"}, "pass unknown"),
         ("host.disks", {MD0 + "/array_state": {"missing": "unrecorded"}}, "pass skip not-recorded"),
         ("host.disks", {f"names {BLOCK[5:]}/md0/slaves": ["sdb", "sdc", "sdd"], f"{BLOCK}/md0/size": "11251458048\n",
-                        "names /sys/class/block": ["md0", "sda", "sdb", "sdc", "sdd"]}, "warn pass"),
+                        "names /sys/class/block": ["md0", "sda", "sdb", "sdc", "sdd"]}, "skip dependency-failed fail"),
         ("host.disks", NO_ARRAY, "pass"),  # the volume of a controller
         ("host.disks", NO_ARRAY | {f"{BLOCK}/sdb/size": "14300000000\n"}, "pass"),
         ("host.disks", NO_ARRAY | {f"{BLOCK}/sdb/size": "14200000000\n"}, "warn"),

@@ -44,6 +44,41 @@ def test_collectives(key: str, figure: Json, due: str, tmp_path: Path) -> None:
     assert said(measured(tmp_path, {key: figure}), COLLECTIVE) == ({subject: due} if due else {})
 
 
+K80 = tuple(f"0000:{bus}:00.0" for bus in ("06", "07", "85"))
+
+
+def of_two(busbw: float, a: str, b: str, also: Json = None) -> Json:
+    return fact(busbw, devices=[a, b], sizes=[[10 << 20, 1500, busbw, busbw]], also=also)
+
+
+@pytest.mark.parametrize(
+    ("result", "due"),
+    [
+        (of_two(7.09, K80[0], K80[1]), {}),
+        (of_two(4.15, K80[0], K80[2]), {}),
+        (of_two(4.15, K80[0], K80[1]), {"host reduce 2": "fail"}),
+        (of_two(3.5, K80[0], K80[2]), {"host reduce 2": "warn"}),
+        (of_two(7.09, K80[0], K80[1], also=[{"value": 4.15, "devices": [K80[0], K80[2]]}]), {}),
+        (
+            of_two(7.09, K80[0], K80[1], also=[of_two(2.0, K80[0], K80[2])]),
+            {"host reduce 2 GPU0 GPU4": "fail"},
+        ),
+    ],
+)
+def test_nccl_over_pcie_is_held_to_what_joins_the_two_gpus(result: Json, due: dict[str, str], tmp_path: Path) -> None:
+    """NCCL 1 on a server with K80 boards, 2016: 7 GB/s on one board, 4.1 across the sockets."""
+    of = measured(tmp_path, {"collective reduce 2": result}, base="k80-x8", profile="k80-x8")
+    assert said(of, COLLECTIVE) == due
+
+
+@pytest.mark.parametrize(("busbw", "due"), [(445, {}), (435, {"host all_reduce 8": "warn"})])
+def test_a_floor_of_the_profile_counts_where_it_is_the_higher_bound(
+    busbw: float, due: dict[str, str], tmp_path: Path
+) -> None:
+    """Oracle takes machines below 440 GB/s out; nine tenths of what a DGX H100 reached are 429."""
+    assert said(measured(tmp_path, {"collective all_reduce 8": fact(busbw)}, profile="dgx-h100"), COLLECTIVE) == due
+
+
 @pytest.mark.parametrize(
     ("rings", "due"),
     [((36.1, 36.1), ""), ((20, 20), ""), ((14, 14), "warn"), ((36.1,), ""), ((15,), ""), ((12,), "warn")],

@@ -91,6 +91,8 @@ def test_a_dgx_a100_has_ten_hcas_or_twelve(tmp_path: Path) -> None:
 
 
 DOWN, INIT = "1: DOWN", "2: INIT"
+ROCE = every(link_layer="Ethernet")
+IDLE = port(2, state=DOWN, phys_state="2: Polling")
 
 
 @pytest.mark.parametrize(
@@ -100,12 +102,17 @@ DOWN, INIT = "1: DOWN", "2: INIT"
         (port(1, state=DOWN), "warn", "fail"),
         (port(1, state=INIT), "warn", "fail"),
         (port(1, state="3: ARMED"), "warn", "fail"),
-        (port(1, state=INIT, link_layer="Ethernet"), "warn", "fail"),
+        (ROCE | port(1, state=INIT), "warn", "fail"),
+        (port(1, state=INIT, link_layer="Ethernet"), "skip dependency-failed", "fail"),
         (every(state=DOWN), "skip not-configured", "fail"),
         (every(state=INIT), "warn", "fail"),
-        (port(1, state=DOWN, link_layer="Ethernet", phys_state="2: Polling"), "skip not-configured", "fail"),
-        (port(1, state=DOWN, link_layer="Ethernet", phys_state="3: Disabled"), "skip not-configured", "fail"),
-        (port(1, state=DOWN, link_layer="Ethernet", phys_state="4: PortConfigurationTraining"), "warn", "fail"),
+        (ROCE | port(1, state=DOWN, phys_state="2: Polling"), "warn", "fail"),  # all others of its kind are up
+        (ROCE | IDLE | port(1, state=DOWN, phys_state="2: Polling"), "skip not-configured", "fail"),
+        (ROCE | IDLE | port(1, state=DOWN, phys_state="3: Disabled"), "skip not-configured", "fail"),
+        (ROCE | IDLE | port(1, state=DOWN, phys_state="4: PortConfigurationTraining"), "warn", "fail"),
+        (port(1, lid="0x0"), "warn", "warn"),
+        (port(1, sm_lid="0x0"), "warn", "warn"),
+        (ROCE | port(1, lid="0x0", sm_lid="0x0"), "pass", "pass"),
         (port(1, state=DOWN, phys_state="2: Polling"), "warn", "fail"),
         (port(1, state="nonsense"), "unknown", "unknown"),
         ({PORT.format(1, "state"): {"missing": "denied"}}, "skip no-permission", "skip no-permission"),
@@ -125,7 +132,7 @@ def test_a_port_that_the_configuration_leaves_out_may_be_down(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("layer", "named"), [("InfiniBand", True), ("Ethernet", False)])
 def test_the_remedy_names_a_subnet_manager_on_infiniband_alone(layer: str, named: bool, tmp_path: Path) -> None:
-    found = box(changed(tmp_path, port(1, state=INIT, link_layer=layer)))
+    found = box(changed(tmp_path, every(link_layer=layer) | port(1, state=INIT)))
     (remedy,) = {each.remedy for each in findings(found, "network.port-state") if each.status.value == "warn"}
     assert ("subnet manager" in remedy) is named
 
@@ -235,7 +242,7 @@ def firmware(*versions: str, boards: str = "AAAA") -> dict[str, Json]:
     [
         (firmware("12.28.1", "12.28.1", "12.28.1", "12.28.1"), ["pass"] * 4),
         (firmware("12.28.1", "12.17.1", "12.28.1", "12.28.1"), ["pass", "warn", "pass", "pass"]),
-        (firmware("12.9.1", "12.9.1", "12.28.1", "12.28.1"), ["warn", "warn", "pass", "pass"]),
+        (firmware("12.9.1", "12.9.1", "12.28.1", "12.28.1"), ["warn"] * 4),
         (firmware("12.28.1", "12.17.1", "12.28.1", "12.28.1", boards="ABAA"), ["pass"] * 4),
         ({}, ["skip not-recorded"] * 4),
     ],

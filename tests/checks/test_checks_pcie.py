@@ -63,9 +63,11 @@ def test_width_is_held_to_the_profile(facts: dict[str, Json], held: str, alone: 
 
 def test_a_shared_link_is_judged_once(tmp_path: Path) -> None:
     spec = changed(tmp_path, speed(SWITCH, "current_link_width", "8"))
-    assert said(box(spec, "dgx-1-v100"), "pcie.path") == ["pass", "fail", "pass", "pass"]
+    assert said(box(spec, "dgx-1-v100"), "pcie.path") == ["pass", "fail", *["pass"] * 4]
+    one_gpu = replace(box(spec, "dgx-1-v100"), gpus=box(spec).gpus[2:3])
+    assert said(one_gpu, "pcie.path") == ["fail"]
     assert said(box(spec), "pcie.path", SWITCH) == ["warn"]
-    assert said(box("k80-x8", "k80-x8"), "pcie.path") == ["pass"] * 5
+    assert said(box("k80-x8", "k80-x8"), "pcie.path") == ["pass"] * 6
     wired = speed(SWITCH, "current_link_width", "8") | speed("0000:00:03.0", "max_link_width", "8")
     assert said(box(changed(tmp_path, wired), "dgx-1-v100"), "pcie.path", SWITCH) == ["pass"]
 

@@ -95,4 +95,4 @@ def test_the_file_pins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     path = tmp_path / "site.toml"
     path.write_text("versions.driver = '1.2'", encoding="utf-8")
     assert main(["health", "--only", "site", "-c", str(path), "--from", "dgx-1-v100"]) == 1
-    assert "WARN     site.versions  host  driver 550.127.05, pinned 1.2\n" in capsys.readouterr().out
+    assert "  WARN site.versions: driver 550.127.05, pinned 1.2\n" in capsys.readouterr().out

@@ -45,6 +45,14 @@ LOGGED = {
         ("kernel.hca", Fault.HCA_POWER),
     f"{MLX5}Port module event[error]: module 0, Cable error, High Temperature":
         ("kernel.port-module", Fault.PORT_MODULE),
+    "EDAC MC1: 262 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1":
+        ("kernel.memory", Fault.DIMM_ERRORS),
+    "mce: [Hardware Error]: CPU 20: Machine Check Exception: 5 Bank 7: be00000000800400":
+        ("kernel.machine-check", Fault.MACHINE_CHECK),
+    "CPU12: Package temperature above threshold, cpu clock throttled (total events = 812)":
+        ("kernel.cpu-throttled", Fault.CPU_THROTTLED),
+    "blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0": ("kernel.disk", Fault.DISK_ERRORS),
+    "pcieport 0000:00:02.0: pciehp: Slot(5): Link Down": ("kernel.hot-plug", Fault.UNPLUGGED),
 }  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def shared(finding: Finding) -> tuple[str, str] | None:
         ("ecc.volatile", GPU2, {f"{NVML}TotalEccErrors {GPU2} 1 0": 1}, Fault.ECC_UNCORRECTED, gpu("memory")),
         ("ecc.retired-pages", GPU2, {f"{NVML}RetiredPages {GPU2} 1": [{"address": n} for n in range(11)]},
          Fault.PAGES_MANY, gpu("memory")),
-        ("ecc.retired-pages", GPU2, {f"{NVML}RetiredPages {GPU2} 1": [{"address": n} for n in range(60)]},
+        ("ecc.retired-pages", GPU2, {f"{NVML}RetiredPages {GPU2} 1": [{"address": n} for n in range(63)]},
          Fault.PAGES_EXHAUSTED, gpu("memory")),
         ("ecc.retirement-pending", GPU2, {f"{NVML}RetiredPagesPendingStatus {GPU2}": 1}, Fault.RETIREMENT_PENDING,
          gpu("memory")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from dgxcheck.checks.engine.run import run, verdict
 from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.output.health.text import rule
+from dgxcheck.output.health.rules import rule
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import survey
 from dgxcheck.topology.build import build
@@ -40,7 +41,8 @@ def changed(folder: Path, facts: dict[str, Json], base: str = "dgx-1-v100") -> s
 def status(spec: str, check: str, bdf: str | None = GPU2) -> str:
     """``pass``, ``warn`` ..., with the reason of a skip."""
     (wanted,) = [each for each in CHECKS if each.id == check]
-    (finding,) = [each for each in run(box(spec), [wanted]) if each.subject.bdf == bdf]
+    checks = CHECKS if wanted.last else [wanted]
+    (finding,) = [each for each in run(box(spec), checks) if (each.id, each.subject.bdf) == (check, bdf)]
     return " ".join([finding.status.value, finding.judgement.reason]).rstrip()
 
 
@@ -49,8 +51,16 @@ def status(spec: str, check: str, bdf: str | None = GPU2) -> str:
     [
         ("ecc.retired-pages", {"RetiredPages {} 0": [{"address": n} for n in range(10)]}, "pass"),
         ("ecc.retired-pages", {"RetiredPages {} 0": [{"address": n} for n in range(11)]}, "warn"),
-        ("ecc.retired-pages", {"RetiredPages {} 1": [{"address": n} for n in range(59)]}, "warn"),
-        ("ecc.retired-pages", {"RetiredPages {} 1": [{"address": n} for n in range(60)]}, "fail"),
+        ("ecc.retired-pages", {"RetiredPages {} 1": [{"address": n} for n in range(62)]}, "warn"),
+        ("ecc.retired-pages", {"RetiredPages {} 1": [{"address": n} for n in range(63)]}, "fail"),
+        ("ecc.retired-pages", {"RetiredPages {} 1": [{"address": 1}]}, "warn"),
+        ("ecc.corrected", {"TotalEccErrors {} 0 0": 50_000_000}, "pass"),
+        ("ecc.corrected", {"TotalEccErrors {} 0 0": 50_000_001}, "fail"),
+        ("thermal.memory", {"FieldValues {} 82": 80}, "warn"),
+        ("thermal.memory", {"FieldValues {} 82": 51}, "warn"),
+        ("thermal.memory", {"FieldValues {} 82": 50}, "pass"),
+        ("thermal.memory", {"FieldValues {} 82": 85}, "fail"),
+        ("thermal.memory", {"FieldValues {} 82": 82, "TemperatureThreshold {} 2": {"missing": "unsupported"}}, "warn"),
         ("ecc.volatile", {"TotalEccErrors {} 1 0": 1}, "fail"),
         ("ecc.aggregate", {"TotalEccErrors {} 1 1": 7}, "pass"),
         ("ecc.retirement-pending", {"RetiredPagesPendingStatus {}": 1, "TotalEccErrors {} 1 0": 1}, "fail"),
@@ -121,6 +131,7 @@ def test_a_gpu_is_lost_only_if_it_is_ours(more: dict[str, Json], due: str, tmp_p
 
 LOST: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost"}
 LINK = f"link /sys/bus/pci/devices/{GPU2}/driver"
+DENIED: Json = {"missing": "denied", "detail": "NVML 4: no permission"}
 MISMATCH: Json = {"missing": "garbled", "detail": "NVML 18: library and kernel module differ in version"}
 ABSENT: Json = {"missing": "absent", "detail": "NVML 12: libnvidia-ml.so.1 not found"}
 SHUT: Json = {"missing": "denied", "detail": "Operation not permitted"}
@@ -137,7 +148,9 @@ HANDLE_2 = "nvml nvmlDeviceGetHandleByIndex 2"
         ("gpu.lost", GPU2, {HANDLE_2: LOST, LINK: {"missing": "absent"}}, "fail"),
         ("gpu.lost", GPU2, {HANDLE_2: LOST, HANDLE: {"missing": "unrecorded"}}, "skip not-recorded"),
         ("gpu.lost", GPU2, {HANDLE_2: {"missing": "timeout"}}, "skip dependency-failed"),
-        ("gpu.lost", GPU2, {HANDLE_2: {"missing": "denied"}}, "skip no-permission"),
+        ("gpu.lost", GPU2, {HANDLE_2: {"missing": "denied"}}, "unknown"),
+        ("gpu.lost", GPU2, CONTAINER | {HANDLE_2: {"missing": "denied"}}, "skip no-permission"),
+        ("gpu.lost", GPU2, {HANDLE_2: {"missing": "denied"}, "opens /dev/nvidia2": SHUT}, "skip no-permission"),
         ("gpu.lost", GPU2, {HANDLE_2: {"missing": "garbled", "detail": "NVML 999"}}, "unknown"),
         ("gpu.lost", GPU2, {f"{NVML}TopologyCommonAncestor 0000:06:00.0 {GPU2}": LOST}, "pass"),
         ("gpu.lost", GPU2, {WIDTH.format(GPU2): LOST}, "pass"),
@@ -149,7 +162,9 @@ HANDLE_2 = "nvml nvmlDeviceGetHandleByIndex 2"
         ("driver.library", None, CONTAINER | {"nvml nvmlInit": ABSENT}, "fail"),
         ("driver.library", None, CONTAINER | NO_NODES | {"nvml nvmlInit": ABSENT}, "skip not-visible"),
         ("driver.library", None, CONTAINER | NO_NODES | {"nvml nvmlInit": MISMATCH}, "fail"),
-        ("driver.library", None, {"nvml nvmlInit": {"missing": "denied", "detail": "NVML 4"}}, "skip no-permission"),
+        ("driver.library", None, {"nvml nvmlInit": DENIED}, "unknown"),
+        ("driver.library", None, {"nvml nvmlDeviceGetCount": DENIED}, "unknown"),
+        ("driver.library", None, CONTAINER | NO_NODES | {"nvml nvmlInit": DENIED}, "skip not-visible"),
         ("driver.nouveau", GPU2, {LINK: "../../../../bus/pci/drivers/vfio-pci"}, "skip not-visible"),
         ("thermal.temperature", GPU2, {f"{NVML}TemperatureThreshold {GPU2} 1": -2}, "unknown"),
         ("power.limit", GPU2, {f"{NVML}PowerManagementDefaultLimit {GPU2}": 0}, "unknown"),
@@ -197,13 +212,22 @@ def asked(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str
 
 def test_selection(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = asked(
-        capsys, "--only", "ecc", "--skip", "ecc.mode,ecc.row-remap", "-i", "2", "-v", "--from", "dgx-1-v100"
+        capsys,
+        "--only",
+        "ecc",
+        "--skip",
+        "ecc.mode,ecc.row-remap,ecc.sram,ecc.spare-rows",
+        "-i",
+        "2",
+        "-v",
+        "--from",
+        "dgx-1-v100",
     )
-    lines = out.partition("\n\n")[0].splitlines()
-    assert [line.split()[1] for line in lines] == [
-        "ecc.volatile", "ecc.aggregate", "ecc.retired-pages", "ecc.retirement-pending",
+    (judged,) = re.findall(rf"^GPU2 {GPU2}:\n((?:  .*\n)+)", out, re.MULTILINE)
+    assert [line.split()[1] for line in judged.splitlines()] == [
+        "ecc.volatile", "ecc.aggregate", "ecc.corrected", "ecc.retired-pages", "ecc.retirement-pending",
     ]  # fmt: skip
-    assert all(GPU2 in line for line in lines)
+    assert len(re.findall(r"^  PASS ", out, re.MULTILINE)) == 5
     assert code == 0
 
 
@@ -219,9 +243,10 @@ def test_what_is_required_must_be_asked(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_nothing_judged_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = asked(capsys, "--only", "ecc.row-remap", "--from", "dgx-1-v100")
+    code, out, _ = asked(capsys, "-v", "--only", "ecc.row-remap", "--from", "dgx-1-v100")
     assert code == 3
-    assert "Verdict: unknown; 0 of 8 checks ran." in out
+    assert out.startswith("UNKNOWN  nothing could be judged\n")
+    assert "0 of 8 checks ran." in out
     assert "0 success, 0 errors, 0 warnings, 8 did not run\nOne or more tests didn't run.\n" in out
 
 
@@ -229,7 +254,7 @@ def test_a_required_check_that_skips_is_unknown(capsys: pytest.CaptureFixture[st
     assert asked(capsys, "--from", "dgx-1-v100", "--require", "ecc.mode")[0] == 0
     code, out, _ = asked(capsys, "--from", "dgx-1-v100", "--require", "ecc.row-remap")
     assert code == 3
-    assert out.count("required, but skipped (not-supported)") == 8
+    assert len(re.findall(r"^UNKNOWN ecc.row-remap .*required, but skipped \(not-supported\):", out, re.MULTILINE)) == 8
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,9 @@ def test_an_unknown_board_is_refused_with_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("effect", "cause", "due"),
     [
-        (74, 79, ("nvlink-peer",)), (74, 62, ("nvlink-peer",)), (74, 74, ("nvlink-peer",)), (74, 13, ()),
+        (74, 79, ("nvlink-peer", "same-gpu")), (74, 62, ("nvlink-peer", "same-gpu")), (74, 74, ("nvlink-peer",)),
+        (74, 48, ("nvlink-peer", "same-gpu")), (149, 119, ("nvlink-peer", "same-gpu")), (149, 145, ("nvlink-peer",)),
+        (74, 13, ()), (74, 63, ()), (24007, 79, ("gpu-to-nvswitch",)), (22003, 79, ()),
         (74, 20034, ("nvswitch-to-gpu",)), (74, 11012, ()), (45, 48, ("any-gpu",)), (45, 45, ()), (45, 154, ()),
         (154, 48, ("same-gpu",)), (154, 154, ()), (171, 48, ("same-gpu",)), (63, 48, ("same-gpu",)),
         (20034, 79, ("gpu-to-nvswitch",)), (19084, 20034, ("same-nvswitch",)), (79, 74, ()), (48, 63, ()),
@@ -138,11 +140,14 @@ def test_what_follows_from_what(effect: int, cause: int, due: tuple[str, ...]) -
     assert places(effect, cause) == due
 
 
-def test_relations_name_known_numbers_and_no_circle_but_74() -> None:
+def test_relations_name_known_numbers_and_no_circle_but_those_of_the_two_ends_of_a_link() -> None:
     known = {*from_ampere(), *sxids()}
     pairs = {(relation.effect, cause) for relation in relations() for cause in relation.causes}
     assert {number for pair in pairs for number in pair} <= known
-    assert {(effect, cause) for effect, cause in pairs if (cause, effect) in pairs} == {(74, 74)}
+    of_links = {entry.number for entry in EVERY if entry.response == "nvlink"}
+    assert {74, 144, 150} <= of_links
+    circles = {number for effect, cause in pairs if (cause, effect) in pairs for number in (effect, cause)}
+    assert circles == of_links
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from dgxcheck.diagnosis.escalation import OF_COMPONENT
 from dgxcheck.diagnosis.form_factor import form_factor
 from dgxcheck.diagnosis.gpu_clients import services
 from dgxcheck.diagnosis.reset_domain import is_before_ampere
-from dgxcheck.facts.host import Storage
+from dgxcheck.facts.host import Storage, Unit
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import SENTENCES, STEPS, URGENCIES, action_text, device_list, disturbed
@@ -32,6 +32,7 @@ from dgxcheck.source.recording.load import load, recording
 from dgxcheck.source.recording.overlay import applied
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import shipped
+from probes.host.units import WATCHED
 
 ALL = tuple(f"GPU{number}" for number in range(8))
 PATHS = dict(shipped())
@@ -181,6 +182,37 @@ def test_services_are_candidates_and_nvsm_is_dgx_os() -> None:
         named = services(box, box.topology.gpus)
         assert {"nvidia-persistenced", "nvidia-dcgm"} <= {*named}
         assert ("nvsm" in named) is name.startswith("dgx")
+
+
+def with_units(base: str, *running: str) -> Box:
+    """The box, on which of the units that are asked for just these run."""
+    box = box_of(base)
+    units = tuple(Unit(name=name, running=name in running, enabled=False) for name in WATCHED)
+    return replace(box, snapshot=replace(box.snapshot, units=units))
+
+
+def test_of_the_units_just_those_are_stopped_that_run() -> None:
+    box = with_units("dgx-a100", "nvidia-dcgm", "nvidia-persistenced", "nvidia-fabricmanager", "slurmd")
+    acts = planned(box, gpu_part(box, 0), Fault.XID)
+    stop = step(acts, "stop-jobs")
+    assert stop.commands[0] == ("systemctl", "stop", "nvidia-persistenced", "nvidia-dcgm")
+    assert stop.commands[1][:2] == ("fuser", "-v")
+    assert stop.instruction.values == {}
+    assert step(acts, "drain").commands[0][0] == "scontrol"
+    reload = step(planned(box, DRIVER, Fault.DRIVER_MISMATCH), "stop-jobs").commands[0]
+    assert reload[-1] == "nvidia-fabricmanager"
+
+
+def test_nothing_is_stopped_where_no_unit_runs() -> None:
+    box = with_units("dgx-a100")
+    (command,) = step(planned(box, gpu_part(box, 0), Fault.XID), "stop-jobs").commands
+    assert command[0] == "fuser"
+
+
+def test_a_node_of_kubernetes_is_drained_by_kubectl() -> None:
+    box = with_units("dgx-a100", "kubelet")
+    (command,) = step(planned(box, gpu_part(box, 0), Fault.XID), "drain").commands
+    assert command[:2] == ("kubectl", "drain")
 
 
 @pytest.mark.parametrize(

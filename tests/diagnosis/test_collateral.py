@@ -127,3 +127,55 @@ def test_what_follows_the_loss_of_all_gpus_below_a_switch_belongs_to_the_switch(
     path.write_text(json.dumps(document), encoding="utf-8")
     (cause,) = assess(str(path)).causes
     assert (cause.component.kind, cause.component.bdf, len(cause.explains)) == ("switch", "0000:08:00.0", 6)
+
+
+def xid(gpu: str, number: int, seconds: float, text: str = "a text") -> str:
+    return f"{seconds:.6f};NVRM: Xid (PCI:0000:{gpu}:00): {number}, pid=4242, name=python3, {text}"
+
+
+@pytest.mark.parametrize(
+    ("number", "part"), [(62, ""), (119, ""), (48, "/memory"), (95, "/memory"), (140, "/memory"), (109, "")]
+)
+def test_nvlink_errors_of_a_failed_gpu_and_its_peers_belong_to_it(number: int, part: str, tmp_path: Path) -> None:
+    log = [xid("0f", number, 3600.0), xid_74("0f", 3600.2), xid_74("0f", 3600.3, 4), xid_74("07", 3601.0)]
+    log.append(xid("0f", 154, 3600.5, "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"))
+    found = causes(tmp_path, "dgx-a100", *log)
+    assert found == {f"gpu/0000:0f:00.0{part}": {"kernel.xid/0000:0f:00.0", "kernel.xid/0000:07:00.0"}}
+
+
+@pytest.mark.parametrize("number", [13, 31, 63, 94])
+def test_what_stops_one_program_takes_no_nvlink_down(number: int, tmp_path: Path) -> None:
+    found = causes(tmp_path, "dgx-a100", xid("0f", number, 3600.0), xid_74("0f", 3600.2), xid_74("0f", 3600.3, 4))
+    assert "gpu/0000:0f:00.0/NVLink" in found or "gpu/0000:0f:00.0/memory" in found
+    assert "gpu/0000:0f:00.0" not in found
+
+
+def test_a_memory_error_is_why_the_driver_asks_for_a_reset(tmp_path: Path) -> None:
+    found = causes(tmp_path, "dgx-a100-reset-required", xid("07", 48, 3600.0, "DBE (double bit error)"))
+    assert found == {"gpu/0000:07:00.0/memory": {"gpu.reset-required/0000:07:00.0", "kernel.xid/0000:07:00.0"}}
+
+
+def test_a_setting_is_not_why_the_driver_asks_for_a_reset(tmp_path: Path) -> None:
+    found = causes(tmp_path, "dgx-a100-reset-required", **{"PersistenceMode_0000:07:00.0": 0})
+    assert found.keys() == {"gpu/0000:07:00.0", "gpu/0000:07:00.0/persistence mode"}
+
+
+def test_nvlinks_that_end_at_a_lost_gpu_belong_to_it_whenever_they_failed(tmp_path: Path) -> None:
+    """NVML alone says that the GPU is lost; what NVLinks report tells where they lead."""
+    found = causes(tmp_path, "dgx-1-v100-gpu-lost", xid_74("0b", 3600.0, 3), xid_74("07", 9000.0, 1))
+    assert found.keys() == {LOST}
+    elsewhere = causes(tmp_path, "dgx-1-v100-gpu-lost", xid_74("0b", 3600.0, 1))
+    assert elsewhere.keys() == {LOST, "gpu/0000:0b:00.0/NVLink"}
+
+
+@pytest.mark.parametrize("number", [11004, 12028, 14017, 20012, 22012, 24007])
+def test_what_an_nvswitch_says_of_a_port_whose_gpu_is_gone_belongs_to_the_gpu(number: int, tmp_path: Path) -> None:
+    sxid = SXID.replace("20034, Fatal", f"{number}, Fatal")
+    assert causes(tmp_path, "dgx-a100", xid("07", 79, 3600.5), sxid).keys() == {"gpu/0000:07:00.0"}
+
+
+def test_an_sxid_that_is_fatal_to_the_fabric_is_no_collateral(tmp_path: Path) -> None:
+    sxid = SXID.replace("20034, Fatal", "22003, Fatal")
+    assert causes(tmp_path, "dgx-a100", xid("07", 79, 3600.5), sxid).keys() == {
+        "gpu/0000:07:00.0", f"nvswitch/{SWITCH}"
+    }  # fmt: skip

@@ -107,7 +107,7 @@ def health(*argv: str) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("fault", ["dgx-1-v100-gpu-missing", "dgx-1-v100-switch-x8", "dgx-1-p100-pages-62"])
+@pytest.mark.parametrize("fault", ["dgx-1-v100-gpu-missing", "dgx-1-v100-switch-x8", "dgx-1-p100-pages-63"])
 def test_what_the_baseline_says_as_well_is_the_same_cause(fault: str) -> None:
     document = health(fault, "--baseline", fault[:10])
     assert "baseline.drift" in {key.partition("/")[0] for key in bad_keys(document)}

@@ -139,7 +139,7 @@ def answers(box: Box) -> None:
     assert sorted([*(key for cause in found.causes for key in cause.explains), *found.unexplained]) == sorted(bad)
     CAUSES.validate(as_json(found, findings)["causes"])
     for verbose in (False, True):
-        assert len(as_text(found, findings, verbose)) >= 3 * len(found.causes)
+        assert len(as_text(found, findings, verbose, 80)) >= 3 * len(found.causes)
     harmless(box, found, findings)
     shuffled = list(findings)
     Random(0).shuffle(shuffled)

@@ -15,6 +15,7 @@ from dgxcheck.diagnosis.escalation import OF_ALL_FAULTS, OF_COMPONENT, OF_FAULT,
 GPU = ["reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace"]
 HARDWARE = {"reseat", "replace", "contact-vendor"}
 NOT_OF_GPUS = {
+    Fault.DISK_ERRORS,
     Fault.PORT_DISABLED, Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE, Fault.HCA_FLASH_RECOVERY, Fault.ARRAY_FAILED,
 }  # fmt: skip
 PARTS: list[tuple[Kind, str]] = [

@@ -10,7 +10,7 @@ from fabric_box import MINE, PROFILES, bad, box, findings
 
 from dgxcheck.checks.engine.box import DEFAULTS
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.output.health.text import rule
+from dgxcheck.output.health.rules import rule
 from dgxcheck.source.recording.shipped import shipped
 
 FAULTS = {name: path for name, path in shipped() if "faults" in Path(path).parts}

@@ -181,8 +181,8 @@ def test_the_shipped_faults_go_up(fault: str, steps: list[str]) -> None:
 def test_the_text_says_so_above_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
     said = run(capsys, "health", "--from", "dgx-1-v100-xid-62-again").out.splitlines()
     place = next(n for n, line in enumerate(said) if "Xid 62 came back after a reset or driver reload, which" in line)
-    assert said[place + 1].strip().startswith("drain: ")
-    assert said[place + 2].strip().startswith("then reboot")
+    assert said[place + 1].strip().startswith("1. drain: ")
+    assert said[place + 2].strip().startswith("2. reboot")
 
 
 def test_a_lost_gpu_sits_where_the_others_do() -> None:

@@ -106,7 +106,7 @@ def test_the_letters_that_only_tell_work_on_the_machine_itself(served: Served, s
     told = box.live(given, "health", "-L")
     assert (told.code, told.out, told.err) == (due.code, due.out, due.err)
     judged = box.live(given, "health", "--profile", "none", "-d", str(tmp_path / "debug"))
-    assert judged.out.startswith("Verdict: pass")
+    assert judged.out.startswith("PASS ")
     text = (tmp_path / "debug").read_text(encoding="utf-8")
     assert '"source": "live"' in text
     assert f'"asked": "nvml nvmlDeviceGetPersistenceMode {gpu_bdfs(box.lines)[1]}", "answer": ' in text

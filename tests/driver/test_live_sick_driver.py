@@ -65,9 +65,7 @@ def checked(box: Box, fault: str, ran: Ran, deadline: float) -> dict[str, Json]:
     return document
 
 
-@pytest.mark.parametrize(
-    ("gpus", "at_once"), [(1, 4), (3, 3), pytest.param(8, 2, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize(("gpus", "at_once"), [(1, 4), (3, 3), pytest.param(8, 2, marks=pytest.mark.exhaustive)])
 def test_any_one_call_hangs_for_every_gpu(served: Served, standin: Path, gpus: int, at_once: int) -> None:
     box = served("dgx-1-v100", gpus)
     documents = all_sick(box, standin, [f"hang {call}" for call in CALLS], 4, at_once)

@@ -16,7 +16,8 @@ MODEL = "Intel(R) Xeon(R) CPU E5-2698 v4 @ 2.20GHz"
 
 def cpuinfo(sockets: int, cores: int, threads_per_core: int, flags: str = "fpu vme") -> str:
     blocks = [
-        f"processor\t: {number}\nmodel name\t: {MODEL}\nphysical id\t: {socket}\n"
+        f"processor\t: {number}\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 79\n"
+        f"model name\t: {MODEL}\nphysical id\t: {socket}\n"
         f"core id\t\t: {core}\nflags\t\t: {flags}\n"
         for number, (_, socket, core) in enumerate(
             (thread, socket, core)
@@ -37,6 +38,9 @@ def test_cpuinfo_counts(sockets: int, cores: int, threads_per_core: int) -> None
         cores=sockets * cores,
         threads=sockets * cores * threads_per_core,
         hypervisor=False,
+        vendor="GenuineIntel",
+        family=6,
+        model_number=79,
     )
 
 
@@ -45,8 +49,8 @@ def test_cpuinfo_of_power9_has_no_sockets_and_no_flags() -> None:
     got = parse_cpuinfo.cpuinfo(text, "/proc/cpuinfo")
     assert isinstance(got, Cpu)
     assert (got.model, got.threads) == ("POWER9, altivec supported", 2)
-    gaps = [got.sockets, got.cores, got.hypervisor]
-    assert [gap.gap for gap in gaps if isinstance(gap, Missing)] == [Gap.UNSUPPORTED] * 3
+    gaps = [got.sockets, got.cores, got.hypervisor, got.vendor, got.family, got.model_number]
+    assert [gap.gap for gap in gaps if isinstance(gap, Missing)] == [Gap.UNSUPPORTED] * 6
 
 
 def test_dgx_release_keeps_the_last_update() -> None:

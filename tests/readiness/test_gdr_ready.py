@@ -11,6 +11,8 @@ from rdma_box import MODULE, PCI, pair
 from sample import FAULTS
 from test_health_checks import box, changed
 
+from dgxcheck.bandwidth.packets import share
+from dgxcheck.bandwidth.rate import exactly
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Missing
@@ -165,6 +167,7 @@ def test_a_board_that_does_not_count_what_is_taken_of_bar1(tmp_path: Path) -> No
 
 def test_expected_bandwidth_is_that_of_the_weakest_part() -> None:
     ready, narrow = (pair(box(spec), "GPU2", "mlx5_1") for spec in ("dgx-1-v100", "dgx-1-v100-hca-x8"))
-    assert ready.expected_gbs == pytest.approx(11.25)  # nine tenths of 100 Gbit/s
-    assert narrow.expected_gbs == pytest.approx(7.877 * 0.77, rel=1e-3)
-    assert isinstance(pair(box("dgx-1-v100-port-down"), "GPU2", "mlx5_1").expected_gbs, Missing)
+    assert ready.expected == exactly(11.25)  # nine tenths of 100 Gbit/s
+    assert narrow.expected.least == pytest.approx(7.877 * 0.75, rel=1e-3)
+    assert narrow.expected.most == pytest.approx(7.877 * share(256, "write"), rel=1e-3)
+    assert isinstance(pair(box("dgx-1-v100-port-down"), "GPU2", "mlx5_1").expected.most, Missing)

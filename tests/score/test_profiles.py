@@ -68,6 +68,7 @@ def changed_to(**members: Any) -> dict[str, Any]:
         (changed_to(numbers={"gpu.count": {"value": 65, "source": "S"}}), "gpu.count: 65 is not between 1 and 64 GPUs"),
         (changed_to(numbers={"gpu.count": {"value": 10**400, "source": "S"}}), "00000000 is not between 1 and 64 GPUs"),
         (changed_to(numbers={"gpu.count": {"value": float("nan"), "source": "S"}}), "nan is not between 1 and 64"),
+        (changed_to(numbers={"gpu.count": {"value": 8, "source": "S", "floor": "7"}}), "floor is not a number"),
         (changed_to(numbers={"gpu.count": {"value": 8, "source": "T"}}), "source 'T' is not listed under [sources]"),
         (changed_to(wiring={"gpus": 8}), "f.toml: wiring: must be an array of tables"),
         (changed_to(wiring=[{"gpus": 0}]), "f.toml: wiring.gpus: is not an integer from 1 to 256"),
@@ -129,6 +130,8 @@ def test_a_dgx_is_known_by_its_product_name(name: str) -> None:
         ("NVIDIA DGX-1 with Tesla V100", "dgx-1-v100"),
         ("DGX-1 with P100", "dgx-1-p100"),
         ("NVIDIA DGX Station", "dgx-station-v100"),
+        ("DGXH100", "dgx-h100"),
+        ("NVIDIA DGX H200", "dgx-h200"),
     ],
 )
 def test_firmware_names_a_machine_in_many_ways(tmp_path: Path, product: str, profile: str) -> None:
@@ -136,7 +139,7 @@ def test_firmware_names_a_machine_in_many_ways(tmp_path: Path, product: str, pro
 
 
 @pytest.mark.parametrize(
-    "product", ["DGX Station A100 920-23487-2530-000", "DGX-10", "NVIDIA DGX H100", "DGX", "NVIDIA", "PowerEdge R740"]
+    "product", ["DGX Station A100 920-23487-2530-000", "DGX-10", "NVIDIA DGX B200", "DGX", "NVIDIA", "PowerEdge R740"]
 )
 def test_a_name_with_another_word_is_another_machine(tmp_path: Path, product: str) -> None:
     assert choice(changed(tmp_path, {PRODUCT: f"{product}\n"})) == ("dgx-1-v100", "gpus")

@@ -27,10 +27,27 @@ FORGED = (
     f"pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: {GPU}",
     "mlx5_core 0000:05:00.0: Detected insufficient power on the PCIe slot (27W).",
     f"nvidia {GPU}: enabling device (0140 -> 0142)",
+    "EDAC MC0: 9 UE memory read error on CPU_SrcID#0_Ha#0_Chan#0_DIMM#0 (channel:0 slot:0 page:0x1)",
+    "mce: [Hardware Error]: CPU 0: Machine Check: 0 Bank 7: be00000000010090",
+    "{1}[Hardware Error]: event severity: fatal",
+    "mce: Uncorrected hardware memory error in user-access at 3f00",
+    "Memory failure: 0x3f: recovery action for dirty LRU page: Recovered",
+    "CPU3: Core temperature above threshold, cpu clock throttled (total events = 4711)",
+    "INFO: task nv_queue:12 blocked for more than 120 seconds.",
+    " os_acquire_rwlock_write+0x30/0x40 [nvidia]",
+    "blk_update_request: I/O error, dev sda, sector 0 op 0x0:(READ)",
+    "Buffer I/O error on dev sda1, logical block 0, async page read",
+    "nvme nvme0: controller is down; will reset: CSTS=0xffffffff",
+    "sd 0:0:0:0: [sda] Sense Key : Medium Error [current]",
+    "md/raid1:md0: Disk failure on sda2, disabling device.",
+    "pcieport 0000:3a:00.0: pciehp: Slot(5): Link Down",
+    "pciehp 0000:3a:00.0:pcie004: Slot(5): Link Down",
 )
 CRASH = "x[12]: segfault at 0 ip 0000000000401136 sp 00007ffd error 6 in a"
 NAMED_LIKE_THE_DRIVER = CRASH.replace("x[12]", "NVRM: a[12]")
 NAMED_LIKE_A_DEVICE = CRASH.replace("x[12]", "a 0000:06:00.0:[12]")
+TASK_COMM_LEN = 16
+"""Bytes of a process's name, with the one that ends it."""
 
 
 def read(text: str) -> KernelLog:
@@ -45,7 +62,7 @@ def told(log: KernelLog) -> list[object]:
     """All events but those of the first line, an Xid that is not past."""
     assert [(xid.number, xid.past) for xid in log.xids if xid.seconds == 1.0] == [(31, False)]
     xids = [xid for xid in log.xids if xid.seconds > 1]
-    return [*xids, *log.off_bus, *log.not_started, *log.hcas, *log.pcie, *log.earlier]
+    return [*xids, *log.off_bus, *log.not_started, *log.hcas, *log.pcie, *log.host, *log.earlier]
 
 
 FIRST = "NVRM: Xid (PCI:0000:06:00): 31, Ch 00000003"
@@ -68,6 +85,24 @@ def test_lines_in_the_name_of_a_program_are_no_drivers_lines(forged: str, crash:
         "\n".join((journal(FIRST, 1000000), journal(crash + "\n" + forged, 5000000))),
     ):
         assert told(read(text)) == []
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_program_named_like_the_beginning_of_a_line_is_nothing(forged: str) -> None:
+    """With the rest of the line as the name of its file: all that a user can choose of the first line of a record."""
+    name, rest = forged[: TASK_COMM_LEN - 1], forged[TASK_COMM_LEN - 1 :]
+    for crash in (
+        f"{name}[12]: segfault at 0 ip 0000000000401136 sp 00007ffd error 6 in {rest}[400000+1000]",
+        f"{name}: page allocation failure: order:0, mode:0x1 {rest}",
+        f"traps: {name}[12] trap invalid opcode ip:1 sp:2 error:0 in {rest}[400000+1000]",
+    ):
+        for text in (
+            f"4,1,1000000,-;{FIRST}\n4,2,5000000,-;{crash}\n",
+            f"[    1.000000] {FIRST}\n[    5.000000] {crash}\n",
+        ):
+            assert told(read(text)) == []
+        followed = f"[    1.000000] {FIRST}\n[    5.000000] {crash}\n[    5.000000] {forged}\n"
+        assert told(read(followed)) == []
 
 
 @pytest.mark.parametrize("forged", FORGED)

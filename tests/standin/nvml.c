@@ -217,6 +217,16 @@ int nvmlDeviceGetRowRemapperHistogram(Device gpu, unsigned out[5])
     return fill32(fields, (unsigned *[]){out, out + 1, out + 2, out + 3, out + 4}, 5);
 }
 
+struct sram_v1 { unsigned version; uint64_t counts[11]; unsigned exceeded; };
+
+int nvmlDeviceGetSramEccErrorStatus(Device gpu, struct sram_v1 *out)
+{
+    if (out->version != 0x01000068)
+        return VERSION_MISMATCH;
+    ASK(OWN(nvmlDeviceGetSramEccErrorStatus, gpu, NONE));
+    return fill32(fields, (unsigned *[]){&out->exceeded}, 1);
+}
+
 int nvmlDeviceGetViolationStatus(Device gpu, unsigned policy, uint64_t out[2])
 {
     ASK(OWN(nvmlDeviceGetViolationStatus, gpu, NUMBERS(1, policy)));

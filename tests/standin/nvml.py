@@ -34,6 +34,7 @@ STRUCTS = {
     "nvmlDeviceGetUtilizationRates": ("gpu", "memory"),
     "nvmlDeviceGetViolationStatus": ("referenceTime", "violationTime"),
     "nvmlDeviceGetRowRemapperHistogram": ("max", "high", "partial", "low", "none"),
+    "nvmlDeviceGetSramEccErrorStatus": ("bThresholdExceeded",),
     "nvmlDeviceGetPciInfo": ("busId", "pciDeviceId", "pciSubSystemId"),
     "nvmlDeviceGetNvLinkRemotePciInfo": ("busId", "pciDeviceId", "pciSubSystemId"),
     "nvmlDeviceGetRetiredPages": ("address", "timestamp"),
@@ -63,6 +64,7 @@ FIRST_BRANCH = {  # symbol -> the driver branch that brought it
     "nvmlDeviceGetCurrentClocksEventReasons": 535,
     "nvmlDeviceGetNumaNodeId": 550,
     "nvmlDeviceGetGpuFabricInfoV": 550,
+    "nvmlDeviceGetSramEccErrorStatus": 550,
     "nvmlDeviceGetTemperatureV": 570,
     "nvmlDeviceGetMarginTemperature": 570,
 }
@@ -142,12 +144,22 @@ def answer_table(facts: Mapping[str, Mapping[str, Json]]) -> bytes:
         source, _, call = key.partition(" ")
         if source == "nvml":
             function = call.partition(" ")[0]
-            table |= {f"{call} {args}".rstrip(): _fields(function, fact) for args, fact in line.items()}
+            for args, fact in line.items():
+                table[_asked(function, f"{call} {args}".rstrip())] = _fields(function, fact)
     for fact in facts.get("nvml nvmlDeviceGetHandleByIndex", {}).values():
         if isinstance(fact, str):
             table.setdefault(f"nvmlDeviceGetPciInfo {fact}", [_field(fact), "0", "0"])
     lines = sorted((_quoted(question), fields) for question, fields in table.items())
     return "".join("\t".join([question, *fields]) + "\n" for question, fields in lines).encode()
+
+
+def _asked(function: str, question: str) -> str:
+    """As the library is asked: a field of an NVLink is named before the link, its scope, which is left out if 0."""
+    words = question.split()
+    if function != "nvmlDeviceGetFieldValues" or len(words) != 4:
+        return question
+    _, bdf, link, field = words
+    return " ".join((function, bdf, field, *([link] if link != "0" else [])))
 
 
 def _fields(function: str, fact: Json) -> list[str]:

@@ -1,4 +1,4 @@
-"""Hops of PCIe paths, and the bandwidth to expect of them."""
+"""Hops of PCIe paths."""
 
 from __future__ import annotations
 
@@ -8,24 +8,16 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from topology_boxes import GPU, NO_FILE, Box, dgx1, fabric, function, gpu_at, ib, nic_at, nodes, nvml, tree
+from topology_boxes import GPU, NO_FILE, Box, dgx1, function, gpu_at, ib, nic_at, nodes, nvml, tree
 
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.expected import Expected, between, to_host
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.paths import hops_above, hops_between, meeting_point, sharers
 from dgxcheck.topology.rates import pcie_gbs
 
 PEX = (0x1000, 0xC030)
-
-
-def expected(topology: Topology, a: str, b: str) -> Expected:
-    one, other = topology.device(a), topology.device(b)
-    assert one is not None
-    assert other is not None
-    return between(one, other, topology.matrix()[a, b], topology)
 
 
 def hops(topology: Topology, a: str, b: str) -> list[str]:
@@ -42,10 +34,6 @@ def joined(topology: Topology, a: str, b: str) -> str | Missing:
     assert one is not None
     assert other is not None
     return meeting_point(one, other, topology.matrix()[a, b], topology.functions)
-
-
-def without_nvlink(box: Box) -> Topology:
-    return box._replace(nvlinks=()).topology()
 
 
 def changed(box: Box, bdf: str, change: Callable[[PciFunction], PciFunction]) -> Box:
@@ -143,93 +131,6 @@ def test_ports_inside_a_broadcom_switch_are_not_judged() -> None:
     assert (last.skip_reason, last.narrow) == ("", False)
     assert isinstance(inner.narrow, Missing)
     assert isinstance(first.slow, Missing)
-    host = to_host(topology.gpus[0], topology)
-    assert host.line_gbs == pytest.approx(63.02, abs=0.01)
-    assert "0000:0e:00.0 - 0000:0f:00.0" in host.limit
-
-
-def test_nvlink_goes_before_pci() -> None:
-    found = expected(dgx1().topology(), "GPU0", "GPU3")
-    assert (found.medium, found.line_gbs) == ("nvlink", 50.0)
-    assert found.read_gbs == found.write_gbs == pytest.approx(48.0)
-    assert found.limit == "2 NVLinks of 25 GB/s"
-    assert "Dell" in found.source
-
-
-@pytest.mark.parametrize(("generation", "gbs"), [(1, 18.2), (2, 24.0), (3, 22.75), (4, 20.5)])
-def test_nvlink_shares(generation: int, gbs: float) -> None:
-    assert expected(dgx1({(0, 1): 1}, generation).topology(), "GPU0", "GPU1").read_gbs == pytest.approx(gbs)
-
-
-def test_an_nvlink_generation_without_results_claims_nothing() -> None:
-    found = expected(dgx1({(0, 1): 2}, 5).topology(), "GPU0", "GPU1")
-    assert found.line_gbs == 100.0
-    assert isinstance(found.read_gbs, Missing)
-    assert isinstance(expected(dgx1({(0, 1): 2}, 9).topology(), "GPU0", "GPU1").line_gbs, Missing)
-
-
-def test_below_one_switch() -> None:
-    found = expected(without_nvlink(dgx1()), "GPU0", "GPU1")
-    assert found.medium == "pci"
-    assert found.read_gbs == found.write_gbs == pytest.approx(15.754 * 0.77, abs=0.01)
-    assert found.notes == ()
-
-
-def test_reads_and_writes_differ_through_a_host_bridge() -> None:
-    found = expected(without_nvlink(dgx1()), "GPU0", "GPU2")
-    assert found.read_gbs == pytest.approx(15.754 * 0.77, abs=0.01)
-    assert found.write_gbs == pytest.approx(15.754 * 0.80, abs=0.01)
-    assert "Link 0000:00:02.0 - 0000:03:00.0 is shared by GPU0, GPU1, mlx5_0." in found.notes
-
-
-def test_the_narrowest_link_is_named() -> None:
-    box = changed(dgx1(), "0000:03:00.0", lambda it: replace(it, max_link_width=8, link_width=8))
-    found = expected(without_nvlink(box), "GPU0", "GPU2")
-    assert found.limit == "link 0000:00:02.0 - 0000:03:00.0, both ends support gen3 x8, 7.88 GB/s"
-    assert found.read_gbs == pytest.approx(7.877 * 0.77, abs=0.01)
-
-
-def test_one_unknown_link_makes_the_path_unknown() -> None:
-    box = changed(dgx1(), "0000:03:00.0", lambda it: replace(it, max_link_gen=NO_FILE))
-    found = expected(without_nvlink(box), "GPU0", "GPU2")
-    assert found.read_gbs == found.line_gbs == NO_FILE
-    assert found.limit == "link 0000:00:02.0 - 0000:03:00.0"
-
-
-def test_the_socket_interconnect_is_not_known() -> None:
-    found = expected(dgx1().topology(), "GPU0", "GPU5")
-    assert isinstance(found.read_gbs, Missing)
-    assert "no published result for the socket interconnect" in str(found.read_gbs)
-    assert len(found.hops) == 4
-
-
-def test_unknown_nvlink_shows_the_pci_path_and_says_so() -> None:
-    gap = Missing(Gap.ABSENT, "nvmlInit")
-    found = expected(dgx1()._replace(nvlinks=gap, nvml=gap).topology(), "GPU0", "GPU1")
-    assert found.medium == "pci"
-    assert found.notes[0] == "NVLink is unknown: this is the PCI path."
-
-
-def test_an_unknown_class_claims_nothing() -> None:
-    box = fabric(2, 2, 1)._replace(numa=NO_FILE, nvlinks=())
-    assert expected(box.topology(), "GPU0", "GPU1").read_gbs == pytest.approx(15.754 * 0.77, abs=0.01)
-    box = changed(box, "0000:10:00.0", lambda it: replace(it, numa_node=-1))
-    found = expected(box.topology(), "GPU0", "GPU1")
-    assert isinstance(found.read_gbs, Missing)
-    assert isinstance(joined(box.topology(), "GPU0", "GPU1"), Missing)
-
-
-def test_without_a_path_nothing_is_claimed() -> None:
-    gap = Missing(Gap.DENIED, "/sys/bus/pci/devices")
-    topology = dgx1()._replace(functions=gap, nvlinks=()).topology()
-    assert expected(topology, "GPU0", "GPU1").read_gbs == gap
-    assert to_host(topology.gpus[0], topology).read_gbs == gap
-
-
-def test_a_virtual_machine_has_no_link_to_judge() -> None:
-    flat = [gpu_at("pci0000:00", f"0000:00:0{i}.0", node=0) for i in (4, 5)]
-    topology = Box(functions=tree(flat), nvml=nvml([end.bdf for end in flat]), nvlinks=()).topology()
-    assert "no dedicated PCIe link between them" in str(expected(topology, "GPU0", "GPU1").read_gbs)
 
 
 def test_sharers_of_an_uplink() -> None:

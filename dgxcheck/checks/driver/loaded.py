@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import driver, part, setting_of_all
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.engine.gaps import is_driver_query, missing_in, unjudged
+from dgxcheck.checks.engine.gaps import is_driver_query, unjudged
 from dgxcheck.checks.engine.per_gpu import need, per_gpu, ruled
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import NvmlReturn
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import NO_WORKER, Gap, Missing
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
@@ -33,6 +33,15 @@ _REMEDIES = {
     " kernel, Secure Boot, nouveau)",
     Fault.DRIVER_MISMATCH: RELOAD,
 }
+
+
+_TO_READ = (
+    "run dgxcheck as root, or give this user access to /dev/nvidiactl and /dev/nvidia*: ls -l shows their owner and"
+    " mode, NVreg_DeviceFileMode of the module nvidia and udev rules set them"
+)
+_TO_START = (
+    "look at ulimit -u, ulimit -n and ulimit -v, at free memory and at the kernel log for the OOM killer; run again"
+)
 
 
 def bound(gpu: Device) -> str | Missing | None:
@@ -55,11 +64,14 @@ def _library(box: Box) -> Judged:
 
 def _nvml_state(box: Box) -> Judgement:
     nvml = box.nvml
+    again = _second_reading(box)
+    if not isinstance(nvml, Missing) and again is not None:
+        nvml = again
     if not isinstance(nvml, Missing):
         version = nvml.driver_version
         return Judgement(Status.PASS, f"NVML responds, driver {'unknown' if isinstance(version, Missing) else version}")
     no_error_code = nvml.gap is Gap.GARBLED and nvml.code is None
-    if no_error_code or nvml.gap in (Gap.UNRECORDED, Gap.TIMEOUT, Gap.DENIED):
+    if no_error_code or nvml.gap in (Gap.UNRECORDED, Gap.TIMEOUT):
         return unjudged(nvml)
     if not box.topology.gpus:
         return skip("not-visible", "no NVIDIA GPU is visible")
@@ -67,17 +79,32 @@ def _nvml_state(box: Box) -> Judgement:
     if drivers and "nvidia" not in drivers:
         return skip("not-visible", f"the GPUs are bound to {', '.join(sorted(drivers))}")
     nodes = gpu_nodes(box)
-    if in_container(box) and nvml.gap is Gap.ABSENT and (isinstance(nodes, Missing) or not any(nodes)):
+    if in_container(box) and nvml.gap in (Gap.ABSENT, Gap.DENIED) and (isinstance(nodes, Missing) or not any(nodes)):
         return skip("not-visible", "no GPU is assigned to this container: no device node can be opened")
     fault = _NVML_FAULTS.get(nvml.code or 0, Fault.DRIVER_FAILED)
-    message = f"{counted(len(box.topology.gpus), 'NVIDIA GPU')} on PCI, but NVML is not available: {nvml}"
+    when = " at the second reading" if nvml is again else ""
+    message = f"{counted(len(box.topology.gpus), 'NVIDIA GPU')} on PCI, but NVML is not available{when}: {nvml}"
     evidence = (Evidence(nvml.where, nvml.reason),)
+    if nvml.gap is Gap.DENIED:
+        return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_TO_READ)
     return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=_REMEDIES.get(fault, ""))
 
 
+def _second_reading(box: Box) -> Missing | None:
+    """Why NVML did not answer when counters were read for the second time; None where it did, or was not asked."""
+    rows = box.growth.new.gpu_counters if isinstance(box.growth, Growth) else None
+    return rows if isinstance(rows, Missing) and rows.gap not in (Gap.UNRECORDED, Gap.UNASKED) else None
+
+
 def _responsive(box: Box) -> Judged:
-    late = [gap for gap in missing_in(box.snapshot) if gap.gap is Gap.TIMEOUT and is_driver_query(gap)]
-    if late:
+    unanswered = [gap for gap in box.gaps if gap.gap is Gap.TIMEOUT and is_driver_query(gap)]
+    late = [gap for gap in unanswered if gap.code != NO_WORKER]
+    if unanswered and not late:
+        queries = counted(len(unanswered), "driver query was", "driver queries were")
+        message = f"{queries} not asked, first {unanswered[0].where}: {unanswered[0]}"
+        evidence = tuple(Evidence(gap.where, gap.reason) for gap in unanswered[:10])
+        yield HOST, Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_TO_START)
+    elif late:
         queries = counted(len(late), "driver query", "driver queries")
         message = f"no response to {queries}, first {late[0].where}: {late[0]}"
         evidence = tuple(Evidence(gap.where, gap.reason) for gap in late[:10])
@@ -118,8 +145,9 @@ def _persistence(_: Box, modes: GpuModes) -> Judgement:
 CHECKS = (
     Check(
         id="driver.library",
-        rule="Fails if there are GPUs on PCI and NVML cannot be initialised. GPUs that are bound to another driver or"
-        " are not assigned to this container are not judged.",
+        rule="Fails if there are GPUs on PCI and NVML cannot be initialised, or no longer responds at the second"
+        " reading; unknown if this user may not use it. GPUs that are bound to another driver or are not assigned to"
+        " this container are not judged.",
         source="nvmlInit, nvmlDeviceGetCount",
         remedy="check dmesg for NVRM messages; check that the driver is installed and the module nvidia is loaded;"
         " after an upgrade reload the NVIDIA modules or reboot",
@@ -128,7 +156,8 @@ CHECKS = (
     ),
     Check(
         id="driver.responsive",
-        rule="Fails if a query to the driver hung until the deadline (--deadline) or ended the process that made it.",
+        rule="Fails if a query to the driver hung until the deadline (--deadline) or ended the process that made it."
+        " Unknown if the system let no process start that could ask, or ended it for lack of memory.",
         source="dgxcheck's own deadline",
         remedy="check the kernel log for Xids and hung tasks; run nvidia-bug-report.sh --safe-mode"
         " --extra-system-data, which may take long; then reboot",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dgxcheck.checks.engine.finding import Judgement, Subject, skip
-from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
+from dgxcheck.checks.engine.gaps import missing_in, unjudged
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import serial_of
 from dgxcheck.difference.model import Compared
 from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.inventory import Count
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
@@ -51,6 +52,12 @@ class Box(Record):
     """The differences from the recording of ``--baseline``; None without one."""
     growth: Growth | Judgement = NO_GROWTH
     """The counters at two times; without them the skip for every check of growth."""
+    found: tuple[Finding, ...] = ()
+    """What the checks before found, for those that report what no other does."""
+    inventory: Mapping[str, Count] = {}
+    """What earlier runs on this host counted of each kind of device; empty where there was none."""
+    present: Mapping[str, int] = {}
+    """What this run counts."""
 
     @property
     def nvml(self) -> Nvml | Missing:
@@ -60,13 +67,28 @@ class Box(Record):
             return nvml.count
         return nvml
 
+    @property
+    def readings(self) -> tuple[Snapshot, ...]:
+        """The facts and, where counters were read twice, those of the second time, which hold counters alone."""
+        return (self.snapshot,) if isinstance(self.growth, Judgement) else (self.snapshot, self.growth.new)
+
+    @property
+    def gaps(self) -> tuple[Missing, ...]:
+        """What is missing of all readings, each gap once."""
+        return tuple(dict.fromkeys(gap for facts in self.readings for gap in missing_in(facts)))
+
     def gpu(self, gpu: Device | str | None) -> GpuView:
         """Every fact of one GPU, by bdf or device: ``box.gpu(bdf).ecc``."""
         return GpuView(self.snapshot, gpu.bdf if isinstance(gpu, Device) else gpu)
 
     def board(self, gpu: Device) -> Board | None:
-        """What is known of this GPU's model."""
-        return self.boards.get(board_id(gpu))
+        """What is known of this GPU's model, which PCI tells, else NVML (in an imported dump)."""
+        return self.boards.get(board_id(gpu) or self._nvml_board_id(gpu))
+
+    def _nvml_board_id(self, gpu: Device) -> str:
+        board = self.gpu(gpu).board
+        number = board if isinstance(board, Missing) else board.pci_device_id
+        return "" if isinstance(number, Missing) else f"{number & 0xFFFF:04x}:{number >> 16:04x}"
 
     def subject(self, gpu: Device) -> Subject:
         """The subject of a finding about a GPU."""

@@ -34,3 +34,5 @@ class Check(Record):
     traffic: Traffic = ""
     """Figures of one kind of traffic exonerate what they crossed for each other."""
     witness: Witness = "state"
+    last: bool = False
+    """Is it run after the others, with their findings in ``Box.found``?"""

@@ -62,8 +62,10 @@ class LogEvent(Record, kw_only=False):
     seconds: float
     """Since boot."""
     kind: EventKind = ""
+    number: int | None = None
+    """Of an Xid or SXid."""
     link: int | None = None
-    """The NVLink that it names."""
+    """The NVLink that it names; of an NVSwitch its port."""
 
 
 class Subject(Record):

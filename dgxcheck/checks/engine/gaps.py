@@ -57,7 +57,7 @@ class _Identity:
         return isinstance(other, _Identity) and self.facts is other.facts
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _missing_in(key: _Identity) -> tuple[Missing, ...]:
     found: list[Missing] = []
     open_: list[object] = [key.facts]

@@ -1,1 +1,1 @@
-"""Checks of each GPU: presence, clocks, ECC, InfoROM, temperature, limits and uniformity."""
+"""Checks of each GPU: presence, clocks, ECC, InfoROM, temperature and limits."""

@@ -1,4 +1,4 @@
-"""Memory errors of GPUs, and the pages and rows that are out of use because of them."""
+"""Memory errors of GPUs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
+from dgxcheck.checks.engine.growth import HOUR_S, counter_growth, rate
 from dgxcheck.checks.engine.per_gpu import need, per_gpu
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.gpu import GpuEcc, GpuMemory
-from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.facts.record import replace
 
-_RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html"
-_REMAPPING = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"
-_FIELD_DIAGNOSTIC = "run the vendor's field diagnostic (or dcgmi diag -r 3); if it fails, ask for a replacement"
-_RESET = "end the GPU's jobs and reset it (nvidia-smi -r -i BDF; GPUs before Ampere that NVLink joins: nvidia-smi -r)"
+REMAPPING = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"
+FIELD_DIAGNOSTIC = "run the vendor's field diagnostic (or dcgmi diag -r 3); if it fails, ask for a replacement"
+RESET = "end the GPU's jobs and reset it (nvidia-smi -r -i BDF; GPUs before Ampere that NVLink joins: nvidia-smi -r)"
 
 
 def mode(box: Box, memory: GpuMemory) -> Judgement:
@@ -82,49 +80,33 @@ def _aggregate_growth(box: Box, bdf: str) -> tuple[int, int, str] | None:
     return (old, new, box.growth.how) if isinstance(old, int) and isinstance(new, int) else None
 
 
-def _retired(box: Box, ecc: GpuEcc) -> Judgement:
-    pages = (ecc.retired_single_bit, ecc.retired_double_bit)
-    single, double = numbers = [0 if isinstance(retired, Missing) else len(retired) for retired in pages]
-    count = single + double
-    many, most = (box.settings.limit(f"ecc.retired-pages-{word}") for word in ("warn", "fail"))
-    evidence = tuple(answered(each, "nvmlDeviceGetRetiredPages", ecc.bdf, cause) for cause, each in enumerate(numbers))
-    message = f"{counted(count, 'retired page')} ({single} for single-bit, {double} for double-bit errors)"
-    judgement = Judgement(Status.PASS, message, count, many, "pages", evidence)
-    if count >= most:
-        return replace(judgement, status=Status.FAIL, fault=Fault.PAGES_EXHAUSTED)
-    if count > many:
-        return replace(judgement, status=Status.WARN, fault=Fault.PAGES_MANY)
-    for retired in pages:
-        need(retired)
-    return judgement
+def earlier(box: Box, bdf: str) -> GpuEcc | None:
+    """One GPU's counters in the first of two readings; None without two."""
+    record = None if isinstance(box.growth, Judgement) else GpuView(box.growth.old, bdf).ecc
+    return record if isinstance(record, GpuEcc) else None
 
 
-def _pending(_: Box, ecc: GpuEcc) -> Judgement:
-    pending = need(ecc.retirement_pending)
-    evidence = [answered(int(pending), "nvmlDeviceGetRetiredPagesPendingStatus", ecc.bdf)]
-    if not pending:
-        return Judgement(Status.PASS, "no page retirement is pending", False, False, evidence=tuple(evidence))
-    status, message = Status.WARN, "a page with errors stays in use until the GPU is reset or the driver reloaded"
-    errors = ecc.volatile_uncorrected.total
-    if not isinstance(errors, Missing) and errors:
-        status, message = Status.FAIL, f"{message}; {counted(errors, 'uncorrected error')} since the driver was loaded"
-        evidence.append(answered(errors, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 0))
-    return Judgement(status, message, True, False, evidence=tuple(evidence), fault=Fault.RETIREMENT_PENDING)
+def _corrected(box: Box, ecc: GpuEcc) -> Judgement:
+    count = need(ecc.volatile_corrected.total)
+    evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 0, 0),)
+    most, limit = box.settings.limit("ecc.corrected") * 1e6, box.settings.limit("ecc.corrected-rate")
+    message = f"{counted(count, 'corrected memory error')} since the driver was loaded"
+    if count > most:
+        return Judgement(Status.FAIL, message, count, most, "errors", evidence, fault=Fault.ECC_FLOOD)
+    old, growth = earlier(box, ecc.bdf), box.growth
+    new = None if old is None else counter_growth(old.volatile_corrected.total, count)
+    if isinstance(growth, Judgement) or not isinstance(new, int) or rate(new, growth, HOUR_S) <= limit:
+        return Judgement(Status.PASS, message, count, most, "errors", evidence)
+    message = f"{message}, {new} {growth.how} (limit {limit:g} an hour)"
+    return Judgement(Status.WARN, message, new, limit, "errors", evidence, fault=Fault.ECC_CORRECTED)
 
 
-def _remap(_: Box, ecc: GpuEcc) -> Judgement:
-    states = (ecc.remap_pending, ecc.remap_failed)
-    values: list[Json] = [state.reason if isinstance(state, Missing) else state for state in states]
-    evidence = (answered(values, "nvmlDeviceGetRemappedRows", ecc.bdf),)
-    if ecc.remap_failed is True:
-        message, fault = "a row remapping failed: its bank has no spare rows left", Fault.REMAP_FAILED
-        return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=_FIELD_DIAGNOSTIC)
-    if ecc.remap_pending is True:
-        message, fault = "a row remapping is pending: the row stays in use until the GPU is reset", Fault.REMAP_PENDING
-        return Judgement(Status.FAIL, message, evidence=evidence, fault=fault)
-    for state in states:
-        need(state)
-    return Judgement(Status.PASS, "no row remapping is pending, none has failed", evidence=evidence)
+def _sram(_: Box, ecc: GpuEcc) -> Judgement:
+    exceeded = need(ecc.sram_exceeded)
+    evidence = (answered(int(exceeded), "nvmlDeviceGetSramEccErrorStatus", ecc.bdf),)
+    message = f"uncorrected SRAM errors have {'' if exceeded else 'not '}reached the threshold of an RMA"
+    status, fault = (Status.FAIL, Fault.SRAM_EXCEEDED) if exceeded else (Status.PASS, None)
+    return Judgement(status, message, exceeded, False, evidence=evidence, fault=fault)
 
 
 CHECKS = (
@@ -142,7 +124,7 @@ CHECKS = (
         id="ecc.volatile",
         rule="Fails from 1 uncorrected (double-bit) memory error since the driver was loaded.",
         source="DCGM diag, Azure and Meta node checks fail on the first",
-        remedy=f"{_RESET}; if errors come back, {_FIELD_DIAGNOSTIC}",
+        remedy=f"{RESET}; if errors come back, {FIELD_DIAGNOSTIC}",
         judge=per_gpu("gpu_ecc", _volatile),
         blames=part("memory"),
     ),
@@ -151,34 +133,26 @@ CHECKS = (
         rule="Warns if the lifetime counter of uncorrected errors grew between two readings. A non-zero total alone is"
         " not a fault: the counter never clears, and boards with some errors have been in service for years.",
         source="recorded machines in service with 4 to 7 such errors",
-        remedy=f"{_RESET}; if errors come back, {_FIELD_DIAGNOSTIC}",
+        remedy=f"{RESET}; if errors come back, {FIELD_DIAGNOSTIC}",
         judge=per_gpu("gpu_ecc", _aggregate),
         blames=part("memory"),
     ),
     Check(
-        id="ecc.retired-pages",
-        rule="K80 to V100: warns above {ecc.retired-pages-warn}, fails from {ecc.retired-pages-fail} retired. The table"
-        " holds 64.",
-        source=_RETIREMENT,
-        remedy=_FIELD_DIAGNOSTIC,
-        judge=per_gpu("gpu_ecc", _retired),
+        id="ecc.corrected",
+        rule="Fails above {ecc.corrected} since the driver was loaded; warns if more than {ecc.corrected-rate} are new"
+        " between two readings. Fewer corrected errors are no fault.",
+        source="Meta GCM fails above 50 million; no vendor gives a rate",
+        remedy=f"{FIELD_DIAGNOSTIC}; data is intact so far",
+        judge=per_gpu("gpu_ecc", _corrected),
         blames=part("memory"),
     ),
     Check(
-        id="ecc.retirement-pending",
-        rule="K80 to V100: warns if a page retirement is pending; fails if there are uncorrected errors too.",
-        source=_RETIREMENT,
-        remedy=f"at the next drain {_RESET}, reload the driver or reboot; this alone does not justify an RMA",
-        judge=per_gpu("gpu_ecc", _pending),
-        blames=part("memory"),
-    ),
-    Check(
-        id="ecc.row-remap",
-        rule="From Ampere on: fails if a row remapping is pending or has failed.",
-        source=_REMAPPING,
-        remedy="at the next drain end the GPU's jobs and reset it: nvidia-smi -r -i BDF; this alone does not justify an"
-        " RMA",
-        judge=per_gpu("gpu_ecc", _remap),
+        id="ecc.sram",
+        rule="From Ampere on: fails if the driver reports that uncorrected SRAM errors exceed NVIDIA's threshold: more"
+        " than 4 (parity) or 2 (SECDED) different ones in one bank.",
+        source=f"nvmlDeviceGetSramEccErrorStatus, bThresholdExceeded; {REMAPPING}",
+        remedy=FIELD_DIAGNOSTIC,
+        judge=per_gpu("gpu_ecc", _sram),
         blames=part("memory"),
     ),
 )

@@ -9,7 +9,6 @@ from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered
-from dgxcheck.checks.engine.gaps import missing_in
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.facts.gpu import GpuBoard
@@ -19,7 +18,7 @@ from dgxcheck.topology.model import Device
 
 
 def _inforom(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    corrupted = [gap for gap in missing_in(box.snapshot) if gap.code == NvmlReturn.CORRUPTED_INFOROM]
+    corrupted = [gap for gap in box.gaps if gap.code == NvmlReturn.CORRUPTED_INFOROM]
     for gpu in box.gpus:
         own = [gap for gap in corrupted if gpu.bdf in gap.where.split()]
         yield box.subject(gpu), gpu_unavailable(box, gpu) or (_corrupted(own) if own else ruled(_image, box, gpu))

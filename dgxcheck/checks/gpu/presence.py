@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.driver.loaded import bound, gpu_nodes
-from dgxcheck.checks.engine.blame import itself, part, setting_of_all
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.blame import device_of, itself, part, setting_of_all
+from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.engine.gaps import missing_in, unjudged
+from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import need, per_gpu
 from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.checks.gpu.lost_pairs import common_gpus, is_about, lost_pairs
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.components.component import Component
+from dgxcheck.components.locate import device_part
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.ids import RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
@@ -34,21 +36,38 @@ _RECOVERY = {
     7: ("a system reboot", Fault.REBOOT_REQUIRED, "drain the machine and reboot it"),
 }  # fmt: skip
 """By nvmlDeviceGpuRecoveryAction_t: in words, the fault, and the remedy where it is not the check's."""
+_TO_OPEN = (
+    "run nvidia-smi -L as root; check dmesg for NVRM messages about the GPU, and that the driver's library and kernel"
+    " module are of one version (cat /proc/driver/nvidia/version)"
+)
 _UNKNOWN_ACTION = "run nvidia-smi -q, which names the recovery action, and follow it"
 
 
 def _lost(box: Box) -> Judged:
-    unanswered = [gap for gap in missing_in(box.snapshot) if gap.gap in (Gap.LOST, Gap.TIMEOUT)]
+    unanswered = [gap for gap in box.gaps if gap.gap in (Gap.LOST, Gap.TIMEOUT)]
+    alone = {gpu.bdf: [gap for gap in unanswered if is_about(gap, gpu.bdf)] for gpu in box.topology.gpus}
+    pairs = lost_pairs(box, [bdf for bdf, gaps in alone.items() if gaps])
+    common = common_gpus(pairs)
     for gpu in box.gpus:
-        yield box.subject(gpu), _responds(box, gpu, [gap for gap in unanswered if _is_about(gap, gpu)])
+        yield box.subject(gpu), _responds(box, gpu, alone[gpu.bdf] or common.get(gpu.bdf or "", []))
+    for pair, gap in pairs.items():
+        a, b = (next((gpu for gpu in box.topology.gpus if gpu.bdf == bdf), None) for bdf in pair)
+        if a is not None and b is not None and {a, b} & {*box.gpus} and not {*pair} & {*common}:
+            yield box.pair(a, b), _gpu_lost(f"NVML has lost one of {a.name} and {b.name}: {gap}", [gap])
     lost = _lost_handles(box)
     if lost and not _unlisted_gpus(box):
         yield HOST, _gpu_lost(f"NVML has lost a GPU that is not on PCI: {lost[0]}", lost)
+    elif not lost and not _unlisted_gpus(box):
+        yield from ((HOST, _not_opened(gap)) for gap in _refused_handles(box)[:1])
 
 
 def _responds(box: Box, gpu: Device, unanswered: list[Missing]) -> Judgement:
     """``unanswered``: queries about this GPU that failed because it is lost or timed out."""
     if not unanswered:
+        if (how := _gone(box, gpu)) is not None:
+            message = f"NVML listed the GPU at the first reading and not at the second, {how}"
+            listed = (Evidence("nvmlDeviceGetHandleByIndex", "no longer listed"),)
+            return Judgement(Status.FAIL, message, evidence=listed, fault=Fault.GPU_LOST)
         return unlisted(box, gpu) if gpu.index is None else Judgement(Status.PASS, "NVML lists it and it responds")
     worst = min(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
     if worst.code == NvmlReturn.RESET_REQUIRED:
@@ -59,14 +78,28 @@ def _responds(box: Box, gpu: Device, unanswered: list[Missing]) -> Judgement:
     return _gpu_lost(f"the GPU stopped responding: {worst}", evidence)
 
 
-def _is_about(gap: Missing, gpu: Device) -> bool:
-    """Was it an NVML query about this GPU alone? One about a pair may fail because of the other GPU."""
-    words = gap.where.split()
-    return words[0].startswith("nvml") and words[1:2] == [gpu.bdf] and not any(":" in word for word in words[2:])
+def _gone(box: Box, gpu: Device) -> str | None:
+    """When it was that NVML no longer listed a GPU that it had listed before; None where it still lists it."""
+    if isinstance(box.growth, Growth) and gpu.index is not None:
+        rows = box.growth.new.gpu_counters
+        if not isinstance(rows, Missing) and all(row.bdf != gpu.bdf for row in rows):
+            return box.growth.how
+    return None
 
 
 def _lost_handles(box: Box) -> list[Missing]:
     return [] if isinstance(box.nvml, Missing) else [gap for gap in box.nvml.lost if gap.gap is Gap.LOST]
+
+
+def _refused_handles(box: Box) -> list[Missing]:
+    """Why NVML opened no GPU for an index that it counts, other than that the GPU is lost or the driver hangs."""
+    known = (Gap.LOST, Gap.TIMEOUT, Gap.UNRECORDED, Gap.UNASKED)
+    return [] if isinstance(box.nvml, Missing) else [gap for gap in box.nvml.lost if gap.gap not in known]
+
+
+def _not_opened(gap: Missing) -> Judgement:
+    message = f"NVML counts a GPU and does not open it: {gap}"
+    return Judgement(Status.UNKNOWN, message, evidence=_evidence([gap]), remedy=_TO_OPEN)
 
 
 def _unlisted_gpus(box: Box) -> list[Device]:
@@ -81,8 +114,12 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
             return unjudged(box.nvml)
         return skip("dependency-failed", "NVML lists no GPU")
     for gap in box.nvml.lost:
-        if gap.gap is not Gap.LOST:
+        if gap.gap in (Gap.TIMEOUT, Gap.UNRECORDED, Gap.UNASKED):
             return unjudged(gap)
+    for gap in _refused_handles(box):
+        # NVML counts GPUs that this user may not open, too (nvmlDeviceGetCount_v2)
+        allowed = not in_container(box) and bound(gpu) == "nvidia" and _all_nodes_open(box)
+        return _not_opened(gap) if allowed or gap.gap is not Gap.DENIED else unjudged(gap)
     lost = _lost_handles(box)
     if lost and len(_unlisted_gpus(box)) <= len(lost) and bound(gpu) in ("nvidia", None):
         return _gpu_lost(f"NVML enumerates the GPU but cannot open it: {lost[0]}", lost)
@@ -103,6 +140,11 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
     return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.GPU_LOST)
 
 
+def _all_nodes_open(box: Box) -> bool:
+    nodes = gpu_nodes(box)
+    return not isinstance(nodes, Missing) and all(nodes)
+
+
 def _gpu_lost(message: str, gaps: Sequence[Missing]) -> Judgement:
     return Judgement(Status.FAIL, message, evidence=_evidence(gaps), fault=Fault.GPU_LOST)
 
@@ -117,6 +159,9 @@ def _blame_lost(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Co
         yield missing(box, "GPU")
     else:
         yield from itself(box, subject, judgement)
+    peer = device_of(box, subject.peer) if subject.peer is not None else None
+    if peer is not None:
+        yield device_part(box, peer)
 
 
 def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
@@ -141,9 +186,9 @@ def _mig(_: Box, modes: GpuModes) -> Judgement:
 
 def _reset(box: Box) -> Judged:
     """The driver's recovery action; a GPU that requires a reset may answer no other query."""
-    refusals = [gap for gap in missing_in(box.snapshot) if gap.code == NvmlReturn.RESET_REQUIRED]
+    refusals = [gap for gap in box.gaps if gap.code == NvmlReturn.RESET_REQUIRED]
     for subject, recovery in per_gpu("gpu_modes", _recovery)(box):
-        own = [gap for gap in refusals for gpu in box.gpus if gpu.bdf == subject.bdf and _is_about(gap, gpu)]
+        own = [gap for gap in refusals if is_about(gap, subject.bdf)]
         message, fault = "the GPU requires a reset", Fault.RESET_REQUIRED
         required = Judgement(Status.FAIL, message, evidence=_evidence(own), fault=fault)
         yield subject, required if own else recovery
@@ -163,8 +208,10 @@ def _recovery(_: Box, modes: GpuModes) -> Judgement:
 CHECKS = (
     Check(
         id=LOST,
-        rule="Fails if a GPU stopped responding, or if it is bound to the NVIDIA driver, its device node can be opened"
-        " and NVML does not list it. A GPU that a container or another driver hides is not judged.",
+        rule="Fails if a GPU stopped responding at either reading, if NVML reports it as lost in answer to queries"
+        " about pairs, or if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it."
+        " Unknown if NVML counts it and does not open it. A GPU that a container or another driver hides is not"
+        " judged.",
         source="NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount",
         remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"
         " take long; cold power cycle; if the fault persists, reseat the GPU (SXM: the vendor does)",

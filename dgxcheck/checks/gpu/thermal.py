@@ -1,9 +1,10 @@
-"""Temperature margins, and one hot GPU among cooler ones."""
+"""Temperature margins, the temperature of the memory, and one hot GPU among cooler ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import median
+from typing import Literal
 
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
@@ -14,30 +15,73 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import NeededFact, need, per_gpu, ruled
 from dgxcheck.checks.engine.siblings import has_problem, siblings
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
 from dgxcheck.checks.gpu.limits import COOLING, temperature
 from dgxcheck.facts.gpu import GpuThermal
-from dgxcheck.facts.ids import TLIMITS
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nvml_quantities import THRESHOLDS
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
 
 _SLOWDOWN_TLIMIT = TLIMITS[1]
+Sensor = Literal["gpu_c", "memory_c"]
+_NAMES = {"gpu_c": "", "memory_c": "memory "}
+_SENSORS = {
+    "gpu_c": ("nvmlDeviceGetTemperature", 0),
+    "memory_c": ("nvmlDeviceGetFieldValues", MEMORY_TEMPERATURE),
+}
 _MIN_SIBLINGS = 2
 """Fewer GPUs in the same state make no median."""
 
 
 def _margin(box: Box, thermal: GpuThermal) -> Judgement:
-    margin, slowdown = need(thermal.margin_c), need(thermal.slowdown_tlimit_c)
+    margin, at = need(thermal.margin_c), need(thermal.slowdown_tlimit_c)
     if not isinstance(thermal.slowdown_c, Missing):
         return skip("not-supported", "the board reports its slowdown temperature: see thermal.temperature")
     evidence = (
         answered(margin, "nvmlDeviceGetMarginTemperature", thermal.bdf),
-        answered(slowdown, "nvmlDeviceGetFieldValues", thermal.bdf, _SLOWDOWN_TLIMIT),
+        answered(at, "nvmlDeviceGetFieldValues", thermal.bdf, _SLOWDOWN_TLIMIT),
     )
-    near = margin - slowdown < box.settings.limit("thermal.margin")
-    status, fault = (Status.WARN, Fault.OVERHEATING) if near else (Status.PASS, None)
-    message = f"temperature margin {margin} °C, slowdown at {slowdown} °C"
-    return Judgement(status, message, margin, slowdown, "°C", evidence, fault=fault)
+    near = margin - at < box.settings.limit("thermal.margin")
+    # some boards report margins of 0 and less while they are cool: the slowdown itself decides
+    held = margin <= at and _slowed_by_heat(box, thermal.bdf)
+    status = Status.FAIL if held else Status.WARN if near else Status.PASS
+    fault = Fault.OVERHEATING if near else None
+    message = f"temperature margin {margin} °C, slowdown at {at} °C"
+    return Judgement(status, message, margin, at, "°C", evidence, fault=fault)
+
+
+def _slowed_by_heat(box: Box, bdf: str) -> bool:
+    clocks = box.gpu(bdf).clocks
+    reasons = Missing(Gap.UNASKED, bdf) if isinstance(clocks, Missing) else clocks.reasons
+    return not isinstance(reasons, Missing) and slowdown(reasons.mask) in (THERMAL, SLOWDOWN, SOFTWARE)
+
+
+def _memory(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    """The memory against its own limit; below it, or where that is not known, against the memory of the siblings."""
+    compared = dict(_against_siblings(box, "memory_c"))
+    for gpu in box.gpus:
+        at = box.subject(gpu)
+        by_limit = gpu_unavailable(box, gpu) or ruled(_memory_limit, box, gpu)
+        passed = by_limit.status in (Status.PASS, Status.SKIP)
+        by_siblings = compared[at]
+        yield at, by_siblings if passed and by_siblings.status is not Status.SKIP else by_limit
+
+
+def _memory_limit(box: Box, gpu: Device) -> Judgement | Missing:
+    thermal = need(box.gpu(gpu).thermal)
+    now, most = need(thermal.memory_c), need(thermal.memory_max_c)
+    evidence = (
+        answered(now, "nvmlDeviceGetFieldValues", thermal.bdf, MEMORY_TEMPERATURE),
+        answered(most, "nvmlDeviceGetTemperatureThreshold", thermal.bdf, THRESHOLDS.index("memory_max")),
+    )
+    if most <= 0:
+        return Missing(Gap.GARBLED, evidence[1].where, f"{most} °C is not a valid limit")
+    near = now > most - box.settings.limit("thermal.margin")
+    status = Status.FAIL if now >= most else Status.WARN if near else Status.PASS
+    message, fault = f"memory {now} °C, limit {most} °C", Fault.OVERHEATING if near else None
+    return Judgement(status, message, now, most, "°C", evidence, fault=fault)
 
 
 class _State(Record):
@@ -47,27 +91,32 @@ class _State(Record):
     pstate: int
     power_mw: int
     temperature_c: int
+    sensor: Sensor
 
 
 def _outlier(box: Box) -> Iterator[tuple[Subject, Judgement]]:
-    states = {gpu: gpu_unavailable(box, gpu) or _state(box, gpu) for gpu in box.topology.gpus}
+    yield from _against_siblings(box, "gpu_c")
+
+
+def _against_siblings(box: Box, sensor: Sensor) -> Iterator[tuple[Subject, Judgement]]:
+    states = {gpu: gpu_unavailable(box, gpu) or _state(box, gpu, sensor) for gpu in box.topology.gpus}
     for gpu in box.gpus:
         own = states[gpu]
         others = [state for other in siblings(box, gpu) if isinstance(state := states[other], _State)]
         yield box.subject(gpu), own if isinstance(own, Judgement) else _compare(box, own, others)
 
 
-def _state(box: Box, gpu: Device) -> _State | Judgement:
+def _state(box: Box, gpu: Device, sensor: Sensor) -> _State | Judgement:
     view = box.gpu(gpu)
     try:
         thermal = need(view.thermal)
-        temperature_c, pstate = need(thermal.gpu_c), need(need(view.clocks).performance_state)
+        temperature_c, pstate = need(getattr(thermal, sensor)), need(need(view.clocks).performance_state)
         power_mw = need(need(view.power).usage_mw)
     except NeededFact as needed:
         return unjudged(needed.gap)
     if has_problem(ruled(temperature, box, thermal)):
         return skip("dependency-failed", "see thermal.temperature")
-    return _State(bdf=thermal.bdf, pstate=pstate, power_mw=power_mw, temperature_c=temperature_c)
+    return _State(bdf=thermal.bdf, pstate=pstate, power_mw=power_mw, temperature_c=temperature_c, sensor=sensor)
 
 
 def _compare(box: Box, own: _State, others: list[_State]) -> Judgement:
@@ -78,25 +127,39 @@ def _compare(box: Box, own: _State, others: list[_State]) -> Judgement:
         if other.pstate == own.pstate
         and abs(other.power_mw - own.power_mw) <= tolerance * max(other.power_mw, own.power_mw)
     ]
-    evidence = tuple(answered(state.temperature_c, "nvmlDeviceGetTemperature", state.bdf, 0) for state in (own, *alike))
+    function, argument = _SENSORS[own.sensor]
+    evidence = tuple(answered(state.temperature_c, function, state.bdf, argument) for state in (own, *alike))
     if len(alike) < _MIN_SIBLINGS:
         message = f"only {counted(len(alike), 'other GPU')} in P{own.pstate} at similar power"
         return skip("no-reference", message, *evidence)
     usual = median(state.temperature_c for state in alike)
     hotter = own.temperature_c - usual > box.settings.limit("thermal.outlier")
     status, fault = (Status.WARN, Fault.HOTTER) if hotter else (Status.PASS, None)
-    message = f"{own.temperature_c} °C; {len(alike)} other GPUs in P{own.pstate} at similar power: median {usual:g} °C"
+    compared_with = f"{len(alike)} other GPUs in P{own.pstate} at similar power"
+    message = f"{_NAMES[own.sensor]}{own.temperature_c} °C; {compared_with}: median {usual:g} °C"
     return Judgement(status, message, own.temperature_c, usual, "°C", evidence, fault=fault)
 
 
 CHECKS = (
     Check(
         id="thermal.margin",
-        rule="Warns less than {thermal.margin} above the margin at which the board slows down. Only for boards that"
-        " report margins and no slowdown temperature, from Hopper on.",
+        rule="Warns less than {thermal.margin} above the margin at which the board slows down; fails at it if the"
+        " driver reports a thermal slowdown too. Only for boards that report margins and no slowdown temperature, from"
+        " Ada and Hopper on.",
         source="nvmlDeviceGetMarginTemperature, NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT",
         remedy=COOLING,
         judge=per_gpu("gpu_thermal", _margin),
+        blames=part("cooling"),
+        shared=host_if_all("cooling"),
+    ),
+    Check(
+        id="thermal.memory",
+        rule="Warns if the memory is less than {thermal.margin} below its highest operating temperature, fails at it;"
+        " below it, or where the board reports none, warns if it is more than {thermal.outlier} above the median of the"
+        " other GPUs of its model that are in the same P-state and draw the same power within {thermal.like-power}.",
+        source="NVML_FI_DEV_MEMORY_TEMP against NVML_TEMPERATURE_THRESHOLD_MEM_MAX, and among the GPUs of a model",
+        remedy=COOLING,
+        judge=_memory,
         blames=part("cooling"),
         shared=host_if_all("cooling"),
     ),

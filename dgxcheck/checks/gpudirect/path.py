@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dgxcheck.checks.engine.blame import host, own_link
+from dgxcheck.bandwidth.expected import between
+from dgxcheck.bandwidth.links import as_it_is, narrowest
+from dgxcheck.checks.engine.blame import device_of, host, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
@@ -14,22 +16,19 @@ from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.hcas import nics
+from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
 from dgxcheck.checks.pcie.width import own_hop
-from dgxcheck.facts.missing import Missing
+from dgxcheck.components.component import Component
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device, PciClass
 from dgxcheck.topology.paths import Hop, hops_between
-from dgxcheck.topology.rates import pcie_gbs
 
 Judged = Iterator[tuple[Subject, Judgement]]
-BANDWIDTH = "3.7 GB/s read and 6.1 GB/s write on a host of 2013"
-"""P2P through the host bridge of an Ivy Bridge: slide deck on DL infrastructure with NVIDIA GPUs, 2016."""
 _NCCL = "NCCL does not use it by default"
 _FAR: Mapping[PciClass, str] = {
-    "PHB": f"path through a host bridge: works, but slower ({BANDWIDTH}); {_NCCL}",
-    "NODE": f"path through two host bridges: works, but slower ({BANDWIDTH}); {_NCCL}",
-    "SOC": f"path between NUMA nodes, usually across sockets: slow or unreliable, at most what a host bridge carries"
-    f" ({BANDWIDTH}); {_NCCL}",
+    "PHB": "path through a host bridge: works, but slower",
+    "NODE": "path through two host bridges: works, but slower",
+    "SOC": "path between NUMA nodes, usually across sockets: slow or unreliable",
 }
 
 
@@ -40,44 +39,24 @@ def path(box: Box, gpu: Device, nic: Device) -> Precondition:
         return Precondition("?", skip("not-visible", link.pci_reason or f"the path to {nic.name} is not known"))
     if link.pci in NEAR:
         return Precondition("ready", Judgement(Status.PASS, f"shares a PCIe switch with {nic.name} ({link.pci})"))
-    return Precondition("slow", skip("not-supported", _FAR[link.pci]))
+    carries = between(box, gpu, nic)
+    rates = [f"{total.rate} {way}" for total, way in ((carries.read, "read"), (carries.write, "written"))]
+    return Precondition("slow", skip("not-supported", f"{_FAR[link.pci]} ({', '.join(rates)}); {_NCCL}"))
 
 
 @needs_facts
 def link(box: Box, gpu: Device, nic: Device) -> Precondition:
     """The narrowest hop between the two against the rate of the port."""
-    narrow = need(narrowest(box, gpu, nic))
+    narrow = need(narrowest(need(hops_between(gpu, nic, box.topology.functions)), as_it_is(nic)))
     if narrow is None:
         return Precondition("?", skip("not-visible", "no link is visible between them, as in a virtual machine"))
-    gbs, hop = narrow
+    hop, gbs = narrow
     rate = port_gbs(box, nic)
     port = "" if rate is None else f", the port {rate:.1f} GB/s"
     if rate is not None and gbs < rate:
         message = f"link {hop} is trained at x{hop.width} and carries {gbs:.1f} GB/s{port}"
         return Precondition("slow", Judgement(Status.PASS, message))
     return Precondition("ready", Judgement(Status.PASS, f"link {hop} carries {gbs:.1f} GB/s{port}"))
-
-
-def narrowest(box: Box, gpu: Device, nic: Device) -> tuple[float, Hop] | Missing | None:
-    """GB/s of the narrowest hop between the two, as trained, and the hop; None where no hop is visible."""
-    hops = hops_between(gpu, nic, box.topology.functions)
-    if isinstance(hops, Missing):
-        return hops
-    least: tuple[float, Hop] | None = None
-    for hop in hops:
-        if hop.skip_reason:
-            continue
-        gbs = _carries(hop, nic)
-        if isinstance(gbs, Missing):
-            return gbs
-        if least is None or gbs < least[0]:
-            least = gbs, hop
-    return least
-
-
-def _carries(hop: Hop, nic: Device) -> float | Missing:
-    """GB/s as trained; of a hop on the GPU's side by its width alone, an idle GPU lowers its generation."""
-    return hop.gbs if hop.device == nic.bdf else pcie_gbs(hop.max_gen, hop.width)
 
 
 def _path(box: Box) -> Judged:
@@ -114,10 +93,10 @@ def _link(box: Box) -> Judged:
     for nic in nics(box):
         subject = Subject(kind="hca", name=nic.name, bdf=nic.bdf)
         hop = own_hop(box, nic.path)
-        yield subject, hop if isinstance(hop, Judgement) else ruled(_trained, hop, port_gbs(box, nic))
+        yield subject, hop if isinstance(hop, Judgement) else ruled(_trained, box, hop, port_gbs(box, nic))
 
 
-def _trained(hop: Hop, port: float | None) -> Judgement:
+def _trained(box: Box, hop: Hop, port: float | None) -> Judgement:
     """The own link of an HCA against what both its ends support; ``port`` in GB/s."""
     if hop.skip_reason:
         return skip("not-visible", hop.skip_reason)
@@ -132,8 +111,22 @@ def _trained(hop: Hop, port: float | None) -> Judgement:
     if not narrow and not slow:
         return Judgement(Status.PASS, message, round(gbs, 2), unit="GB/s", evidence=evidence)
     message += f", both ends support gen{hop.max_gen} x{hop.max_width}"
-    fault = Fault.LINK_NARROW if narrow else Fault.LINK_SLOW
-    return Judgement(Status.WARN, message, round(gbs, 2), round(need(hop.max_gbs), 2), "GB/s", evidence, fault=fault)
+    fault = Fault.LINK_NARROW if narrow else slow_fault(box, hop)
+    if fault is Fault.LINK_LIMITED:
+        message += ", limited by a setting of the port above it"
+    return Judgement(
+        Status.WARN, message, round(gbs, 2), round(need(hop.max_gbs), 2), "GB/s",
+        (*evidence, *target_evidence(box, hop)), fault=fault,
+    )  # fmt: skip
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The HCA's own link; first the setting of the port above it, where that is what holds the link."""
+    nic = device_of(box, subject)
+    hop = own_hop(box, nic.path) if nic is not None else None
+    if judgement.fault is Fault.LINK_LIMITED and isinstance(hop, Hop):
+        yield port_setting(hop)
+    yield from own_link(box, subject, judgement)
 
 
 CHECKS = (
@@ -155,6 +148,6 @@ CHECKS = (
         source="current_link_* against max_link_* of both ends",
         remedy="power off and reseat the HCA or its riser; then check the slot's settings in the firmware setup",
         judge=_link,
-        blames=own_link,
+        blames=_blames,
     ),
 )

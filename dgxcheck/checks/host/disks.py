@@ -46,7 +46,7 @@ def _disks(box: Box) -> Judged:
     judged = [(Subject(kind="disk", name=each.name, bdf=None), ruled(_array, each)) for each in arrays]
     reference = expected(box, "host.data")
     if isinstance(reference, Number):
-        down = [subject.name for subject, judgement in judged if judgement.status is Status.WARN]
+        down = [subject.name for subject, judgement in judged if judgement.status in (Status.WARN, Status.FAIL)]
         yield HOST, ruled(_volume, box, reference, disks, arrays, down)
     elif not judged:
         yield HOST, reference
@@ -72,15 +72,25 @@ def _array(array: MdArray) -> Judgement:
     size = "" if isinstance(array.raid_disks, Missing) else f", configured for {counted(array.raid_disks, 'disk')}"
     if not isinstance(members, Missing):
         evidence.append(Evidence(f"{_BLOCK}/{array.name}/slaves", list(members)))
-    if state in _DOWN:
+    redundant = array.level in _REDUNDANT
+    gone = 0 if redundant else _members_gone(array)
+    if state in _DOWN or gone:
+        trouble = state if state in _DOWN else f"{state}, but lacks {counted(gone, 'disk')}"
         return Judgement(
-            Status.WARN, f"{name} is {state}{size}", state, evidence=tuple(evidence), fault=Fault.ARRAY_FAILED,
-            remedy=_REBUILD if array.level in _REDUNDANT else _RESTORE,
+            Status.FAIL, f"{name} is {trouble}{size}", state, evidence=tuple(evidence), fault=Fault.ARRAY_FAILED,
+            remedy=_REBUILD if redundant else _RESTORE,
         )  # fmt: skip
     if missing:
         message = f"{name} is degraded: {counted(missing, 'disk')} missing{size}"
         return Judgement(Status.WARN, message, missing, 0, "disks", tuple(evidence), fault=Fault.DISK)
     return Judgement(Status.PASS, f"{name} is {state}", 0, 0, "disks", tuple(evidence))
+
+
+def _members_gone(array: MdArray) -> int:
+    """Disks that the array is configured for and does not have; not every kernel sets ``array_state`` to broken."""
+    if isinstance(array.raid_disks, Missing) or isinstance(array.members, Missing):
+        return 0
+    return max(0, array.raid_disks - len(array.members))
 
 
 def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict[str, int] | Missing:
@@ -178,9 +188,10 @@ def _disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 CHECKS = (
     Check(
         id="host.disks",
-        rule="Warns if a software RAID array is degraded or inactive, and if no volume (of a RAID controller, or an"
-        " array counted with its redundancy) is as large as the reference machine's data volume less"
-        " {host.data-tolerance}. Disks that may form a pool of their own are not judged.",
+        rule="Fails if a software RAID array is inactive or lacks a disk that its level cannot do without; warns if it"
+        " is degraded, and if no volume (of a RAID controller, or an array counted with its redundancy) is as large as"
+        " the reference machine's data volume less {host.data-tolerance}. Disks that may form a pool of their own are"
+        " not judged.",
         source="size of /sys/class/block, array_state and degraded of each array, against the profile",
         remedy="find the missing disk (cat /proc/mdstat, the RAID controller's tool, the kernel log), replace it and"
         " rebuild the array",

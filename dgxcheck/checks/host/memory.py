@@ -118,7 +118,7 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
         if more_uncorrected > 0:
             message = f"{name}: {counted(more_uncorrected, 'new uncorrected error')} {growth.how}"
             return Judgement(
-                Status.FAIL, message, more_uncorrected, 0, "errors", evidence, fault=fault, remedy=_REPLACE
+                Status.FAIL, message, more_uncorrected, 0, "errors", evidence, fault=fault, remedy=REPLACE_DIMM
             )  # fmt: skip
         limit = box.settings.limit("host.edac-corrected")
         if rate(more_corrected, growth, DAY_S) > limit and uncorrected == 0:
@@ -130,7 +130,7 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
     return Judgement(status, message, uncorrected, 0, "errors", evidence, fault=fault if uncorrected else None)
 
 
-_REPLACE = (
+REPLACE_DIMM = (
     "find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log), drain the node and replace it; uncorrected"
     " errors can corrupt data or halt the host"
 )

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import EventKind, Evidence, Judgement, LogEvent, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
-from dgxcheck.facts.kernel_log import HcaEvent, KernelLog, NotStarted, OffBus, PcieError, SXid, Xid
+from dgxcheck.facts.kernel_log import HcaEvent, HostEvent, KernelLog, NotStarted, OffBus, PcieError, SXid, Xid
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 
@@ -19,7 +19,7 @@ _AT_BOOT_S = 1.0
 _SHOWN = 10
 
 Judged = Iterator[tuple[Subject, Judgement]]
-Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent
+Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent
 Rule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
 """From the log to the judgement of the device of that bdf; None where the log has nothing about it."""
 
@@ -72,9 +72,9 @@ def lines(log: KernelLog, events: Sequence[Event]) -> tuple[Evidence, ...]:
     return tuple(Evidence(log.where, event.line) for event in events[-_SHOWN:])
 
 
-def happened(events: Sequence[Event], kind: EventKind) -> tuple[LogEvent, ...]:
-    """When each of these was logged, for what followed from it."""
-    return tuple(LogEvent(event.seconds, kind) for event in events)
+def happened(events: Sequence[Event], kind: EventKind, number: int | None = None) -> tuple[LogEvent, ...]:
+    """When each of these was logged, for what followed from it; ``number``: the Xid that all of them stand for."""
+    return tuple(LogEvent(event.seconds, kind, number) for event in events)
 
 
 def gpu_itself(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

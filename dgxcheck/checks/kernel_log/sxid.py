@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status
+from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.kernel_log.device_log import happened, lines, reach
+from dgxcheck.checks.kernel_log.device_log import lines, reach
 from dgxcheck.checks.kernel_log.xid_fault import OF_RESPONSE, most_drastic
 from dgxcheck.facts.kernel_log import KernelLog, SXid
 from dgxcheck.xid.entry import REMEDIES, Response
+from dgxcheck.xid.line import link_of
 from dgxcheck.xid.table import sxids
 
 FAULTS = (Fault.NVSWITCH, Fault.NVSWITCH_FATAL, Fault.NVSWITCH_NOTICE)
@@ -32,7 +33,8 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     response = most_drastic(map(_response, reported))
     return Judgement(
         worst, message, len(now), None, "SXids", lines(log, reported), fault=sxid_fault(response),
-        remedy=REMEDIES[response], events=happened(reported, "nvswitch"),
+        remedy=REMEDIES[response],
+        events=tuple(LogEvent(each.seconds, "nvswitch", each.number, link_of(each.line)) for each in reported),
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
@@ -22,12 +21,11 @@ from dgxcheck.facts.kernel_log import KernelLog, Xid
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.entry import REMEDIES, Part, Severity, XidEntry
-from dgxcheck.xid.line import ANNOUNCES_RECOVERY, FATAL, recovery_of
+from dgxcheck.xid.line import ANNOUNCES_RECOVERY, FATAL, OFF_BUS, link_of, recovery_of
+from dgxcheck.xid.relations import WINDOW_S, places
 from dgxcheck.xid.table import meaning
 
 _WORST = (Status.FAIL, Status.WARN, Status.PASS)
-_OFF_BUS = 79
-_LINK = re.compile(r"\blink (\d+)\b", re.IGNORECASE)
 _CLEANED_UP = 45
 """Follows other errors, and the end of every process of a job that is killed: it counts for no process."""
 _SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -39,7 +37,7 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     switch = [each for each in log.sxids if each.bdf == bdf]
     if switch:
         return judge_sxids(log, switch)
-    all_times = [each for each in log.xids if each.bdf == bdf and each.number != _OFF_BUS]
+    all_times = [each for each in log.xids if each.bdf == bdf and each.number != OFF_BUS]
     now = [each for each in all_times if not each.past]
     earlier = len(all_times) - len(now)
     history = f"{counted(earlier, 'Xid')} before the last reset or driver load" if earlier else ""
@@ -49,7 +47,8 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     applications = [each for each in now if known[each.number].severity == "application" and each.number != _CLEANED_UP]
     processes = _processes(applications)
     many = processes >= box.settings.limit("kernel.xid-processes")
-    judged = [(_status(each, known[each.number], now), each) for each in now]
+    primary = _primary(now, known)
+    judged = [(_status(each, known[each.number], now) if each in primary else Status.PASS, each) for each in now]
     if many:
         judged += [(Status.WARN, each) for each in applications]
     worst = min((status for status, _ in judged), key=_WORST.index)
@@ -72,9 +71,21 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
 def _event(xid: Xid, known: XidEntry) -> LogEvent:
     """When an Xid was logged, and the NVLink that it names: ``NVLink: fatal error detected on link 2(0x10000, ..``."""
     if known.about != "NVLink":
-        return LogEvent(xid.seconds)
-    named = _LINK.search(xid.text)
-    return LogEvent(xid.seconds, "nvlink", None if named is None else int(named[1]))
+        return LogEvent(xid.seconds, number=xid.number)
+    return LogEvent(xid.seconds, "nvlink", xid.number, link_of(xid.text))
+
+
+def _primary(xids: Sequence[Xid], known: Mapping[int, XidEntry]) -> list[Xid]:
+    """Those of one GPU without the NVLink errors that follow from the failure of the GPU itself."""
+    return [
+        xid
+        for xid in xids
+        if known[xid.number].about != "NVLink"
+        or not any(
+            "same-gpu" in places(xid.number, other.number) and abs(xid.seconds - other.seconds) <= WINDOW_S
+            for other in xids
+        )
+    ]
 
 
 def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, XidEntry]) -> str:
@@ -138,8 +149,9 @@ def _part(box: Box, bdf: str) -> Part:
     """The part of the GPU that the most severe of its Xids since the last reset are about."""
     log = box.snapshot.kernel_log
     xids = () if isinstance(log, Missing) else log.xids
-    logged = {xid.number for xid in xids if xid.bdf == bdf and not xid.past} - {_OFF_BUS, ANNOUNCES_RECOVERY}
-    entries = [meaning(number, _architecture(box, bdf)) for number in logged]
+    own = [xid for xid in xids if xid.bdf == bdf and not xid.past]
+    known = {xid.number: meaning(xid.number, _architecture(box, bdf)) for xid in own}
+    entries = [known[number] for number in {xid.number for xid in _primary(own, known)} - {OFF_BUS, ANNOUNCES_RECOVERY}]
     worst = min((_SEVERITIES.index(entry.severity) for entry in entries), default=0)
     parts = {entry.about for entry in entries if _SEVERITIES.index(entry.severity) == worst}
     return next((part for part in _PARTS if part and part in parts), "")

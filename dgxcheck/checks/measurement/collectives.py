@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dgxcheck.bandwidth.rings import copies_gbs
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
@@ -11,19 +12,18 @@ from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import runs_differ
-from dgxcheck.checks.measurement.expectations import against_expected, figure_text, quantity
+from dgxcheck.checks.measurement.expectations import against_expected, figure_text, pair_link, quantity
 from dgxcheck.checks.measurement.failures import measured_figures, without_figure
-from dgxcheck.checks.measurement.lookup import Figures, evidence, label
+from dgxcheck.checks.measurement.lookup import Figures, evidence, gpu_name, label
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.expected import NVLINK_SHARE
-from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
-from dgxcheck.topology.rings import collective_gbs, search
 
 ID = "measure.collective"
 LEAST_BYTES = 32 << 20
 """Below this NCCL does not reach its bandwidth: 90 % at 32 MiB on a DGX-1 (uuudown/Tartan)."""
+LEAST_BYTES_PCIE = 10 << 20
+"""The same over PCIe, which is slower: the size of the reference figures of two GPUs."""
 
 
 def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
@@ -37,8 +37,10 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if row.number is None:
         return skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
     largest = _largest(row.more.get("sizes"))
-    if largest is not None and largest < LEAST_BYTES:
-        message = f"{label(box, row)}: at most {largest:.0f} bytes, too few for full bandwidth (32 MiB)"
+    pair = pair_link(box, row)
+    least = LEAST_BYTES_PCIE if pair is not None and not pair.nvlinks else LEAST_BYTES
+    if largest is not None and largest < least:
+        message = f"{label(box, row)}: at most {largest:.0f} bytes, too few for full bandwidth ({least >> 20} MiB)"
         return skip("no-reference", message, evidence(row))
     expected = against_expected(box, row)
     if expected is not None and expected.status is not Status.PASS:
@@ -69,7 +71,8 @@ def judge_ring(box: Box, figures: Figures, _: Measurement) -> Judgement:
     facts = tuple(map(evidence, rows))
     total, unit = sum(numbers), rows[0].unit
     message = f"copies around {counted(len(rows), 'ring')} of GPUs: {quantity(total, unit)}"
-    allowed = _allowed_gbs(box, rows)
+    both_ways = all(row.more.get("directions") == 2 for row in rows)
+    allowed = copies_gbs(box.topology, len(rows), both_ways)
     if allowed is None:
         return skip("no-reference", f"{message}; bandwidth of the NVLinks not known", *facts)
     low = total < allowed * box.settings.limit("measure.rings") / 100
@@ -78,21 +81,24 @@ def judge_ring(box: Box, figures: Figures, _: Measurement) -> Judgement:
     return Judgement(status, message, round(total, 3), round(allowed, 3), unit, facts, fault=fault)
 
 
-def _allowed_gbs(box: Box, rows: list[Measurement]) -> float | None:
-    """Rings x directions x rate of a link x the share that copies reach.
+def _runs(row: Measurement) -> list[Measurement]:
+    """The runs over different GPUs that one row holds, each as a row of its own."""
+    also = row.more.get("also")
+    devices = row.more.get("devices")
+    found = [row]
+    for run in also if isinstance(also, list) else ():
+        value = run.get("value") if isinstance(run, dict) else None
+        if isinstance(run, dict) and isinstance(value, int | float) and run.get("devices") not in (None, devices):
+            found.append(replace(row, value=value, runs=(), samples=(), more={**run}))
+    return found
 
-    Through NVSwitches one order of the GPUs has all the links; elsewhere each ring has its own.
-    """
-    graph, generation = nvlink_graph(box.topology), nvlink_generation(box.topology)
-    if isinstance(graph, Missing) or isinstance(generation, Missing) or generation not in NVLINK_SHARE:
-        return None
-    rings = search(graph)
-    most = collective_gbs(rings, generation)
-    if isinstance(most, Missing) or isinstance(rings.count, Missing) or not most:
-        return None
-    share = 1.0 if rings.how == "switched" else min(1.0, len(rows) / rings.count)
-    share *= 1.0 if all(row.more.get("directions") == 2 for row in rows) else 0.5
-    return most * share * NVLINK_SHARE[generation][0]
+
+def _names(box: Box, row: Measurement, several: bool) -> str:
+    """``GPU0 GPU4``, where there are runs of other GPUs too."""
+    devices = row.more.get("devices")
+    if not several or not isinstance(devices, list):
+        return ""
+    return " ".join(gpu_name(box, str(one)) for one in devices)
 
 
 def _collective(box: Box) -> Iterator[tuple[Subject, Judgement]]:
@@ -102,7 +108,9 @@ def _collective(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         return
     rows = figures.of_kinds("collective")
     for row in rows:
-        yield replace(HOST, part=f"{row.a} {row.b}".strip()), judge_collective(box, figures, row)
+        for run in _runs(row):
+            part = " ".join(filter(None, (row.a, row.b, _names(box, run, len(_runs(row)) > 1))))
+            yield replace(HOST, part=part), judge_collective(box, figures, run)
     rings = figures.of_kinds("ring")
     if rings:
         yield replace(HOST, part=paths.RINGS), judge_ring(box, figures, rings[0])
@@ -114,9 +122,10 @@ CHECKS = (
     Check(
         id=ID,
         rule="Bus bandwidth of NCCL's operations: warns below {measure.warn} and fails below {measure.fail} of the"
-        " profile's figure for the operation and number of GPUs; fails on wrong values. Copies around the rings of"
+        " profile's figure for the operation and number of GPUs, warns below the floor that the profile gives for it,"
+        " and fails on wrong values. Copies around the rings of"
         " NVLinks: warns below {measure.rings} of what the links allow. Runs of NCCL with less than 32 MiB are not"
-        " judged.",
+        " judged, of two GPUs without NVLink those with less than 10 MiB.",
         source="the profile's nvlink.all-reduce and the like; rings of the NVLink graph x 2 directions x rate of each",
         remedy="check the pairs of GPUs with low bandwidth; run NCCL with NCCL_DEBUG=INFO to see which rings and"
         " transports it chose; check ACS and IOMMU",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median
 
+from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.siblings import siblings
@@ -12,7 +13,6 @@ from dgxcheck.checks.measurement.expectations import amount, figure_text, quanti
 from dgxcheck.checks.measurement.lookup import P2P, Figures, device, label
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
-from dgxcheck.topology.expected import to_host
 
 FEWEST = 2
 """Figures of a class that can be compared."""
@@ -74,7 +74,7 @@ def gpus_alike(box: Box, figures: Figures, row: Measurement) -> list[Measurement
 def _host_line_rate(box: Box, id: str) -> float | None:
     """GB/s"""
     gpu = device(box, id)
-    line = to_host(gpu, box.topology).line_gbs if gpu is not None else None
+    line = to_host(box, gpu).line_gbs if gpu is not None else None
     return None if isinstance(line, Missing) else line
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dgxcheck.bandwidth.expected import Expected, between, to_host
+from dgxcheck.bandwidth.links import LineRate, as_supported
+from dgxcheck.bandwidth.rate import Direction
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
@@ -11,7 +14,7 @@ from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.profiles.model import Number
-from dgxcheck.topology.expected import between, to_host
+from dgxcheck.topology.model import Link
 
 
 class ExpectedFigure(Record, kw_only=False):
@@ -31,11 +34,14 @@ def expected_figure(box: Box, row: Measurement) -> ExpectedFigure | None:
     """None where nothing is known. A simulated figure is not held to the reference machine."""
     number = reference(box, row)
     if number is None or not has_reference(box, row):
-        return _derived(box, row)
+        return derived(box, row)
     origin = "GPU model" if row.kind == "device-copy" or box.choice is None else box.choice.profile.name
     # copies through the host depend on driver and host, and change with both
     fail = 0 if row.kind in STAGED else box.settings.limit("measure.fail")
-    return ExpectedFigure(float(number.value), number.source, origin, box.settings.limit("measure.warn"), fail)
+    warn = box.settings.limit("measure.warn")
+    if number.floor is not None:
+        warn = max(warn, 100 * number.floor / number.value)
+    return ExpectedFigure(float(number.value), number.source, origin, warn, fail)
 
 
 def reference(box: Box, row: Measurement) -> Number | None:
@@ -53,6 +59,9 @@ def profile_key(box: Box, row: Measurement) -> str:
     if row.kind in ("host-to-device", "device-to-host"):
         return f"pcie.{row.kind}" if device(box, row.a) is not None else ""
     if row.kind == "collective":
+        link = pair_link(box, row)
+        if link is not None and not link.nvlinks:
+            return f"pcie.{row.a.replace('_', '-')}-2-{(link.pci or '?').lower()}"
         return f"nvlink.{row.a.replace('_', '-')}-{row.b}"
     link = link_between(box, row.a, row.b)
     if link is None:
@@ -63,33 +72,44 @@ def profile_key(box: Box, row: Measurement) -> str:
     return f"pcie.{row.kind}-{(link.pci or '?').lower()}" if row.kind in STAGED else ""
 
 
+def pair_link(box: Box, row: Measurement) -> Link | None:
+    """What joins the GPUs of a collective of two, where it is known which they are."""
+    devices = row.more.get("devices")
+    if row.b != "2" or not isinstance(devices, list) or len(devices) != 2:
+        return None
+    a, b = (one if isinstance(one, str) else "" for one in devices)
+    return link_between(box, a, b)
+
+
 def has_reference(box: Box, row: Measurement) -> bool:
     """Is the figure held to the reference machine, not only to what the path gives?"""
     return row.how != "simulated" and reference(box, row) is not None
 
 
-def _derived(box: Box, row: Measurement) -> ExpectedFigure | None:
-    """From lanes and links of the path: never more than a warning."""
-    one = device(box, row.a)
+def derived(box: Box, row: Measurement, line: LineRate = as_supported) -> ExpectedFigure | None:
+    """From the parts of the path, with links at ``line``'s rate, at the least that each is known to carry.
+
+    Never more than a warning.
+    """
+    one, other = device(box, row.a), device(box, row.b)
     if one is None:
         return None
     if row.kind in ("host-to-device", "device-to-host"):
-        path = to_host(one, box.topology)
-        return _of_path(box, path.read_gbs if row.kind == "host-to-device" else path.write_gbs, path.source, "pci")
-    other, link = device(box, row.b), link_between(box, row.a, row.b)
-    if row.kind not in P2P or other is None or link is None:
+        return _of_path(box, to_host(box, one, line), "read" if row.kind == "host-to-device" else "write", 1)
+    if row.kind not in P2P or other is None or other is one:
         return None
-    path = between(one, other, link, box.topology)
-    rate = path.write_gbs
-    directions = 2 if row.kind == "p2p-both" else 1
-    return _of_path(box, rate if isinstance(rate, Missing) else rate * directions, path.source, path.medium)
+    return _of_path(box, between(box, one, other, line), "write", 2 if row.kind == "p2p-both" else 1)
 
 
-def _of_path(box: Box, rate: float | Missing, source: str, medium: str) -> ExpectedFigure | None:
-    if isinstance(rate, Missing):
+def _of_path(box: Box, path: Expected, direction: Direction, directions: int) -> ExpectedFigure | None:
+    total = path.write if direction == "write" else path.read
+    least = total.rate.least
+    if isinstance(least, Missing):
         return None
-    limit, origin = ("measure.warn", "NVLinks") if medium == "nvlink" else ("measure.derived", "PCIe path")
-    return ExpectedFigure(rate, f"derived from the path: {source}", origin, box.settings.limit(limit), 0)
+    limit, origin = ("measure.warn", "NVLinks") if path.medium == "nvlink" else ("measure.derived", "PCIe path")
+    sources = "; ".join(dict.fromkeys(part.source for part in path.limits if part.source))
+    source = f"derived from the path: {sources}"
+    return ExpectedFigure(least * directions, source, origin, box.settings.limit(limit), 0)
 
 
 def against_expected(box: Box, row: Measurement) -> Judgement | None:

@@ -25,6 +25,10 @@ _START_IT = (
     "check journalctl -u nvidia-fabricmanager; start fabric manager in the driver's own version: systemctl enable --now"
     " nvidia-fabricmanager"
 )
+_LIBRARY = (
+    "check ldconfig -p for libcuda.so.1 and run ldconfig; if it is missing, install it in the version that"
+    " /proc/driver/nvidia/version shows; in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+)
 _ERRORS = {
     214: "an uncorrectable ECC error",
     220: "an uncorrectable NVLink error",
@@ -71,18 +75,21 @@ def measured_figures(box: Box, check: str) -> Figures | Judgement:
         return collect(box, rows)
     value = start.value
     if isinstance(value, NotMeasured) and value.reason != "failed":
-        return skip(skip_reason(value), str(value), evidence(start))
+        if all(gpu.index is None for gpu in box.topology.gpus):
+            return skip(skip_reason(value), str(value), evidence(start))
+        return _by_first_check(check, f"nothing was measured: {value}", start, None, _LIBRARY)
     return _by_first_check(check, f"CUDA cannot be used: {value}", start)
 
 
 def _by_first_check(
-    check: str, message: str, row: Measurement, fault: Fault = Fault.NOT_READY, remedy: str = ""
+    check: str, message: str, row: Measurement, fault: Fault | None = Fault.NOT_READY, remedy: str = ""
 ) -> Judgement:
-    """Nothing could be measured: the first check fails, the others refer to it."""
+    """Nothing could be measured: the first check fails, or is unknown without a fault, and the others refer to it."""
     first = next(iter(SINGLE))
     if check != first:
         return skip("dependency-failed", f"nothing could be measured: see {first}")
-    return Judgement(Status.FAIL, message, evidence=(evidence(row),), fault=fault, remedy=remedy)
+    status = Status.UNKNOWN if fault is None else Status.FAIL
+    return Judgement(status, message, evidence=(evidence(row),), fault=fault, remedy=remedy)
 
 
 def interruption(figures: Figures, check: str) -> Judgement | None:

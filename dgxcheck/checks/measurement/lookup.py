@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from dgxcheck.bandwidth.expected import between
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Subject
 from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.topology.expected import between
 from dgxcheck.topology.model import Device, Link
 
 SINGLE: Mapping[str, tuple[str, ...]] = {
@@ -45,6 +45,12 @@ _LABELS = {
     "latency": "latency with P2P on",
     "latency-off": "latency with P2P off",
     "latency-sm": "load latency",
+    "rdma-write": "RDMA write",
+    "rdma-write-both": "RDMA write, both ways at once",
+    "rdma-read": "RDMA read",
+    "rdma-read-both": "RDMA read, both ways at once",
+    "rdma-send": "RDMA send",
+    "rdma-send-both": "RDMA send, both ways at once",
     "compute": "FMA throughput",
     "under-load": "host copies under load",
     "cuda": "CUDA",
@@ -100,7 +106,7 @@ def _class(box: Box, a: str, b: str) -> PairClass | None:
     one, other, link = device(box, a), device(box, b), link_between(box, a, b)
     if one is None or other is None or link is None or link.label == "?":
         return None
-    line = between(one, other, link, box.topology).line_gbs
+    line = between(box, one, other).line_gbs
     return link.label, None if isinstance(line, Missing) else line
 
 

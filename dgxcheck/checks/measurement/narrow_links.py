@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dgxcheck.bandwidth.links import LineRate, narrowest, physical, with_lanes
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status, skip
 from dgxcheck.checks.engine.under_load import under_load
-from dgxcheck.checks.measurement.expectations import expected_figure, figure_text
+from dgxcheck.checks.measurement.expectations import derived, expected_figure, figure_text
 from dgxcheck.checks.measurement.lookup import device, link_between
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
@@ -18,14 +19,13 @@ def unless_link_explains(box: Box, row: Measurement, judgement: Judgement | None
     expected, value = expected_figure(box, row), row.number
     if judgement is None or judgement.status is Status.PASS or expected is None or value is None:
         return judgement
-    rates = {hop: rate for hop in _hops(box, row) if not isinstance(rate := _trained_gbs(box, hop), Missing)}
-    if not rates:
+    line = _lanes(box)
+    slowest = narrowest((hop for hop in _hops(box, row) if not isinstance(line(hop), Missing)), line)
+    if slowest is None or isinstance(slowest, Missing):
         return judgement
-    hop = min(rates, key=lambda hop: rates[hop])
-    full = _full_gbs(box, [*rates], reference=bool(expected.fail_below))
-    if full is None or rates[hop] >= full:
-        return judgement
-    if value < expected.value * rates[hop] / full * expected.warn_below / 100:
+    hop, gbs = slowest
+    reduced = _reduced(box, row, expected.value, gbs) if expected.fail_below else _derived(box, row, line)
+    if reduced is None or reduced >= expected.value or value < reduced * expected.warn_below / 100:
         return judgement
     message = f"{figure_text(box, row)}, limited by link {hop}, which runs at gen{hop.max_gen} x{hop.width} at most"
     return skip("dependency-failed", f"see pcie.width, pcie.path or pcie.generation: {message}", *judgement.evidence)
@@ -43,21 +43,32 @@ def _hops(box: Box, row: Measurement) -> tuple[Hop, ...]:
         return ()
     else:
         hops = hops_between(one, other, functions)
-    return () if isinstance(hops, Missing) else tuple(hop for hop in hops if not hop.skip_reason)
+    return () if isinstance(hops, Missing) else physical(hops)
 
 
-def _trained_gbs(box: Box, hop: Hop) -> float | Missing:
-    """GB/s with the lanes that it has, under load where that was read, at the generation that both ends support."""
-    loaded = under_load(box, hop.device, "link_width")
-    width = hop.width if loaded is None or isinstance(hop.width, Missing) else min(hop.width, loaded[0])
-    return pcie_gbs(hop.max_gen, width)
+def _lanes(box: Box) -> LineRate:
+    """GB/s with the lanes that a link has, under load where that was read, at the generation that both ends support."""
+
+    def gbs(hop: Hop) -> float | Missing:
+        loaded = under_load(box, hop.device, "link_width")
+        width = hop.width if loaded is None or isinstance(hop.width, Missing) else min(hop.width, loaded[0])
+        return with_lanes(hop, width)
+
+    return gbs
 
 
-def _full_gbs(box: Box, hops: list[Hop], reference: bool) -> float | None:
-    """GB/s of the link that the expectation rests on: the profile's, else what both ends support."""
+def _derived(box: Box, row: Measurement, line: LineRate) -> float | None:
+    figure = derived(box, row, line)
+    return None if figure is None else figure.value
+
+
+def _reduced(box: Box, row: Measurement, expected: float, gbs: float) -> float | None:
+    """The reference machine's figure with a link that has ``gbs`` of the line rate that its links have."""
     numbers = [box.choice.number(key) for key in ("pcie.link_gen", "pcie.link_width")] if box.choice else []
-    if reference and len(numbers) == 2 and numbers[0] is not None and numbers[1] is not None:
-        rate = pcie_gbs(int(numbers[0].value), int(numbers[1].value))
-        return None if isinstance(rate, Missing) else rate
-    rates = [rate for hop in hops if not isinstance(rate := hop.max_gbs, Missing)]
-    return min(rates, default=None)
+    known = [int(number.value) for number in numbers if number is not None]
+    if len(known) == 2:
+        full = pcie_gbs(*known)
+    else:
+        slowest = narrowest(hop for hop in _hops(box, row) if not isinstance(hop.max_gbs, Missing))
+        full = gbs if slowest is None or isinstance(slowest, Missing) else slowest[1]
+    return None if isinstance(full, Missing) else expected * gbs / full

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import part
@@ -12,6 +11,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, subject
+from dgxcheck.checks.siblings.compare import Compared, compared
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing
 
@@ -30,36 +30,29 @@ def _firmware(box: Box) -> Judged:
     if isinstance(devices, Missing):
         yield HOST, none_here(devices)
         return
-    by_board: dict[str, list[IbDevice]] = defaultdict(list)
+    versions = {each.sibling.subject: each for each in compared(box, ["hca"], ["IbDevice.fw_ver"])}
     for device in devices:
-        by_board[device.board_id if isinstance(device.board_id, str) else f"unknown, {device.name}"].append(device)
-    for same in by_board.values():
-        versions = Counter(device.fw_ver for device in same if isinstance(device.fw_ver, str))
-        usual = max(versions, key=lambda version: (versions[version], _numbers(version)), default="")
-        for device in same:
-            yield subject(device), ruled(_version, device, usual)
+        at = subject(device)
+        yield at, ruled(_version, device, versions.get(at))
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    """``12.28.2006`` as numbers, so that it sorts after ``12.9.0``."""
-    return tuple(int(number) for number in version.split(".") if number.isdecimal() and len(number) < 10)
-
-
-def _version(device: IbDevice, usual: str) -> Judgement:
+def _version(device: IbDevice, among: Compared | None) -> Judgement:
     version, board = need(device.fw_ver), need(device.board_id)
     files = f"/sys/class/infiniband/{device.name}"
     evidence = (Evidence(f"{files}/fw_ver", version), Evidence(f"{files}/board_id", board))
-    if version == usual:
-        return Judgement(Status.PASS, f"firmware {usual}", usual, usual, evidence=evidence)
-    message = f"firmware {version}, other HCAs of board {board} run {usual}"
+    if among is None or not among.odd:
+        return Judgement(Status.PASS, f"firmware {version}", version, version, evidence=evidence)
+    usual = str(among.usual) if among.majority else None
+    others = f"other HCAs of board {board} run {usual}" if usual else f"HCAs of board {board} run different versions"
+    message = f"firmware {version}, {others}"
     return Judgement(Status.WARN, message, version, usual, evidence=evidence, fault=Fault.HCA_FIRMWARE)
 
 
 CHECKS = (
     Check(
         id="network.firmware",
-        rule="Warns on an HCA whose firmware differs from the version that most HCAs of its board_id run, or from the"
-        " newest if there is no majority; fails on an adapter in flash recovery, by its PCI device id.",
+        rule="Warns on an HCA whose firmware differs from the version that most HCAs of its model and board_id run; on"
+        " each of them if there is no majority. Fails on an adapter in flash recovery, by its PCI device id.",
         source="fw_ver and board_id of /sys/class/infiniband; pci.ids",
         remedy="burn the version that the others run (mstflint -d BDF -i IMAGE burn) while no job uses the adapter,"
         " then reset it (mlxfwreset -d BDF reset)",

@@ -50,18 +50,18 @@ def _errors(box: Box) -> Judged:
             yield port_subject(device, port), ruled(_port_errors, box, growth, port)
 
 
-def _counters(snapshot: Snapshot, port: IbPort) -> Counters | Missing | None:
-    """The error counters of a port; None where it is not listed."""
+def counters_of(snapshot: Snapshot, port: IbPort, which: str = "counters") -> Counters | Missing | None:
+    """``counters`` or ``hw_counters`` of a port; None where it is not listed."""
     if isinstance(snapshot.ib_ports, Missing):
         return snapshot.ib_ports
     for device in snapshot.ib_ports:
         if device.device == port.device and not isinstance(device.ports, Missing):
-            return next((each.counters for each in device.ports if each.port == port.port), None)
+            return next((getattr(each, which) for each in device.ports if each.port == port.port), None)
     return None
 
 
 def _port_errors(box: Box, growth: Growth, port: IbPort) -> Judgement:
-    new, old = need(_counters(growth.new, port)), _counters(growth.old, port)
+    new, old = need(counters_of(growth.new, port)), counters_of(growth.old, port)
     if new is None or old is None or isinstance(old, Missing):
         return skip("no-history", "its counters were not read before")
     events: dict[str, int] = {}

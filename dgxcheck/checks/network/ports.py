@@ -11,6 +11,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
+from dgxcheck.checks.network.twins import LEAST, odd_link_layer, twins
 from dgxcheck.components.component import Component
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
 from dgxcheck.facts.missing import Missing
@@ -43,7 +44,7 @@ def of_the_profile(box: Box) -> list[IbPort]:
     """The ports that the profile's rate is for, without those that were never meant to be up."""
     listed = ports(box)
     pairs = [] if isinstance(listed, Judgement) else listed
-    return [port for device, port in pairs if is_first(device, port) and not _not_in_use(box, port, pairs)]
+    return [port for device, port in pairs if is_first(device, port) and not _not_in_use(box, device, port, pairs)]
 
 
 def gbit_per_s(port: IbPort) -> float | Missing:
@@ -55,7 +56,7 @@ def gbit_per_s(port: IbPort) -> float | Missing:
     return port.rate if isinstance(port.rate, Missing) else port.rate.gbit_per_s
 
 
-def _not_in_use(box: Box, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> str:
+def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> str:
     """Why a port that is down was never meant to be up; empty where it may have been."""
     if _is_configured(box, port) or port.state not in _DOWN:
         return ""
@@ -64,6 +65,9 @@ def _not_in_use(box: Box, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -
     if all(each.state in _DOWN for _, each in listed):
         return "as are all ports: nothing is cabled"
     idle = port.link_layer == "Ethernet" and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
+    others = twins(box, device, port, listed)
+    if len(others) >= LEAST and all(each.state in UP for _, each in others):
+        return ""
     return "an Ethernet port that no configuration lists" if idle else ""
 
 
@@ -113,17 +117,21 @@ def _state(box: Box) -> Judged:
     if isinstance(listed, Judgement):
         yield HOST, listed
     for device, port in pairs:
-        configured, why = _is_configured(box, port), _not_in_use(box, port, pairs)
-        yield port_subject(device, port), ruled(_port_state, device, port, configured, why)
+        configured, why = _is_configured(box, port), _not_in_use(box, device, port, pairs)
+        odd = odd_link_layer(box, device, port, pairs) is not None
+        yield port_subject(device, port), ruled(_port_state, device, port, configured, why, odd)
 
 
-def _port_state(device: IbDevice, port: IbPort, configured: bool, not_in_use: str) -> Judgement:
+def _port_state(device: IbDevice, port: IbPort, configured: bool, not_in_use: str, odd: bool) -> Judgement:
+    """``odd``: in another link layer than the ports of its kind, which network.link-layer reports."""
     state, phys = need(port.state), port.phys_state
     physical = f" ({phys.name.replace('_', ' ').lower()})" if isinstance(phys, PhysState) else ""
     evidence = (Evidence(file_of(port, "state"), f"{int(state)}: {state.name}"),)
     message = f"port is {state.name}{physical}"
     if state in UP:
-        return Judgement(Status.PASS, message, state.name, "ACTIVE", evidence=evidence)
+        return _addressed(device, port, state, message, evidence)
+    if odd and not configured:
+        return skip("dependency-failed", f"{message}: see network.link-layer", *evidence)
     if not_in_use:
         return skip("not-configured", f"{message}, {not_in_use}", *evidence)
     fault = _fault(port)
@@ -132,6 +140,25 @@ def _port_state(device: IbDevice, port: IbPort, configured: bool, not_in_use: st
     status = Status.FAIL if configured else Status.WARN
     remedy = _remedy(fault, device, port)
     return Judgement(status, message, state.name, "ACTIVE", evidence=evidence, remedy=remedy, fault=fault)
+
+
+def _addressed(
+    device: IbDevice, port: IbPort, state: PortState, message: str, evidence: tuple[Evidence, ...]
+) -> Judgement:
+    """Of a port that is up: on InfiniBand it has a LID, and knows that of its subnet manager."""
+    nothing = [
+        (name, words)
+        for name, lid, words in (("lid", port.lid, "has no LID"), ("sm_lid", port.sm_lid, "knows no subnet manager"))
+        if lid == 0
+    ]
+    if port.link_layer != "InfiniBand" or not nothing:
+        return Judgement(Status.PASS, message, state.name, "ACTIVE", evidence=evidence)
+    fault = Fault.NO_SUBNET_MANAGER
+    return Judgement(
+        Status.WARN, f"{message} but {' and '.join(words for _, words in nothing)}", state.name, "ACTIVE",
+        evidence=(*evidence, *(Evidence(file_of(port, name), "0x0") for name, _ in nothing)),
+        remedy=_remedy(fault, device, port), fault=fault,
+    )  # fmt: skip
 
 
 def _fault(port: IbPort) -> Fault:
@@ -173,7 +200,9 @@ CHECKS = (
         id="network.port-state",
         rule="Warns if a port is not ACTIVE, and fails if the configuration lists it; an InfiniBand port in INIT or"
         " ARMED waits for a subnet manager. A port that is down is not judged if the configuration lists other ports"
-        " only; without a configuration, neither if all ports are down, nor on Ethernet if it is disabled or polling.",
+        " only; without a configuration, neither if all ports are down, nor on Ethernet if it is disabled or polling,"
+        " unless the same ports of at least three other HCAs of its kind are all up. Warns too if an ACTIVE InfiniBand"
+        " port has no LID, or knows none of a subnet manager.",
         source="state, phys_state and link_layer of /sys/class/infiniband/*/ports/*",
         remedy="check the cable, the switch port and the subnet manager",
         judge=_state,

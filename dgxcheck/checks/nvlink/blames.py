@@ -8,6 +8,7 @@ from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Subject
 from dgxcheck.checks.nvlink.endpoints import compare_graph, ends_of, graph_of
+from dgxcheck.checks.nvlink.nvswitches import lacking, missing_nvswitch
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.far_end import far_ends, nvlinks_of
 from dgxcheck.components.locate import all_nvlinks, device_part, nvlinks_between
@@ -18,7 +19,8 @@ from dgxcheck.topology.reference import Reference
 
 def nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """The NVLinks of the pair, or those to the far end of one link or of all links of a GPU; then the NVLink ports of
-    the GPUs, and the NVSwitch to which all of the links lead. The NVLink graph for a finding about the host.
+    the GPUs, and the NVSwitch to which all of the links lead, or the one that is missing. The NVLink graph for a
+    finding about the host.
     """
     gpu = device_of(box, subject)
     if gpu is None:
@@ -31,6 +33,8 @@ def nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield from (component for component in far if component.kind == "nvlink")
         yield device_part(box, gpu, "NVLink")
         yield from (component for component in far if component.kind == "nvswitch")
+        if links_down(box, gpu) and lacking(box):
+            yield missing_nvswitch(box)
         return
     yield nvlinks_between(box, gpu, peer)
     yield device_part(box, gpu, "NVLink")

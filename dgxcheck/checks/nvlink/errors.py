@@ -20,6 +20,7 @@ from dgxcheck.topology.model import Device
 Judged = Iterator[tuple[Subject, Judgement]]
 COUNTERS = ("replay", "recovery", "crc_flit", "crc_data", "ecc_data")
 """By ``nvmlNvLinkErrorCounter_t``."""
+CRC = ("crc_flit", "crc_data")
 NVLINK_ERROR = 74
 """Xid."""
 
@@ -72,7 +73,11 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
         return Judgement(Status.PASS, f"no new errors {growth.how}", 0, 0, "errors")
     recoveries = events.get("recovery", 0)
     xid = _xid_74(box, new.bdf) if recoveries else None
-    failed = xid is not None or recoveries >= box.settings.limit("nvlink.recoveries")
+    crc = max((events.get(name, 0) for name in CRC), default=0) / max(growth.seconds, 1.0)
+    failed = (
+        xid is not None or recoveries >= box.settings.limit("nvlink.recoveries")
+        or crc >= box.settings.limit("nvlink.crc")
+    )  # fmt: skip
     evidence = tuple(
         answered(getattr(new, name), "nvmlDeviceGetNvLinkErrorCounter", new.bdf, new.link, COUNTERS.index(name))
         for name in errors
@@ -80,6 +85,8 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
     total = sum(errors.values())
     by_counter = ", ".join(f"{name} {more}" for name, more in errors.items())
     message = f"link {new.link}: {counted(total, 'new error')} {growth.how} ({by_counter})"
+    if crc >= 1:
+        message += f", {crc:.0f} CRC errors a second"
     if xid is not None:
         message += "; Xid 74 of this GPU in the kernel log"
         evidence += (xid,)
@@ -100,9 +107,10 @@ CHECKS = (
     Check(
         id="nvlink.errors",
         rule="Warns if the replay, recovery, CRC or ECC error counters of an NVLink that is up grow; fails from"
-        " {nvlink.recoveries} on, and on the first recovery if the kernel log has Xid 74 of the GPU since its last"
-        " reset or driver load. A non-zero total since driver load alone is not a fault.",
-        source="nvmlDeviceGetNvLinkErrorCounter; DCGM's health watch, which fails on a recovery",
+        " {nvlink.recoveries} or {nvlink.crc} on, and on the first recovery if the kernel log has Xid 74 of the"
+        " GPU since its last reset or driver load. A non-zero total since driver load alone is not a fault.",
+        source="nvmlDeviceGetNvLinkErrorCounter; DCGM's health watch, which fails on a recovery and on 100 CRC"
+        " errors a second",
         remedy="check the kernel log for Xid 74; if the counters keep growing, reset the GPU and run the field"
         " diagnostic (dcgmi diag -r 3); then reseat the GPU or the NVLink bridge, on SXM boards by the vendor",
         judge=_errors,

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, mig_enabled, nvml_unavailable
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.blames import nvlinks, nvlinks_of_all
 from dgxcheck.checks.nvlink.endpoints import (
@@ -74,7 +75,7 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
     if view.gap is not None:
         return unjudged(view.gap)
     if not view.positions:
-        return skip("not-supported", "this GPU has no NVLink")
+        return _without_links(box, gpu, ends, expected)
     up = links_up(view)
     states = _states(box, gpu)
     down = [link for link, state in states.items() if not state]
@@ -96,6 +97,24 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
     if down:
         message += f"; {'link' if len(down) == 1 else 'links'} {', '.join(map(str, down))} down"
     return Judgement(severity(box), message, up, expected, "links", evidence, fault=Fault.NVLINK_DOWN)
+
+
+def _without_links(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None) -> Judgement:
+    """Of a GPU whose driver calls all its NVLinks unsupported: a fault where the machine or its siblings have some."""
+    evidence = Evidence(f"nvmlDeviceGetNvLinkState {gpu.bdf} 0", "not supported")
+    if mig_enabled(box, gpu.bdf):
+        return skip("not-supported", "no NVLink: MIG mode is on", evidence)
+    if (vm := guest(box)) is not None:
+        return skip("not-visible", f"no NVLink: {vm} may hide the links from its guest", evidence)
+    if expected:
+        message = f"NVML reports no NVLink, {expected} expected"
+        return Judgement(severity(box), message, 0, expected, "links", (evidence,), fault=Fault.NVLINK_DOWN)
+    others = siblings(box, gpu)
+    having = [other for other in others if ends[other.bdf or ""].positions]
+    if 2 * len(having) > len(others):
+        message = f"NVML reports no NVLink, and has some of {counted(len(having), 'other GPU')} of the model"
+        return Judgement(Status.UNKNOWN, message, 0, None, "links", (evidence,))
+    return skip("not-supported", "this GPU has no NVLink")
 
 
 def _lacks_gpus(box: Box) -> bool:
@@ -218,8 +237,9 @@ CHECKS = (
         id="nvlink.state",
         rule="Fails if a GPU has no NVLink up, or fewer than the profile expects and no pair can be named: with"
         " NVSwitches, or without a graph to compare with. A link that is down between two GPUs is reported by"
-        " nvlink.graph, one that is up at one end only by nvlink.symmetry. Not judged without a profile, and on GPUs in"
-        " MIG mode that have no NVLink up.",
+        " nvlink.graph, one that is up at one end only by nvlink.symmetry. Unknown without a profile if NVML reports no"
+        " NVLink of a GPU and has some of most others of the model. Not judged without a profile otherwise, and on GPUs"
+        " in MIG mode that have no NVLink up.",
         source="nvmlDeviceGetNvLinkState; the profile's nvlink.links or the degree of its graph",
         remedy="check the kernel log for Xid 74 and, with NVSwitches, the log of the fabric manager (journalctl -u"
         f" nvidia-fabricmanager); {_RETRAIN}",

@@ -37,8 +37,12 @@ def _bar1(box: Box) -> Judged:
 
 
 def _size(box: Box, gpu: Device) -> Judgement:
-    bar = need(need(bars_of(box, gpu)).bar1)
+    row = need(bars_of(box, gpu))
     resource = f"/sys/bus/pci/devices/{gpu.bdf}/resource"
+    if row.bars == ():
+        zeros = (Evidence(resource, 0),)
+        return Judgement(Status.FAIL, "no BAR is assigned", 0, unit="MiB", evidence=zeros, fault=Fault.BAR1_SMALL)
+    bar = need(row.bar1)
     if not bar.assigned:
         address = (Evidence(resource, bar.start),)
         return Judgement(Status.FAIL, "BAR1 is unassigned", 0, unit="MiB", evidence=address, fault=Fault.BAR1_SMALL)

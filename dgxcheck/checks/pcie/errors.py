@@ -24,6 +24,8 @@ from dgxcheck.topology.model import Device
 Judged = Iterator[tuple[Subject, Judgement]]
 PER_LANE = {1: 0.15, 2: 0.3, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
 """Replays per minute and lane that a link of each generation may have (DCGM's health watch)."""
+ODD = 10
+"""Times as many replays as any other GPU has."""
 _KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": "correctable error"}
 """``aer_dev_*`` files, the worst first."""
 
@@ -31,8 +33,32 @@ _KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": 
 def _replay(box: Box) -> Judged:
     growth = box.growth
     for gpu in box.gpus:
-        judgement = growth if isinstance(growth, Judgement) else ruled(_replays, box, growth, gpu)
+        if isinstance(growth, Judgement):
+            judgement = _odd_total(box, gpu) or growth
+        else:
+            judgement = ruled(_replays, box, growth, gpu)
         yield box.subject(gpu), gpu_unavailable(box, gpu) or judgement
+
+
+def _odd_total(box: Box, gpu: Device) -> Judgement | None:
+    """Without a second reading: a GPU that has replayed far more than any other; None where that cannot be said."""
+    totals = {each.bdf: _total(box, each) for each in box.topology.gpus}
+    own = totals.pop(gpu.bdf, None)
+    others = [total for total in totals.values() if total is not None]
+    limit = int(box.settings.limit("pcie.replay-fail"))
+    if own is None or not others or own <= limit or own < ODD * max(others):
+        return None
+    rest = "the other GPU has" if len(others) == 1 else "other GPUs have at most"
+    message = f"{counted(own, 'PCIe replay')} since driver load, {rest} {max(others)}"
+    evidence = (answered(own, "nvmlDeviceGetPcieReplayCounter", gpu.bdf or ""),)
+    return Judgement(Status.WARN, message, own, max(others), "replays", evidence, fault=Fault.PCIE_REPLAYS)
+
+
+def _total(box: Box, gpu: Device) -> int | None:
+    counters = box.gpu(gpu).counters
+    if isinstance(counters, Missing) or isinstance(counters.pcie_replays, Missing):
+        return None
+    return counters.pcie_replays
 
 
 def _replays(box: Box, growth: Growth, gpu: Device) -> Judgement:
@@ -152,7 +178,8 @@ CHECKS = (
         id="pcie.replay",
         rule="Warns if a GPU's PCIe replay counter grows by more than {pcie.replay} DCGM's rate per generation and lane"
         " (8 per minute at gen3 x16); fails above {pcie.replay-fail} per minute, measured over a minute or more. A"
-        " non-zero total since driver load alone is not a fault.",
+        " non-zero total since driver load alone is not a fault, but warns without a second reading if it is above"
+        " {pcie.replay-fail} and ten times that of any other GPU.",
         source="nvmlDeviceGetPcieReplayCounter; DCGM's rate per generation and lane, its diagnostic's limit of 80",
         remedy="reseat the GPU, its tray or riser and check for dirt and damage; if replays continue, run the field"
         " diagnostic (dcgmi diag -r 3)",

@@ -1,11 +1,11 @@
-"""The width of the PCIe links to each GPU."""
+"""The width of each GPU's own PCIe link."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import host_if_all, own_link
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
@@ -56,31 +56,10 @@ def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:
 def _own(box: Box, hop: Hop) -> Judgement:
     expected = _expected_width(box)
     if expected is None or hop.skip_reason or isinstance(hop.width, Missing):
-        return _trained(box, hop, Status.WARN)
+        return trained_width(box, hop, Status.WARN)
     both_ends = "" if isinstance(hop.max_width, Missing) else f"; both ends support x{hop.max_width}"
     message = f"link {hop} trained at x{hop.width}, x{expected:g} expected{both_ends}"
     return _judgement(box, hop, Status.FAIL if hop.width < expected else Status.PASS, message, expected)
-
-
-def _path(box: Box) -> Judged:
-    shared: dict[str, Hop] = {}
-    for gpu in box.gpus:
-        if isinstance(gpu.path, Missing):
-            yield box.subject(gpu), unjudged(gpu.path)
-            continue
-        hops = hops_above(gpu.path, box.topology.functions)
-        shared |= {hop.device: hop for hop in hops[:-1] if not hop.skip_reason}
-    for hop in shared.values():
-        yield bridge(hop.device), ruled(_trained, box, hop, _severity(box, hop))
-    if not shared:
-        yield HOST, skip("not-visible", "no link is visible above those of the GPUs themselves")
-
-
-def _severity(box: Box, hop: Hop) -> Status:
-    """A shared link is held to the profile only where both its ends support more lanes than it has."""
-    expected = _expected_width(box)
-    below = expected is not None and not isinstance(hop.width, Missing) and hop.width < expected
-    return Status.FAIL if below else Status.WARN
 
 
 def _expected_width(box: Box) -> int | float | None:
@@ -88,7 +67,7 @@ def _expected_width(box: Box) -> int | float | None:
     return None if number is None else number.value
 
 
-def _trained(box: Box, hop: Hop, severity: Status) -> Judgement:
+def trained_width(box: Box, hop: Hop, severity: Status) -> Judgement:
     """Against what both ends support."""
     narrow = need(hop.narrow)
     names = sharers(hop, box.topology)
@@ -123,16 +102,5 @@ CHECKS = (
         judge=_width,
         blames=own_link,
         shared=host_if_all("PCIe setting"),
-    ),
-    Check(
-        id="pcie.path",
-        rule="Warns if a link between a GPU's own link and the host bridge is trained at fewer lanes than both its ends"
-        " support; fails if this is also fewer than the profile expects. Reported at the lower end of the link, with"
-        " the devices that share it.",
-        source="current_link_width against max_link_width of both ends of every hop, and the profile's pcie.link_width",
-        remedy="power off and reseat the board that carries the switch at the lower end of the link, and its riser or"
-        " cable",
-        judge=_path,
-        blames=own_link,
     ),
 )

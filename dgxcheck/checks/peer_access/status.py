@@ -79,12 +79,12 @@ def _status(box: Box) -> Judged:
 
 def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pStatus | None) -> Judgement:
     link = box.topology.link(a, b)
-    status = _pair(there, back, link)
+    vm = guest(box)
+    status = _pair(there, back, link, vm)
     if isinstance(status, Judgement):
         return status
     if mig_enabled(box, a.bdf, b.bdf):
         return skip("not-supported", f"{status.text}: MIG mode is on, which disables P2P", *status.evidence)
-    vm = guest(box)
     if vm is not None and not link.nvlinks and status.measured in _OF_THE_CHIPSET:
         return skip("not-visible", f"{status.text}: {vm} hides the PCIe topology from its guest", *status.evidence)
     setting, remedy = "", _BY_NVLINK
@@ -97,8 +97,8 @@ def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pSt
     )
 
 
-def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link) -> Judgement | Refusal:
-    """By the status of each capability in both directions."""
+def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link, vm: str | None) -> Judgement | Refusal:
+    """By the status of each capability in both directions. ``vm``: the hypervisor that this machine is a guest of."""
     if there is None or back is None:
         return skip("not-recorded", "its P2P status was not recorded")
     capabilities = CAPABILITIES[: 3 if link.nvlinks else 2]
@@ -118,7 +118,7 @@ def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link) -> Judgem
         if one != other:
             text = f"P2P {name} is {_word(one)} from {link.a} to {link.b}, {_word(other)} from {link.b} to {link.a}"
             return Refusal(text, f"{one}, {other}", evidence)
-        if one in NEVER and near:
+        if one in NEVER and near and not (link.nvlinks and vm is None):
             return skip("not-supported", f"P2P {name} is {_word(one)}: these GPUs do not support it", *evidence)
         if one != "OK" and near:
             text = f"P2P {name} is {_word(one)} between {link.a} and {link.b} ({link.label}), OK expected"
@@ -198,10 +198,10 @@ CHECKS = (
     Check(
         id="p2p.status",
         rule="Fails if two GPUs that NVLink or PCIe switches join (PIX, PXB) cannot read and write each other's memory,"
-        " and for any pair whose two directions differ. Not judged: GPUs that do not support P2P (GNS, NS), other pairs"
-        " further apart, GPUs in MIG mode and, in a virtual machine, what its hypervisor hides (CNS, TNS without"
-        " NVLink). IOMMU translation and ACS redirection between the two are named. If all pairs behind one PCIe bridge"
-        " fail alike, this is reported once, at the bridge.",
+        " and for any pair whose two directions differ. Not judged: pairs without NVLink that do not support P2P (GNS,"
+        " NS), other pairs further apart, GPUs in MIG mode and, in a virtual machine, what its hypervisor hides (CNS,"
+        " TNS without NVLink). IOMMU translation and ACS redirection between the two are named. If all pairs behind one"
+        " PCIe bridge fail alike, this is reported once, at the bridge.",
         source="nvmlDeviceGetP2PStatus in both directions",
         remedy=f"for pairs joined by PCIe: {_BY_PCIE}; for pairs joined by NVLink: {_BY_NVLINK}",
         judge=_status,

@@ -16,7 +16,7 @@ from dgxcheck.assessment.selection import named, selected, site_settings
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.cli.health import informational
 from dgxcheck.cli.health.options import FAILING, RENDERERS, Asked, options, request_of
-from dgxcheck.cli.options import emit
+from dgxcheck.cli.options import emit, width
 from dgxcheck.cli.terminal.progress import TerminalProgress
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import visible
@@ -76,6 +76,7 @@ def _report(
         exit_code=EXIT_CODES[assessment.verdict] if counts else 0,
         verbose=asked.verbose,
         fail_on=asked.fail_on,
+        width=width(asked.output),
     )
 
 

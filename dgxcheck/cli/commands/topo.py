@@ -29,7 +29,7 @@ _ANSWERS = {
 """Module below ``dgxcheck.cli.topo`` and its function that answer each question; imported when it is asked."""
 _PROBES = {
     "p2p": (*WIRING, "p2p"), "tree": (*WIRING, "pci_names"), "numa_memory": (*WIRING, "numa_memory"), "rdma": RDMA,
-    "peers": PEERS,
+    "peers": PEERS, "path": (*WIRING, "config_space", "host"),
 }  # fmt: skip
 """Fields of the snapshot that a question needs, if those of the wiring are not enough."""
 _PLANS = {"p2p": "P2P", "peers": "PEERS", "rdma": "RDMA"}

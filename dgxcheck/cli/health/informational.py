@@ -10,7 +10,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.options import emit
-from dgxcheck.output.health import text as health_text
+from dgxcheck.output.health import rules
 from dgxcheck.settings import Settings
 
 
@@ -23,7 +23,7 @@ def one_file(ctx: click.Context, output: str | None, log_file: str | None) -> st
 
 def explain(checks: Sequence[Check], settings: Settings, output: str | None, color: str) -> int:
     """``--explain``: rule, numbers of this site, sources and remedies."""
-    emit("\n".join(health_text.explained(check, settings) for check in checks), output, color)
+    emit("\n".join(rules.explained(check, settings) for check in checks), output, color)
     return 0
 
 
@@ -38,6 +38,6 @@ def explain_score(assessment: Assessment, output: str | None, color: str) -> int
 
 def detailed_help(ctx: click.Context, settings: Settings, output: str | None, color: str) -> int:
     """``-H``: the options, then every check as ``--explain`` prints it."""
-    checks = "\n".join(health_text.explained(check, settings) for check in CHECKS)
+    checks = "\n".join(rules.explained(check, settings) for check in CHECKS)
     emit(f"{ctx.get_help()}\n\nChecks:\n\n{checks}", output, color)
     return 0

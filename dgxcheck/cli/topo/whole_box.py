@@ -71,8 +71,8 @@ def path(asked: Asked) -> Known:
     a, b = two_devices(asked.topology, asked.value)
     label = topo_text.cell(asked.topology.link(a, b), False, asked.labels)
     return asked.either(
-        lambda: topo_path.path(asked.topology, a, b, label, asked.labels) + asked.notes(),
-        lambda: topo_path.as_json(asked.topology, a, b),
+        lambda: topo_path.path(asked.machine, a, b, label, asked.labels) + asked.notes(),
+        lambda: topo_path.as_json(asked.machine, a, b),
     ), topo_path.is_known(asked.topology, a, b)
 
 

@@ -14,32 +14,50 @@ from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.evidence import confidence_text, recurrence_text
+from dgxcheck.output.health.finding_lines import sentence
 from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, disturbed, preserve_text
-from dgxcheck.output.plain_text import visible
+from dgxcheck.output.plain_text import folded, visible
 
 Remedies = Mapping[str, str]
 """By key of the finding."""
+_MOST_FINDINGS = 8
 
 
-def as_text(diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool) -> list[str]:
-    """A paragraph for each cause, and the findings that none of them explains."""
+def as_text(diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool, width: int | None) -> list[str]:
+    """A paragraph for each cause: why it is blamed, what to do in which order, and what was found."""
     remedies = _remedies(findings)
-    lines = []
+    found = {finding.key: finding for finding in findings}
+    told: list[str] = []
     for number, cause in enumerate(diagnosis.causes, 1):
-        lines.append(f"Cause {number}: {headline(cause)}")
-        lines.append(f"         confidence {confidence_text(cause.confidence)}")
-        if cause.recurrence is not None:
-            lines.append(f"         {recurrence_text(cause.recurrence)}")
-        lines += _actions(cause.actions, remedies, verbose)
+        head = f"Cause {number} ({cause.severity.value}, {_due(cause)}): {_where(cause.component)}"
+        told.append(folded(visible(head), width, 9))
+        notes = [f"confidence {confidence_text(cause.confidence)}"]
+        notes += [recurrence_text(cause.recurrence)] if cause.recurrence is not None else []
+        told += [folded(f"  {visible(note)}", width, 4) for note in notes]
+        told += [folded(f"  {visible(line)}", width, 5) for line in _actions(cause.actions, remedies, verbose)]
+        told += [folded(f"  {visible(line)}", width, 7) for line in _support(cause, found, verbose)]
+        told.append("")
     if len(diagnosis.causes) == 1 and not diagnosis.unexplained:
-        lines.append("No other problems found in the checks that ran.")
-    if diagnosis.unexplained:
-        lines.append(f"Unexplained: {', '.join(diagnosis.unexplained)}")
+        told.append(folded("No other problems found in the checks that ran.", width, 2))
     disturbing = [cause for cause in diagnosis.causes if any(action.scope != "none" for action in cause.actions)]
     if disturbing:
         save = dict.fromkeys(preserve_text(each) for cause in disturbing for each in cause.preserve)
-        lines.append(f"Save first: {'; '.join(save)}")
-    return [visible(line) for line in lines]
+        told.append(folded(visible(f"Save first: {'; '.join(save)}"), width, 2))
+    return told
+
+
+def _due(cause: Cause) -> str:
+    return URGENCIES[cause.actions[0].urgency]
+
+
+def _support(cause: Cause, found: Mapping[str, Finding], verbose: bool) -> Iterator[str]:
+    """The findings that the cause explains, the worst first."""
+    explained = [found[key] for key in cause.explains if key in found]
+    most = len(explained) if verbose or len(explained) <= _MOST_FINDINGS else _MOST_FINDINGS - 1
+    for finding in explained[:most]:
+        yield sentence(finding)
+    if explained[most:]:
+        yield f"and {len(explained) - most} more; list them with -v"
 
 
 def _remedies(findings: Sequence[Finding]) -> Remedies:
@@ -51,14 +69,14 @@ def _actions(actions: Sequence[Action], remedies: Remedies, verbose: bool) -> It
     first = 1
     while first < len(actions) and _leads_to(actions[first - 1], actions[first]):
         first += 1
-    due: Urgency = "now"
-    for number, action in enumerate(actions if verbose else actions[:first]):
-        lead = "if the fault persists, " if number >= first and action.step not in PREPARATORY else "then "
-        yield f"         {lead if number else ''}{_action(action, remedies, due)}"
+    due = actions[0].urgency
+    for number, action in enumerate(actions if verbose else actions[:first], 1):
+        lead = "if the fault persists, " if number > first and action.step not in PREPARATORY else ""
+        yield f"{number}. {lead}{_action(action, remedies, due)}"
         due = action.urgency
     rest = [action for action in actions[first:] if action.step not in PREPARATORY]
     if rest and not verbose:
-        yield f"         if the fault persists: {', '.join(STEPS[action.step] for action in rest)} (details: -v)"
+        yield f"if the fault persists: {', '.join(STEPS[action.step] for action in rest)} (details: -v)"
 
 
 _APPLY = (*PREPARATORY, "reset-gpu", "reboot", "power-cycle")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.diagnosis.confidence import Confidence
-from dgxcheck.diagnosis.recurrence import OFF_BUS, Recurrence
+from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.output.health.component_name import component_name
+from dgxcheck.xid.line import OFF_BUS
 
 
 def confidence_text(confidence: Confidence) -> str:
@@ -20,6 +21,8 @@ def _reason(confidence: Confidence) -> str:
     if confidence.reason == "some-unaffected":
         unaffected = ", ".join(confidence.beside)
         return f"{number} independent observations point to it, but {unaffected}, also behind it, has no problem"
+    if confidence.reason == "in-common":
+        return f"{number} independent observations of devices that fail alike or at once have it in common"
     if confidence.reason == "one-finding":
         return "one observation, at the component itself"
     if confidence.reason == "either-end":

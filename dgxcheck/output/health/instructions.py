@@ -20,9 +20,8 @@ SENTENCES: Mapping[Code, str] = {
     "finding-remedy": "{remedy}",
     "drain-host": "take the host out of the scheduler so that no new jobs start",
     "drain-scheduler": "no new jobs start; running jobs can end",
-    "stop-gpu-clients": "stop every program listed, and those of these services that run: {services}",
-    "stop-gpu-clients-and-display": "a display runs on the GPU; stop every program listed, and those of these services"
-    " that run: {services}",
+    "stop-gpu-clients": "stop every program listed{also}",
+    "stop-gpu-clients-and-display": "a display runs on the GPU; stop every program listed{also}",
     "stop-gpu-programs": "stop those programs listed that are not needed",
     "reset-one": "then restart the stopped services",
     "reset-together": "these GPUs are reset together; then restart the stopped services",
@@ -80,6 +79,7 @@ SENTENCES: Mapping[Code, str] = {
     "replace-adapter": "replace the adapter{slot}",
     "replace-cable": "replace the cable or transceiver{at}",
     "replace-disk": "replace the missing or failed disk of {name} and let the array rebuild",
+    "replace-one-disk": "save its data, then replace the disk{at} and restore them",
     "replace-dimms": "replace the DIMMs{at}",
     "restore-array": "its data is lost (no redundancy): replace the disk, create {array} again and restore from backup",
     "replace-part": "replace it",
@@ -111,6 +111,8 @@ def instruction_text(instruction: Instruction, remedy: str = "") -> str:
     words: dict[str, object] = {name: _words(value) for name, value in values.items()}
     if slot := values.get("slot"):
         words["slot"] = f" in slot {slot}"
+    services = words.get("services")
+    words["also"] = f", and those of these services that run: {services}" if services else ""
     place = values.get("name") or values.get("position")
     words["at"] = f" at {place}" if place else ""
     return SENTENCES[instruction.code].format(**{"slot": "", **words, "remedy": remedy})

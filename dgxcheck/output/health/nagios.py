@@ -8,13 +8,15 @@ https://nagios-plugins.org/doc/guidelines.html
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.finding import Finding, Judgement, Status
 from dgxcheck.checks.engine.run import counts
 from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.output.health.component_name import component_name
+from dgxcheck.output.health.finding_lines import subject_name
 from dgxcheck.output.health.metrics import measurements, plain, ranges
 from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
@@ -41,7 +43,8 @@ def render(report: Report) -> str:
     performance = " ".join((*counted, *_score(assessment), *_measured(assessment)))
     remedy = remedies(assessment.diagnosis, assessment.findings)
     explained = {key for cause in assessment.diagnosis.causes for key in cause.explains}
-    blamed = [_blamed(cause) for cause in assessment.diagnosis.causes]
+    found = {finding.key: finding for finding in assessment.findings}
+    blamed = [_blamed(cause, found) for cause in assessment.diagnosis.causes]
     blamed += [_named(finding) for finding in bad if finding.key not in explained]
     first = f"{_first(assessment.verdict, blamed, seen[Status.PASS])} | {performance}"
     return lines([first, *(_line(each, remedy[each.key]) for each in (*bad, *known))])
@@ -85,9 +88,33 @@ def _first(verdict: Status, blamed: Sequence[str], passed: int) -> str:
     return head + named
 
 
-def _blamed(cause: Cause) -> str:
-    """``thermal.temperature cooling of GPU2 0000:0a:00.0``: what was found, and where it comes from."""
-    return visible(f"{cause.explains[0].partition('/')[0]} {component_name(cause.component)}").replace("|", "/")
+def _blamed(cause: Cause, found: Mapping[str, Finding]) -> str:
+    """``pcie.width GPU2 0000:0a:00.0 x8 of x16``; what several subjects have in common by its own name."""
+    findings = [found[key] for key in cause.explains]
+    lead = findings[0]
+    if {each.subject for each in findings} != {lead.subject} or lead.subject.peer is not None:
+        return visible(f"{lead.id} {component_name(cause.component)}").replace("|", "/")
+    return visible(f"{lead.id}{_place(lead)}{_figure(lead.judgement)}").replace("|", "/")
+
+
+def _place(finding: Finding) -> str:
+    return f" {subject_name(finding.subject)}" if finding.subject.kind != "host" else ""
+
+
+def _figure(judgement: Judgement) -> str:
+    """`` x8 of x16``, `` 88 °C, limit 87``; empty where a finding is not about a figure."""
+    measured, expected, unit = judgement.measured, judgement.expected, judgement.unit
+    if not (_is_number(measured) and _is_number(expected)):
+        return ""
+    if unit == "lanes":
+        return f" x{measured:g} of x{expected:g}"
+    if measured < expected:
+        return f" {measured:g} of {expected:g} {unit}".rstrip()
+    return f" {measured:g} {unit}".rstrip() + (f", limit {expected:g}" if expected else "")
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _named(finding: Finding) -> str:

@@ -15,3 +15,5 @@ class Report(Record):
     """Are findings that passed or skipped wanted too, where a format leaves them out?"""
     fail_on: str = "warn"
     """The mildest verdict that the exit code tells."""
+    width: int | None = None
+    """Columns of the terminal; None: lines are not folded."""

@@ -1,72 +1,64 @@
-"""Findings for people: the worst first, then what did not run and why, then the verdict."""
+"""``dgxcheck health`` for people: verdict, devices at a glance, causes with actions, then what did not run."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Mapping
-
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Finding, Status, Subject, Witness
-from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.output import provenance
 from dgxcheck.output.health import causes as health_causes
-from dgxcheck.output.health import host_use
+from dgxcheck.output.health import host_use, overview
+from dgxcheck.output.health.finding_lines import (
+    acknowledged,
+    by_subject,
+    sentence,
+    skip_counts,
+    skipped,
+    unexplained,
+    worst_first,
+)
+from dgxcheck.output.health.healthmon import closing
 from dgxcheck.output.health.measurement_tables import tables
 from dgxcheck.output.health.report import Report
-from dgxcheck.output.plain_text import columns, lines, percent, visible
+from dgxcheck.output.health.verdict_line import verdict_line, what_ran
+from dgxcheck.output.plain_text import folded, lines, percent, visible
 from dgxcheck.score.expectation import LEAST_COVERAGE
-from dgxcheck.settings import THRESHOLDS, Settings
 
-_ORDER = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
-_NUMBER = re.compile(r"\{([a-z0-9.-]+)\}")
-"""The name of a threshold in the text of a rule."""
-DEFAULTS = Settings()
-_KINDS: Mapping[Witness, str] = {
-    "state": "state", "log": "kernel log", "counters": "counter growth", "measurement": "measurements under load",
-}  # fmt: skip
 _HOW = {"named": "as requested", "product": "by product name", "gpus": "by GPU model only"}
-_TOLD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 _MOST_NAMED = 4
+_MOST_FINDINGS = 12
 
 
 def render(report: Report) -> str:
-    """One line per finding that is not a pass and its remedy below; with ``verbose`` every finding."""
-    assessment = report.assessment
-    ordered = sorted(assessment.findings, key=_rank)
-    shown = [finding for finding in ordered if report.verbose or finding.status in _TOLD]
-    table = columns([_cells(finding) for finding in shown]) if shown else []
-    explained = {key for cause in assessment.diagnosis.causes for key in cause.explains}
-    told: list[str] = []
-    for finding, line in zip(shown, table, strict=True):
-        told += [line, *_below(finding, finding.key in explained)]
-    causes = health_causes.as_text(assessment.diagnosis, assessment.findings, report.verbose)
-    used = host_use.as_text(assessment, report.verbose)
-    measured = tables(assessment.figures) if report.verbose or assessment.level == "extended" else []
-    found = [*told, *([""] if told else []), *causes, *([""] if causes else [])]
-    return lines([*found, *measured, *used, *_summary(assessment)])
+    """The verdict first; ``verbose``: also every finding by device, and every check that did not run."""
+    assessment, width = report.assessment, report.width
+    return lines(
+        [
+            folded(verdict_line(assessment), width, 6),
+            "",
+            *overview.tables(assessment, width),
+            *_problems(report),
+            *(tables(assessment.figures) if report.verbose or assessment.level == "extended" else []),
+            *host_use.as_text(assessment, report.verbose),
+            *([*by_subject(assessment.findings), *skipped(assessment.findings)] if report.verbose else []),
+            *(folded(line, width, 2) for line in _summary(report)),
+        ]
+    )
 
 
-def _rank(finding: Finding) -> tuple[int, bool]:
-    """What the site has acknowledged stands below all that counts."""
-    place = _ORDER.index(finding.status)
-    return (_ORDER.index(Status.WARN), True) if finding.acknowledged else (place, False)
-
-
-def _below(finding: Finding, explained: bool) -> list[str]:
-    """What to do, or why nothing is to be done now; of what a cause explains the cause says it."""
-    if finding.status not in (Status.WARN, Status.FAIL):
-        return []
-    remedy = [] if explained else [f"         do: {finding.remedy}"]
-    known = finding.acknowledgement
-    if known is None:
-        return remedy
-    said = f"acknowledged until {known.expiry}: {visible(known.reason)}"
-    if finding.acknowledged:
-        return [f"         {said}"]
-    return [f"         {said}; lapsed: {known.lapsed}", *remedy]
+def _problems(report: Report) -> list[str]:
+    """Causes with the findings that support them, then the findings without a cause, then what the site accepts."""
+    assessment, width = report.assessment, report.width
+    told = health_causes.as_text(assessment.diagnosis, assessment.findings, report.verbose, width)
+    keys = set(assessment.diagnosis.unexplained)
+    left = [finding for finding in worst_first(assessment.findings) if finding.key in keys]
+    most = len(left) if report.verbose or len(left) <= _MOST_FINDINGS else _MOST_FINDINGS - 1
+    for finding in left[:most]:
+        told += unexplained(finding, width)
+    told += [f"and {len(left) - most} more; list them with -v"] if left[most:] else []
+    known = [each for each in assessment.findings if each.acknowledgement is not None]
+    for finding in known:
+        told += [folded(sentence(finding), width, 6), *acknowledged(finding, width)]
+    return [*told, ""] if told else []
 
 
 def _score(assessment: Assessment) -> str:
@@ -87,57 +79,6 @@ def _score(assessment: Assessment) -> str:
     return f"Score: {score.total:g} of 100{why} against {against}{weakest}; {coverage}."
 
 
-def explained(check: Check, settings: Settings) -> str:
-    """What ``--explain`` prints."""
-    told = [check.id, f"  Rule:   {rule(check, settings)}", f"  Source: {check.source}"]
-    for name in _NUMBER.findall(check.rule):
-        at_site = f"{settings.path}; default {_number(name, DEFAULTS)}" if name in settings.thresholds else ""
-        told.append(f"  {name}: {_number(name, settings)} ({at_site or THRESHOLDS[name].source})")
-    return lines([*told, f"  Remedy: {check.remedy}."])
-
-
-def rule(check: Check, settings: Settings) -> str:
-    """The rule of a check with its thresholds as numbers."""
-    return _NUMBER.sub(lambda name: _number(name[1], settings), check.rule)
-
-
-def _number(name: str, settings: Settings) -> str:
-    return f"{settings.limit(name):g} {THRESHOLDS[name].unit}"
-
-
-def _cells(finding: Finding) -> tuple[str, ...]:
-    subject = finding.subject
-    said = finding.judgement
-    reason = f"{said.reason}: " if said.reason else ""
-    return (
-        finding.status.value.upper().ljust(7),
-        finding.id,
-        visible(_name(subject)),
-        visible(f"{reason}{said.message}"),
-    )
-
-
-def _name(subject: Subject) -> str:
-    name = f"{subject.name} {subject.bdf}" if subject.bdf and subject.bdf not in subject.name else subject.name
-    return f"{name} - {_name(subject.peer)}" if subject.peer else name
-
-
-def _kinds(assessment: Assessment) -> str:
-    """What the checks that ran looked at: `` (state, kernel log, counter growth)``; empty where none ran."""
-    witnesses = {finding.witness for finding in assessment.findings if finding.status is not Status.SKIP}
-    kinds = ", ".join(kind for witness, kind in _KINDS.items() if witness in witnesses)
-    return f" ({kinds})" if kinds else ""
-
-
-def _too_few(assessment: Assessment) -> str:
-    """Why nothing is known to be wrong and the verdict is unknown all the same."""
-    judged = judged_checks(assessment.findings)
-    statuses = {finding.status for finding in assessment.findings if not finding.acknowledged}
-    if assessment.verdict is not Status.UNKNOWN or Status.UNKNOWN in statuses or not judged:
-        return ""
-    return f" (too few different checks ran: {judged}, at least {LEAST_CHECKS} needed)"
-
-
 def _of_nothing(assessment: Assessment) -> list[str]:
     """Some of many: a configuration may be that of a whole site."""
     told = [f"{visible(each.device) or 'the host'} of {each.check}" for each in assessment.unmatched]
@@ -145,24 +86,18 @@ def _of_nothing(assessment: Assessment) -> list[str]:
     return [f"Acknowledged, but not present: {', '.join(told[:_MOST_NAMED])}{more}."] if told else []
 
 
-def _summary(assessment: Assessment) -> list[str]:
-    """The last two lines are those of nvidia-healthmon, for scripts that read them."""
-    findings = assessment.findings
-    seen = counts(findings)
-    skipped = Counter(finding.judgement.reason for finding in findings if finding.status is Status.SKIP)
-    reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.most_common())
-    ran = len(findings) - seen[Status.SKIP]
-    known = sum(finding.acknowledged for finding in findings)
-    silent = seen[Status.UNKNOWN] + seen[Status.SKIP]
+def _summary(report: Report) -> list[str]:
+    """Score, what ran, what did not, and where the facts come from."""
+    assessment = report.assessment
+    known = sum(finding.acknowledged for finding in assessment.findings)
+    silent = skip_counts(assessment.findings)
+    more = "" if report.verbose else "; list them with -v"
     return [
-        f"Verdict: {assessment.verdict.value}{_too_few(assessment)};"
-        f" {ran} of {counted(len(findings), 'check')} ran{_kinds(assessment)}.",
         *([f"Acknowledged: {counted(known, 'finding')}, not counted."] if known else []),
         *_of_nothing(assessment),
         _score(assessment),
-        *([f"Skipped: {reasons}; list them with -v."] if reasons else []),
+        f"{what_ran(assessment)}.",
+        *([f"Did not run: {silent}{more}."] if silent else []),
         *provenance.line(assessment.origin),
-        f"System Results: {seen[Status.PASS]} success, {seen[Status.FAIL]} errors, {seen[Status.WARN]} warnings,"
-        f" {silent} did not run",
-        *(["One or more tests didn't run."] if silent else []),
+        *(closing(assessment.findings) if report.verbose or assessment.level == "quick" else []),
     ]

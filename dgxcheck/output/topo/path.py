@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dgxcheck.bandwidth.expected import Machine, between
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_null import either
-from dgxcheck.output.plain_text import columns, lines, shown, visible
+from dgxcheck.output.plain_text import columns, lines, visible
+from dgxcheck.output.topo import bandwidth
 from dgxcheck.output.topo.tree import hop_json, hop_text
-from dgxcheck.topology.expected import Expected, between
 from dgxcheck.topology.model import Device, Link, Topology
 from dgxcheck.topology.paths import hops_between, meeting_point
 
 
-def path(topology: Topology, a: Device, b: Device, label: str, labels: str) -> str:
+def path(machine: Machine, a: Device, b: Device, label: str, labels: str) -> str:
     """The path from ``a`` to ``b`` link by link, and its expected bandwidth."""
+    topology = machine.topology
     link = topology.link(a, b)
-    expected = between(a, b, link, topology)
     text = [f"{_title(a)} - {_title(b)}: {label}"]
     if link.nvlinks:
         generation = f" of generation {link.nvlink_generation}" if link.nvlink_generation else ""
@@ -31,13 +32,13 @@ def path(topology: Topology, a: Device, b: Device, label: str, labels: str) -> s
     else:
         rows = [(f"  {visible(hop.port)} - {visible(hop.device)}", hop_text(hop), _gbs(hop.gbs)) for hop in hops]
         text += columns(rows) if rows else ["  no dedicated PCIe link between them"]
-    return lines([*text, *_expectation(expected)])
+    return lines([*text, *bandwidth.text(between(machine, a, b))])
 
 
-def as_json(topology: Topology, a: Device, b: Device) -> dict[str, Json]:
+def as_json(machine: Machine, a: Device, b: Device) -> dict[str, Json]:
     """The member ``path`` of the JSON document."""
-    link = topology.link(a, b)
-    expected = between(a, b, link, topology)
+    topology = machine.topology
+    link, expected = topology.link(a, b), between(machine, a, b)
     hops = hops_between(a, b, topology.functions)
     members: dict[str, Json] = {"a": a.name, "b": b.name, "label": link.label, "medium": expected.medium}
     if isinstance(hops, Missing):
@@ -45,11 +46,7 @@ def as_json(topology: Topology, a: Device, b: Device) -> dict[str, Json]:
     else:
         members["hops"] = [hop_json(hop) for hop in hops]
     members |= either("meets_at", meeting_point(a, b, link, topology.functions))
-    members |= either("line_gb_per_second", expected.line_gbs)
-    members |= either("expected_read_gb_per_second", expected.read_gbs)
-    members |= either("expected_write_gb_per_second", expected.write_gbs)
-    basis: dict[str, Json] = {"limit": expected.limit, "method": expected.method, "expected_source": expected.source}
-    return {"path": members | basis | {"notes": list(expected.notes)}}
+    return {"path": members | bandwidth.as_json(expected)}
 
 
 def sentence(a: Device, b: Device, link: Link, label: str) -> str:
@@ -86,17 +83,3 @@ def _title(device: Device) -> str:
 
 def _gbs(value: float | Missing) -> str:
     return "?" if isinstance(value, Missing) else f"{value:.2f} GB/s each way"
-
-
-def _expectation(expected: Expected) -> list[str]:
-    if isinstance(expected.read_gbs, Missing) or isinstance(expected.write_gbs, Missing):
-        gap = expected.read_gbs if isinstance(expected.read_gbs, Missing) else expected.write_gbs
-        text = [f"Expected bandwidth unknown: {visible(str(gap))}"]
-    else:
-        text = [
-            f"Expected {shown(round(expected.read_gbs, 1))} GB/s read, {shown(round(expected.write_gbs, 1))} GB/s"
-            f" write, one direction at a time; limited by {visible(expected.limit)}",
-            f"  {visible(expected.method)}",
-            f"  {visible(expected.source)}",
-        ]
-    return [*text, *(f"  {visible(note)}" for note in expected.notes)]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.json_null import either
 from dgxcheck.output.plain_text import columns, fit_columns, lines, visible
+from dgxcheck.output.topo.bandwidth import bounds
 from dgxcheck.output.topo.reasons import Reasons, reasons, text_of
 from dgxcheck.output.topo.row_names import nic_legend, row_names
 from dgxcheck.readiness.gpudirect import Readiness, remedy_of
@@ -59,11 +59,11 @@ def _sentence(pair: Readiness) -> str:
     between = f"{visible(pair.gpu.name)} -> {visible(pair.nic.name)}: {pair.verdict}"
     if pair.verdict not in ("ready", "slow"):
         return f"{between}, {visible(text_of(pair.reasons[0][1]))}"
-    gbs = pair.expected_gbs
-    if isinstance(gbs, Missing):
+    rate = pair.expected
+    if isinstance(rate.most, Missing):
         return f"{between}, expected bandwidth unknown"
-    most = "" if dict(pair.preconditions)["gdr.path"].state == "ready" else "at most "
-    return f"{between}, expected {most}{gbs:.1f} GB/s"
+    limits = "" if rate.is_known else f", limited by {visible(', '.join(limit.name for limit in pair.limited_by))}"
+    return f"{between}, expected {rate}{limits}"
 
 
 def _pair_reasons(pair: Readiness) -> Reasons:
@@ -78,7 +78,8 @@ def as_json(pairs: Sequence[Readiness]) -> dict[str, Json]:
 
 def _pair(pair: Readiness) -> Json:
     members: dict[str, Json] = {"gpu": pair.gpu.name, "hca": pair.nic.name, "verdict": pair.verdict}
-    members |= either("expected_gb_per_second", pair.expected_gbs)
+    members |= bounds(pair.expected)
+    members["limited_by"] = [limit.name for limit in pair.limited_by]
     members["preconditions"] = [
         {"check": id_, "state": CELLS.get(precondition.state, precondition.state), "message": text_of(precondition)}
         for id_, precondition in pair.preconditions

@@ -21,7 +21,7 @@ PLACES: Mapping[Place, str] = {
     "same-nvswitch": "the same NVSwitch",
 }  # fmt: skip
 _CAUSES: Mapping[Place, str] = {**PLACES, "nvswitch-to-gpu": "an NVSwitch", "gpu-to-nvswitch": "a GPU joined to it"}
-_MOST = 20
+_MOST = 40
 """Numbers that are listed one by one."""
 
 
@@ -32,8 +32,12 @@ def one(meanings: Sequence[Explanation], relations: Sequence[Relation]) -> str:
     for each in meanings:
         mnemonic = f" ({each.mnemonic})" if each.mnemonic else ""
         blocks += [f"{each.kind} {number}: {each.text}{mnemonic}", *columns([*_rows(each)]), ""]
+    effects: dict[Place, list[int]] = {}
+    for relation in relations:
+        if number in relation.causes:
+            effects.setdefault(relation.place, []).append(relation.effect)
     related = [
-        *(("  Can cause", f"{_name(r.effect)} on {PLACES[r.place]}") for r in relations if number in r.causes),
+        *(("  Can cause", f"{_names(numbers)} on {PLACES[place]}") for place, numbers in effects.items()),
         *(
             ("  Can follow", f"{_names(r.causes - {number})} on {_CAUSES[r.place]}")
             for r in relations
@@ -70,12 +74,10 @@ def _rows(each: Explanation) -> Iterator[tuple[str, str]]:
         yield "  Steps", ", ".join(STEPS[step] for step in each.steps)
 
 
-def _name(number: int) -> str:
-    return f"SXid {number}" if number >= FIRST_SXID else f"Xid {number}"
-
-
 def _names(numbers: Collection[int]) -> str:
     """``Xid 46, 62, 79``; a phrase for nearly all."""
     if len(numbers) <= _MOST:
-        return f"{_name(min(numbers))}{''.join(f', {number}' for number in sorted(numbers)[1:])}"
-    return "a fatal SXid" if numbers & sxids().keys() else "any other Xid"
+        first, *others = sorted({*numbers})
+        kind = "SXid" if first >= FIRST_SXID else "Xid"
+        return f"{kind} {first}{''.join(f', {number}' for number in others)}"
+    return "a fatal SXid" if {*numbers} & sxids().keys() else "any other Xid"

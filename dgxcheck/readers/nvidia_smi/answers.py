@@ -8,15 +8,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from dgxcheck.facts.ids import MOST_GPUS
+from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.fields import LISTS, RETIRED, SINGLE, THROTTLE, WORDS, number, pages
+from dgxcheck.readers.nvidia_smi.fields import (
+    HISTOGRAM,
+    LISTS,
+    POWER,
+    RETIRED,
+    SINGLE,
+    SRAM,
+    THROTTLE,
+    WORDS,
+    milli,
+    number,
+    pages,
+)
 
 Fields = dict[str, str]
 """Values by path, in lower case: the labels of the text, or the tags of the XML with blanks for underscores, joined by
 ``/``."""
+_RESET = 1
+"""``NVML_GPU_RECOVERY_ACTION_GPU_RESET``"""
 MIB = 1 << 20
 MOST_FIELDS = 4096
 """Of one GPU; lists of supported clocks and processes have the most."""
@@ -66,8 +80,14 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
     for question, group, parts in LISTS:
         yield from _list_answer(fields, question, group, parts)
     yield from _memory_answer(fields)
+    if _field(fields, "gpu reset status/reset required") == "Yes" and _field(fields, "gpu recovery action") is None:
+        yield f"FieldValues {RECOVERY_ACTION}", _RESET  # drivers before R565 know no other action
+    yield from _bar1_answer(fields)
+    yield from _limits_answer(fields)
     yield from _clock_event_reasons(fields)
     yield from _ecc_totals(fields)
+    yield from _numbers(fields, "SramEccErrorStatus", SRAM)
+    yield from _numbers(fields, "RowRemapperHistogram", HISTOGRAM)
     for cause, pattern in RETIRED:
         if (text := _field(fields, pattern)) is not None:
             yield f"RetiredPages {cause}", _read(text, pages)
@@ -119,6 +139,33 @@ def _memory_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
             amounts[name] = mib * MIB
     if amounts:
         yield "MemoryInfo", amounts
+
+
+def _numbers(fields: Fields, question: str, names: Mapping[str, re.Pattern[str]]) -> Iterator[tuple[str, Json]]:
+    """A struct of numbers; a gap where one of its fields is none, nothing where the dump lacks one."""
+    read = {name: _read(text, number) for name, part in names.items() if (text := _field(fields, part)) is not None}
+    if len(read) == len(names):
+        gap = next((value for value in read.values() if not isinstance(value, int)), None)
+        yield question, {**read} if gap is None else gap
+
+
+def _bar1_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
+    amounts = [_field(fields, f"bar1 memory usage/{name}") for name in ("total", "used", "free")]
+    mib = [None if text is None else _read(text, number) for text in amounts]
+    if all(isinstance(amount, int) for amount in mib):
+        total, used, free = (amount * MIB for amount in mib if isinstance(amount, int))
+        yield "BAR1MemoryInfo", {"bar1Total": total, "bar1Used": used, "bar1Free": free}
+    elif mib[0] is not None and not isinstance(mib[0], int):
+        yield "BAR1MemoryInfo", mib[0]
+
+
+def _limits_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
+    """The least and the highest power limit that may be set."""
+    texts = [_field(fields, f"{POWER}{which} power limit") for which in ("min", "max")]
+    values = [_read(text, milli) for text in texts if text is not None]
+    if len(values) == len(texts):
+        gap = next((value for value in values if not isinstance(value, int)), None)
+        yield "PowerManagementLimitConstraints", values if gap is None else gap
 
 
 def _clock_event_reasons(fields: Fields) -> Iterator[tuple[str, Json]]:

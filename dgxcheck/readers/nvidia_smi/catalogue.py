@@ -1,14 +1,26 @@
-"""The readers of nvidia-smi's outputs; those with more fields come before the plain table."""
+"""The readers of nvidia-smi's outputs: errors first, and those with more fields before the plain table."""
 
 from __future__ import annotations
 
 from dgxcheck.readers.model import Reader
-from dgxcheck.readers.nvidia_smi import nvlink, p2p, query_json, query_text, query_xml, table, topo
+from dgxcheck.readers.nvidia_smi import (
+    failure,
+    nvlink,
+    nvlink_errors,
+    p2p,
+    query_json,
+    query_text,
+    query_xml,
+    table,
+    topo,
+)
 
 READERS: tuple[Reader, ...] = (
+    failure.read,
     topo.read,
     p2p.read,
     nvlink.read,
+    nvlink_errors.read,
     query_text.read,
     query_xml.read,
     query_json.read,

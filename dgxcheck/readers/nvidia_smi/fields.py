@@ -30,7 +30,7 @@ def pages(text: str) -> Json:
     return [{"address": 0} for _ in range(count)] if isinstance(count, int) and 0 <= count <= MOST_PAGES else None
 
 
-def _milli(text: str) -> Json:
+def milli(text: str) -> Json:
     match = _DECIMAL.match(text)
     return round(float(match[0]) * 1000) if match else None
 
@@ -47,7 +47,7 @@ def _pstate(text: str) -> Json:
     return number(text.removeprefix("P"))
 
 
-_POWER = "(?:gpu )?power readings/"
+POWER = "(?:gpu )?power readings/"
 _TEMP = "temperature/"
 SINGLE: tuple[tuple[str, re.Pattern[str], Callable[[str], Json]], ...] = tuple(
     (question, re.compile(pattern), read)
@@ -66,23 +66,32 @@ SINGLE: tuple[tuple[str, re.Pattern[str], Callable[[str], Json]], ...] = tuple(
         ("MaxPcieLinkGeneration", "pci/.*/(?:pcie gen(?:eration)?)/max(?: link gen)?", number),
         ("CurrPcieLinkWidth", "pci/.*/link widths?/current(?: link width)?", number),
         ("MaxPcieLinkWidth", "pci/.*/link widths?/max(?: link width)?", number),
+        ("BoardPartNumber", "board part number", _text),
+        ("FanSpeed", "fan speed", number),
+        ("TemperatureThreshold 2", f"{_TEMP}(?:memory max operating temp|gpu temp max mem threshold)", number),
+        ("TemperatureThreshold 3", f"{_TEMP}gpu (?:max operating temp|temp max gpu threshold)", number),
+        ("MaxCustomerBoostClock 0", "max customer boost clocks/graphics(?: clock)?", number),
         ("Temperature 0", f"{_TEMP}gpu (?:current )?temp", number),
         ("TemperatureThreshold 0", f"{_TEMP}gpu (?:shutdown temp|temp max threshold)", number),
         ("TemperatureThreshold 1", f"{_TEMP}gpu (?:slowdown temp|temp slow threshold)", number),
+        ("TemperatureThreshold 2", f"{_TEMP}(?:memory max operating temp|gpu temp max mem threshold)", number),
+        ("TemperatureThreshold 3", f"{_TEMP}(?:gpu max operating temp|gpu temp max gpu threshold)", number),
         ("FieldValues 82", f"{_TEMP}memory (?:current )?temp", number),
         ("MarginTemperature", f"{_TEMP}gpu (?:t.limit temp|temp tlimit)", number),
         ("FieldValues 193", f"{_TEMP}gpu (?:shutdown t.limit temp|temp max tlimit threshold)", number),
         ("FieldValues 194", f"{_TEMP}gpu (?:slowdown t.limit temp|temp slow tlimit threshold)", number),
         ("FieldValues 230", "gpu recovery action", number),
-        ("PowerUsage", f"{_POWER}(?:power draw|instant(?:aneous)? power draw)", _milli),
-        ("EnforcedPowerLimit", f"{_POWER}(?:enforced|current) power limit", _milli),
-        ("PowerManagementDefaultLimit", f"{_POWER}default power limit", _milli),
+        ("PowerUsage", f"{POWER}(?:power draw|instant(?:aneous)? power draw)", milli),
+        ("EnforcedPowerLimit", f"{POWER}(?:enforced|current) power limit", milli),
+        ("PowerManagementLimit", f"{POWER}(?:requested )?power limit", milli),
+        ("PowerManagementDefaultLimit", f"{POWER}default power limit", milli),
         ("RetiredPagesPendingStatus", "retired pages/(?:pending.*)", number),
         *((f"{name} {which}", f"{group}/{clock}(?: clock)?", number)
           for name, group in (("ClockInfo", "clocks"), ("MaxClockInfo", "max clocks"),
                               ("ApplicationsClock", "applications clocks"),
                               ("DefaultApplicationsClock", "default applications clocks"))
-          for which, clock in ((0, "graphics"), (2, "mem(?:ory)?"))),
+          for which, clock in ((0, "graphics"), (1, "sm"), (2, "mem(?:ory)?"), (3, "video"))
+          if name.endswith("ClockInfo") or which in (0, 2)),
     )
 )  # fmt: skip
 LISTS = tuple(
@@ -95,6 +104,14 @@ LISTS = tuple(
                                            "(?:remapping failure occurred|remapped row failure)")),
     )
 )  # fmt: skip
+SRAM = {"bThresholdExceeded": re.compile("ecc errors/aggregate/sram threshold exceeded")}
+HISTOGRAM = {
+    name: re.compile(
+        f"remapped rows/(?:bank remap availability histogram/|row remapper histogram/row remapper histogram ){name}"
+    )
+    for name in ("max", "high", "partial", "low", "none")
+}
+"""Members of ``nvmlEccSramErrorStatus_t`` and ``nvmlRowRemapperHistogramValues_t``."""
 RETIRED = (
     (0, re.compile("retired pages/(?:single bit ecc|multiple single bit retirement/retired count)")),
     (1, re.compile("retired pages/(?:double bit ecc|double bit retirement/retired count)")),

@@ -6,14 +6,23 @@ import re
 from collections import deque
 
 from dgxcheck.facts.limits import LOG_LINE_CHARACTERS, LOG_LINES
+from dgxcheck.source.kernel_log.records import BDF, FRAME, OF_HOST
 
 Lines = list[tuple[float, str]]
-_BDF = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 _ABOUT = re.compile(
-    rf"(?:NVRM|nvidia[-\w]{{0,32}}|mlx5\w{{0,32}}|pcieport)[:( ]|[^\s:]{{1,64}} {_BDF}: (?:AER:|PCIe Bus)"
+    rf"(?:NVRM|nvidia[-\w]{{0,32}}|mlx5\w{{0,32}}|pcieport)[:( ]|[^\s:]{{1,64}} {BDF}: (?:AER:|PCIe Bus)"
+    rf"|{OF_HOST}|{FRAME}"
 )
 _KINDS = (
-    re.compile(rf"pcieport |[^\s:]{{1,64}} {_BDF}: (?:AER:|PCIe Bus Error| )"),  # " ": what follows such an error
+    re.compile(r"EDAC (MC\d{1,3}): "),
+    re.compile(r"(?:mce: |\{\d{1,10}\})?\[Hardware Error\]: "),
+    re.compile(r"Memory failure: |mce: Uncorrected"),
+    re.compile(r"(?:mce: )?CPU\d{1,5}: "),
+    re.compile(r"INFO: task|(?:NMI )?watchdog: "),
+    re.compile(FRAME),
+    re.compile(r"(?:[a-z_]{1,20}: |Buffer )?(?:critical|I/O|protection) |nvme |sd |md/"),
+    re.compile(rf"pciehp |pcieport {BDF}: pciehp"),
+    re.compile(rf"pcieport |[^\s:]{{1,64}} {BDF}: (?:AER:|PCIe Bus Error| )"),  # " ": what follows such an error
     re.compile(r"mlx5.{0,80}(?:ACCESS_REG|_cmd)"),
     re.compile("mlx5"),
     re.compile(r"NVRM: Xid \([^)]{0,64}\): (\d{1,4})"),
@@ -37,7 +46,7 @@ class Kept:
         """Seconds from which on no message was evicted; None where none was."""
 
     def add(self, seconds: float, message: str) -> None:
-        """Take a message in, if it is about a GPU, a PCIe error or a fabric."""
+        """Take a message in, if it is about a GPU, a PCIe error, a fabric or trouble of the host."""
         if not _ABOUT.match(message):
             return
         name = _kind(message)

@@ -9,15 +9,28 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_BDF = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
-_SEVERAL_LINES = re.compile(rf"NVRM: The NVIDIA GPU {_BDF}")
+BDF = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
+OF_HOST = (
+    r"EDAC MC\d{1,3}: \d{1,9} [CU]E \w|(?:mce: |\{\d{1,10}\})?\[Hardware Error\]: |Memory failure: 0x"
+    r"|mce: Uncorrected hardware memory|(?:mce: )?CPU\d{1,5}: (?:Core|Package) temperature"
+    r"|INFO: task .{1,16}:\d{1,10} blocked for|(?:NMI )?watchdog: (?:BUG: soft lockup|Watchdog detected)"
+    r"|(?:blk_update_request: |print_req_error: |end_request: )?(?:critical \w{1,10}|I/O|protection) error, dev \w"
+    r"|Buffer I/O error on dev|sd (?:\d{1,6}:){3}\d{1,6}: \[sd\w{1,4}\] |md/raid[\w-]{0,8}:md\w{1,31}: Disk failure"
+    r"|nvme nvme\d{1,4}: (?:I/O (?:\d|tag)|controller is|Removing after|Device not ready|Disabling device)"
+    rf"|pciehp {BDF}:pcie"
+)
+"""Trouble of the host itself, each by more bytes than the name of a process has."""
+FRAME = r"[^\[]{0,160}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \[nvidia"
+"""A function of the NVIDIA driver on a stack; the name of a process can begin so too."""
+_SEVERAL_LINES = re.compile(rf"NVRM: The NVIDIA GPU {BDF}")
 """The only message of several lines that is read."""
 _OF_DEVICE = re.compile(
-    rf"[^\s:]{{1,64}} {_BDF}: |NVRM: (?:Xid \()?(?:The NVIDIA )?(?:GPU )?(?:at )?(?:PCI:)?{_BDF}"
+    rf"[^\s:]{{1,64}} {BDF}: |NVRM: (?:Xid \()?(?:The NVIDIA )?(?:GPU )?(?:at )?(?:PCI:)?{BDF}"
     r"|NVRM: loading NVIDIA|NVRM: API mismatch|nvidia-nvswitch\d|nvidia-nvlink: \w|mlx5_core: probe "
+    rf"|{OF_HOST}"
 )
 """First lines of drivers, each by more bytes than the name of a process has."""
-_OF_DRIVER = re.compile(rf"NVRM: |nvidia|mlx5|Linux version |[^\s:]{{1,64}} {_BDF}: ")
+_OF_DRIVER = re.compile(rf"NVRM: |nvidia|mlx5|Linux version |[^\s:]{{1,64}} {BDF}: |{OF_HOST}|{FRAME}")
 
 
 def from_kernel(priority: int) -> bool:

@@ -25,11 +25,14 @@ class RecordedSource:
         at_s: float = 0.0,
         head: dict[str, Json] | None = None,
         first: GroupedFacts | None = None,
+        unheard: str = "",
     ) -> None:
         self._lines = lines
         self._first = lines if first is None else first
         """What every later moment was compared with when it was written."""
         self._later = later
+        self._unheard = unheard
+        """In words, why a question that the lines do not answer has none; empty for a recording of dgxcheck's own."""
         self.origin = origin
         self.head = head or {}
         """The file's members beside its facts: date, identities, provenance with the sources of each group of facts."""
@@ -66,7 +69,7 @@ class RecordedSource:
     def names(self, path: str) -> tuple[str, ...] | Missing:
         line = self._lines.get(path)
         if line is None or "names" not in line:
-            return Missing(Gap.UNRECORDED, path)
+            return Missing(Gap.UNRECORDED, path, self._unheard)
         names = from_json(line["names"], path)
         if isinstance(names, list):
             texts = tuple(name for name in names if isinstance(name, str))
@@ -78,7 +81,7 @@ class RecordedSource:
         line = self._lines.get(f"nvml {function} {subject}" if subject else f"nvml {function}")
         entry = " ".join(map(str, args))
         if line is None or entry not in line:
-            return Missing(Gap.UNRECORDED, question(function, subject, *args))
+            return Missing(Gap.UNRECORDED, question(function, subject, *args), self._unheard)
         value = line[entry]
         if isinstance(value, str | int | float) or value is None:
             return value
@@ -90,12 +93,12 @@ class RecordedSource:
     def name(self, table: str, key: str) -> str | Missing:
         where = f"{table} {key}"
         value = from_json(self._lines.get(f"name {table}", {}).get(key), where)
-        return value if isinstance(value, str | Missing) else Missing(Gap.UNRECORDED, where)
+        return value if isinstance(value, str | Missing) else Missing(Gap.UNRECORDED, where, self._unheard)
 
     def kernel_log(self) -> tuple[str, ...] | Missing:
         lines = self._lines.get("kmsg")
         if not lines:
-            return Missing(Gap.UNRECORDED, DEVICE)
+            return Missing(Gap.UNRECORDED, DEVICE, self._unheard)
         first = from_json(lines.get("0"), DEVICE)
         if isinstance(first, Missing):
             return first
@@ -118,7 +121,7 @@ class RecordedSource:
 
     def _all(self, kind: str) -> Mapping[str, Json] | Missing:
         lines = {line: group for line, group in self._lines.items() if line.startswith(f"{kind} ")}
-        return flatten(lines) if lines else Missing(Gap.UNRECORDED, kind)
+        return flatten(lines) if lines else Missing(Gap.UNRECORDED, kind, self._unheard)
 
     def _leaf(self, kind: str, path: str, form: type[T]) -> T | Missing:
         value = self._find(kind, path)
@@ -131,7 +134,7 @@ class RecordedSource:
         line = self._lines.get(head)
         group = line.get(kind) if line is not None else None
         if not isinstance(group, dict) or tail not in group:
-            return Missing(Gap.UNRECORDED, path)
+            return Missing(Gap.UNRECORDED, path, self._unheard)
         return from_json(group[tail], path)
 
 

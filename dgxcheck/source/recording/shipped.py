@@ -26,6 +26,11 @@ def open_source(spec: str) -> Source:
     return RecordedSource(loaded.lines, _origin(spec, loaded.head), loaded.later, head=loaded.head)
 
 
+def is_shipped(spec: str) -> bool:
+    """Does a recording of this name ship with dgxcheck?"""
+    return _shipped_file(spec) is not None
+
+
 def shipped() -> list[tuple[str, str]]:
     """Name and file of every shipped recording and overlay, boxes before faults, each sorted by name."""
     found = []

@@ -32,9 +32,9 @@ class FilesStage:
         self._done: set[str] = set()
         """Questions that a worker went through to the end."""
         self._hung: dict[str, str] = {}
-        """Device directories that hung or killed a worker, and what to say of them."""
+        """Device directories that hung or killed a worker, and the gap for the rest of their files."""
         self._refusal: str | None = None
-        """Why no worker is started any more."""
+        """The gap of all further questions, where no worker is started any more."""
 
     def start(self) -> None:
         """Start the worker before the first question, where there will be one: it is ready by then."""
@@ -49,8 +49,7 @@ class FilesStage:
             self.spent += time.monotonic() - before
             # a pattern was answered, and this file is not among what it stands for
             absent = json.dumps({"missing": Gap.ABSENT.value})
-            reason = self._hung.get(device_of(question), why)
-            self._answers.setdefault(question, absent if reason is None else _gap(reason))
+            self._answers.setdefault(question, self._hung.get(device_of(question), why) or absent)
         value: Json = json.loads(self._answers[question])
         return value
 
@@ -63,15 +62,16 @@ class FilesStage:
         return self._supervisor.start(Kind(MODULE, self._silence), plan)
 
     def _request(self, questions: list[str]) -> str | None:
-        """Have the questions answered; why not all of them are, or None."""
+        """Have the questions answered; the gap of those that were not, or None."""
         ends = time.monotonic() + self.deadline - self.spent
         while questions:
             if self._worker is None and self._refusal is None:
-                self._refusal = stuck_workers.stuck(MODULE) if not self._ended else self._too_many()
+                why = stuck_workers.stuck(MODULE) if not self._ended else self._too_many()
+                self._refusal = None if why is None else _gap(why)
             if self._refusal is not None:
                 return self._refusal
             if time.monotonic() >= ends:
-                return f"not asked within the deadline of {self.deadline:g} s"
+                return _gap(f"not asked within the deadline of {self.deadline:g} s")
             line = json.dumps({"root": self._root, "ask": questions, "avoid": list(self._hung)})
             if self._worker is None:
                 self._worker = self._start(line)
@@ -93,10 +93,10 @@ class FilesStage:
             trouble = f"not answered within the deadline of {self.deadline:g} s"
         asked = worker.pending
         if asked is not None:
-            self._answers[asked] = _gap(trouble)
-            self._hung[device_of(asked)] = f"given up after {asked}: {trouble}"
+            self._answers[asked] = _gap(trouble, worker.starved)
+            self._hung[device_of(asked)] = _gap(f"given up after {asked}: {trouble}", worker.starved)
         elif in_time and self._ended:
-            self._refusal = trouble
+            self._refusal = _gap(trouble, worker.starved)
         self._supervisor.end(worker)
         self._worker = None
         self._ended += 1
@@ -109,5 +109,5 @@ class FilesStage:
         return "too many driver-backed files hung before this one" if len(self._hung) >= MOST_TROUBLES else None
 
 
-def _gap(detail: str) -> str:
-    return json.dumps(timeout(detail))
+def _gap(detail: str, starved: bool = False) -> str:
+    return json.dumps(timeout(detail, starved))

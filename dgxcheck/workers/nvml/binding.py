@@ -12,6 +12,7 @@ from functools import partial
 import pynvml
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.ids import NVLINK_SPEED, NVLINK_SPEEDS
 from dgxcheck.facts.missing import Gap, Missing
 
 TYPE_CHECKING = False
@@ -125,6 +126,12 @@ def _retired_pages(handle: Any, cause: int) -> Any:
     )
 
 
+def _sram_status(handle: Any) -> Any:
+    status = pynvml.c_nvmlEccSramErrorStatus_v1_t()
+    pynvml.nvmlDeviceGetSramEccErrorStatus(handle, byref(status))
+    return status
+
+
 def _event_reasons(handle: Any) -> Any:
     return _newest(
         lambda: pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle),
@@ -145,9 +152,11 @@ def _fabric(handle: Any) -> Any:
         getattr(pynvml, function)(handle, byref(info))
         raw = bytes(info.clusterUuid).hex()
         uuid = "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:]))
-        return {"state": info.state, "status": info.status, "cliqueId": info.cliqueId, "clusterUuid": uuid}
+        known = {"state": info.state, "status": info.status, "cliqueId": info.cliqueId, "clusterUuid": uuid}
+        return known | {name: getattr(info, name) for name in ("healthMask", "healthSummary") if hasattr(info, name)}
 
     return _newest(
+        lambda: ask("nvmlDeviceGetGpuFabricInfoV", pynvml.c_nvmlGpuFabricInfo_v3_t),
         lambda: ask("nvmlDeviceGetGpuFabricInfoV", pynvml.c_nvmlGpuFabricInfo_v2_t),
         lambda: ask("nvmlDeviceGetGpuFabricInfo", pynvml.c_nvmlGpuFabricInfo_t),
     )
@@ -177,10 +186,24 @@ def _processes(kind: str) -> Callable[[Any], Any]:
     return lambda handle: _newest(*(partial(ask, handle, suffix, struct) for suffix, struct in forms))
 
 
-def _field(handle: Any, field: int) -> Any:
-    value = pynvml.nvmlDeviceGetFieldValues(handle, [field])[0]
+def _field(handle: Any, field: int, *scope: int) -> Any:
+    """One field; of an NVLink, whose number is its scope."""
+    value = pynvml.nvmlDeviceGetFieldValues(handle, [(field, *scope) if scope else field])[0]
     pynvml._nvmlCheckReturn(value.nvmlReturn)
     return getattr(value.value, _FIELD_VALUE[value.valueType])
+
+
+def _field_of(handle: Any, *args: int) -> Any:
+    """A field of the GPU, or of one of its NVLinks (link, field)."""
+    if len(args) == 1:
+        return _field(handle, *args)
+    link, field = args
+    try:
+        return _field(handle, field, link)
+    except pynvml.NVMLError as error:
+        if field != NVLINK_SPEED or link >= len(NVLINK_SPEEDS) or error.value not in (2, 3):
+            raise
+        return _field(handle, NVLINK_SPEEDS[link])  # drivers before R530 have one field per link
 
 
 def _words(affinity: Any) -> list[int]:
@@ -196,10 +219,11 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "nvmlDeviceGetNvLinkRemotePciInfo": _remote_pci_info,
     "nvmlDeviceGetMemoryInfo": _memory_info,
     "nvmlDeviceGetRetiredPages": _retired_pages,
+    "nvmlDeviceGetSramEccErrorStatus": _sram_status,
     "nvmlDeviceGetCurrentClocksEventReasons": _event_reasons,
     "nvmlDeviceGetTemperature": _temperature,
     "nvmlDeviceGetGpuFabricInfo": _fabric,
-    "nvmlDeviceGetFieldValues": _field,
+    "nvmlDeviceGetFieldValues": _field_of,
     "nvmlDeviceGetComputeRunningProcesses": _processes("Compute"),
     "nvmlDeviceGetGraphicsRunningProcesses": _processes("Graphics"),
     "nvmlDeviceGetCpuAffinity": lambda handle: _words(pynvml.nvmlDeviceGetCpuAffinity(handle, CPU_WORDS)),

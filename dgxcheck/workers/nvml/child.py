@@ -11,6 +11,7 @@ import json
 import sys
 from types import ModuleType
 
+from dgxcheck.facts.missing import NO_WORKER, Gap
 from dgxcheck.workers.answers import answer, done, leave
 
 
@@ -25,8 +26,8 @@ def main() -> None:
     try:
         from dgxcheck.workers.nvml.walk import walk
     except ImportError as error:
-        gap = {"missing": "absent", "detail": f"the Python package nvidia-ml-py does not load: {error}"}
-        answer("nvml nvmlInit", gap)
+        detail = f"the Python package nvidia-ml-py does not load: {error}"
+        answer("nvml nvmlInit", {"missing": Gap.TIMEOUT.value, "detail": detail, "code": NO_WORKER})
         done()
     else:
         walk(json.loads(sys.stdin.readline()))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Union
 
 from dgxcheck.facts.ids import MOST_GPUS
-from dgxcheck.facts.missing import Gap, Json, Missing, gap_from_json
+from dgxcheck.facts.missing import NO_WORKER, Gap, Json, Missing, gap_from_json
 from dgxcheck.facts.record import replace
 from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.process import kill
@@ -126,8 +126,9 @@ class NvmlStage:
             self._go_on_apart(asked)
             return
         what = worker.ended or f"no answer for {self._silence(worker):.3g} s"
-        self._record_timeout(asked, what)
-        trouble = Missing(Gap.TIMEOUT, "", f"given up after {asked[5:]}: {what}")
+        self._record_timeout(asked, what, worker.starved)
+        code = NO_WORKER if worker.starved else None
+        trouble = Missing(Gap.TIMEOUT, "", f"given up after {asked[5:]}: {what}", code)
         if units is None and asked in (INIT, COUNT):
             self._give_up(["system", "pairs"], trouble)
             return
@@ -208,8 +209,8 @@ class NvmlStage:
             if key.startswith(HANDLE) and text.startswith('"'):
                 self._index.setdefault(json.loads(text), int(key[len(HANDLE) :]))
 
-    def _record_timeout(self, key: str, detail: str) -> None:
-        self.answers.setdefault(key, json.dumps(timeout(detail)))
+    def _record_timeout(self, key: str, detail: str, starved: bool = False) -> None:
+        self.answers.setdefault(key, json.dumps(timeout(detail, starved)))
 
     def _give_up(self, units: Sequence[Unit], trouble: Missing) -> None:
         for unit in units:

@@ -1,0 +1,91 @@
+"""Bounds of a bandwidth, and the parts of a path that they come from. GB/s are 1e9 bytes per second, one direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf, isinf
+from typing import Literal
+
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
+
+NO_LIMIT = inf
+"""A part that carries whatever the others do."""
+Direction = Literal["read", "write"]
+
+
+class Rate(Record, kw_only=False):
+    """GB/s between two bounds; the two are equal where the figure is known."""
+
+    least: float | Missing
+    """What others have reached: what measurements are held to. Missing where nobody published a figure."""
+    most: float | Missing
+    """What it allows at the most."""
+
+    @property
+    def is_known(self) -> bool:
+        """Is it one figure?"""
+        return not isinstance(self.least, Missing) and self.least == self.most
+
+    def __str__(self) -> str:
+        """``10.5 GB/s``, ``7.1 to 10.5 GB/s``, ``at most 10.5 GB/s``, ``unknown``"""
+        if isinstance(self.most, Missing):
+            return "unknown"
+        if isinstance(self.least, Missing):
+            return f"at most {self.most:.1f} GB/s"
+        return f"{self.most:.1f} GB/s" if self.is_known else f"{self.least:.1f} to {self.most:.1f} GB/s"
+
+
+def exactly(gbs: float) -> Rate:
+    """A known figure."""
+    return Rate(gbs, gbs)
+
+
+def unknown(gap: Missing) -> Rate:
+    """Neither bound is known."""
+    return Rate(gap, gap)
+
+
+class Limit(Record):
+    """One part of a path and what it carries."""
+
+    name: str
+    """``link 0000:00:02.0 - 0000:03:00.0``, ``host bridge pci0000:00``, ``6 NVLinks``."""
+    read: Rate
+    write: Rate
+    basis: str
+    """How the figures are made: ``gen3 x16, MaxPayload 256``."""
+    source: str
+
+    def rate(self, direction: Direction) -> Rate:
+        """What it carries in that direction."""
+        return self.read if direction == "read" else self.write
+
+
+class Total(Record):
+    """What a path carries in one direction."""
+
+    rate: Rate
+    limited_by: tuple[Limit, ...]
+    """The parts that determine ``most``; empty where nothing is known."""
+    unknown: tuple[Limit, ...]
+    """The parts whose least is not known, because nobody published it or it cannot be read."""
+
+
+def least_of(limits: Iterable[Limit], direction: Direction) -> Total:
+    """The lowest bounds; ``least`` is Missing as soon as one part's is, ``most`` if all are."""
+    limits = tuple(limits)
+    rates = [(limit, limit.rate(direction)) for limit in limits]
+    known = [(limit, rate.most) for limit, rate in rates if not isinstance(rate.most, Missing)]
+    lows = [rate.least for _, rate in rates if not isinstance(rate.least, Missing)]
+    gaps = [(limit, rate.least) for limit, rate in rates if isinstance(rate.least, Missing)]
+    most = min((gbs for _, gbs in known if not isinf(gbs)), default=None)
+    least: float | Missing = gaps[0][1] if gaps else min(lows)
+    top: float | Missing = most if most is not None else next(r.most for _, r in rates if isinstance(r.most, Missing))
+    if not isinstance(least, Missing) and not isinstance(top, Missing):
+        least = min(least, top)
+    return Total(
+        rate=Rate(least, top),
+        limited_by=tuple(limit for limit, gbs in known if gbs == most),
+        unknown=tuple(limit for limit, _ in gaps),
+    )

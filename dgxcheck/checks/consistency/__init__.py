@@ -1,0 +1,1 @@
+"""What cannot be true together: readings of one device against each other, totals, identities, counters over time."""

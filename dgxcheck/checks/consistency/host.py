@@ -1,0 +1,80 @@
+"""Totals and tables of the host against each other, and states of ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from dgxcheck.checks.consistency.contradiction import Contradiction
+from dgxcheck.checks.engine import visibility
+from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.finding import Evidence
+from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.host import Host, MemoryController
+from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
+from dgxcheck.facts.missing import Missing
+
+_NODES = "/sys/devices/system/node"
+_KB_IN_MB = 1024
+
+
+def memory(box: Box) -> Iterator[Contradiction]:
+    """The kernel's memory against the sum of the DIMMs; a hypervisor or container shows a share of it."""
+    host, controllers = box.snapshot.host, box.snapshot.edac
+    if not isinstance(host, Host) or isinstance(host.memory_kb, Missing) or isinstance(controllers, Missing):
+        return
+    sizes = [row.size_mb for row in controllers]
+    known = [size for size in sizes if not isinstance(size, Missing)]
+    if not known or len(known) < len(sizes) or guest(box) is not None or visibility.in_container(box):
+        return
+    kernel, dimms = host.memory_kb // _KB_IN_MB, sum(known)
+    lowest = dimms * (1 - box.settings.limit("consistency.memory") / 100)
+    if not lowest <= kernel <= dimms:
+        evidence = (Evidence("/proc/meminfo", f"MemTotal: {host.memory_kb} kB"), *map(_size, controllers))
+        yield Contradiction(f"the kernel has {kernel} MiB of memory, the DIMMs have {dimms} MiB", evidence)
+
+
+def _size(row: MemoryController) -> Evidence:
+    size = row.size_mb
+    return Evidence(f"/sys/devices/system/edac/mc/{row.name}/size_mb", None if isinstance(size, Missing) else size)
+
+
+def nodes(box: Box) -> Iterator[Contradiction]:
+    """A CPU that two NUMA nodes claim; a device whose own CPUs are not those of its node."""
+    rows = () if isinstance(box.snapshot.numa, Missing) else box.snapshot.numa
+    lists = {row.node: row.cpulist for row in rows if isinstance(row.cpulist, str)}
+    members = {node: _cpus(text) for node, text in lists.items()}
+    for a, b in combinations(sorted(members), 2):
+        if shared := members[a] & members[b]:
+            evidence = tuple(Evidence(f"{_NODES}/node{node}/cpulist", lists[node]) for node in (a, b))
+            yield Contradiction(f"CPU {min(shared)} is in NUMA nodes {a} and {b}", evidence)
+    for device in box.topology.devices:
+        function = device.function
+        if function is None or not isinstance(function.local_cpulist, str):
+            continue
+        own, node = _cpus(function.local_cpulist), function.numa_node
+        if isinstance(node, int) and own and members.get(node) and not own & members[node]:
+            path = f"/sys/bus/pci/devices/{device.bdf}"
+            evidence = (Evidence(f"{path}/numa_node", node), Evidence(f"{path}/local_cpulist", function.local_cpulist))
+            yield Contradiction(f"{device.name} is at NUMA node {node} and not at its CPUs", evidence)
+
+
+def _cpus(cpulist: str) -> set[int]:
+    return {cpu for run in ranges(cpulist) or () for cpu in run}
+
+
+def ports(box: Box) -> Iterator[Contradiction]:
+    """A port that is active on a link that is not up."""
+    devices = () if isinstance(box.snapshot.ib_ports, Missing) else box.snapshot.ib_ports
+    for device in devices:
+        for port in () if isinstance(device.ports, Missing) else device.ports:
+            if port.state is PortState.ACTIVE and isinstance(port.phys_state, PhysState) and not _up(port):
+                path = f"/sys/class/infiniband/{port.device}/ports/{port.port}"
+                states = {"state": int(port.state), "phys_state": int(port.phys_state)}
+                evidence = tuple(Evidence(f"{path}/{name}", state) for name, state in states.items())
+                text = f"{port.device}/{port.port} is active and its link is {port.phys_state.name.lower()}"
+                yield Contradiction(text, evidence)
+
+
+def _up(port: IbPort) -> bool:
+    return port.phys_state is PhysState.LINK_UP

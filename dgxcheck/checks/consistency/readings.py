@@ -1,0 +1,130 @@
+"""Can the readings of a GPU, and those of the host, be true together?
+
+Tools that report one value a device show each of them as it is; which of two that exclude each other is wrong nobody
+knows, so that nothing that depends on them is judged: unknown. Identities that disagree are a warning about what was
+swapped, cloned or flashed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.consistency import bounds, host, identity, load, permanent
+from dgxcheck.checks.consistency.contradiction import Contradiction, Rule, judged, number
+from dgxcheck.checks.consistency.unique import are_comparable, duplicates
+from dgxcheck.checks.engine.blame import device_of, part
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
+from dgxcheck.checks.engine.check import Check, Judge
+from dgxcheck.checks.engine.device_facts import facts_of
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import device_part
+from dgxcheck.facts.record import replace
+
+Judged = Iterator[tuple[Subject, Judgement]]
+READINGS: tuple[Rule, ...] = (
+    bounds.never_above, bounds.ranges, bounds.parts, bounds.spare_rows, load.at_load, permanent.fallen,
+)  # fmt: skip
+IDENTITIES: tuple[Rule, ...] = (identity.pci_ids, identity.model)
+NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
+OF_THE_HOST = (host.memory, host.nodes, host.ports)
+
+
+def _per_gpu(rules: tuple[Rule, ...], paths: tuple[str, ...], status: Status) -> Judge:
+    """``paths``: facts without which the rules have nothing to compare."""
+
+    def judge(box: Box) -> Judged:
+        for gpu in box.gpus:
+            unavailable = gpu_unavailable(box, gpu)
+            if unavailable is not None:
+                yield box.subject(gpu), unavailable
+                continue
+            facts = facts_of(box.snapshot, gpu.bdf or "")
+            found = [contradiction for rule in rules for contradiction in rule(box, gpu, facts)]
+            compared = any(number(facts, path) is not None for path in paths)
+            yield box.subject(gpu), judged(found, status) if found or compared else NOTHING_TO_COMPARE
+
+    return judge
+
+
+def _unique(box: Box) -> Judged:
+    found = [(names, each) for names, each in duplicates(box) if {*names} & _asked(box)]
+    for names, each in found:
+        device = box.topology.device(names[0])
+        subject = box.subject(device) if device is not None and device.kind == "gpu" else HOST
+        yield _named(subject, names), judged([each], Status.WARN)
+    if not found:
+        yield HOST, judged([], Status.WARN) if are_comparable(box) else NOTHING_TO_COMPARE
+
+
+def _asked(box: Box) -> set[str]:
+    """Names of the GPUs asked about, and of all other devices."""
+    others = {gpu.name for gpu in box.topology.gpus} - {gpu.name for gpu in box.gpus}
+    facts = box.snapshot
+    interfaces = () if not isinstance(facts.network, tuple) else tuple(row.name for row in facts.network)
+    return ({device.name for device in box.topology.devices} | {*interfaces}) - others
+
+
+def _named(subject: Subject, names: tuple[str, ...]) -> Subject:
+    return replace(subject, part=",".join(names[1:] if subject.kind == "gpu" else names))
+
+
+def _host(box: Box) -> Judged:
+    found: list[Contradiction] = [each for rule in OF_THE_HOST for each in rule(box)]
+    nothing = not isinstance(box.snapshot.numa, tuple) and not isinstance(box.snapshot.edac, tuple)
+    if nothing and not found:
+        yield HOST, skip("not-recorded", "neither NUMA nodes nor memory controllers were read")
+    else:
+        yield HOST, judged(found)
+
+
+def _blame_identity(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    device = device_of(box, subject)
+    yield (
+        Component(kind="host", name="host", part="identities")
+        if device is None
+        else device_part(box, device, "versions and settings")
+    )
+
+
+CHECKS = (
+    Check(
+        id="consistency.readings",
+        rule="Unknown if readings of a GPU cannot be true together: more than the whole or the highest (PCIe link,"
+        " memory, BAR1, clocks, power limits, errors by location), values that no GPU has (0 °C, 0 W, more than 100 %),"
+        " full utilisation with an idle performance state, clock or power, retired pages or remapped rows that become"
+        " fewer.",
+        source="dgxcheck/checks/consistency; the functions' documentation in nvml-api",
+        remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values stay, update driver and VBIOS; if they still"
+        " stay, run the field diagnostic (dcgmi diag -r 3)",
+        judge=_per_gpu(READINGS, bounds.WHOLES, Status.UNKNOWN),
+    ),
+    Check(
+        id="consistency.identity",
+        rule="Warns if NVML, the PCI bus, the name, the VBIOS version and the compute capability of a GPU are not those"
+        " of one model.",
+        source="boards.toml; https://developer.nvidia.com/cuda-gpus; dgxcheck/checks/consistency/identity.py",
+        remedy="find out whether the board was flashed or replaced; ask the vendor for the VBIOS of its part number",
+        judge=_per_gpu(IDENTITIES, ("gpu_board.pci_device_id", "gpu_board.architecture"), Status.WARN),
+        blames=part("versions and settings"),
+    ),
+    Check(
+        id="consistency.unique",
+        rule="Warns if GPUs have one UUID, minor number or serial number, HCAs one node GUID or interfaces one MAC"
+        " address. The two GPUs of a K80 board and of a Grace superchip share a serial number; the interfaces of a bond"
+        " share an address.",
+        source="NVML: UUIDs are globally unique; InfiniBand Architecture Specification, EUI-64",
+        remedy="find out which device was cloned or flashed with the other's configuration, and restore its own (HCAs:"
+        " flint sg; GPUs: the vendor does it)",
+        judge=_unique,
+        blames=_blame_identity,
+    ),
+    Check(
+        id="consistency.host",
+        rule="Unknown if the kernel's memory differs from the sum of the DIMMs by more than {consistency.memory}, if a"
+        " CPU is in two NUMA nodes, a device not at the CPUs of its node, or a port active on a link that is not up.",
+        source="/proc/meminfo, /sys/devices/system/edac, /sys/devices/system/node, /sys/class/infiniband",
+        remedy="check the firmware's memory map and NUMA settings (dmesg: e820, SRAT); run dgxcheck again",
+        judge=_host,
+    ),
+)

@@ -1,0 +1,154 @@
+"""Pages and rows of a GPU's memory that are out of use because of errors, and what is left to replace them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dgxcheck.checks.engine.blame import part
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Judgement, Status, answered, skip
+from dgxcheck.checks.engine.growth import DAY_S
+from dgxcheck.checks.engine.per_gpu import need, per_gpu
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.gpu.ecc import FIELD_DIAGNOSTIC, REMAPPING, RESET, earlier
+from dgxcheck.facts.gpu import GpuEcc, GpuMemory, RetiredPage
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.record import replace
+
+_RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html"
+_WEEK_S = 7 * DAY_S
+_WATCH = "nothing to do now; compare the number at the next maintenance"
+
+
+def _retired(box: Box, ecc: GpuEcc) -> Judgement:
+    pages = (ecc.retired_single_bit, ecc.retired_double_bit)
+    single, double = numbers = [0 if isinstance(retired, Missing) else len(retired) for retired in pages]
+    count = single + double
+    most, watch, growing = (box.settings.limit(f"ecc.retired-pages{word}") for word in ("-fail", "-warn", "-double"))
+    evidence = tuple(answered(each, "nvmlDeviceGetRetiredPages", ecc.bdf, cause) for cause, each in enumerate(numbers))
+    message = f"{counted(count, 'retired page')} ({single} for single-bit, {double} for double-bit errors)"
+    judgement = Judgement(Status.PASS, message, count, most, "pages", evidence)
+    if count >= most:
+        return replace(judgement, status=Status.FAIL, fault=Fault.PAGES_EXHAUSTED, remedy=FIELD_DIAGNOSTIC)
+    new = _new_in_a_week(box, ecc)
+    if double > growing and new > 1:
+        message = f"{message}; {new} of those for double-bit errors within a week"
+        return replace(
+            judgement, status=Status.FAIL, message=message, fault=Fault.PAGES_GROWING, remedy=FIELD_DIAGNOSTIC
+        )
+    if count > watch or double:
+        return replace(judgement, status=Status.WARN, fault=Fault.PAGES_MANY)
+    for retired in pages:
+        need(retired)
+    return judgement
+
+
+def _new_in_a_week(box: Box, ecc: GpuEcc) -> int:
+    """Pages with double-bit errors of the last week: by their times, counted back from the latest, or by what was new
+    since an earlier reading that is no older than that."""
+    pages = () if isinstance(ecc.retired_double_bit, Missing) else ecc.retired_double_bit
+    return max(_latest(pages), _grown(box, ecc.bdf, len(pages)))
+
+
+def _latest(pages: Iterable[RetiredPage]) -> int:
+    times = [page.timestamp for page in pages if not isinstance(page.timestamp, Missing) and page.timestamp > 0]
+    return sum(max(times) - time <= _WEEK_S for time in times) if times else 0
+
+
+def _grown(box: Box, bdf: str, count: int) -> int:
+    old = earlier(box, bdf)
+    if old is None or isinstance(box.growth, Judgement) or box.growth.seconds > _WEEK_S:
+        return 0
+    return 0 if isinstance(old.retired_double_bit, Missing) else count - len(old.retired_double_bit)
+
+
+def _pending(_: Box, ecc: GpuEcc) -> Judgement:
+    pending = need(ecc.retirement_pending)
+    evidence = [answered(int(pending), "nvmlDeviceGetRetiredPagesPendingStatus", ecc.bdf)]
+    if not pending:
+        return Judgement(Status.PASS, "no page retirement is pending", False, False, evidence=tuple(evidence))
+    status, message = Status.WARN, "a page with errors stays in use until the GPU is reset or the driver reloaded"
+    errors = ecc.volatile_uncorrected.total
+    if not isinstance(errors, Missing) and errors:
+        status, message = Status.FAIL, f"{message}; {counted(errors, 'uncorrected error')} since the driver was loaded"
+        evidence.append(answered(errors, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 0))
+    return Judgement(status, message, True, False, evidence=tuple(evidence), fault=Fault.RETIREMENT_PENDING)
+
+
+def _remap(box: Box, ecc: GpuEcc) -> Judgement:
+    states = (ecc.remap_pending, ecc.remap_failed)
+    values: list[Json] = [
+        state.reason if isinstance(state, Missing) else state for state in (ecc.remapped_uncorrected, *states)
+    ]
+    evidence = (answered(values, "nvmlDeviceGetRemappedRows", ecc.bdf),)
+    rows, most = ecc.remapped_uncorrected, box.settings.limit("ecc.remapped-rows")
+    if ecc.remap_failed is True:
+        message, fault = "a row remapping failed: its bank has no spare rows left", Fault.REMAP_FAILED
+        return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=FIELD_DIAGNOSTIC)
+    if isinstance(rows, int) and rows >= most:
+        message = f"{counted(rows, 'row')} remapped for uncorrected errors"
+        return Judgement(
+            Status.FAIL, message, rows, most, "rows", evidence, fault=Fault.ROWS_EXHAUSTED, remedy=FIELD_DIAGNOSTIC
+        )
+    if ecc.remap_pending is True:
+        message, fault = "a row remapping is pending: the row stays in use until the GPU is reset", Fault.REMAP_PENDING
+        return Judgement(Status.FAIL, message, evidence=evidence, fault=fault)
+    for state in states:
+        need(state)
+    done = f"; {counted(rows, 'row')} remapped for uncorrected errors" if isinstance(rows, int) and rows else ""
+    return Judgement(Status.PASS, f"no row remapping is pending, none has failed{done}", evidence=evidence)
+
+
+def _banks(box: Box, memory: GpuMemory) -> Judgement:
+    """A bank without spare rows still works: only the next row that fails in it cannot be replaced."""
+    left, ecc = memory.row_histogram, box.gpu(memory.bdf).ecc
+    none, low = need(left.none), need(left.low)
+    evidence = (answered([none, low], "nvmlDeviceGetRowRemapperHistogram", memory.bdf),)
+    if isinstance(ecc, GpuEcc) and ecc.remap_failed is True:
+        return skip("dependency-failed", "see ecc.row-remap", *evidence)
+    if not none and not low:
+        return Judgement(Status.PASS, "every memory bank has spare rows left", 0, 0, "banks", evidence)
+    message = f"memory banks by spare rows: {none} with none, {low} with few left"
+    return Judgement(Status.WARN, message, none + low, 0, "banks", evidence, fault=Fault.ROWS_LOW)
+
+
+CHECKS = (
+    Check(
+        id="ecc.retired-pages",
+        rule="K80 to V100: fails from {ecc.retired-pages-fail} retired (the table holds 64), and above"
+        " {ecc.retired-pages-double} for double-bit errors if more than one of them is new within a week; warns from 1"
+        " for a double-bit error, and above {ecc.retired-pages-warn} in all.",
+        source=f"{_RETIREMENT}; DCGM_GPU_HARDWARE_LIMITS; DCGM's page retirement watch",
+        remedy=f"{_WATCH}; if it grows, {FIELD_DIAGNOSTIC}",
+        judge=per_gpu("gpu_ecc", _retired),
+        blames=part("memory"),
+    ),
+    Check(
+        id="ecc.retirement-pending",
+        rule="K80 to V100: warns if a page retirement is pending; fails if there are uncorrected errors too.",
+        source=_RETIREMENT,
+        remedy=f"at the next drain {RESET}, reload the driver or reboot; this alone does not justify an RMA",
+        judge=per_gpu("gpu_ecc", _pending),
+        blames=part("memory"),
+    ),
+    Check(
+        id="ecc.row-remap",
+        rule="From Ampere on: fails if a row remapping is pending or has failed, and from {ecc.remapped-rows} remapped"
+        " for uncorrected errors.",
+        source=f"{REMAPPING}; DCGM_GPU_HARDWARE_LIMITS",
+        remedy="at the next drain end the GPU's jobs and reset it: nvidia-smi -r -i BDF; this alone does not justify an"
+        " RMA",
+        judge=per_gpu("gpu_ecc", _remap),
+        blames=part("memory"),
+    ),
+    Check(
+        id="ecc.spare-rows",
+        rule="From Ampere on: warns if a memory bank has few or no spare rows left.",
+        source=f"nvmlDeviceGetRowRemapperHistogram; {REMAPPING}",
+        remedy=f"{_WATCH}; if a remapping fails, {FIELD_DIAGNOSTIC}",
+        judge=per_gpu("gpu_memory", _banks),
+        blames=part("memory"),
+    ),
+)

@@ -1,0 +1,120 @@
+"""What an HCA moves to another host, or through a cable to itself: perftest's ``ib_write_bw`` and its siblings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.bandwidth.expected import to_host
+from dgxcheck.bandwidth.links import LineRate, as_it_is, as_supported
+from dgxcheck.checks.engine.blame import component_of
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.measurement.comparisons import below_class, runs_differ
+from dgxcheck.checks.measurement.expectations import figure_text, plain_pass, quantity, slow
+from dgxcheck.checks.measurement.failures import measured_figures, no_figure
+from dgxcheck.checks.measurement.lookup import Figures, evidence
+from dgxcheck.checks.network.hcas import nics
+from dgxcheck.checks.network.ports import gbit_per_s, port_subject, ports
+from dgxcheck.components.component import Component
+from dgxcheck.facts.measurement import Measurement
+from dgxcheck.facts.missing import Missing
+from dgxcheck.topology.model import Device
+
+ID = "measure.rdma-bandwidth"
+KINDS = tuple(f"rdma-{verb}{both}" for verb in ("write", "read", "send") for both in ("", "-both"))
+
+
+def _judge(box: Box, figures: Figures, row: Measurement) -> Judgement:
+    """One figure against the port's rate, or what the PCIe path carries where that is less, and against its like."""
+    if (failure := no_figure(box, row)) is not None:
+        return failure
+    directions = 2 if row.kind.endswith("-both") else 1
+    nic = next((each for each in nics(box) if each.name == row.a), None)
+    port = None if nic is None else _port_gbs(box, nic)
+    value = (row.number or 0) / directions
+    judged: Judgement | None = None
+    if nic is not None and port is not None:
+        path, now = _path_gbs(box, nic, as_supported), _path_gbs(box, nic, as_it_is(nic))
+        most = _path_gbs(box, nic, as_supported, least=False)
+        by_path = path is not None and most is not None and most < port
+        expected, what = (path, "its PCIe link") if path is not None and by_path else (port, "its port")
+        limit = box.settings.limit("measure.derived" if by_path else "measure.warn")
+        message = f"{figure_text(box, row)}, {100 * value / expected:.0f} % of {quantity(expected, row.unit)} of {what}"
+        if value < expected * limit / 100:
+            trained = now if now is not None and path is not None and now < path else None
+            if trained is not None and value >= trained * box.settings.limit("measure.derived") / 100:
+                return skip("dependency-failed", f"see gdr.link: {message}", evidence(row))
+            return slow(row, message, expected * directions, status=Status.WARN)
+        judged = Judgement(
+            Status.PASS, message, row.number, round(expected * directions, 3), row.unit, (evidence(row),)
+        )  # fmt: skip
+    alike = [] if port is None else [each for each in figures.of_kinds(row.kind) if _rate_of(box, each) == port]
+    bad = runs_differ(box, row) or below_class(box, row, alike, "measure.symmetry", "of ports with the same rate")
+    return bad or judged or plain_pass(box, row)
+
+
+def _path_gbs(box: Box, nic: Device, line: LineRate, least: bool = True) -> float | None:
+    """GB/s that the way between HCA and memory carries at the least, or at the most, in the slower direction."""
+    path = to_host(box, nic, line)
+    bounds = [total.rate.least if least else total.rate.most for total in (path.read, path.write)]
+    known = [bound for bound in bounds if not isinstance(bound, Missing)]
+    return min(known) if len(known) == len(bounds) else None
+
+
+def _rate_of(box: Box, row: Measurement) -> float | None:
+    nic = next((each for each in nics(box) if each.name == row.a), None)
+    return None if nic is None else _port_gbs(box, nic)
+
+
+def _port_gbs(box: Box, nic: Device) -> float | None:
+    """GB/s of the HCA's fastest port that is up; None where none is known to be."""
+    listed = ports(box)
+    own = [] if isinstance(listed, Judgement) else [port for device, port in listed if device.name == nic.name]
+    rates = [rate for port in own if isinstance(rate := gbit_per_s(port), float)]
+    return max(rates, default=0.0) / 8 or None
+
+
+def _subject(box: Box, name: str) -> Subject:
+    nic = next((each for each in nics(box) if each.name == name), None)
+    return Subject(kind="hca", name=name, bdf=None if nic is None else nic.bdf)
+
+
+def _rdma(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    figures = measured_figures(box, ID)
+    if isinstance(figures, Judgement):
+        yield HOST, figures
+        return
+    rows = figures.of_kinds(*KINDS)
+    for name in dict.fromkeys(row.a for row in rows):
+        judged = [_judge(box, figures, row) for row in rows if row.a == name]
+        yield _subject(box, name), next((each for each in judged if each.status is Status.WARN), judged[0])
+    if not rows:
+        yield HOST, skip("not-recorded", "no traffic of an HCA was measured")
+
+
+def _hca_or_port(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The HCA, or its ports that are up: cable, switch port and the other host are at their other end."""
+    yield component_of(box, subject)
+    listed = ports(box)
+    for device, port in () if isinstance(listed, Judgement) else listed:
+        if device.name == subject.name and gbit_per_s(port):
+            at = port_subject(device, port)
+            yield Component(kind="port", name=at.name, bdf=at.bdf)
+
+
+CHECKS = (
+    Check(
+        id=ID,
+        rule="What perftest measured at an HCA: warns below {measure.warn} of the rate of its port, or below"
+        " {measure.derived} of what its PCIe link carries where that is less; warns where it is slower than the median"
+        " of ports with the same rate by more than {measure.symmetry}, and where runs differ by more than"
+        " {measure.runs}. A figure that a narrow PCIe link explains is skipped: gdr.link reports the link.",
+        source="ib_write_bw, ib_read_bw, ib_send_bw; Azure's node checks expect 180 of 200 and 380 of 400 Gbit/s",
+        remedy="measure again with another host at the other end, which shows the slow end; pin the test to CPUs of the"
+        " HCA's NUMA node; then compare the port's error counters and check cable and switch port",
+        judge=_rdma,
+        blames=_hca_or_port,
+        witness="measurement",
+    ),
+)

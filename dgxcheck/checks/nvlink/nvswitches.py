@@ -1,0 +1,139 @@
+"""The NVSwitches of a machine: are all of them on PCI, and do they have their driver?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.engine.blame import driver
+from dgxcheck.checks.engine.box import HOST, Box, guest
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component
+from dgxcheck.components.far_end import missing_nvswitches
+from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import PciFunction
+
+Judged = Iterator[tuple[Subject, Judgement]]
+DRIVER = "nvidia-nvswitch"
+_DEVICES = "/sys/bus/pci/devices"
+
+
+def nvswitches(box: Box) -> list[PciFunction]:
+    """The NVSwitches that are on PCI."""
+    return [function for function in box.topology.functions.values() if is_nvswitch(function)]
+
+
+def _number(box: Box) -> Judgement:
+    if isinstance(box.snapshot.pci, Missing):
+        return need(box.snapshot.pci)
+    if guest(box) is not None or in_container(box):
+        return skip("not-visible", "a guest or container sees only the NVSwitches assigned to it")
+    present, expected = nvswitches(box), _expected(box)
+    lost = missing_nvswitches(box)
+    if expected is None and not lost:
+        why = "no reference number of NVSwitches" if present else "no NVSwitch is present"
+        return skip("no-reference" if present else "not-supported", why)
+    due = max(int(expected or 0), len(present) + len(lost))
+    evidence = (Evidence(_DEVICES, ", ".join(each.bdf for each in present) or "none"),)
+    if len(present) >= due:
+        return Judgement(
+            Status.PASS, counted(len(present), "NVSwitch", "NVSwitches"), len(present), due, "NVSwitches", evidence
+        )
+    message = f"{len(present)} of {counted(due, 'NVSwitch', 'NVSwitches')} found on PCI"
+    if lost:
+        message += f"; NVLinks lead to {', '.join(lost)}, which {'is' if len(lost) == 1 else 'are'} not there"
+    return Judgement(Status.FAIL, message, len(present), due, "NVSwitches", evidence, fault=Fault.NVSWITCH_MISSING)
+
+
+def _expected(box: Box) -> int | float | None:
+    """The profile's number; of a machine that is known by its GPUs alone only where it has NVSwitches at all."""
+    number = box.choice.number("nvlink.switches") if box.choice is not None else None
+    guessed = box.choice is not None and box.choice.how == "gpus"
+    return None if number is None or (guessed and not _same_machine(box)) else number.value
+
+
+def _same_machine(box: Box) -> bool:
+    """As many GPUs as the reference machine has, and NVSwitches: boards of fewer GPUs have fewer of both."""
+    number = box.choice.number("gpu.count") if box.choice is not None else None
+    return number is not None and len(box.topology.gpus) == number.value and bool(nvswitches(box))
+
+
+def _count(box: Box) -> Judged:
+    yield HOST, ruled(_number, box)
+
+
+def _missing(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The NVSwitches by the bus ids to which NVLinks lead, else the missing one."""
+    yield missing_nvswitch(box)
+
+
+def lacking(box: Box) -> bool:
+    """Does nvlink.nvswitches report that some are missing?"""
+    return ruled(_number, box).status is Status.FAIL
+
+
+def missing_nvswitch(box: Box) -> Component:
+    """The NVSwitch that is not on PCI, by its bus id where NVLinks lead to it."""
+    lost = missing_nvswitches(box)
+    if len(lost) == 1:
+        return Component(kind="nvswitch", name=lost[0], bdf=lost[0])
+    return Component(kind="slot", name="", part="missing NVSwitch")
+
+
+def _drivers(box: Box) -> Judged:
+    present = nvswitches(box)
+    for function in present:
+        yield Subject(kind="pci", name=function.bdf, bdf=function.bdf), ruled(_bound, box, function)
+    if not present:
+        yield HOST, skip("not-supported", "no NVSwitch is present")
+
+
+def _bound(box: Box, function: PciFunction) -> Judgement:
+    if in_container(box):
+        return skip("not-visible", "a container need not see drivers")
+    name = need(function.driver)
+    evidence = (Evidence(f"{_DEVICES}/{function.bdf}/driver", name or "none"),)
+    if name == DRIVER:
+        return Judgement(Status.PASS, f"NVSwitch bound to {name}", name, DRIVER, evidence=evidence)
+    if name is not None:
+        return skip("not-visible", f"NVSwitch bound to {name}, not to {DRIVER}", *evidence)
+    if not any(each.driver == "nvidia" for each in box.topology.functions.values()):
+        return skip("dependency-failed", "no device is bound to the NVIDIA driver: see driver.loaded", *evidence)
+    message = "no driver is bound to this NVSwitch"
+    return Judgement(Status.FAIL, message, "none", DRIVER, evidence=evidence, fault=Fault.NVSWITCH_DRIVER)
+
+
+def _unbound(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    yield Component(kind="nvswitch", name=at.name, bdf=at.bdf)
+    yield from driver(box, at, judgement)
+
+
+CHECKS = (
+    Check(
+        id="nvlink.nvswitches",
+        rule="Fails if there are fewer NVSwitches on PCI than in the profile, or if NVLinks lead to an NVSwitch that is"
+        " not on PCI while others are. Of a machine that is known by its GPUs alone the profile counts only where it"
+        " has as many GPUs. Not judged in containers and virtual machines.",
+        source="/sys/bus/pci/devices (class 0680 of NVIDIA) against the profile's nvlink.switches and"
+        " nvmlDeviceGetNvLinkRemotePciInfo",
+        remedy="save the kernel log and nvidia-bug-report.sh, drain and reboot the node; if the NVSwitch is still"
+        " missing, cold power cycle, then call the vendor; restarting fabric manager alone does not bring it back",
+        judge=_count,
+        blames=_missing,
+    ),
+    Check(
+        id="nvlink.nvswitch-driver",
+        rule="Fails if no driver is bound to an NVSwitch while the NVIDIA driver is bound to other devices. An NVSwitch"
+        " that is passed to a virtual machine is not judged.",
+        source="/sys/bus/pci/devices/*/driver",
+        remedy="check the kernel log for nvidia-nvswitch errors; drain the node, stop fabric manager and all GPU"
+        " programs, and load the driver again or reboot",
+        judge=_drivers,
+        blames=_unbound,
+    ),
+)

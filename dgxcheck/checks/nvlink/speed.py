@@ -1,0 +1,171 @@
+"""The generation and the rate at which NVLinks run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+from dgxcheck.checks.engine.blame import host_if_all
+from dgxcheck.checks.engine.box import Box, gpu_unavailable
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.siblings import model_family
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.nvlink.blames import nvlinks
+from dgxcheck.facts.ids import NVLINK_SPEED
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.topology.model import Device
+
+Judged = Iterator[tuple[Subject, Judgement]]
+Values = Mapping[tuple[str, int], "int | Missing"]
+"""By bdf and link position, of links that are up."""
+TOLERANCE = 0.98
+"""Rates are printed in whole MB/s, some of them rounded."""
+
+
+class _Quantity(Record, kw_only=False):
+    """What is compared: in words, by NVML function, and whose number is expected (in the profile or of the board)."""
+
+    values: Callable[[Box], Values | Missing]
+    reference: Callable[[Box, Device], float | None]
+    text: Callable[[float], str]
+    function: str
+    args: tuple[int, ...]
+    unit: str
+
+
+def generations(box: Box) -> Values | Missing:
+    """``nvmlDeviceGetNvLinkVersion`` as a generation."""
+    rows = box.snapshot.nvlink
+    up = () if isinstance(rows, Missing) else [row for row in rows if row.up is True]
+    return rows if isinstance(rows, Missing) else {(row.bdf, row.link): row.generation for row in up}
+
+
+def rates(box: Box) -> Values | Missing:
+    """MB/s per direction."""
+    rows = box.snapshot.nvlink_rate
+    return rows if isinstance(rows, Missing) else {(row.bdf, row.link): row.speed_mbs for row in rows}
+
+
+def _profile_generation(box: Box, gpu: Device) -> float | None:
+    number = box.choice.number("nvlink.generation") if box.choice is not None else None
+    return None if number is None else number.value
+
+
+def _board_rate(box: Box, gpu: Device) -> float | None:
+    board = box.board(gpu)
+    number = board.numbers.get("nvlink_rate") if board is not None else None
+    return None if number is None else number.value
+
+
+_GENERATION = _Quantity(
+    generations, _profile_generation, lambda value: f"generation {value:g}", "nvmlDeviceGetNvLinkVersion", (),
+    "generation",
+)  # fmt: skip
+_RATE = _Quantity(
+    rates, _board_rate, lambda value: f"{value / 1000:g} GB/s", "nvmlDeviceGetFieldValues", (NVLINK_SPEED,), "MB/s"
+)
+
+
+def _judge(quantity: _Quantity) -> Callable[[Box], Judged]:
+    def judge(box: Box) -> Judged:
+        values = quantity.values(box)
+        for gpu in box.gpus:
+            subject = box.subject(gpu)
+            if (unavailable := gpu_unavailable(box, gpu)) is not None:
+                yield subject, unavailable
+            elif isinstance(values, Missing):
+                yield subject, unjudged(values)
+            else:
+                yield from _of_gpu(box, quantity, gpu, subject, values)
+
+    return judge
+
+
+def _of_gpu(box: Box, quantity: _Quantity, gpu: Device, subject: Subject, values: Values) -> Judged:
+    """One finding for the GPU; where only some of its links are below, one for each of these."""
+    own = {link: value for (bdf, link), value in values.items() if bdf == gpu.bdf}
+    known = {link: value for link, value in own.items() if isinstance(value, int)}
+    if not known:
+        gap = next((value for value in own.values() if isinstance(value, Missing)), None)
+        yield subject, skip("not-supported", "this GPU has no NVLink up") if gap is None else unjudged(gap)
+        return
+    expected, usual = quantity.reference(box, gpu), _usual(box, gpu, values)
+    due = max(expected or 0, usual or 0)
+    below = {link: value for link, value in known.items() if value < TOLERANCE * due}
+    one = next(iter(known))
+    good = f"{counted(len(known), 'NVLink')} at {quantity.text(known[one])}"
+    if not below:
+        if expected is None and usual is None:
+            yield subject, skip("no-reference", f"{good}: none is on record for this model")
+            return
+        evidence = _evidence(quantity, gpu, {one: known[one]})
+        yield subject, Judgement(Status.PASS, good, known[one], due, quantity.unit, evidence)
+        return
+    whole = len(below) == len(known)
+    for link, value in [*below.items()][: 1 if whole else None]:
+        named = "all NVLinks" if whole and len(known) > 1 else f"link {link}"
+        alone = usual is not None and value < TOLERANCE * usual
+        whose = "for this machine" if quantity is _GENERATION else "for this model"
+        wanted = f"{quantity.text(due)} on the other links" if alone else f"{quantity.text(due)} expected {whose}"
+        yield (
+            subject if whole else replace(subject, part=str(link)),
+            Judgement(
+                Status.FAIL if alone else _severity(box), f"{named} at {quantity.text(value)}, {wanted}", value, due,
+                quantity.unit, _evidence(quantity, gpu, below if whole else {link: value}), fault=Fault.NVLINK_SLOW,
+            ),
+        )  # fmt: skip
+
+
+def _usual(box: Box, gpu: Device, values: Values) -> int | None:
+    """The value of more than half of the links of all GPUs of the model; None where there is none."""
+    family = model_family(box, gpu)
+    alike = {each.bdf for each in box.topology.gpus if each is gpu or model_family(box, each) == family}
+    known = [value for (bdf, _), value in values.items() if bdf in alike and isinstance(value, int)]
+    value, count = Counter(known).most_common(1)[0]
+    return value if 2 * count > len(known) > 1 else None
+
+
+def _severity(box: Box) -> Status:
+    """Warn only, where the machine is not known by more than its GPUs."""
+    return Status.WARN if box.choice is None or box.choice.how == "gpus" else Status.FAIL
+
+
+def _evidence(quantity: _Quantity, gpu: Device, links: Mapping[int, int]) -> tuple[Evidence, ...]:
+    return tuple(
+        answered(value, quantity.function, gpu.bdf or "", link, *quantity.args) for link, value in links.items()
+    )
+
+
+_REMEDY = (
+    "check the kernel log for Xid 74, with NVSwitches the log of the fabric manager (journalctl -u"
+    " nvidia-fabricmanager), and where all links are alike the NVLink bandwidth mode;"
+    " retrain the links by a GPU reset, then by a cold power cycle; if the fault persists, run the field diagnostic"
+    " (dcgmi diag -r 3)"
+)
+CHECKS = (
+    Check(
+        id="nvlink.generation",
+        rule="Fails if an NVLink that is up runs at a lower generation than the profile's, or than most links of the"
+        " GPUs of its model; for the profile's it only warns where the machine is known by its GPUs alone.",
+        source="nvmlDeviceGetNvLinkVersion against the profile's nvlink.generation and the other links",
+        remedy=_REMEDY,
+        judge=_judge(_GENERATION),
+        blames=nvlinks,
+        shared=host_if_all("NVLink rate"),
+    ),
+    Check(
+        id="nvlink.rate",
+        rule="Fails if an NVLink that is up runs more than 2 % slower than most links of the GPUs of its model, or than"
+        " the model's links do; for the latter it only warns where the machine is known by its GPUs alone, or not at"
+        " all.",
+        source="NVML_FI_DEV_NVLINK_GET_SPEED against the board's nvlink_rate and the other links",
+        remedy=_REMEDY,
+        judge=_judge(_RATE),
+        blames=nvlinks,
+        shared=host_if_all("NVLink rate"),
+    ),
+)

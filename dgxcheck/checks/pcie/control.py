@@ -1,0 +1,99 @@
+"""Are memory space and bus mastering on in GPUs, NVSwitches and HCAs that a driver uses, and in the bridges above?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.engine.blame import part
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.pcie.width import bridge
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.pci import ConfigSpace
+
+Judged = Iterator[tuple[Subject, Judgement]]
+PASSED_ON = frozenset(("vfio-pci", "pci-stub", "xen-pciback", "nouveau"))
+"""Drivers that leave a device to a guest, or need not start it."""
+AWAKE = "D0"
+
+
+def subject_of(box: Box, bdf: str) -> Subject:
+    """A GPU, HCA, bridge or NVSwitch."""
+    device = box.topology.device(bdf)
+    if device is None:
+        return bridge(bdf)
+    return box.subject(device) if device.kind == "gpu" else Subject(kind="hca", name=device.name, bdf=bdf)
+
+
+def _control(box: Box) -> Judged:
+    rows = box.snapshot.config_space
+    in_use = _in_use(box)
+    judged = [row for row in (() if isinstance(rows, Missing) else rows) if row.bdf in in_use]
+    unread = all(isinstance(row.control, Missing) for row in judged)
+    for row in judged if not unread else ():
+        yield subject_of(box, row.bdf), ruled(_enabled, row)
+    if unread:
+        yield HOST, ruled(_nothing, rows, judged)
+
+
+def _in_use(box: Box) -> set[str]:
+    """Bdfs of functions with a driver that uses them, and of all bridges above these."""
+    rows = box.snapshot.config_space
+    known = {row.bdf for row in (() if isinstance(rows, Missing) else rows)}
+    asked = {gpu.bdf for gpu in box.gpus}
+    ends = [
+        function for function in box.topology.functions.values()
+        if function.bdf in known and isinstance(function.driver, str) and function.driver not in PASSED_ON
+        and (function.bdf in asked or not any(gpu.bdf == function.bdf for gpu in box.topology.gpus))
+        and not _is_bridge(function.class_code)
+    ]  # fmt: skip
+    paths = [function.path for function in ends if not isinstance(function.path, Missing)]
+    return {function.bdf for function in ends} | {bdf for path in paths for bdf in path[1:-1]}
+
+
+def _is_bridge(code: int | Missing) -> bool:
+    """A PCI-to-PCI bridge: its driver is pcieport, which needs no bus mastering of its own."""
+    return isinstance(code, int) and code >> 8 == 0x0604
+
+
+def _enabled(row: ConfigSpace) -> Judgement:
+    where = f"/sys/bus/pci/devices/{row.bdf}/config"
+    if isinstance(row.power_state, str) and row.power_state not in (AWAKE, "unknown"):
+        return skip("not-supported", f"asleep: {row.power_state}")
+    control = need(row.control)
+    off = [
+        name for name, enabled in (("memory space", control.memory_space), ("bus mastering", control.bus_master))
+        if not enabled
+    ]  # fmt: skip
+    evidence = (Evidence(where, f"Command {'Mem-' if not control.memory_space else 'Mem+'}"
+                                f" {'BusMaster-' if not control.bus_master else 'BusMaster+'}"),)  # fmt: skip
+    if not off:
+        return Judgement(Status.PASS, "memory space and bus mastering are on", evidence=evidence)
+    verb = "are" if len(off) > 1 else "is"
+    message = f"{' and '.join(off)} {verb} off: no DMA or memory access reaches it"
+    return Judgement(Status.FAIL, message, "off", "on", evidence=evidence, fault=Fault.DEVICE_DISABLED)
+
+
+def _nothing(rows: tuple[ConfigSpace, ...] | Missing, judged: list[ConfigSpace]) -> Judgement | Missing:
+    need(rows)
+    for row in judged:
+        need(row.control)
+    return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "no GPU, NVSwitch or HCA with a driver")
+
+
+CHECKS = (
+    Check(
+        id="pcie.enabled",
+        rule="Fails if memory space or bus mastering is off in a GPU, NVSwitch or HCA that its driver uses, or in a"
+        " bridge above one: it cannot transfer data. Devices that are left to virtual machines or asleep are not"
+        " judged. Undetermined without root.",
+        source="Command register in /sys/bus/pci/devices/*/config",
+        remedy="check the kernel log for errors of this device, of a hot-plug event or of a failed recovery (AER, DPC);"
+        " drain the node and load the device's driver again, or reboot",
+        judge=_control,
+        blames=part("Command register"),
+    ),
+)

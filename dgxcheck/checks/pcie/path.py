@@ -1,0 +1,126 @@
+"""The width and generation of every PCIe link that does not slow down at idle: all but the GPUs' own.
+
+An HCA's own link is judged by gdr.link, a GPU's by pcie.width and pcie.generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.engine.blame import component_of
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
+from dgxcheck.checks.pcie.width import bridge, trained_width
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import is_nvswitch, link_of
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import PciFunction
+from dgxcheck.topology.paths import Hop, hops_above, sharers
+
+Judged = Iterator[tuple[Subject, Judgement]]
+_CLASSES = frozenset((0x01, 0x02, 0x0B, 0x12))
+"""Storage, network, processor, accelerator: devices whose own links keep their generation."""
+
+
+def links(box: Box) -> dict[str, Hop]:
+    """Each physical link once, by its upper end: those above the GPUs asked about, with all GPUs every other device's
+    too. Not the own links of GPUs and HCAs, and of other devices only what can be read: virtual functions have none.
+    """
+    found: dict[str, Hop] = {}
+    own = {device.bdf for device in box.topology.devices}
+    for gpu in box.gpus:
+        if not isinstance(gpu.path, Missing):
+            found |= {hop.port: hop for hop in hops_above(gpu.path, box.topology.functions)}
+    if len(box.gpus) == len(box.topology.gpus):
+        for function in filter(_keeps_its_speed, box.topology.functions.values()):
+            path = () if isinstance(function.path, Missing) else function.path
+            hops = hops_above(path, box.topology.functions)
+            for hop in hops:
+                if hop.device != function.bdf or _readable(hop):
+                    found.setdefault(hop.port, hop)
+    return {port: hop for port, hop in found.items() if hop.device not in own and not hop.skip_reason}
+
+
+def _keeps_its_speed(function: PciFunction) -> bool:
+    code = function.class_code
+    return isinstance(code, int) and (code >> 16 in _CLASSES or is_nvswitch(function))
+
+
+def _readable(hop: Hop) -> bool:
+    return not isinstance(hop.narrow, Missing) and not isinstance(hop.slow, Missing)
+
+
+def _path(box: Box) -> Judged:
+    for gpu in box.gpus:
+        if isinstance(gpu.path, Missing):
+            yield box.subject(gpu), unjudged(gpu.path)
+    found = links(box)
+    for hop in found.values():
+        yield bridge(hop.device), ruled(_trained, box, hop)
+    if not found:
+        yield HOST, skip("not-visible", "no link is visible above those of the GPUs themselves")
+
+
+def _trained(box: Box, hop: Hop) -> Judgement:
+    if need(hop.narrow) or not need(hop.slow):
+        return trained_width(box, hop, _severity(box, hop, "width"))
+    names = sharers(hop, box.topology)
+    shared = f"; shared by {', '.join(names)}" if len(names) > 1 else ""
+    fault = slow_fault(box, hop)
+    held = ", limited by a setting of the port above it" if fault is Fault.LINK_LIMITED else ""
+    message = f"link {hop} trained at gen{hop.gen}, both ends support gen{hop.max_gen}{held}{shared}"
+    evidence = tuple(
+        Evidence(f"/sys/bus/pci/devices/{bdf}/current_link_speed", _gen_of(box, bdf)) for bdf in (hop.port, hop.device)
+    )
+    return Judgement(
+        _severity(box, hop, "gen"), message, need(hop.gen), need(hop.max_gen), "generation",
+        (*evidence, *target_evidence(box, hop)), fault=fault,
+    )  # fmt: skip
+
+
+def _severity(box: Box, hop: Hop, what: str) -> Status:
+    """A link above a GPU is held to the profile, where both its ends support more than it has."""
+    number = box.choice.number(f"pcie.link_{what}") if box.choice else None
+    has: int | Missing = getattr(hop, what)
+    above_gpu = any(hop.port in gpu.path for gpu in box.topology.gpus if not isinstance(gpu.path, Missing))
+    below = number is not None and not isinstance(has, Missing) and has < number.value
+    return Status.FAIL if below and above_gpu else Status.WARN
+
+
+def _gen_of(box: Box, bdf: str) -> int | str:
+    function = box.topology.functions.get(bdf)
+    gen = function.link_gen if function is not None else "absent"
+    return gen.reason if isinstance(gen, Missing) else gen
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The link that ends here; first the setting, where it is what holds the link."""
+    hop = next((hop for hop in links(box).values() if hop.device == subject.bdf), None)
+    if hop is None:
+        yield component_of(box, subject)
+        return
+    if judgement.fault is Fault.LINK_LIMITED:
+        yield port_setting(hop)
+    yield link_of(box, hop)
+
+
+CHECKS = (
+    Check(
+        id="pcie.path",
+        rule="Warns if a link other than the own ones of GPUs and HCAs (of switches, NVSwitches, disks, network cards)"
+        " is trained at fewer lanes or a lower generation than both its ends support; fails if GPUs are below it and"
+        " this is also less than the profile expects. Unlike a GPU's link these do not slow down when idle. Reported at"
+        " the lower end of the link, with the devices that share it.",
+        source="current_link_* against max_link_* of both ends of every hop, and the profile's pcie.link_width and"
+        " pcie.link_gen; Target Link Speed of Link Control 2",
+        remedy="set the slot's link speed and width to automatic in the firmware setup; then power off and reseat the"
+        " board that carries the lower end of the link, and its riser or cable",
+        judge=_path,
+        blames=_blames,
+    ),
+)

@@ -1,0 +1,125 @@
+"""Which device differs from its siblings, and in which fact: one comparison for every kind of device."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.fault import DEVICE_DEAD
+from dgxcheck.checks.engine.finding import BAD, Evidence
+from dgxcheck.checks.siblings.kinds import Kind, Sibling, siblings
+from dgxcheck.checks.siblings.leaves import Leaf, Value, leaves
+from dgxcheck.checks.siblings.natural import (
+    BLAMED,
+    BY_BOARD,
+    BY_IMAGE,
+    BY_PLACE,
+    COVERED,
+    IN_ANY_ORDER,
+    NATURAL,
+    NATURAL_OF,
+    TOLERANCE,
+)
+from dgxcheck.checks.siblings.where import where
+from dgxcheck.facts.gpu import GpuModes
+from dgxcheck.facts.record import Record
+
+_Value = tuple[Sibling, Leaf, Record]
+
+
+class Compared(Record, kw_only=False):
+    """One fact of one device, and the value that most of its siblings have."""
+
+    sibling: Sibling
+    leaf: Leaf
+    row: Record
+    usual: Value
+    majority: bool
+    """False where no value is that of more than half."""
+    odd: bool
+    """Does it differ? Without a majority every value does."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """The file or query, and the value."""
+        return Evidence(where(self.row, self.leaf), self.leaf.json)
+
+
+def compared(box: Box, kinds: Collection[Kind], facts: Collection[str] = ()) -> Iterator[Compared]:
+    """Every fact of every device of these kinds that has siblings; of ``facts`` alone where some are named.
+
+    A fact is left out where another check reports it: where it is evidence of a bad finding, or follows from its
+    fault. A device that is dead is not compared.
+    """
+    dead = {each.subject.bdf for each in box.found if each.judgement.fault in DEVICE_DEAD}
+    groups: dict[Hashable, list[_Value]] = defaultdict(list)
+    skipped = {kind: frozenset(NATURAL.keys() | NATURAL_OF.get(kind, {}).keys()) for kind in kinds}
+    for sibling in siblings(box, kinds):
+        if sibling.subject.bdf is None or sibling.subject.bdf not in dead:
+            for row in sibling.rows:
+                for leaf in leaves(row, skipped[sibling.kind]):
+                    if not facts or leaf.fact in facts:
+                        groups[_group(sibling, leaf)].append((sibling, leaf, row))
+    reported = _reported(box)
+    for group in groups.values():
+        yield from _of_group(box, group, reported)
+
+
+def _group(sibling: Sibling, leaf: Leaf) -> Hashable:
+    """What devices have in common whose values of this fact are compared."""
+    place = sibling.place if leaf.fact in BY_PLACE else None
+    board = sibling.board if leaf.fact in BY_BOARD else None
+    image = sibling.image if leaf.fact in BY_IMAGE else None
+    return sibling.kind, sibling.role, leaf.name, place, board, image
+
+
+def _of_group(box: Box, group: list[_Value], reported: Collection[str]) -> Iterator[Compared]:
+    alike = len({leaf.value for _, leaf, _ in group}) == 1
+    if not alike:
+        group = [each for each in group if not _is_reported(box, *each, reported)]
+    if len(group) < 2:
+        return
+    counts = [len(group) if alike else sum(_equal(box, one, other) for other in group) for one in group]
+    most = max(counts)
+    usual = group[counts.index(most)]
+    majority = 2 * most > len(group)
+    for one in group:
+        odd = most < len(group) and not (majority and _equal(box, one, usual))
+        yield Compared(*one, usual[1].value, majority, odd)
+
+
+def _equal(box: Box, one: _Value, other: _Value) -> bool:
+    fact, a, b = one[1].fact, one[1].value, other[1].value
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return sorted(map(str, a)) == sorted(map(str, b)) if fact in IN_ANY_ORDER else a == b
+    limit = TOLERANCE.get(fact)
+    if a == b or limit is None or not isinstance(a, int | float) or not isinstance(b, int | float):
+        return a == b
+    if fact == "GpuMemory.total" and (_has_display(box, one[0]) or _has_display(box, other[0])):
+        limit = "gpu.uniform-display"
+    return abs(a - b) <= max(a, b) * box.settings.limit(limit) / 100
+
+
+def _has_display(box: Box, gpu: Sibling) -> bool:
+    """Does a display take a part of its memory?"""
+    modes = box.gpu(gpu.subject.bdf).modes
+    return isinstance(modes, GpuModes) and modes.display_active is True
+
+
+def _reported(box: Box) -> frozenset[str]:
+    """Files and queries that are evidence of a bad finding."""
+    bad = (found for found in box.found if found.status in BAD)
+    return frozenset(each.where for found in bad for each in found.judgement.evidence)
+
+
+def _is_reported(box: Box, sibling: Sibling, leaf: Leaf, row: Record, reported: Collection[str]) -> bool:
+    if where(row, leaf) in reported:
+        return True
+    faults = {fault for fact in COVERED if f"{leaf.fact}.".startswith(f"{fact}.") for fault in COVERED[fact]}
+    bdfs = {sibling.subject.bdf, *sibling.below}
+    if any(each.judgement.fault in faults and each.subject.bdf in bdfs for each in box.found):
+        return True
+    parts = {BLAMED[fact] for fact in BLAMED if f"{leaf.fact}.".startswith(f"{fact}.")}
+    blamed = (component for each in box.found for component in each.blames)
+    return any(each.part in parts and each.bdf == sibling.subject.bdf for each in blamed)

@@ -1,0 +1,238 @@
+"""The devices of a machine that have siblings: by kind and role, with all their fact records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from typing import Literal
+
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.finding import Subject
+from dgxcheck.checks.engine.siblings import model_family
+from dgxcheck.components.locate import is_nvswitch, serial_of
+from dgxcheck.facts.host import NetInterface
+from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.record import Record, fields, replace
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.classes import NEAR
+
+Kind = Literal["gpu", "nvlink", "hca", "port", "interface", "bridge", "function", "disk", "memory-controller", "node"]
+Rows = Mapping[tuple[str | None, int | None], tuple[Record, ...]]
+"""Records of the snapshot by bus id, and by NVLink position where they have one."""
+NO_DEVICES = ("kernel_log", "measurement", "stated")
+"""Fields of the snapshot whose records are events and figures."""
+STORAGE, NETWORK, BRIDGE = 0x01, 0x02, 0x06
+"""PCI base classes."""
+
+
+class Sibling(Record):
+    """One device that is compared with others."""
+
+    kind: Kind
+    subject: Subject
+    role: Hashable
+    """Equal for devices that should be alike: model and use."""
+    rows: tuple[Record, ...]
+    place: Hashable = None
+    """What the slot can do: capabilities of the bridges above."""
+    board: Hashable = None
+    """Position on a board that carries several GPUs."""
+    image: Hashable = None
+    """Which firmware images fit."""
+    below: frozenset[str] = frozenset()
+    """Of a bridge: bus ids of what its link leads to. A fault of that link is found at its lower end."""
+
+
+def siblings(box: Box, kinds: Collection[Kind]) -> Iterator[Sibling]:
+    """Every device of these kinds that may have siblings; whether it has is seen from the roles."""
+    rows = rows_by_device(box.snapshot)
+    for of, found in _FINDERS.items():
+        if not of.isdisjoint(kinds):
+            yield from (sibling for sibling in found(box, rows) if sibling.kind in kinds)
+
+
+def _gpus(box: Box, rows: Rows) -> Iterator[Sibling]:
+    """The GPUs that NVML lists; model names are compared without the size of the memory."""
+    serials = [serial_of(box, gpu.bdf) for gpu in box.topology.gpus]
+    for number, gpu in enumerate(box.topology.gpus):
+        family, serial = model_family(box, gpu), serials[number]
+        if family is not None and gpu.index is not None:
+            on_board = (serials.count(serial), serials[:number].count(serial)) if serial is not None else None
+            yield Sibling(
+                kind="gpu", subject=box.subject(gpu), role=family, place=_place(box, gpu.path), board=on_board,
+                rows=rows.get((gpu.bdf, None), ()),
+            )  # fmt: skip
+
+
+def _nvlinks(box: Box, rows: Rows) -> Iterator[Sibling]:
+    """NVLinks that are up; a link that is down has no version or speed."""
+    listed = box.snapshot.nvlink
+    gpus = {gpu.bdf: gpu for gpu in box.topology.gpus}
+    for row in () if isinstance(listed, Missing) else listed:
+        gpu = gpus.get(row.bdf)
+        if gpu is not None and row.up is True:
+            subject = replace(box.subject(gpu), part=str(row.link))
+            own = rows.get((row.bdf, row.link), ())
+            yield Sibling(kind="nvlink", subject=subject, role=model_family(box, gpu), rows=own)
+
+
+def _hcas(box: Box, rows: Rows) -> Iterator[Sibling]:
+    """HCAs without virtual functions, their ports and the interfaces of the network stack on them."""
+    listed, matrix = box.snapshot.infiniband, box.topology.matrix()
+    for row in () if isinstance(listed, Missing) else listed:
+        if row.is_vf is True:
+            continue
+        device = box.topology.device(row.name)
+        near = device is not None and any(matrix[device.name, gpu.name].pci in NEAR for gpu in box.topology.gpus)
+        bdf = row.bdf if isinstance(row.bdf, str) else None
+        function = box.topology.functions.get(bdf or "")
+        role = (_model(function) if function is not None else str(row.hca_type), near)
+        place = _place(box, device.path) if device is not None else None
+        hca = Sibling(
+            kind="hca", subject=Subject(kind="hca", name=row.name, bdf=bdf), role=role, place=place,
+            rows=(row, *rows.get((bdf, None), ())), image=row.board_id if isinstance(row.board_id, str) else row.name,
+        )  # fmt: skip
+        yield hca
+        yield from _ports(box, row, hca)
+
+
+def _ports(box: Box, device: IbDevice, hca: Sibling) -> Iterator[Sibling]:
+    """Ports that are up: a port that is down prints the rate 10 (4X SDR), which means nothing. The second port of a
+    card may be made or cabled for less than the first."""
+    for port in _port_rows(box, device):
+        if port.state in (PortState.ACTIVE, PortState.ACTIVE_DEFER):
+            subject = replace(hca.subject, kind="port", name=f"{device.name}/{port.port}", part=str(port.port))
+            position = (hca.subject.bdf or "")[-1:], port.port
+            yield Sibling(kind="port", subject=subject, role=(hca.role, port.link_layer, position), rows=(port,))
+    network = box.snapshot.network
+    for row in () if isinstance(network, Missing) else network:
+        if row.bdf == hca.subject.bdf and row.bdf is not None and row.operstate == "up":
+            subject = Subject(kind="interface", name=row.name, bdf=hca.subject.bdf)
+            yield Sibling(kind="interface", subject=subject, role=(hca.role, row.type), rows=(row,))
+
+
+def _port_rows(box: Box, device: IbDevice) -> Iterable[IbPort]:
+    listed = box.snapshot.ib_ports
+    for row in () if isinstance(listed, Missing) else listed:
+        if row.device == device.name and not isinstance(row.ports, Missing):
+            return row.ports
+    return ()
+
+
+def _bridges(box: Box, rows: Rows) -> Iterator[Sibling]:
+    """Root ports and ports of switches above a GPU or HCA: alike where all that is below them is."""
+    below: dict[str, Counter[Hashable]] = {}
+    depth: dict[str, int] = {}
+    next_below: dict[str, set[str]] = {}
+    wanted = {bridge for device in box.topology.devices for bridge in _bridges_above(device.path)}
+    for function in box.topology.functions.values():
+        for upper in _bridges_above(function.path)[-1:]:
+            next_below.setdefault(upper, set()).add(function.bdf)
+        if not _is_bridge(function) or is_nvswitch(function):
+            for level, bridge in enumerate(_bridges_above(function.path)):
+                below.setdefault(bridge, Counter())[_model(function)] += 1
+                depth[bridge] = level
+    for bdf in sorted(wanted):
+        port = box.topology.functions.get(bdf)
+        if port is not None:
+            model = port.vendor if depth.get(bdf) == 0 else (port.vendor, port.device)
+            role = (model, depth.get(bdf), frozenset(below.get(bdf, Counter()).items()))
+            yield Sibling(
+                kind="bridge", subject=_pci(bdf), role=role, rows=rows.get((bdf, None), ()),
+                below=frozenset(next_below.get(bdf, ())),
+            )  # fmt: skip
+
+
+def _functions(box: Box, rows: Rows) -> Iterator[Sibling]:
+    """NVSwitches, and adapters for storage and network that are no HCAs."""
+    known = {device.bdf for device in box.topology.devices}
+    for function in box.topology.functions.values():
+        code = function.class_code
+        base = code >> 16 if isinstance(code, int) else None
+        if function.bdf not in known and (base in (STORAGE, NETWORK) or is_nvswitch(function)):
+            place = _place(box, function.path)
+            subject, own = _pci(function.bdf), rows.get((function.bdf, None), ())
+            yield Sibling(kind="function", subject=subject, role=_model(function), place=place, rows=own)
+
+
+def _disks(box: Box, _: Rows) -> Iterator[Sibling]:
+    storage = box.snapshot.storage
+    disks = () if isinstance(storage, Missing) else storage.disks
+    for row in () if isinstance(disks, Missing) else disks:
+        if isinstance(row.model, str):
+            subject = Subject(kind="disk", name=row.name, bdf=None)
+            yield Sibling(kind="disk", subject=subject, role=(row.vendor, row.model), rows=(row,))
+
+
+def _memory_controllers(box: Box, _: Rows) -> Iterator[Sibling]:
+    listed = box.snapshot.edac
+    for row in () if isinstance(listed, Missing) else listed:
+        yield Sibling(kind="memory-controller", subject=replace(HOST, part=row.name), role="", rows=(row,))
+
+
+def _nodes(box: Box, _: Rows) -> Iterator[Sibling]:
+    """NUMA nodes with CPUs; those of GPU memory and of memory expanders are of another kind."""
+    listed, memory = box.snapshot.numa, box.snapshot.numa_memory
+    nodes = () if isinstance(listed, Missing) else listed
+    with_cpus = {row.node for row in nodes if isinstance(row.cpulist, str) and row.cpulist}
+    for row in () if isinstance(memory, Missing) else memory:
+        if row.node in with_cpus:
+            yield Sibling(kind="node", subject=replace(HOST, part=f"node{row.node}"), role="", rows=(row,))
+
+
+def _pci(bdf: str) -> Subject:
+    return Subject(kind="pci", name=bdf, bdf=bdf)
+
+
+def _model(function: PciFunction) -> Hashable:
+    ids = (function.vendor, function.device, function.subsystem_vendor, function.subsystem_device)
+    return tuple(each if isinstance(each, int) else None for each in ids)
+
+
+def _is_bridge(function: PciFunction) -> bool:
+    return isinstance(function.class_code, int) and function.class_code >> 16 == BRIDGE
+
+
+def _bridges_above(path: tuple[str, ...] | Missing) -> tuple[str, ...]:
+    return () if isinstance(path, Missing) else path[1:-1]
+
+
+def _place(box: Box, path: tuple[str, ...] | Missing) -> Hashable:
+    """Vendor and capabilities of each bridge above; None where the path is not known."""
+    if isinstance(path, Missing):
+        return None
+    above = [box.topology.functions.get(bridge) for bridge in _bridges_above(path)]
+    return tuple(None if each is None else (each.vendor, each.max_link_gen, each.max_link_width) for each in above)
+
+
+def rows_by_device(snapshot: Snapshot) -> Rows:
+    """Every record with a bus id, whichever field of the snapshot holds it: a new field is found by itself."""
+    found: dict[tuple[str | None, int | None], list[Record]] = {}
+    for field in [name for name in fields(snapshot) if name not in NO_DEVICES]:
+        for row in _records(getattr(snapshot, field)):
+            bdf, link = getattr(row, "bdf", None), getattr(row, "link", None)
+            if isinstance(bdf, str) and not isinstance(row, IbDevice | NetInterface):
+                found.setdefault((bdf, link), []).append(row)
+    return {device: tuple(rows) for device, rows in found.items()}
+
+
+def _records(value: object) -> Iterator[Record]:
+    """The records of a field of the snapshot: its rows, or the rows in the fields of its one record."""
+    held = [getattr(value, name) for name in fields(value)] if isinstance(value, Record) else [value]
+    for rows in held:
+        if isinstance(rows, tuple):
+            yield from (row for row in rows if isinstance(row, Record))
+
+
+_FINDERS: Mapping[frozenset[Kind], Callable[[Box, Rows], Iterator[Sibling]]] = {
+    frozenset({"gpu"}): _gpus,
+    frozenset({"nvlink"}): _nvlinks,
+    frozenset({"hca", "port", "interface"}): _hcas,
+    frozenset({"bridge"}): _bridges,
+    frozenset({"function"}): _functions,
+    frozenset({"disk"}): _disks,
+    frozenset({"memory-controller"}): _memory_controllers,
+    frozenset({"node"}): _nodes,
+}

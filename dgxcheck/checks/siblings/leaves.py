@@ -1,0 +1,61 @@
+"""The single values of a fact record, whatever its fields: what is added to a record is compared from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from enum import Enum
+
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.record import Record, fields
+
+Scalar = bool | int | float | str | None
+Value = Scalar | tuple[Scalar, ...]
+
+
+class Leaf(Record, kw_only=False):
+    """One value of a record."""
+
+    fact: str
+    """Record and field: ``GpuPower.limit_mw``, ``GpuClocks.max.graphics``, ``PciBars.bars.size``."""
+    name: str
+    """The same with the place in a tuple: ``PciBars.bars[1].size``."""
+    value: Value
+
+    @property
+    def json(self) -> Json:
+        """The value as evidence."""
+        return list(self.value) if isinstance(self.value, tuple) else self.value
+
+
+def leaves(record: Record, skipped: Container[str] = ()) -> Iterator[Leaf]:
+    """Every value of a record and of the records in it, without gaps and without the facts ``skipped``.
+
+    A record in a field gives a value of its own, ``present``, as the field may be None for another device. ``skipped``
+    holds records, ``GpuEcc``, fields, ``GpuPower.usage_mw``, and fields of any record, ``*.bdf``.
+    """
+    name = type(record).__name__
+    if name not in skipped:
+        yield from _of_record(record, name, name, skipped)
+
+
+def _of_record(record: Record, fact: str, name: str, skipped: Container[str]) -> Iterator[Leaf]:
+    for field in fields(record):
+        if f"{fact}.{field}" not in skipped and f"*.{field}" not in skipped:
+            yield from _of_value(getattr(record, field), f"{fact}.{field}", f"{name}.{field}", skipped)
+
+
+def _of_value(value: object, fact: str, name: str, skipped: Container[str]) -> Iterator[Leaf]:
+    if isinstance(value, Missing):
+        return
+    if isinstance(value, Record):
+        yield Leaf(fact, name, "present")
+        yield from _of_record(value, fact, name, skipped)
+    elif isinstance(value, tuple) and any(isinstance(each, Record) for each in value):
+        yield Leaf(fact, name, len(value))
+        for number, each in enumerate(value):
+            if isinstance(each, Record):
+                yield from _of_record(each, fact, f"{name}[{number}]", skipped)
+    elif isinstance(value, Enum):
+        yield Leaf(fact, name, value.value)
+    elif value is None or isinstance(value, bool | int | float | str | tuple):
+        yield Leaf(fact, name, value)

@@ -1,0 +1,219 @@
+"""Is a device like the others of its kind and role? Everything that is no identity, load or counter is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from dgxcheck.checks.engine.blame import component_of
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, nvml_unavailable
+from dgxcheck.checks.engine.check import Check, Judge
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.siblings.compare import Compared, compared
+from dgxcheck.checks.siblings.kinds import Kind
+from dgxcheck.checks.siblings.remedies import remedy
+from dgxcheck.checks.siblings.wording import described, label, text
+from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
+
+Judged = Iterator[tuple[Subject, Judgement]]
+MOST = 3
+"""Facts of one device that its message names; all of them are evidence."""
+PART = "versions and settings"
+NOUNS: Mapping[str, str] = {
+    "gpu": "GPU", "nvlink": "NVLink", "hca": "HCA", "port": "port", "interface": "interface", "bridge": "PCIe port",
+    "function": "PCIe device", "disk": "disk", "memory-controller": "memory controller", "node": "NUMA node",
+}  # fmt: skip
+_FIELDS: Mapping[Kind, str] = {
+    "gpu": "gpu", "nvlink": "nvlink", "hca": "infiniband", "port": "ib_ports", "interface": "network",
+    "bridge": "pci", "function": "pci", "disk": "storage", "memory-controller": "edac", "node": "numa_memory",
+}  # fmt: skip
+"""Fields of the snapshot that list the devices."""
+_OF_MEMORY = ("memory-controller", "node")
+
+
+def _gpus(box: Box) -> Judged:
+    """A judgement for each GPU asked about; all GPUs are compared."""
+    by_device = _by_device(compared(box, ["gpu"]))
+    for gpu in box.gpus:
+        subject = box.subject(gpu)
+        yield subject, gpu_unavailable(box, gpu) or _judgement(by_device.get(subject, ()))
+    yield from _without_majority(by_device)
+
+
+def _devices(*kinds: Kind) -> Judge:
+    """A judge that reports each device of these kinds that differs; the host passes where none does."""
+
+    def judge(box: Box) -> Judged:
+        by_device = _by_device(compared(box, kinds))
+        others = {gpu.bdf for gpu in box.topology.gpus} - {gpu.bdf for gpu in box.gpus}
+        alone = {subject: own for subject, own in by_device.items() if _alone(own) and subject.bdf not in others}
+        split = [*_without_majority(by_device)]
+        yield from ((subject, _judgement(own)) for subject, own in alone.items())
+        yield from split
+        if not alone and not split:
+            yield HOST, _unread(box, kinds, bool(by_device)) or _all_alike(by_device)
+
+    return judge
+
+
+def _unread(box: Box, kinds: Collection[Kind], any_compared: bool) -> Judgement | None:
+    """The skip where devices of these kinds could not be read; the checks of what was not read report it.
+
+    That a machine has none of one kind is a reason only where nothing of another kind was compared.
+    """
+    if "nvlink" in kinds and (nothing := nvml_unavailable(box)) is not None:
+        return nothing
+    gaps = [row for kind in kinds if isinstance(row := getattr(box.snapshot, _FIELDS[kind]), Missing)]
+    judged = [unjudged(gap) for gap in gaps]
+    unknown = next((each for each in judged if each.status is Status.UNKNOWN), None)
+    if unknown is not None:
+        return skip("dependency-failed", unknown.message, *unknown.evidence)
+    return judged[0] if judged and not any_compared else None
+
+
+def _by_device(facts: Iterable[Compared]) -> Mapping[Subject, list[Compared]]:
+    by_device: dict[Subject, list[Compared]] = {}
+    for each in facts:
+        by_device.setdefault(each.sibling.subject, []).append(each)
+    return by_device
+
+
+def _alone(own: Iterable[Compared]) -> list[Compared]:
+    return [each for each in own if each.odd and each.majority]
+
+
+def _judgement(own: Collection[Compared]) -> Judgement:
+    """Of the facts of one device."""
+    odd = _alone(own)
+    if odd:
+        shown = [f"{described(each.leaf)}, others {text(each.leaf.fact, each.usual)}" for each in odd[:MOST]]
+        more = [f"and {counted(len(odd) - MOST, 'other fact')}"] if len(odd) > MOST else []
+        sibling = odd[0].sibling
+        which = {"nvlink": f"NVLink {sibling.subject.part}: ", "memory-controller": f"{sibling.subject.part}: "}
+        prefix = which.get(sibling.kind, f"{sibling.subject.part}: " if sibling.kind == "node" else "")
+        return Judgement(
+            Status.WARN, prefix + "; ".join((*shown, *more)), evidence=tuple(each.evidence for each in odd),
+            fault=Fault.UNEQUAL, remedy=remedy(odd),
+        )  # fmt: skip
+    if all(each.odd for each in own):
+        return skip("no-reference", "no other device of its kind reports comparable values")
+    return Judgement(Status.PASS, "like the others of its kind")
+
+
+def _all_alike(by_device: Mapping[Subject, Collection[Compared]]) -> Judgement:
+    if not by_device:
+        return skip("no-reference", "no two devices of one kind and role to compare")
+    kinds: dict[str, int] = {}
+    for own in by_device.values():
+        kind = next(iter(own)).sibling.kind
+        kinds[kind] = kinds.get(kind, 0) + 1
+    numbers = ", ".join(counted(number, NOUNS[kind], _plural(kind)) for kind, number in kinds.items())
+    return Judgement(Status.PASS, f"{numbers}: each like the others of its kind")
+
+
+def _without_majority(by_device: Mapping[Subject, Iterable[Compared]]) -> Judged:
+    """Values that differ while none is that of more than half: every device is named, none is blamed."""
+    kinds: dict[str, dict[str, list[Compared]]] = {}
+    for own in by_device.values():
+        for each in own:
+            if each.odd and not each.majority:
+                kinds.setdefault(each.sibling.kind, {}).setdefault(each.leaf.name, []).append(each)
+    for kind, facts in kinds.items():
+        values: list[str] = []
+        for differing in [*facts.values()][:1]:
+            holders: dict[str, list[str]] = {}
+            for each in differing:
+                holders.setdefault(text(each.leaf.fact, each.leaf.value), []).append(_name(each.sibling.subject))
+            values = [f"{value} ({first_of(names)})" for value, names in holders.items()]
+        names = first_of([*dict.fromkeys(label(each[0].leaf.fact) for each in facts.values())])
+        message = f"{_plural(kind)} of one kind differ, without a majority, in {names}: {first_of(values)}"
+        evidence = tuple(each.evidence for differing in facts.values() for each in differing)
+        subject = HOST if kind == "gpu" else replace(HOST, part=kind)
+        yield subject, Judgement(Status.WARN, message, evidence=evidence, fault=Fault.UNEQUAL)
+
+
+def _name(subject: Subject) -> str:
+    if subject.kind == "gpu" and subject.part:
+        return f"{subject.name} link {subject.part}"
+    return subject.part if subject.kind == "host" else subject.name
+
+
+def _plural(kind: str) -> str:
+    return f"{NOUNS[kind]}es" if NOUNS[kind].endswith("s") else f"{NOUNS[kind]}s"
+
+
+def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Versions and settings of the device; no hardware is blamed for being different."""
+    if subject.kind != "host":
+        yield component_of(box, subject, PART)
+    elif not subject.part:
+        yield host_part("VBIOS and settings of GPUs")
+    elif subject.part in NOUNS and subject.part not in _OF_MEMORY:
+        yield host_part(f"{PART} of {_plural(subject.part)}")
+    else:
+        yield host_part("memory modules")
+
+
+_SOURCE = "every fact of the device that dgxcheck reads, against the value that more than half of its siblings have"
+_HEED = "What another check reports, and what differs by nature (identity, load, counters, place), is left out."
+CHECKS = (
+    Check(
+        id="gpu.uniform",
+        rule="Warns if a GPU differs from most others of its model in a version, capability, limit or setting, in"
+        " memory by more than {gpu.uniform-memory} (with a display {gpu.uniform-display}), in its PCIe link by more"
+        f" than its slot explains; warns for the host if no value has a majority. {_HEED}",
+        source=f"{_SOURCE}; machines in service with two VBIOS versions; https://github.com/NVIDIA/DCGM/issues/2",
+        remedy="find out whether this GPU was replaced or configured by hand; bring its VBIOS and settings to those of"
+        " the others",
+        judge=_gpus,
+        blames=_blame,
+        last=True,
+    ),
+    Check(
+        id="nvlink.uniform",
+        rule=f"Warns if an NVLink that is up differs from most others of this GPU model. {_HEED}",
+        source=_SOURCE,
+        remedy="compare driver, VBIOS and fabric manager versions (nvidia-smi -q, nvidia-smi nvlink -s) with a machine"
+        " of the same kind; reset the GPU when no job runs on it",
+        judge=_devices("nvlink"),
+        blames=_blame,
+        last=True,
+    ),
+    Check(
+        id="network.uniform",
+        rule="Warns if an HCA, an active port of one or its network interface differs from most others of the same"
+        f" model and use (near a GPU or not; InfiniBand or Ethernet). {_HEED}",
+        source=_SOURCE,
+        remedy="bring its firmware and settings to those of the others (mstflint -d BDF query, mstconfig -d BDF query,"
+        " ip link) while no job uses it",
+        judge=_devices("hca", "port", "interface"),
+        blames=_blame,
+        last=True,
+    ),
+    Check(
+        id="pcie.uniform",
+        rule="Warns if a PCIe port above a GPU or HCA differs from most ports of the same kind with the same devices"
+        " below, or an NVSwitch, storage controller or network adapter from most others of its model and slot."
+        f" {_HEED}",
+        source=_SOURCE,
+        remedy="compare it with the others (lspci -vvv -s BDF), then the slot's settings in the firmware setup",
+        judge=_devices("bridge", "function"),
+        blames=_blame,
+        last=True,
+    ),
+    Check(
+        id="host.uniform",
+        rule="Warns if a disk differs from most others of its model, a memory controller from most others in size, or"
+        " a NUMA node with CPUs from most others in memory (by more than {host.memory-missing}) or distances."
+        f" {_HEED}",
+        source=_SOURCE,
+        remedy="compare the memory modules with the board's manual (dmidecode -t memory) and the BMC's event log",
+        judge=_devices("disk", "memory-controller", "node"),
+        blames=_blame,
+        last=True,
+    ),
+)

@@ -1,0 +1,161 @@
+"""Does every GPU and HCA answer what it must: what its model answers, its siblings, and itself a moment before?
+
+Other checks skip what a driver calls unsupported, absent or not permitted. Where the device is known to have it that is
+no property of the device but a fault of the device, its driver or this user's rights, and nothing is known of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.device_facts import facts_of
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.gaps import is_driver_query
+from dgxcheck.checks.engine.siblings import model_family
+from dgxcheck.checks.engine.visibility import in_container
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.silence.capability import is_answered
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.ids import NvmlReturn
+from dgxcheck.facts.missing import BadInput, Gap, Missing
+from dgxcheck.profiles.library import board_id
+from dgxcheck.topology.model import Device
+from dgxcheck.xid.architecture import architecture_of
+
+Judged = Iterator[tuple[Subject, Judgement]]
+Facts = Mapping[str, object]
+_SILENT = (Gap.ABSENT, Gap.UNSUPPORTED, Gap.DENIED, Gap.GARBLED)
+_REPORTED = (Gap.LOST, Gap.TIMEOUT)
+"""Of the driver gpu.lost and driver.responsive report these."""
+_MODES = ("gpu_modes.mig", "gpu_memory.ecc")
+"""What a GPU answers depends on these: a sibling in another mode says nothing."""
+_VARIES = (
+    "gpu_board.part_number",  # some InfoROMs of one model have none
+    "gpu_thermal.fan_percent",
+    "gpu_clocks.auto_boost",
+    "gpu.gpu_numa_id",
+    "aer.",  # absent below a host bridge of which the firmware keeps AER for itself
+    "bars.", "config_space.acs",  # see pcie.bar1
+    "ib_ports.ports.", "infiniband.",  # InfiniBand and Ethernet ports have other files
+)  # fmt: skip
+"""Facts that one device may have and its equal sibling not."""
+_MOST = 10
+
+
+def _answers(box: Box) -> Judged:
+    gpus = {gpu.name: gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None}
+    facts = {name: facts_of(box.snapshot, gpu.bdf or "") for name, gpu in gpus.items()}
+    for gpu in box.gpus:
+        unavailable = gpu_unavailable(box, gpu)
+        yield box.subject(gpu), unavailable or _of_gpu(box, gpu, facts[gpu.name], _siblings(box, gpu, facts))
+    pci = box.snapshot.pci
+    if isinstance(pci, Missing) and pci.gap not in (Gap.UNRECORDED, Gap.UNASKED) and gpus:
+        yield HOST, _without_pci(box, pci)
+
+
+def _without_pci(box: Box, pci: Missing) -> Judgement:
+    if guest(box) is not None or in_container(box):
+        return skip("not-visible", f"the PCI tree is hidden: {pci}")
+    evidence = (Evidence(pci.where, pci.reason),)
+    return Judgement(Status.UNKNOWN, f"NVML lists GPUs and the PCI tree cannot be read: {pci}", evidence=evidence)
+
+
+def _siblings(box: Box, gpu: Device, facts: Mapping[str, Facts]) -> list[Facts]:
+    """The facts of the other GPUs of the model that are in the same modes, as far as these are known."""
+    own, family = facts[gpu.name], _model(box, gpu)
+    others = [other for other in box.topology.gpus if other.name in facts and other.name != gpu.name]
+    return [
+        facts[other.name] for other in others
+        if family and family == _model(box, other) and all(_alike(own.get(m), facts[other.name].get(m)) for m in _MODES)
+    ]  # fmt: skip
+
+
+def _model(box: Box, gpu: Device) -> str:
+    """The PCI ids, which the driver cannot withhold; without the PCI tree the name."""
+    return board_id(gpu) or model_family(box, gpu) or ""
+
+
+def _alike(own: object, other: object) -> bool:
+    return not isinstance(own, bool) or not isinstance(other, bool) or own == other
+
+
+def _of_gpu(box: Box, gpu: Device, own: Facts, siblings: Sequence[Facts]) -> Judgement:
+    due = {path: gap for path, gap in own.items() if _is_silent(path, gap) and _is_due(box, gpu, path, own, siblings)}
+    due |= _not_on_pci(box, gpu)
+    gone = _gone(box, gpu, own)
+    if not due and not gone:
+        known = "its model and " if box.board(gpu) is not None else ""
+        if not known and not siblings:
+            return skip("no-reference", "its model is not known, and there is no other GPU of it")
+        return Judgement(Status.PASS, f"answers what {known}the other GPUs of its model answer")
+    gaps = [gap for gap in {**due, **gone}.values() if isinstance(gap, Missing)]
+    since = "" if due else " at the second reading"
+    queries = counted(len(gaps), "query", "queries")
+    message = f"no answer to {queries} that this GPU must answer{since}, first {gaps[0].where}: {gaps[0]}"
+    return Judgement(Status.UNKNOWN, message, len(gaps), 0, "queries", _evidence(gaps))
+
+
+def _not_on_pci(box: Box, gpu: Device) -> dict[str, object]:
+    """A GPU that NVML lists and the PCI tree of this host does not have."""
+    if gpu.function is not None or isinstance(box.snapshot.pci, Missing) or guest(box) is not None or in_container(box):
+        return {}
+    return {"pci": Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}")}
+
+
+def _evidence(gaps: Sequence[Missing]) -> tuple[Evidence, ...]:
+    return tuple(Evidence(gap.where, gap.reason) for gap in gaps[:_MOST])
+
+
+def _is_silent(path: str, fact: object) -> bool:
+    """Is it a gap that no other check reports?"""
+    if not isinstance(fact, Missing) or path.startswith(_VARIES) or fact.code == NvmlReturn.CORRUPTED_INFOROM:
+        return False
+    return fact.gap in _SILENT or (fact.gap in _REPORTED and not is_driver_query(fact))
+
+
+def _is_due(box: Box, gpu: Device, path: str, own: Facts, siblings: Sequence[Facts]) -> bool:
+    answering = sum(path in facts and not isinstance(facts[path], Missing) for facts in siblings)
+    if siblings and 2 * answering >= len(siblings):
+        return True
+    board = box.board(gpu)
+    if board is None or guest(box) is not None or own.get("gpu_modes.mig") is True:
+        return False
+    try:
+        architecture = architecture_of(board.name)[1]
+    except BadInput:
+        return False
+    return is_answered(path, architecture, _branch(box), own.get("gpu_memory.ecc") is not False)
+
+
+def _branch(box: Box) -> int:
+    """The driver's branch, 0 where it is not known."""
+    version = box.snapshot.gpu.driver_version if isinstance(box.snapshot.gpu, Nvml) else ""
+    number = version.partition(".")[0] if isinstance(version, str) else ""
+    return int(number) if number.isdecimal() and number.isascii() and len(number) < 5 else 0
+
+
+def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:
+    """Counters that the GPU told at the first reading and not at the second; MIG mode takes some of them away."""
+    if not isinstance(box.growth, Growth) or own.get("gpu_modes.mig") is True:
+        return {}
+    old, new = (facts_of(facts, gpu.bdf or "") for facts in (box.growth.old, box.growth.new))
+    return {
+        path: gap for path, gap in new.items()
+        if _is_silent(path, gap) and not isinstance(old.get(path, gap), Missing)
+    }  # fmt: skip
+
+
+CHECKS = (
+    Check(
+        id="driver.answers",
+        rule="Unknown if NVML or sysfs has no value of a GPU (not supported, not permitted, not there, not valid) where"
+        " its model is known to have one, where at least half of the other GPUs of its model in the same ECC and MIG"
+        " mode have one, or where it had one at the first reading.",
+        source="nvml-api, the functions' supported devices; dgxcheck/checks/silence/capability.py",
+        remedy="run dgxcheck as root, and nvidia-smi -q -i BDF; if the GPU still does not answer, check the kernel log"
+        " for Xids, drain the GPU and reset it",
+        judge=_answers,
+    ),
+)

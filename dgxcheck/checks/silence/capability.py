@@ -1,0 +1,60 @@
+"""What every board of an architecture answers, by NVML's documentation, whatever its siblings do.
+
+A row holds for the boards of ``profiles/boards.toml`` on bare metal outside of MIG mode; what only some of them answer
+is not here. Source: "Supported on" of each function in
+https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html, and the dumps that ``boards.toml`` names.
+"""
+
+from __future__ import annotations
+
+from dgxcheck.facts.record import Record
+
+KEPLER, PASCAL, VOLTA, AMPERE, HOPPER, BLACKWELL = 2, 4, 5, 7, 9, 10
+"""``nvmlDeviceArchitecture_t``"""
+
+
+class Row(Record, kw_only=False):
+    """Facts by the beginning of their paths, and the architectures and driver branches that have them."""
+
+    paths: tuple[str, ...]
+    since: int = KEPLER
+    until: int = BLACKWELL
+    branch: int = 0
+    """The first driver branch."""
+    last_branch: int = 9999
+    ecc: bool = False
+    """Only while ECC is on."""
+
+
+ROWS = (
+    Row(("gpu.name", "gpu.uuid", "gpu.serial", "gpu.minor", "gpu.vbios")),
+    Row(("gpu_board.pci_device_id", "gpu_board.inforom_image")),
+    Row(("gpu_pcie.link_gen", "gpu_pcie.link_width", "gpu_pcie.max_link_gen", "gpu_pcie.max_link_width")),
+    Row(("gpu_pcie.bar1_total", "gpu_pcie.bar1_free")),
+    Row(("gpu_memory.total", "gpu_memory.used", "gpu_memory.ecc")),
+    Row(("gpu_memory.row_histogram.",), since=AMPERE, branch=450),
+    Row(("gpu_clocks.current.", "gpu_clocks.max.", "gpu_clocks.reasons", "gpu_clocks.performance_state")),
+    Row(("gpu_clocks.application.", "gpu_clocks.default_application."), last_branch=579),
+    Row(("gpu_power.usage_mw", "gpu_power.enforced_limit_mw", "gpu_power.default_limit_mw")),
+    Row(("gpu_thermal.gpu_c",)),
+    Row(("gpu_thermal.shutdown_c", "gpu_thermal.slowdown_c"), until=AMPERE),
+    Row(("gpu_thermal.memory_c",), since=AMPERE),
+    Row(("gpu_modes.persistence", "gpu_modes.compute_mode")),
+    Row(("gpu_modes.recovery_action",), since=AMPERE, until=HOPPER, branch=570),
+    Row(("gpu_counters.pcie_replays", "gpu_counters.reasons_mask")),
+    Row(tuple(f"gpu_ecc.{period}_{error}.total" for period in ("volatile", "aggregate")
+              for error in ("corrected", "uncorrected")), until=HOPPER, ecc=True),
+    Row(("gpu_ecc.retired_", "gpu_ecc.retirement_pending"), until=VOLTA, ecc=True),
+    Row(("gpu_ecc.remapped_", "gpu_ecc.remap_"), since=AMPERE, branch=450),
+)  # fmt: skip
+
+
+def is_answered(path: str, architecture: int, branch: int, ecc: bool) -> bool:
+    """Does every board of this architecture answer this, with such a driver?"""
+    return any(
+        path.startswith(row.paths)
+        and row.since <= architecture <= row.until
+        and row.branch <= branch <= row.last_branch
+        and (ecc or not row.ecc)
+        for row in ROWS
+    )

@@ -1,0 +1,98 @@
+"""Findings as lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from dgxcheck.checks.engine.finding import BAD, Finding, SkipReason, Status, Subject
+from dgxcheck.output.plain_text import columns, folded, visible
+
+SKIPPED: Mapping[SkipReason, str] = {
+    "not-supported": "not supported by this hardware or driver",
+    "no-permission": "no permission (run as root)",
+    "not-visible": "not visible from here",
+    "not-recorded": "not in this recording",
+    "no-history": "no earlier reading to compare with",
+    "not-in-level": "not part of this level",
+    "not-configured": "not configured",
+    "no-reference": "no reference value",
+    "dependency-failed": "what it depends on failed or was not read",
+    "busy": "the GPU was busy",
+}
+
+
+def sentence(finding: Finding) -> str:
+    """``FAIL gpu.lost GPU2 0000:0a:00.0: NVML enumerates the GPU but cannot open it``"""
+    place = subject_name(finding.subject)
+    about = f" {place}" if finding.subject.kind != "host" else ""
+    return visible(f"{finding.status.value.upper()} {finding.id}{about}: {finding.judgement.message}")
+
+
+def subject_name(subject: Subject) -> str:
+    """``GPU2 0000:0a:00.0 - GPU3 0000:0b:00.0``"""
+    name = f"{subject.name} {subject.bdf}" if subject.bdf and subject.bdf not in subject.name else subject.name
+    return f"{name} - {subject_name(subject.peer)}" if subject.peer else name
+
+
+def unexplained(finding: Finding, width: int | None) -> list[str]:
+    """A finding that no cause explains, with its own remedy."""
+    told = [folded(sentence(finding), width, 6)]
+    if finding.status in (Status.WARN, Status.FAIL):
+        told.append(folded(f"  do: {visible(finding.remedy)}", width, 6))
+    return told
+
+
+def acknowledged(finding: Finding, width: int | None) -> list[str]:
+    """What the site accepts, or accepted until it lapsed."""
+    known = finding.acknowledgement
+    if known is None:
+        return []
+    until = f"acknowledged until {known.expiry}: {visible(known.reason)}"
+    return [folded(f"  {until}{'' if finding.acknowledged else f'; lapsed: {known.lapsed}'}", width, 6)]
+
+
+def by_subject(findings: Iterable[Finding]) -> list[str]:
+    """Every finding that was judged, below the device that it is about; the host first."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.status is not Status.SKIP:
+            groups.setdefault(_group(finding.subject), []).append(finding)
+    told: list[str] = []
+    for name in sorted(groups, key=lambda name: name != "Host"):
+        rows = columns([_cells(finding) for finding in groups[name]])
+        told += [f"{visible(name)}:", *(f"  {row}" for row in rows), ""]
+    return told
+
+
+def skipped(findings: Sequence[Finding]) -> list[str]:
+    """Every check that did not run, by reason."""
+    told: list[str] = []
+    for reason, text in SKIPPED.items():
+        group = [each for each in findings if each.status is Status.SKIP and each.judgement.reason == reason]
+        if group:
+            rows = columns([_cells(finding, placed=True) for finding in group])
+            told += [f"Did not run, {text}:", *(f"  {row}" for row in rows), ""]
+    return told
+
+
+def skip_counts(findings: Iterable[Finding]) -> str:
+    """``29 not supported by this hardware or driver, 1 not configured``"""
+    counted = Counter(each.judgement.reason for each in findings if each.status is Status.SKIP)
+    return ", ".join(f"{count} {SKIPPED.get(reason, reason)}" for reason, count in counted.most_common())
+
+
+def _group(subject: Subject) -> str:
+    return "Host" if subject.kind == "host" else subject_name(subject)
+
+
+def _cells(finding: Finding, placed: bool = False) -> tuple[str, ...]:
+    place = (visible(subject_name(finding.subject)),) if placed else ()
+    status = () if placed else (finding.status.value.upper(),)
+    return (*status, finding.id, *place, visible(finding.judgement.message))
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Bad findings that count."""
+    counting = (each for each in findings if each.status in BAD and not each.acknowledged)
+    return sorted(counting, key=lambda each: BAD.index(each.status))

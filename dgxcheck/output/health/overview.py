@@ -1,0 +1,194 @@
+"""The devices at a glance: a row for each GPU and each HCA, and a line for the host, with their state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from dgxcheck.assessment.result import Assessment
+from dgxcheck.checks.engine.finding import BAD, Status
+from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.infiniband import IbPort, PortState
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.output.plain_text import fit_columns, folded, hidden_columns, visible
+from dgxcheck.topology.classes import NEAR
+from dgxcheck.topology.model import Device
+
+_WORDS = {Status.FAIL: "FAIL", Status.UNKNOWN: "?", Status.WARN: "WARN"}
+_SILENT = (Gap.UNASKED, Gap.UNRECORDED)
+_KIB_PER_GIB = 1 << 20
+Column = tuple[str, Callable[[Assessment, Device], str | Missing]]
+
+
+def tables(assessment: Assessment, width: int | None) -> list[str]:
+    """All tables, with an empty line below each; a column that nothing is known of is left out."""
+    topology, states = assessment.topology, _states(assessment)
+    nics = [device for device in topology.devices if device.kind == "nic"]
+    told = [folded(line, width, 2) for line in (_machine(assessment),) if line]
+    for head, devices, facts in (("GPU", topology.gpus, _GPU), ("HCA", nics, _HCA)):
+        told += _table(assessment, head, devices, facts, states, width)
+    host = states.get(None)
+    return [*told, *([f"Host: {_WORDS[host]}", ""] if host is not None else [])]
+
+
+def _states(assessment: Assessment) -> Mapping[str | None, Status]:
+    """The worst status by bus id; None for the host."""
+    worst: dict[str | None, Status] = {}
+    for finding in assessment.findings:
+        if finding.status not in BAD or finding.acknowledged:
+            continue
+        ends = [finding.subject, *([finding.subject.peer] if finding.subject.peer else [])]
+        for place in {end.bdf if end.kind != "host" else None for end in ends}:
+            worst[place] = min(worst.get(place, Status.WARN), finding.status, key=BAD.index)
+    return worst
+
+
+def _state(assessment: Assessment, device: Device, states: Mapping[str | None, Status]) -> str:
+    """``ok`` only where the driver answered for the device."""
+    worst = states.get(device.bdf)
+    if worst is not None:
+        return _WORDS[worst]
+    silent = device.kind == "gpu" and isinstance(GpuView(assessment.snapshot, device.bdf).listed, Missing)
+    return "?" if silent else "ok"
+
+
+def _table(
+    assessment: Assessment, head: str, devices: Sequence[Device], facts: Iterable[Column],
+    states: Mapping[str | None, Status], width: int | None,
+) -> list[str]:  # fmt: skip
+    if not devices:
+        return []
+    names = [head, *(visible(_short_name(device)) for device in devices)]
+    state = ["State", *(_state(assessment, device, states) for device in devices)]
+    places = ["Bus id", *(device.bdf or "-" for device in devices)]
+    cells = {title: [read(assessment, device) for device in devices] for title, read in facts}
+    columns = [[title, *map(_cell, values)] for title, values in cells.items() if not _unknown(values)]
+    table, hidden = fit_columns(names, [places, state], columns, width)
+    return [*table, *(folded(line, width, 2) for line in hidden_columns(hidden)), ""]
+
+
+def _short_name(device: Device) -> str:
+    """Without the bus id, which has its own column, of a GPU that NVML does not list."""
+    return device.name.removesuffix(f"@{device.bdf}")
+
+
+def _unknown(values: Sequence[str | Missing]) -> bool:
+    """Nothing was asked, or no device of the kind has it."""
+    return all(isinstance(value, Missing) and value.gap in (*_SILENT, Gap.UNSUPPORTED) for value in values)
+
+
+def _cell(value: str | Missing) -> str:
+    if isinstance(value, Missing):
+        return "-" if value.gap is Gap.UNSUPPORTED else "?"
+    return visible(value)
+
+
+def _machine(assessment: Assessment) -> str:
+    """``NVIDIA DGX-1 with eight V100: 8 x Tesla V100-SXM2-16GB, driver 550.127.05``"""
+    nvml = assessment.snapshot.gpu
+    profile = assessment.profile
+    title = visible(profile.title) if profile is not None else ""
+    if not isinstance(nvml, Nvml):
+        return title
+    models = Counter(gpu.name for gpu in nvml.gpus if isinstance(gpu.name, str))
+    parts = [f"{count} x {visible(name)}" for name, count in models.items()]
+    parts += [f"driver {visible(nvml.driver_version)}"] if isinstance(nvml.driver_version, str) else []
+    return ": ".join(filter(None, (title, ", ".join(parts))))
+
+
+def _temperature(assessment: Assessment, device: Device) -> str | Missing:
+    thermal = GpuView(assessment.snapshot, device.bdf).thermal
+    return thermal if isinstance(thermal, Missing) else _unit(thermal.gpu_c, "°C")
+
+
+def _power(assessment: Assessment, device: Device) -> str | Missing:
+    """``45/300 W``: used, and the limit in force."""
+    power = GpuView(assessment.snapshot, device.bdf).power
+    if isinstance(power, Missing):
+        return power
+    if isinstance(power.usage_mw, Missing):
+        return power.usage_mw
+    limit = power.enforced_limit_mw
+    return f"{power.usage_mw / 1000:.0f}/{'?' if isinstance(limit, Missing) else f'{limit / 1000:.0f}'} W"
+
+
+def _memory_errors(assessment: Assessment, device: Device) -> str | Missing:
+    """Uncorrected and corrected since the driver was loaded: ``0/12``."""
+    ecc = GpuView(assessment.snapshot, device.bdf).ecc
+    if isinstance(ecc, Missing):
+        return ecc
+    pair = (ecc.volatile_uncorrected.total, ecc.volatile_corrected.total)
+    missing = [count for count in pair if isinstance(count, Missing)]
+    if len(missing) == len(pair):
+        return missing[0]
+    return "/".join("?" if isinstance(count, Missing) else str(count) for count in pair)
+
+
+def _pcie(_: Assessment, device: Device) -> str | Missing:
+    function = device.function
+    if function is None:
+        return Missing(Gap.UNSUPPORTED, device.name, "no PCI function")
+    for fact in (function.link_gen, function.link_width):
+        if isinstance(fact, Missing):
+            return fact
+    return f"gen{function.link_gen} x{function.link_width}"
+
+
+def _nvlinks(assessment: Assessment, device: Device) -> str | Missing:
+    """``6/6``: links up, and links that the GPU has."""
+    rows = assessment.snapshot.nvlink
+    if isinstance(rows, Missing):
+        return rows
+    states = [link.up for link in rows if link.bdf == device.bdf and not _unsupported(link.up)]
+    if not states:
+        return Missing(Gap.UNSUPPORTED, device.name, "no NVLinks")
+    unread = [state for state in states if isinstance(state, Missing)]
+    return unread[0] if unread else f"{sum(state is True for state in states)}/{len(states)}"
+
+
+def _unsupported(value: object) -> bool:
+    return isinstance(value, Missing) and value.gap is Gap.UNSUPPORTED
+
+
+def _nearest(assessment: Assessment, device: Device) -> str | Missing:
+    """Devices of the other kind below the same PCIe switch."""
+    links = assessment.topology.matrix()
+    others = [each for each in assessment.topology.devices if each.kind != device.kind]
+    near = [_short_name(each) for each in others if (link := links.get((device.name, each.name))) and link.pci in NEAR]
+    return ", ".join(near) if near else Missing(Gap.UNSUPPORTED, device.name, "none below the same switch")
+
+
+def _port(assessment: Assessment, device: Device) -> str | Missing:
+    """``ACTIVE 100 Gbit/s 4X EDR``, port by port."""
+    devices = assessment.snapshot.ib_ports
+    if isinstance(devices, Missing):
+        return devices
+    rows = next((each.ports for each in devices if each.device == device.name), None)
+    if rows is None:
+        return Missing(Gap.UNSUPPORTED, device.name, "not an InfiniBand device")
+    return rows if isinstance(rows, Missing) else "; ".join(map(_one_port, rows))
+
+
+def _one_port(port: IbPort) -> str:
+    state = "?" if isinstance(port.state, Missing) else port.state.name
+    if port.state is not PortState.ACTIVE or isinstance(port.rate, Missing):
+        return state
+    layer = " Ethernet" if port.link_layer == "Ethernet" else ""
+    return f"{state} {port.rate.gbit_per_s:g} Gbit/s{layer}"
+
+
+def _unit(value: int | Missing, unit: str) -> str | Missing:
+    return value if isinstance(value, Missing) else f"{value} {unit}"
+
+
+_GPU: tuple[Column, ...] = (
+    ("Temp", _temperature),
+    ("Power", _power),
+    ("UE/CE", _memory_errors),
+    ("PCIe", _pcie),
+    ("NVLink", _nvlinks),
+    ("HCA", _nearest),
+)
+"""UE/CE: uncorrected and corrected memory errors."""
+_HCA: tuple[Column, ...] = (("PCIe", _pcie), ("Port", _port), ("GPUs", _nearest))

@@ -1,0 +1,130 @@
+"""Files as they are packed, unpacked while they are read: gzip of many members, xz, bzip2, or plain.
+
+Nothing is written to disk. A file that is cut or damaged gives what can be unpacked; the ``Stream`` says so.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+
+from dgxcheck.facts.limits import LINE_CHARACTERS, UNPACKED_BYTES
+from dgxcheck.facts.missing import BadInput
+
+GZIP, XZ, BZIP2, ZSTD = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"BZh", b"\x28\xb5\x2f\xfd"
+PACKED = (GZIP, XZ, BZIP2)
+_CHUNK = 64 << 10
+_PIECE = 1 << 20
+"""Of what a member unpacks to, held at once."""
+_XZ_MEMORY = 128 << 20
+_GZIP_WINDOW = 31
+"""zlib's window bits for a gzip member, whose checksum is then verified."""
+
+
+class Budget:
+    """How much a file and all that is packed in it may still unpack to."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._left = UNPACKED_BYTES
+
+    def take(self, size: int) -> None:
+        """BadInput where it is used up."""
+        self._left -= size
+        if self._left < 0:
+            raise BadInput(f"{self._name}: unpacks to more than {UNPACKED_BYTES >> 20} MiB")
+
+
+class Stream:
+    """The bytes of one file, unpacked."""
+
+    def __init__(self, read: Callable[[int], bytes], budget: Budget) -> None:
+        self._read = read
+        self._budget = budget
+        self._data = b""
+        """Packed bytes that are not unpacked yet."""
+        self.cut = False
+        """The last member is not complete."""
+        self.damaged = False
+        """Something between or within the members is not what it claims to be; it was left out."""
+
+    def chunks(self) -> Iterator[bytes]:
+        """All that can be unpacked, in pieces of moderate size. BadInput for a format that is not known."""
+        self._data = self._read(_CHUNK)
+        if self._data.startswith(ZSTD):
+            raise BadInput("zstd is not supported; unpack the file first")
+        magic = next((magic for magic in PACKED if self._data.startswith(magic)), b"")
+        for part in self._members(magic) if magic else self._plain():
+            self._budget.take(len(part))
+            yield part
+
+    def _plain(self) -> Iterator[bytes]:
+        while self._data:
+            yield self._data
+            self._data = self._read(_CHUNK)
+
+    def _members(self, magic: bytes) -> Iterator[bytes]:
+        while self._at_member(magic):
+            try:
+                yield from self._gzip() if magic == GZIP else self._other(magic)
+            except (zlib.error, lzma.LZMAError, OSError):
+                self.damaged = True
+                self._data = self._data[1:]
+
+    def _gzip(self) -> Iterator[bytes]:
+        member = zlib.decompressobj(wbits=_GZIP_WINDOW)
+        data = self._data
+        while not member.eof:
+            if not data:
+                data = self._data = self._read(_CHUNK)
+            if not data:
+                self.cut = True
+                return
+            part = member.decompress(data, _PIECE)
+            data = member.unconsumed_tail
+            yield part
+        self._data = member.unused_data
+
+    def _other(self, magic: bytes) -> Iterator[bytes]:
+        member = bz2.BZ2Decompressor() if magic == BZIP2 else lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
+        data = self._data
+        while not member.eof:
+            if member.needs_input and not data:
+                data = self._data = self._read(_CHUNK)
+                if not data:
+                    self.cut = True
+                    return
+            yield member.decompress(data, _PIECE)
+            data = b""
+        self._data = member.unused_data
+
+    def _at_member(self, magic: bytes) -> bool:
+        """Go on to where the next member begins; False where there is none any more."""
+        while True:
+            at = self._data.find(magic)
+            if at >= 0:
+                self.damaged = self.damaged or self._data[:at].strip(b"\0") != b""
+                self._data = self._data[at:]
+                return True
+            keep = self._data[-len(magic) + 1 :]
+            more = self._read(_CHUNK)
+            if not more:
+                self.damaged = self.damaged or self._data.strip(b"\0") != b""
+                return False
+            self.damaged = self.damaged or self._data[: len(self._data) - len(keep)].strip(b"\0") != b""
+            self._data = keep + more
+
+
+def rows(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Pieces of a text by lines, each with its end; a line that is very long comes in pieces."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (row + b"\n" for row in whole)
+        while len(rest) > LINE_CHARACTERS:
+            yield rest[:LINE_CHARACTERS]
+            rest = rest[LINE_CHARACTERS:]
+    if rest:
+        yield rest

@@ -1,0 +1,150 @@
+"""What ``lspci`` shows, as the files below ``/sys/bus/pci``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.lspci.bars import resource
+from dgxcheck.readers.lspci.listing import Function
+from dgxcheck.readers.lspci.registers import extended, is_dead, link, secondary_bus
+from dgxcheck.readers.lspci.tree import Bus, Tree
+from dgxcheck.source.recording.binary import to_rows
+
+DEVICES = "/sys/bus/pci/devices"
+SLOTS = "/sys/bus/pci/slots"
+SERIAL = "serial-number"
+"""Kind of the fact that holds a function's Device Serial Number, which is the node GUID of a ConnectX adapter."""
+_BRIDGE = 0x0604
+MOST_BRIDGES = 32
+"""Above one function; the bus numbers of a forged listing may lead in a circle."""
+_LINK_FILES = ("max_link_speed", "max_link_width", "current_link_speed", "current_link_width")
+_DRIVER = re.compile(r"Kernel driver in use: ([\w.+-]{1,64})", re.ASCII)
+_GROUP = re.compile(r"IOMMU group: (\d{1,6})", re.ASCII)
+_NODE = re.compile(r"NUMA node: (\d{1,4})", re.ASCII)
+_SLOT = re.compile(r"Physical Slot: ([\w .+-]{1,60})", re.ASCII)
+_SERIAL = re.compile(
+    r"Capabilities: \[[0-9a-f]{3}(?: v\d)?\] Device Serial Number ((?:[0-9a-f]{2}-){7}[0-9a-f]{2})", re.ASCII
+)
+_SUBSYSTEM = re.compile(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]", re.ASCII)
+_VENDORS = {0x10DE: "NVIDIA Corporation ", 0x15B3: "Mellanox Technologies "}
+"""How pci.ids calls vendors whose devices matter; the name of a device follows."""
+_ABSENT: Json = {"missing": "absent"}
+_LOST: Json = {"missing": "lost", "detail": "lspci reads all ones"}
+
+
+def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool) -> dict[str, Json]:
+    """Facts by key, as in a recording.
+
+    ``whole``: the listings show every function of the machine. Only then a path to the root is known without a tree.
+    """
+    bridges, roots = _buses(functions, tree, whole)
+    facts: dict[str, Json] = {}
+    grouped = any(_first(_GROUP, function) for function in functions.values())
+    noded = any(_first(_NODE, function) for function in functions.values())
+    slots: dict[str, str] = {}
+    for bdf, function in functions.items():
+        for name, fact in _function(function, grouped, noded):
+            facts[name.replace(" ", f" {DEVICES}/{bdf}/", 1)] = fact
+        if (path := _path(bdf, bridges, roots)) is not None:
+            facts[f"link {DEVICES}/{bdf}"] = path
+        if slot := _first(_SLOT, function):
+            slots.setdefault(slot.strip(), bdf.rpartition(".")[0])
+        facts |= dict(_name(function))
+        if serial := _first(_SERIAL, function):
+            facts[f"stated {SERIAL} {bdf}"] = serial.replace("-", "")
+    if whole and functions:
+        facts[f"names {DEVICES}"] = [*sorted(functions)]
+        if any(function.details for function in functions.values()):
+            facts[f"names {SLOTS}"] = [*sorted(slots)]
+            facts |= {f"text {SLOTS}/{slot}/address": f"{address}\n" for slot, address in slots.items()}
+    return facts
+
+
+def _function(function: Function, grouped: bool, noded: bool) -> Iterator[tuple[str, Json]]:
+    """Kind and name of each file of one function's directory, and what is in it.
+
+    ``grouped``, ``noded``: the listing shows IOMMU groups, and NUMA nodes, of the functions that have one.
+    """
+    config, details = function.config, function.details
+    dead = is_dead(config)
+    words = None if dead or len(config) < 0x40 else config
+    vendor = function.vendor if function.vendor is not None or words is None else int.from_bytes(words[:2], "little")
+    device = function.device if function.device is not None or words is None else int.from_bytes(words[2:4], "little")
+    for name, number in (("vendor", vendor), ("device", device)):
+        if number is not None:
+            yield f"text {name}", f"0x{number:04x}\n"
+    if words is not None:
+        yield "text class", f"0x{int.from_bytes(words[9:12], 'little'):06x}\n"
+    elif function.class_code is not None:  # -nn alone shows no programming interface, and nothing is decided by it
+        yield "text class", f"0x{function.class_code << 8 | (function.interface or 0):06x}\n"
+    if subsystem := _subsystem(function, words):
+        yield "text subsystem_vendor", f"0x{subsystem[0]}\n"
+        yield "text subsystem_device", f"0x{subsystem[1]}\n"
+    if dead:
+        yield from ((f"text {name}", _LOST) for name in _LINK_FILES)
+    else:
+        yield from ((f"text {name}", f"{text}\n") for name, text in link(config, details).items())
+    if details:
+        driver = _first(_DRIVER, function)
+        yield "link driver", f"../../../../bus/pci/drivers/{driver}" if driver else _ABSENT
+        node = _first(_NODE, function)
+        if node or noded:  # lspci leaves the line out where the kernel says -1
+            yield "text numa_node", f"{node or -1}\n"
+        if group := _first(_GROUP, function):
+            yield "link iommu_group", f"../../../../kernel/iommu_groups/{group}"
+        elif grouped:
+            yield "link iommu_group", _ABSENT
+        if (rows := resource(details, config)) is not None:
+            yield "text resource", rows
+    if config:
+        yield "data config", to_rows(extended(config, details))
+
+
+def _subsystem(function: Function, config: bytes | None) -> tuple[str, str] | None:
+    if config is not None and config[0x0E] & 0x7F == 0:
+        return config[0x2D:0x2B:-1].hex(), config[0x2F:0x2D:-1].hex()
+    match = next((match for line in function.details if (match := _SUBSYSTEM.match(line))), None)
+    return None if match is None else (match[1], match[2])
+
+
+def _name(function: Function) -> Iterator[tuple[str, Json]]:
+    """The name of its ids, where the vendor's is known, so that what follows is the device's."""
+    prefix = _VENDORS.get(-1 if function.vendor is None else function.vendor, "")
+    name = function.name.removeprefix(prefix)
+    if prefix and function.device is not None and name != function.name and name != "Device":
+        yield f"name pci {function.vendor:04x}:{function.device:04x}", name
+
+
+def _buses(functions: Mapping[str, Function], tree: Tree | None, whole: bool) -> tuple[dict[Bus, str], frozenset[Bus]]:
+    """The bridge that leads to each bus, and the root buses."""
+    bridges: dict[Bus, str] = {} if tree is None else dict(tree.bridges)
+    for bdf, function in functions.items():
+        if (bus := secondary_bus(function.config, function.details)) is not None:
+            bridges.setdefault((bdf.partition(":")[0], bus), bdf)
+    if tree is not None:
+        return bridges, tree.roots
+    silent = any(f.class_code == _BRIDGE and not f.config and not f.details for f in functions.values())
+    buses = {_bus(bdf) for bdf in functions} if whole and not silent else set()
+    return bridges, frozenset(bus for bus in buses if bus not in bridges)
+
+
+def _path(bdf: str, bridges: Mapping[Bus, str], roots: frozenset[Bus]) -> str | None:
+    """``../../../devices/pci0000:40/0000:40:01.1/0000:41:00.0``; None where the way up is not known."""
+    path = [bdf]
+    while (bus := _bus(path[0])) not in roots:
+        above = bridges.get(bus)
+        if above is None or len(path) > MOST_BRIDGES:
+            return None
+        path.insert(0, above)
+    return f"../../../devices/pci{bus[0]}:{bus[1]}/{'/'.join(path)}"
+
+
+def _bus(bdf: str) -> Bus:
+    domain, bus, _ = bdf.split(":")
+    return domain, bus
+
+
+def _first(pattern: re.Pattern[str], function: Function) -> str | None:
+    return next((match[1] for line in function.details if (match := pattern.match(line))), None)

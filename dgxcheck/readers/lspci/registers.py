@@ -1,0 +1,116 @@
+"""Registers that ``lspci`` shows as words or as bytes: bridge windows, PCI Express link, extended capabilities.
+
+Offsets are those of the PCI Local Bus and PCI Express Base specifications (pciutils: lib/header.h).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_BRIDGE = 1
+_EXPRESS = 0x10
+_LINK_CAPABILITY, _LINK_STATUS, _LINK_CAPABILITY_2 = 0x0C, 0x12, 0x2C
+_SPEEDS = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
+_INTEGRATED = (9, 10)
+"""Port types of endpoints and event collectors within the root complex, which have no link."""
+_ACS = 0x000D
+_SECONDARY = re.compile(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),")
+_LINK = re.compile(r"(?P<which>LnkCap|LnkSta):\s(?:Port #\d+, )?Speed (?P<speed>[\d.]{1,5})GT/s[^,]{0,20}, "
+                   r"Width x(?P<width>\d{1,2})\b.*", re.ASCII)  # fmt: skip
+_CAPABILITY = re.compile(r"Capabilities: \[([0-9a-f]{3})(?: v(\d+))?\] (.*)", re.ASCII)
+_ACS_WORDS = re.compile(r"ACS(Cap|Ctl):\s(.*)")
+_ACS_BITS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
+
+
+def is_dead(config: bytes) -> bool:
+    """Does the function read all ones?"""
+    return len(config) >= 4 and config[:4] == b"\xff\xff\xff\xff"
+
+
+def secondary_bus(config: bytes, details: Sequence[str]) -> str | None:
+    """The bus behind a bridge, two hexadecimal digits; None where the function is no bridge or leads nowhere."""
+    if len(config) >= 0x1A and not is_dead(config):
+        return f"{config[0x19]:02x}" if config[0x0E] & 0x7F == _BRIDGE and config[0x19] else None
+    return next((match[1] for line in details if (match := _SECONDARY.match(line))), None)
+
+
+def link(config: bytes, details: Sequence[str]) -> dict[str, str]:
+    """``current_link_speed`` and its three siblings as the kernel's files word them.
+
+    Where the kernel says Unknown, or a width of 0, there is no link, and no file is given.
+    """
+    at = _express(config)
+    if at is None or at + _LINK_STATUS + 2 > len(config):
+        return _link_words(details)
+    if _word(config, at + 2) >> 4 & 0xF in _INTEGRATED:
+        return {}
+    capability, status = _word(config, at + _LINK_CAPABILITY), _word(config, at + _LINK_STATUS)
+    best = capability & 0xF
+    if at + _LINK_CAPABILITY_2 + 2 <= len(config):  # pcie_get_speed_cap: the highest bit of the supported speeds
+        best = (_word(config, at + _LINK_CAPABILITY_2) >> 1 & 0x7F).bit_length() or best
+    numbers = {
+        "max_link_speed": _SPEEDS.get(best, ""), "max_link_width": capability >> 4 & 0x3F,
+        "current_link_speed": _SPEEDS.get(status & 0xF, ""), "current_link_width": status >> 4 & 0x3F,
+    }  # fmt: skip
+    return {name: f"{n} GT/s PCIe" if name.endswith("speed") else str(n) for name, n in numbers.items() if n}
+
+
+def extended(config: bytes, details: Sequence[str]) -> bytes:
+    """256 bytes of configuration space with the extended capabilities that the words name behind them.
+
+    Only Access Control Services are given with their content, and only where it is told; the rest are entered as null
+    capabilities (id 0), so that the list can be followed. Unchanged where the words name none.
+    """
+    found = [match for line in details if (match := _CAPABILITY.match(line))]
+    if len(config) != 256 or not found or int(found[0][1], 16) != 0x100:
+        return config
+    space = bytearray(config) + bytearray(0x1000 - len(config))
+    offsets = [int(match[1], 16) for match in found]
+    for match, at, following in zip(found, offsets, [*offsets[1:], 0], strict=True):
+        is_acs = match[3].startswith("Access Control Services")
+        header = (_ACS if is_acs else 0) | int(match[2] or 1) << 16 | following << 20
+        space[at : at + 4] = header.to_bytes(4, "little")
+        if is_acs:
+            words = _acs(details)
+            if words is None:
+                return bytes(space[: at + 4])
+            space[at + 4 : at + 8] = words
+    return bytes(space)
+
+
+def _acs(details: Sequence[str]) -> bytes | None:
+    values = {match[1]: match[2] for line in details if (match := _ACS_WORDS.match(line))}
+    if len(values) != 2:
+        return None
+    return b"".join(
+        sum(1 << bit for bit, name in enumerate(_ACS_BITS) if f"{name}+" in values[which]).to_bytes(2, "little")
+        for which in ("Cap", "Ctl")
+    )
+
+
+def _link_words(details: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in details:
+        if match := _LINK.match(line):
+            which = "max_link" if match["which"] == "LnkCap" else "current_link"
+            speed = match["speed"] if "." in match["speed"] else f"{match['speed']}.0"
+            found.setdefault(f"{which}_speed", f"{speed} GT/s PCIe")
+            found.setdefault(f"{which}_width", match["width"])
+    return found
+
+
+def _express(config: bytes) -> int | None:
+    """Where the PCI Express capability is."""
+    if len(config) < 0x40 or is_dead(config) or not config[0x06] & 0x10:
+        return None
+    at, steps = config[0x34] & 0xFC, 0
+    while 0x40 <= at < len(config) - 1 and steps < 48:
+        if config[at] == _EXPRESS:
+            return at
+        at, steps = config[at + 1] & 0xFC, steps + 1
+    return None
+
+
+def _word(config: bytes, at: int) -> int:
+    return int.from_bytes(config[at : at + 2], "little")

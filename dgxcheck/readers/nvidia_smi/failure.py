@@ -1,0 +1,68 @@
+"""What nvidia-smi prints where it cannot reach the driver or a GPU, and its warnings."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.combine import COUNT, INIT
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.nvidia_smi.matrix import bare
+
+TOOL = "nvidia-smi"
+NO_HANDLE = "stated no-handle"
+"""Begins the key of a GPU that nvidia-smi could not open: ``stated no-handle BDF``."""
+_INIT = (
+    (re.compile(r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*"), "absent", 9),
+    (re.compile(r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*"), "absent", 12),
+    (re.compile(r"Failed to initialize NVML: Driver Not Loaded\b.*"), "absent", 9),
+    (re.compile(r"Failed to initialize NVML: Driver/library version mismatch\b.*"), "garbled", 18),
+    (re.compile(r"Failed to initialize NVML: Insufficient Permissions\b.*"), "denied", 4),
+    (re.compile(r"Failed to initialize NVML: GPU access blocked by the operating system\b.*"), "denied", 17),
+    (re.compile(r"Failed to initialize NVML: \S.{0,80}"), "garbled", 999),
+)
+"""Words, gap and nvmlReturn_t."""
+_MORE = re.compile(r"Please also try adding directory that contains libnvidia-ml\.so to your system PATH\.?"
+                   r"|NVML library version: [\d.]{1,20}")  # fmt: skip
+_NO_GPU = re.compile(r"No devices were found\.?")
+_HANDLE = re.compile(
+    r"Unable to determine the device handle for GPU ?(?:\d{1,3}: )?"
+    r"(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<why>\S.{0,200})",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+_INFOROM = re.compile(
+    r"WARNING: infoROM is corrupted at gpu (?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\.?",
+    re.IGNORECASE | re.ASCII,
+)
+_CORRUPTED: Json = {"missing": "garbled", "detail": "nvidia-smi: infoROM is corrupted", "code": 14}
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The first failure of a text; all lines of the same kind are understood."""
+    facts: dict[str, Json] = {}
+    understood: set[int] = set()
+    for number, line in enumerate(lines):
+        text = bare(line[:400]).strip()
+        if found := _facts(text):
+            understood.add(number)
+            if INIT not in facts or INIT not in found:
+                facts |= found
+        elif facts and _MORE.fullmatch(text):
+            understood.add(number)
+    return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),) if facts else ()
+
+
+def _facts(text: str) -> dict[str, Json]:
+    for form, gap, code in _INIT:
+        if form.fullmatch(text):
+            return {INIT: {"missing": gap, "detail": f"nvidia-smi: {text[:160]}", "code": code}}
+    if _NO_GPU.fullmatch(text):
+        return {INIT: True, COUNT: 0}
+    if (match := _HANDLE.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
+        return {f"{NO_HANDLE} {bdf}": match["why"]}
+    if (match := _INFOROM.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
+        return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED}
+    return {}

@@ -1,0 +1,120 @@
+"""Readings that cannot be true together are unknown or a warning, whatever each says by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from judging import unnamed
+from sample import BOXES
+from test_silence import GPU2, GPUS, findings, later
+
+from dgxcheck.facts.missing import Json
+
+NVML = "nvml nvmlDeviceGet"
+PCI = "text /sys/bus/pci/devices"
+READINGS, IDENTITY, UNIQUE = f"consistency.readings/{GPU2}", f"consistency.identity/{GPU2}", "consistency.unique"
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_the_readings_of_a_box_agree(name: str) -> None:
+    statuses = {each["status"] for each in unnamed(name)["findings"] if each["id"].startswith("consistency.")}
+    assert "pass" in statuses <= {"pass", "skip"}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {f"{NVML}CurrPcieLinkGeneration {GPU2}": 4},
+        {f"{NVML}CurrPcieLinkWidth {GPU2}": 0},
+        {f"{NVML}MemoryInfo {GPU2}": {"total": 16 * GIB, "free": 0, "used": 17 * GIB}},
+        {f"{NVML}MemoryInfo {GPU2}": {"total": 16 * GIB, "free": 9 * GIB, "used": 9 * GIB}},
+        {f"{NVML}MemoryInfo {GPU2}": {"total": 0, "free": 0, "used": 0}},
+        {f"{NVML}BAR1MemoryInfo {GPU2}": {"bar1Total": 16 * GIB, "bar1Free": 15 * GIB, "bar1Used": 2 * GIB}},
+        {f"{NVML}ClockInfo {GPU2} 1": 2000},
+        {f"{NVML}ApplicationsClock {GPU2} 0": 2000},
+        {f"{NVML}PowerUsage {GPU2}": 0},
+        {f"{NVML}EnforcedPowerLimit {GPU2}": 400000},
+        {f"{NVML}Temperature {GPU2} 0": 0},
+        {f"{NVML}Temperature {GPU2} 0": 155},
+        {f"{NVML}TemperatureThreshold {GPU2} 1": 95},
+        {f"{NVML}UtilizationRates {GPU2}": {"gpu": 101, "memory": 0}},
+        {f"{NVML}UtilizationRates {GPU2}": {"gpu": 100, "memory": 50}, f"{NVML}PerformanceState {GPU2}": 8},
+        {f"{NVML}UtilizationRates {GPU2}": {"gpu": 100, "memory": 50}, f"{NVML}PerformanceState {GPU2}": 0,
+         f"{NVML}CurrentClocksEventReasons {GPU2}": 0, f"{NVML}ClockInfo {GPU2} 1": 135},
+        {f"{NVML}UtilizationRates {GPU2}": {"gpu": 100, "memory": 50}, f"{NVML}PerformanceState {GPU2}": 0,
+         f"{NVML}CurrentClocksEventReasons {GPU2}": 1},
+        {f"{NVML}UtilizationRates {GPU2}": {"gpu": 100, "memory": 50}, f"{NVML}PowerUsage {GPU2}": 3000},
+        {f"{NVML}MemoryErrorCounter {GPU2} 0 0 2": 5},
+        {f"{NVML}TotalEccErrors {GPU2} 0 1": 1, f"{NVML}MemoryErrorCounter {GPU2} 0 1 2": 5},
+    ],
+)  # fmt: skip
+def test_readings_that_exclude_each_other(facts: dict[str, Json], tmp_path: Path) -> None:
+    assert findings(tmp_path, facts).get(READINGS) == "unknown"
+
+
+def test_a_gpu_at_work_with_its_clocks_up_contradicts_nothing(tmp_path: Path) -> None:
+    facts: dict[str, Json] = {
+        f"{NVML}UtilizationRates {GPU2}": {"gpu": 100, "memory": 50}, f"{NVML}PerformanceState {GPU2}": 0,
+        f"{NVML}CurrentClocksEventReasons {GPU2}": 4, f"{NVML}ClockInfo {GPU2} 1": 1200,
+        f"{NVML}PowerUsage {GPU2}": 299000,
+    }  # fmt: skip
+    assert findings(tmp_path, facts) == {}
+
+
+def test_retired_pages_do_not_come_back(tmp_path: Path) -> None:
+    pages: Json = [{"address": 1, "timestamp": 1600000000}, {"address": 2, "timestamp": 1600000000}]
+    key = f"{NVML}RetiredPages {GPU2} 0"
+    assert READINGS not in findings(tmp_path, {key: pages}, later=later({key: pages}))
+    assert findings(tmp_path, {key: pages}, later=later({key: []})).get(READINGS) == "unknown"
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {f"{PCI}/{GPU2}/device": "0x15f9\n"},
+        {f"{NVML}Name {GPU2}": "Tesla P100-SXM2-16GB"},
+        {f"{NVML}VbiosVersion {GPU2}": "86.00.41.00.0F"},
+        {f"{NVML}Architecture {GPU2}": 4},
+        {f"{NVML}CudaComputeCapability {GPU2}": [6, 0]},
+    ],
+)
+def test_a_gpu_that_is_two_models_at_once(facts: dict[str, Json], tmp_path: Path) -> None:
+    assert findings(tmp_path, facts).get(IDENTITY) == "warn"
+
+
+@pytest.mark.parametrize("what", ["UUID", "Serial", "MinorNumber"])
+def test_two_gpus_with_one_identity(what: str, tmp_path: Path) -> None:
+    value: Json = 3 if what == "MinorNumber" else "1" * 13
+    facts: dict[str, Json] = {f"{NVML}{what} {gpu}": value for gpu in (GPU2, GPUS[3])}
+    found = findings(tmp_path, facts)
+    assert [due for key, due in found.items() if key.startswith(UNIQUE)] == ["warn"]
+
+
+def test_adapters_and_interfaces_with_one_identity(tmp_path: Path) -> None:
+    guid: Json = "0002:c903:0010:0001\n"
+    facts: dict[str, Json] = {f"text /sys/class/infiniband/mlx5_{number}/node_guid": guid for number in (0, 1)}
+    assert [due for key, due in findings(tmp_path, facts).items() if key.startswith(UNIQUE)] == ["warn"]
+
+
+def test_the_two_gpus_of_a_k80_share_a_serial_number() -> None:
+    found = {each["status"] for each in unnamed("k80-x8")["findings"] if each["id"] == "consistency.unique"}
+    assert found == {"pass"}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"text /sys/devices/system/node/node1/cpulist": "0-19,40-59\n"},
+        {f"{PCI}/{GPU2}/local_cpulist": "20-39,60-79\n"},
+        {"text /sys/class/infiniband/mlx5_0/ports/1/phys_state": "2: Polling\n"},
+    ],
+)
+def test_the_host_contradicts_itself(facts: dict[str, Json], tmp_path: Path) -> None:
+    assert findings(tmp_path, facts).get("consistency.host") == "unknown"
+
+
+def test_the_dimms_hold_more_than_the_kernel_has(tmp_path: Path) -> None:
+    half: dict[str, Json] = {"text /proc/meminfo": "MemTotal:       264000000 kB\n"}
+    assert findings(tmp_path, half).get("consistency.host") == "unknown"

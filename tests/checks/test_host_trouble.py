@@ -1,0 +1,126 @@
+"""Memory errors, machine checks, disks and slots of the kernel log: limits, who is to blame, what is no fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_checks_kernel import logged
+from test_health_checks import box
+
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
+
+HE = "mce: [Hardware Error]: "
+DAY = 86400.0
+Line = tuple[float, str]
+
+
+def edac(seconds: float, count: int = 1, kind: str = "CE", controller: int = 1) -> Line:
+    place = "CPU_SrcID#0_Ha#1_Chan#0_DIMM#0"
+    return seconds, f"EDAC MC{controller}: {count} {kind} memory read error on {place} (channel:0 slot:0 page:0x1"
+
+
+def findings(tmp_path: Path, check: str, *lines: Line, base: str = "dgx-1-v100") -> list[Finding]:
+    (wanted,) = [each for each in CHECKS if each.id == check]
+    return [*run(box(logged(tmp_path, *lines, base=base)), [wanted])]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([], ("", Status.PASS)),
+        ([edac(100.0, 10)], ("mc1", Status.PASS)),
+        ([edac(100.0, 11)], ("mc1", Status.WARN)),
+        ([edac(100.0, 6), edac(200.0 + DAY, 6)], ("mc1", Status.PASS)),
+        ([edac(100.0, 6), edac(99.0 + DAY, 6)], ("mc1", Status.WARN)),
+        ([edac(100.0, 1, "UE")], ("mc1", Status.FAIL)),
+        ([(100.0, f"{HE}CPU 0: Machine Check: 0 Bank 7: 8c00004000010091")], ("CPU 0 bank 7", Status.PASS)),
+        ([(100.0, f"{HE}CPU 0: Machine Check Exception: 5 Bank 7: bc00004000010091")], ("CPU 0 bank 7", Status.FAIL)),
+        ([(5.0, f"{HE}CPU 0: Machine Check: 0 Bank 7: bc00004000010091")], ("CPU 0 bank 7", Status.WARN)),
+    ],
+)
+def test_memory_errors(lines: list[Line], expected: tuple[str, Status], tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, "kernel.memory", *lines)
+    assert (found.subject.part, found.status) == expected
+
+
+def test_a_dimm_by_counters_and_by_log_is_one_component(tmp_path: Path) -> None:
+    """``mc1`` of EDAC in sysfs and ``EDAC MC1`` of the log."""
+    (by_log,) = findings(tmp_path, "kernel.memory", edac(100.0, 99))
+    assert [each.key for each in by_log.blames] == [("host", "host", "memory/mc1")]
+
+
+def test_each_controller_is_judged_by_itself(tmp_path: Path) -> None:
+    found = findings(tmp_path, "kernel.memory", edac(100.0, 6), edac(101.0, 6, controller=2))
+    assert [(each.subject.part, each.status) for each in found] == [("mc1", Status.PASS), ("mc2", Status.PASS)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([(100.0, f"{HE}CPU 20: Machine Check Exception: 5 Bank 7: be00000000800400")], Status.FAIL),
+        ([(100.0, f"{HE}CPU 20: Machine Check: 0 Bank 7: 8e00000000800400")], Status.PASS),
+        ([(100.0 * n, f"{HE}Machine check events logged") for n in range(1, 12)], Status.WARN),
+        ([(0.06, f"{HE}CPU 0: Machine Check: 0 Bank 4: a600000000020408")], Status.WARN),
+    ],
+    ids=["uncorrected", "corrected once", "eleven a day", "left over from the last boot"],
+)
+def test_machine_checks(lines: list[Line], expected: Status, tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, "kernel.machine-check", *lines)
+    assert found.status is expected
+    if expected is not Status.PASS:
+        assert found.judgement.fault is Fault.MACHINE_CHECK
+        assert found.blames[0].part == "CPUs"
+
+
+def test_a_cpu_that_is_throttled_now_and_then_is_no_fault(tmp_path: Path) -> None:
+    text = "CPU{}: Core temperature is above threshold, cpu clock is throttled (total events = {})"
+    few = [(100.0 + n, text.format(n, n + 1)) for n in range(40)]
+    assert [each.status for each in findings(tmp_path, "kernel.cpu-throttled", *few)] == [Status.PASS]
+    (many,) = findings(tmp_path, "kernel.cpu-throttled", *few, (200.0, text.format(3, 4711)))
+    assert (many.status, many.blames[0].key) == (Status.WARN, ("host", "host", "cooling"))
+
+
+@pytest.mark.parametrize(
+    ("text", "blamed"),
+    [
+        ("blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0", "sda"),
+        ("I/O error, dev sr0, sector 0 op 0x0:(READ)", None),
+        ("blk_update_request: I/O error, dev fd0, sector 0 op 0x0:(READ) flags 0x0", None),
+        ("Buffer I/O error on dev dm-0, logical block 0, async page read", None),
+        ("nvme nvme7: Removing after probe failure status: -19", "nvme7"),
+        ("md/raid0:md0: Disk failure on sdq detected, failing array.", "md0"),
+    ],
+)
+def test_disks_of_the_host_alone(text: str, blamed: str | None, tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, "kernel.disk", (100.0, text))
+    if blamed is None:
+        assert (found.subject.kind, found.status) == ("host", Status.PASS)
+    else:
+        assert (found.status, found.blames[0].name) == (Status.WARN, blamed)
+
+
+def test_a_disk_of_an_array_is_the_array_s(tmp_path: Path) -> None:
+    error = (100.0, "critical medium error, dev nvme1n1, sector 5")
+    (found,) = findings(tmp_path, "kernel.disk", error, base="dgx-a100")
+    assert [each.name for each in found.blames][-1] == "nvme1n1"
+    assert found.blames[0].name.startswith("md")
+
+
+def test_a_slot_that_lost_its_device(tmp_path: Path) -> None:
+    down = "pcieport 0000:00:02.0: pciehp: Slot(5): Link Down"
+    (found,) = findings(tmp_path, "kernel.hot-plug", (100.0, down))
+    assert (found.subject.bdf, found.status, found.blames[0].kind) == ("0000:00:02.0", Status.WARN, "link")
+    (back,) = findings(tmp_path, "kernel.hot-plug", (100.0, down), (101.0, down.replace("Link Down", "Link Up")))
+    assert back.status is Status.PASS
+
+
+def test_tasks_that_hang_in_the_driver(tmp_path: Path) -> None:
+    hung = "INFO: task python3:4711 blocked for more than 120 seconds."
+    (found,) = findings(tmp_path, "kernel.driver-stuck", (100.0, hung), (100.01, " nv_open_q+0x1/0x2 [nvidia]"))
+    assert (found.status, found.blames[0].kind, found.judgement.fault) == (Status.WARN, "driver", Fault.DRIVER_STUCK)
+    (other,) = findings(tmp_path, "kernel.driver-stuck", (100.0, hung), (100.01, " nfs_wait+0x1/0x2 [nfs]"))
+    assert other.status is Status.PASS

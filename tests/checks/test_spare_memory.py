@@ -1,0 +1,129 @@
+"""Retired pages, remapped rows, spare rows, SRAM and corrected errors: thresholds, gaps and two readings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_health_checks import NVML, box, changed
+
+from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.gpu import GpuEcc
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.record import replace
+
+V100, A100 = "0000:0a:00.0", "0000:47:00.0"
+HOUR, DAY = 3600, 86400
+BANKS = {"max": 640, "high": 0, "partial": 0, "low": 0, "none": 0}
+
+
+def finding(machine: Box, check: str, bdf: str) -> Finding:
+    (wanted,) = [each for each in CHECKS if each.id == check]
+    (found,) = [each for each in run(machine, [wanted]) if each.subject.bdf == bdf]
+    return found
+
+
+def judged(machine: Box, check: str, bdf: str) -> tuple[str, Fault | None]:
+    found = finding(machine, check, bdf)
+    return " ".join((found.status.value, found.judgement.reason)).rstrip(), found.judgement.fault
+
+
+@pytest.mark.parametrize(
+    ("check", "facts", "expected"),
+    [
+        ("ecc.row-remap", {"RemappedRows {}": [0, 511, 0, 0]}, ("pass", None)),
+        ("ecc.row-remap", {"RemappedRows {}": [0, 512, 0, 0]}, ("fail", Fault.ROWS_EXHAUSTED)),
+        ("ecc.row-remap", {"RemappedRows {}": [600, 0, 0, 0]}, ("pass", None)),
+        ("ecc.row-remap", {"RemappedRows {}": [0, 1, 1, 0]}, ("fail", Fault.REMAP_PENDING)),
+        ("ecc.row-remap", {"RemappedRows {}": [0, 512, 1, 1]}, ("fail", Fault.REMAP_FAILED)),
+        ("ecc.spare-rows", {}, ("pass", None)),
+        ("ecc.spare-rows", {"RowRemapperHistogram {}": BANKS | {"partial": 3}}, ("pass", None)),
+        ("ecc.spare-rows", {"RowRemapperHistogram {}": BANKS | {"low": 1}}, ("warn", Fault.ROWS_LOW)),
+        ("ecc.spare-rows", {"RowRemapperHistogram {}": BANKS | {"none": 2}}, ("warn", Fault.ROWS_LOW)),
+        ("ecc.spare-rows", {"RowRemapperHistogram {}": {"missing": "unsupported"}}, ("skip not-supported", None)),
+        ("ecc.sram", {}, ("pass", None)),
+        ("ecc.sram", {"SramEccErrorStatus {}": {"bThresholdExceeded": 1}}, ("fail", Fault.SRAM_EXCEEDED)),
+        ("ecc.sram", {"SramEccErrorStatus {}": {"bThresholdExceeded": 7}}, ("unknown", None)),
+        ("ecc.sram", {"SramEccErrorStatus {}": {"missing": "unsupported"}}, ("skip not-supported", None)),
+        ("ecc.sram", {"SramEccErrorStatus {}": {"missing": "unrecorded"}}, ("skip not-recorded", None)),
+    ],
+)  # fmt: skip
+def test_rows(check: str, facts: dict[str, Json], expected: tuple[str, Fault | None], tmp_path: Path) -> None:
+    spec = changed(tmp_path, {f"{NVML}{key.format(A100)}": fact for key, fact in facts.items()}, base="dgx-a100")
+    assert judged(box(spec), check, A100) == expected
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ([DAY * 30 * n for n in range(1, 17)], ("warn", Fault.PAGES_MANY)),
+        ([DAY * 30 * n for n in range(1, 16)] + [DAY * 450 + HOUR], ("fail", Fault.PAGES_GROWING)),
+        ([DAY * 30 * n for n in range(1, 15)] + [DAY * 420 + HOUR], ("warn", Fault.PAGES_MANY)),
+        ([0] * 16, ("warn", Fault.PAGES_MANY)),
+    ],
+    ids=["once a month", "two in a week", "two in a week of fifteen", "times not known"],
+)
+def test_pages_within_a_week(times: list[int], expected: tuple[str, Fault], tmp_path: Path) -> None:
+    pages: list[Json] = [{"address": n, "timestamp": time} for n, time in enumerate(times)]
+    spec = changed(tmp_path, {f"{NVML}RetiredPages {V100} 1": pages})
+    assert judged(box(spec), "ecc.retired-pages", V100) == expected
+
+
+def grown(tmp_path: Path, old: dict[str, Json], new: dict[str, Json], seconds: float) -> Box:
+    """The second of two readings, with both."""
+    (tmp_path / "old").mkdir()
+    first = box(changed(tmp_path / "old", {f"{NVML}{key.format(V100)}": fact for key, fact in old.items()}))
+    second = box(changed(tmp_path, {f"{NVML}{key.format(V100)}": fact for key, fact in new.items()}))
+    growth = Growth(old=first.snapshot, new=second.snapshot, seconds=seconds, how="since yesterday")
+    return replace(second, growth=growth)
+
+
+@pytest.mark.parametrize(
+    ("before", "seconds", "expected"),
+    [
+        (14, DAY, ("fail", Fault.PAGES_GROWING)),
+        (15, DAY, ("warn", Fault.PAGES_MANY)),
+        (14, 30 * DAY, ("warn", Fault.PAGES_MANY)),
+    ],
+)
+def test_new_pages_between_two_readings(
+    before: int, seconds: float, expected: tuple[str, Fault], tmp_path: Path
+) -> None:
+    question = "RetiredPages {} 1"
+    old: list[Json] = [{"address": n} for n in range(before)]
+    machine = grown(tmp_path, {question: old}, {question: [{"address": n} for n in range(16)]}, seconds)
+    assert judged(machine, "ecc.retired-pages", V100) == expected
+
+
+@pytest.mark.parametrize(
+    ("new", "seconds", "expected"),
+    [
+        (2000, HOUR, ("pass", None)),
+        (2001, HOUR, ("warn", Fault.ECC_CORRECTED)),
+        (2001, DAY, ("pass", None)),
+        (500, HOUR, ("pass", None)),
+        (60_000_000, DAY, ("fail", Fault.ECC_FLOOD)),
+    ],
+)
+def test_corrected_errors(new: int, seconds: float, expected: tuple[str, Fault | None], tmp_path: Path) -> None:
+    question = "TotalEccErrors {} 0 0"
+    machine = grown(tmp_path, {question: 1000}, {question: new}, seconds)
+    assert judged(machine, "ecc.corrected", V100) == expected
+
+
+def test_a_counter_that_was_reset_is_no_growth(tmp_path: Path) -> None:
+    question = "TotalEccErrors {} 0 0"
+    assert judged(grown(tmp_path, {question: 9000}, {question: 4000}, HOUR), "ecc.corrected", V100) == ("pass", None)
+
+
+def test_sram_of_a_recording_made_before_it_was_asked(tmp_path: Path) -> None:
+    ecc = box("dgx-a100").gpu(A100).ecc
+    assert isinstance(ecc, GpuEcc)
+    assert ecc.sram_exceeded is False
+    v100 = box("dgx-1-v100").gpu(V100).ecc
+    assert isinstance(v100, GpuEcc)
+    assert isinstance(v100.sram_exceeded, Missing)

@@ -1,0 +1,37 @@
+"""What is unusual and harmless raises nothing: each box of ``fixtures/harmless`` is judged as its base is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkout import ROOT
+from judging import BAD, judged
+from test_schemas import complaints
+
+HARMLESS = sorted((ROOT / "fixtures" / "harmless").glob("*.json"))
+
+
+def overlay(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document
+
+
+@pytest.mark.parametrize("path", HARMLESS, ids=lambda path: path.stem)
+def test_an_oddity_changes_neither_verdict_nor_score_nor_causes(path: Path) -> None:
+    (code, odd), (base_code, base) = judged(str(path)), judged(overlay(path)["base"])
+    assert [each["key"] for each in odd["findings"] if each["status"] in BAD] == []
+    assert (code, odd["verdict"], odd["score"]["total"]) == (base_code, base["verdict"], base["score"]["total"])
+    assert odd["causes"] == base["causes"] == []
+
+
+@pytest.mark.parametrize("path", HARMLESS, ids=lambda path: path.stem)
+def test_an_oddity_is_an_overlay_that_says_what_is_harmless(path: Path) -> None:
+    document = overlay(path)
+    assert complaints("overlay", document) == []
+    assert path.stem.startswith(f"{document['base']}-")
+    assert document["sources"]
+    assert document["expect"]["findings"] == []
+    assert document["expect"]["component"].startswith("none: ")

@@ -1,0 +1,89 @@
+"""The first screen of ``health``: verdict and first action, the devices, causes with their findings, each said once."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from judging import judged
+from sample import SAMPLE
+from seam import run
+
+from dgxcheck.output.plain_text import folded
+
+WIDTHS = (40, 80, 200)
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_the_first_line_is_the_verdict(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    document = judged(name)[1]
+    first = run(capsys, "health", "--from", name).out.partition("\n")[0]
+    assert first.startswith(f"{document['verdict'].upper()}  ")
+    if document["causes"]:
+        assert " -> " in first
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_each_bad_finding_is_said_once(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = run(capsys, "health", "--from", name).out.splitlines()
+    bad = [each for each in judged(name)[1]["findings"] if each["status"] in ("fail", "warn", "unknown")]
+    told = [line for line in lines if re.match(r" *(FAIL|WARN|UNKNOWN) \S+\.", line)]
+    hidden = sum(int(match[1]) for line in lines if (match := re.match(r" *and (\d+) more;", line)))
+    assert len(told) + hidden == len(bad)
+    assert len(set(told)) == len(told)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["dgx-1-v100-gpu-lost", "dgx-a100-sxid-20034", "k80-x8-p2p-acs"])
+def test_a_narrow_terminal_loses_nothing(
+    name: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Prose is folded between words; rows of tables are neither cut nor folded, and what is left out is named."""
+    from dgxcheck.cli.commands import health
+
+    wide = run(capsys, "health", "--from", name).out
+    monkeypatch.setattr(health, "width", lambda _: width)
+    narrow = run(capsys, "health", "--from", name).out
+    causes = slice(wide.index("Cause 1"), None), slice(narrow.index("Cause 1"), None)
+    assert words(wide[causes[0]]) == words(narrow[causes[1]])
+    longest = max(map(len, words(narrow)))
+    assert all(len(line) <= max(width, longest + width // 4) for line in narrow.splitlines())
+
+
+def test_folding_keeps_words() -> None:
+    text = "  2. reset GPU: nvidia-smi -r -i 0000:47:00.0; with Fabric Manager running"
+    assert words(folded(text, 40, 5)) == words(text)
+    assert all(len(line) <= 40 for line in folded(text, 40, 5).splitlines())
+    assert folded(text, None, 5) == text
+
+
+def test_a_gpu_that_the_driver_does_not_list_is_not_ok(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "health", "--from", "dgx-1-v100-no-nvml").out
+    rows = re.findall(r"^GPU\d+ +\S+ +(\S+)", out, re.MULTILINE)
+    assert rows == ["?"] * 8
+
+
+@pytest.mark.parametrize("options", [("-v",), ("-q",), ("--format", "healthmon")])
+def test_healthmon_lines_close_the_output(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "health", "--from", "dgx-1-v100-hot", *options).out.splitlines()
+    assert out[-2].startswith("System Results: ")
+    assert out[-1] == "One or more tests didn't run."
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("dgx-1-v100-gpu-x8", "pcie.width GPU2 0000:0a:00.0 x8 of x16"),
+        ("dgx-1-v100-gpu-missing", "gpu.count 7 of 8 GPUs"),
+        ("dgx-1-p100-pages-63", "ecc.retired-pages GPU1 0000:07:00.0 63 pages, limit 10"),
+        ("dgx-1-v100-ecc-volatile", "ecc.volatile GPU2 0000:0a:00.0 2 errors"),
+    ],
+)
+def test_one_line_says_device_and_figure(name: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    first = run(capsys, "health", "--from", name, "--format", "nagios").out.partition(" | ")[0]
+    assert first == f"DGXCHECK CRITICAL - {line}"
+    assert len(first.encode()) <= 80

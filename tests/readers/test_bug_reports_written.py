@@ -1,0 +1,79 @@
+"""A bug report written of a recorded machine: the same causes as from the recording, for all that a report carries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_writer import report
+from sample import BOXES, FAULTS
+
+from dgxcheck.assessment import Assessment, Request, assess, examine
+from dgxcheck.source.recording.shipped import open_source
+
+CARRIED = (
+    "dgx-1-v100-gpu-x8", "dgx-1-v100-nvlink-down", "dgx-1-v100-xid-79", "dgx-1-v100-nouveau", "dgx-1-v100-mismatch",
+    "dgx-1-v100-gpu-lost", "dgx-1-v100-inforom", "dgx-1-v100-iommu-dma", "dgx-1-v100-numa-lost",
+    "dgx-1-v100-port-down", "dgx-1-v100-xid-48-again", "dgx-a100-remap-failed", "dgx-a100-sxid-20034",
+    "dgx-a100-reset-required", "dgx-station-v100-nvlink-wrong-peer", "k80-x8-page-pending",
+)  # fmt: skip
+"""Faults of every layer that a report shows."""
+NOT_CARRIED = frozenset((
+    "host.disks", "host.edac", "host.ethernet", "host.governor", "pcie.aer", "pcie.replay", "pcie.width",
+    "network.firmware", "network.port-errors", "network.port-rate", "gdr.memlock", "gdr.peer-memory", "gdr.stack",
+    "driver.device-nodes", "driver.responsive", "nvlink.errors", "topology.nvml-agrees", "p2p.status",
+    "power.violation", "ecc.aggregate",
+))  # fmt: skip
+"""Checks whose facts are in no report, or need a second reading."""
+BAD = ("warn", "fail", "unknown")
+
+
+def judged(spec: str) -> Assessment:
+    return assess(spec, Request(profile="k80-x8") if "k80" in spec else Request())
+
+
+def bad(assessment: Assessment) -> set[tuple[str, str]]:
+    return {(finding.id, finding.subject.bdf or "") for finding in assessment.findings if finding.status.value in BAD}
+
+
+def causes(assessment: Assessment) -> list[tuple[Any, ...]]:
+    named = [(cause.component.kind, cause.component.bdf, cause.component.part) for cause in assessment.diagnosis.causes]
+    return sorted(named, key=str)
+
+
+def written(name: str, folder: Path, old: bool = False) -> str:
+    path = folder / f"{name}.log.gz"
+    path.write_bytes(report(open_source(name), old))
+    return str(path)
+
+
+@pytest.mark.parametrize("name", [*BOXES, *CARRIED])
+def test_the_causes_are_those_of_the_recording(name: str, tmp_path: Path) -> None:
+    recorded, reported = judged(name), judged(written(name, tmp_path))
+    assert bad(reported) == bad(recorded)
+    assert causes(reported) == causes(recorded)
+    assert reported.verdict == recorded.verdict
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_an_old_report_raises_no_alarm(name: str, tmp_path: Path) -> None:
+    assert bad(judged(written(name, tmp_path, old=True))) == set()
+
+
+@pytest.mark.parametrize("name", ["dgx-1-v100", "dgx-a100", "pcie-x8", "k80-x8"])
+@pytest.mark.parametrize("old", [False, True])
+def test_the_wiring_is_that_of_the_recording(name: str, old: bool, tmp_path: Path) -> None:
+    recorded = {
+        link.label and (link.a, link.b): link.pci for link in examine(name).topology.links if "mlx" not in link.b
+    }
+    reported = {(link.a, link.b): link.pci for link in examine(written(name, tmp_path, old)).topology.links}
+    assert {pair: label for pair, label in reported.items() if "mlx" not in pair[0] + pair[1]} == recorded
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", FAULTS)
+def test_of_every_fault_all_is_found_that_the_report_carries(name: str, tmp_path: Path) -> None:
+    recorded, reported = bad(judged(name)), bad(judged(written(name, tmp_path)))
+    assert reported <= recorded
+    assert {check for check, _ in recorded - reported if not check.startswith("measure.")} <= NOT_CARRIED
