@@ -28,6 +28,7 @@ golden: $(VENV)/.developed  ## accept what the golden tests print now
 	DGXCHECK_UPDATE_GOLDEN=1 $(BIN)/pytest -n auto tests/test_golden.py
 	$(BIN)/python tests/check_paragraphs.py
 	$(BIN)/python tests/fault_words.py
+	$(BIN)/python tests/remedy_list.py
 	$(BIN)/python tests/threshold_list.py
 	$(BIN)/python tests/transcripts.py
 

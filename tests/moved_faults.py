@@ -36,6 +36,9 @@ OF_A_GPU = (
     "k80-x8-odd-auto-boost", "pcie-x4-odd-power-range", "pcie-x8-odd-inforom",
     "dgx-a100-sram-threshold", "dgx-a100-rows-512", "dgx-a100-bank-without-spare-rows", "dgx-2-corrected-flood",
     "dgx-2-pages-growing", "pcie-x8-page-double-bit", "dgx-1-v100-memory-hot", "dgx-a100-memory-warmer",
+    "dgx-1-v100-bus-master-off", "pcie-x8-gpu-aspm", "dgx-a100-drain-p2p", "dgx-a100-fabric-clique",
+    "dgx-a100-fabric-degraded",
+    "dgx-a100-fabric-no-partition", "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading", "pcie-x4-vbios-of-another-model",
@@ -46,13 +49,17 @@ OF_AN_HCA = (
     "dgx-1-v100-hca-wrong-slot", "dgx-1-v100-hca-x8",
     "dgx-1-v100-port-1x", "dgx-1-v100-port-down", "dgx-1-v100-port-fdr", "dgx-1-v100-port-init",
     "dgx-1-v100-port-link-downed", "dgx-1-v100-port-polling", "dgx-1-v100-port-symbol-errors",
+    "dgx-1-v100-hca-ethernet", "dgx-1-v100-hca-gen1", "dgx-1-v100-hca-without-ports", "dgx-1-v100-port-no-sm",
+    "dgx-1-v100-read-request", "dgx-1-v100-hca-relaxed-ordering", "dgx-1-v100-transport-errors",
 )  # fmt: skip
 OF_A_SWITCH = (
     "dgx-1-v100-nvml-disagrees", "dgx-1-v100-switch-x8", "k80-x8-board-missing", "k80-x8-p2p-broken",
     "k80-x8-p2p-slower",
+    "dgx-1-v100-switch-gen1", "dgx-1-v100-uplink-limited", "pcie-x4-switch-limited", "pcie-x8-bridge-off",
+    "pcie-x8-switch-gen2",
 )  # fmt: skip
 """Or of the two GPUs below it."""
-OF_A_PORT = ("dgx-1-v100-acs-redirect", "dgx-1-v100-switch-aer")
+OF_A_PORT = ("dgx-1-v100-acs-redirect", "dgx-1-v100-odd-acs-validation", "dgx-1-v100-switch-aer")
 OF_NVLINKS = (
     "dgx-1-v100-nvlink-down", "dgx-1-v100-nvlink-half-rate", "dgx-1-v100-nvlink-one-sided",
     "dgx-1-v100-p2p-not-in-use", "dgx-1-v100-p2p-silent",
@@ -60,8 +67,19 @@ OF_NVLINKS = (
 OF_ONE_END = (
     "dgx-1-v100-nvlink-crc", "dgx-1-v100-nvlink-recoveries", "dgx-1-v100-nvlink-recovery-xid-74",
     "dgx-1-v100-nvlink-replays",
+    "dgx-1-v100-nvlink-crc-flood",
 )  # fmt: skip
 STAYS = {
+    **dict.fromkeys(("dgx-2-nvme-gen1", "dgx-a100-nvme-x2"), "of a disk"),
+    **dict.fromkeys(
+        ("dgx-2-nvswitch-gen1", "dgx-2-nvswitch-missing", "dgx-2-nvswitch-off-pci", "dgx-a100-nvswitch-unbound"),
+        "of an NVSwitch; all are alike"),
+    **dict.fromkeys(("dgx-2-nvlinks-slow", "dgx-a100-read-request-all"), "of all GPUs or adapters"),
+    **dict.fromkeys(
+        ("dgx-2-hca-without-guid", "dgx-a100-rnr-retries"), "of a box whose adapters are at different depths"),
+    "dgx-station-v100-nvlink-generation": "of both ends of one link; other pairs of this box have two",
+    "dgx-a100-port-completion-timeout": "of a port; those above adapters are of other kinds",
+    "dgx-a100-hca-ethernet": "of the adapters for computing; those for storage are too few to be compared",
     **dict.fromkeys(("dgx-1-v100-acs-everywhere", "dgx-1-v100-nouveau"), "of all bridges or GPUs"),
     **dict.fromkeys(
         ("dgx-1-v100-cores-offline", "dgx-1-v100-dimm-missing",
@@ -85,6 +103,9 @@ STAYS = {
          "dgx-a100-apei-memory", "dgx-2-machine-check", "pcie-x4-cpu-throttled",
          "dgx-station-v100-driver-stuck", "dgx-station-v100-disk-medium-errors", "pcie-x8-disk-failing",
          "dgx-a100-nvme-dropped", "pcie-x8-gpu-unplugged",
+         "dgx-1-p100-maxcpus", "pcie-x8-numa-off", "k80-x8-numa-two-nodes-one-root",
+         "dgx-2-node-without-memory", "dgx-2-distances-odd", "dgx-1-v100-no-msi",
+         "dgx-a100-nps1", "dgx-1-v100-socket-missing",
         ),
         "of a DIMM, a CPU, a disk or a slot"),
     **dict.fromkeys(("dgx-1-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
@@ -94,9 +115,8 @@ STAYS = {
         "of the far ends of NVLinks too"),
     **dict.fromkeys(("dgx-a100-sxid-10004", "dgx-a100-sxid-22003"), "of an NVSwitch; all are alike"),
     **dict.fromkeys(
-        ("dgx-1-v100-disk-short", "dgx-2-nvme-x2", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
+        ("dgx-1-v100-disk-short", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
     "dgx-a100-odd-ipoib-mtu": "of a network interface, whose name is no device's",
-    "dgx-a100-nvlink-odd-version": "of an NVLink to an NVSwitch; all are alike",
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip

@@ -109,6 +109,7 @@ def _box(
         gpus=gpus,
         settings=settings,
         choice=choice,
+        cut=source.origin.note,
         boards={} if request.profile == "none" else library.boards_for(choice),
     )
     if live and request.measures:

@@ -13,6 +13,7 @@ from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.survey import ALL, survey
 
+REPORT = "report"
 Moments = list[tuple[float, GroupedFacts]]
 
 
@@ -23,7 +24,7 @@ class Base(Record):
     """As ``--onto`` names it."""
     name: str
     kind: str
-    """That of its provenance, or ``directory``."""
+    """That of its provenance, or that of its source: ``directory``, ``report``."""
     lines: GroupedFacts
     later: Moments
     head: dict[str, Json]
@@ -38,6 +39,8 @@ class Base(Record):
 
     def provenance(self) -> dict[str, Json]:
         """What the provenance of the import says of this box."""
+        if self.kind == REPORT:
+            return {}
         said = self.head.get("provenance")
         groups = said.get("groups") if isinstance(said, dict) else None
         found: dict[str, Json] = {"onto": {"name": self.name, "kind": self.kind}}
@@ -47,7 +50,7 @@ class Base(Record):
 def base_of(spec: str) -> Base:
     """What ``--from`` would name."""
     source = open_source(spec)
-    if isinstance(source, RecordedSource):
+    if isinstance(source, RecordedSource) and source.origin.kind == "recording":
         lines, later, head, kind = source.lines, list(source.moments), source.head, source.origin.provenance
     else:
         recorder = RecordingSource(source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dgxcheck import __version__
+from dgxcheck.assessment.bundle import Opened
 from dgxcheck.assessment.import_base import Base, Moments
 from dgxcheck.assessment.import_texts import Text, named
 from dgxcheck.facts.missing import BadInput, Json
@@ -23,8 +24,9 @@ READERS = (*catalogue.READERS, *smi.READERS)
 
 
 class Reading(Record):
-    """What was understood of some texts."""
+    """What was understood of some texts, and of the bug report or archive among them."""
 
+    bundle: Opened | None = None
     texts: tuple[Text, ...]
     parts: tuple[Part, ...]
     """The outputs of tools that they hold."""
@@ -38,12 +40,12 @@ class Reading(Record):
         return [part for part in self.parts if part not in self.combined.refused]
 
 
-def read(texts: Sequence[Text]) -> Reading:
+def read(texts: Sequence[Text], bundle: Opened | None = None) -> Reading:
     """Every text by every reader."""
     parts = [Part(text.name, output) for text in texts for reader in READERS for output in reader(text.lines)]
     names = {text.name: _published(number) for number, text in enumerate(texts)}
     return Reading(
-        texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),
+        bundle=bundle, texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),
         unread={text.name: _unread(text, parts) for text in texts},
     )  # fmt: skip
 
@@ -57,10 +59,11 @@ def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
         facts = _facts(reading.combined, base)
     except BadInput as error:
         onto = "" if base is None else base.spec
-        raise BadInput(f"{named(reading.texts)} onto {onto}: {error}; no file was written") from None
+        names = named([text.name for text in reading.texts])
+        raise BadInput(f"{names} onto {onto}: {error}; no file was written") from None
     head, lines, later = _recording(facts, base)
     head["provenance"] = _provenance(reading, base)
-    return written(head, lines, later), len(facts)
+    return written(head, lines, later), len(facts) + (0 if reading.bundle is None else len(reading.bundle.facts))
 
 
 def _published(number: int) -> str:
@@ -76,6 +79,8 @@ def _unread(text: Text, parts: Sequence[Part]) -> tuple[int, ...]:
 def _facts(found: Combined, base: Base | None) -> dict[str, Json]:
     """By key; on the GPUs of the base, or of a dump that was imported beside, where that fits."""
     if base is not None:
+        if not found.facts:
+            return {}
         if not base.gpus:
             raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
         return rebase_indexes(found.facts, base.gpus)
@@ -114,6 +119,9 @@ def _is_gap(fact: Json) -> bool:
 
 def _provenance(reading: Reading, base: Base | None) -> Json:
     files: list[Json] = []
+    if reading.bundle is not None:
+        names: list[Json] = [*dict.fromkeys(output.found.tool for output in reading.bundle.outputs)]
+        files.append({"file": reading.bundle.bundle.name, "tools": names, "unread": 0})
     for number, text in enumerate(reading.texts):
         tools: list[Json] = [*dict.fromkeys(part.found.tool for part in reading.used if part.file == text.name)]
         files.append({"file": _published(number), "tools": tools, "unread": len(reading.unread[text.name])})

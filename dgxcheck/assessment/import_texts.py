@@ -11,6 +11,7 @@ from dgxcheck.facts.limits import IMPORT_BYTES, IMPORT_LINES
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input, too_large
+from dgxcheck.readers.bundles.sniff import is_bundle
 
 KNOWN = (
     "the output of nvidia-smi, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P, nvbandwidth, nccl-tests and perftest"
@@ -37,10 +38,15 @@ def texts(files: tuple[str, ...]) -> list[Text]:
     return found
 
 
-def named(read: Sequence[Text]) -> str:
+def bundles(files: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the files that are bug reports, archives or directories of outputs."""
+    return tuple(file for file in files if file != "-" and is_bundle(file))
+
+
+def named(names: Sequence[str]) -> str:
     """A few names for a sentence."""
-    more = f" and {len(read) - 3} more" if len(read) > 3 else ""
-    return ", ".join(text.name for text in read[:3]) + more
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def lines(raw: bytes, file: str) -> tuple[str, ...]:

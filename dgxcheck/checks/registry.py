@@ -19,7 +19,7 @@ from dgxcheck.checks.gpudirect import (
     verbs_stack,
 )
 from dgxcheck.checks.gpudirect import path as gdr_path
-from dgxcheck.checks.host import cpu, disks, ethernet, governor, memory
+from dgxcheck.checks.host import command_line, cpu, disks, ethernet, governor, memory, numa, report
 from dgxcheck.checks.kernel_log import aer, gpu_start, hca, host_trouble, machine_check, off_bus, xid
 from dgxcheck.checks.measurement import (
     burn_in,
@@ -54,6 +54,7 @@ from dgxcheck.checks.siblings import uniform
 from dgxcheck.checks.silence import answers
 
 CHECKS: tuple[Check, ...] = (
+    *report.CHECKS,
     *driver.CHECKS,
     *answers.CHECKS,
     *installation.CHECKS,
@@ -97,8 +98,10 @@ CHECKS: tuple[Check, ...] = (
     *iommu.CHECKS,
     *max_payload.CHECKS,
     *read_request.CHECKS,
+    *command_line.CHECKS,
     *cpu.CHECKS,
     *memory.CHECKS,
+    *numa.CHECKS,
     *disks.CHECKS,
     *host_inventory.CHECKS,
     *ethernet.CHECKS,
@@ -123,10 +126,9 @@ CHECKS: tuple[Check, ...] = (
     *burn_in.CHECKS,
 )
 PROBES = (
-    "pci", "numa", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac", "network", "storage",
-    "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc",
-    "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes", "nvlink_rate",
-    "nvlink_errors", "p2p",
-    "measurement", "config_space", "iommu", "memlock", "units",
+    "pci", "numa", "numa_memory", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac",
+    "network", "storage", "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie",
+    "gpu_memory", "gpu_ecc", "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes",
+    "nvlink_rate", "nvlink_errors", "p2p", "measurement", "config_space", "iommu", "memlock", "units",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""

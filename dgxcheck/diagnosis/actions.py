@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD
-from dgxcheck.checks.engine.finding import BAD, Finding
+from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis import by_hand
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Step, Urgency
 from dgxcheck.diagnosis.change_setting import changed_by, setting
-from dgxcheck.diagnosis.escalation import escalation, without_reset
+from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_reset
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
-from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, reset_domain
+from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
 from dgxcheck.diagnosis.steps import drain, load, reset, restart, stop_clients, stop_programs
 from dgxcheck.diagnosis.urgency import urgency_of
 from dgxcheck.facts.record import replace
@@ -37,10 +37,12 @@ def actions(
     steps = escalation(component, faults)
     if "reset-gpu" in steps and not can_reset(box, component, dead):
         steps = without_reset(steps)
+    due = urgency_of(explained)
+    if all(finding.status is Status.WARN for finding in explained):
+        steps = for_a_warning(component, steps, due == "watch")
     steps = by_hand.feasible(box, component, _needed(box, component, steps))
     tried = recurrence_of(box, explained)
     steps, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)
-    due = urgency_of(explained)
     planned = [action for step in steps for action in _with_jobs_stopped(box, component, step, explained)]
     at = next((n for n, action in enumerate(planned) if action.scope in _DRAINED), None)
     if at is not None and steps != ("stop-jobs",):
@@ -76,9 +78,9 @@ def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[St
 def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Iterator[Action]:
     """A step, and before a reset or a reload of the driver what keeps the GPUs open."""
     if step == "reset-gpu":
-        yield stop_clients(box, reset_domain(box, component))
+        yield stop_clients(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
     if step == "load-module" and component.kind == "driver":
-        yield stop_clients(box, box.topology.gpus, reload=True)
+        yield stop_clients(box, box.topology.gpus, with_switches=True)
     yield _action(box, component, step, explained)
 
 
@@ -100,7 +102,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "load-module":
         return load(box, component) or finding_remedy
     if step == "reset-gpu":
-        return reset(box, reset_domain(box, component))
+        return reset(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
     if step in ("reseat", "replace", "contact-vendor"):
         return _by_hand(box, component, step)
     if step == "field-diagnostic":

@@ -34,6 +34,8 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpus", "ECC mode"): ("change-setting", "reset-gpu"),
     ("gpu", "MIG mode"): ("change-setting", "reset-gpu"),
     ("gpus", "MIG mode"): ("change-setting", "reset-gpu"),
+    ("gpu", "MaxPayload"): ("change-setting", "reboot"),
+    ("hca", "MaxPayload"): ("change-setting", "reboot"),
     ("gpu", "model"): ("inspect", "contact-vendor"),
     ("board", ""): _GPU,
     ("link", ""): _LINK,
@@ -56,7 +58,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("slot", "missing PCIe switch"): _MISSING,
     ("slot", "missing NVSwitch"): _LOST_NVSWITCH,
     ("disk", ""): ("reseat", "replace"),
-    ("interface", ""): ("reseat", "change-setting"),
+    ("interface", ""): ("inspect", "reseat"),
     ("host", "IOMMU setting"): ("change-setting", "reboot"),
     ("host", "NVLink rate"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
     ("host", "NVLink setting"): ("change-setting", "reboot"),
@@ -70,6 +72,9 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "power supply"): ("inspect", "contact-vendor"),
     ("host", "NVSwitches"): ("restart-service", "reset-gpu", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("host", "placement of GPUs"): ("reseat",),
+    ("host", "missing socket"): ("inspect", "power-cycle", "contact-vendor"),
+    ("host", "kernel command line"): ("change-setting", "reboot"),
+    ("host", "NUMA setting"): ("change-setting", "reboot"),
     ("host", "CPUs"): ("inspect", "contact-vendor"),
     ("host", "burn-in"): ("inspect",),
     ("host", "results of NCCL"): ("inspect",),
@@ -100,7 +105,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.BAR1_SMALL: ("change-setting", "reboot"),
     Fault.BAR1_FULL: ("stop-jobs",),
     Fault.PORT_DISABLED: ("change-setting", "reseat", "replace"),
-    Fault.NVLINK_MISWIRED: ("inspect", "reseat", "contact-vendor"),
+    Fault.NVLINK_MISWIRED: ("inspect", "power-cycle", "field-diagnostic", "reseat", "contact-vendor"),
     Fault.LINK_SLOW: ("change-setting", *_LINK),
     Fault.LINK_LIMITED: ("change-setting", "reboot"),
     Fault.LINK_DEGRADED: _LINK,
@@ -163,12 +168,24 @@ def escalation(component: Component, faults: Collection[Fault | None]) -> Steps:
 
 
 def without_reset(steps: Steps) -> Steps:
-    """For a GPU that cannot be reset, or not without one that is lost: a cold power cycle in place of the reset."""
+    """For a GPU that cannot be reset, or not without one that is lost: a reboot, then a cold power cycle.
+
+    NVIDIA's action for a GPU that fell off the bus is RESTART_BM (Xid 79).
+    """
     if "reset-gpu" not in steps:
         return steps
     at = steps.index("reset-gpu")
     rest: Steps = tuple(step for step in steps[at + 1 :] if step not in ("reboot", "power-cycle"))
-    return (*steps[:at], "power-cycle", *rest)
+    return (*steps[:at], "reboot", "power-cycle", *rest)
+
+
+def for_a_warning(component: Component, steps: Steps, watched: bool) -> Steps:
+    """Less the replacement, for which a warning is no reason (a disk that an array lost is one); ``watched``: first
+    see whether it gets worse.
+    """
+    if component.kind != "disk":
+        steps = tuple(step for step in steps if step != "replace") or steps
+    return ("watch", *steps) if watched and steps[0] not in ("watch", "stop-jobs") else steps
 
 
 def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:

@@ -30,19 +30,19 @@ _UNITS: Mapping[str, str] = {
 _SCREENS = ("Xorg", "X", "gnome-shell", "Xwayland")
 
 
-def services(box: Box, gpus: Sequence[Device], reload: bool = False) -> tuple[str, ...]:
+def services(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> tuple[str, ...]:
     """What to give to ``systemctl stop``: the units that run; where that is not known the candidates, those that are
     seen on the GPUs first.
 
-    Fabric Manager is stopped to reload the driver, and before Ampere, where a reset takes the NVSwitches along; from
-    Ampere on a reset of one GPU needs it running.
+    Fabric Manager is stopped to reload the driver or to reset NVSwitches (``with_switches``), and before Ampere, where
+    a reset takes the NVSwitches along; from Ampere on a reset of one GPU needs it running.
     """
     processes = [_name(process) for gpu in gpus for process in _processes(box, gpu)]
     on_gpus = [unit for name in processes if (unit := _UNITS.get(name)) is not None]
     host = box.snapshot.host
     nvsm = ["nvsm"] if isinstance(host, Host) and not isinstance(host.dgx_release, Missing) else []
-    with_switches = has_nvswitches(box) and (reload or any(is_before_ampere(box, gpu) is True for gpu in gpus))
-    fabric = ["nvidia-fabricmanager"] if with_switches else []
+    old = any(is_before_ampere(box, gpu) is True for gpu in gpus)
+    fabric = ["nvidia-fabricmanager"] if has_nvswitches(box) and (with_switches or old) else []
     running = running_units(box)
     if running is not None:
         return tuple(unit for unit in (*_CLIENTS, *fabric) if unit in running)

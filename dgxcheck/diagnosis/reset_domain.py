@@ -59,6 +59,11 @@ def can_reset(box: Box, component: Component, dead: Collection[str]) -> bool:
     return listed and all(gpu.bdf not in dead for gpu in reset_domain(box, component))
 
 
+def is_nvswitch_part(component: Component) -> bool:
+    """Is it an NVSwitch, or all of them? They are reset together with all GPUs, Fabric Manager stopped (DU-09883)."""
+    return component.kind == "nvswitch" or component.part == "NVSwitches"
+
+
 def is_k80(gpu: Device) -> bool:
     """Is the GPU one of the two of a K80 board?"""
     return gpu.function is not None and (gpu.function.vendor, gpu.function.device) == _K80

@@ -38,11 +38,11 @@ def drain(box: Box) -> Action:
     return Action(step="drain", commands=(command,), instruction=Instruction(code="drain-scheduler"))
 
 
-def stop_clients(box: Box, gpus: Sequence[Device], reload: bool = False) -> Action:
-    """All that keeps these GPUs open; ``reload``: before the driver is unloaded."""
+def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
+    """All that keeps these GPUs open; ``with_switches``: and the NVSwitches."""
     nodes = device_nodes(box, gpus) or ("/dev/nvidiactl",)
     display = drives_a_display(box, gpus)
-    to_stop, known = services(box, gpus, reload), running_units(box) is not None
+    to_stop, known = services(box, gpus, with_switches), running_units(box) is not None
     commands: list[tuple[str, ...]] = [("systemctl", "isolate", "multi-user.target")] if display else []
     commands += [("systemctl", "stop", *to_stop)] if known and to_stop else []
     values = {} if known else {"services": to_stop}
@@ -64,13 +64,14 @@ def stop_programs(box: Box, component: Component) -> Action:
     )  # fmt: skip
 
 
-def reset(box: Box, gpus: Sequence[Device]) -> Action:
-    """nvidia-smi(1): without ``-i`` all GPUs in one command."""
+def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
+    """nvidia-smi(1): without ``-i`` all GPUs in one command; ``with_switches``: the NVSwitches too."""
     everything = len(gpus) == len(box.topology.gpus)
     ids = () if everything else ("-i", ",".join(gpu.bdf for gpu in gpus if gpu.bdf))
     if has_nvswitches(box) and gpus:
         old = any(is_before_ampere(box, gpu) is not False for gpu in gpus)
-        instruction = Instruction(code="reset-all-with-switches" if old else "reset-with-fabric-manager")
+        all_reset = with_switches or old
+        instruction = Instruction(code="reset-all-with-switches" if all_reset else "reset-with-fabric-manager")
     else:
         instruction = Instruction(code="reset-one" if len(gpus) == 1 else "reset-together")
     return Action(

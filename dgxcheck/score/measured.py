@@ -24,6 +24,7 @@ def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
     box = replace(box, gpus=box.topology.gpus)
     figures = measured_figures(box, "")
     if isinstance(figures, Judgement):
+        yield from _unmeasured(box)
         return
     for kind, area in _AREAS.items():
         for row in figures.of_kinds(kind):
@@ -41,6 +42,21 @@ def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
 
 
 _AREAS: dict[str, Area] = {"host-to-device": "pcie", "device-to-host": "pcie", "device-copy": "memory"}
+
+
+def _unmeasured(box: Box) -> Iterator[Expectation]:
+    """What measuring would have given of each GPU, where it was tried and nothing could be measured."""
+    if isinstance(box.snapshot.measurement, Missing):
+        return
+    why = NotMeasured(reason="dependency-failed", detail="nothing was measured")
+    for kind, area in _AREAS.items():
+        for gpu in box.gpus:
+            row = Measurement(
+                kind=kind, a=gpu.bdf or "", b="", value=why, unit="GB/s", method="", tool="", how="measured",
+                samples=(), runs=(), more={},
+            )  # fmt: skip
+            if (number := reference(box, row)) is not None:
+                yield _expectation(box, area, kind, gpu.name, [row], number.value, row.unit, number.source)
 
 
 def _by_nvlink(figures: Figures, a: str, b: str) -> bool:

@@ -22,7 +22,7 @@ class Origin(Record, kw_only=False):
     recorded_at: str = ""
     provenance: str = ""
     note: str = ""
-    """What is wrong with the source as a whole, for people: it is cut off, a part of it is damaged."""
+    """Of a source that is not whole: it is cut off, a part of it is damaged. Empty for every other."""
 
 
 class Source(Protocol):

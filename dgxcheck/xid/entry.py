@@ -53,7 +53,8 @@ class SXidEntry(Record, kw_only=False):
 
 REMEDIES: Mapping[Response, str] = {
     "off-bus": "save the evidence first (nvidia-bug-report.sh --safe-mode --extra-system-data; it can take long), then"
-    " cold power cycle; if it comes back, check power, seating and temperature of the GPU, then call the vendor",
+    " reboot, and cold power cycle if the GPU is still missing; if it comes back, check power, seating and temperature"
+    " of the GPU, then call the vendor",
     "power": "power off and check the GPU's auxiliary power cables and the power supplies",
     "recovery": "do what the driver asks for: GPU Recovery Action of nvidia-smi -q",
     "fabric-reboot": "drain the node and reboot it: the error is fatal to the whole NVSwitch fabric",

@@ -49,7 +49,7 @@ def ends_at(bdf: str, base: str = "dgx-1-v100") -> dict[str, Json]:
         ({STATE.format(GPU3, 3): 0}, NO_GRAPH, {("nvlink.symmetry", GPU2, "fail")}),
         (ALL_DOWN | ends_at(GPU2), V100, {("nvlink.state", GPU2, "fail")}),
         (ALL_DOWN | ends_at(GPU2), None, set()),
-        ({STATE.format(GPU2, 0): {"missing": "denied", "detail": "no"}}, V100, set()),
+        ({STATE.format(GPU2, 0): {"missing": "denied", "detail": "no"}}, V100, {("nvlink.state", GPU2, "unknown")}),
     ],
 )
 def test_a_link_that_is_down_is_told_once(
@@ -145,7 +145,7 @@ FAR = "0000:8a:00.0"
         (both(6), GPU3, "skip not-supported"),
         (both(3, (2,)), GPU3, "fail"),
         ({P2P.format(GPU2, GPU3, 1): 3}, GPU3, "fail"),
-        ({P2P.format(GPU3, GPU2, 0): {"missing": "denied"}}, GPU3, "skip no-permission"),
+        ({P2P.format(GPU3, GPU2, 0): {"missing": "denied"}}, GPU3, "unknown"),
         ({}, FAR, "pass"),  # another socket: no way is right there
         ({P2P.format(GPU2, FAR, 0): 0}, FAR, "fail"),
     ],

@@ -23,6 +23,7 @@ from dgxcheck.diagnosis.escalation import OF_COMPONENT
 from dgxcheck.diagnosis.form_factor import form_factor
 from dgxcheck.diagnosis.gpu_clients import services
 from dgxcheck.diagnosis.reset_domain import is_before_ampere
+from dgxcheck.diagnosis.sources import SOURCES
 from dgxcheck.facts.host import Storage, Unit
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import replace
@@ -401,5 +402,5 @@ def test_actions_are_data_in_json() -> None:
         "instruction": "reset-together", "remedy_of": None, "disturbs": ["GPU6", "GPU7"], "scope": "jobs",
         "text": "nvidia-smi -r -i 0000:89:00.0,0000:8a:00.0; these GPUs are reset together; then restart the stopped"
         " services",
-        "urgency": "now",
+        "source": SOURCES["reset-together"], "urgency": "now",
     }  # fmt: skip

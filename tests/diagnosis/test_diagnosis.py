@@ -22,6 +22,9 @@ ELSEWHERE = {
     # the link's other end is named first
     "dgx-1-v100-nvlink-crc": "0000:07:00.0", "dgx-1-v100-nvlink-recoveries": "0000:07:00.0",
     "dgx-1-v100-nvlink-recovery-xid-74": "0000:07:00.0", "dgx-1-v100-nvlink-replays": "0000:06:00.0",
+    "dgx-1-v100-nvlink-crc-flood": "0000:07:00.0",
+    # of all devices alike, or missing without an address
+    "dgx-2-nvlinks-slow": None, "dgx-a100-read-request-all": None, "dgx-2-nvswitch-missing": None,
 }  # fmt: skip
 COMBINED = (
     ("dgx-1-v100-nvlink-down", "dgx-1-v100-port-down"),
@@ -37,6 +40,13 @@ COMBINED = (
     ("dgx-a100-mig-pending", "dgx-a100-md-degraded", "dgx-a100-governor"),
     ("k80-x8-ecc-off", "k80-x8-p2p-broken"),
     ("dgx-1-v100-gpu-lost", "dgx-1-v100-port-symbol-errors"),
+    ("dgx-1-v100-switch-gen1", "dgx-1-v100-transport-errors", "dgx-1-v100-hca-without-ports"),
+    ("dgx-1-v100-hca-ethernet", "dgx-1-v100-uplink-limited"),
+    ("dgx-2-nvswitch-missing", "dgx-2-nvme-gen1"),
+    ("dgx-2-nvswitch-off-pci", "dgx-2-hca-without-guid"),
+    ("pcie-x8-switch-gen2", "pcie-x8-bridge-off"),
+    ("dgx-a100-nvlink-slow", "dgx-a100-hca-ethernet", "dgx-a100-nvme-x2"),
+    ("dgx-a100-fabric-degraded", "dgx-a100-nvswitch-unbound", "dgx-a100-reboot-required"),
 )
 V100 = ("06", "07", "0a", "0b", "85", "86", "89", "8a")
 PORTS = ("04:10", "04:14", "09:08", "09:10", "83:08", "83:10", "88:08", "88:10")

@@ -10,12 +10,19 @@ import pytest
 from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
 from dgxcheck.components.component import Component, Kind
 from dgxcheck.diagnosis.action import Step
-from dgxcheck.diagnosis.escalation import OF_ALL_FAULTS, OF_COMPONENT, OF_FAULT, escalation, without_reset
+from dgxcheck.diagnosis.escalation import (
+    OF_ALL_FAULTS,
+    OF_COMPONENT,
+    OF_FAULT,
+    escalation,
+    for_a_warning,
+    without_reset,
+)
 
 GPU = ["reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace"]
 HARDWARE = {"reseat", "replace", "contact-vendor"}
 NOT_OF_GPUS = {
-    Fault.DISK_ERRORS,
+    Fault.DISK_ERRORS, Fault.HCA_IDENTITY, Fault.TRANSPORT_ERRORS,
     Fault.PORT_DISABLED, Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE, Fault.HCA_FLASH_RECOVERY, Fault.ARRAY_FAILED,
 }  # fmt: skip
 PARTS: list[tuple[Kind, str]] = [
@@ -33,9 +40,10 @@ def of(kind: Kind, part: str, *faults: Fault) -> list[Step]:
         ("gpu", "", {Fault.XID}, GPU),
         ("gpu", "", {Fault.RESET_REQUIRED}, GPU),
         ("gpu", "", {Fault.REBOOT_REQUIRED}, ["reboot", "power-cycle", "field-diagnostic", "replace"]),
-        ("gpu", "", {Fault.DRAIN_REQUIRED}, ["reset-gpu", "reboot"]),
-        ("gpu", "", {Fault.GPU_LOST}, ["power-cycle", "reseat", "field-diagnostic", "replace"]),
-        ("gpu", "", {Fault.GPU_NOT_STARTED, Fault.XID}, ["power-cycle", "reseat", "field-diagnostic", "replace"]),
+        ("gpu", "", {Fault.DRAIN_REQUIRED}, ["inspect", "reset-gpu", "reboot"]),
+        ("gpu", "", {Fault.GPU_LOST}, ["reboot", "power-cycle", "reseat", "field-diagnostic", "replace"]),
+        ("gpu", "", {Fault.GPU_NOT_STARTED, Fault.XID},
+         ["reboot", "power-cycle", "reseat", "field-diagnostic", "replace"]),
         ("gpu", "", {Fault.XID_APPLICATION}, ["check-program"]),
         ("gpu", "", {Fault.XID_APPLICATION, Fault.XID}, GPU),
         ("gpu", "memory", {Fault.ECC_UNCORRECTED}, ["reset-gpu", "reboot", "field-diagnostic", "replace"]),
@@ -101,10 +109,17 @@ def test_what_programs_do_never_leads_to_hardware() -> None:
         assert not HARDWARE & {*of(kind, part, Fault.XID_APPLICATION)}
 
 
-def test_a_cold_power_cycle_takes_the_place_of_a_reset() -> None:
-    assert without_reset(("change-setting", "reset-gpu")) == ("change-setting", "power-cycle")
-    assert without_reset(("reset-gpu", "reboot", "replace")) == ("power-cycle", "replace")
+def test_a_reboot_then_a_cold_power_cycle_take_the_place_of_a_reset() -> None:
+    assert without_reset(("change-setting", "reset-gpu")) == ("change-setting", "reboot", "power-cycle")
+    assert without_reset(("reset-gpu", "reboot", "replace")) == ("reboot", "power-cycle", "replace")
     assert without_reset(("reboot", "replace")) == ("reboot", "replace")
+
+
+def test_a_warning_replaces_nothing_but_a_disk_and_is_watched_where_it_can_wait() -> None:
+    gpu, disk = Component(kind="gpu", name="x"), Component(kind="disk", name="md0")
+    assert for_a_warning(gpu, ("power-cycle", "replace"), watched=False) == ("power-cycle",)
+    assert for_a_warning(gpu, ("power-cycle", "replace"), watched=True) == ("watch", "power-cycle")
+    assert for_a_warning(disk, ("reseat", "replace"), watched=False) == ("reseat", "replace")
 
 
 def test_every_particular_fault_is_documented() -> None:

@@ -61,7 +61,7 @@ def test_the_verdict_is_what_a_human_reads(name: str, judged: Any) -> None:
     assert (document["verdict"], bad) == READ[name]
     assert document["source"]["kind"] == "report"
     skips = [finding for finding in document["findings"] if finding.get("reason") == "not-recorded"]
-    said = [finding["message"] for finding in skips if "later" not in finding["message"]]
+    said = [finding["message"] for finding in skips if finding["message"].startswith(("/", "nvml", "measure"))]
     assert said
     assert all(message.endswith("not in the bug report") for message in said)
 
@@ -90,6 +90,11 @@ def test_a_cut_report_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     done = run(capsys, "health", "--from", str(FOLDER / CUT))
     assert done.code == 3
     assert "is cut off: its end is missing" in done.out
+
+
+def test_a_cut_report_is_a_finding_of_its_own(judged: Any) -> None:
+    (finding,) = [each for each in judged(CUT)["findings"] if each["id"] == "report.complete"]
+    assert finding["status"] == "unknown"
 
 
 def test_events_of_several_boots_are_told_apart(judged: Any) -> None:

@@ -25,6 +25,15 @@ def scored(folder: Path, facts: dict[str, Json], profile: str = "auto") -> Score
     return found
 
 
+def test_what_could_not_be_measured_is_not_covered(tmp_path: Path) -> None:
+    """Without a CUDA driver nothing is known of the copies that the level extended judges."""
+    nothing = scored(tmp_path, {"cuda all": {"skipped": "not-supported", "detail": "no CUDA driver"}})
+    assert nothing.coverage < 1
+    assert {each.id for each in nothing.expectations if each.share is None} == {
+        "pcie.measured-host-to-device", "pcie.measured-device-to-host", "memory.measured-device-copy",
+    }  # fmt: skip
+
+
 def shares(found: Score) -> dict[tuple[str, str], float | None]:
     """What is less than whole."""
     rows = [each for each in found.expectations if ".measured-" in each.id and each.share != 1]

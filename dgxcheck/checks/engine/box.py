@@ -58,6 +58,8 @@ class Box(Record):
     """What earlier runs on this host counted of each kind of device; empty where there was none."""
     present: Mapping[str, int] = {}
     """What this run counts."""
+    cut: str = ""
+    """In words, what is wrong with a source that is not whole; empty for one that is."""
 
     @property
     def nvml(self) -> Nvml | Missing:

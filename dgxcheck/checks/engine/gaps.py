@@ -39,6 +39,14 @@ def unjudged(gap: Missing) -> Judgement:
     return skip(reason, message, evidence)
 
 
+def unread(gap: Missing) -> Judgement:
+    """The same for a fact that this device must have: unknown also if it is absent, unsupported or not permitted."""
+    if gap.gap not in (Gap.ABSENT, Gap.UNSUPPORTED, Gap.DENIED):
+        return unjudged(gap)
+    evidence = Evidence(gap.where, gap.reason)
+    return Judgement(Status.UNKNOWN, f"{gap.where}: {gap}", evidence=(evidence,))
+
+
 def missing_in(facts: Record) -> tuple[Missing, ...]:
     """Every gap in a fact and in all that it holds. The last snapshots asked about are remembered."""
     return _missing_in(_Identity(facts))

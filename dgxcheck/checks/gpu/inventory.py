@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.host_limits import missing_socket
 from dgxcheck.checks.engine.per_gpu import need, per_gpu, ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.missing_device import missing
@@ -91,6 +92,7 @@ def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator
     """GPUs that NVML does not list, then the place where one is missing."""
     yield from (device_part(box, gpu) for gpu in box.topology.gpus if gpu.index is None)
     yield missing(box, "GPU")
+    yield from missing_socket(box)
 
 
 def _model(box: Box) -> Judged:

@@ -214,7 +214,8 @@ CHECKS = (
         " judged.",
         source="NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount",
         remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"
-        " take long; cold power cycle; if the fault persists, reseat the GPU (SXM: the vendor does)",
+        " take long; reboot, and cold power cycle if it is still missing; if the fault persists, run the vendor's field"
+        " diagnostic, then reseat the GPU (SXM: the vendor does)",
         judge=_lost,
         blames=_blame_lost,
     ),

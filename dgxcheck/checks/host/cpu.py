@@ -11,13 +11,19 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.host_limits import CPU_PARAMETERS, left_out, missing_socket
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component
 from dgxcheck.facts.cpulist import cpulist, ranges
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import Number
 
+_MISSING_SOCKET = (
+    "read the BMC's event log (ipmitool sel elist) for the missing processor; its memory, GPUs and HCAs are"
+    " missing with it; then cold power cycle, then call the vendor"
+)
 _ONLINE = "/sys/devices/system/cpu/online"
 
 
@@ -71,7 +77,10 @@ def _online_cpus(box: Box) -> Judgement:
     status = Status.WARN if fault else Status.PASS
     if isinstance(reference, Judgement):
         return Judgement(status, message, evidence=evidence, fault=fault)
-    return Judgement(status, message, need(cpu.cores), reference.value, "cores", evidence, fault=fault)
+    remedy = _MISSING_SOCKET if fault is Fault.CPU_MISSING and any(missing_socket(box)) else ""
+    return Judgement(
+        status, message, need(cpu.cores), reference.value, "cores", evidence, fault=fault, remedy=remedy
+    )  # fmt: skip
 
 
 def _against_reference(box: Box, cpu: Cpu, present: int, reference: Number) -> tuple[bool, str]:
@@ -104,6 +113,13 @@ def _raw(value: int | str | Missing) -> int | str:
     return value.reason if isinstance(value, Missing) else value
 
 
+def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The parameter that leaves CPUs out, a socket that is missing, else the CPUs."""
+    yield from left_out(box, CPU_PARAMETERS)
+    yield from missing_socket(box)
+    yield from host("CPUs")(box, at, judgement)
+
+
 CHECKS = (
     Check(
         id="host.cpu",
@@ -114,6 +130,6 @@ CHECKS = (
         remedy="look for offline CPUs (lscpu -e), for maxcpus= and nr_cpus= in /proc/cmdline and for machine checks in"
         " the kernel log; set a CPU online with chcpu -e LIST; for a missing socket check the BMC's event log",
         judge=_cpu,
-        blames=host("CPUs"),
+        blames=_blame,
     ),
 )

@@ -87,7 +87,7 @@ CHECKS = (
         " finding is at the fastest of them. A slower interface beside one at full speed is not a fault.",
         source="speed and carrier of /sys/class/net against the profile",
         remedy="compare ethtool INTERFACE (advertised and partner's modes) with the speed set at the switch port, then"
-        " reseat or replace the cable",
+        " reseat the cable",
         judge=_ethernet,
     ),
 )

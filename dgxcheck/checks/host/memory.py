@@ -13,8 +13,10 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S, counter_growth, rate
+from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, left_out, missing_socket, nodes_without_memory
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.host import MemoryController
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
@@ -150,6 +152,14 @@ def _row(controllers: tuple[MemoryController, ...] | Missing, name: str) -> Memo
     return None if isinstance(controllers, Missing) else next((c for c in controllers if c.name == name), None)
 
 
+def _blame_missing(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The parameter that leaves memory out, the DIMMs of an empty node, any DIMM, or the socket that they belong to."""
+    yield from left_out(box, MEMORY_PARAMETERS)
+    yield from (host_part("memory", f"node {node}") for node in nodes_without_memory(box))
+    yield from host("memory")(box, at, judgement)
+    yield from missing_socket(box)
+
+
 CHECKS = (
     Check(
         id="host.memory",
@@ -159,7 +169,7 @@ CHECKS = (
         source="MemTotal of /proc/meminfo against the profile; Azure node checks allow 3 to 5 %",
         remedy="find the DIMM (dmidecode -t memory, the BMC's event log), then reseat or replace it",
         judge=_memory,
-        blames=host("memory"),
+        blames=_blame_missing,
     ),
     Check(
         id="host.edac",

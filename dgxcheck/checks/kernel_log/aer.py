@@ -71,8 +71,9 @@ CHECKS = (
         rule="Fails on a fatal PCIe error in the kernel log; warns on a non-fatal one, and on more than"
         " {kernel.corrected-pcie} from one device within a day.",
         source="Linux Documentation/PCI/pcieaer-howto.rst",
-        remedy="compare with the link's AER counters (aer_dev_* under /sys/bus/pci/devices); at the next maintenance"
-        " reseat the device and the board or riser above it",
+        remedy="compare with the link's AER counters (aer_dev_* under /sys/bus/pci/devices); cold power cycle at the"
+        " next maintenance; if errors continue, reseat the device and the board or riser above it (SXM: the vendor"
+        " does)",
         judge=per_device(_aer, lambda log: [each.bdf for each in log.pcie], "no PCIe errors logged"),
         blames=_blames,
         witness="log",

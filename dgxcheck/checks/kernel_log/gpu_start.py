@@ -76,8 +76,8 @@ CHECKS = (
         " failed) or that its power cables are not connected; warns if NVML lists that GPU now, or if the line of"
         " an old driver does not name the GPU.",
         source="NVRM lines of NVIDIA's open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c",
-        remedy="cold power cycle; if it comes back, check the GPU's power cables and seating and that this driver"
-        " supports the board, then call the vendor with the file of nvidia-bug-report.sh",
+        remedy="reboot, then cold power cycle; if it comes back, check the GPU's power cables and seating and that this"
+        " driver supports the board, then call the vendor with the file of nvidia-bug-report.sh",
         judge=_starts,
         blames=_blames,
         witness="log",

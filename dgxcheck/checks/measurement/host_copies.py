@@ -134,7 +134,8 @@ CHECKS = (
         " not judged.",
         source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
         remedy="check the GPU's PCIe width and generation under load; measure again with process and memory on its"
-        " NUMA node (numactl --cpunodebind=N --membind=N); then reseat the GPU, its tray or riser",
+        " NUMA node (numactl --cpunodebind=N --membind=N); then reseat the GPU, its tray or riser (SXM: the vendor"
+        " does)",
         judge=_host,
         blames=paths.gpu_or_driver,
         crossed=paths.host_copy,

@@ -31,7 +31,7 @@ from dgxcheck.facts.record import replace
 
 MIB = 1 << 20
 _UNUSED = "do not use P2P between them until it is fixed (NCCL_P2P_DISABLE=1)"
-_BY_NVLINK = "check for Xid 74 and CRC errors of their NVLinks, then reseat both GPUs or the bridge"
+_BY_NVLINK = "check for Xid 74 and CRC errors of their NVLinks"
 _BY_PCIE = "check the kernel log for DMAR faults and PCIe errors of the ports between them"
 _METHODS = {"ce": "copy engine", "sm": "stores of a kernel", "ping-pong": "two kernels that wait for each other"}
 

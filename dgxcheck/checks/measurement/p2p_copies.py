@@ -154,8 +154,8 @@ CHECKS = (
         " narrow PCIe link explains are skipped: the checks of the link report it. Pairs to which the driver refuses"
         " peer access are not judged with P2P on, nor pairs whose data does not arrive intact.",
         source="the profile's nvlink.p2p and pcie.p2p figures; cuMemcpyDtoDAsync and cuMemcpyPeerAsync",
-        remedy="over NVLink check for links that are down, replays and Xid 74 (nvidia-smi nvlink -s, -e), then reseat"
-        " both GPUs; over PCIe check link width and generation of the path, ACS and IOMMU (dgxcheck topo --peers)",
+        remedy="over NVLink check for links that are down, replays and Xid 74 (nvidia-smi nvlink -s, -e);"
+        " over PCIe check link width and generation of the path, ACS and IOMMU (dgxcheck topo --peers)",
         judge=_bandwidth,
         blames=paths.pair_or_driver,
         crossed=paths.peer_copy,

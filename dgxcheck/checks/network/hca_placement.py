@@ -13,6 +13,7 @@ from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.placement import (
     by_classes,
     classes,
+    divided_otherwise,
     fabric_adapters,
     other,
     reference,
@@ -38,7 +39,7 @@ def _placement(box: Box) -> Judged:
         return
     wrong = wrong_gpus(box, profile)
     gpus = [gpu for gpu in box.topology.gpus if wrong is not None and gpu not in wrong.devices]
-    if not gpus:
+    if not gpus or divided_otherwise(box, profile, wrong):
         yield HOST, skip("dependency-failed", "the GPUs are not placed as in the reference machine")
         return
     wrong_hcas = misplaced(gpus, adapters, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)

@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.host_limits import missing_socket
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.missing_device import missing
@@ -141,6 +142,7 @@ def _gpus_short_of_hcas(box: Box) -> list[Device]:
 
 def _missing_hca(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     yield missing(box, "HCA")
+    yield from missing_socket(box)
 
 
 CHECKS = (

@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, mig_en
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.blames import nvlinks, nvlinks_of_all
@@ -38,8 +38,8 @@ from dgxcheck.topology.reference import Reference
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _RETRAIN = (
-    "cold power cycle to retrain the links; if the fault persists, run the field diagnostic (dcgmi diag -r 3), then"
-    " reseat both GPUs or the NVLink bridge, on SXM boards by the vendor"
+    "reset the GPUs to retrain the links, then reboot; if the fault persists, cold power cycle and run the field"
+    " diagnostic (dcgmi diag -r 3), then reseat both GPUs or the NVLink bridge, on SXM boards by the vendor"
 )
 
 
@@ -73,7 +73,7 @@ def _expected_links(box: Box, reference: Reference | Judgement) -> int | None:
 def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None, by_pairs: bool) -> Judgement:
     view = ends[gpu.bdf or ""]
     if view.gap is not None:
-        return unjudged(view.gap)
+        return unread(view.gap) if expected and guest(box) is None else unjudged(view.gap)
     if not view.positions:
         return _without_links(box, gpu, ends, expected)
     up = links_up(view)
@@ -253,7 +253,7 @@ CHECKS = (
         " the numbering of the GPUs with the fewest differing pairs. Links that are up at one end only count as up;"
         " GPUs that are missing or have no link up are left out.",
         source="nvmlDeviceGetNvLinkRemotePciInfo of both ends; dgxcheck.topology.reference",
-        remedy=f"check the kernel log for Xid 74 of the two GPUs; {_RETRAIN}",
+        remedy="check where the links lead (dgxcheck topo, nvidia-smi nvlink -R) and the kernel log for Xid 74",
         judge=_graph,
         blames=nvlinks,
     ),

@@ -181,8 +181,8 @@ CHECKS = (
         " non-zero total since driver load alone is not a fault, but warns without a second reading if it is above"
         " {pcie.replay-fail} and ten times that of any other GPU.",
         source="nvmlDeviceGetPcieReplayCounter; DCGM's rate per generation and lane, its diagnostic's limit of 80",
-        remedy="reseat the GPU, its tray or riser and check for dirt and damage; if replays continue, run the field"
-        " diagnostic (dcgmi diag -r 3)",
+        remedy="watch the counter; if replays continue, cold power cycle at the next maintenance, then run the field"
+        " diagnostic (dcgmi diag -r 3) and reseat the GPU, its tray or riser (SXM: the vendor does)",
         judge=_replay,
         witness="counters",
         blames=own_link,
@@ -192,7 +192,8 @@ CHECKS = (
         rule="Fails on any new fatal error, warns on any new non-fatal error, and on 3 or more new correctable errors"
         " at more than {kernel.corrected-pcie} per day, at the GPU, HCA, switch or port that counts them.",
         source="aer_dev_fatal, aer_dev_nonfatal and aer_dev_correctable of /sys/bus/pci/devices",
-        remedy="reseat the device below the link, and check risers, cables and retimers",
+        remedy="cold power cycle; if errors continue, reseat the device below the link (SXM: the vendor does) and check"
+        " risers, cables and retimers",
         judge=_aer,
         witness="counters",
         blames=_aer_blames,

@@ -87,7 +87,7 @@ CHECKS = (
         " process, or while copies are measured. A lower generation on an idle GPU is not judged.",
         source="nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against"
         " nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links",
-        remedy="set the slot's link speed to automatic in the firmware setup; then reseat the GPU, its tray or riser",
+        remedy="set the slot's link speed to automatic in the firmware setup",
         judge=_generation,
         blames=own_link,
         shared=host_if_all("PCIe setting"),

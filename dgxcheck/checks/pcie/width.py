@@ -98,7 +98,8 @@ CHECKS = (
         " it has fewer lanes than both its ends support. The same applies if it loses lanes while copies are measured."
         " On a K80 this is the link to the switch on the board.",
         source="current_link_width against the profile's pcie.link_width, else max_link_width of both ends",
-        remedy="power off and reseat the GPU, its tray or riser; then check the slot's settings in the firmware setup",
+        remedy="cold power cycle; if the fault persists, check the slot's settings in the firmware setup, then reseat"
+        " the GPU, its tray or riser (SXM: the vendor does)",
         judge=_width,
         blames=own_link,
         shared=host_if_all("PCIe setting"),

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unava
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
 from dgxcheck.checks.pcie.width import bridge
 from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, DRIVER_KEYS, blocker
@@ -112,7 +112,7 @@ def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link, vm: str |
     for name, (one, other) in both.items():
         for status in (one, other):
             if isinstance(status, Missing):
-                return unjudged(status)
+                return unread(status) if near and vm is None else unjudged(status)
         if "U" in (one, other):
             return unjudged(Missing(Gap.UNSUPPORTED, evidence[0].where, "the driver reports U (unknown)"))
         if one != other:

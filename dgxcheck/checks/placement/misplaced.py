@@ -34,23 +34,28 @@ def misplaced(
     wirings: Sequence[Wiring],
     expected: Expected,
     hcas: Sequence[Device] = (),
+    *,
+    by_tree: bool = False,
 ) -> Misplaced | None:
     """The fewest of ``others`` to remove until no GPU has more of a class than its wiring; None beyond ``MOST``.
 
     Fewer of a class are no sign of a wrong place: a missing device leaves such holes. Of several sets the one counts
-    that leaves the most in place, the ``hcas`` near the GPUs too; of equal ones the last.
+    that leaves the most in place, the ``hcas`` near the GPUs too; of equal ones the last. ``by_tree``: by the PCI tree
+    alone, as if all host bridges were at one NUMA node.
     """
     matrix = topology.matrix()
-    slots = [expected(wiring) for wiring in wirings for _ in range(wiring.gpus)]
-    hca_slots = [wiring.to_hcas for wiring in wirings]
+    slots = [_counts(expected(wiring), by_tree) for wiring in wirings for _ in range(wiring.gpus)]
+    hca_slots = [_counts(wiring.to_hcas, by_tree) for wiring in wirings]
     for number in range(MOST + 1):
         candidates: list[tuple[int, tuple[Device, ...]]] = []
         for removed in combinations(others, number):
             remaining = [gpu for gpu in gpus if gpu not in removed]
-            rows = [_row(gpu, [other for other in others if other not in removed], matrix) for gpu in remaining]
+            left = [other for other in others if other not in removed]
+            rows = [_counts(_row(gpu, left, matrix), by_tree) for gpu in remaining]
             if _fits(rows, slots):
                 in_place = sum(_in_place(row, slots) for row in rows)
-                in_place += sum(_in_place(_row(gpu, hcas, matrix), hca_slots) for gpu in remaining)
+                near = [_counts(_row(gpu, hcas, matrix), by_tree) for gpu in remaining]
+                in_place += sum(_in_place(row, hca_slots) for row in near)
                 candidates.append((in_place, removed))
         if candidates:
             best = max(in_place for in_place, _ in candidates)
@@ -64,6 +69,22 @@ def _row(gpu: Device, others: Sequence[Device], matrix: Mapping[tuple[str, str],
     """How often a GPU reaches others at each class, without pairs whose class is not known."""
     links = (matrix[gpu.name, other.name] for other in others if other.name != gpu.name)
     return Counter(link.pci for link in links if link.pci is not None)
+
+
+def _counts(row: Mapping[PciClass, int], by_tree: bool) -> Counter[PciClass]:
+    """With pairs of one NUMA node among those of different ones, where the PCI tree alone counts."""
+    counts = Counter(row)
+    if by_tree:
+        counts["SOC"] += counts.pop("NODE", 0)
+    return counts
+
+
+def numa_explains(
+    gpus: Sequence[Device], others: Sequence[Device], topology: Topology, wirings: Sequence[Wiring], expected: Expected
+) -> bool:
+    """Is every device in its place on the PCI tree, so that only the division into NUMA nodes is another?"""
+    by_tree = misplaced(gpus, others, topology, wirings, expected, by_tree=True)
+    return by_tree is not None and not by_tree.devices
 
 
 def _in_place(row: Counter[PciClass], slots: Sequence[Mapping[PciClass, int]]) -> int:

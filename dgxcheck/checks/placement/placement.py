@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from dgxcheck.checks.engine.blame import driver, host
+from dgxcheck.checks.engine.blame import Blames, driver
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.placement.misplaced import Misplaced, misplaced
-from dgxcheck.components.component import Component
+from dgxcheck.checks.placement.misplaced import Misplaced, misplaced, numa_explains
+from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import Profile
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.notes import ANCESTORS
 
 Judged = Iterator[tuple[Subject, Judgement]]
+_NUMA_MODE = (
+    "if this was not intended, set the number of NUMA nodes per socket (NPS, SNC, cluster-on-die) in the system"
+    " firmware as in the reference machine; no card is in a wrong slot"
+)
+_NUMA_TABLES = (
+    "the NUMA tables contradict the PCI tree: update the system firmware, check its NUMA settings and look for"
+    " numa_node files that were written to; no card is in a wrong slot"
+)
 NO_PAIR = skip("not-supported", "fewer than two GPUs")
 
 
@@ -92,6 +101,8 @@ def _gpus_placed(box: Box, profile: Profile) -> Judgement:
     wrong = wrong_gpus(box, profile)
     if wrong is not None and not wrong.devices:
         return Judgement(Status.PASS, f"the GPUs are placed as in {profile.title}", 0, 0, "GPUs")
+    if divided_otherwise(box, profile, wrong):
+        return _numa_mode(box, profile)
     shown = gpus if wrong is None or wrong.likewise else wrong.devices
     evidence = tuple(Evidence(f"/sys/bus/pci/devices/{gpu.bdf}", "/".join(need(gpu.path))) for gpu in shown)
     number = len(wrong.devices) if wrong is not None else None
@@ -100,6 +111,40 @@ def _gpus_placed(box: Box, profile: Profile) -> Judgement:
     who = f"{counted(number, 'GPU')}, ambiguous which; " if ambiguous and number is not None else ""
     message = f"GPUs not placed as in {profile.title}: {who}{paths}"
     return Judgement(Status.WARN, message, number, 0, "GPUs", evidence, fault=Fault.MISPLACED)
+
+
+def divided_otherwise(box: Box, profile: Profile, wrong: Misplaced | None) -> bool:
+    """Are the GPUs in their places on the PCI tree, and a third of them or more at other NUMA nodes?
+
+    Fewer, where the NUMA tables contradict the tree anyway.
+    """
+    gpus = box.topology.gpus
+    many = wrong is None or 3 * len(wrong.devices) >= len(gpus) > 0
+    if not many and not nodes_below_roots(box):
+        return False
+    return numa_explains(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus)
+
+
+def _numa_mode(box: Box, profile: Profile) -> Judgement:
+    """The tree is the reference machine's: NPS, SNC or cluster-on-die is set in another way, for all devices alike."""
+    nodes = {gpu.name: gpu.numa_node for gpu in box.topology.gpus if not isinstance(gpu.numa_node, Missing)}
+    by_node: dict[int, list[str]] = {}
+    for name, node in nodes.items():
+        by_node.setdefault(node, []).append(name)
+    at = "; ".join(f"{', '.join(names)} at node {node}" for node, names in sorted(by_node.items()))
+    message = f"NUMA nodes divide the GPUs in another way than in {profile.title}: {at}"
+    facts = (Evidence("/sys/bus/pci/devices/*/numa_node", {**nodes}),)
+    return Judgement(Status.WARN, message, len(by_node), None, "nodes", facts, fault=Fault.NUMA_MODE,
+                     remedy=_NUMA_TABLES if nodes_below_roots(box) else _NUMA_MODE)  # fmt: skip
+
+
+def placed_by(part: str) -> Blames:
+    """The placement of these devices, or the NUMA setting where that alone differs."""
+
+    def blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+        yield host_part(NUMA_SETTING if judgement.fault is Fault.NUMA_MODE else part)
+
+    return blames
 
 
 def _nvml(box: Box) -> Judged:
@@ -138,6 +183,16 @@ def _ancestors(box: Box) -> Judgement:
         message = f"NVML and the PCI tree agree on {counted(compared, 'pair')}"
         return Judgement(Status.PASS, message, 0, 0, "pairs")
     return unknown[0] if unknown else NO_PAIR
+
+
+def _blame_ancestors(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The driver, or NUMA tables that are wrong or new: the driver may have its own idea of these."""
+    yield from driver(box, subject, judgement)
+    profile = reference(box)
+    if nodes_below_roots(box) or (
+        isinstance(profile, Profile) and divided_otherwise(box, profile, wrong_gpus(box, profile))
+    ):
+        yield host_part(NUMA_SETTING)
 
 
 def _numa(box: Box) -> Judged:
@@ -190,7 +245,7 @@ CHECKS = (
         remedy="compare slots and cables with the machine's manual and move what is in the wrong place; if all GPUs"
         " differ in the same way, check the firmware's NUMA settings first",
         judge=_profile,
-        blames=host("placement of GPUs"),
+        blames=placed_by("placement of GPUs"),
     ),
     Check(
         id="topology.nvml-agrees",
@@ -200,7 +255,7 @@ CHECKS = (
         remedy="end all GPU clients and reload the driver, which reads the PCI tree when it loads; if the difference"
         " persists, rely on the PCI tree",
         judge=_nvml,
-        blames=driver,
+        blames=_blame_ancestors,
     ),
     Check(
         id="topology.numa",

@@ -175,11 +175,10 @@ def _memory_controllers(box: Box, _: Rows) -> Iterator[Sibling]:
 def _nodes(box: Box, _: Rows) -> Iterator[Sibling]:
     """NUMA nodes with CPUs; those of GPU memory and of memory expanders are of another kind."""
     listed, memory = box.snapshot.numa, box.snapshot.numa_memory
-    nodes = () if isinstance(listed, Missing) else listed
-    with_cpus = {row.node for row in nodes if isinstance(row.cpulist, str) and row.cpulist}
-    for row in () if isinstance(memory, Missing) else memory:
-        if row.node in with_cpus:
-            yield Sibling(kind="node", subject=replace(HOST, part=f"node{row.node}"), role="", rows=(row,))
+    for node in () if isinstance(listed, Missing) else listed:
+        if isinstance(node.cpulist, str) and node.cpulist:
+            own = [] if isinstance(memory, Missing) else [row for row in memory if row.node == node.node]
+            yield Sibling(kind="node", subject=replace(HOST, part=f"node{node.node}"), role="", rows=(node, *own))
 
 
 def _pci(bdf: str) -> Subject:

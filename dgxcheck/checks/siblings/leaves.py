@@ -30,8 +30,8 @@ class Leaf(Record, kw_only=False):
 def leaves(record: Record, skipped: Container[str] = ()) -> Iterator[Leaf]:
     """Every value of a record and of the records in it, without gaps and without the facts ``skipped``.
 
-    A record in a field gives a value of its own, ``present``, as the field may be None for another device. ``skipped``
-    holds records, ``GpuEcc``, fields, ``GpuPower.usage_mw``, and fields of any record, ``*.bdf``.
+    A record in a field that may be None gives a value of its own, ``present``. ``skipped`` holds
+    records, ``GpuEcc``, fields, ``GpuPower.usage_mw``, and fields of any record, ``*.bdf``.
     """
     name = type(record).__name__
     if name not in skipped:
@@ -41,14 +41,16 @@ def leaves(record: Record, skipped: Container[str] = ()) -> Iterator[Leaf]:
 def _of_record(record: Record, fact: str, name: str, skipped: Container[str]) -> Iterator[Leaf]:
     for field in fields(record):
         if f"{fact}.{field}" not in skipped and f"*.{field}" not in skipped:
-            yield from _of_value(getattr(record, field), f"{fact}.{field}", f"{name}.{field}", skipped)
+            value, inside = getattr(record, field), (f"{fact}.{field}", f"{name}.{field}")
+            if isinstance(value, Record) and "None" in type(record).__annotations__[field]:
+                yield Leaf(*inside, "present")
+            yield from _of_value(value, *inside, skipped)
 
 
 def _of_value(value: object, fact: str, name: str, skipped: Container[str]) -> Iterator[Leaf]:
     if isinstance(value, Missing):
         return
     if isinstance(value, Record):
-        yield Leaf(fact, name, "present")
         yield from _of_record(value, fact, name, skipped)
     elif isinstance(value, tuple) and any(isinstance(each, Record) for each in value):
         yield Leaf(fact, name, len(value))

@@ -23,10 +23,10 @@ NATURAL: Mapping[str, str] = {
            "IommuFunction.group.number", "IbDevice.name", "IbDevice.node_guid", "IbDevice.sys_image_guid",
            "IbDevice.node_desc", "IbPort.device", "IbPort.port", "IbPort.lid", "NetInterface.name",
            "NetInterface.mac", "BlockDevice.name", "MemoryController.name", "MemoryController.mc_name",
-           "NumaMemory.node"),
+           "NumaMemory.node", "NumaNode.node"),
     **_all("place in the machine", "Gpu.gpu_numa_id", "PciFunction.path", "PciFunction.numa_node",
-           "PciFunction.local_cpulist", "GpuAffinity", "PciBars.bars.start", "PciBars.bar1.start", "NvLink.remote_bdf",
-           "NvLink.remote_type"),
+           "PciFunction.local_cpulist", "GpuAffinity", "NumaNode.cpulist", "PciBars.bars.start",
+           "PciBars.bar1.start", "NvLink.remote_bdf", "NvLink.remote_type"),
     **_all("load at this moment", "GpuClocks.current", "GpuClocks.reasons", "GpuClocks.performance_state",
            "GpuMemory.free", "GpuMemory.used", "GpuMemory.reserved", "GpuPcie.bar1_free", "GpuPcie.bar1_used",
            "GpuPower.usage_mw", "GpuThermal.gpu_c", "GpuThermal.memory_c", "GpuThermal.margin_c",
@@ -40,7 +40,11 @@ NATURAL: Mapping[str, str] = {
     **_all("part numbers of one model differ after a replacement", "GpuBoard.part_number"),
     **_all("network.port-state and network.port-rate judge it by link layer, use and configuration", "IbPort.state",
            "IbPort.phys_state", "IbPort.link_layer", "IbPort.sm_lid"),
-    **_all("nvlink.links judges it by the wiring", "NvLink.up"),
+    **_all("nvlink.state judges it by the wiring", "NvLink.up"),
+    **_all("nvlink.generation and nvlink.rate compare it, the rate within a tolerance", "NvLink.generation",
+           "NvLinkRate.speed_mbs"),
+    **_all("driver.fabric-health judges it; a site partitions its fabric", "GpuModes.fabric.clique_id",
+           "GpuModes.fabric.cluster_uuid", "GpuModes.fabric.health_mask", "GpuModes.fabric.health_summary"),
     **_all("host.ethernet judges it; a cable is not needed", "NetInterface.operstate", "NetInterface.carrier",
            "NetInterface.speed_mbit"),
 }  # fmt: skip
@@ -49,14 +53,20 @@ NATURAL_OF: Mapping[str, Mapping[str, str]] = {
     "bridge": {
         **_all("the link to an idle GPU slows down: pcie.generation", "PciFunction.link_gen"),
         **_all("each root port of a host bridge has an id of its own", "PciFunction.device"),
+        **_all(
+            "switches of several generations serve one kind of GPU; pcie.link-speed judges the links",
+            "PciFunction.max_link_gen",
+        ),
     },
     "hca": _all("follows the link layer", "PciFunction.class_code"),
+    "function": _all("of an HCA that is not known as one it follows the link layer", "PciFunction.class_code"),
 }
 """The same, for one kind of device alone."""
 
 BY_PLACE = frozenset({
     "GpuPcie.link_width", "GpuPcie.max_link_gen", "GpuPcie.max_link_width", "PciFunction.link_gen",
-    "PciFunction.link_width", "ConfigSpace.express.max_payload",
+    "PciFunction.link_width", "ConfigSpace.express.max_payload", "ConfigSpace.control.aspm",
+    "ConfigSpace.control.extended_tag", "ConfigSpace.control.ten_bit_tag", "ConfigSpace.control.target_gen",
 })  # fmt: skip
 """What the slot or the path decides too: compared among devices below bridges of equal capabilities."""
 BY_BOARD = frozenset({"Gpu.vbios"})
@@ -78,6 +88,7 @@ COVERED: Mapping[str, frozenset[Fault]] = {
     "PciBars": frozenset({Fault.BAR1_SMALL, Fault.BAR1_MISMATCH}),
     "PciFunction.link_width": frozenset({Fault.LINK_NARROW}),
     "PciFunction.max_link_gen": frozenset({Fault.LINK_SLOW}),
+    "ConfigSpace.control.target_gen": frozenset({Fault.LINK_SLOW}),
     "NumaMemory.memory_kb": frozenset({Fault.MEMORY_MISSING}),
 }
 """Faults, of the same device or of what a bridge leads to, that a difference follows from. What is evidence of a bad

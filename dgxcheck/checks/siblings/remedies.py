@@ -21,6 +21,10 @@ _OF_LINKS = (
     "compare LnkCap and LnkSta with the others (lspci -vv -s BDF) and the slot's lane and speed settings in the"
     " firmware setup; reseat it at the next maintenance if they are the same"
 )
+_OF_CONTROL = (
+    "compare its control words with those of the others (lspci -vvv -s BDF); look for a script that sets them (setpci,"
+    " udev), for pcie_aspm and pci= on the kernel command line, and in the firmware setup"
+)
 _OF_DISKS = "compare it with the others (smartctl -i, hdparm -N); restore its full size before it is used in an array"
 
 
@@ -33,4 +37,6 @@ def remedy(odd: Collection[Compared]) -> str:
         return f"if this was not intended, set it as on the others: {', '.join(dict.fromkeys(filled))}"
     if all(fact in _LINK for fact in facts):
         return _OF_LINKS
+    if all(fact.startswith(("ConfigSpace.control.", "ConfigSpace.express.")) for fact in facts):
+        return _OF_CONTROL
     return _OF_DISKS if all(fact.startswith("BlockDevice.") for fact in facts) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from dgxcheck.checks.engine.blame import component_of
-from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, nvml_unavailable
+from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
@@ -36,12 +36,15 @@ _OF_MEMORY = ("memory-controller", "node")
 
 
 def _gpus(box: Box) -> Judged:
-    """A judgement for each GPU asked about; all GPUs are compared."""
+    """A judgement for each GPU asked about, and for each of its NVLinks that differs; all GPUs are compared."""
     by_device = _by_device(compared(box, ["gpu"]))
     for gpu in box.gpus:
         subject = box.subject(gpu)
         yield subject, gpu_unavailable(box, gpu) or _judgement(by_device.get(subject, ()))
-    yield from _without_majority(by_device)
+    links = _by_device(compared(box, ["nvlink"]))
+    asked = {gpu.bdf for gpu in box.gpus}
+    yield from ((at, _judgement(own)) for at, own in links.items() if _alone(own) and at.bdf in asked)
+    yield from _without_majority({**by_device, **links})
 
 
 def _devices(*kinds: Kind) -> Judge:
@@ -65,8 +68,6 @@ def _unread(box: Box, kinds: Collection[Kind], any_compared: bool) -> Judgement 
 
     That a machine has none of one kind is a reason only where nothing of another kind was compared.
     """
-    if "nvlink" in kinds and (nothing := nvml_unavailable(box)) is not None:
-        return nothing
     gaps = [row for kind in kinds if isinstance(row := getattr(box.snapshot, _FIELDS[kind]), Missing)]
     judged = [unjudged(gap) for gap in gaps]
     unknown = next((each for each in judged if each.status is Status.UNKNOWN), None)
@@ -165,21 +166,12 @@ CHECKS = (
         id="gpu.uniform",
         rule="Warns if a GPU differs from most others of its model in a version, capability, limit or setting, in"
         " memory by more than {gpu.uniform-memory} (with a display {gpu.uniform-display}), in its PCIe link by more"
-        f" than its slot explains; warns for the host if no value has a majority. {_HEED}",
+        " than its slot explains, or one of its NVLinks from most others of the model; warns for the host if no value"
+        f" has a majority. {_HEED}",
         source=f"{_SOURCE}; machines in service with two VBIOS versions; https://github.com/NVIDIA/DCGM/issues/2",
         remedy="find out whether this GPU was replaced or configured by hand; bring its VBIOS and settings to those of"
         " the others",
         judge=_gpus,
-        blames=_blame,
-        last=True,
-    ),
-    Check(
-        id="nvlink.uniform",
-        rule=f"Warns if an NVLink that is up differs from most others of this GPU model. {_HEED}",
-        source=_SOURCE,
-        remedy="compare driver, VBIOS and fabric manager versions (nvidia-smi -q, nvidia-smi nvlink -s) with a machine"
-        " of the same kind; reset the GPU when no job runs on it",
-        judge=_devices("nvlink"),
         blames=_blame,
         last=True,
     ),

@@ -36,7 +36,7 @@ _FOLDERS: Mapping[str, tuple[str, str]] = {
     "PciFunction": (_PCI, "bdf"), "IbDevice": ("/sys/class/infiniband", "name"),
     "NetInterface": ("/sys/class/net", "name"), "BlockDevice": ("/sys/class/block", "name"),
     "MemoryController": ("/sys/devices/system/edac/mc", "name"),
-    "NumaMemory": ("/sys/devices/system/node/node", "node"),
+    "NumaMemory": ("/sys/devices/system/node/node", "node"), "NumaNode": ("/sys/devices/system/node/node", "node"),
 }  # fmt: skip
 _ONE_FILE: Mapping[str, str] = {"PciBars": "resource", "ConfigSpace": "config", "IommuFunction": "iommu_group"}
 
@@ -51,7 +51,7 @@ def where(row: Record, leaf: Leaf) -> str:
         return f"/sys/class/infiniband/{row.device}/ports/{row.port}/{field}"
     if record in _FOLDERS:
         folder, name = _FOLDERS[record]
-        slash = "" if record == "NumaMemory" else "/"
+        slash = "" if name == "node" else "/"
         return f"{folder}{slash}{getattr(row, name)}/{_FILES.get(f'{record}.{field}', field)}"
     link = getattr(row, "link", None)
     function, args = _queries().get(leaf.fact) or _queries().get(f"{record}.{field}") or (leaf.fact, ())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
+from dgxcheck.assessment.bundle import opened
 from dgxcheck.assessment.import_base import base_of
 from dgxcheck.assessment.import_text import Reading, read, recording
-from dgxcheck.assessment.import_texts import KNOWN, Text, named, texts
+from dgxcheck.assessment.import_texts import KNOWN, Text, bundles, named, texts
 from dgxcheck.cli.options import check_writable, save, sources
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.plain_text import visible
+from dgxcheck.output.recognised import recognised
 from dgxcheck.readers.combine import Part
 
 MOST_NAMED = 1000
@@ -23,28 +25,46 @@ LONGEST = 1000
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="TEXT...")
 @click.option("--onto", metavar="SOURCE", shell_complete=sources,
               help="The box that the texts were made on: a recording, or a directory that contains sys/.")  # fmt: skip
-@click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE",
+@click.option("-o", "--output", type=click.Path(), metavar="FILE",
               help="The recording to write; an existing file is replaced.")  # fmt: skip
-def command(files: tuple[str, ...], onto: str | None, output: str) -> int:
+@click.option("--show", is_flag=True, help="List what was recognised, and what was left and why.")
+def command(files: tuple[str, ...], onto: str | None, output: str | None, show: bool) -> int:
     """Convert the output of other tools (TEXT, - for stdin) into a recording, for topo and health --from FILE.
 
-    Supported are nvidia-smi topo, nvlink -s, -q and -q -x, p2pBandwidthLatencyTest, bandwidthTest, nvbandwidth,
-    nccl-tests and more. Exit code 0: everything was read; 3: a part was read and the other lines are listed on stderr,
-    or nothing was read and no FILE was written.
+    Supported are nvidia-bug-report.log.gz, support archives, nvidia-smi topo, nvlink, -q and -q -x,
+    p2pBandwidthLatencyTest, bandwidthTest, nvbandwidth, nccl-tests and more. Exit code 0: everything was read; 3: a
+    part was read and the other lines are listed on stderr, or nothing was read and no FILE was written.
     """
-    check_writable(output, "import")
-    base = None if onto is None else base_of(onto)
-    reading = read(texts(files))
-    complaints = [line for text in reading.texts for line in _complaints(text, reading)]
+    if output is None and not show:
+        raise click.UsageError("give -o FILE, or --show to see what would be read")
+    if output is not None:
+        check_writable(output, "import")
+    reports = bundles(files)
+    if len(reports) > 1 or (reports and onto is not None):
+        what = "--onto another one" if onto is not None else "the bug reports and archives of one machine at one time"
+        raise BadInput(f"{reports[-1]}: stands for a machine of its own; import it alone, not {what}")
+    base = base_of(reports[0]) if reports else None if onto is None else base_of(onto)
+    bundle = opened(reports[0]) if reports else None
+    reading = read(texts(tuple(file for file in files if file not in reports)), bundle)
+    if show:
+        click.echo("\n".join(visible(line) for line in recognised(reading)))
+    complaints = [] if bundle is None else [*bundle.bundle.notes]
+    complaints += [line for text in reading.texts for line in _complaints(text, reading)]
     complaints += [_refusal(part) for part in reading.combined.refused]
-    if not reading.combined.facts:
+    if not reading.combined.facts and (bundle is None or not bundle.outputs):
         _complain(complaints)
-        raise BadInput("nothing was read; no file was written")
-    text, count = recording(reading, base)
-    save(output, text, 0o644)
-    _complain(complaints)
-    click.echo(f"{visible(output)}: {count} facts imported from {visible(named(reading.texts))}", err=True)
+        raise BadInput("nothing was read; no file was written" if output is not None else "nothing was read")
+    if output is not None:
+        text, count = recording(reading, base)
+        save(output, text, 0o644)
+        _complain(complaints)
+        click.echo(f"{visible(output)}: {count} facts imported from {visible(named(_names(reading)))}", err=True)
     return 3 if complaints else 0
+
+
+def _names(reading: Reading) -> list[str]:
+    before = [] if reading.bundle is None else [reading.bundle.bundle.name]
+    return before + [text.name for text in reading.texts]
 
 
 def _complain(complaints: list[str]) -> None:

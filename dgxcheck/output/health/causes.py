@@ -11,6 +11,7 @@ from dgxcheck.diagnosis.action import PREPARATORY, Action, Urgency, first_remedy
 from dgxcheck.diagnosis.causes import Cause, Diagnosis
 from dgxcheck.diagnosis.confidence import Confidence
 from dgxcheck.diagnosis.recurrence import Recurrence
+from dgxcheck.diagnosis.sources import SOURCES
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.evidence import confidence_text, recurrence_text
@@ -92,8 +93,8 @@ def _leads_to(action: Action, following: Action) -> bool:
 
 def as_json(diagnosis: Diagnosis, findings: Sequence[Finding]) -> dict[str, Json]:
     """Members of the document of schema ``dgxcheck/health/2``."""
-    remedies = _remedies(findings)
-    causes: list[Json] = [_cause(cause, remedies) for cause in diagnosis.causes]
+    by_key = {finding.key: finding for finding in findings}
+    causes: list[Json] = [_cause(cause, by_key) for cause in diagnosis.causes]
     return {"causes": causes, "unexplained": list(diagnosis.unexplained)}
 
 
@@ -122,8 +123,8 @@ def _action(action: Action, remedies: Remedies, due: Urgency) -> str:
     return f"{line} ({'; '.join(notes)})" if notes else line
 
 
-def _cause(cause: Cause, remedies: Remedies) -> Json:
-    actions: list[Json] = [_action_json(action, remedies) for action in cause.actions]
+def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
+    actions: list[Json] = [_action_json(action, findings) for action in cause.actions]
     return {
         "id": "/".join(filter(None, cause.component.key)),
         "component": _component(cause.component),
@@ -142,13 +143,16 @@ def _cause(cause: Cause, remedies: Remedies) -> Json:
     }
 
 
-def _action_json(action: Action, remedies: Remedies) -> Json:
+def _action_json(action: Action, findings: Mapping[str, Finding]) -> Json:
+    finding = findings.get(action.remedy_of)
+    remedies = {} if finding is None else {finding.key: finding.remedy}
     return {
         "action": action.step,
         "commands": [list(command) for command in action.commands],
         "instruction": action.instruction.code,
         "remedy_of": action.remedy_of or None,
         "text": action_text(action, remedies),
+        "source": SOURCES.get(action.instruction.code, "") if finding is None else finding.source,
         "disturbs": list(action.disturbs),
         "scope": action.scope,
         "urgency": action.urgency,

@@ -17,6 +17,9 @@ from dgxcheck.source.kernel_log.saved import Times, times
 
 _JOURNAL = re.compile(r"  journalctl -b -(\d{1,2}):")
 _DATED = re.compile(r"(?P<month>\S{1,12}) +(?P<rest>\d{1,2} \d\d:\d\d:\d\d .*)")
+_FILE = ("  /var/log/", "/var/log/")
+_NAMED = re.compile(r"(\[ *\d{1,9}\.\d{6}\] )kernel: ")
+"""In the saved dmesg of some distributions."""
 _BOTH = re.compile(r"\S.{8,60}? \S{1,255} kernel: \[ *(?P<seconds>\d{1,9}\.\d{6})\]")
 _REBOOT = "-- Reboot --"
 _JITTER = 1.0
@@ -78,7 +81,7 @@ def _log(section: Section) -> _Log | None:
     found = times("\n".join(_by_boots(_english(section.lines))))
     if found is None:
         return None
-    running = "dmesg" in section.title or section.title.startswith("/proc/")
+    running = section.title.strip().rpartition("/")[2].startswith("dmesg") and not section.title.startswith(_FILE)
     return _Log(boot=int(match[1]) if match else 0 if running else None, times=found)
 
 
@@ -109,13 +112,14 @@ def _by_boots(rows: Sequence[str]) -> list[str]:
 
 
 def _english(rows: Sequence[str]) -> list[str]:
-    """journalctl writes months in the language of the box: other words than English ones become months in their order.
+    """journalctl writes months in the language of the box: words that are not English become months in their order.
 
     Only the order of lines, and the time between them, counts in such a log.
     """
     months: dict[str, str] = {}
     found = []
     for row in rows:
+        row = _NAMED.sub(r"\1", row, count=1) if row.startswith("[") else row
         match = _DATED.match(row)
         if match is None or match["month"] in _MONTHS:
             found.append(row)

@@ -52,7 +52,9 @@ def outputs(sections: Sequence[Section]) -> list[Output]:
             by_reader.setdefault(name, []).append(section)
     found = [_output("files", by_reader.get("files", []), _files(by_reader.get("files", [])))]
     for name, read in _HOST.items():
-        found += [_output(name, [section], read(section.lines)) for section in by_reader.get(name, [])]
+        for section in by_reader.get(name, []):
+            version = dmidecode.version(section.lines) if name == "dmidecode" else ""
+            found.append(_output(f"{name} {version}".rstrip(), [section], read(section.lines)))
     for section in by_reader.get("uname", []):
         found.append(_output("uname", [section], uname.read(section.lines[0])))
     for section in sections:

@@ -18,6 +18,7 @@ _ACS = 0x000D
 _SECONDARY = re.compile(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),")
 _LINK = re.compile(r"(?P<which>LnkCap|LnkSta):\s(?:Port #\d+, )?Speed (?P<speed>[\d.]{1,5})GT/s[^,]{0,20}, "
                    r"Width x(?P<width>\d{1,2})\b.*", re.ASCII)  # fmt: skip
+_SUPPORTED = re.compile(r"LnkCap2: Supported Link Speeds: (?:[\d.]{1,5}-)?([\d.]{1,5})GT/s", re.ASCII)
 _CAPABILITY = re.compile(r"Capabilities: \[([0-9a-f]{3})(?: v(\d+))?\] (.*)", re.ASCII)
 _ACS_WORDS = re.compile(r"ACS(Cap|Ctl):\s(.*)")
 _ACS_BITS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
@@ -97,6 +98,9 @@ def _link_words(details: Sequence[str]) -> dict[str, str]:
             speed = match["speed"] if "." in match["speed"] else f"{match['speed']}.0"
             found.setdefault(f"{which}_speed", f"{speed} GT/s PCIe")
             found.setdefault(f"{which}_width", match["width"])
+    best = next((match[1] for line in details if (match := _SUPPORTED.match(line))), "")
+    if best and found:
+        found["max_link_speed"] = f"{best if '.' in best else f'{best}.0'} GT/s PCIe"
     return found
 
 

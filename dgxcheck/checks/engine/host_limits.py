@@ -1,0 +1,68 @@
+"""What of a host is missing as a whole, left out on purpose or wrong in its tables: it explains what follows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.expected import expected
+from dgxcheck.checks.engine.finding import Judgement
+from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.command_line import parameters
+from dgxcheck.facts.host import Cpu, Host
+from dgxcheck.facts.missing import Missing
+
+NUMA_SETTING = "NUMA setting"
+COMMAND_LINE = "kernel command line"
+CPU_PARAMETERS = ("maxcpus", "nr_cpus", "possible_cpus")
+MEMORY_PARAMETERS = ("mem",)
+NUMA_PARAMETERS = ("numa",)
+
+
+def command_line(box: Box) -> tuple[tuple[str, str], ...]:
+    """Parameters of the kernel and their values; empty where they are not known."""
+    host = box.snapshot.host
+    return parameters(host.cmdline) if isinstance(host, Host) and isinstance(host.cmdline, str) else ()
+
+
+def left_out(box: Box, names: Collection[str]) -> Iterator[Component]:
+    """The kernel command line, where one of these parameters is on it: what they leave out is not broken."""
+    if any(name in names and value not in ("", "on") for name, value in command_line(box)):
+        yield host_part(COMMAND_LINE)
+
+
+def missing_socket(box: Box) -> Iterator[Component]:
+    """The socket that is missing, where fewer have CPUs than in the reference machine.
+
+    Its memory, GPUs and HCAs are missing with it. CPUs that the command line leaves out are no missing socket.
+    """
+    host, reference = box.snapshot.host, expected(box, "host.sockets")
+    cpu = host.cpu if isinstance(host, Host) else None
+    if not isinstance(cpu, Cpu) or isinstance(cpu.sockets, Missing) or isinstance(reference, Judgement):
+        return
+    if cpu.sockets < reference.value and not any(left_out(box, CPU_PARAMETERS)):
+        yield host_part("missing socket")
+
+
+def nodes_below_roots(box: Box) -> Mapping[str, Mapping[int, Sequence[str]]]:
+    """By root bus the names of its GPUs and HCAs by NUMA node, where there is more than one.
+
+    A root bus belongs to one node, and its devices have theirs from it. A node that is not known (-1) is left out.
+    """
+    below: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for device in box.topology.devices:
+        node = None if device.function is None else device.function.numa_node
+        if isinstance(node, int) and node >= 0 and not isinstance(device.path, Missing):
+            below[device.path[0]][node].append(device.name)
+    return {root: by_node for root, by_node in sorted(below.items()) if len(by_node) > 1}
+
+
+def nodes_without_memory(box: Box) -> tuple[int, ...]:
+    """NUMA nodes with CPUs and no memory while others have some: no DIMM of theirs works."""
+    nodes, memory = box.snapshot.numa, box.snapshot.numa_memory
+    if isinstance(nodes, Missing) or isinstance(memory, Missing):
+        return ()
+    cpus = {each.node for each in nodes if isinstance(each.cpulist, str) and each.cpulist}
+    sizes = {row.node: row.memory_kb for row in memory if isinstance(row.memory_kb, int)}
+    return tuple(sorted(node for node, size in sizes.items() if not size and node in cpus and any(sizes.values())))

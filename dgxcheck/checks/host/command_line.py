@@ -1,0 +1,74 @@
+"""Parameters of the kernel command line that switch off what a machine with GPUs needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dgxcheck.checks.engine.blame import host
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
+from dgxcheck.checks.engine.host_limits import (
+    COMMAND_LINE,
+    CPU_PARAMETERS,
+    MEMORY_PARAMETERS,
+    NUMA_PARAMETERS,
+    command_line,
+)
+from dgxcheck.checks.engine.per_gpu import need, ruled
+
+_ANY = ""
+_EFFECTS: Mapping[str, Mapping[str, str]] = {
+    **{name: {_ANY: "limits the number of CPUs"} for name in CPU_PARAMETERS},
+    **{name: {_ANY: "limits the memory"} for name in MEMORY_PARAMETERS},
+    **{name: {"off": "hides the NUMA nodes"} for name in NUMA_PARAMETERS},
+    "pci": {
+        "nomsi": "switches off MSI interrupts",
+        "noaer": "switches off the reports of PCIe errors",
+        "nommconf": "hides the extended PCI configuration space",
+        "off": "hides the PCI bus",
+    },
+    "pcie_ports": {"compat": "switches off hot-plug and the reports of PCIe errors"},
+    "mce": {"off": "switches off machine checks"},
+    "nomce": {_ANY: "switches off machine checks"},
+    "acpi": {"off": "switches off ACPI"},
+    "noapic": {_ANY: "switches off the I/O APIC"},
+    "nolapic": {_ANY: "switches off the local APIC"},
+}
+"""By parameter and value, what it does; for any value where the value is empty. Linux
+Documentation/admin-guide/kernel-parameters.txt"""
+
+
+def _command_line(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    yield HOST, ruled(_effects, box)
+
+
+def _effects(box: Box) -> Judgement:
+    text = need(need(box.snapshot.host).cmdline)
+    evidence = (Evidence("/proc/cmdline", text),)
+    found: dict[str, str] = {}
+    for name, value in command_line(box):
+        effects = _EFFECTS.get(name, {})
+        effect = effects.get(value) or effects.get(_ANY)
+        if effect is not None and (value or name.startswith("no")):
+            found[f"{name}={value}" if value else name] = effect
+    if not found:
+        message = "the kernel command line switches off nothing that is needed"
+        return Judgement(Status.PASS, message, evidence=evidence)
+    message = "; ".join(f"{parameter} {effect}" for parameter, effect in found.items())
+    return Judgement(Status.WARN, message, ", ".join(found), evidence=evidence, fault=Fault.COMMAND_LINE)
+
+
+CHECKS = (
+    Check(
+        id="host.command-line",
+        rule="Warns about parameters of the kernel that limit CPUs or memory, hide NUMA nodes or PCI configuration"
+        " space, or switch off MSI, APIC, ACPI, machine checks or the reports of PCIe errors.",
+        source="/proc/cmdline; Linux Documentation/admin-guide/kernel-parameters.txt",
+        remedy="if this was not intended, take the parameter off the kernel command line (grubby --update-kernel=ALL"
+        " --remove-args=PARAMETER, or /etc/default/grub and update-grub) and reboot at the next maintenance",
+        judge=_command_line,
+        blames=host(COMMAND_LINE),
+    ),
+)

@@ -1,0 +1,87 @@
+"""``dgxcheck import --show``: which outputs were recognised, and which lines were left and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from dgxcheck.assessment.bundle import Opened
+from dgxcheck.assessment.import_text import Reading
+from dgxcheck.assessment.import_texts import Text
+from dgxcheck.readers.bundles.section import Section
+
+SHOWN = 60
+"""Characters of a title."""
+_HEAD = ("line", "lines", "facts", "output")
+
+
+def recognised(reading: Reading) -> list[str]:
+    """A table per file; lines are counted from 1."""
+    found = [] if reading.bundle is None else [*_bundle(reading.bundle)]
+    for text in reading.texts:
+        found += [*([""] if found else []), *_text(text, reading)]
+    return found
+
+
+def _text(text: Text, reading: Reading) -> Iterator[str]:
+    yield f"{text.name}: {len(text.lines)} lines"
+    rows = [
+        (min(part.found.understood, default=0) + 1, len(part.found.understood), len(part.found.facts), part.found.tool)
+        for part in reading.parts
+        if part.file == text.name
+    ]
+    yield from _table(rows)
+    refused = [part.found.tool for part in reading.combined.refused if part.file == text.name]
+    if refused:
+        yield f"left out, as it contradicts what was read before: {', '.join(refused)}"
+    unread = reading.unread[text.name]
+    if unread:
+        yield f"left, as no reader knows them: {_spans(unread)}"
+
+
+def _bundle(opened: Opened) -> Iterator[str]:
+    bundle = opened.bundle
+    yield f"{bundle.name}: {bundle.kind}, {len(bundle.sections)} outputs"
+    yield from (f"note: {note}" for note in bundle.notes)
+    yield from _table([
+        (output.first + 1, output.lines, len(output.found.facts), f"{output.found.tool}: {output.title[:SHOWN]}")
+        for output in sorted(opened.outputs, key=lambda output: output.first)
+    ])  # fmt: skip
+    for why, sections in groupby(sorted(bundle.sections, key=_why), _why):
+        left = [*sections]
+        if why:
+            yield f"left, {why}: {_titles(left)}"
+
+
+def _why(section: Section) -> str:
+    """Empty for a section that was read."""
+    if section.absent:
+        return "not there on the machine"
+    if section.title.startswith("Skipping"):
+        return "skipped by the script"
+    if section.lines:
+        return ""
+    return "without content" if not section.size else "not needed"
+
+
+def _titles(sections: Sequence[Section]) -> str:
+    names = [*dict.fromkeys(section.title.strip()[:SHOWN] for section in sections)]
+    return ", ".join(names)
+
+
+def _table(rows: Sequence[tuple[int, int, int, str]]) -> Iterator[str]:
+    if rows:
+        yield f"{_HEAD[0]:>8} {_HEAD[1]:>7} {_HEAD[2]:>6}  {_HEAD[3]}"
+    for first, lines, facts, name in rows:
+        yield f"{first:>8} {lines:>7} {facts:>6}  {name}"
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """``3, 5-9`` of numbers from 0."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}" for first, last in runs)

@@ -1,0 +1,160 @@
+"""Odd one out: what is compared, with whom, and what is left to other checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from sample import BOXES
+from test_health_checks import GPU2, NVML, box, changed
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import BAD, Finding
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.checks.siblings import natural
+from dgxcheck.checks.siblings.compare import compared
+from dgxcheck.checks.siblings.kinds import NO_DEVICES, Kind, siblings
+from dgxcheck.checks.siblings.leaves import leaves
+from dgxcheck.checks.siblings.where import where
+from dgxcheck.facts import gpu, host, infiniband, nvlink, pci
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.record import Record, fields, replace
+from dgxcheck.survey import Snapshot
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+RECORDS = {
+    name: each
+    for module in (gpu, host, infiniband, nvlink, pci)
+    for name, each in vars(module).items()
+    if isinstance(each, type) and issubclass(each, Record) and each is not Record
+}
+ONE_OF_A_KIND = {
+    "gpu_pairs": "pairs: p2p.status", "pci_names": "names for people", "slots": "names of slots",
+    "modules": "the host has each once", "host": "the host itself", "device_nodes": "driver.device-nodes",
+    "memlock": "limits of daemons", "p2p": "pairs: p2p.status", "kernel_log": "events", "measurement": "figures",
+    "stated": "what another tool printed",
+}  # fmt: skip
+"""Fields of the snapshot that hold no devices of a kind."""
+
+
+class Vent(Record):
+    """A record that no check knows."""
+
+    bdf: str
+    flap: int
+
+
+def odd(facts: dict[str, Json], folder: Path, base: str = "dgx-1-v100") -> list[tuple[str, str, str]]:
+    """Check, subject and message of what the checks of siblings report."""
+    return [(each.id, each.subject.name, each.judgement.message) for each in found(box(changed(folder, facts, base)))]
+
+
+def found(of: Box) -> list[Finding]:
+    last = {check.id for check in CHECKS if check.last}
+    return [each for each in run(of, CHECKS) if each.id in last and each.status in BAD]
+
+
+def test_a_record_that_is_added_is_compared_at_once() -> None:
+    made = box("dgx-1-v100")
+    rows: Any = tuple(Vent(bdf=device.bdf or "", flap=7 if device.bdf == GPU2 else 3) for device in made.topology.gpus)
+    (finding,) = found(replace(made, snapshot=replace(made.snapshot, gpu_counters=rows)))
+    assert (finding.subject.bdf, finding.judgement.message) == (GPU2, "flap 7, others 3")
+
+
+@pytest.mark.parametrize("name", fields(Snapshot))
+def test_a_field_of_the_snapshot_holds_devices_or_says_why_not(name: str) -> None:
+    held = set()
+    for shipped in BOXES:
+        made = box(shipped)
+        rows = {type(row).__name__ for each in siblings(made, KINDS) for row in each.rows}
+        value = getattr(made.snapshot, name)
+        if not isinstance(value, Missing):
+            held |= rows & {type(row).__name__ for row in _records(value)}
+    unasked = isinstance(getattr(box("dgx-1-v100").snapshot, name), Missing)
+    assert (name in ONE_OF_A_KIND) != bool(held) or (unasked and name not in ONE_OF_A_KIND)
+    assert name in ONE_OF_A_KIND or name not in NO_DEVICES
+
+
+def _records(value: object) -> list[Record]:
+    if isinstance(value, Record):
+        return [each for name in fields(value) for each in _records(getattr(value, name))]
+    rows = value if isinstance(value, tuple) else ()
+    return [each for row in rows if isinstance(row, Record) for each in (row, *_records(row))]
+
+
+LISTED = sorted({
+    *natural.NATURAL, *natural.COVERED, *natural.TOLERANCE, *natural.BY_PLACE, *natural.BY_BOARD, *natural.BY_IMAGE,
+    *natural.IN_ANY_ORDER, *natural.BLAMED, *(fact for facts in natural.NATURAL_OF.values() for fact in facts),
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_listed_fact_exists(name: str) -> None:
+    record, _, rest = name.partition(".")
+    field = rest.partition(".")[0]
+    assert record == "*" or (record in RECORDS and (not field or field in fields(RECORDS[record])))
+
+
+@pytest.mark.parametrize("shipped", BOXES)
+def test_every_value_that_is_compared_says_where_it_stands(shipped: str) -> None:
+    made = box(shipped)
+    places = {where(row, leaf) for each in siblings(made, KINDS) for row in each.rows
+              for leaf in leaves(row, natural.NATURAL.keys())}  # fmt: skip
+    assert places
+    assert {place for place in places if not place.startswith(("/sys/", "nvml"))} == set()
+
+
+@pytest.mark.parametrize("shipped", BOXES)
+def test_a_healthy_box_has_no_odd_one(shipped: str) -> None:
+    assert [each for each in compared(box(shipped), KINDS) if each.odd] == []
+
+
+@pytest.mark.parametrize(("facts", "due"), [
+    ({f"{NVML}ComputeMode {GPU2}": 3}, [("gpu.uniform", "GPU2", "compute mode 3, others 0")]),
+    ({f"{NVML}TemperatureThreshold {GPU2} 1": 90}, [("gpu.uniform", "GPU2", "slowdown 90 °C, others 87 °C")]),
+    ({f"{NVML}EccMode {GPU2}": [0, 0]}, []),  # ecc.mode reports it
+    ({f"{NVML}BAR1MemoryInfo {GPU2}": {"bar1Total": 268435456, "bar1Free": 1, "bar1Used": 1}}, []),  # pcie.bar1
+    ({f"{NVML}Temperature {GPU2} 0": 52, f"{NVML}PerformanceState {GPU2}": 8}, []),
+    ({f"{NVML}Name {GPU2}": "Tesla P40", f"{NVML}ComputeMode {GPU2}": 3}, []),  # another model
+    ({f"{NVML}Name {GPU2}": {"missing": "lost", "code": 15}, f"{NVML}ComputeMode {GPU2}": 3}, []),
+    ({"text /sys/class/net/ib2/mtu": "65520\n"}, [("network.uniform", "ib2", "MTU 65520, others 2044")]),
+    ({"text /sys/class/net/enp2s0f0/mtu": "9000\n"}, []),
+    ({"text /sys/class/infiniband/mlx5_2/ports/1/rate": "56 Gb/sec (4X FDR)\n"}, []),  # network.port-rate
+    ({"text /sys/devices/system/edac/mc/mc1/size_mb": "98304\n"},
+     [("host.uniform", "host", "mc1: memory 98304 MiB, others 131072 MiB")]),
+    ({"text /sys/devices/system/node/node0/distance": "10 20\n"},
+     [("host.uniform", "host", "NUMA nodes of one kind differ, without a majority, in NUMA distances: 10 20 (node0),"
+       " 21 10 (node1)")]),
+])  # fmt: skip
+def test_what_is_alone_is_named_with_the_value_of_the_others(
+    facts: dict[str, Json], due: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    assert odd(facts, tmp_path) == due
+
+
+def test_two_siblings_that_differ_are_both_named(tmp_path: Path) -> None:
+    """The NUMA nodes of a machine with two sockets."""
+    facts: dict[str, Json] = {"text /sys/devices/system/node/node1/meminfo": "Node 1 MemTotal:  131533373 kB\n"}
+    (_, name, message), = odd(facts, tmp_path)  # fmt: skip
+    assert name == "host"
+    assert "(node0)" in message
+    assert "(node1)" in message
+
+
+def test_a_gap_is_no_value(tmp_path: Path) -> None:
+    for gap in Gap:
+        assert odd({f"{NVML}ComputeMode {GPU2}": {"missing": gap.value}}, tmp_path) == []
+
+
+def test_all_alike_is_never_odd(tmp_path: Path) -> None:
+    gpus = [device.bdf for device in box("dgx-1-v100").topology.gpus]
+    assert odd({f"{NVML}ComputeMode {bdf}": 3 for bdf in gpus}, tmp_path) == []
+
+
+def test_the_checks_run_last_whatever_their_place() -> None:
+    made = box("dgx-1-v100-ecc-off")
+    assert [each.id for each in run(made, CHECKS[::-1]) if each.id == "gpu.uniform" and each.status in BAD] == []
+    (alone,) = [check for check in CHECKS if check.id == "gpu.uniform"]
+    assert [each.subject.bdf for each in run(made, [alone]) if each.status in BAD] == [GPU2]

@@ -1,0 +1,155 @@
+"""Whatever answers are taken away, the verdict is never better: at least as bad as before, or unknown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from math import inf
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sample import BOXES, FAULTS
+
+from dgxcheck.assessment.growth import with_growth, within
+from dgxcheck.assessment.machine import topology_of
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
+from dgxcheck.checks.registry import CHECKS, PROBES
+from dgxcheck.facts.missing import Json
+from dgxcheck.profiles import library
+from dgxcheck.source.protocol import Origin
+from dgxcheck.source.recording.keys import GroupedFacts
+from dgxcheck.source.recording.load import Recording, load, recording
+from dgxcheck.source.recording.overlay import applied
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.survey import survey
+
+PATHS = dict(shipped())
+GAPS: dict[str, dict[str, Json]] = {
+    "absent": {"missing": "absent", "detail": "NVML 6: not found", "code": 6},
+    "denied": {"missing": "denied", "detail": "NVML 4: no permission", "code": 4},
+    "timeout": {"missing": "timeout", "detail": "no answer for 5 s"},
+    "lost": {"missing": "lost", "detail": "NVML 15: GPU is lost", "code": 15},
+    "unsupported": {"missing": "unsupported", "detail": "NVML 3: not supported", "code": 3},
+    "garbled": {"missing": "garbled", "detail": "NVML 999: unknown error", "code": 999},
+}
+RANK = {Status.PASS: 0, Status.WARN: 1, Status.FAIL: 2}
+LISTING = ("nvml nvmlInit", "nvml nvmlDeviceGetCount", "nvml nvmlDeviceGetHandleByIndex")
+Key = tuple[str, str]
+"""Line and entry of an NVML answer."""
+
+
+@cache
+def recorded(name: str) -> Recording:
+    document = load(PATHS[name])
+    return applied(document, name, recorded) if "base" in document else recording(document, name)
+
+
+def judged(lines: GroupedFacts, whole: Recording) -> tuple[Status, tuple[Finding, ...]]:
+    source = RecordedSource(lines, Origin("recording"), whole.later, head=whole.head)
+    facts = survey(source, PROBES)
+    topology = topology_of(facts)
+    choice = library.select("auto", facts, topology)
+    box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, choice=choice, boards=library.boards_for(choice))
+    findings = run(with_growth(box, within(source, inf)), CHECKS)
+    return verdict(findings, LEAST_CHECKS), findings
+
+
+@cache
+def before(name: str) -> Status:
+    return judged(recorded(name).lines, recorded(name))[0]
+
+
+def keys(name: str) -> list[Key]:
+    lines = recorded(name).lines
+    return [(line, entry) for line in sorted(lines) if line.startswith("nvml ") for entry in sorted(lines[line])]
+
+
+def without(name: str, taken: Mapping[Key, Json]) -> GroupedFacts:
+    lines = dict(recorded(name).lines)
+    for (line, entry), gap in taken.items():
+        lines[line] = {**lines[line], entry: gap}
+    return lines
+
+
+def not_better(name: str, taken: Mapping[Key, Json]) -> tuple[Finding, ...]:
+    found, findings = judged(without(name, taken), recorded(name))
+    was = before(name)
+    assert found is Status.UNKNOWN or was is Status.UNKNOWN or RANK[found] >= RANK[was], (name, found, [*taken][:5])
+    return findings
+
+
+def functions(name: str) -> dict[str, list[Key]]:
+    found: dict[str, list[Key]] = {}
+    for line, entry in keys(name):
+        found.setdefault(line.split()[1], []).append((line, entry))
+    return found
+
+
+def gpus(name: str) -> list[str]:
+    return [str(bdf) for bdf in recorded(name).lines[LISTING[2]].values() if isinstance(bdf, str)]
+
+
+def removals(name: str) -> Iterator[tuple[str, list[Key]]]:
+    """What a fault shows in: its functions of all GPUs and of its own, and all that is asked of its own."""
+    document = load(FAULTS[name])
+    text = json.dumps([document.get(member) for member in ("facts", "add", "later")])
+    own = [bdf for bdf in gpus(name) if bdf in text]
+    for function, of_it in functions(name).items():
+        if function in text:
+            yield f"{function} of all", of_it
+            yield from ((f"{function} of {bdf}", [key for key in of_it if bdf in key[0].split()]) for bdf in own[:1])
+    for bdf in own[:1]:
+        yield bdf, [(line, entry) for line, entry in keys(name) if bdf in line.split()]
+
+
+def cases(names: list[str]) -> Iterator[object]:
+    for number, (name, gap) in enumerate((name, gap) for name in names for gap in GAPS):
+        yield pytest.param(name, gap, marks=() if number % 61 == 5 else pytest.mark.exhaustive)
+
+
+@pytest.mark.parametrize(("name", "gap"), [*cases([*FAULTS])])
+def test_one_function_or_one_gpu_is_silent(name: str, gap: str) -> None:
+    for _, taken in removals(name):
+        if taken:
+            not_better(name, dict.fromkeys(taken, GAPS[gap]))
+
+
+@given(st.data())
+def test_any_answers_are_silent(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from([*BOXES, *FAULTS]))
+    every = keys(name)
+    share = data.draw(st.sampled_from([0.01, 0.1, 0.5, 1.0]))
+    dice = Random(data.draw(st.integers(0, 1 << 32)))
+    taken = {key: GAPS[dice.choice([*GAPS])] for key in every if dice.random() < share}
+    not_better(name, taken)
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize("name", BOXES)
+def test_without_a_layer_nothing_passes(name: str, gap: str) -> None:
+    """All that NVML answers of one GPU but its handle."""
+    bdf = gpus(name)[-1]
+    taken = [(line, entry) for line, entry in keys(name) if bdf in line.split()]
+    findings = not_better(name, dict.fromkeys(taken, GAPS[gap]))
+    assert verdict(findings, LEAST_CHECKS) in (Status.UNKNOWN, Status.FAIL)
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_a_lack_of_permission_blames_no_hardware(name: str) -> None:
+    taken = dict.fromkeys(keys(name), GAPS["denied"])
+    findings = not_better(name, taken)
+    assert {each.status for each in findings} <= {Status.PASS, Status.SKIP, Status.UNKNOWN}
+    one = dict.fromkeys([key for key in keys(name) if not key[0].startswith(LISTING)], GAPS["denied"])
+    assert {each.status for each in not_better(name, one)} <= {Status.PASS, Status.SKIP, Status.UNKNOWN}
+
+
+def test_the_gaps_are_those_of_the_seam() -> None:
+    assert json.dumps(GAPS)
+    assert Path(PATHS["dgx-1-v100"]).is_file()

@@ -1,0 +1,80 @@
+"""What is done about any shipped fault: each step with its source, in an order that does no harm."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+import pytest
+from judging import judged
+from remedy_list import GOLDEN, text
+from sample import FAULTS
+
+from dgxcheck.diagnosis.action import Code
+from dgxcheck.diagnosis.sources import SOURCES
+
+LADDER = ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "reseat", "replace", "contact-vendor")
+"""The order of steps for hardware; what is reseated before a diagnostic is judged by ``GPU``."""
+GPU = ("gpu", "board", "nvlink")
+DISTURBING = ("jobs", "traffic", "host", "device")
+BY_HAND = re.compile(r"\b(replace|reseat|swap)\b")
+
+Cause = dict[str, Any]
+
+
+def causes() -> list[Any]:
+    return [
+        pytest.param(cause, document, id=f"{fault} {cause['id']}")
+        for fault in FAULTS
+        for document in [judged(fault)[1]]
+        for cause in document["causes"]
+    ]
+
+
+def test_every_instruction_has_a_source() -> None:
+    assert {*SOURCES} == {*get_args(Code)} - {"finding-remedy"}
+    assert all(SOURCES.values())
+
+
+def test_the_list_of_remedies_is_what_is_printed() -> None:
+    assert text() == GOLDEN.read_text(encoding="utf-8"), "run 'make golden' and read what changed"
+
+
+def test_no_remedy_does_harm() -> None:
+    """One test for all, for nothing that it needs is known before what ships was judged."""
+    for case in causes():
+        cause, document = case.values
+        no_harm(cause, document, str(case.id))
+
+
+def no_harm(cause: Cause, document: dict[str, Any], where: str) -> None:
+    actions = cause["actions"]
+    steps = [action["action"] for action in actions]
+    warns = cause["severity"] == "warn"
+    assert all(action["source"] for action in actions), where
+    # drained before the first step that stops jobs or traffic
+    first = next((n for n, action in enumerate(actions) if action["scope"] in DISTURBING), None)
+    if first is not None and steps != ["stop-jobs"] and actions[first]["scope"] != "device":
+        assert "drain" in steps[:first], where
+    # nothing of a GPU is replaced before a field diagnostic, nothing at all for a warning but a disk
+    if "replace" in steps:
+        assert not warns or cause["component"]["kind"] == "disk", where
+        if cause["component"]["kind"] in GPU:
+            assert "field-diagnostic" in steps[: steps.index("replace")], where
+    # the least disruptive first
+    ranks = [LADDER.index(step) for step in steps if step in LADDER and step != "reseat"]
+    assert ranks == sorted(ranks), where
+    # a reset takes what NVLinks join before Ampere, and is preceded by what keeps the GPU open
+    if "reset-gpu" in steps:
+        assert "stop-jobs" in steps[: steps.index("reset-gpu")], where
+    # the findings say what the cause says
+    for finding in document["findings"]:
+        if finding["key"] in cause["explains"] and cause["action"]["remedy_of"] is None:
+            assert not BY_HAND.search(finding["remedy"]) or cause["action"]["action"] in ("reseat", "replace"), where
+
+
+def test_no_program_leads_to_hardware_by_repetition() -> None:
+    hardware = {"reset-gpu", "reboot", "power-cycle", "field-diagnostic", "reseat", "replace", "contact-vendor"}
+    found = [case.values[0] for case in causes() if case.values[0]["faults"] == ["xid-application"]]
+    assert found
+    assert not [cause["id"] for cause in found if hardware & {action["action"] for action in cause["actions"]}]

@@ -1,0 +1,73 @@
+"""The kernel log of a bug report: events that stand in several logs count once, boots are told apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from dgxcheck.readers.bundles.kernel_logs import kernel_log
+from dgxcheck.readers.bundles.section import Section
+
+XID = "NVRM: Xid (PCI:0000:0f:00): 79, pid=1, GPU has fallen off the bus."
+LOADS = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.113.01"
+FIRST = "[    0.000000] Linux version 6.2.0"
+
+
+def section(title: str, *rows: str) -> Section:
+    return Section(title=title, lines=rows, size=len(rows))
+
+
+def xids(*sections: Section) -> list[str]:
+    return [line for line in kernel_log(sections) if "Xid" in line]
+
+
+DMESG = section("dmesg:", FIRST, f"[    4.000000] {LOADS}", f"[  900.000000] {XID}")
+KERN = section(
+    "  /var/log/kern.log:",
+    f"Nov 22 10:00:04 box kernel: [    4.000000] {LOADS}",
+    f"Nov 22 10:00:40 box kernel: [   40.000000] {XID}",
+    f"Nov 22 10:01:09 box kernel: [    4.100000] {LOADS}",
+    f"Nov 23 10:00:04 box kernel: [    4.000000] {LOADS}",
+    f"Nov 23 10:15:00 box kernel: [  900.000000] {XID}",
+)
+SAVED = section("  /var/log/dmesg:", f"[    4.000000] kernel: {LOADS}")
+JOURNAL = section("  journalctl -b -0:", f"Nov 23 10:00:04 box kernel: {LOADS}", f"Nov 23 10:15:00 box kernel: {XID}")
+BEFORE = section("  journalctl -b -1:", f"Nov 22 10:00:04 box kernel: {LOADS}", f"Nov 22 10:00:40 box kernel: {XID}")
+
+
+def test_an_event_that_stands_in_four_logs_counts_once() -> None:
+    assert xids(KERN, SAVED, JOURNAL, DMESG)[0] == f"900.000000;{XID}"
+    assert len(xids(SAVED, JOURNAL, DMESG)) == 1
+
+
+@pytest.mark.parametrize("logs", [(KERN, DMESG), (SAVED, JOURNAL, BEFORE, DMESG), (KERN, JOURNAL, BEFORE, DMESG)])
+def test_events_of_the_boot_before_are_said_to_be_earlier(logs: tuple[Section, ...]) -> None:
+    now, *earlier = xids(*logs)
+    assert now == f"900.000000;{XID}"
+    assert len(earlier) == 1
+    assert "dgxcheck: earlier: boot " in earlier[0]
+
+
+@pytest.mark.parametrize("month", ["нояб.", "11月", "kas", "nov.", "Nov"])
+def test_the_journal_is_read_in_any_language(month: str) -> None:
+    rows = (row.replace("Nov", month) for row in BEFORE.lines)
+    assert len(xids(section(BEFORE.title, *rows), DMESG)) == 2
+
+
+def test_what_dmesg_has_lost_comes_from_the_journal() -> None:
+    """The ring buffer was overwritten: the log of the same boot has the Xid, at dmesg's own time."""
+    wrapped = section("dmesg:", f"[ 5000.000000] {LOADS}", "[ 5001.000000] nvidia-uvm: Loaded the UVM driver")
+    journal = section(
+        "  journalctl -b -0:", f"Nov 23 10:15:00 box kernel: {XID}", f"Nov 23 11:23:20 box kernel: {LOADS}"
+    )
+    assert xids(journal, wrapped) == [f"900.000000;{XID}"]
+
+
+def test_without_dmesg_the_journal_is_the_log() -> None:
+    refused = section("dmesg:", "dmesg: read kernel buffer failed: Operation not permitted")
+    found = kernel_log((JOURNAL, BEFORE, refused))
+    assert "its times do not count from boot" in found[0]
+    assert [("earlier" in line) for line in found if "Xid" in line] == [False, True]
+
+
+def test_no_log_at_all() -> None:
+    assert kernel_log((section("dmesg:"),)) == ()

@@ -1,0 +1,80 @@
+"""The sections of a bug report: titles of all eras, several under one line, forged ones."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgxcheck.readers.bundles import bug_report, supportconfig
+from dgxcheck.readers.bundles.section import Section
+
+LINE = "_" * 44
+
+
+def sections(text: str) -> list[Section]:
+    return [*bug_report.sections((row.encode() + b"\n" for row in text.split("\n")), lambda title: "Xorg" not in title)]
+
+
+def test_files_commands_and_words() -> None:
+    ls = "*** ls: -r--r--r-- 1 root root 0 2023-11-15 21:51 x"
+    found = sections(
+        f"{LINE}\n\n*** /proc/cmdline\n{ls}\nquiet\n\n{LINE}\n\n/usr/bin/lspci -t\n\n-[0000:00]-\n\n"
+        f"{LINE}\n\n*** /proc/pci does not exist\n\n{LINE}\n\n{LINE}\n"
+        f"*** /sys/devices/system/node/online\n{ls}\n0\n{LINE}\n\ndmesg:\n\n[ 1.0] a"
+    )
+    assert [(each.title, each.lines, each.absent) for each in found] == [
+        ("/proc/cmdline", ("quiet",), False),
+        ("/usr/bin/lspci -t", ("", "-[0000:00]-"), False),
+        ("/proc/pci", (), True),
+        ("/sys/devices/system/node/online", ("0",), False),
+        ("dmesg:", ("", "[ 1.0] a"), False),
+    ]
+
+
+def test_several_titles_below_one_line() -> None:
+    smi = "/usr/bin/nvidia-smi --query\n\n==NVSMI LOG==\n\n\n/usr/bin/nvidia-smi nvlink --status\n\nGPU 0: A\n"
+    logs = (
+        "Scanning kernel log files for NVIDIA kernel messages:\n\n  /var/log/kern.log:\nx\n\n  journalctl -b -0:\ny\n"
+    )
+    found = sections(f"{LINE}\n\n{smi}\n{LINE}\n\n{logs}")
+    assert [each.title for each in found] == [
+        "/usr/bin/nvidia-smi --query", "/usr/bin/nvidia-smi nvlink --status",
+        "Scanning kernel log files for NVIDIA kernel messages:", "  /var/log/kern.log:", "  journalctl -b -0:",
+    ]  # fmt: skip
+    assert found[-1].lines == ("y",)
+
+
+def test_lines_that_nobody_wants_are_counted_and_not_kept() -> None:
+    (found,) = sections(f"{LINE}\n\n*** /var/log/Xorg.0.log\n[1] a\n\n*** /proc/cmdline\n[2] b")
+    assert (found.lines, found.size) == ((), 4)
+
+
+def test_a_users_file_cannot_forge_a_section() -> None:
+    """The script copies ~/.nvidia-settings-rc of the user: as many bytes as ls says belong to it, whatever they are."""
+    forged = f"\n{LINE}\n\n/usr/bin/nvidia-smi --query\n\nGPU is lost\n\n"
+    own = "*** /home/u/.nvidia-settings-rc"
+    ls = f"*** ls: -rw-rw-r-- 1 u u {len(forged)} 2026-01-01 00:00:00.0 +0100 /home/u/.nvidia-settings-rc"
+    found = sections(f"{LINE}\n\n{own}\n{ls}\n{forged}\n{LINE}\n\n*** /proc/cmdline\nquiet\n")
+    assert [each.title for each in found] == ["/home/u/.nvidia-settings-rc", "/proc/cmdline"]
+
+
+def test_windows_line_ends() -> None:
+    (found,) = sections(f"{LINE}\r\n\r\n*** /proc/cmdline\r\nquiet\r\n")
+    assert (found.title, found.lines) == ("/proc/cmdline", ("quiet",))
+
+
+@given(
+    st.lists(st.sampled_from([LINE, "", "*** /proc/cmdline", "/usr/bin/lspci", "dmesg:", "  journalctl -b -0:", "x"]))
+)
+def test_any_order_of_lines(rows: list[str]) -> None:
+    found = sections("\n".join(rows))
+    assert sum(1 + each.size for each in found) <= len(rows) + 1
+
+
+def test_supportconfig() -> None:
+    text = (
+        "=====\n#==[ Command ]======================================#\n# /usr/bin/dmesg\n[ 1.0] a\n\n"
+        "#==[ Configuration File ]===========================#\n# /proc/cmdline\nquiet\n"
+    )
+    found = [*supportconfig.sections((row.encode() + b"\n" for row in text.split("\n")), lambda _: True)]
+    assert [(each.title, each.is_file) for each in found] == [("/usr/bin/dmesg", False), ("/proc/cmdline", True)]

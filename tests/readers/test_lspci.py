@@ -1,0 +1,134 @@
+"""``lspci`` of every form: ids, tree, links and regions as the files of sysfs."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+from pathlib import Path
+
+import pytest
+from programs import program
+
+from dgxcheck.readers.lspci.bars import resource
+from dgxcheck.readers.lspci.files import files
+from dgxcheck.readers.lspci.listing import functions, merged
+from dgxcheck.readers.lspci.registers import extended, link, secondary_bus
+from dgxcheck.readers.lspci.tree import tree
+
+SAMPLES = next(
+    (up / "shared/recordings/sysfs-raw" for up in Path(__file__).parents if (up / "shared/recordings").is_dir()),
+    Path("none"),
+)
+D = "/sys/bus/pci/devices"
+TREE = """\
+-+-[0000:40]-+-01.0
+ |           \\-01.1-[41]--+-00.0
+ |                        \\-00.1
+ \\-[0000:00]-+-00.0
+             +-01.0-[01-03]----00.0-[02-03]--+-08.0-[03]----00.0  NVIDIA [fake] -+-[0000:99]-
+             |                               \\-09.0-[04]--
+             \\-1f.0
+"""
+
+
+def test_the_tree_gives_every_bridge() -> None:
+    found, lines = tree(TREE.splitlines())
+    assert found.roots == {("0000", "40"), ("0000", "00")}
+    assert found.bridges == {
+        ("0000", "41"): "0000:40:01.1", ("0000", "01"): "0000:00:01.0", ("0000", "02"): "0000:01:00.0",
+        ("0000", "03"): "0000:02:08.0", ("0000", "04"): "0000:02:09.0",
+    }  # fmt: skip
+    assert {"0000:41:00.1", "0000:03:00.0", "0000:00:1f.0"} <= found.bdfs
+    assert len(lines) == 7
+
+
+def test_paths_come_from_tree_and_ids() -> None:
+    listing, _ = functions(["03:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100] [10de:2330] (rev a1)"])
+    facts = files(listing, tree(TREE.splitlines())[0], whole=True)
+    assert facts[f"link {D}/0000:03:00.0"] == (
+        "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:08.0/0000:03:00.0"
+    )
+    assert facts[f"text {D}/0000:03:00.0/class"] == "0x030200\n"
+    assert facts["name pci 10de:2330"] == "GH100 [H100]"
+    assert f"text {D}/0000:03:00.0/current_link_speed" not in facts
+
+
+def test_a_listing_of_some_functions_is_not_that_of_all() -> None:
+    listing, _ = functions(["03:00.0 3D controller [0302]: NVIDIA Corporation Device [10de:2330]"])
+    assert f"names {D}" not in files(listing, None, whole=False)
+    assert f"link {D}/0000:03:00.0" not in files(listing, None, whole=False)
+
+
+def test_a_bridge_of_which_nothing_is_told_makes_no_root_bus() -> None:
+    listing, _ = functions(["00:01.0 PCI bridge [0604]: Intel Device [8086:1234]", "01:00.0 X [0302]: N D [10de:2330]"])
+    assert not [key for key in files(listing, None, whole=True) if key.startswith("link ")]
+
+
+def test_a_dead_function_has_ids_and_no_link() -> None:
+    rows = ["0000:0a:00.0 3D controller [0302]: NVIDIA Corporation Device [10de:1db1] (rev ff) (prog-if ff)",
+            "\t!!! Unknown header type 7f", "\tKernel driver in use: nvidia",
+            *(f"{at:02x}: {'ff ' * 15}ff" for at in range(0, 256, 16))]  # fmt: skip
+    facts = files(functions(rows)[0], None, whole=True)
+    assert facts[f"text {D}/0000:0a:00.0/vendor"] == "0x10de\n"
+    assert facts[f"text {D}/0000:0a:00.0/current_link_width"] == {"missing": "lost", "detail": "lspci reads all ones"}
+    assert f"text {D}/0000:0a:00.0/resource" not in facts
+
+
+def test_the_words_of_the_link_where_there_are_no_bytes() -> None:
+    words = (
+        "LnkCap:\tPort #0, Speed 8GT/s, Width x16, ASPM L1",
+        "LnkCap2: Supported Link Speeds: 2.5-16GT/s, Crosslink-",
+        "LnkSta:\tSpeed 2.5GT/s (downgraded), Width x8 (downgraded)",
+    )
+    assert link(b"", words) == {
+        "max_link_speed": "16.0 GT/s PCIe", "max_link_width": "16",
+        "current_link_speed": "2.5 GT/s PCIe", "current_link_width": "8",
+    }  # fmt: skip
+
+
+def test_access_control_is_told_by_its_words() -> None:
+    words = ("Capabilities: [100 v1] Virtual Channel", "Capabilities: [148 v1] Access Control Services",
+             "ACSCap:\tSrcValid+ TransBlk+ ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-",
+             "ACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-")  # fmt: skip
+    space = extended(bytes(256), words)
+    assert space[0x148:0x150].hex() == "0d000100" + "1f001d00"
+    assert extended(bytes(256), words[:3]) == space[:0x14C]
+
+
+@pytest.mark.parametrize(
+    ("line", "row"),
+    [
+        (
+            "Region 1: Memory at f800000000 (64-bit, prefetchable) [size=16G]",
+            "0x000000f800000000 0x000000fbffffffff 0x",
+        ),
+        (
+            "Region 1: Memory at <unassigned> (64-bit, prefetchable) [size=16G]",
+            "0x0000000000000000 0x00000003ffffffff 0x",
+        ),
+    ],
+)
+def test_regions(line: str, row: str) -> None:
+    rows = resource((line,), b"")
+    assert rows is not None
+    assert rows.splitlines()[1].startswith(row)
+
+
+def test_a_region_that_cannot_be_placed_is_no_resource() -> None:
+    assert resource(("Memory at fa000000 (32-bit, non-prefetchable) [size=16M]",), bytes(256)) is None
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="no recordings beside this checkout")
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.lspci-xxxx.gz")), ids=lambda path: path.name)
+def test_the_bytes_say_what_lspci_says_of_them(path: Path, tmp_path: Path) -> None:
+    """lspci -F reads the dump and prints links and buses in words: they are those of the registers."""
+    dump = tmp_path / "dump"
+    dump.write_bytes(gzip.decompress(path.read_bytes()))
+    asked = [program("lspci"), "-F", str(dump), "-nnvvv"]
+    words = functions(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines())[0]
+    for bdf, function in merged([functions(dump.read_text().splitlines())[0]]).items():
+        told = words[bdf]
+        by_words = link(b"", told.details)
+        by_bytes = link(function.config, ())
+        assert {name: by_bytes.get(name) for name in by_words} == by_words or not by_bytes
+        assert secondary_bus(function.config, ()) in (secondary_bus(b"", told.details), None)
