@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-all new-check ptxas golden clean
+.PHONY: help demo test test-all new-check ptxas chaos golden clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -23,6 +23,9 @@ new-check: $(VENV)/.developed  ## NAME=subject.word: write the skeleton of a che
 	@$(BIN)/python tests/new_check.py $(NAME) $(PACKAGE)
 
 ptxas: $(VENV)/.ptxas  ## fetch NVIDIA's assemblers of three CUDA releases (107 MB), for the tests of the kernels
+
+chaos: $(VENV)/.developed  ## run hundreds of sick drivers and systems, and count what holds
+	cd tests && ../$(BIN)/python -m chaos $(ROWS)
 
 golden: $(VENV)/.developed  ## accept what the golden tests print now
 	DGXCHECK_UPDATE_GOLDEN=1 $(BIN)/pytest -n auto tests/test_golden.py
