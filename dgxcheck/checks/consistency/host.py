@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.host import Host, MemoryController
 from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Json, Missing
 
 _NODES = "/sys/devices/system/node"
 _KB_IN_MB = 1024
@@ -55,7 +55,7 @@ def nodes(box: Box) -> Iterator[Contradiction]:
         own, node = ranges(function.local_cpulist) or (), function.numa_node
         if own and members.get(node) and _first_shared(own, members[node]) is None:
             path = f"/sys/bus/pci/devices/{device.bdf}"
-            read = {"numa_node": node, "local_cpulist": function.local_cpulist}
+            read: dict[str, Json] = {"numa_node": node, "local_cpulist": function.local_cpulist}
             evidence = tuple(Evidence(f"{path}/{name}", value) for name, value in read.items())
             yield Contradiction(f"{device.name} is at NUMA node {node} and not at its CPUs", evidence)
 
