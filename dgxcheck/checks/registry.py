@@ -19,7 +19,7 @@ from dgxcheck.checks.gpudirect import (
     verbs_stack,
 )
 from dgxcheck.checks.gpudirect import path as gdr_path
-from dgxcheck.checks.host import command_line, cpu, disks, ethernet, governor, memory, numa, report
+from dgxcheck.checks.host import command_line, cpu, cpu_clock, disks, ethernet, governor, memory, numa, report
 from dgxcheck.checks.kernel_log import aer, gpu_start, hca, host_trouble, machine_check, off_bus, xid
 from dgxcheck.checks.measurement import (
     burn_in,
@@ -107,6 +107,7 @@ CHECKS: tuple[Check, ...] = (
     *host_inventory.CHECKS,
     *ethernet.CHECKS,
     *governor.CHECKS,
+    *cpu_clock.CHECKS,
     *xid.CHECKS,
     *off_bus.CHECKS,
     *aer.CHECKS,
