@@ -51,7 +51,7 @@ from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import inventory as host_inventory
 from dgxcheck.checks.placement import placement
 from dgxcheck.checks.siblings import uniform
-from dgxcheck.checks.silence import answers
+from dgxcheck.checks.silence import answers, files
 
 CHECKS: tuple[Check, ...] = (
     *report.CHECKS,
@@ -70,6 +70,7 @@ CHECKS: tuple[Check, ...] = (
     *thermal.CHECKS,
     *pcie.CHECKS,
     *path.CHECKS,
+    *files.CHECKS,
     *generation.CHECKS,
     *control.CHECKS,
     *bar1.CHECKS,

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.pcie.iommu import reason_to_keep_acs
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import PEER_TRAFFIC, Component
 from dgxcheck.diagnosis.action import Code, Instruction
 from dgxcheck.diagnosis.reset_domain import gpus_of
 from dgxcheck.facts.gpu import GpuClocks, GpuMemory, GpuModes, GpuPower
@@ -24,6 +24,7 @@ Setting = tuple[Commands, Instruction]
 _BY_HAND: Mapping[str, Code] = {
     "large BARs": "large-bars", "BAR1": "large-bars", "PCIe setting": "pcie-setting",
     "settings of NCCL": "nccl-settings", "NVLink setting": "nvlink-setting", "memory bandwidth": "memory-channels",
+    PEER_TRAFFIC: "peer-through-root",
 }  # fmt: skip
 _COMMAND = Instruction(code="command")
 _BY_ITS_REMEDY = frozenset({Fault.CLOCKS_LIMITED, Fault.BAR1_MISMATCH})
@@ -40,6 +41,10 @@ def setting(box: Box, component: Component, faults: Collection[Fault | None]) ->
         return None
     if component.kind == "bridge" and component.part == "ACS setting":
         return _acs(box, component)
+    if component.kind == "socket-interconnect":
+        return (), Instruction(code="socket-links")
+    if component.kind == "path" and Fault.SLOW in faults:
+        return (), Instruction(code="peer-traffic")
     if component.part in _BY_HAND:
         return (), Instruction(code=_BY_HAND[component.part])
     return _of_gpus(box, component)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
-from dgxcheck.components.component import Component, Kind
+from dgxcheck.components.component import PEER_TRAFFIC, Component, Kind
 from dgxcheck.diagnosis.action import Step
 
 Steps = tuple[Step, ...]
@@ -45,6 +45,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("nvswitch", ""): ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("path", ""): ("change-setting", "reboot"),
     ("host-bridge", ""): ("change-setting", "reboot"),
+    ("host-bridge", PEER_TRAFFIC): ("change-setting", "reboot"),
     ("socket-interconnect", ""): ("change-setting", "reboot"),
     ("socket", ""): ("inspect", "contact-vendor"),
     ("fabric", ""): ("inspect", "reseat"),
@@ -67,6 +68,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "peer memory module"): ("load-module", "reboot"),
     ("host", "programs with another driver library"): ("stop-jobs",),
     ("host", "memory"): ("inspect", "reseat", "replace"),
+    ("host", "disks"): ("inspect",),
     ("host", "memory bandwidth"): ("change-setting", "inspect"),
     ("host", "cooling"): ("inspect", "contact-vendor"),
     ("host", "power supply"): ("inspect", "contact-vendor"),
@@ -94,6 +96,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.SRAM_EXCEEDED: ("field-diagnostic", "replace"),
     Fault.ECC_FLOOD: ("field-diagnostic", "replace"),
     Fault.RETIREMENT_FAILED: ("field-diagnostic", "replace"),
+    Fault.NVSWITCH: ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.NVSWITCH_FATAL: ("reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.LIBRARY_MISSING: ("change-setting",),
     Fault.NOUVEAU: ("change-setting", "reboot"),
