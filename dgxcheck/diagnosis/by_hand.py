@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
 from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, is_station
@@ -62,10 +63,12 @@ def reseating(box: Box, component: Component) -> Instruction:
     return Instruction(code=code) if code is not None else _hardware(box, component, "reseat")
 
 
-def replacing(box: Box, component: Component) -> Instruction:
-    """What to replace."""
+def replacing(box: Box, component: Component, faults: Collection[Fault | None]) -> Instruction:
+    """What to replace. Data on an array without redundancy can be saved until a disk of it is lost."""
     if component.kind == "disk" and _without_redundancy(box, component.name):
-        return Instruction(code="restore-array", values={"array": component.name})
+        if Fault.ARRAY_FAILED in faults:
+            return Instruction(code="restore-array", values={"array": component.name})
+        return Instruction(code="replace-one-disk", values={"name": component.name})
     return _hardware(box, component, "replace")
 
 
