@@ -305,7 +305,7 @@ def test_acs_is_changed_by_no_command_where_virtual_machines_run() -> None:
 
 @pytest.mark.parametrize(("level", "last"), [("raid0", "restore-array"), ("raid1", "replace-disk")])
 def test_a_raid_0_is_not_rebuilt(level: str, last: str) -> None:
-    box = box_of("dgx-1-v100")
+    box = box_of("dgx-station-v100")
     storage = box.snapshot.storage
     assert isinstance(storage, Storage)
     assert not isinstance(storage.arrays, Missing)

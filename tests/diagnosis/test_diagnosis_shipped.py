@@ -7,6 +7,17 @@ from judging import judged
 from sample import FAULTS
 
 CAUSES = {
+    "dgx-2-hca-slow": ("hca/0000:5d:00.0", "inspect"),
+    "dgx-2-nvlink-slow": ("gpu/0000:59:00.0/NVLink", "reset-gpu"),
+    "dgx-2-uplink-slow": ("link/0000:2c:00.0", "power-cycle"),
+    "dgx-a100-copies-slow": ("gpu/0000:07:00.0/NVLink", "reset-gpu"),
+    "dgx-station-v100-nvlink-half-rate": ("nvlink/0000:07:00.0/0000:0f:00.0", "reset-gpu"),
+    "pcie-x4-one-direction": ("link/0000:08:00.0", "power-cycle"),
+    "pcie-x4-root-complex-slow": ("host-bridge/pci0000:00/peer traffic", "change-setting"),
+    "pcie-x4-uplink-slow": ("link/0000:0c:00.0", "power-cycle"),
+    "pcie-x8-gpu-slow": ("link/0000:85:00.0", "power-cycle"),
+    "pcie-x8-sockets-slow": ("socket-interconnect/NUMA nodes 0 and 1", "change-setting"),
+    "pcie-x8-uplink-slow": ("link/0000:06:00.0", "power-cycle"),
     "dgx-1-p100-memory-slow": ("gpu/0000:07:00.0/memory", "reset-gpu"),
     "dgx-1-p100-memory-wrong": ("gpu/0000:89:00.0/memory", "reset-gpu"),
     "dgx-1-p100-nccl-over-pcie": ("host/host/settings of NCCL", "change-setting"),
@@ -21,7 +32,8 @@ CAUSES = {
     "dgx-1-v100-bar1-unassigned": ("gpu/0000:8a:00.0/BAR1", "change-setting"),
     "dgx-1-v100-cores-offline": ("host/host/CPUs", "change-setting"),
     "dgx-1-v100-dimm-missing": ("host/host/memory", "inspect"),
-    "dgx-1-v100-disk-missing": ("disk/md0", "inspect"),
+    "dgx-1-v100-disk-missing": ("host/host/disks", "inspect"),
+    "dgx-station-v100-disk-missing": ("disk/md0", "inspect"),
     "dgx-1-v100-ecc-aggregate": ("gpu/0000:0a:00.0/memory", "reset-gpu"),
     "dgx-1-v100-ecc-off": ("gpu/0000:0a:00.0/ECC mode", "change-setting"),
     "dgx-1-v100-ecc-pending": ("gpu/0000:0a:00.0/ECC mode", "change-setting"),
@@ -154,6 +166,13 @@ CAUSES = {
     "dgx-1-v100-no-msi": ("host/host/kernel command line", "change-setting"),
     "dgx-a100-nps1": ("host/host/NUMA setting", "change-setting"),
     "dgx-1-v100-socket-missing": ("host/host/missing socket", "inspect"),
+    "pcie-x8-host-copies-far-below": ("link/0000:85:00.0", "power-cycle"),
+    "dgx-1-v100-clocks-locked": ("gpu/0000:89:00.0/clock setting", "change-setting"),
+    "dgx-a100-clock-ceiling": ("gpu/0000:90:00.0/versions and settings", "change-setting"),
+    "pcie-x4-power-brake-at-load": ("host/host/power supply", "inspect"),
+    "pcie-x4-cpu-clock-limited": ("host/host/CPU clock setting", "change-setting"),
+    "dgx-2-turbo-off": ("host/host/CPU clock setting", "change-setting"),
+    "k80-x8-clock-source-hpet": ("host/host/clock source", "inspect"),
     "k80-x8-p2p-acs-silent": ("bridge/0000:09:08.0/ACS setting", "change-setting"),
     "dgx-1-v100-switch-dead": ("switch/0000:08:00.0", "power-cycle"),
     "dgx-1-v100-supply-failed": ("host/host/power supply", "inspect"),
@@ -206,6 +225,7 @@ CAUSES = {
 }  # fmt: skip
 """By kind, bus id and part; a fault that is not here has no finding that counts."""
 OF_TWO = {
+    "dgx-2-hca-and-nvlink-slow": [("gpu/0000:e0:00.0/NVLink", "reset-gpu"), ("hca/0000:bd:00.0", "inspect")],
     "dgx-a100-off-bus-and-governor": [
         ("gpu/0000:b7:00.0", "reboot"), ("host/host/CPU frequency governor", "change-setting"),
     ],
