@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-all new-check ptxas golden clean
+.PHONY: help demo test test-all new-check ptxas chaos lock lowest dist golden clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -24,6 +24,31 @@ new-check: $(VENV)/.developed  ## NAME=subject.word: write the skeleton of a che
 
 ptxas: $(VENV)/.ptxas  ## fetch NVIDIA's assemblers of three CUDA releases (107 MB), for the tests of the kernels
 
+chaos: $(VENV)/.developed  ## run hundreds of sick drivers and systems, and count what holds
+	cd tests && ../$(BIN)/python -m chaos $(ROWS)
+
+lock: $(VENV)/bin/python  ## pin the newest versions of everything that development needs, with hashes
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --upgrade --no-header --no-annotate \
+		--group dev pyproject.toml --output-file requirements-dev.txt
+
+lowest: $(VENV)/bin/python  ## test with the lowest versions of the dependencies that pyproject.toml allows
+	$(PYTHON) -m venv $(VENV)/lowest
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header pyproject.toml --output-file $(VENV)/lowest.txt
+	$(VENV)/lowest/bin/python -m pip install --quiet "pip>=25.1"
+	$(VENV)/lowest/bin/python -m pip install --quiet --requirement $(VENV)/lowest.txt --group dev --editable .
+	$(VENV)/lowest/bin/python -m pytest -n auto tests/cli tests/driver tests/test_golden.py
+
+dist: $(VENV)/.developed  ## wheel, sdist and bill of materials (CycloneDX): the same bytes from the same commit
+	rm -rf dist $(VENV)/dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation
+	$(PYTHON) -m venv --without-pip $(VENV)/dist
+	$(BIN)/python -m pip --python $(VENV)/dist/bin/python install --quiet dist/*.whl
+	$(BIN)/python -m pip install --quiet "cyclonedx-bom>=7"
+	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --mc-type application \
+		--output-file dist/dgxcheck.cdx.json $(VENV)/dist/bin/python
+
 golden: $(VENV)/.developed  ## accept what the golden tests print now
 	DGXCHECK_UPDATE_GOLDEN=1 $(BIN)/pytest -n auto tests/test_golden.py
 	$(BIN)/python tests/check_paragraphs.py
@@ -42,9 +67,8 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/.developed: pyproject.toml $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --group dev
+$(VENV)/.developed: pyproject.toml requirements-dev.txt $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements-dev.txt
 	@touch $@
 
 # the wheels of CUDA 11 and 12 hold files of the same names, so each release has its own folder

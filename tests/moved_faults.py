@@ -36,6 +36,7 @@ OF_A_GPU = (
     "k80-x8-odd-auto-boost", "pcie-x4-odd-power-range", "pcie-x8-odd-inforom",
     "dgx-a100-sram-threshold", "dgx-a100-rows-512", "dgx-a100-bank-without-spare-rows", "dgx-2-corrected-flood",
     "dgx-2-pages-growing", "pcie-x8-page-double-bit", "dgx-1-v100-memory-hot", "dgx-a100-memory-warmer",
+    "pcie-x8-host-copies-far-below", "dgx-1-v100-clocks-locked", "dgx-a100-clock-ceiling",
     "dgx-1-v100-bus-master-off", "pcie-x8-gpu-aspm", "dgx-a100-drain-p2p", "dgx-a100-fabric-clique",
     "dgx-a100-fabric-degraded",
     "dgx-a100-fabric-no-partition", "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required",
@@ -70,6 +71,13 @@ OF_ONE_END = (
     "dgx-1-v100-nvlink-crc-flood",
 )  # fmt: skip
 STAYS = {
+    **dict.fromkeys(
+        ("dgx-1-v100-switch-dead", "dgx-1-v100-supply-failed", "dgx-1-v100-root-complex", "dgx-1-v100-two-hot",
+         "dgx-a100-nvswitches-down", "k80-x8-board-off-bus", "pcie-x8-switch-dead"), "of several devices at once"),
+    **dict.fromkeys(
+        ("dgx-a100-xid-62-nvlinks", "dgx-a100-off-bus-sxids", "dgx-a100-xid-48-recovery", "dgx-1-p100-xid-109-peers",
+         "dgx-2-xid-62-peers", "dgx-station-v100-off-bus-peers"), "of the far ends of NVLinks too"),
+    **dict.fromkeys(("dgx-a100-off-bus-and-governor", "pcie-x4-hot-and-persistence", "pcie-x8-apart"), "two faults"),
     **dict.fromkeys(("dgx-2-nvme-gen1", "dgx-a100-nvme-x2"), "of a disk"),
     **dict.fromkeys(
         ("dgx-2-nvswitch-gen1", "dgx-2-nvswitch-missing", "dgx-2-nvswitch-off-pci", "dgx-a100-nvswitch-unbound"),
@@ -89,7 +97,8 @@ STAYS = {
          "dgx-a100-fabric-manager-down", "dgx-a100-governor", "dgx-a100-not-ready", "k80-x8-uvm-node-gone"),
         "of the host, its memory or the driver"),
     **dict.fromkeys(
-        ("dgx-1-v100-no-libcuda", "dgx-2-count-above-list", "dgx-2-gpu-silent", "dgx-2-reading-impossible",
+        ("dgx-1-v100-no-libcuda", "dgx-1-v100-port-state-unreadable", "dgx-2-count-above-list", "dgx-2-gpu-silent",
+         "dgx-2-reading-impossible",
          "dgx-a100-idle-at-full-load", "dgx-station-v100-memory-more-than-there-is", "k80-x8-cpus-in-two-nodes",
          "pcie-x4-init-denied", "pcie-x8-handle-refused", "pcie-x8-no-worker"),
         "unknown: nothing is to blame for what could not be read"),
@@ -106,6 +115,8 @@ STAYS = {
          "dgx-1-p100-maxcpus", "pcie-x8-numa-off", "k80-x8-numa-two-nodes-one-root",
          "dgx-2-node-without-memory", "dgx-2-distances-odd", "dgx-1-v100-no-msi",
          "dgx-a100-nps1", "dgx-1-v100-socket-missing",
+         "pcie-x4-power-brake-at-load",
+         "pcie-x4-cpu-clock-limited", "dgx-2-turbo-off", "k80-x8-clock-source-hpet",
         ),
         "of a DIMM, a CPU, a disk or a slot"),
     **dict.fromkeys(

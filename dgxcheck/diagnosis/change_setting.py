@@ -14,7 +14,7 @@ from dgxcheck.checks.pcie.iommu import reason_to_keep_acs
 from dgxcheck.components.component import PEER_TRAFFIC, Component
 from dgxcheck.diagnosis.action import Code, Instruction
 from dgxcheck.diagnosis.reset_domain import gpus_of
-from dgxcheck.facts.gpu import GpuMemory, GpuModes, GpuPower
+from dgxcheck.facts.gpu import GpuClocks, GpuMemory, GpuModes, GpuPower
 from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
@@ -65,11 +65,13 @@ def changed_by(box: Box, component: Component) -> tuple[bool, bool]:
 def _of_gpus(box: Box, component: Component) -> Setting | None:
     ids = ("-i", component.bdf) if component.bdf else ()
     options: Mapping[str, tuple[str, ...]] = {
-        "ECC mode": ("-e", "1"), "compute mode": ("-c", "0"), "clock setting": ("-rac",),
+        "ECC mode": ("-e", "1"), "compute mode": ("-c", "0"),
     }  # fmt: skip
     if component.part in options:
         code: Code = "take-back-setting" if not changed_by(box, component)[1] else "command"
         return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code)
+    if component.part == "clock setting":
+        return (("nvidia-smi", *ids, _clock_option(box, gpus_of(box, component))),), Instruction(code="command")
     if component.part == "persistence mode":
         return (("nvidia-smi", *ids, "-pm", "1"),), Instruction(code="persistence")
     if component.part == "MIG mode":
@@ -81,6 +83,14 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
     if component.part == "device nodes":
         return (("nvidia-modprobe", "-c", "255"), ("nvidia-modprobe", "-u", "-c", "0")), _COMMAND
     return None
+
+
+def _clock_option(box: Box, gpus: Collection[Device]) -> str:
+    """``-rac`` takes application clocks back; where these are at their default, ``-rgc`` locked ones."""
+    rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).clocks, GpuClocks)]
+    at_default = [row.application == row.default_application for row in rows]
+    known = [not isinstance(row.application.graphics, Missing) for row in rows]
+    return "-rgc" if rows and all(at_default) and all(known) else "-rac"
 
 
 def _mig(box: Box, gpus: Collection[Device]) -> Setting | None:

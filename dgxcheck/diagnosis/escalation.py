@@ -76,6 +76,8 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "placement of GPUs"): ("reseat",),
     ("host", "missing socket"): ("inspect", "power-cycle", "contact-vendor"),
     ("host", "kernel command line"): ("change-setting", "reboot"),
+    ("host", "CPU clock setting"): ("change-setting",),
+    ("host", "clock source"): ("inspect", "reboot"),
     ("host", "NUMA setting"): ("change-setting", "reboot"),
     ("host", "CPUs"): ("inspect", "contact-vendor"),
     ("host", "burn-in"): ("inspect",),
@@ -94,6 +96,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.SRAM_EXCEEDED: ("field-diagnostic", "replace"),
     Fault.ECC_FLOOD: ("field-diagnostic", "replace"),
     Fault.RETIREMENT_FAILED: ("field-diagnostic", "replace"),
+    Fault.NVSWITCH: ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.NVSWITCH_FATAL: ("reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.LIBRARY_MISSING: ("change-setting",),
     Fault.NOUVEAU: ("change-setting", "reboot"),
@@ -194,5 +197,7 @@ def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
     known = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
     if known and known <= {*OF_ALL_FAULTS}:
         return next(steps for fault, steps in OF_ALL_FAULTS.items() if fault in known)
+    if not known and Fault.SLOW in faults and (component.kind, component.part) == ("gpu", ""):
+        return ("inspect", *_GPU)  # a figure alone is compared with the other GPUs' before anything is reset
     particular = next((steps for fault, steps in OF_FAULT.items() if fault in known), None)
     return particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)

@@ -65,10 +65,26 @@ def test_any_bytes_are_a_configuration_space(config: bytes) -> None:
     ("message", "identity"),
     [("mlx5_core 0000:05:00.0: peer 10.17.3.4.", "10.17.3.4"), ("NVRM: S/N: 0324018045123", "0324018045123"),
      ("NVRM: serial: PK8A-44", "PK8A-44"), ("NVRM: serial no. = PK8A-44", "PK8A-44"),
-     ("mlx5_core 0000:05:00.0: mac 0c42a15e7709 up", "0c42a15e7709")],
+     ("mlx5_core 0000:05:00.0: mac 0c42a15e7709 up", "0c42a15e7709"),
+     ("INFO: task acme train:4711 blocked for more than 120 seconds.", "acme"),
+     ("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [acme:job:4711]", "acme"),
+     ("Memory failure: 0x1234: Sending SIGBUS to acme:4711 due to hardware memory corruption", "acme"),
+     ("Memory failure: 0x1234: Killing acme:4711 due to hardware memory corruption", "acme")],
 )  # fmt: skip
 def test_of_the_kernel_log(message: str, identity: str) -> None:
     assert identity not in json.dumps(replaced({"kmsg 1": f"1.000000;{message}"}))
+
+
+def test_registers_of_a_machine_check_stay_and_the_number_of_the_cpu_leaves() -> None:
+    lines: dict[str, Json] = {
+        "kmsg 1": "1.5;mce: [Hardware Error]: CPU 30: Machine Check Exception: 5 Bank 1: bd80000000100134",
+        "kmsg 2": "1.6;mce: [Hardware Error]: TSC 6bd4e2ff33b8a ADDR 1234567890abcdef MISC 86 PPIN 2a87fc8d7e2b1c03",
+        "kmsg 3": "1.7;{3}[Hardware Error]:   physical_address: 0x0000001234567000",
+    }
+    found = replaced(lines)
+    assert (found["kmsg 1"], found["kmsg 3"]) == (lines["kmsg 1"], lines["kmsg 3"])
+    assert str(found["kmsg 2"]).startswith("1.6;mce: [Hardware Error]: TSC 6bd4e2ff33b8a ADDR 1234567890abcdef MISC 86")
+    assert "2a87fc8d7e2b1c03" not in str(found["kmsg 2"])
 
 
 @pytest.mark.parametrize(
@@ -103,8 +119,9 @@ def test_a_pseudonym_is_the_same_in_every_spelling() -> None:
 
 
 CHANGED = re.compile(
-    r"data .*/config|nvml nvmlDeviceGet(Serial|UUID|GpuFabricInfo\w*) .*|text /etc/dgx-release|text /proc/(cmdline|version)|kmsg \d+"
-    r"|text /proc/sys/kernel/(hostname|random/boot_id)|text /sys/class/dmi/id/\w*serial|text /etc/.*\.conf"
+    r"data .*/config|nvml nvmlDeviceGet(Serial|UUID|GpuFabricInfo\w*) .*|text /etc/dgx-release|kmsg \d+"
+    r"|text /proc/(cmdline|version)|text /proc/sys/kernel/(hostname|random/boot_id)"
+    r"|text /sys/class/dmi/id/\w*serial|text /etc/.*\.conf"
     r"|text /sys/class/(infiniband/\w+/(node_desc|node_guid|sys_image_guid)|net/\w+/address)"
 )
 

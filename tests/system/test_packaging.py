@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,6 +19,7 @@ from checkout import ROOT
 from dgxcheck import __version__
 from dgxcheck.cli import main
 from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.toml_file import load as load_toml
 
 DATA = f"dgxcheck-{__version__}.data/data/share"
 SOURCES = ("dgxcheck", "probes")
@@ -54,6 +58,34 @@ def tracked(folder: str, pattern: str = "**/*") -> set[str]:
     """Files of a folder of the checkout, without what running leaves behind."""
     found = (path.relative_to(ROOT) for path in (ROOT / folder).glob(pattern) if path.is_file())
     return {str(path) for path in found if "__pycache__" not in path.parts and path.suffix != ".pyc"}
+
+
+def test_what_is_built_twice_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From copies of other age, place and mode: only what is in the files counts."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    digests = []
+    for number, name in enumerate(("a", "elsewhere/b")):
+        copy, out = tmp_path / name, tmp_path / f"dist-{number}"
+        tracked_here = ran(["git", "ls-files", "-z"], ROOT).split("\0")[:-1]
+        for file in tracked_here:
+            place = copy / file
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / file, place)
+            os.utime(place, (10**9 + number * 10**6,) * 2)
+            place.chmod(0o600 if number else 0o664)
+        ran([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)], tmp_path)
+        digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()})
+    assert len(digests[0]) == 2
+    assert digests[0] == digests[1]
+
+
+def test_every_locked_version_has_hashes_and_every_dependency_is_locked() -> None:
+    locked = (ROOT / "requirements-dev.txt").read_text()
+    names = re.findall(r"^([a-z0-9._-]+)==\S+", locked, re.MULTILINE)
+    assert len(names) == len(re.findall(r"^[a-z0-9._-]+==[^\n]*\\\n    --hash=sha256:", locked, re.MULTILINE))
+    project = load_toml(str(ROOT / "pyproject.toml"))
+    wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    assert {re.split(r"[><=; ]", each)[0] for each in wanted} <= {*names}
 
 
 def test_the_wheel_holds_every_module_and_data_file(inside: set[str]) -> None:

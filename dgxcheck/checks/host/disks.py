@@ -67,7 +67,7 @@ def _array(array: MdArray) -> Judgement:
     else:
         missing = degraded
         evidence.append(Evidence(f"{_BLOCK}/{array.name}/md/degraded", degraded))
-    disks = "" if isinstance(members, Missing) else f" of {', '.join(members)}"
+    disks = "" if isinstance(members, Missing) or not members else f" of {', '.join(members)}"
     name = f"{'array' if isinstance(array.level, Missing) else array.level}{disks}"
     size = "" if isinstance(array.raid_disks, Missing) else f", configured for {counted(array.raid_disks, 'disk')}"
     if not isinstance(members, Missing):

@@ -149,7 +149,7 @@ def between_pair(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
 _PARTS: Mapping[Fault | None, str] = {
     Fault.POWER_BRAKE: "power supply", Fault.POWER_CAPPED: "power limit", Fault.CLOCKS_LOWERED: "clock setting",
     Fault.ECC_UNCORRECTED: "memory", Fault.OVERHEATING: "cooling", Fault.THERMAL_SLOWDOWN: "cooling",
-    Fault.HARDWARE_SLOWDOWN: "cooling",
+    Fault.HARDWARE_SLOWDOWN: "cooling", Fault.CLOCKS_LIMITED: "versions and settings",
 }  # fmt: skip
 _LESS_LIKELY: Mapping[Fault | None, str] = {
     Fault.SLOW: "cooling", Fault.POWER_REACHED: "cooling", Fault.WRONG_DATA: "memory",

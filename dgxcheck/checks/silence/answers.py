@@ -19,10 +19,9 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.silence.capability import is_answered
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NvmlReturn
-from dgxcheck.facts.missing import BadInput, Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.architecture import architecture_of
 
 Judged = Iterator[tuple[Subject, Judgement]]
 Facts = Mapping[str, object]
@@ -122,11 +121,7 @@ def _is_due(box: Box, gpu: Device, path: str, own: Facts, siblings: Sequence[Fac
     board = box.board(gpu)
     if board is None or guest(box) is not None or own.get("gpu_modes.mig") is True:
         return False
-    try:
-        architecture = architecture_of(board.name)[1]
-    except BadInput:
-        return False
-    return is_answered(path, architecture, _branch(box), own.get("gpu_memory.ecc") is not False)
+    return is_answered(path, board.name, _branch(box), own.get("gpu_memory.ecc") is not False)
 
 
 def _branch(box: Box) -> int:

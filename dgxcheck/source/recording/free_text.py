@@ -11,12 +11,12 @@ from dgxcheck.source.recording.pseudonyms import Pseudonyms
 
 _HEX = "[0-9a-fA-F]"
 _MAC = rf"{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5}}"
-_IN_TEXT = "|".join(
+_BARE = rf"\b(?:0x)?(?:{_HEX}{{32}}|{_HEX}{{16}})\b"
+"""Machine id, GUID, WWN."""
+_FORMED = "|".join(
     (
         r'(?P<serial>^\w*SERIAL\w*="?)(?P<number>[^"\n]+)',
         rf"(?P<uuid>\b{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}\b)",
-        # machine id, GUID, WWN; not the status of a machine check, "Bank 7: be00000000800400", "_STATUS[..]: 0x9c20.."
-        rf"(?<!\bBank \d: )(?<!\bBank \d\d: )(?!(?<=\]: )0x)\b(?:0x)?(?:{_HEX}{{32}}|{_HEX}{{16}})\b",
         rf"(?<![\w:]){_HEX}{{1,4}}(?::{_HEX}{{1,4}}){{7}}(?![\w:])",  # IPv6, EUI-64
         rf"(?P<guid>(?<![\w:]){_HEX}{{4}}(?::{_HEX}{{4}}){{3}}(?![\w:]))",  # as sysfs writes it
         rf"(?<![\w:.])(?:{_HEX}{{1,4}}:)+(?::{_HEX}{{1,4}})+(?![\w:])",  # IPv6 with its zeros left out
@@ -26,12 +26,18 @@ _IN_TEXT = "|".join(
         MADE_OF_ADDRESS,
     )
 )
+_IN_TEXT = f"{_FORMED}|{_BARE}"
 _IDENTITY = re.compile(_IN_TEXT, re.MULTILINE)
+_REGISTERS = re.compile(r"(?:mce: )?(?:\{\d{1,10}\})?\[Hardware Error\]: |mce: |EDAC |Memory failure: ")
+"""Lines of machine checks: their numbers of 16 digits are registers, and PPIN is the serial number of a CPU."""
+_PPIN = re.compile(r"(?P<before>\bPPIN:? (?:0x)?)(?P<number>[0-9a-fA-F]{1,16})\b")
 _BEFORE = (("serial", "number"), ("type", "typed"), ("made", "address"))
 _IN_KERNEL_LOG = re.compile(
     r"(?P<number>(?i:\bserial(?:[ _]?(?:number|no\.?))?|\bs/n) ?(?:is |[:=]) ?)(?P<serial>[^\s,]+)"
     r"|(?P<mac>(?<![\w:-])(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{12}(?![\w:-]))"
     r"|(?P<named>name=|(?i:client|process|comm) ')(?P<process>(?!<unknown>)[^,']+)"
+    # kernel/hung_task.c, kernel/watchdog.c, mm/memory-failure.c: the name is cut after 15 characters
+    r"|(?P<before>INFO: task |stuck for \d{1,8}s! \[|SIGBUS to |Killing )(?P<task>.{1,16}?)(?=:\d{1,10}\b)"
 )
 _WORD = re.compile(r"\S+")
 _PLAIN_DESCRIPTION = re.compile(
@@ -53,7 +59,9 @@ class FreeText:
         named = rf"(?i:\b{re.escape(short)}(?:\.[\w.-]+)?)\b" if telling else "(?!)"
         same = re.fullmatch(r"(?=.*[A-Za-z])[\w.-]{3,253}", domain)
         neighbour = rf"(?i:\b[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{0,8}}\.{re.escape(domain)})\b" if same else "(?!)"
-        self._with_host = re.compile(f"(?P<host>{named})|(?P<neighbour>{neighbour})|{_IN_TEXT}", re.MULTILINE)
+        hosts = f"(?P<host>{named})|(?P<neighbour>{neighbour})"
+        self._with_host = re.compile(f"{hosts}|{_IN_TEXT}", re.MULTILINE)
+        self._in_registers = re.compile(f"{hosts}|{_FORMED}", re.MULTILINE)
         names = {name for program in programs for name in _telling(program)}
         programs_named = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
         self._program = re.compile(rf"(?<![\w-])(?:{programs_named})(?![\w-])")
@@ -80,9 +88,18 @@ class FreeText:
                 return match["number"] + self._pseudonyms.identity(match["serial"], known=True)
             if match["mac"]:
                 return self._pseudonyms.identity(match["mac"], known=True)
+            if match["task"]:
+                return f"{match['before']}{self._pseudonyms.named('process', match['task'])}"
             return f"{match['named']}{self._pseudonyms.named('process', match['process'])}"
 
-        return self._programs(_IN_KERNEL_LOG.sub(replaced, self.text(text)))
+        return self._programs(_IN_KERNEL_LOG.sub(replaced, self._registers(text) or self.text(text)))
+
+    def _registers(self, text: str) -> str | None:
+        """A line of a machine check; None for any other."""
+        if _REGISTERS.match(text) is None:
+            return None
+        known = _PPIN.sub(lambda match: match["before"] + self._pseudonyms.identity(match["number"], known=True), text)
+        return self._in_registers.sub(self._match, known)
 
     def description(self, text: str) -> str:
         """``node_desc``: names of adapters and pseudonyms stay; an admin may have written anything else there."""

@@ -1,0 +1,193 @@
+"""One machine served live, made sick for one case at a time."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from clock import SPARE
+from live_box import CHILD, Box, Ran, gpu_bdfs, serve, shipped, with_gpus
+from programs import program
+from standin import nvml
+
+from chaos.cases import COMMAND, GPUS, Case
+from chaos.invariants import broken, processes_of
+
+_REDIRECTED = {
+    "stdout closed": ">&-", "stderr closed": "2>&-", "stdin closed": "<&-", "stdout full": ">/dev/full",
+}  # fmt: skip
+_LIMITED = {"16 descriptors": "ulimit -n 16", "1 GiB of memory": "ulimit -v 1048576", "state full": "ulimit -f 0"}
+_NOBODY = "setpriv --reuid=65534 --regid=65534 --clear-groups"
+_BEHIND_SH = {"ordinary user": _NOBODY, "no processes": f"""{_NOBODY} sh -c 'ulimit -u 1; exec "$@"' sh"""}
+
+
+Undo = Callable[[], object]
+
+
+class Libraries(NamedTuple):
+    """Compiled once, shared by all benches."""
+
+    current: Path
+    old: Path
+    open_errors: Path
+
+
+def compiled(folder: Path) -> Libraries:
+    places = [folder / name for name in ("current", "old")]
+    for place in places:
+        place.mkdir()
+    errors = folder / "open_errors.so"
+    source = Path(__file__).with_name("open_errors.c")
+    subprocess.run((program("gcc"), "-shared", "-fPIC", "-Wall", "-o", str(errors), str(source), "-ldl"), check=True)
+    return Libraries(nvml.build(places[0]), nvml.build(places[1], without=nvml.newer_than(384)), errors)
+
+
+class Bench:
+    """A DGX-1 with three of its GPUs, files and library of its own, so that several can be at work at once."""
+
+    def __init__(self, folder: Path, libraries: Libraries) -> None:
+        folder.mkdir(mode=0o755)
+        self._box: Box = serve(with_gpus(shipped("dgx-1-v100"), GPUS), folder)
+        self._folder = folder
+        self._libraries = libraries
+        self._gpu = gpu_bdfs(self._box.lines)[1]
+        self._random = random.Random(0)
+
+    def failures(self, case: Case) -> list[str]:
+        """Run one case; what does not hold after it."""
+        with self._sick(case) as environment:
+            ran, cut_short = self._run(case, environment)
+        found = list(broken(case, ran, self._box.run, SPARE, cut_short))
+        until = time.monotonic() + 3
+        while (left := processes_of(self._box.answers)) and time.monotonic() < until:
+            time.sleep(0.05)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        found += [f"left behind: process {pid}" for pid in left]
+        shutil.rmtree(self._box.run)
+        self._box.run.mkdir(mode=0o700)
+        return found
+
+    @contextmanager
+    def _sick(self, case: Case) -> Iterator[dict[str, str]]:
+        library = self._library(case) if case.row == "library" else self._libraries.current
+        environment = self._box.environment(library, *filter(None, [case.fault]))
+        if case.errno:
+            named = self._path(case).partition("/devices/")[2] or self._path(case)
+            environment |= {"LD_PRELOAD": str(self._libraries.open_errors), "OPEN_ERRORS": named,
+                            "OPEN_ERRNO": str(case.errno)}  # fmt: skip
+        undo: list[Undo] = []
+        if case.content:
+            undo.append(_replaced(Path(f"{self._box.tree}{self._path(case)}"), case.content))
+        if case.row == "list":
+            undo += self._lists(case.what)
+        try:
+            yield environment
+        finally:
+            for step in undo:
+                step()
+
+    def _path(self, case: Case) -> str:
+        hca = sorted(os.listdir(self._box.tree / "sys/class/infiniband"))[0]
+        return case.path.format(gpu=f"/sys/bus/pci/devices/{self._gpu}", hca=f"/sys/class/infiniband/{hca}")
+
+    def _library(self, case: Case) -> Path:
+        if case.what == "old":
+            return self._libraries.old
+        place = self._folder / case.what.replace(" ", "-")
+        place.mkdir(exist_ok=True)
+        library = place / nvml.SONAME
+        if not library.exists() and case.what != "none":
+            _fill(library, {"junk": "binary", "of another machine": "empty"}.get(case.what, case.what))
+        if case.what == "of another machine":  # ELF of a machine that there is not
+            library.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\0\xff\xfe" + bytes(100))
+        return library
+
+    def _lists(self, what: str) -> list[Undo]:
+        lines = dict(self._box.lines)
+        if what == "not in sysfs":
+            link = self._box.tree / "sys/bus/pci/devices" / self._gpu
+            target = os.readlink(link)
+            link.unlink()
+            return [lambda: link.symlink_to(target)]
+        if what == "not in NVML":
+            lines |= {"nvml nvmlDeviceGetCount": {"": GPUS - 1}}
+        elif what == "count too high":
+            lines |= {"nvml nvmlDeviceGetCount": {"": GPUS + 1}}
+        else:
+            lines |= {"nvml nvmlDeviceGetCount": {"": 0}}
+        nvml.write_answers(lines, self._box.answers)
+        return [lambda: nvml.write_answers(self._box.lines, self._box.answers)]
+
+    def _run(self, case: Case, environment: dict[str, str]) -> tuple[Ran, bool]:
+        argv = (sys.executable, "-c", CHILD, str(self._box.tree), *COMMAND, "--deadline", f"{case.seconds:g}")
+        what = case.what if case.row == "system" else ""
+        if what in ("no HOME", "no environment"):
+            kept = ("NVML", "LD_") if what == "no environment" else ("",)
+            environment = {name: value for name, value in environment.items() if name.startswith(kept)}
+            environment.pop("HOME", None)
+        if what == "state read-only":
+            environment["STATE_DIRECTORY"] = "/proc/1"
+        if what == "COLUMNS=0":
+            environment["COLUMNS"] = "0"
+        command = f"exec {shlex.join(argv)} {_REDIRECTED.get(what, '')}"
+        if what in _BEHIND_SH:
+            command = f"exec {_BEHIND_SH[what]} {shlex.join(argv)}"
+        if what in _LIMITED:
+            command = f"{_LIMITED[what]}; {command}"
+        since = time.monotonic()
+        started = [_start(command, environment) for _ in range(2 if what == "two at once" else 1)]
+        number = getattr(signal, what, None) if what.startswith("SIG") else None
+        if number is not None:
+            time.sleep(self._random.uniform(0.1, 0.6))
+            started[0].send_signal(number)
+        out, err = started[0].communicate(timeout=case.seconds + 60)
+        for other in started[1:]:
+            other.communicate(timeout=case.seconds + 60)
+        return Ran(started[0].returncode, out, err, time.monotonic() - since), number is not None
+
+
+def _start(command: str, environment: dict[str, str]) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(("sh", "-c", command), env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe,
+                            text=True, errors="replace")  # fmt: skip
+
+
+def _replaced(path: Path, content: str) -> Undo:
+    """Something else in place of a file, until it is undone."""
+    kept = path.with_name(f"{path.name}.kept")
+    if os.path.lexists(path):
+        path.rename(kept)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _fill(path, content)
+
+    def undo() -> None:
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        else:
+            path.unlink(missing_ok=True)
+        if os.path.lexists(kept):
+            kept.rename(path)
+
+    return undo
+
+
+def _fill(path: Path, content: str) -> None:
+    if content == "directory":
+        path.mkdir()
+    elif content == "fifo":
+        os.mkfifo(path)
+    elif content == "dangling link":
+        path.symlink_to("nowhere")
+    elif content != "absent":
+        path.write_bytes({"empty": b"", "binary": bytes(range(256)) * 8, "10 MB": b"0123456789\n" * 10**6}[content])

@@ -1,0 +1,83 @@
+"""What is made sick: a case is one live run with one thing wrong."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from itertools import cycle
+from typing import NamedTuple
+
+from dgxcheck.facts.nvml_quantities import GROUPS
+from dgxcheck.workers.nvml.plan import HEALTH
+
+GPUS = 3
+CODES = (1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 25, 26, 27, 28, 29, 999, -5, 12345)
+"""Every nvmlReturn_t of nvml.h 13, and two that no header has."""
+START = ("nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex")
+SILENT = (15, 999)
+"""After these of a function that answers elsewhere no run may pass."""
+COMMAND = ("health", "--profile", "none", "--format", "json")
+FILES = (
+    "/proc/cpuinfo", "/proc/meminfo", "/proc/cmdline", "/proc/version", "/proc/driver/nvidia/params",
+    "/proc/driver/nvidia/version", "/sys/devices/system/cpu/online", "/sys/devices/system/node/node0/cpulist",
+    "/sys/class/dmi/id/product_name", "/sys/module/nvidia/version", "/dev/kmsg", "/etc/os-release",
+    "{gpu}/class", "{gpu}/config", "{gpu}/current_link_width", "{gpu}/numa_node", "{gpu}/resource",
+    "{gpu}/aer_dev_correctable", "{hca}/node_guid", "{hca}/ports/1/rate", "{hca}/ports/1/state",
+    "{hca}/ports/1/counters/symbol_error",
+)  # fmt: skip
+CONTENTS = ("absent", "empty", "binary", "10 MB", "directory", "fifo", "dangling link")
+ERRNOS = (errno.EACCES, errno.EIO, errno.EINVAL, errno.ENODEV, errno.ENOMEM, errno.EMFILE)
+LIBRARIES = ("none", "junk", "empty", "directory", "fifo", "of another machine", "old")
+SYSTEMS = (
+    "stdout closed", "stderr closed", "stdin closed", "stdout full", "state read-only", "state full", "no HOME",
+    "no environment", "16 descriptors", "1 GiB of memory", "no processes", "two at once", "SIGTERM", "SIGINT",
+    "SIGHUP", "SIGKILL", "ordinary user", "COLUMNS=0",
+)  # fmt: skip
+
+
+class Case(NamedTuple):
+    """One run."""
+
+    row: str
+    what: str
+    fault: str = ""
+    """In the words of ``standin/nvml.py``."""
+    path: str = ""
+    content: str = ""
+    errno: int = 0
+    must_not_pass: bool = False
+    seconds: float = 8
+    """The deadline that is given to the command."""
+
+    def __str__(self) -> str:
+        return f"{self.row}: {self.what}"
+
+
+def every(full: bool = False) -> Iterator[Case]:
+    """All rows; ``full`` is every code of every function at every GPU, which takes hours."""
+    yield from _calls(full)
+    yield from (Case("library", name) for name in LIBRARIES)
+    yield from (Case("symbol", name, f"missing {name}") for name in _functions())
+    for path in FILES:
+        yield from (Case("file", f"{path} {content}", path=path, content=content) for content in CONTENTS)
+        yield from (Case("errno", f"{path} {errno.errorcode[n]}", path=path, errno=n) for n in ERRNOS)
+    yield from (Case("list", name) for name in ("not in sysfs", "not in NVML", "count too high", "none"))
+    yield from (Case("system", name) for name in SYSTEMS)
+
+
+def _functions() -> tuple[str, ...]:
+    return (*START, *dict.fromkeys(call.function for group in HEALTH for call in GROUPS[group]))
+
+
+def _calls(full: bool) -> Iterator[Case]:
+    gpu = cycle(range(GPUS))
+    codes = cycle(CODES)
+    for function in _functions():
+        of_no_gpu = function in START[:2] or function.startswith("nvmlSystem")
+        for at in [""] if of_no_gpu else range(GPUS) if full else [next(gpu)]:
+            for code in CODES if full else [next(codes) for _ in range(5)]:
+                silent = code in SILENT and function in START
+                yield Case("error", f"{function} {code} {at}", f"error {code} {function} {at}", must_not_pass=silent)
+            for kind in ("hang", "crash", "slow 0.3"):
+                yield Case(kind.split()[0], f"{function} {at}", f"{kind} {function} {at}",
+                           must_not_pass=kind == "hang" and function in START, seconds=4)  # fmt: skip
