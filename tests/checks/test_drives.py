@@ -1,4 +1,4 @@
-"""Physical drives against the volumes that stand in their place; vendor and model as lsscsi and nvme list print them."""
+"""Drives against the volumes that stand in their place; vendor and model as lsscsi and nvme list print them."""
 
 from __future__ import annotations
 
