@@ -140,10 +140,11 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
     if lost:
         return Judgement(Status.UNKNOWN, "NVML has lost a GPU: it may be this one, or this one may be hidden")
     nodes = gpu_nodes(box)
-    if (gap := nodes if isinstance(nodes, Missing) else _unrecorded_node(box)) is not None:
-        unknown = f"bound to nvidia, but NVML does not list it; whether this user may open it is unknown: {gap}"
-        return skip("not-visible", unknown) if in_container(box) else Judgement(Status.UNKNOWN, unknown)
-    if in_container(box) or not all(nodes):
+    untried = nodes if isinstance(nodes, Missing) else _unrecorded_node(box)
+    if untried is not None:
+        message = f"bound to nvidia, but NVML does not list it; whether this user may open it is unknown: {untried}"
+        return skip("not-visible", message) if in_container(box) else Judgement(Status.UNKNOWN, message)
+    if in_container(box) or isinstance(nodes, Missing) or not all(nodes):
         return skip("not-visible", "not every device node can be opened: the GPU may be hidden, not lost")
     message = "bound to nvidia and its device node can be opened, but NVML does not list it"
     evidence = (Evidence("nvmlDeviceGetCount", len(box.nvml.gpus)),)
