@@ -48,7 +48,7 @@ UNJUDGED = {
            "NvLinkCapability.bdf", "NvLinkCapability.link", "NvLinkCapability.sysmem_access",
            "NvLinkCapability.p2p_atomics", "NvLinkCapability.sysmem_atomics", "NvLinkCapability.sli_bridge",
            "NvLinkCapability.valid"),
-    **_all("identity", "GpuBoard.board_id", "GpuBoard.part_number", "Dmi.product_version", "Dmi.product_serial",
+    **_all("identity", "CpuPolicy.name", "GpuBoard.board_id", "GpuBoard.part_number", "Dmi.product_version", "Dmi.product_serial",
            "Dmi.sys_vendor", "Dmi.board_vendor", "Dmi.board_name", "Dmi.bios_vendor", "Dmi.bios_date",
            "IbDevice.sys_image_guid", "IbDevice.node_desc", "RetiredPage.address"),
     **_all("the mask of the same record, by name", "EventReasons.active"),
