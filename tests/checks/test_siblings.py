@@ -10,7 +10,7 @@ from sample import BOXES
 from test_health_checks import GPU2, NVML, box, changed
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import BAD, Finding
+from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.checks.siblings import natural
@@ -148,6 +148,12 @@ def test_two_siblings_that_differ_are_both_named() -> None:
 def test_a_gap_is_no_value(tmp_path: Path) -> None:
     for gap in Gap:
         assert odd({f"{NVML}ComputeMode {GPU2}": {"missing": gap.value}}, tmp_path) == []
+
+
+def test_a_node_without_distances_is_no_fault_of_the_next(tmp_path: Path) -> None:
+    spec = changed(tmp_path, {"text /sys/devices/system/node/node0/distance": {"missing": "unsupported"}})
+    (told,) = [each for each in run(box(spec), CHECKS) if each.id == "host.numa" and not each.subject.part]
+    assert told.status not in (Status.WARN, Status.FAIL)
 
 
 def test_all_alike_is_never_odd(tmp_path: Path) -> None:
