@@ -32,7 +32,8 @@ NO_DEVICES = ("pci_names", "slots", "modules", "host", "memlock", "units", "kern
 """Fields of the snapshot that hold no facts of devices."""
 Path = tuple[str | int, ...]
 """Fields and places in tuples, from the snapshot down to a value."""
-GAP = Missing(Gap.UNSUPPORTED, "changed by a test")
+FILE = Missing(Gap.UNSUPPORTED, "/sys/changed-by-a-test")
+ANSWER = Missing(Gap.UNSUPPORTED, "nvmlChangedByATest", "NVML 3: Not Supported", 3)
 
 
 class Change(Record):
@@ -85,7 +86,8 @@ class Changeable:
                 ]
                 path, row = having[number % len(having)]
                 at, _, value = next(each for each in _values(row, path, _name(row)) if each[1] == fact)
-                for how, new in _others(value, self._annotation(at)):
+                gap = ANSWER if fact.startswith(("Gpu", "NvLink", "P2p")) else FILE
+                for how, new in _others(value, self._annotation(at), gap):
                     yield Change(
                         fact=fact, device=_device(row), how=how, path=at, value=new, alone=role is None or len(rows) < 2
                     )
@@ -164,7 +166,7 @@ def _values(value: object, path: Path, fact: str) -> Iterator[tuple[Path, str, o
         yield path, fact, value
 
 
-def _others(value: object, annotation: str) -> Iterator[tuple[str, object]]:
+def _others(value: object, annotation: str, gap: Missing) -> Iterator[tuple[str, object]]:
     """Other values of the same type, and a gap where the field may have one; nothing for a key, which is no fact."""
     if annotation in ("str", "int"):
         return
@@ -182,7 +184,7 @@ def _others(value: object, annotation: str) -> Iterator[tuple[str, object]]:
     elif isinstance(value, Mapping):
         yield "empty", {}
     if "Missing" in annotation:
-        yield "gap", GAP
+        yield "gap", gap
 
 
 def _put(whole: Any, path: Path, value: object) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dgxcheck.checks.engine import gaps
+from dgxcheck.checks.engine import device_facts, gaps
 from dgxcheck.facts.record import Record
 
 Heard = Callable[[object, str, str], None]
@@ -16,7 +16,7 @@ Heard = Callable[[object, str, str], None]
 
 @contextmanager
 def traced(heard: Heard) -> Iterator[None]:
-    """Tells of every access within. Gaps are collected afresh, as each check would collect them alone."""
+    """Tells of every access within. What is remembered of a snapshot is collected afresh."""
     plain = Record.__getattribute__
 
     def heard_of(record: Record, name: str) -> Any:
@@ -24,10 +24,16 @@ def traced(heard: Heard) -> Iterator[None]:
             heard(record, name, sys._getframe(1).f_code.co_filename)
         return plain(record, name)
 
-    gaps._missing_in.cache_clear()
+    _forget()
     Record.__getattribute__ = heard_of  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:
         del Record.__getattribute__
-        gaps._missing_in.cache_clear()
+        _forget()
+
+
+def _forget() -> None:
+    """What was collected of whole snapshots, so that who asks again reads again."""
+    for collected in (gaps._missing_in, device_facts._by_owner):
+        collected.cache_clear()

@@ -81,7 +81,7 @@ def _below_one_root(box: Box) -> Wrong:
 def _distances(rows: tuple[NumaMemory, ...]) -> Wrong:
     """A matrix with 10 on its diagonal, more elsewhere, and the same in both directions."""
     known = {row.node: row.distances for row in rows if not isinstance(row.distances, Missing)}
-    nodes = [*known]
+    nodes = [row.node for row in rows]
     for node, distances in known.items():
         where = Evidence(f"{_NODES}/node{node}/distance", " ".join(map(str, distances)))
         if len(distances) != len(rows):

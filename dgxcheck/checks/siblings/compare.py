@@ -19,6 +19,7 @@ from dgxcheck.checks.siblings.natural import (
     IN_ANY_ORDER,
     NATURAL,
     NATURAL_OF,
+    SLACK,
     TOLERANCE,
 )
 from dgxcheck.checks.siblings.where import where
@@ -106,7 +107,7 @@ def _equal(box: Box, one: _Value, other: _Value) -> bool:
         return a == b
     if fact == "GpuMemory.total" and (_has_display(box, one[0]) or _has_display(box, other[0])):
         limit = "gpu.uniform-display"
-    return abs(a - b) <= max(a, b) * box.settings.limit(limit) / 100
+    return abs(a - b) <= max(max(a, b) * box.settings.limit(limit) / 100, SLACK.get(fact, 0))
 
 
 def _has_display(box: Box, gpu: Sibling) -> bool:

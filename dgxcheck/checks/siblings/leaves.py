@@ -12,7 +12,8 @@ Scalar = bool | int | float | str | None
 Value = Scalar | tuple[Scalar, ...]
 
 PRESENT, UNREAD = "present", "not readable"
-_NOT_ASKED = (Gap.UNASKED, Gap.UNRECORDED)
+_NOT_ASKED = (Gap.UNASKED, Gap.UNRECORDED, Gap.ABSENT)
+"""A file that is absent may be absent from a copy of the tree only; sysfs has the same files for devices of a kind."""
 
 
 class Leaf(Record, kw_only=False):
@@ -35,7 +36,7 @@ def leaves(record: Record, skipped: Container[str] = (), gaps: bool = False) -> 
 
     ``skipped`` holds records, ``GpuEcc``, fields, ``GpuPower.usage_mw``, and fields of any record, ``*.bdf``. A record
     in a field that may hold something else gives a value of its own, ``PRESENT``. With ``gaps`` what could not be read
-    gives ``UNREAD``, but not what was not asked.
+    gives ``UNREAD``, but not what was not asked or is absent.
     """
     name = type(record).__name__
     if name not in skipped:
