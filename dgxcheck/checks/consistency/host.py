@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
 
 from dgxcheck.checks.consistency.contradiction import Contradiction
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import Evidence
-from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.cpulist import first_shared, ranges
 from dgxcheck.facts.host import Host, MemoryController
 from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
 from dgxcheck.facts.missing import Json, Missing
@@ -45,7 +45,7 @@ def nodes(box: Box) -> Iterator[Contradiction]:
     lists = {row.node: row.cpulist for row in rows if isinstance(row.cpulist, str)}
     members = {node: ranges(text) or () for node, text in lists.items()}
     for a, b in combinations(sorted(members), 2):
-        if (shared := _first_shared(members[a], members[b])) is not None:
+        if (shared := first_shared(members[a], members[b])) is not None:
             evidence = tuple(Evidence(f"{_NODES}/node{node}/cpulist", lists[node]) for node in (a, b))
             yield Contradiction(f"CPU {shared} is in NUMA nodes {a} and {b}", evidence)
     for device in box.topology.devices:
@@ -53,17 +53,11 @@ def nodes(box: Box) -> Iterator[Contradiction]:
         if function is None or not isinstance(function.local_cpulist, str) or not isinstance(function.numa_node, int):
             continue
         own, node = ranges(function.local_cpulist) or (), function.numa_node
-        if own and members.get(node) and _first_shared(own, members[node]) is None:
+        if own and members.get(node) and first_shared(own, members[node]) is None:
             path = f"/sys/bus/pci/devices/{device.bdf}"
             read: dict[str, Json] = {"numa_node": node, "local_cpulist": function.local_cpulist}
             evidence = tuple(Evidence(f"{path}/{name}", value) for name, value in read.items())
             yield Contradiction(f"{device.name} is at NUMA node {node} and not at its CPUs", evidence)
-
-
-def _first_shared(one: Sequence[range], other: Sequence[range]) -> int | None:
-    """The lowest CPU of both lists; runs are compared, for a list may name a thousand million CPUs."""
-    shared = (max(a.start, b.start) for a in one for b in other if max(a.start, b.start) < min(a.stop, b.stop))
-    return min(shared, default=None)
 
 
 def ports(box: Box) -> Iterator[Contradiction]:
