@@ -40,8 +40,9 @@ GAPS: dict[str, dict[str, Json]] = {
     "garbled": {"missing": "garbled", "detail": "NVML 999: unknown error", "code": 999},
 }
 RANK = {Status.PASS: 0, Status.WARN: 1, Status.FAIL: 2}
-UNKNOWABLE = ("nvmlDeviceGetViolationStatus",)
-"""No published dump says which boards answer these: where no sibling does, nobody knows that they must."""
+UNKNOWABLE = ("nvmlDeviceGetViolationStatus", "nvmlDeviceGetGpuFabricInfo")
+"""No published dump says which boards answer the first, and an A100 need not answer the second: where no sibling does,
+nobody knows that they must."""
 LISTING = ("nvml nvmlInit", "nvml nvmlDeviceGetCount", "nvml nvmlDeviceGetHandleByIndex")
 Key = tuple[str, str]
 """Line and entry of an NVML answer."""

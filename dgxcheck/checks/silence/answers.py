@@ -35,7 +35,6 @@ _MODES = ("gpu_modes.mig", "gpu_memory.ecc")
 _VARIES = (
     "gpu_board.part_number",  # some InfoROMs of one model have none
     "gpu_thermal.fan_percent",
-    "gpu_clocks.auto_boost",
     "gpu.gpu_numa_id",
     "aer.",  # absent below a host bridge of which the firmware keeps AER for itself
     "bars.", "config_space.acs",  # see pcie.bar1

@@ -56,6 +56,8 @@ ROWS = (
               for error in ("corrected", "uncorrected")), until=HOPPER, ecc=True),
     Row(("gpu_ecc.retired_", "gpu_ecc.retirement_pending"), until=VOLTA, ecc=True),
     Row(("gpu_ecc.remapped_", "gpu_ecc.remap_"), since=AMPERE, branch=450, hbm=True),
+    Row(("gpu_modes.mig",), since=AMPERE, branch=450, hbm=True),
+    Row(("nvlink.",), since=PASCAL, hbm=True, names=(".generation",)),
     Row(("nvlink_errors.",), since=PASCAL, until=AMPERE, hbm=True, names=(".replay", ".recovery", ".crc_flit")),
 )  # fmt: skip
 
