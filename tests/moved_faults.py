@@ -99,7 +99,8 @@ STAYS = {
     **dict.fromkeys(
         ("dgx-1-v100-no-libcuda", "dgx-1-v100-port-state-unreadable", "dgx-2-count-above-list", "dgx-2-gpu-silent",
          "dgx-2-reading-impossible",
-         "dgx-a100-idle-at-full-load", "dgx-station-v100-memory-more-than-there-is", "k80-x8-cpus-in-two-nodes",
+         "dgx-a100-idle-at-full-load", "dgx-a100-memory-unreadable",
+         "dgx-station-v100-memory-more-than-there-is", "k80-x8-cpus-in-two-nodes",
          "pcie-x4-init-denied", "pcie-x8-handle-refused", "pcie-x8-no-worker"),
         "unknown: nothing is to blame for what could not be read"),
     "dgx-a100-nvlink-unsupported": "of all GPUs",

@@ -34,6 +34,7 @@ CAUSES = {
     "dgx-1-v100-dimm-missing": ("host/host/memory", "inspect"),
     "dgx-1-v100-disk-missing": ("host/host/disks", "inspect"),
     "dgx-station-v100-disk-missing": ("disk/md0", "inspect"),
+    "dgx-station-v100-disk-short": ("disk/sdd/versions and settings", "change-setting"),
     "dgx-1-v100-ecc-aggregate": ("gpu/0000:0a:00.0/memory", "reset-gpu"),
     "dgx-1-v100-ecc-off": ("gpu/0000:0a:00.0/ECC mode", "change-setting"),
     "dgx-1-v100-ecc-pending": ("gpu/0000:0a:00.0/ECC mode", "change-setting"),
