@@ -8,7 +8,7 @@ import pytest
 from fabric_box import PROFILES
 from fabric_box import box as fabric_box
 from test_checks_host import BLOCK, CPUINFO, DGX_1, LXC, MD0, NUMBERS, ONLINE, cpuinfo, held
-from test_checks_network import DOWN, INIT, V100, WANTED, port
+from test_checks_network import DOWN, INIT, V100, WANTED, every, port
 from test_health_checks import box, changed
 
 from dgxcheck.checks.engine.box import HOST, Box
@@ -114,7 +114,7 @@ def test_what_all_ports_have_comes_from_the_fabric(fault: Fault, kind: str | Non
         (port(1, state=DOWN, phys_state=POLLING), Settings(), Fault.PORT_DOWN, "cable"),
         (port(1, state=INIT), Settings(), Fault.NO_SUBNET_MANAGER, "sminfo -C mlx5_1 -P 1"),
         (port(1, state="3: ARMED"), Settings(), Fault.NO_SUBNET_MANAGER, "subnet manager"),
-        (port(1, state=INIT, link_layer="Ethernet"), Settings(), Fault.PORT_DOWN, "ip link"),
+        (every(link_layer="Ethernet") | port(1, state=INIT), Settings(), Fault.PORT_DOWN, "ip link"),
         (port(1, state=DOWN, link_layer="Ethernet", phys_state=DISABLED), WANTED, Fault.PORT_DISABLED, "ip link"),
         ({}, Settings(ports=("mlx5_9/1",), path="site.toml"), Fault.PORT_MISSING, "ibstat"),
     ],
