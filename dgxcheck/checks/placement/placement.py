@@ -119,6 +119,8 @@ def divided_otherwise(box: Box, profile: Profile, wrong: Misplaced | None) -> bo
     Fewer, where the NUMA tables contradict the tree anyway.
     """
     gpus = box.topology.gpus
+    if wrong is not None and not wrong.devices:
+        return False
     many = wrong is None or 3 * len(wrong.devices) >= len(gpus) > 0
     if not many and not nodes_below_roots(box):
         return False
