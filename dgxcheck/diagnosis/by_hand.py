@@ -66,9 +66,9 @@ def reseating(box: Box, component: Component) -> Instruction:
 def replacing(box: Box, component: Component, faults: Collection[Fault | None]) -> Instruction:
     """What to replace. Data on an array without redundancy can be saved until a disk of it is lost."""
     if component.kind == "disk" and _without_redundancy(box, component.name):
-        if Fault.ARRAY_FAILED in faults:
-            return Instruction(code="restore-array", values={"array": component.name})
-        return Instruction(code="replace-one-disk", values={"name": component.name})
+        if {*faults} <= {Fault.DISK_ERRORS}:
+            return Instruction(code="replace-one-disk", values={"name": component.name})
+        return Instruction(code="restore-array", values={"array": component.name})
     return _hardware(box, component, "replace")
 
 

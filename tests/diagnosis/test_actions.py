@@ -281,8 +281,11 @@ def test_a_power_limit_is_set_to_the_default_that_nvml_reports() -> None:
 
 def test_a_clock_ceiling_is_no_setting() -> None:
     box = box_of("dgx-1-v100")
-    (lowered,) = planned(box, gpu_part(box, 2, "clock setting"), Fault.CLOCKS_LOWERED)
+    application = with_facts("dgx-1-v100", {"nvml nvmlDeviceGetApplicationsClock 0000:0a:00.0 0": 1005})
+    (lowered,) = planned(application, gpu_part(application, 2, "clock setting"), Fault.CLOCKS_LOWERED)
     assert lowered.commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-rac"),)
+    (locked,) = planned(box, gpu_part(box, 2, "clock setting"), Fault.CLOCKS_LOWERED)
+    assert locked.commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-rgc"),)
     (limited,) = planned(box, gpu_part(box, 2, "clock setting"), Fault.CLOCKS_LIMITED)
     assert (limited.commands, limited.instruction.code) == ((), "finding-remedy")
 
