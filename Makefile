@@ -1,8 +1,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNS ?= 100000
+TARGETS ?= recording bug_report text kernel_log configuration profile config_space shown
 
-.PHONY: help demo test test-all new-check ptxas chaos lock lowest dist golden clean
+.PHONY: help demo test test-all new-check ptxas chaos fuzz lock lowest dist golden clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -26,6 +28,11 @@ ptxas: $(VENV)/.ptxas  ## fetch NVIDIA's assemblers of three CUDA releases (107 
 
 chaos: $(VENV)/.developed  ## run hundreds of sick drivers and systems, and count what holds
 	cd tests && ../$(BIN)/python -m chaos $(ROWS)
+
+fuzz: $(VENV)/.developed  ## RUNS=100000 inputs for each loader and reader (TARGETS="text recording"), guided by coverage
+	@$(BIN)/python -m pip install --quiet atheris || { echo "atheris has no wheel for this Python; take 3.11 to 3.13"; exit 1; }
+	PYTHONPATH=tests; export PYTHONPATH; for target in $(TARGETS); do \
+		$(BIN)/python -m fuzz $$target -runs=$(RUNS) -print_final_stats=1 || exit 1; done
 
 lock: $(VENV)/bin/python  ## pin the newest versions of everything that development needs, with hashes
 	$(BIN)/python -m pip install --quiet uv

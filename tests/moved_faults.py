@@ -38,8 +38,8 @@ OF_A_GPU = (
     "dgx-2-pages-growing", "pcie-x8-page-double-bit", "dgx-1-v100-memory-hot", "dgx-a100-memory-warmer",
     "pcie-x8-host-copies-far-below", "dgx-1-v100-clocks-locked", "dgx-a100-clock-ceiling",
     "dgx-1-v100-bus-master-off", "pcie-x8-gpu-aspm", "dgx-a100-drain-p2p", "dgx-a100-fabric-clique",
-    "dgx-a100-fabric-degraded",
-    "dgx-a100-fabric-no-partition", "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required",
+    "dgx-a100-fabric-degraded", "dgx-a100-fabric-left-out", "dgx-a100-fabric-no-partition",
+    "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading", "pcie-x4-vbios-of-another-model",
@@ -99,7 +99,8 @@ STAYS = {
     **dict.fromkeys(
         ("dgx-1-v100-no-libcuda", "dgx-1-v100-port-state-unreadable", "dgx-2-count-above-list", "dgx-2-gpu-silent",
          "dgx-2-reading-impossible",
-         "dgx-a100-idle-at-full-load", "dgx-station-v100-memory-more-than-there-is", "k80-x8-cpus-in-two-nodes",
+         "dgx-a100-idle-at-full-load", "dgx-a100-memory-unreadable",
+         "dgx-station-v100-memory-more-than-there-is", "k80-x8-cpus-in-two-nodes",
          "pcie-x4-init-denied", "pcie-x8-handle-refused", "pcie-x8-no-worker"),
         "unknown: nothing is to blame for what could not be read"),
     "dgx-a100-nvlink-unsupported": "of all GPUs",

@@ -51,7 +51,7 @@ from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import inventory as host_inventory
 from dgxcheck.checks.placement import placement
 from dgxcheck.checks.siblings import uniform
-from dgxcheck.checks.silence import answers, files
+from dgxcheck.checks.silence import answers, files, layers
 
 CHECKS: tuple[Check, ...] = (
     *report.CHECKS,
@@ -103,6 +103,7 @@ CHECKS: tuple[Check, ...] = (
     *cpu.CHECKS,
     *memory.CHECKS,
     *numa.CHECKS,
+    *layers.CHECKS,
     *disks.CHECKS,
     *host_inventory.CHECKS,
     *ethernet.CHECKS,

@@ -43,7 +43,7 @@ def setting(box: Box, component: Component, faults: Collection[Fault | None]) ->
         return _acs(box, component)
     if component.kind == "socket-interconnect":
         return (), Instruction(code="socket-links")
-    if component.kind == "path" and Fault.SLOW in faults:
+    if component.kind == "path" and Fault.SLOW in faults and _over_pcie(box, component):
         return (), Instruction(code="peer-traffic")
     if component.part in _BY_HAND:
         return (), Instruction(code=_BY_HAND[component.part])
@@ -120,6 +120,13 @@ def _device_nodes(box: Box, gpus: Collection[Device]) -> Setting | None:
     minors = {} if isinstance(nvml, Missing) else {row.bdf: row.minor for row in nvml.gpus}
     known = [minor for gpu in gpus if isinstance(minor := minors.get(gpu.bdf or ""), int)]
     return (tuple(("nvidia-modprobe", "-c", str(minor)) for minor in known), _COMMAND) if known else None
+
+
+def _over_pcie(box: Box, path: Component) -> bool:
+    """Is it known that no NVLink joins the two GPUs of this path?"""
+    ends = [box.topology.device(bdf) for bdf in (path.bdf, path.peer_bdf) if bdf is not None]
+    a, b = ends if len(ends) == 2 else (None, None)
+    return a is not None and b is not None and box.topology.link(a, b).nvlinks == 0
 
 
 def _acs(box: Box, component: Component) -> Setting | None:

@@ -36,6 +36,9 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpus", "MIG mode"): ("change-setting", "reset-gpu"),
     ("gpu", "MaxPayload"): ("change-setting", "reboot"),
     ("hca", "MaxPayload"): ("change-setting", "reboot"),
+    ("hca", "MaxReadReq"): ("change-setting", "reboot"),
+    ("host", "MaxReadReq setting"): ("change-setting", "reboot"),
+    ("port", "link layer"): ("change-setting", "reboot"),
     ("gpu", "model"): ("inspect", "contact-vendor"),
     ("board", ""): _GPU,
     ("link", ""): _LINK,
@@ -190,7 +193,8 @@ def for_a_warning(component: Component, steps: Steps, watched: bool) -> Steps:
     """
     if component.kind != "disk":
         steps = tuple(step for step in steps if step != "replace") or steps
-    return ("watch", *steps) if watched and steps[0] not in ("watch", "stop-jobs") else steps
+    harmless = "watch" in steps or steps[0] in ("inspect", "stop-jobs")
+    return ("watch", *steps) if watched and not harmless else steps
 
 
 def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:

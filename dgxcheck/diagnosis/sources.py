@@ -73,7 +73,6 @@ SOURCES: Mapping[Code, str] = {
     "replace-carrier": f"{_DEBUG}; server's manual: risers and boards",
     "replace-adapter": "server's manual; NVIDIA ConnectX user manual",
     "replace-cable": "NVIDIA ConnectX user manual: cables and transceivers",
-    "replace-one-disk": "server's manual: hot-plug drives",
     "replace-disk": "md(4), mdadm(8)",
     "replace-one-disk": "smartctl(8), nvme-smart-log(1); server's manual",
     "replace-dimms": "server's manual: memory",

@@ -42,6 +42,20 @@ def difference(runs: Iterable[range], taken: Iterable[range]) -> Iterator[range]
             yield range(start, run.stop)
 
 
+def first_shared(runs: Iterable[range], others: Iterable[range]) -> int | None:
+    """The lowest number that is in both, without counting through runs that may be long."""
+    one, two = (iter(sorted(each, key=lambda run: run.start)) for each in (runs, others))
+    a, b = next(one, None), next(two, None)
+    while a is not None and b is not None:
+        if a.start < b.stop and b.start < a.stop:
+            return max(a.start, b.start)
+        if a.stop <= b.start:
+            a = next(one, None)
+        else:
+            b = next(two, None)
+    return None
+
+
 def _is_number(text: str) -> bool:
     """ASCII digits alone: ``int()`` takes underscores and the digits of other scripts."""
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS

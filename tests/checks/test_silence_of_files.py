@@ -40,3 +40,17 @@ def test_a_file_that_no_device_has_is_not_missed(tmp_path: Path) -> None:
         f"text /sys/class/infiniband/mlx5_{number}/ports/1/counters/symbol_error": GONE for number in range(4)
     }
     assert not [key for key in findings(tmp_path, facts) if key.startswith("pcie.answers")]
+
+
+@pytest.mark.parametrize("gap", [GONE, SHUT, {"missing": "unsupported"}])
+@pytest.mark.parametrize(
+    "key",
+    ["text /proc/cpuinfo", "text /proc/meminfo", "names /sys/devices/system/node", "names /sys/class/block",
+     "names /sys/class/net", "names /sys/class/infiniband"],
+)  # fmt: skip
+def test_a_layer_of_the_host_cannot_be_read(key: str, gap: Json, tmp_path: Path) -> None:
+    found = findings(tmp_path, {key: gap})
+    assert {"unknown", "fail"} & {*found.values()}
+    assert "host.answers" in {name.partition("/")[0] for name in found}
+    container: dict[str, Json] = {"text /.dockerenv": ""}
+    assert "host.answers" not in {name.partition("/")[0] for name in findings(tmp_path, {key: gap} | container)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import driver
+from dgxcheck.checks.engine.blame import component_of, driver
 from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.gpu import Fabric, GpuModes
 from dgxcheck.facts.missing import Gap, Json, Missing
@@ -133,6 +134,13 @@ def _before_hopper(box: Box) -> Judgement:
     return Judgement(status, message, up, len(links), "links", evidence, fault=fault)
 
 
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """What one GPU reports is about its own place in the fabric; what all report, about fabric manager and driver."""
+    if subject.kind == "gpu":
+        yield component_of(box, subject, "fabric")
+    yield from driver(box, subject, judgement)
+
+
 CHECKS = (
     Check(
         id="driver.fabric",
@@ -143,6 +151,6 @@ CHECKS = (
         remedy="check journalctl -u nvidia-fabricmanager; install fabric manager in the driver's own version and start"
         " it: systemctl enable --now nvidia-fabricmanager",
         judge=_fabric,
-        blames=driver,
+        blames=_blames,
     ),
 )

@@ -92,14 +92,17 @@ def small_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Com
 
 
 def collective(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """All NVLinks and GPUs; for NCCL its settings too, which rings of dgxcheck's own copies do not depend on."""
+    """For NCCL its settings, which rings of dgxcheck's own copies do not depend on; then all NVLinks and GPUs.
+
+    A collective alone does not tell one GPU from another: settings are looked at before anything is reset.
+    """
+    if subject.part != RINGS:
+        yield host_part(NCCL_SETTINGS)
     for a, b in combinations(box.topology.gpus, 2):
         if box.topology.link(a, b).nvlinks:
             yield from _nvlinks(box, a, b)
     for gpu in box.topology.gpus:
         yield from _gpu_and_memory(box, gpu)
-    if subject.part != RINGS:
-        yield host_part(NCCL_SETTINGS)
 
 
 def nccl_or_nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.silence.equals import Facts, Group, most_have
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
 
 Judged = Iterator[tuple[Subject, Judgement]]
-Facts = Mapping[str, object]
 _FIELDS = ("pci.", "infiniband.", "ib_ports.")
 _VARIES = ("pci.driver", "infiniband.node_guid", "infiniband.sys_image_guid")
 """A function may have no driver; a GUID of zeros is read as a gap, which network.hca-identity reports."""
@@ -28,14 +28,14 @@ def _answers(box: Box) -> Judged:
     adapters = {device.bdf: device.name for device in box.topology.devices if device.kind == "nic" and device.bdf}
     names = {bdf: adapters.get(bdf, "") for bdf in _of_interest(box)}
     facts = {bdf: facts_of(box.snapshot, bdf, name) for bdf, name in names.items()}
-    groups: dict[tuple[object, ...], list[str]] = {}
-    for bdf in names:
-        groups.setdefault(_model(box, bdf), []).append(bdf)
-    for model, members in groups.items():
-        for bdf in members if None not in model else ():
-            silent = _silent(facts[bdf], [facts[other] for other in members if other != bdf])
-            if silent or bdf in adapters:
-                yield _subject(bdf, names[bdf]), _judgement(silent)
+    models = {bdf: (*_model(box, bdf), *_layers(facts[bdf])) for bdf in names}
+    groups: dict[tuple[object, ...], Group] = {}
+    for bdf, model in models.items():
+        groups.setdefault(model, Group()).add(facts[bdf])
+    for bdf, model in models.items():
+        silent = _silent(facts[bdf], groups[model]) if None not in model else []
+        if silent or bdf in adapters:
+            yield _subject(bdf, names[bdf]), _judgement(silent)
 
 
 def _of_interest(box: Box) -> list[str]:
@@ -55,18 +55,17 @@ def _model(box: Box, bdf: str) -> tuple[object, ...]:
     return tuple(None if isinstance(each, Missing) else each for each in (*ids, depth))
 
 
-def _silent(own: Facts, siblings: list[Facts]) -> list[Missing]:
-    alike = [facts for facts in siblings if all(_same(own.get(p), facts.get(p)) for p in own if p.endswith(_LAYER))]
+def _layers(facts: Facts) -> tuple[str, ...]:
+    """The link layers of an adapter's ports; one that cannot be read makes no other model."""
+    return tuple(sorted({fact for path, fact in facts.items() if path.endswith(_LAYER) and isinstance(fact, str)}))
+
+
+def _silent(own: Facts, group: Group) -> list[Missing]:
     return [
         fact for path, fact in own.items()
         if isinstance(fact, Missing) and path.startswith(_FIELDS) and not path.startswith(_VARIES)
-        and fact.gap not in _REPORTED
-        and alike and 2 * sum(not isinstance(each.get(path, fact), Missing) for each in alike) >= len(alike)
+        and fact.gap not in _REPORTED and most_have([group], path)
     ]  # fmt: skip
-
-
-def _same(own: object, other: object) -> bool:
-    return not isinstance(own, str) or not isinstance(other, str) or own == other
 
 
 def _subject(bdf: str, name: str) -> Subject:

@@ -22,7 +22,7 @@ from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import visible
 from dgxcheck.source.debug_log import DebugLog
 
-SCORE = "score"
+SCORE, PRIVILEGES = "score", "privileges"
 
 
 @click.command("health")
@@ -42,6 +42,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return informational.detailed_help(ctx, settings, output, asked.color)
     if asked.listed:
         return _list_gpus(ctx, asked.form, asked.spec, asked.deadline, output, asked.color)
+    if asked.explain == PRIVILEGES:
+        source = ctx.obj.source(asked.spec, "EVERYTHING", asked.deadline)
+        return informational.explain_privileges(source, output, asked.color)
     if asked.explain is not None and asked.explain != SCORE:
         return informational.explain(named((asked.explain,)), settings, output, asked.color)
     by_default = ctx.get_parameter_source("deadline") is ParameterSource.DEFAULT

@@ -12,6 +12,7 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.options import emit
 from dgxcheck.output.health import rules
 from dgxcheck.settings import Settings
+from dgxcheck.source.protocol import Source
 
 
 def one_file(ctx: click.Context, output: str | None, log_file: str | None) -> str | None:
@@ -34,6 +35,15 @@ def explain_score(assessment: Assessment, output: str | None, color: str) -> int
     score = assessment.score
     emit(score_text.render(score, assessment.choice, assessment.level), output, color)
     return 0 if score is not None and score.total is not None else 3
+
+
+def explain_privileges(source: Source, output: str | None, color: str) -> int:
+    """``--explain privileges``: what root and capabilities add to which checks."""
+    from dgxcheck.assessment.privileges import needed
+    from dgxcheck.output.health import privileges as privileges_text
+
+    emit(privileges_text.render(needed(source)), output, color)
+    return 0
 
 
 def detailed_help(ctx: click.Context, settings: Settings, output: str | None, color: str) -> int:

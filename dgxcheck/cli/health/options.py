@@ -91,7 +91,8 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     _ids("--skip", text="Run all checks except these."),
     _ids("--require", text="Checks that must run: one that skips is unknown."),
     click.option("--explain", metavar="ID",
-                 help="Print rule, thresholds, source and remedy of a check, or how the score is calculated (score)."),
+                 help="Print rule, thresholds, source and remedy of a check, how the score is calculated (score), or"
+                      " what root and capabilities add (privileges)."),
     click.option("-q", "--quick", is_flag=True, help="Check only the current state: no counter growth, no kernel log."),
     click.option("-e", "--extended", is_flag=True,
                  help="Also measure bandwidth, latency and data integrity of every GPU and pair under load."),

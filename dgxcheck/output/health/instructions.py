@@ -49,8 +49,8 @@ SENTENCES: Mapping[Code, str] = {
     "socket-links": "check speed, width and power management of the links between the sockets (QPI, UPI, xGMI) in the"
     " system firmware, and the kernel log for machine checks; measure again with process and memory on the GPU's NUMA"
     " node",
-    "peer-traffic": "check ACS and IOMMU on the path (dgxcheck topo --peers); until it is mended programs can copy"
-    " through host memory (NCCL_P2P_DISABLE=1)",
+    "peer-traffic": "check ACS and IOMMU on the path (dgxcheck topo --peers); in a virtual machine pass the PCIe switch"
+    " through too; until it is mended programs can copy through host memory (NCCL_P2P_DISABLE=1)",
     "peer-through-root": "check ACS and IOMMU (dgxcheck topo --peers) and the PCIe settings in the system firmware;"
     " until it is mended programs can keep P2P within PCIe switches (NCCL_P2P_LEVEL=PXB)",
     "memory-channels": "check the population of the memory channels, NUMA and power settings in the system firmware",

@@ -1,0 +1,46 @@
+"""Small inputs of each kind to start from: what the other tests read, and what was found and kept."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+from smi_texts import LINKS, QUERY, STATION, TABLE
+
+from dgxcheck.profiles import library
+
+CORPUS = Path(__file__).parent / "corpus"
+BOX = {
+    "schema": "dgxcheck/recording/1", "provenance": {"kind": "recorded"},
+    "facts": {
+        "/sys/bus/pci/devices": {"names": ["0000:06:00.0"], "link": {"0000:06:00.0": "../../../devices/pci0000:00/x"}},
+        "/sys/bus/pci/devices/0000:06:00.0": {
+            "text": {"class": "0x030200\n", "vendor": {"missing": "denied"}},
+            "data": {"config": {"size": 256, "rows": {"000": "de10b11d06041000"}}},
+        },
+        "nvml nvmlDeviceGetUUID 0000:06:00.0": {"": "GPU-5b3ae7f2-11c8-e0ab-93d1-6c0f21aa97e4"},
+        "kmsg": {"0": "1.5;NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus."},
+    },
+    "later": [{"at_s": 60, "facts": {"nvml nvmlDeviceGetCount": {"": 1}}}],
+}  # fmt: skip
+LOG = b"""[    1.500000] NVRM: Xid (PCI:0000:06:00): 79, pid=17, GPU has fallen off the bus.
+<4>[    2.000000] pcieport 0000:00:02.0: AER: Corrected error received: 0000:00:02.0
+[    3.000000] mlx5_core 0000:05:00.0: Port module event[error]: module 0, Cable error, Power budget exceeded
+"""
+_OF_TARGET = {
+    "recording": [json.dumps(BOX).encode(), b'{"schema": "dgxcheck/overlay/1", "base": "dgx-2", "fault": "x"}'],
+    "bug_report": [gzip.compress(b"nvidia-bug-report.log\n____\n*** /proc/cpuinfo\nprocessor : 0\n" + LOG)],
+    "text": [text.encode() for text in (LINKS, QUERY, STATION, TABLE)],
+    "kernel_log": [LOG, b"6,1,1500000,-;NVRM: Xid (PCI:0000:06:00): 79\n", b'{"MESSAGE":"NVRM: x","_BOOT_ID":"a"}\n'],
+    "configuration": [b'[thresholds]\n"thermal.warn" = 80\n[severity]\n"ecc.mode" = "warn"\n'],
+    "profile": [Path(library.__file__).with_name("k80-x8.toml").read_bytes()],
+    "config_space": [bytes.fromhex("de10b11d") + bytes(48) + b"\x40" + bytes(11) + b"\x10\x00" + bytes(190)],
+    "shown": ["GPU0 \x1b[31m \u202e Größe \ud7a3".encode()],
+}  # fmt: skip
+
+
+def seeds(name: str) -> list[bytes]:
+    """Those of a target."""
+    kept = sorted((CORPUS / name).glob("*")) if (CORPUS / name).is_dir() else []
+    return [*_OF_TARGET[name], *(path.read_bytes() for path in kept)]
