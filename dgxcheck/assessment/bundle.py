@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.bundles.contents import Bundle, load
 from dgxcheck.readers.bundles.machine import machine_facts
@@ -30,6 +30,9 @@ def opened(spec: str) -> Opened:
 def open_bundle(spec: str) -> RecordedSource:
     """The machine of a bundle."""
     found = opened(spec)
+    if not found.outputs:
+        tree = " and no sys/ directory" if found.bundle.kind == "directory" else ""
+        raise BadInput(f"{spec}: contains no output of a supported tool{tree}")
     lines: GroupedFacts = {}
     for key in sorted(found.facts):
         insert(lines, key, found.facts[key])

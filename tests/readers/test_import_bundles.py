@@ -187,6 +187,16 @@ def test_a_directory_of_loose_outputs(tmp_path: Path, capsys: pytest.CaptureFixt
     assert not statuses & {"warn", "fail"}
 
 
+def test_nothing_known_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes.txt").write_text("hello\n", encoding="utf-8")
+    (tmp_path / "x.tar").write_bytes(tarred("x", {"notes.txt": b"hello\n"}))
+    for spec, words in ((tmp_path, "and no sys/ directory"), (tmp_path / "x.tar", "of a supported tool")):
+        done = run(capsys, "health", "--from", str(spec))
+        assert (done.code, done.out) == (3, "")
+        assert words in done.err
+        assert is_one_clear_line(done.err)
+
+
 def test_supportconfig(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = []
     for name, data in outputs().items():
@@ -245,7 +255,7 @@ def test_a_hostile_file_stays_within_its_limits(name: str, tmp_path: Path) -> No
     assert refusal in done.stderr
     assert time.monotonic() - begun < 100
     if refusal:
-        is_one_clear_line(done.stderr)
+        assert is_one_clear_line(done.stderr)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])

@@ -98,7 +98,7 @@ class _Reader:
             whole = tar.Blocks(chain([head], chunks))
             self._member(name, whole.read, depth + 1)
         elif tar.is_tar(head) and depth < _DEPTH:
-            self.kind = "archive"
+            self.kind = "archive" if self.kind == "bug report" else self.kind
             self._archive(tar.Blocks(chain([head], chunks)), depth + 1)
         else:
             self._text(name, head, chain([head], chunks))
