@@ -69,6 +69,13 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "measure.clock": Threshold(15, "%", 1, 100, "dgxcheck's own: boost clocks of one model differ by some bins"),
     "measure.warn": Threshold(90, "%", 1, 100, "dgxcheck's own: good boxes stay within 5 % of each other"),
     "measure.fail": Threshold(75, "%", 1, 100, "dgxcheck's own: a link or lane that is gone takes half or more"),
+    "measure.far": Threshold(
+        30,
+        "%",
+        0,
+        100,
+        "dgxcheck's own: 31 % with memory of the wrong NUMA node (gearshifft PR 82), else 64 % and more",
+    ),
     "measure.rings": Threshold(
         40, "%", 1, 100, "dgxcheck's own: how many links a GPU's copy engines drive at once is not published"
     ),

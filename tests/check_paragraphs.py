@@ -29,7 +29,7 @@ def paragraphs() -> str:
 
 def _filled(sentence: str) -> str:
     """Lines of at most 80 bytes for mandoc, which reads a degree sign as ``\\[u00B0]``."""
-    return fill(sentence, 80 - 6 * sum(not char.isascii() for char in sentence), break_on_hyphens=False)
+    return fill(sentence, 80 - 7 * sum(not char.isascii() for char in sentence), break_on_hyphens=False)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from dgxcheck.topology.build import build
 from dgxcheck.topology.model import PciClass, Topology
 
 Pairs = dict[PciClass, int]
-MINE = ("pcie", "nvlink", "p2p", "topology", "network")
+MINE = ("pcie", "nvlink", "p2p", "topology", "network", "gdr")
 BOARDS: Mapping[str, Board] = {
     id_: Board(id=id_, name=id_, numbers={"bar1": Number(bar1, "test"), "link_gen": Number(gen, "test")})
     for id_, bar1, gen in (
@@ -29,7 +29,7 @@ BOARDS: Mapping[str, Board] = {
         ("10de:102d", 16384, 3),
         ("10de:20b0", 65536, 4),
     )
-}
+} | {"10de:1db8": Board(id="10de:1db8", name="10de:1db8", numbers={"nvlink_rate": Number(25781, "test")})}
 
 
 def profile(name: str, numbers: dict[str, int], graph: str, *wiring: tuple[int, Pairs, Pairs]) -> Profile:
@@ -71,7 +71,7 @@ PROFILES = {
     ),
     "dgx-2": profile(
         "dgx-2",
-        _numbers(16, 6, 11),
+        _numbers(16, 6, 11) | {"nvlink.switches": 12},
         "dgx-2",
         (8, {"PIX": 1, "PXB": 2, "NODE": 4, "SOC": 8}, {"PIX": 1, "PXB": 1, "NODE": 3, "SOC": 6}),
         (8, {"PIX": 1, "PXB": 2, "NODE": 4, "SOC": 8}, {"PIX": 1, "PXB": 1, "NODE": 4, "SOC": 5}),

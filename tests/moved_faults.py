@@ -36,9 +36,10 @@ OF_A_GPU = (
     "k80-x8-odd-auto-boost", "pcie-x4-odd-power-range", "pcie-x8-odd-inforom",
     "dgx-a100-sram-threshold", "dgx-a100-rows-512", "dgx-a100-bank-without-spare-rows", "dgx-2-corrected-flood",
     "dgx-2-pages-growing", "pcie-x8-page-double-bit", "dgx-1-v100-memory-hot", "dgx-a100-memory-warmer",
+    "pcie-x8-host-copies-far-below", "dgx-1-v100-clocks-locked", "dgx-a100-clock-ceiling",
     "dgx-1-v100-bus-master-off", "pcie-x8-gpu-aspm", "dgx-a100-drain-p2p", "dgx-a100-fabric-clique",
-    "dgx-a100-fabric-degraded",
-    "dgx-a100-fabric-no-partition", "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required",
+    "dgx-a100-fabric-degraded", "dgx-a100-fabric-left-out", "dgx-a100-fabric-no-partition",
+    "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading", "pcie-x4-vbios-of-another-model",
@@ -70,6 +71,13 @@ OF_ONE_END = (
     "dgx-1-v100-nvlink-crc-flood",
 )  # fmt: skip
 STAYS = {
+    **dict.fromkeys(
+        ("dgx-1-v100-switch-dead", "dgx-1-v100-supply-failed", "dgx-1-v100-root-complex", "dgx-1-v100-two-hot",
+         "dgx-a100-nvswitches-down", "k80-x8-board-off-bus", "pcie-x8-switch-dead"), "of several devices at once"),
+    **dict.fromkeys(
+        ("dgx-a100-xid-62-nvlinks", "dgx-a100-off-bus-sxids", "dgx-a100-xid-48-recovery", "dgx-1-p100-xid-109-peers",
+         "dgx-2-xid-62-peers", "dgx-station-v100-off-bus-peers"), "of the far ends of NVLinks too"),
+    **dict.fromkeys(("dgx-a100-off-bus-and-governor", "pcie-x4-hot-and-persistence", "pcie-x8-apart"), "two faults"),
     **dict.fromkeys(("dgx-2-nvme-gen1", "dgx-a100-nvme-x2"), "of a disk"),
     **dict.fromkeys(
         ("dgx-2-nvswitch-gen1", "dgx-2-nvswitch-missing", "dgx-2-nvswitch-off-pci", "dgx-a100-nvswitch-unbound"),
@@ -89,8 +97,10 @@ STAYS = {
          "dgx-a100-fabric-manager-down", "dgx-a100-governor", "dgx-a100-not-ready", "k80-x8-uvm-node-gone"),
         "of the host, its memory or the driver"),
     **dict.fromkeys(
-        ("dgx-1-v100-no-libcuda", "dgx-2-count-above-list", "dgx-2-gpu-silent", "dgx-2-reading-impossible",
-         "dgx-a100-idle-at-full-load", "dgx-station-v100-memory-more-than-there-is", "k80-x8-cpus-in-two-nodes",
+        ("dgx-1-v100-no-libcuda", "dgx-1-v100-port-state-unreadable", "dgx-2-count-above-list", "dgx-2-gpu-silent",
+         "dgx-2-reading-impossible",
+         "dgx-a100-idle-at-full-load", "dgx-a100-memory-unreadable",
+         "dgx-station-v100-memory-more-than-there-is", "k80-x8-cpus-in-two-nodes",
          "pcie-x4-init-denied", "pcie-x8-handle-refused", "pcie-x8-no-worker"),
         "unknown: nothing is to blame for what could not be read"),
     "dgx-a100-nvlink-unsupported": "of all GPUs",
@@ -106,17 +116,26 @@ STAYS = {
          "dgx-1-p100-maxcpus", "pcie-x8-numa-off", "k80-x8-numa-two-nodes-one-root",
          "dgx-2-node-without-memory", "dgx-2-distances-odd", "dgx-1-v100-no-msi",
          "dgx-a100-nps1", "dgx-1-v100-socket-missing",
+         "pcie-x4-power-brake-at-load",
+         "pcie-x4-cpu-clock-limited", "dgx-2-turbo-off", "k80-x8-clock-source-hpet",
         ),
         "of a DIMM, a CPU, a disk or a slot"),
-    **dict.fromkeys(("dgx-1-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
+    **dict.fromkeys(
+        ("dgx-1-v100-disk-missing", "dgx-station-v100-disk-missing", "dgx-a100-md-degraded"), "of the only array"),
     **dict.fromkeys(("dgx-1-v100-ethernet-1g", "dgx-station-v100-ethernet-1g"), "of the only cabled interface"),
     **dict.fromkeys(
         ("dgx-1-v100-nvlink-down-xid-74", "dgx-1-v100-xid-79-peers", "dgx-a100-sxid-20034"),
         "of the far ends of NVLinks too"),
     **dict.fromkeys(("dgx-a100-sxid-10004", "dgx-a100-sxid-22003"), "of an NVSwitch; all are alike"),
     **dict.fromkeys(
-        ("dgx-1-v100-disk-short", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
+        ("dgx-station-v100-disk-short", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
     "dgx-a100-odd-ipoib-mtu": "of a network interface, whose name is no device's",
+    **dict.fromkeys(
+        ("dgx-2-hca-and-nvlink-slow", "dgx-2-hca-slow", "dgx-2-nvlink-slow", "dgx-2-uplink-slow",
+         "dgx-a100-copies-slow", "dgx-station-v100-nvlink-half-rate", "pcie-x4-one-direction",
+         "pcie-x4-root-complex-slow", "pcie-x4-uplink-slow", "pcie-x8-gpu-slow", "pcie-x8-sockets-slow",
+         "pcie-x8-uplink-slow"),
+        "of figures that all GPUs or HCAs have"),
     "dgx-1-p100-nccl-over-pcie": "of a library, on all GPUs at once",
     "k80-x8-board-moved": "of the wiring: of no other board do the bus numbers stay in order",
 }  # fmt: skip

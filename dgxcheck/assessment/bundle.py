@@ -34,4 +34,12 @@ def open_bundle(spec: str) -> RecordedSource:
     for key in sorted(found.facts):
         insert(lines, key, found.facts[key])
     origin = Origin("report", spec, note="; ".join(found.bundle.notes))
-    return RecordedSource(lines, origin, unheard=f"not in the {found.bundle.kind}")
+    return RecordedSource(
+        lines, origin, head={"provenance": provenance(found)}, unheard=f"not in the {found.bundle.kind}"
+    )
+
+
+def provenance(found: Opened) -> dict[str, Json]:
+    """What a recording made of it says of its origin."""
+    tools: list[Json] = [*dict.fromkeys(output.found.tool for output in found.outputs)]
+    return {"kind": "imported", "files": [{"file": found.bundle.name, "tools": tools, "unread": 0}]}

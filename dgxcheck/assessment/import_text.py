@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dgxcheck import __version__
-from dgxcheck.assessment.bundle import Opened
+from dgxcheck.assessment.bundle import Opened, provenance
 from dgxcheck.assessment.import_base import Base, Moments
 from dgxcheck.assessment.import_texts import Text, named
 from dgxcheck.facts.missing import BadInput, Json
@@ -120,8 +120,8 @@ def _is_gap(fact: Json) -> bool:
 def _provenance(reading: Reading, base: Base | None) -> Json:
     files: list[Json] = []
     if reading.bundle is not None:
-        names: list[Json] = [*dict.fromkeys(output.found.tool for output in reading.bundle.outputs)]
-        files.append({"file": reading.bundle.bundle.name, "tools": names, "unread": 0})
+        said = provenance(reading.bundle)["files"]
+        files += said if isinstance(said, list) else []
     for number, text in enumerate(reading.texts):
         tools: list[Json] = [*dict.fromkeys(part.found.tool for part in reading.used if part.file == text.name)]
         files.append({"file": _published(number), "tools": tools, "unread": len(reading.unread[text.name])})

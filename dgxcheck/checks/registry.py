@@ -19,7 +19,7 @@ from dgxcheck.checks.gpudirect import (
     verbs_stack,
 )
 from dgxcheck.checks.gpudirect import path as gdr_path
-from dgxcheck.checks.host import command_line, cpu, disks, ethernet, governor, memory, numa, report
+from dgxcheck.checks.host import command_line, cpu, cpu_clock, disks, ethernet, governor, memory, numa, report
 from dgxcheck.checks.kernel_log import aer, gpu_start, hca, host_trouble, machine_check, off_bus, xid
 from dgxcheck.checks.measurement import (
     burn_in,
@@ -51,7 +51,7 @@ from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import inventory as host_inventory
 from dgxcheck.checks.placement import placement
 from dgxcheck.checks.siblings import uniform
-from dgxcheck.checks.silence import answers
+from dgxcheck.checks.silence import answers, files, layers
 
 CHECKS: tuple[Check, ...] = (
     *report.CHECKS,
@@ -70,6 +70,7 @@ CHECKS: tuple[Check, ...] = (
     *thermal.CHECKS,
     *pcie.CHECKS,
     *path.CHECKS,
+    *files.CHECKS,
     *generation.CHECKS,
     *control.CHECKS,
     *bar1.CHECKS,
@@ -102,10 +103,12 @@ CHECKS: tuple[Check, ...] = (
     *cpu.CHECKS,
     *memory.CHECKS,
     *numa.CHECKS,
+    *layers.CHECKS,
     *disks.CHECKS,
     *host_inventory.CHECKS,
     *ethernet.CHECKS,
     *governor.CHECKS,
+    *cpu_clock.CHECKS,
     *xid.CHECKS,
     *off_bus.CHECKS,
     *aer.CHECKS,

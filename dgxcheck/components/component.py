@@ -50,6 +50,8 @@ class Component(Record):
 
 SETTINGS = ("IOMMU setting", "ACS setting")
 """Parts that keep GPUs from each other, and need not slow down every pair."""
+PEER_TRAFFIC = "peer traffic"
+"""Part of a host bridge: what devices below different ports of it send each other."""
 DRIVER = Component(kind="driver", name="NVIDIA driver")
 HOST = Component(kind="host", name="host")
 

@@ -30,7 +30,7 @@ Code = Literal[
     # settings
     "command", "take-back-setting", "take-back-or-reset", "default-power-limit", "persistence", "large-bars",
     "pcie-setting", "nccl-settings", "nvlink-setting", "memory-channels", "driver-library", "enable-port",
-    "disable-acs",
+    "disable-acs", "socket-links", "peer-traffic", "peer-through-root",
     # diagnostics
     "field-diagnostic", "watch-counters", "check-program", "restart-program",
     # what is looked at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import DEVICE_DEAD
+from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis import by_hand
@@ -91,7 +91,10 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     )
     if step == "change-setting":
         known = setting(box, component, faults)
-        return finding_remedy if known is None else Action(step=step, commands=known[0], instruction=known[1])
+        if known is not None:
+            return Action(step=step, commands=known[0], instruction=known[1])
+        flashed = component.kind == "hca" and component.part == "firmware"
+        return replace(finding_remedy, scope="traffic", disturbs=(component.name,)) if flashed else finding_remedy
     if step == "inspect":
         commands, instruction = by_hand.inspection(box, component)
         return finding_remedy if instruction is None else Action(step=step, commands=commands, instruction=instruction)
@@ -104,7 +107,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "reset-gpu":
         return reset(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
     if step in ("reseat", "replace", "contact-vendor"):
-        return _by_hand(box, component, step)
+        return _by_hand(box, component, step, faults)
     if step == "field-diagnostic":
         names = tuple(gpu.name for gpu in box.topology.gpus)
         commands = (("dcgmi", "diag", "-r", "3"),)
@@ -119,10 +122,13 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     return Action(step=step, instruction=Instruction(code=plain.get(step, "check-program")))
 
 
-def _by_hand(box: Box, component: Component, step: Step) -> Action:
+def _by_hand(box: Box, component: Component, step: Step, faults: Collection[Fault | None]) -> Action:
     """Cables outside and disks can be changed while the machine runs."""
-    ways = {"reseat": by_hand.reseating, "replace": by_hand.replacing, "contact-vendor": by_hand.vendor}
+    if step == "replace":
+        instruction = by_hand.replacing(box, component, faults)
+    else:
+        instruction = (by_hand.reseating if step == "reseat" else by_hand.vendor)(box, component)
     outside: dict[str, Scope] = {"port": "traffic", "interface": "traffic", "fabric": "traffic", "disk": "device"}
     scope = outside.get(component.kind, "host")
     disturbs = () if scope == "host" or component.kind == "fabric" else (component.name,)
-    return Action(step=step, instruction=ways[step](box, component), disturbs=disturbs, scope=scope)
+    return Action(step=step, instruction=instruction, disturbs=disturbs, scope=scope)

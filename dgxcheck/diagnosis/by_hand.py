@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
 from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, is_station
@@ -27,6 +28,8 @@ _COMMANDS: Mapping[Code, tuple[tuple[str, ...], ...]] = {
     "inspect-power": (("ipmitool", "sdr", "type", "Power Supply"),),
 }
 _VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
+_CARRIERS = ("link", "switch", "bridge")
+"""Above one card they end at it; above several they are on a board or riser."""
 _CABLED = ("port", "interface", "fabric")
 _OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs")
 
@@ -60,16 +63,19 @@ def reseating(box: Box, component: Component) -> Instruction:
     return Instruction(code=code) if code is not None else _hardware(box, component, "reseat")
 
 
-def replacing(box: Box, component: Component) -> Instruction:
-    """What to replace."""
+def replacing(box: Box, component: Component, faults: Collection[Fault | None]) -> Instruction:
+    """What to replace. Data on an array without redundancy can be saved until a disk of it is lost."""
     if component.kind == "disk" and _without_redundancy(box, component.name):
-        return Instruction(code="restore-array", values={"array": component.name})
+        if Fault.ARRAY_FAILED in faults:
+            return Instruction(code="restore-array", values={"array": component.name})
+        return Instruction(code="replace-one-disk", values={"name": component.name})
     return _hardware(box, component, "replace")
 
 
 def vendor(box: Box, component: Component) -> Instruction:
     """What to have the vendor repair."""
-    code = _VENDOR.get(form_factor(box, component)) if has_gpus(box, component) else None
+    of_gpus = has_gpus(box, component) and component.kind not in ("host-bridge", "socket")
+    code = _VENDOR.get(form_factor(box, component)) if of_gpus else None
     missing: Code = "vendor-missing-device" if component.kind == "slot" else "vendor-board"
     return Instruction(code=code or missing)
 
@@ -102,12 +108,12 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     if component.kind == "hca" or component.part == "missing HCA":
         return "adapter", slot
     gpus = gpus_of(box, component)
-    if gpus and all(is_k80(gpu) for gpu in gpus):
+    if gpus and all(is_k80(gpu) and _on_one_board(box, gpus[0].name, gpu.name) for gpu in gpus):
         boards = {other.name for gpu in gpus for other in box.topology.gpus if _on_one_board(box, gpu.name, other.name)}
         return "dual-gpu-card", {**slot, "gpus": tuple(gpu.name for gpu in box.topology.gpus if gpu.name in boards)}
-    if has_gpus(box, component):
+    if has_gpus(box, component) and not (component.kind in _CARRIERS and len(component.shared_by) > 1):
         return "card", {**slot, "gpus": tuple(gpu.name for gpu in gpus)}
-    if component.kind in ("link", "switch", "bridge"):
+    if component.kind in _CARRIERS:
         return "carrier", {"devices": component.shared_by or (component.name,)}
     return "part", {}
 

@@ -11,10 +11,10 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.pcie.iommu import reason_to_keep_acs
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import PEER_TRAFFIC, Component
 from dgxcheck.diagnosis.action import Code, Instruction
 from dgxcheck.diagnosis.reset_domain import gpus_of
-from dgxcheck.facts.gpu import GpuMemory, GpuModes, GpuPower
+from dgxcheck.facts.gpu import GpuClocks, GpuMemory, GpuModes, GpuPower
 from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
@@ -24,6 +24,7 @@ Setting = tuple[Commands, Instruction]
 _BY_HAND: Mapping[str, Code] = {
     "large BARs": "large-bars", "BAR1": "large-bars", "PCIe setting": "pcie-setting",
     "settings of NCCL": "nccl-settings", "NVLink setting": "nvlink-setting", "memory bandwidth": "memory-channels",
+    PEER_TRAFFIC: "peer-through-root",
 }  # fmt: skip
 _COMMAND = Instruction(code="command")
 _BY_ITS_REMEDY = frozenset({Fault.CLOCKS_LIMITED, Fault.BAR1_MISMATCH})
@@ -40,6 +41,10 @@ def setting(box: Box, component: Component, faults: Collection[Fault | None]) ->
         return None
     if component.kind == "bridge" and component.part == "ACS setting":
         return _acs(box, component)
+    if component.kind == "socket-interconnect":
+        return (), Instruction(code="socket-links")
+    if component.kind == "path" and Fault.SLOW in faults and _over_pcie(box, component):
+        return (), Instruction(code="peer-traffic")
     if component.part in _BY_HAND:
         return (), Instruction(code=_BY_HAND[component.part])
     return _of_gpus(box, component)
@@ -60,11 +65,13 @@ def changed_by(box: Box, component: Component) -> tuple[bool, bool]:
 def _of_gpus(box: Box, component: Component) -> Setting | None:
     ids = ("-i", component.bdf) if component.bdf else ()
     options: Mapping[str, tuple[str, ...]] = {
-        "ECC mode": ("-e", "1"), "compute mode": ("-c", "0"), "clock setting": ("-rac",),
+        "ECC mode": ("-e", "1"), "compute mode": ("-c", "0"),
     }  # fmt: skip
     if component.part in options:
         code: Code = "take-back-setting" if not changed_by(box, component)[1] else "command"
         return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code)
+    if component.part == "clock setting":
+        return (("nvidia-smi", *ids, _clock_option(box, gpus_of(box, component))),), Instruction(code="command")
     if component.part == "persistence mode":
         return (("nvidia-smi", *ids, "-pm", "1"),), Instruction(code="persistence")
     if component.part == "MIG mode":
@@ -76,6 +83,14 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
     if component.part == "device nodes":
         return (("nvidia-modprobe", "-c", "255"), ("nvidia-modprobe", "-u", "-c", "0")), _COMMAND
     return None
+
+
+def _clock_option(box: Box, gpus: Collection[Device]) -> str:
+    """``-rac`` takes application clocks back; where these are at their default, ``-rgc`` locked ones."""
+    rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).clocks, GpuClocks)]
+    at_default = [row.application == row.default_application for row in rows]
+    known = [not isinstance(row.application.graphics, Missing) for row in rows]
+    return "-rgc" if rows and all(at_default) and all(known) else "-rac"
 
 
 def _mig(box: Box, gpus: Collection[Device]) -> Setting | None:
@@ -105,6 +120,13 @@ def _device_nodes(box: Box, gpus: Collection[Device]) -> Setting | None:
     minors = {} if isinstance(nvml, Missing) else {row.bdf: row.minor for row in nvml.gpus}
     known = [minor for gpu in gpus if isinstance(minor := minors.get(gpu.bdf or ""), int)]
     return (tuple(("nvidia-modprobe", "-c", str(minor)) for minor in known), _COMMAND) if known else None
+
+
+def _over_pcie(box: Box, path: Component) -> bool:
+    """Is it known that no NVLink joins the two GPUs of this path?"""
+    ends = [box.topology.device(bdf) for bdf in (path.bdf, path.peer_bdf) if bdf is not None]
+    a, b = ends if len(ends) == 2 else (None, None)
+    return a is not None and b is not None and box.topology.link(a, b).nvlinks == 0
 
 
 def _acs(box: Box, component: Component) -> Setting | None:

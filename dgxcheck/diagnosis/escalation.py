@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
-from dgxcheck.components.component import Component, Kind
+from dgxcheck.components.component import PEER_TRAFFIC, Component, Kind
 from dgxcheck.diagnosis.action import Step
 
 Steps = tuple[Step, ...]
@@ -36,6 +36,9 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpus", "MIG mode"): ("change-setting", "reset-gpu"),
     ("gpu", "MaxPayload"): ("change-setting", "reboot"),
     ("hca", "MaxPayload"): ("change-setting", "reboot"),
+    ("hca", "MaxReadReq"): ("change-setting", "reboot"),
+    ("host", "MaxReadReq setting"): ("change-setting", "reboot"),
+    ("port", "link layer"): ("change-setting", "reboot"),
     ("gpu", "model"): ("inspect", "contact-vendor"),
     ("board", ""): _GPU,
     ("link", ""): _LINK,
@@ -45,6 +48,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("nvswitch", ""): ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("path", ""): ("change-setting", "reboot"),
     ("host-bridge", ""): ("change-setting", "reboot"),
+    ("host-bridge", PEER_TRAFFIC): ("change-setting", "reboot"),
     ("socket-interconnect", ""): ("change-setting", "reboot"),
     ("socket", ""): ("inspect", "contact-vendor"),
     ("fabric", ""): ("inspect", "reseat"),
@@ -67,6 +71,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "peer memory module"): ("load-module", "reboot"),
     ("host", "programs with another driver library"): ("stop-jobs",),
     ("host", "memory"): ("inspect", "reseat", "replace"),
+    ("host", "disks"): ("inspect",),
     ("host", "memory bandwidth"): ("change-setting", "inspect"),
     ("host", "cooling"): ("inspect", "contact-vendor"),
     ("host", "power supply"): ("inspect", "contact-vendor"),
@@ -74,6 +79,8 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "placement of GPUs"): ("reseat",),
     ("host", "missing socket"): ("inspect", "power-cycle", "contact-vendor"),
     ("host", "kernel command line"): ("change-setting", "reboot"),
+    ("host", "CPU clock setting"): ("change-setting",),
+    ("host", "clock source"): ("inspect", "reboot"),
     ("host", "NUMA setting"): ("change-setting", "reboot"),
     ("host", "CPUs"): ("inspect", "contact-vendor"),
     ("host", "burn-in"): ("inspect",),
@@ -92,6 +99,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.SRAM_EXCEEDED: ("field-diagnostic", "replace"),
     Fault.ECC_FLOOD: ("field-diagnostic", "replace"),
     Fault.RETIREMENT_FAILED: ("field-diagnostic", "replace"),
+    Fault.NVSWITCH: ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.NVSWITCH_FATAL: ("reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.LIBRARY_MISSING: ("change-setting",),
     Fault.NOUVEAU: ("change-setting", "reboot"),
@@ -185,12 +193,15 @@ def for_a_warning(component: Component, steps: Steps, watched: bool) -> Steps:
     """
     if component.kind != "disk":
         steps = tuple(step for step in steps if step != "replace") or steps
-    return ("watch", *steps) if watched and steps[0] not in ("watch", "stop-jobs") else steps
+    harmless = "watch" in steps or steps[0] in ("inspect", "stop-jobs")
+    return ("watch", *steps) if watched and not harmless else steps
 
 
 def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
     known = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
     if known and known <= {*OF_ALL_FAULTS}:
         return next(steps for fault, steps in OF_ALL_FAULTS.items() if fault in known)
+    if not known and Fault.SLOW in faults and (component.kind, component.part) == ("gpu", ""):
+        return ("inspect", *_GPU)  # a figure alone is compared with the other GPUs' before anything is reset
     particular = next((steps for fault, steps in OF_FAULT.items() if fault in known), None)
     return particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)

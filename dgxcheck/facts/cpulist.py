@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _MOST_DIGITS = 9
 
@@ -23,6 +23,37 @@ def ranges(cpulist: str) -> tuple[range, ...] | None:
 def cpulist(runs: Iterable[range]) -> str:
     """Runs of CPU numbers in the kernel's form."""
     return ",".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def difference(runs: Iterable[range], taken: Iterable[range]) -> Iterator[range]:
+    """The numbers of the first that are not among the second, as ascending runs."""
+    others = iter(sorted(taken, key=lambda run: run.start))
+    other = next(others, None)
+    for run in sorted(runs, key=lambda run: run.start):
+        start = run.start
+        while other is not None and other.start < run.stop:
+            if other.start > start:
+                yield range(start, other.start)
+            start = max(start, other.stop)
+            if other.stop > run.stop:
+                break
+            other = next(others, None)
+        if start < run.stop:
+            yield range(start, run.stop)
+
+
+def first_shared(runs: Iterable[range], others: Iterable[range]) -> int | None:
+    """The lowest number that is in both, without counting through runs that may be long."""
+    one, two = (iter(sorted(each, key=lambda run: run.start)) for each in (runs, others))
+    a, b = next(one, None), next(two, None)
+    while a is not None and b is not None:
+        if a.start < b.stop and b.start < a.stop:
+            return max(a.start, b.start)
+        if a.stop <= b.start:
+            a = next(one, None)
+        else:
+            b = next(two, None)
+    return None
 
 
 def _is_number(text: str) -> bool:

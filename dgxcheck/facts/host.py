@@ -27,6 +27,17 @@ class Cpu(Record):
     model_number: int | Missing = _UNASKED
 
 
+class CpuPolicy(Record):
+    """One ``/sys/devices/system/cpu/cpufreq/policyN``: CPUs that change their clock together."""
+
+    name: str
+    governor: str | Missing
+    limit_khz: int | Missing
+    """``scaling_max_freq``, which can be set."""
+    highest_khz: int | Missing
+    """``cpuinfo_max_freq``"""
+
+
 class Dmi(Record):
     """``/sys/class/dmi/id``; the serial number needs root."""
 
@@ -64,6 +75,14 @@ class Host(Record):
     """0 off, 1 on, 2 and 3 with memory tiering."""
     cpufreq_driver: str | Missing
     cpufreq_governor: str | Missing
+    cpu_policies: tuple[CpuPolicy, ...] | Missing
+    cpu_boost: bool | Missing
+    """May CPUs run above their nominal clock?"""
+    present_cpus: str | Missing
+    """Those that the kernel knows, online or not."""
+    smt: str | Missing
+    """``on``, ``off``, ``forceoff``, ``notsupported``: whether second threads are in use."""
+    clock_source: str | Missing
 
 
 class Flavour(str, Enum):

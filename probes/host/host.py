@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.host import Cpu, Dmi, Host
+from dgxcheck.facts.host import Cpu, CpuPolicy, Dmi, Host
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.host.parse_cpuinfo import cpuinfo
 from probes.host.parse_meminfo import mem_total_kb
 from probes.host.parse_release import release
-from probes.parse_scalar import cpulist, decimal, line
+from probes.parse_scalar import cpulist, decimal, is_decimal, line, natural
 
 _KERNEL = "/proc/sys/kernel"
 _DMI = "/sys/class/dmi/id"
@@ -37,7 +37,40 @@ def probe(source: Source) -> Host:
         numa_balancing=ask(source, f"{_KERNEL}/numa_balancing", decimal),
         cpufreq_driver=ask(source, f"{_CPU}/cpu0/cpufreq/scaling_driver", line),
         cpufreq_governor=ask(source, f"{_CPU}/cpu0/cpufreq/scaling_governor", line),
+        cpu_policies=_policies(source),
+        cpu_boost=_boost(source),
+        present_cpus=ask(source, f"{_CPU}/present", cpulist),
+        smt=ask(source, f"{_CPU}/smt/control", line),
+        clock_source=ask(source, "/sys/devices/system/clocksource/clocksource0/current_clocksource", line),
     )
+
+
+def _policies(source: Source) -> tuple[CpuPolicy, ...] | Missing:
+    """By number; other directories beside them belong to governors."""
+    names = source.names(f"{_CPU}/cpufreq")
+    if isinstance(names, Missing):
+        return names
+    found = sorted((name for name in names if name.startswith("policy") and is_decimal(name[6:])), key=natural)
+    return tuple(_policy(source, name) for name in found)
+
+
+def _policy(source: Source, name: str) -> CpuPolicy:
+    base = f"{_CPU}/cpufreq/{name}"
+    return CpuPolicy(
+        name=name,
+        governor=ask(source, f"{base}/scaling_governor", line),
+        limit_khz=ask(source, f"{base}/scaling_max_freq", decimal),
+        highest_khz=ask(source, f"{base}/cpuinfo_max_freq", decimal),
+    )
+
+
+def _boost(source: Source) -> bool | Missing:
+    """``boost`` of acpi-cpufreq and amd-pstate, ``no_turbo`` of intel_pstate."""
+    boost = ask(source, f"{_CPU}/cpufreq/boost", decimal)
+    if not isinstance(boost, Missing):
+        return boost == 1
+    no_turbo = ask(source, f"{_CPU}/intel_pstate/no_turbo", decimal)
+    return boost if isinstance(no_turbo, Missing) else no_turbo == 0
 
 
 def virtual_machine(cpu: Cpu | Missing, dmi: Dmi, hypervisor: str | Missing) -> str | Missing | None:

@@ -39,7 +39,7 @@ def test_what_is_neither_worse_nor_better_passes(capsys: Capture) -> None:
     [
         ("dgx-1-v100-gpu-missing", "baseline.drift/0000:0b:00.0/device", "fail"),
         ("dgx-1-v100-hca-missing", "baseline.drift/0000:0c:00.0/device", "fail"),
-        ("dgx-1-v100-disk-missing", "baseline.drift/sde/disk", "fail"),
+        ("dgx-1-v100-disk-missing", "baseline.drift/sdb/disk", "fail"),
         ("dgx-1-v100-switch-x8", "baseline.drift/0000:08:00.0/link-width", "warn"),
         ("dgx-1-v100-nvlink-down", "baseline.drift/0000:0a:00.0/nvlinks/0000:0b:00.0", "warn"),
         ("dgx-1-v100-cores-offline", "baseline.drift/cpu-cores", "warn"),

@@ -58,7 +58,7 @@ CHANGED: dict[str, tuple[str, Facts, Fault, list[Key]]] = {
     "narrow": ("pcie.width", speed(GPU2, "current_link_width", "8"), Fault.LINK_NARROW, [LINK]),
     "narrow uplink": ("pcie.path", speed(SWITCH, "current_link_width", "8"), Fault.LINK_NARROW, [PARENT]),
     "below the profile": ("pcie.generation", {NVML.format("MaxPcieLinkGeneration"): 2}, Fault.LINK_SLOW, [LINK]),
-    "slow under load": ("pcie.generation", BUSY, Fault.LINK_SLOW, [LINK]),
+    "slow under load": ("pcie.generation", BUSY, Fault.LINK_DEGRADED, [LINK]),
     "small BAR1": ("pcie.bar1", bar1(256), Fault.BAR1_SMALL, [("gpu", GPU2, "BAR1")]),
     "two sizes of BAR1": ("pcie.bar1", bar1(16384, nvml=8192), Fault.BAR1_MISMATCH, [("gpu", GPU2, "BAR1")]),
     "links between two": ("nvlink.graph", DOWN, Fault.NVLINK_DOWN, [NVLINKS, *PORTS]),
@@ -72,7 +72,7 @@ CHANGED: dict[str, tuple[str, Facts, Fault, list[Key]]] = {
     "MaxPayload of a port": (
         "gdr.max-payload", max_payload(PORT, 0), Fault.MAX_PAYLOAD, [("bridge", PORT, "MaxPayload")]),
     "MaxPayload of an HCA": ("gdr.max-payload", max_payload(HCA, 0), Fault.MAX_PAYLOAD, [("hca", HCA, "MaxPayload")]),
-    "slow HCA": ("gdr.link", speed(HCA, "current_link_speed", "5.0 GT/s PCIe"), Fault.LINK_SLOW, [HCA_LINK]),
+    "slow HCA": ("gdr.link", speed(HCA, "current_link_speed", "5.0 GT/s PCIe"), Fault.LINK_DEGRADED, [HCA_LINK]),
     "narrow HCA": ("gdr.link", speed(HCA, "current_link_width", "8"), Fault.LINK_NARROW, [HCA_LINK]),
 }  # fmt: skip
 

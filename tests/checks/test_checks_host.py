@@ -100,7 +100,7 @@ def test_a_fault_is_found_at_its_component_and_nothing_else(name: str) -> None:
             "mc2 (Broadwell SrcID#1_Ha#0): 26 new corrected errors within 10 s, limit 10 a day",
         ),
         ("dgx-1-v100-cores-offline", "2 of 2 sockets, 36 of 40 cores; CPUs 36-39 are offline"),
-        ("dgx-1-v100-disk-missing", "raid0 of sdb, sdc, sdd is inactive, configured for 4 disks"),
+        ("dgx-1-v100-disk-missing", "largest volume sda: 0.48 TB, expected 7.68 TB"),
         ("dgx-1-v100-ethernet-1g", "1 Gbit/s, expected 10 Gbit/s"),
     ],
 )
@@ -137,9 +137,7 @@ BALANCING = "text /proc/sys/kernel/numa_balancing"
 LXC: dict[str, Json] = {"text /run/systemd/container": "lxc\n"}
 SLOW: dict[str, Json] = {f"{NET}/enp2s0f0/speed": "1000\n"}
 TWO: dict[str, Json] = {f"{NET}/enp2s0f1/carrier": "1\n"}
-NO_ARRAY: dict[str, Json] = {
-    "names /sys/class/block": ["sda", "sdb"], f"{BLOCK}/sdb/size": f"{15001944064}\n",
-}  # fmt: skip
+NO_ARRAY: dict[str, Json] = {f"{BLOCK}/sdb/size": f"{15001944064}\n"}
 
 
 def meminfo(gib: float) -> str:
@@ -167,23 +165,10 @@ def meminfo(gib: float) -> str:
         ("host.memory", {MEMINFO: meminfo(16)} | LXC, "skip not-visible"),
         ("host.memory", {MEMINFO: "MemFree: 1 kB\n"}, "unknown"),
         ("host.memory", {MEMINFO: {"missing": "unrecorded"}}, "skip not-recorded"),
-        ("host.disks", {MD0 + "/array_state": "active\n"}, "pass pass"),
-        ("host.disks", {MD0 + "/array_state": "broken\n"}, "pass fail"),
-        ("host.disks", {MD0 + "/array_state": "clear\n"}, "pass skip not-visible"),
-        ("host.disks", {MD0 + "/array_state": "inactive\n", MD0 + "/level": "-100\n"}, "pass skip not-supported"),
-        ("host.disks", {MD0 + "/level": "raid5\n", MD0 + "/degraded": "0\n", f"{BLOCK}/md0/size": "11251458048\n"},
-         "pass pass"),  # smaller by choice
-        ("host.disks", {MD0 + "/degraded": "1\n"}, "pass warn"),
-        ("host.disks", {MD0 + "/degraded": {"missing": "denied"}}, "pass skip no-permission"),
-        ("host.disks", {MD0 + "/degraded": "x\n"}, "pass unknown"),
-        ("host.disks", {MD0 + "/array_state": {"missing": "unrecorded"}}, "pass skip not-recorded"),
-        ("host.disks", {f"names {BLOCK[5:]}/md0/slaves": ["sdb", "sdc", "sdd"], f"{BLOCK}/md0/size": "11251458048\n",
-                        "names /sys/class/block": ["md0", "sda", "sdb", "sdc", "sdd"]}, "skip dependency-failed fail"),
         ("host.disks", NO_ARRAY, "pass"),  # the volume of a controller
         ("host.disks", NO_ARRAY | {f"{BLOCK}/sdb/size": "14300000000\n"}, "pass"),
         ("host.disks", NO_ARRAY | {f"{BLOCK}/sdb/size": "14200000000\n"}, "warn"),
-        ("host.disks", {"names /sys/class/block": ["sda", "sdb", "sdc", "sdd", "sde"]}, "skip not-visible"),  # a pool
-        ("host.disks", {"names /sys/class/block": ["sda", "sdb", "sdc", "sdd"]}, "warn"),
+        ("host.disks", {"names /sys/class/block": ["sda"]}, "warn"),
         ("host.disks", {"names /sys/class/block": []}, "skip not-visible"),
         ("host.disks", {"names /sys/class/block": {"missing": "denied"}}, "skip no-permission"),
         ("host.ethernet", {f"{NET}/enp2s0f0/speed": "9999\n"}, "warn"),
@@ -217,6 +202,29 @@ def meminfo(gib: float) -> str:
 )  # fmt: skip
 def test_numbers_and_gaps(check: str, facts: dict[str, Json], due: str, tmp_path: Path) -> None:
     assert " ".join(said(held(changed(tmp_path, facts), DGX_1), check)) == due
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        ({MD0 + "/array_state": "active\n"}, "pass pass"),
+        ({MD0 + "/array_state": "broken\n"}, "pass fail"),
+        ({MD0 + "/array_state": "clear\n"}, "pass skip not-visible"),
+        ({MD0 + "/array_state": "inactive\n", MD0 + "/level": "-100\n"}, "pass skip not-supported"),
+        ({MD0 + "/level": "raid5\n", MD0 + "/degraded": "0\n", f"{BLOCK}/md0/size": "7500972032\n"}, "pass pass"),
+        ({MD0 + "/degraded": "1\n"}, "pass warn"),
+        ({MD0 + "/degraded": {"missing": "denied"}}, "pass skip no-permission"),
+        ({MD0 + "/degraded": "x\n"}, "pass unknown"),
+        ({MD0 + "/array_state": {"missing": "unrecorded"}}, "pass skip not-recorded"),
+        ({f"names {BLOCK[5:]}/md0/slaves": ["sdb", "sdc"], f"{BLOCK}/md0/size": "7500972032\n",
+          "names /sys/class/block": ["md0", "sda", "sdb", "sdc"]}, "skip dependency-failed fail"),
+        ({"names /sys/class/block": ["sda", "sdb", "sdc", "sdd"]}, "skip not-visible"),  # a pool
+        ({"names /sys/class/block": ["sda", "sdb"]}, "warn"),
+    ],
+)  # fmt: skip
+def test_arrays_of_the_kernel(facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    spec = changed(tmp_path, facts, "dgx-station-v100")
+    assert " ".join(said(held(spec, NUMBERS["dgx-station-v100"]), "host.disks")) == due
 
 
 def test_the_tolerances_are_the_site_s(tmp_path: Path) -> None:
@@ -280,7 +288,8 @@ def test_gpus_alone_say_nothing_of_the_host() -> None:
     for made in (held("dgx-1-v100", DGX_1, "gpus"), held("dgx-1-v100", {}), box("dgx-1-v100")):
         for check in ("host.cpu", "host.memory", "host.ethernet"):
             assert said(made, check) == ["skip no-reference"]
-        assert said(made, "host.disks") == ["pass"]  # the array alone
+        assert said(made, "host.disks") == ["skip no-reference"]
+    assert said(box("dgx-station-v100"), "host.disks") == ["pass"]  # the array alone
 
 
 def test_without_a_reference_an_offline_cpu_is_seen_still(tmp_path: Path) -> None:

@@ -168,6 +168,7 @@ def fabric(**members: Json) -> Json:
         ({"healthMask": 0, "healthSummary": 1}, "pass", None),  # nothing but the summary is supported
         ({"healthMask": 0x1AA}, "pass", None),
         ({}, "skip", None),
+        ({"healthMask": 0, "healthSummary": 0}, "skip", None),
         ({"healthMask": 0x1A9, "healthSummary": 3}, "warn", Fault.FABRIC_DEGRADED),
         ({"healthMask": 0x1A6, "healthSummary": 1}, "warn", Fault.FABRIC_DEGRADED),
         ({"healthMask": 0x16A, "healthSummary": 1}, "warn", Fault.FABRIC_DEGRADED),
@@ -186,6 +187,23 @@ def test_fabric_health(members: dict[str, Json], status: str, fault: Fault | Non
     own = [each for each in found if each.subject.bdf == A100[2]]
     assert [(each.status.value, each.judgement.fault) for each in own] == [(status, fault)]
     assert {each.status.value for each in found if each not in own} == {"pass"}
+
+
+def test_a_gpu_without_the_fabric_of_the_others(tmp_path: Path) -> None:
+    facts: dict[str, Json] = {FABRIC.format(bdf): fabric() for bdf in A100}
+    one = box(changed(tmp_path, facts | {FABRIC.format(A100[6]): fabric(state=0)}, "dgx-a100"))
+    assert bad(one, "driver.fabric") == {("driver.fabric", A100[6], "fail")}
+    two = facts | {FABRIC.format(bdf): fabric(state=0) for bdf in A100[:2]}
+    both = {("driver.fabric", bdf, "fail") for bdf in A100[:2]}
+    assert bad(box(changed(tmp_path, two, "dgx-a100")), "driver.fabric") == both
+    half = facts | {FABRIC.format(bdf): fabric(state=0) for bdf in A100[:4]}
+    assert bad(box(changed(tmp_path, half, "dgx-a100")), "driver.fabric") == set()
+
+
+def test_memory_space_of_a_virtual_function_is_always_off(tmp_path: Path) -> None:
+    function: dict[str, Json] = {f"link /sys/bus/pci/devices/{HCA}/physfn": "../0000:0c:00.1"}
+    spec = changed(tmp_path, word("dgx-1-v100", HCA, COMMAND, 0x2, 0) | function)
+    assert said(box(spec, V100), "pcie.enabled", HCA) == []
 
 
 def test_a_gpu_in_another_clique(tmp_path: Path) -> None:

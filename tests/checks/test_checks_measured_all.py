@@ -118,6 +118,14 @@ def test_compute(value: float, clock: int, mask: int | None, words: str | None, 
     assert words is None or found(box, COMPUTE)["GPU5"].judgement.message == words
 
 
+@pytest.mark.parametrize(("value", "due"), [(3.2, {"GPU0": "skip no-reference"}), (3.1, {"GPU0": "fail"})])
+def test_far_below_the_peak_of_its_model_fails_without_siblings(
+    value: float, due: dict[str, str], tmp_path: Path
+) -> None:
+    """30 % of a P100's 10.6 TFLOP/s."""
+    assert said(measured(tmp_path, {f"compute {GPUS[0]}": fact(value, "TFLOP/s")}), COMPUTE) == due
+
+
 def test_one_gpu_has_nothing_to_be_compared_with() -> None:
     assert said(imported({"compute 0": fact(9, "TFLOP/s")}), COMPUTE) == {"GPU0": "skip no-reference"}
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from measured_box import GPUS, dgx1_p100, fact, found, host_copies, imported, measured, said
 
+from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 
 HOST, MEMORY = "measure.host-bandwidth", "measure.memory-bandwidth"
 
@@ -59,10 +61,31 @@ def test_both_directions_are_one_finding(tmp_path: Path) -> None:
     assert (finding.status.value, finding.judgement.measured, len(finding.judgement.evidence)) == ("fail", 2.5, 2)
 
 
-@pytest.mark.parametrize(("value", "due"), [(7.6, {}), (7.2, {"GPU2": "warn"}), (0.5, {"GPU2": "warn"})])
-def test_without_a_profile_the_path_warns_at_most(value: float, due: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("value", "due"), [(7.6, {}), (7.2, {"GPU2": "warn"}), (0.5, {"GPU2": "fail"})])
+def test_without_a_profile_the_path_warns_and_fails_far_below(
+    value: float, due: dict[str, str], tmp_path: Path
+) -> None:
     facts = {f"{kind} {GPUS[2]}": fact(value) for kind in ("host-to-device", "device-to-host")}
     assert said(measured(tmp_path, facts, profile="none"), HOST) == due
+
+
+def test_a_guest_s_copies_far_below_warn_alone(tmp_path: Path) -> None:
+    """Its paths are made up by the hypervisor, and its GPUs may be slices."""
+    facts = {f"{kind} {GPUS[2]}": fact(0.5) for kind in ("host-to-device", "device-to-host")}
+    box = measured(tmp_path, facts, profile="none")
+    host = box.snapshot.host
+    assert isinstance(host, Host)
+    assert said(box, HOST) == {"GPU2": "fail"}
+    in_guest = replace(box, snapshot=replace(box.snapshot, host=replace(host, vm="KVM")))
+    assert said(in_guest, HOST) == {"GPU2": "warn"}
+
+
+@pytest.mark.parametrize(("value", "due"), [(450, {}), (440, {"GPU2": "warn"}), (140, {"GPU2": "fail"})])
+def test_memory_far_below_its_model_fails_without_a_reference_machine(
+    value: float, due: dict[str, str], tmp_path: Path
+) -> None:
+    copies = {f"device-copy {GPUS[2]}": fact(value)}
+    assert said(measured(tmp_path, copies, profile="none"), MEMORY) == due
 
 
 def test_what_is_simulated_is_held_to_no_reference(tmp_path: Path) -> None:

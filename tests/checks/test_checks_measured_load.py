@@ -60,5 +60,5 @@ def test_quick_reads_no_measurement(tmp_path: Path, capsys: pytest.CaptureFixtur
     spec = overlay(tmp_path, {f"host-to-device {GPU2}": fact(1)})
     assert main(["health", "--from", spec, "-q", "-v", "--only", "measure,gpu.count"]) == 0
     out = capsys.readouterr().out
-    assert out.partition("Did not run, not part of this level:\n")[2].count("  measure.") == 8
+    assert out.partition("Did not run, not part of this level:\n")[2].count("  measure.") == 9
     assert main(["health", "--from", spec, "--only", "measure"]) == 2

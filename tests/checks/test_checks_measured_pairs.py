@@ -192,3 +192,14 @@ def test_a_nvlink_error_is_named_in_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize("check", [BANDWIDTH, LATENCY, INTEGRITY])
 def test_nothing_measured_is_one_skip(check: str) -> None:
     assert said(imported({"device-copy 0": fact(500)}), check) == {"host": "skip not-recorded"}
+
+
+@pytest.mark.parametrize(("gbs", "due"), [(7.2, {}), (6.8, {"GPU0 GPU4": "warn"}), (10.0, {})])
+def test_copies_through_host_memory_are_no_slower_across_sockets(
+    gbs: float, due: dict[str, str], tmp_path: Path
+) -> None:
+    """On a box without a reference; 9.2 to 9.7 GB/s within a socket of a DGX-1, 10.0 across (uuudown/Tartan)."""
+    buses = [f"0000:{bus}:00.0" for bus in ("04", "05", "08", "84")]
+    near = {f"p2p-off {a} {b}": fact(9.4) for a in buses[:3] for b in buses[:3] if a != b}
+    far = {f"p2p-off {buses[0]} {buses[3]}": fact(gbs)}
+    assert said(measured(tmp_path, near | far, base="pcie-x8"), BANDWIDTH) == due

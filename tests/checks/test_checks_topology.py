@@ -87,7 +87,7 @@ def test_a_path_that_is_not_known_never_passes(tmp_path: Path) -> None:
         ({ANCESTOR.format(GPU2, GPU3): 20}, "warn"),
         ({ANCESTOR.format(GPU2, GPU3): 0}, "pass"),  # PIX both
         ({ANCESTOR.format(GPU2, GPU3): 99}, "unknown"),
-        ({ANCESTOR.format(GPU2, GPU3): {"missing": "unsupported"}}, "pass"),  # the others agree
+        ({ANCESTOR.format(GPU2, GPU3): {"missing": "unsupported"}}, "unknown"),  # the others are told
         ({NODE.format(GPU2): "-1\n"}, "pass"),  # no class to compare with
     ],
 )
@@ -100,7 +100,7 @@ def test_nvml_agrees_needs_answers(tmp_path: Path) -> None:
     quiet: dict[str, Json] = {
         ANCESTOR.format(a, b): {"missing": "unsupported"} for i, a in enumerate(gpus) for b in gpus[i + 1 :]
     }
-    assert said(box(changed(tmp_path, quiet)), "topology.nvml-agrees") == ["skip not-supported"]
+    assert said(box(changed(tmp_path, quiet)), "topology.nvml-agrees") == ["unknown"]
 
 
 def test_an_ethernet_adapter_may_sit_anywhere(tmp_path: Path) -> None:

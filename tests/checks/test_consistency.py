@@ -118,3 +118,8 @@ def test_the_host_contradicts_itself(facts: dict[str, Json], tmp_path: Path) -> 
 def test_the_dimms_hold_more_than_the_kernel_has(tmp_path: Path) -> None:
     half: dict[str, Json] = {"text /proc/meminfo": "MemTotal:       264000000 kB\n"}
     assert findings(tmp_path, half).get("consistency.host") == "unknown"
+
+
+def test_a_list_of_a_thousand_million_cpus_takes_no_time(tmp_path: Path) -> None:
+    huge: dict[str, Json] = {"text /sys/devices/system/node/node1/cpulist": "0-999999998\n"}
+    assert findings(tmp_path, huge).get("consistency.host") == "unknown"

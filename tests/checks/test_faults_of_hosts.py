@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fabric_box import PROFILES
 from fabric_box import box as fabric_box
-from test_checks_host import BLOCK, CPUINFO, DGX_1, LXC, MD0, ONLINE, cpuinfo, held
+from test_checks_host import BLOCK, CPUINFO, DGX_1, LXC, MD0, NUMBERS, ONLINE, cpuinfo, held
 from test_checks_network import DOWN, INIT, V100, WANTED, port
 from test_health_checks import box, changed
 
@@ -31,7 +31,7 @@ AT_PORT = Subject(kind="port", name="mlx5_1/1", bdf=NIC, part="1")
 NOWHERE = "0000:77:00.0"
 GPU_KEY, HCA_KEY, PORT_KEY = ("gpu", GPU, ""), ("hca", NIC, ""), ("port", f"{NIC}/1", "")
 DISABLED, POLLING = "3: Disabled", "2: Polling"
-NO_MEMBER: dict[str, Json] = {f"names {BLOCK[5:]}/md0/slaves": ["sdb", "sdc", "sdd"]}
+NO_MEMBER: dict[str, Json] = {f"names {BLOCK[5:]}/md0/slaves": ["sdb", "sdc"]}
 
 
 def bad_findings(made: Box, check: str) -> list[Finding]:
@@ -143,10 +143,6 @@ def test_an_adapter_in_flash_recovery_is_no_other_firmware(tmp_path: Path) -> No
          "2 of 2 sockets, 40 of 40 cores, 79 threads: some are offline"),
         ("host.cpu", {CPUINFO: cpuinfo(2, 22), ONLINE: "0-10,12-88\n"}, Fault.CPU_OFFLINE,
          "2 of 2 sockets, 44 of 40 cores; CPU 11 is offline"),
-        ("host.disks", {MD0 + "/degraded": "1\n", MD0 + "/level": "raid1\n"}, Fault.DISK, "raid1 of sdb, sdc, sdd, sde"
-         " is degraded: 1 disk missing, configured for 4 disks"),
-        ("host.disks", NO_MEMBER | {MD0 + "/array_state": "inactive\n"}, Fault.ARRAY_FAILED,
-         "raid0 of sdb, sdc, sdd is inactive, configured for 4 disks"),
     ],
 )  # fmt: skip
 def test_conditions_of_the_host(check: str, facts: dict[str, Json], fault: Fault, message: str, tmp_path: Path) -> None:
@@ -155,11 +151,27 @@ def test_conditions_of_the_host(check: str, facts: dict[str, Json], fault: Fault
 
 
 @pytest.mark.parametrize(
+    ("facts", "fault", "message"),
+    [
+        ({MD0 + "/degraded": "1\n", MD0 + "/level": "raid1\n"}, Fault.DISK,
+         "raid1 of sdb, sdc, sdd is degraded: 1 disk missing, configured for 3 disks"),
+        (NO_MEMBER | {MD0 + "/array_state": "inactive\n"}, Fault.ARRAY_FAILED,
+         "raid0 of sdb, sdc is inactive, configured for 3 disks"),
+    ],
+)  # fmt: skip
+def test_conditions_of_an_array(facts: dict[str, Json], fault: Fault, message: str, tmp_path: Path) -> None:
+    made = held(changed(tmp_path, facts, "dgx-station-v100"), NUMBERS["dgx-station-v100"])
+    (bad,) = bad_findings(made, "host.disks")
+    assert (bad.judgement.fault, bad.judgement.message) == (fault, message)
+
+
+@pytest.mark.parametrize(
     ("level", "words"), [("raid0", "restore the data from backup"), ("linear", "restore the data"), ("raid5", "mdadm")]
 )
 def test_only_an_array_with_redundancy_is_reassembled(level: str, words: str, tmp_path: Path) -> None:
     facts: dict[str, Json] = {MD0 + "/array_state": "inactive\n", MD0 + "/level": f"{level}\n"}
-    (bad,) = bad_findings(held(changed(tmp_path, facts), DGX_1), "host.disks")
+    made = held(changed(tmp_path, facts, "dgx-station-v100"), NUMBERS["dgx-station-v100"])
+    (bad,) = bad_findings(made, "host.disks")
     assert words in bad.remedy
     assert ("mdadm" in bad.remedy) is (level == "raid5")
 

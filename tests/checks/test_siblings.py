@@ -33,7 +33,8 @@ RECORDS = {
 ONE_OF_A_KIND = {
     "gpu_pairs": "pairs: p2p.status", "pci_names": "names for people", "slots": "names of slots",
     "modules": "the host has each once", "host": "the host itself", "device_nodes": "driver.device-nodes",
-    "memlock": "limits of daemons", "p2p": "pairs: p2p.status", "kernel_log": "events", "measurement": "figures",
+    "memlock": "limits of daemons", "units": "services", "p2p": "pairs: p2p.status", "kernel_log": "events",
+    "measurement": "figures",
     "stated": "what another tool printed",
 }  # fmt: skip
 """Fields of the snapshot that hold no devices of a kind."""
@@ -122,7 +123,7 @@ def test_a_healthy_box_has_no_odd_one(shipped: str) -> None:
     ({"text /sys/class/net/ib2/mtu": "65520\n"}, [("network.uniform", "ib2", "MTU 65520, others 2044")]),
     ({"text /sys/class/net/enp2s0f0/mtu": "9000\n"}, []),
     ({"text /sys/class/infiniband/mlx5_2/ports/1/rate": "56 Gb/sec (4X FDR)\n"}, []),  # network.port-rate
-    ({"text /sys/devices/system/edac/mc/mc1/size_mb": "98304\n"},
+    ({"text /sys/devices/system/edac/mc/mc1/size_mb": "98304\n", "text /proc/meminfo": "MemTotal: 492579061 kB\n"},
      [("host.uniform", "host", "mc1: memory 98304 MiB, others 131072 MiB")]),
     ({"text /sys/devices/system/node/node0/distance": "10 20\n"},
      [("host.uniform", "host", "NUMA nodes of one kind differ, without a majority, in NUMA distances: 10 20 (node0),"
@@ -134,13 +135,15 @@ def test_what_is_alone_is_named_with_the_value_of_the_others(
     assert odd(facts, tmp_path) == due
 
 
-def test_two_siblings_that_differ_are_both_named(tmp_path: Path) -> None:
-    """The NUMA nodes of a machine with two sockets."""
-    facts: dict[str, Json] = {"text /sys/devices/system/node/node1/meminfo": "Node 1 MemTotal:  131533373 kB\n"}
-    (_, name, message), = odd(facts, tmp_path)  # fmt: skip
-    assert name == "host"
-    assert "(node0)" in message
-    assert "(node1)" in message
+def test_two_siblings_that_differ_are_both_named() -> None:
+    """The two functions of an Ethernet adapter."""
+    made = box("dgx-1-v100")
+    rows: Any = (Vent(bdf="0000:02:00.0", flap=3), Vent(bdf="0000:02:00.1", flap=7))
+    (finding,) = found(replace(made, snapshot=replace(made.snapshot, gpu_counters=rows)))
+    assert finding.subject.kind == "host"
+    assert finding.judgement.message == (
+        "PCIe devices of one kind differ, without a majority, in flap: 3 (0000:02:00.0), 7 (0000:02:00.1)"
+    )
 
 
 def test_a_gap_is_no_value(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_what_nvidia_answers_with_a_restart_of_the_program_never_leads_to_hardwa
 
 FIRST: dict[str, set[str | None]] = {
     "RESET_GPU": {"reset-gpu", "field-diagnostic"}, "IGNORE": {"watch", "check-program", None},
-    "RESTART_APP": {"check-program", "restart-program"}, "RESTART_BM": {"power-cycle"}, "RESTART_VM": {"inspect"},
+    "RESTART_APP": {"check-program", "restart-program"}, "RESTART_BM": {"reboot"}, "RESTART_VM": {"inspect"},
     "UPDATE_SWFW": {"inspect"}, "CONTACT_SUPPORT": {"watch"}, "CHECK_MECHANICALS": {"inspect"}, "CHECK_UVM": {"watch"},
     "WORKFLOW_XID_45": {"check-program"}, "WORKFLOW_XID_48": {"reset-gpu"}, "WORKFLOW_NVLINK_ERR": {"reset-gpu"},
     "WORKFLOW_NVLINK5_ERR": {"reset-gpu"}, "XID_154": {"inspect"},

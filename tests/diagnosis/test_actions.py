@@ -305,7 +305,7 @@ def test_acs_is_changed_by_no_command_where_virtual_machines_run() -> None:
 
 @pytest.mark.parametrize(("level", "last"), [("raid0", "restore-array"), ("raid1", "replace-disk")])
 def test_a_raid_0_is_not_rebuilt(level: str, last: str) -> None:
-    box = box_of("dgx-1-v100")
+    box = box_of("dgx-station-v100")
     storage = box.snapshot.storage
     assert isinstance(storage, Storage)
     assert not isinstance(storage.arrays, Missing)
@@ -404,3 +404,40 @@ def test_actions_are_data_in_json() -> None:
         " services",
         "source": SOURCES["reset-together"], "urgency": "now",
     }  # fmt: skip
+
+
+def test_a_switch_above_several_cards_is_on_a_board_or_riser() -> None:
+    """One above the two GPUs of a K80 is on their card; one above two cards is on neither."""
+    cards, k80 = box_of("pcie-x8"), box_of("k80-x8")
+    for box, gpu, code in ((cards, 6, "reseat-carrier"), (k80, 6, "reseat-dual-gpu-card")):
+        switch = switch_above(box, box.topology.gpus[gpu])
+        assert switch is not None
+        acts = planned(box, switch, Fault.GPU_LOST)
+        assert step(acts, "reseat").instruction.code == code
+        assert acts[-1].step == "replace"
+    above_two_cards = [*links_above(k80, k80.topology.gpus[0])][-1]
+    assert len(above_two_cards.shared_by) == 4
+    assert step(planned(k80, above_two_cards, Fault.LINK_NARROW), "reseat").instruction.code == "reseat-carrier"
+
+
+def test_a_host_bridge_is_not_serviced_with_the_gpu_tray() -> None:
+    box = box_of("dgx-1-v100")
+    bridge = Component(kind="host-bridge", name="pci0000:80", shared_by=("GPU4", "GPU5", "GPU6", "GPU7"))
+    acts = planned(box, bridge, Fault.GPU_LOST)
+    assert [action.step for action in acts] == ["drain", "reboot", "power-cycle", "contact-vendor"]
+    assert acts[-1].instruction.code == "vendor-board"
+
+
+def test_data_of_an_array_is_lost_only_once_it_failed() -> None:
+    box = box_of("dgx-a100")
+    array = Component(kind="disk", name="md1")
+    assert planned(box, array, Fault.ARRAY_FAILED)[-1].instruction.code == "restore-array"
+    assert planned(box, array, Fault.DISK_ERRORS)[-1].instruction.code == "replace-one-disk"
+
+
+def test_nvswitches_are_reset_with_all_gpus_and_fabric_manager_stopped() -> None:
+    box = with_units("dgx-a100", "nvidia-fabricmanager")
+    acts = planned(box, Component(kind="nvswitch", name="0000:c6:00.0", bdf="0000:c6:00.0"), Fault.NVSWITCH)
+    assert step(acts, "stop-jobs").commands[0] == ("systemctl", "stop", "nvidia-fabricmanager")
+    assert step(acts, "reset-gpu").commands == (("nvidia-smi", "-r"),)
+    assert step(acts, "reset-gpu").instruction.code == "reset-all-with-switches"

@@ -14,6 +14,7 @@ from sample import BOXES, FAULTS
 
 BDF = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 ELSEWHERE = {
+    "pcie-x4-power-brake-at-load": None,  # what feeds all four
     # what is missing has no address: the bridge above is named, or the socket's
     "dgx-1-v100-gpu-missing": "0000:08:00.0", "dgx-1-v100-hca-missing": "0000:08:00.0",
     "dgx-station-v100-gpu-missing": "0000:0c:00.0", "k80-x8-board-missing": "pci0000:00",

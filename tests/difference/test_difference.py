@@ -89,7 +89,7 @@ def test_the_worst_stand_first(old: str, new: str) -> None:
         ("dgx-1-v100-nvlink-down", ("nvlink", "changed", "GPU2 - GPU3", 2, 1)),
         ("dgx-1-v100-gpu-lost", ("hardware", "changed", "GPU2", True, False)),
         ("dgx-1-v100-dimm-missing", ("host", "changed", "host", 526133493, 493250150)),
-        ("dgx-1-v100-disk-missing", ("hardware", "gone", "sde", "sde", None)),
+        ("dgx-1-v100-disk-missing", ("hardware", "gone", "sdb", "sdb", None)),
         ("dgx-1-v100-port-down", ("network", "changed", "mlx5_1/1", 4, 1)),
         ("dgx-a100-nvlink-down", ("nvlink", "changed", "GPU0 - NVSwitch", 12, 11)),
     ],

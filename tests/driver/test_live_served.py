@@ -171,8 +171,13 @@ def test_every_question_to_a_driver_is_asked_by_a_worker(served: Served, standin
 @pytest.mark.parametrize("name", ["dgx-1-v100", "dgx-a100"])
 @pytest.mark.parametrize(
     ("names", "groups"),
-    [(WIRING, TOPOLOGY), ((*WIRING, "p2p"), plan.P2P), (machine.PEERS, plan.PEERS), (machine.RDMA, plan.RDMA),
-     (("pci", "gpu", "slots"), IDENTITY)],
+    [
+        (WIRING, TOPOLOGY),
+        ((*WIRING, "p2p"), plan.P2P),
+        (machine.PEERS, plan.PEERS),
+        (machine.RDMA, plan.RDMA),
+        (("pci", "gpu", "slots"), IDENTITY),
+    ],
     ids=["topo", "topo -p2p", "topo --peers", "topo --rdma", "list"],
 )
 def test_each_command_asks_no_more_than_its_plan_holds(

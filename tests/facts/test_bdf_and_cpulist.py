@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.bdf import PATTERN, as_bdf, is_bdf, is_root_bus
-from dgxcheck.facts.cpulist import cpulist, ranges
+from dgxcheck.facts.cpulist import cpulist, difference, first_shared, ranges
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,27 @@ def test_no_cpulist(text: str) -> None:
 def test_cpulist_there_and_back(runs: list[tuple[int, int]]) -> None:
     due = tuple(range(first, first + length) for first, length in runs)
     assert ranges(f"{cpulist(due)}\n") == due
+
+
+@pytest.mark.parametrize(
+    ("present", "online", "left"),
+    [
+        ("0-79", "0-35,40-75", "36-39,76-79"), ("0-79", "0-79", ""), ("0-3", "", "0-3"), ("0-3", "2", "0-1,3"),
+        ("0-3,8-11", "2-9", "0-1,10-11"), ("8-11,0-3", "0-1,10", "2-3,8-9,11"), ("0-1", "0-9", ""),
+        ("0-999999999", "5", "0-4,6-999999999"),
+    ],
+)  # fmt: skip
+def test_the_numbers_that_another_list_lacks(present: str, online: str, left: str) -> None:
+    assert cpulist(difference(ranges(present) or (), ranges(online) or ())) == left
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        ("0-19,40-59", "20-39,60-79", None), ("0-19,40-59", "59-79", 59), ("8,0-3", "3-5", 3), ("", "0-9", None),
+        ("0-999999999", "7-999999999", 7),
+    ],
+)  # fmt: skip
+def test_the_first_number_in_both_lists(one: str, other: str, shared: int | None) -> None:
+    assert first_shared(ranges(one) or (), ranges(other) or ()) == shared
+    assert first_shared(ranges(other) or (), ranges(one) or ()) == shared

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_writer import report
+from report_writer import LINE, report, sections
 from sample import BOXES, FAULTS
 
 from dgxcheck.assessment import Assessment, Request, assess, examine
+from dgxcheck.facts.missing import Missing
 from dgxcheck.source.recording.shipped import open_source
 
 CARRIED = (
@@ -19,13 +20,8 @@ CARRIED = (
     "dgx-a100-reset-required", "dgx-station-v100-nvlink-wrong-peer", "k80-x8-page-pending",
 )  # fmt: skip
 """Faults of every layer that a report shows."""
-NOT_CARRIED = frozenset((
-    "host.disks", "host.edac", "host.ethernet", "host.governor", "pcie.aer", "pcie.replay", "pcie.width",
-    "network.firmware", "network.port-errors", "network.port-rate", "gdr.memlock", "gdr.peer-memory", "gdr.stack",
-    "driver.device-nodes", "driver.responsive", "nvlink.errors", "topology.nvml-agrees", "p2p.status",
-    "power.violation", "ecc.aggregate",
-))  # fmt: skip
-"""Checks whose facts are in no report, or need a second reading."""
+COVERED_ELSEWHERE = {("pcie.uniform", "0000:09:08.0")}
+"""Of k80-x8-p2p-acs: the odd port is a finding of its own where the peer-to-peer status is not known."""
 BAD = ("warn", "fail", "unknown")
 
 
@@ -71,9 +67,33 @@ def test_the_wiring_is_that_of_the_recording(name: str, old: bool, tmp_path: Pat
     assert {pair: label for pair, label in reported.items() if "mlx" not in pair[0] + pair[1]} == recorded
 
 
+QUERY = "/usr/bin/nvidia-smi --query"
+INSTEAD = {
+    "Skipping: nvidia-smi, vulkaninfo etc. Commands": ("unknown", set()),
+    f"{QUERY}\n\nNo devices were found": ("unknown", set()),
+    f"{QUERY}\n\nFailed to initialize NVML: Driver/library version mismatch": ("fail", {"driver"}),
+    f"{QUERY}\n\nNVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.": ("fail", {"driver"}),
+    f"{QUERY}\n\nUnable to determine the device handle for GPU0000:0A:00.0: Unknown Error": ("fail", {"gpu"}),
+}
+"""In place of nvidia-smi's dump: what is judged, and what is to blame."""
+
+
+@pytest.mark.parametrize("words", INSTEAD)
+def test_without_nvidia_smi_no_box_passes_and_no_hardware_is_blamed(words: str, tmp_path: Path) -> None:
+    found = sections(open_source("dgx-1-v100"), old=False)
+    texts = [f"{LINE}\n\n{words}\n\n" if each.startswith(f"{LINE}\n\n{QUERY}") else each for each in found]
+    path = tmp_path / "x.log"
+    path.write_text("".join(texts), encoding="utf-8")
+    assessment = judged(str(path))
+    kinds = {cause.component.kind for cause in assessment.diagnosis.causes}
+    assert (assessment.verdict.value, kinds) == INSTEAD[words]
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", FAULTS)
-def test_of_every_fault_all_is_found_that_the_report_carries(name: str, tmp_path: Path) -> None:
-    recorded, reported = bad(judged(name)), bad(judged(written(name, tmp_path)))
-    assert reported <= recorded
-    assert {check for check, _ in recorded - reported if not check.startswith("measure.")} <= NOT_CARRIED
+def test_no_report_of_a_fault_raises_an_alarm_of_its_own(name: str, tmp_path: Path) -> None:
+    recorded, reported = judged(name), judged(written(name, tmp_path))
+    if isinstance(recorded.snapshot.gpu, Missing):  # nvidia-smi has words of its own for a driver that is not there
+        assert {check for check, _ in bad(reported) - bad(recorded)} <= {"driver.library"}
+    else:
+        assert bad(reported) - bad(recorded) <= COVERED_ELSEWHERE

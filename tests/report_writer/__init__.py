@@ -180,5 +180,6 @@ def _ibstat(source: Source) -> str:
             rows += [f"\tPort {port}:", f"\t\tState: {words.get(state, state)}",
                      f"\t\tPhysical state: {_line(source, f'{at}/phys_state').partition(': ')[2]}",
                      f"\t\tRate: {_line(source, f'{at}/rate').partition(' ')[0]}",
+                     f"\t\tSM lid: {int(_line(source, f'{at}/sm_lid').replace('unknown', '0'), 16)}",
                      f"\t\tLink layer: {_line(source, f'{at}/link_layer')}"]  # fmt: skip
     return "\n".join(rows) + "\n"

@@ -11,6 +11,7 @@ from dgxcheck.source.protocol import Source
 DEVICES = "/sys/bus/pci/devices"
 _SPEEDS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}
 _EXPRESS = 0x60
+HEADER = 64
 
 
 def numbers(source: Source) -> str:
@@ -109,7 +110,7 @@ def _verbose(source: Source, bdf: str, address: str, whole: bool) -> str:
     rows += _serial(source, bdf) if whole else []
     driver = source.link(f"{DEVICES}/{bdf}/driver")
     rows += [f"\tKernel driver in use: {driver.rpartition('/')[2]}"] if isinstance(driver, str) else []
-    for at in range(0, len(config) if whole else 256, 16):
+    for at in range(0, min(len(config), 4096 if whole else 256), 16):
         rows.append(f"{at:02x}: {config[at : at + 16].hex(' ')}")
     return "\n".join(rows) + "\n"
 
@@ -155,6 +156,7 @@ def _config(source: Source, bdf: str) -> bytes:
     recorded = source.data(f"{DEVICES}/{bdf}/config")
     if isinstance(recorded, bytes) and recorded.startswith(b"\xff\xff\xff\xff"):
         return b"\xff" * 256
+    readable = isinstance(recorded, bytes) and len(recorded) <= HEADER  # what others than root may read
     space = bytearray(4096)
     if isinstance(recorded, bytes):
         space[: len(recorded)] = recorded
@@ -173,7 +175,7 @@ def _config(source: Source, bdf: str) -> bytes:
     names = (f"{which}_link_{what}" for which in ("max", "current") for what in ("speed", "width"))
     if all(_text(source, bdf, name) for name in names):
         _link(source, bdf, space)
-    return bytes(space)
+    return bytes(space[:HEADER] if readable else space)
 
 
 def _bars(space: bytearray, lines: list[str]) -> None:
@@ -196,7 +198,8 @@ def _link(source: Source, bdf: str, space: bytearray) -> None:
         space[at], space[at + 2] = 0x10, 2
 
     def word(which: str) -> int:
-        speed = _SPEEDS.get(_text(source, bdf, f"{which}_link_speed").split(" ")[0], 0)
+        rate = _text(source, bdf, f"{which}_link_speed").split(" ")[0]
+        speed = _SPEEDS.get(rate if "." in rate else f"{rate}.0", 0)
         return speed | int(_text(source, bdf, f"{which}_link_width") or 0) << 4
 
     space[at + 0x0C : at + 0x0E] = word("max").to_bytes(2, "little")

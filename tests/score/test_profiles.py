@@ -138,6 +138,14 @@ def test_firmware_names_a_machine_in_many_ways(tmp_path: Path, product: str, pro
     assert choice(changed(tmp_path, {PRODUCT: f"{product}\n"})) == (profile, "product")
 
 
+@pytest.mark.parametrize(("model", "due"), [("0x20b0", "dgx-a100"), ("0x20b2", "dgx-a100-80")])
+def test_two_machines_of_one_name_are_told_apart_by_their_gpus(tmp_path: Path, model: str, due: str) -> None:
+    """The DGX A100 with 80 GB boards has twice the memory and twice the data disks."""
+    buses = ("07", "0f", "47", "4e", "87", "90", "b7", "bd")
+    facts: dict[str, Any] = {f"text /sys/bus/pci/devices/0000:{bus}:00.0/device": f"{model}\n" for bus in buses}
+    assert choice(changed(tmp_path, facts, "dgx-a100")) == (due, "product")
+
+
 @pytest.mark.parametrize(
     "product", ["DGX Station A100 920-23487-2530-000", "DGX-10", "NVIDIA DGX B200", "DGX", "NVIDIA", "PowerEdge R740"]
 )

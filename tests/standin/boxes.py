@@ -52,7 +52,14 @@ def full_box() -> Facts:
         "SupportedGraphicsClocks": [1530, 1522, 1515],
         "ComputeRunningProcesses": [{"pid": 1, "usedGpuMemory": None}, {"pid": 2, "usedGpuMemory": 2**33}],
         "GraphicsRunningProcesses": [],
-        "GpuFabricInfo": {"state": 3, "status": 0, "cliqueId": 2, "clusterUuid": UUID},
+        "GpuFabricInfo": {
+            "state": 3,
+            "status": 0,
+            "cliqueId": 2,
+            "clusterUuid": UUID,
+            "healthMask": 0x1AA,
+            "healthSummary": 1,
+        },
         **dict.fromkeys(("CpuAffinity", "MemoryAffinity"), DENIED),  # how many words depends on who asks
     }
     facts = box() | {"nvml nvmlDeviceGetCount": {"": 3}}

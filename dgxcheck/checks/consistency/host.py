@@ -9,10 +9,10 @@ from dgxcheck.checks.consistency.contradiction import Contradiction
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import Evidence
-from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.cpulist import first_shared, ranges
 from dgxcheck.facts.host import Host, MemoryController
 from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Json, Missing
 
 _NODES = "/sys/devices/system/node"
 _KB_IN_MB = 1024
@@ -43,24 +43,21 @@ def nodes(box: Box) -> Iterator[Contradiction]:
     """A CPU that two NUMA nodes claim; a device whose own CPUs are not those of its node."""
     rows = () if isinstance(box.snapshot.numa, Missing) else box.snapshot.numa
     lists = {row.node: row.cpulist for row in rows if isinstance(row.cpulist, str)}
-    members = {node: _cpus(text) for node, text in lists.items()}
+    members = {node: ranges(text) or () for node, text in lists.items()}
     for a, b in combinations(sorted(members), 2):
-        if shared := members[a] & members[b]:
+        if (shared := first_shared(members[a], members[b])) is not None:
             evidence = tuple(Evidence(f"{_NODES}/node{node}/cpulist", lists[node]) for node in (a, b))
-            yield Contradiction(f"CPU {min(shared)} is in NUMA nodes {a} and {b}", evidence)
+            yield Contradiction(f"CPU {shared} is in NUMA nodes {a} and {b}", evidence)
     for device in box.topology.devices:
         function = device.function
-        if function is None or not isinstance(function.local_cpulist, str):
+        if function is None or not isinstance(function.local_cpulist, str) or not isinstance(function.numa_node, int):
             continue
-        own, node = _cpus(function.local_cpulist), function.numa_node
-        if isinstance(node, int) and own and members.get(node) and not own & members[node]:
+        own, node = ranges(function.local_cpulist) or (), function.numa_node
+        if own and members.get(node) and first_shared(own, members[node]) is None:
             path = f"/sys/bus/pci/devices/{device.bdf}"
-            evidence = (Evidence(f"{path}/numa_node", node), Evidence(f"{path}/local_cpulist", function.local_cpulist))
+            read: dict[str, Json] = {"numa_node": node, "local_cpulist": function.local_cpulist}
+            evidence = tuple(Evidence(f"{path}/{name}", value) for name, value in read.items())
             yield Contradiction(f"{device.name} is at NUMA node {node} and not at its CPUs", evidence)
-
-
-def _cpus(cpulist: str) -> set[int]:
-    return {cpu for run in ranges(cpulist) or () for cpu in run}
 
 
 def ports(box: Box) -> Iterator[Contradiction]:

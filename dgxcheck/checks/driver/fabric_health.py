@@ -91,6 +91,8 @@ def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Ju
             usual = next(iter(known))
             message = f"{name} {own} of the fabric, {usual} on all other GPUs"
             return Judgement(Status.WARN, message, own, usual, evidence=(evidence,), fault=Fault.FABRIC_MISCONFIGURED)
+    if not any(isinstance(each, int) and each for each in (fabric.health_mask, fabric.health_summary)):
+        return skip("not-supported", "the driver reports no health of the fabric", evidence)
     return Judgement(Status.PASS, "the driver reports no fault of the fabric", evidence=(evidence,))
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import driver
+from dgxcheck.checks.engine.blame import component_of, driver
 from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.gpu import Fabric, GpuModes
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.record import replace
+from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _STATES = ("not supported", "not started", "in progress", "completed")  # nvmlGpuFabricState_t
@@ -44,11 +47,28 @@ def _fabric(box: Box) -> Judged:
         return
     for gpu, judgement in registrations:
         yield box.subject(gpu), judgement
+    for gpu in box.gpus:
+        if (alone := _left_out(box, gpu)) is not None:
+            yield box.subject(gpu), alone
 
 
 def _has_fabric(modes: GpuModes) -> bool:
     """Does the driver report a fabric state? Without a fabric it is 0, or not supported."""
     return isinstance(modes.fabric, Fabric) and modes.fabric.state != 0
+
+
+def _left_out(box: Box, gpu: Device) -> Judgement | None:
+    """Of a GPU without a fabric, where more than half of the GPUs of its model have one; None for any other."""
+    modes = box.gpu(gpu).modes
+    if not isinstance(modes, GpuModes) or not isinstance(modes.fabric, Fabric) or modes.fabric.state != 0:
+        return None
+    others = [box.gpu(other).modes for other in siblings(box, gpu)]
+    with_fabric = sum(isinstance(other, GpuModes) and _has_fabric(other) for other in others)
+    if 2 * with_fabric <= len(others) + 1:
+        return None
+    evidence = answered({"state": 0}, "nvmlDeviceGetGpuFabricInfo", modes.bdf)
+    message = "no NVSwitch fabric on this GPU, most others of its model have one"
+    return Judgement(Status.FAIL, message, _STATES[0], "completed", evidence=(evidence,), fault=Fault.FABRIC_FAILED)
 
 
 def _registration(modes: GpuModes) -> Judgement | Missing:
@@ -114,15 +134,23 @@ def _before_hopper(box: Box) -> Judgement:
     return Judgement(status, message, up, len(links), "links", evidence, fault=fault)
 
 
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """What one GPU reports is about its own place in the fabric; what all report, about fabric manager and driver."""
+    if subject.kind == "gpu":
+        yield component_of(box, subject, "fabric")
+    yield from driver(box, subject, judgement)
+
+
 CHECKS = (
     Check(
         id="driver.fabric",
-        rule="Fails if a GPU behind NVSwitches is not registered with the NVSwitch fabric. Before Hopper, where GPUs"
+        rule="Fails if a GPU behind NVSwitches is not registered with the NVSwitch fabric, or reports none where most"
+        " others of its model do. Before Hopper, where GPUs"
         " report no fabric state, fails if there are NVSwitches and not one NVLink is up.",
         source="nvmlGpuFabricInfo_t; https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html",
         remedy="check journalctl -u nvidia-fabricmanager; install fabric manager in the driver's own version and start"
         " it: systemctl enable --now nvidia-fabricmanager",
         judge=_fabric,
-        blames=driver,
+        blames=_blames,
     ),
 )

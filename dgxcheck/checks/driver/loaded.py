@@ -71,6 +71,11 @@ def _nvml_state(box: Box) -> Judgement:
         version = nvml.driver_version
         return Judgement(Status.PASS, f"NVML responds, driver {'unknown' if isinstance(version, Missing) else version}")
     no_error_code = nvml.gap is Gap.GARBLED and nvml.code is None
+    held = [gpu for gpu in box.topology.gpus if bound(gpu) == "nvidia"]
+    if nvml.gap is Gap.UNRECORDED and held:
+        evidence = (Evidence(nvml.where, nvml.reason),)
+        message = f"{counted(len(held), 'GPU')} bound to nvidia, of which NVML told nothing: {nvml.where}: {nvml}"
+        return Judgement(Status.UNKNOWN, message, evidence=evidence)
     if no_error_code or nvml.gap in (Gap.UNRECORDED, Gap.TIMEOUT):
         return unjudged(nvml)
     if not box.topology.gpus:

@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
+from dgxcheck.checks.engine.gaps import Identity
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, fields
 from dgxcheck.survey import Snapshot
 
-_NAMES = ("bdf", "device", "name")
-"""The field by which a record says which device it is of."""
+_OWNERS = ("bdf", "device", "name")
+"""The fields by which a record says which device it is of."""
 _OF_PORTS = "ports"
 
 
-def facts_of(snapshot: Snapshot, device: str, name: str = "") -> dict[str, object]:
+def facts_of(snapshot: Snapshot, device: str, name: str = "") -> Mapping[str, object]:
     """Values and gaps of a device by their path, ``gpu_ecc.volatile_corrected.total`` or ``nvlink.3.up``.
 
-    ``device`` is its bdf, ``name`` that in ``/sys/class``. Sequences of anything but records are one value.
+    ``device`` is its bdf, ``name`` that in ``/sys/class``. Sequences of anything but ports are one value.
     """
-    found: dict[str, object] = {}
-    for field in fields(snapshot):
-        rows = getattr(snapshot, field)
+    by_owner = _by_owner(Identity(snapshot))
+    own = by_owner.get(device, {})
+    return own | by_owner.get(name, {}) if name else own
+
+
+@lru_cache(maxsize=4)
+def _by_owner(key: Identity) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    for field in fields(key.facts):
+        rows = getattr(key.facts, field)
         rows = rows.gpus if isinstance(rows, Nvml) else rows
         for row in rows if isinstance(rows, tuple) else ():
-            if isinstance(row, Record) and _is_of(row, device, name):
-                found.update(_flat(field, row))
+            for owner in _owners(row) if isinstance(row, Record) else ():
+                found.setdefault(owner, {}).update(_flat(field, row))
     return found
 
 
-def _is_of(row: Record, device: str, name: str) -> bool:
-    own = [getattr(row, field) for field in _NAMES if field in fields(row)]
-    return bool(own) and (device in own or (bool(name) and name in own))
+def _owners(row: Record) -> tuple[str, ...]:
+    values = (getattr(row, field) for field in _OWNERS if field in fields(row))
+    return tuple(value for value in values if isinstance(value, str))
 
 
 def _flat(path: str, fact: Any) -> Iterator[tuple[str, object]]:
+    """A record or mapping as a whole too: where it is missing it has one gap in place of its members."""
+    yield path, fact
     if isinstance(fact, Record) and not isinstance(fact, Missing):
         link = getattr(fact, "link", None)
         at = path if link is None else f"{path}.{link}"
@@ -47,5 +58,3 @@ def _flat(path: str, fact: Any) -> Iterator[tuple[str, object]]:
     elif path.endswith(f".{_OF_PORTS}") and isinstance(fact, tuple):
         for port in fact:
             yield from _flat(f"{path}.{port.port}", port)
-    else:
-        yield path, fact

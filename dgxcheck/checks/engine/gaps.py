@@ -49,10 +49,10 @@ def unread(gap: Missing) -> Judgement:
 
 def missing_in(facts: Record) -> tuple[Missing, ...]:
     """Every gap in a fact and in all that it holds. The last snapshots asked about are remembered."""
-    return _missing_in(_Identity(facts))
+    return _missing_in(Identity(facts))
 
 
-class _Identity:
+class Identity:
     """A key for the one object itself: comparing whole snapshots would take longer than walking them."""
 
     def __init__(self, facts: Record) -> None:
@@ -62,11 +62,11 @@ class _Identity:
         return id(self.facts)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.facts is other.facts
+        return isinstance(other, Identity) and self.facts is other.facts
 
 
 @lru_cache(maxsize=4)
-def _missing_in(key: _Identity) -> tuple[Missing, ...]:
+def _missing_in(key: Identity) -> tuple[Missing, ...]:
     found: list[Missing] = []
     open_: list[object] = [key.facts]
     while open_:

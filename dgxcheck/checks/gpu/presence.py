@@ -18,6 +18,7 @@ from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.gpu import GpuModes
+from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
@@ -107,6 +108,14 @@ def _unlisted_gpus(box: Box) -> list[Device]:
     return [gpu for gpu in box.topology.gpus if gpu.index is None and bound(gpu) in ("nvidia", None)]
 
 
+def _unrecorded_node(box: Box) -> Missing | None:
+    """The first device node of which nobody tried whether it opens, as in a bug report."""
+    nodes = box.snapshot.device_nodes
+    listed = nodes.gpus if isinstance(nodes, DeviceNodes) else ()
+    opens = [] if isinstance(listed, Missing) else [node.opens for node in listed]
+    return next((each for each in opens if isinstance(each, Missing) and each.gap is Gap.UNRECORDED), None)
+
+
 def unlisted(box: Box, gpu: Device) -> Judgement:
     """A GPU on PCI that NVML does not list is lost only if the NVIDIA driver holds it and we may open it."""
     if isinstance(box.nvml, Missing):
@@ -131,9 +140,11 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
     if lost:
         return Judgement(Status.UNKNOWN, "NVML has lost a GPU: it may be this one, or this one may be hidden")
     nodes = gpu_nodes(box)
-    if isinstance(nodes, Missing):
-        return unjudged(nodes)
-    if in_container(box) or not all(nodes):
+    untried = nodes if isinstance(nodes, Missing) else _unrecorded_node(box)
+    if untried is not None:
+        message = f"bound to nvidia, but NVML does not list it; whether this user may open it is unknown: {untried}"
+        return skip("not-visible", message) if in_container(box) else Judgement(Status.UNKNOWN, message)
+    if in_container(box) or isinstance(nodes, Missing) or not all(nodes):
         return skip("not-visible", "not every device node can be opened: the GPU may be hidden, not lost")
     message = "bound to nvidia and its device node can be opened, but NVML does not list it"
     evidence = (Evidence("nvmlDeviceGetCount", len(box.nvml.gpus)),)

@@ -15,8 +15,8 @@ from dgxcheck.checks.engine.host_limits import CPU_PARAMETERS, left_out, missing
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
-from dgxcheck.facts.cpulist import cpulist, ranges
-from dgxcheck.facts.host import Cpu
+from dgxcheck.facts.cpulist import cpulist, difference, ranges
+from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import Number
 
@@ -57,7 +57,7 @@ def _cpu(box: Box) -> Iterator[tuple[Subject, Judgement]]:
 
 def _online_cpus(box: Box) -> Judgement:
     facts, cpu = need(box.snapshot.host), need(_online(box))
-    offline, reference = _offline(cpu, facts.online_cpus), expected(box, "host.cores")
+    offline, reference = _offline(cpu, facts), expected(box, "host.cores")
     evidence = _evidence(cpu, facts.online_cpus)
     if isinstance(reference, Judgement):
         if not offline:
@@ -93,12 +93,19 @@ def _against_reference(box: Box, cpu: Cpu, present: int, reference: Number) -> t
     return few, f"{cpu.sockets} of {counted(int(reference_sockets.value), 'socket')}, {message}"
 
 
-def _offline(cpu: Cpu, online: str | Missing) -> str:
-    """CPUs that were taken offline; with one thread per core these may be the second threads, which a site switches
-    off on purpose, and POWER, which counts its threads in eights, does not report cores."""
-    if isinstance(online, Missing) or isinstance(cpu.cores, Missing) or cpu.threads == cpu.cores:
+def _offline(cpu: Cpu, host_facts: Host) -> str:
+    """CPUs that were taken offline, of those present where the kernel lists them.
+
+    With one thread per core these may be the second threads, which a site switches off on purpose; POWER, which counts
+    its threads in eights, does not report cores.
+    """
+    online, present = host_facts.online_cpus, host_facts.present_cpus
+    one_thread = cpu.threads == cpu.cores and host_facts.smt not in ("on", "notsupported", "notimplemented")
+    if isinstance(online, Missing) or isinstance(cpu.cores, Missing) or one_thread:
         return ""
-    return offline_cpus(online)
+    if isinstance(present, Missing):
+        return offline_cpus(online)
+    return cpulist(difference(ranges(present) or (), ranges(online) or ()))
 
 
 def _evidence(cpu: Cpu, online: str | Missing) -> tuple[Evidence, ...]:

@@ -67,7 +67,7 @@ def _array(array: MdArray) -> Judgement:
     else:
         missing = degraded
         evidence.append(Evidence(f"{_BLOCK}/{array.name}/md/degraded", degraded))
-    disks = "" if isinstance(members, Missing) else f" of {', '.join(members)}"
+    disks = "" if isinstance(members, Missing) or not members else f" of {', '.join(members)}"
     name = f"{'array' if isinstance(array.level, Missing) else array.level}{disks}"
     size = "" if isinstance(array.raid_disks, Missing) else f", configured for {counted(array.raid_disks, 'disk')}"
     if not isinstance(members, Missing):
@@ -193,8 +193,9 @@ CHECKS = (
         " the reference machine's data volume less {host.data-tolerance}. Disks that may form a pool of their own are"
         " not judged.",
         source="size of /sys/class/block, array_state and degraded of each array, against the profile",
-        remedy="find the missing disk (cat /proc/mdstat, the RAID controller's tool, the kernel log), replace it and"
-        " rebuild the array",
+        remedy="find the missing disk or volume (cat /proc/mdstat, the kernel log, the RAID controller's tool such as"
+        " storcli64 /c0/vall show), and reseat or replace the disk; what has redundancy is rebuilt, a RAID 0 is created"
+        " again and its data restored from backup",
         judge=_disks,
         blames=_disk,
     ),

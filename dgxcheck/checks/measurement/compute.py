@@ -9,16 +9,20 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
-from dgxcheck.checks.measurement.expectations import quantity
+from dgxcheck.checks.measurement.expectations import far_below, quantity
 from dgxcheck.checks.measurement.failures import without_figure
 from dgxcheck.checks.measurement.host_copies import per_gpu
-from dgxcheck.checks.measurement.lookup import Figures, evidence
+from dgxcheck.checks.measurement.lookup import Figures, device, evidence
 from dgxcheck.checks.measurement.slowdown import held_back
 from dgxcheck.facts.measurement import Measurement
+from dgxcheck.facts.missing import Missing
+from dgxcheck.topology.model import Device
 
 ID = "measure.compute"
+_UNIT = "TFLOP/s"
 
 
 def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
@@ -29,6 +33,12 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
         return skip("not-recorded", "no figure", evidence(row))
     alike = [other for other in gpus_alike(box, figures, row) if other.number and other.how == row.how]
     message = f"{quantity(row.number, row.unit)}{_at_clock(row)}"
+    if (far := _far_below_peak(box, row)) is not None:
+        share, peak = far
+        held = _held_back(box, figures, row) or _ceiling(box, row)
+        reason, fault = ("", Fault.SLOW) if held is None else (f"; clocks held down: {held[0]}", held[1])
+        message = f"{message}, less than {share:g} % of the {quantity(peak, row.unit)} of the GPU model{reason}"
+        return Judgement(Status.FAIL, message, row.number, peak, row.unit, (evidence(row),), fault=fault)
     if len(alike) < FEWEST:
         return skip("no-reference", f"{message}, no GPU of its model to compare it with", evidence(row))
     middle = median(other.number or 0 for other in alike)
@@ -41,21 +51,51 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
     return Judgement(Status.WARN, f"{message}{reason}", row.number, round(middle, 3), row.unit, facts, fault=fault)
 
 
+def _far_below_peak(box: Box, row: Measurement) -> tuple[float, float] | None:
+    """The share in percent and the peak of the GPU's model that the figure does not reach; None where it does."""
+    gpu = device(box, row.a)
+    board = None if gpu is None else box.board(gpu)
+    peak = None if board is None else board.numbers.get("peak_fp32")
+    least = far_below(box, row)
+    if peak is None or row.unit != _UNIT or (row.number or 0) >= peak.value * least / 100:
+        return None
+    return least, float(peak.value)
+
+
 def _reason(box: Box, figures: Figures, row: Measurement, alike: list[Measurement], least: float) -> tuple[str, Fault]:
-    """Whether lower clocks explain it, and what holds them down."""
+    """What holds its clocks down, by the reasons that NVML gave under load; else whether lower clocks explain it."""
     own, clocks = _clock(row), [clock for other in alike if (clock := _clock(other)) is not None]
-    if own is None or len(clocks) != len(alike):
+    at = ""
+    if own is not None and len(clocks) == len(alike) >= FEWEST:
+        per_mhz = [(other.number or 0) / (_clock(other) or 1) for other in alike]
+        if (row.number or 0) / own < median(per_mhz) * least:
+            return " at equal clocks", Fault.SLOW
+        at = f" at {median(clocks):g} MHz"
+    elif alike:
         return "", Fault.SLOW
-    per_mhz = [(other.number or 0) / (_clock(other) or 1) for other in alike]
-    if (row.number or 0) / own < median(per_mhz) * least:
-        return " at equal clocks", Fault.SLOW
-    at = f" at {median(clocks):g} MHz"
+    held = _held_back(box, figures, row) or _ceiling(box, row)
+    return (at, Fault.SLOW) if held is None else (f"{at}; clocks held down: {held[0]}", held[1])
+
+
+def _held_back(box: Box, figures: Figures, row: Measurement) -> tuple[str, Fault] | None:
     load = figures.get("under-load", row.a)
     mask = load.more.get("reasons") if load is not None else None
-    held = None
-    if isinstance(mask, int) and not isinstance(mask, bool):
-        held = held_back(mask, box.gpu(row.a).power)
-    return (at, Fault.SLOW) if held is None else (f"{at}; clocks held down: {held[0]}", held[1])
+    return held_back(mask, box.gpu(row.a).power) if isinstance(mask, int) and not isinstance(mask, bool) else None
+
+
+def _ceiling(box: Box, row: Measurement) -> tuple[str, Fault] | None:
+    """The GPU's highest clock, where it is below that of its siblings: its VBIOS sets it, no nvidia-smi command."""
+    gpu = device(box, row.a)
+    own = None if gpu is None else _highest(box, gpu)
+    others = [] if gpu is None else [clock for other in siblings(box, gpu) if (clock := _highest(box, other))]
+    if own is None or len(others) < FEWEST or own >= median(others):
+        return None
+    return f"highest clock {own} MHz, others {median(others):g} MHz", Fault.CLOCKS_LIMITED
+
+
+def _highest(box: Box, gpu: Device) -> int | None:
+    clocks = box.gpu(gpu).clocks
+    return None if isinstance(clocks, Missing) or isinstance(clocks.max.sm, Missing) else clocks.max.sm
 
 
 def _clock(row: Measurement) -> float | None:
@@ -78,8 +118,8 @@ CHECKS = (
     Check(
         id=ID,
         rule="Warns where the multiply-add throughput of a GPU is below the median of the GPUs of its model in this box"
-        " by more than {measure.compute}, and says whether lower clocks explain it and what holds them down. No"
-        " vendor's figure is used.",
+        " by more than {measure.compute}, and says whether lower clocks explain it and what holds them down. Fails"
+        " below {measure.far} of the peak of its model.",
         source="a kernel of fused multiply-adds; nvmlDeviceGetClockInfo and the clocks' event reasons meanwhile",
         remedy="compare power limit, application clocks, temperature and power supply with the other GPUs; if they do"
         " not explain it, run a field diagnostic (dcgmi diag -r 3)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.bandwidth.expected import Expected, between, to_host
 from dgxcheck.bandwidth.links import LineRate, as_supported
 from dgxcheck.bandwidth.rate import Direction
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.gpu.inventory import expected_by
@@ -28,6 +28,16 @@ class ExpectedFigure(Record, kw_only=False):
     """Percent of ``value``."""
     fail_below: float
     """Percent of ``value``; 0 where it never fails."""
+    far_below: float = 0
+    """Percent of ``value`` below which it fails even where only the GPUs of the machine are known."""
+
+
+def far_below(box: Box, row: Measurement) -> float:
+    """Percent of a figure below which no sound board or link stays, whatever the machine; 0 where that is not known.
+
+    A guest has slices of GPUs and paths that its hypervisor made up.
+    """
+    return 0 if guest(box) is not None or row.how == "simulated" else box.settings.limit("measure.far")
 
 
 def expected_figure(box: Box, row: Measurement) -> ExpectedFigure | None:
@@ -41,7 +51,8 @@ def expected_figure(box: Box, row: Measurement) -> ExpectedFigure | None:
     warn = box.settings.limit("measure.warn")
     if number.floor is not None:
         warn = max(warn, 100 * number.floor / number.value)
-    return ExpectedFigure(float(number.value), number.source, origin, warn, fail)
+    far = far_below(box, row) if fail else 0
+    return ExpectedFigure(float(number.value), number.source, origin, warn, fail, far)
 
 
 def reference(box: Box, row: Measurement) -> Number | None:
@@ -89,19 +100,21 @@ def has_reference(box: Box, row: Measurement) -> bool:
 def derived(box: Box, row: Measurement, line: LineRate = as_supported) -> ExpectedFigure | None:
     """From the parts of the path, with links at ``line``'s rate, at the least that each is known to carry.
 
-    Never more than a warning.
+    It fails far below that alone.
     """
     one, other = device(box, row.a), device(box, row.b)
     if one is None:
         return None
     if row.kind in ("host-to-device", "device-to-host"):
-        return _of_path(box, to_host(box, one, line), "read" if row.kind == "host-to-device" else "write", 1)
+        return _of_path(box, row, to_host(box, one, line), "read" if row.kind == "host-to-device" else "write", 1)
     if row.kind not in P2P or other is None or other is one:
         return None
-    return _of_path(box, between(box, one, other, line), "write", 2 if row.kind == "p2p-both" else 1)
+    return _of_path(box, row, between(box, one, other, line), "write", 2 if row.kind == "p2p-both" else 1)
 
 
-def _of_path(box: Box, path: Expected, direction: Direction, directions: int) -> ExpectedFigure | None:
+def _of_path(
+    box: Box, row: Measurement, path: Expected, direction: Direction, directions: int
+) -> ExpectedFigure | None:
     total = path.write if direction == "write" else path.read
     least = total.rate.least
     if isinstance(least, Missing):
@@ -109,7 +122,8 @@ def _of_path(box: Box, path: Expected, direction: Direction, directions: int) ->
     limit, origin = ("measure.warn", "NVLinks") if path.medium == "nvlink" else ("measure.derived", "PCIe path")
     sources = "; ".join(dict.fromkeys(part.source for part in path.limits if part.source))
     source = f"derived from the path: {sources}"
-    return ExpectedFigure(least * directions, source, origin, box.settings.limit(limit), 0)
+    far = far_below(box, row)
+    return ExpectedFigure(least * directions, source, origin, box.settings.limit(limit), far, far)
 
 
 def against_expected(box: Box, row: Measurement) -> Judgement | None:
@@ -123,6 +137,8 @@ def against_expected(box: Box, row: Measurement) -> Judgement | None:
     if percent >= expected.warn_below:
         return Judgement(Status.PASS, message, value, round(expected.value, 3), row.unit, (evidence(row),))
     status = expected_by(box, Status.FAIL) if percent < expected.fail_below else Status.WARN
+    if percent < expected.far_below:
+        status = Status.FAIL
     return slow(row, message, expected.value, status=status)
 
 

@@ -6,10 +6,11 @@ from dgxcheck.bandwidth.links import LineRate, narrowest, physical, with_lanes
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status, skip
 from dgxcheck.checks.engine.under_load import under_load
-from dgxcheck.checks.measurement.expectations import derived, expected_figure, figure_text
+from dgxcheck.checks.measurement.expectations import derived, expected_figure, figure_text, has_reference
 from dgxcheck.checks.measurement.lookup import device, link_between
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.topology.paths import Hop, hops_above, hops_between
 from dgxcheck.topology.rates import pcie_gbs
 
@@ -24,9 +25,12 @@ def unless_link_explains(box: Box, row: Measurement, judgement: Judgement | None
     if slowest is None or isinstance(slowest, Missing):
         return judgement
     hop, gbs = slowest
-    reduced = _reduced(box, row, expected.value, gbs) if expected.fail_below else _derived(box, row, line)
-    if reduced is None or reduced >= expected.value or value < reduced * expected.warn_below / 100:
+    reduced = _reduced(box, row, expected.value, gbs) if has_reference(box, row) else _derived(box, row, line)
+    if reduced is None or reduced >= expected.value:
         return judgement
+    if value < reduced * expected.warn_below / 100:
+        is_far = has_reference(box, row) or value < reduced * expected.far_below / 100
+        return judgement if is_far else replace(judgement, status=Status.WARN)
     message = f"{figure_text(box, row)}, limited by link {hop}, which runs at gen{hop.max_gen} x{hop.width} at most"
     return skip("dependency-failed", f"see pcie.width, pcie.path or pcie.generation: {message}", *judgement.evidence)
 

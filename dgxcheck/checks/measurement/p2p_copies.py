@@ -16,6 +16,7 @@ from dgxcheck.checks.measurement.comparisons import (
     pairs_alike,
     runs_differ,
     slower_than,
+    staged_in_a_socket,
 )
 from dgxcheck.checks.measurement.expectations import (
     against_expected,
@@ -56,8 +57,16 @@ def judge_p2p_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if row.kind == "p2p":
         other_way = figures.get("p2p", row.b, row.a)
         bad = bad or slower_than(box, row, other_way, "measure.symmetry", "the other way")
-    bad = bad or below_class(box, row, pairs_alike(figures, row), "measure.symmetry", "of pairs with the same links")
+    if p2p_on:
+        return bad or _below_its_like(box, figures, row) or expected or plain_pass(box, row)
+    near = staged_in_a_socket(box, figures, row)
+    bad = bad or below_class(box, row, near, "measure.directions", "of pairs within one NUMA node")
     return bad or expected or plain_pass(box, row)
+
+
+def _below_its_like(box: Box, figures: Figures, row: Measurement) -> Judgement | None:
+    alike = pairs_alike(figures, row)
+    return below_class(box, row, alike, "measure.symmetry", "of pairs with the same links")
 
 
 def _staged(figures: Figures, row: Measurement) -> Measurement | None:
@@ -149,10 +158,11 @@ CHECKS = (
         " fails below {measure.fail} of the profile's figure for what joins them; without one warns below"
         " {measure.warn} of what their NVLinks give, below {measure.derived} of what the PCIe path gives. Also warns"
         " where P2P on is slower than P2P off, one direction slower than the other, or the pair slower than the median"
-        " of pairs joined by the same links, by more than {measure.symmetry}, and where runs differ by more than"
-        " {measure.runs}. Where all pairs are slower with P2P on there is one finding, of the host. Copies that a"
-        " narrow PCIe link explains are skipped: the checks of the link report it. Pairs to which the driver refuses"
-        " peer access are not judged with P2P on, nor pairs whose data does not arrive intact.",
+        " of pairs joined by the same links, by more than {measure.symmetry}, where copies through host memory between"
+        " NUMA nodes are slower than the median within one by more than {measure.directions}, and where runs differ by"
+        " more than {measure.runs}. Where all pairs are slower with P2P on there is one finding, of the host. Copies"
+        " that a narrow PCIe link explains are skipped: the checks of the link report it. Pairs to which the driver"
+        " refuses peer access are not judged with P2P on, nor pairs whose data does not arrive intact.",
         source="the profile's nvlink.p2p and pcie.p2p figures; cuMemcpyDtoDAsync and cuMemcpyPeerAsync",
         remedy="over NVLink check for links that are down, replays and Xid 74 (nvidia-smi nvlink -s, -e);"
         " over PCIe check link width and generation of the path, ACS and IOMMU (dgxcheck topo --peers)",

@@ -13,8 +13,16 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
-from dgxcheck.components.component import DRIVER, Component, host_part
-from dgxcheck.components.locate import all_nvlinks, device_part, link_of, links_above, nvlinks_between, peer_path
+from dgxcheck.components.component import DRIVER, PEER_TRAFFIC, Component, host_part
+from dgxcheck.components.locate import (
+    all_nvlinks,
+    device_part,
+    is_below,
+    link_of,
+    links_above,
+    nvlinks_between,
+    peer_path,
+)
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_between
@@ -64,6 +72,9 @@ def peer_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Comp
         if link.pci == "SOC":
             nodes = sorted(str(gpu.numa_node) for gpu in pair)
             yield Component(kind="socket-interconnect", name=f"NUMA nodes {' and '.join(nodes)}")
+        if link.pci == "PHB" and isinstance(a.path, tuple):
+            below = tuple(gpu.name for gpu in box.topology.gpus if is_below(gpu, a.path[0]))
+            yield Component(kind="host-bridge", name=a.path[0], part=PEER_TRAFFIC, shared_by=below)
         yield peer_path(a, b)
         yield host_part(P2P_SETTING)
     yield from _gpu_and_memory(box, a)
@@ -81,14 +92,17 @@ def small_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Com
 
 
 def collective(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """All NVLinks and GPUs; for NCCL its settings too, which rings of dgxcheck's own copies do not depend on."""
+    """For NCCL its settings, which rings of dgxcheck's own copies do not depend on; then all NVLinks and GPUs.
+
+    A collective alone does not tell one GPU from another: settings are looked at before anything is reset.
+    """
+    if subject.part != RINGS:
+        yield host_part(NCCL_SETTINGS)
     for a, b in combinations(box.topology.gpus, 2):
         if box.topology.link(a, b).nvlinks:
             yield from _nvlinks(box, a, b)
     for gpu in box.topology.gpus:
         yield from _gpu_and_memory(box, gpu)
-    if subject.part != RINGS:
-        yield host_part(NCCL_SETTINGS)
 
 
 def nccl_or_nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -135,7 +149,7 @@ def between_pair(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
 _PARTS: Mapping[Fault | None, str] = {
     Fault.POWER_BRAKE: "power supply", Fault.POWER_CAPPED: "power limit", Fault.CLOCKS_LOWERED: "clock setting",
     Fault.ECC_UNCORRECTED: "memory", Fault.OVERHEATING: "cooling", Fault.THERMAL_SLOWDOWN: "cooling",
-    Fault.HARDWARE_SLOWDOWN: "cooling",
+    Fault.HARDWARE_SLOWDOWN: "cooling", Fault.CLOCKS_LIMITED: "versions and settings",
 }  # fmt: skip
 _LESS_LIKELY: Mapping[Fault | None, str] = {
     Fault.SLOW: "cooling", Fault.POWER_REACHED: "cooling", Fault.WRONG_DATA: "memory",

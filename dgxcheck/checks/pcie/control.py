@@ -11,6 +11,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.pcie.width import bridge
+from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import ConfigSpace
 
@@ -40,23 +41,21 @@ def _control(box: Box) -> Judged:
 
 
 def _in_use(box: Box) -> set[str]:
-    """Bdfs of functions with a driver that uses them, and of all bridges above these."""
+    """Bdfs of functions with a driver that uses them, and of all bridges above these.
+
+    Not of virtual functions, whose memory space bit is always 0, nor of GPUs that NVML does not list.
+    """
     rows = box.snapshot.config_space
     known = {row.bdf for row in (() if isinstance(rows, Missing) else rows)}
-    asked = {gpu.bdf for gpu in box.gpus}
+    left_out = {device.bdf for device in box.topology.devices if device.is_vf is not False and device.kind == "nic"}
+    left_out |= {gpu.bdf for gpu in box.topology.gpus if gpu.index is None or gpu not in box.gpus}
     ends = [
         function for function in box.topology.functions.values()
-        if function.bdf in known and isinstance(function.driver, str) and function.driver not in PASSED_ON
-        and (function.bdf in asked or not any(gpu.bdf == function.bdf for gpu in box.topology.gpus))
-        and not _is_bridge(function.class_code)
+        if function.bdf in known - left_out and (is_nvswitch(function) or box.topology.device(function.bdf) is not None)
+        and isinstance(function.driver, str) and function.driver not in PASSED_ON
     ]  # fmt: skip
     paths = [function.path for function in ends if not isinstance(function.path, Missing)]
     return {function.bdf for function in ends} | {bdf for path in paths for bdf in path[1:-1]}
-
-
-def _is_bridge(code: int | Missing) -> bool:
-    """A PCI-to-PCI bridge: its driver is pcieport, which needs no bus mastering of its own."""
-    return isinstance(code, int) and code >> 8 == 0x0604
 
 
 def _enabled(row: ConfigSpace) -> Judgement:
@@ -88,8 +87,8 @@ CHECKS = (
     Check(
         id="pcie.enabled",
         rule="Fails if memory space or bus mastering is off in a GPU, NVSwitch or HCA that its driver uses, or in a"
-        " bridge above one: it cannot transfer data. Devices that are left to virtual machines or asleep are not"
-        " judged. Undetermined without root.",
+        " bridge above one: it cannot transfer data. Virtual functions, and devices that are left to virtual"
+        " machines or asleep, are not judged. Undetermined without root.",
         source="Command register in /sys/bus/pci/devices/*/config",
         remedy="check the kernel log for errors of this device, of a hot-plug event or of a failed recovery (AER, DPC);"
         " drain the node and load the device's driver again, or reboot",

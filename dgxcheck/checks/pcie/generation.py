@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import host_if_all, own_link
+from dgxcheck.checks.engine.blame import device_of, host_if_all, own_link
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.under_load import under_load
+from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault
 from dgxcheck.checks.pcie.width import own_hop
+from dgxcheck.components.component import Component
 from dgxcheck.facts.gpu import GpuPcie
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import Hop
 
 Judged = Iterator[tuple[Subject, Judgement]]
 IDLE = 0x1
@@ -47,7 +51,9 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     if loaded is None and not _is_loaded(box, gpu):
         return skip("not-in-level", f"{message}: not a fault while the GPU is not under load", *evidence)
     message = f"link at gen{gen} under load, GPU and slot support gen{supported}"
-    return Judgement(Status.WARN, message, gen, supported, "generation", evidence, fault=Fault.LINK_SLOW)
+    hop = own_hop(box, gpu.path)
+    fault = Fault.LINK_SLOW if isinstance(hop, Judgement) else slow_fault(box, replace(hop, gen=gen))
+    return Judgement(Status.WARN, message, gen, supported, "generation", evidence, fault=fault)
 
 
 def _supported(box: Box, gpu: Device, pcie: GpuPcie) -> int | Missing:
@@ -79,6 +85,15 @@ def _raw(gen: int | Missing) -> int | str:
     return gen.reason if isinstance(gen, Missing) else gen
 
 
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The GPU's own link; first the setting of the port above it, where that is what holds the link."""
+    gpu = device_of(box, subject)
+    hop = own_hop(box, gpu.path) if gpu is not None else None
+    if judgement.fault is Fault.LINK_LIMITED and isinstance(hop, Hop):
+        yield port_setting(hop)
+    yield from own_link(box, subject, judgement)
+
+
 CHECKS = (
     Check(
         id="pcie.generation",
@@ -89,7 +104,7 @@ CHECKS = (
         " nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links",
         remedy="set the slot's link speed to automatic in the firmware setup",
         judge=_generation,
-        blames=own_link,
+        blames=_blames,
         shared=host_if_all("PCIe setting"),
     ),
 )

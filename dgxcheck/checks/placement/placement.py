@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
-from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
@@ -165,7 +165,8 @@ def _ancestors(box: Box) -> Judgement:
             continue
         level, link = pair.common_ancestor, matrix[names[pair.a], names[pair.b]]
         if isinstance(level, Missing) or link.pci is None:
-            unknown.append(unjudged(level) if isinstance(level, Missing) else skip("not-visible", link.pci_reason))
+            judged = unjudged if guest(box) is not None else unread
+            unknown.append(judged(level) if isinstance(level, Missing) else skip("not-visible", link.pci_reason))
             continue
         compared += 1
         ancestor = ANCESTORS.get(level, f"level {level}")

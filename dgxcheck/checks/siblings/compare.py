@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD
 from dgxcheck.checks.engine.finding import BAD, Evidence
 from dgxcheck.checks.siblings.kinds import Kind, Sibling, siblings
-from dgxcheck.checks.siblings.leaves import Leaf, Value, leaves
+from dgxcheck.checks.siblings.leaves import UNREAD, Leaf, Value, leaves
 from dgxcheck.checks.siblings.natural import (
     BLAMED,
     BY_BOARD,
@@ -25,6 +25,8 @@ from dgxcheck.checks.siblings.where import where
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.record import Record
 
+OF_THE_DRIVER = ("Gpu", "NvLink")
+"""Beginnings of the names of NVML's records: what one GPU does not answer is reported by driver.answers."""
 _Value = tuple[Sibling, Leaf, Record]
 
 
@@ -58,7 +60,8 @@ def compared(box: Box, kinds: Collection[Kind], facts: Collection[str] = ()) -> 
     for sibling in siblings(box, kinds):
         if sibling.subject.bdf is None or sibling.subject.bdf not in dead:
             for row in sibling.rows:
-                for leaf in leaves(row, skipped[sibling.kind]):
+                from_files = not type(row).__name__.startswith(OF_THE_DRIVER)
+                for leaf in leaves(row, skipped[sibling.kind], gaps=from_files):
                     if not facts or leaf.fact in facts:
                         groups[_group(sibling, leaf)].append((sibling, leaf, row))
     reported = _reported(box)
@@ -75,10 +78,13 @@ def _group(sibling: Sibling, leaf: Leaf) -> Hashable:
 
 
 def _of_group(box: Box, group: list[_Value], reported: Collection[str]) -> Iterator[Compared]:
+    """What could not be read has no vote, and is odd where at least as many siblings could be read."""
     alike = len({leaf.value for _, leaf, _ in group}) == 1
     if not alike:
         group = [each for each in group if not _is_reported(box, *each, reported)]
-    if len(group) < 2:
+    unread = [each for each in group if each[1].value == UNREAD]
+    group = [each for each in group if each[1].value != UNREAD]
+    if not group or len(group) + len(unread) < 2:
         return
     counts = [len(group) if alike else sum(_equal(box, one, other) for other in group) for one in group]
     most = max(counts)
@@ -87,6 +93,8 @@ def _of_group(box: Box, group: list[_Value], reported: Collection[str]) -> Itera
     for one in group:
         odd = most < len(group) and not (majority and _equal(box, one, usual))
         yield Compared(*one, usual[1].value, majority, odd)
+    for one in unread if len(unread) <= len(group) else ():
+        yield Compared(*one, usual[1].value, True, True)
 
 
 def _equal(box: Box, one: _Value, other: _Value) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import Literal
 
 from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.drives import is_drive
 from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.components.locate import is_nvswitch, serial_of
@@ -158,10 +159,11 @@ def _functions(box: Box, rows: Rows) -> Iterator[Sibling]:
 
 
 def _disks(box: Box, _: Rows) -> Iterator[Sibling]:
+    """Drives; the volumes of a RAID controller or hypervisor bear its model and have the sizes that a site chose."""
     storage = box.snapshot.storage
     disks = () if isinstance(storage, Missing) else storage.disks
     for row in () if isinstance(disks, Missing) else disks:
-        if isinstance(row.model, str):
+        if isinstance(row.model, str) and is_drive(row):
             subject = Subject(kind="disk", name=row.name, bdf=None)
             yield Sibling(kind="disk", subject=subject, role=(row.vendor, row.model), rows=(row,))
 

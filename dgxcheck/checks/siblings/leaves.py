@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from enum import Enum
 
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import Record, fields
 
 Scalar = bool | int | float | str | None
 Value = Scalar | tuple[Scalar, ...]
+
+PRESENT, UNREAD = "present", "not readable"
+_NOT_ASKED = (Gap.UNASKED, Gap.UNRECORDED)
 
 
 class Leaf(Record, kw_only=False):
@@ -27,36 +30,39 @@ class Leaf(Record, kw_only=False):
         return list(self.value) if isinstance(self.value, tuple) else self.value
 
 
-def leaves(record: Record, skipped: Container[str] = ()) -> Iterator[Leaf]:
-    """Every value of a record and of the records in it, without gaps and without the facts ``skipped``.
+def leaves(record: Record, skipped: Container[str] = (), gaps: bool = False) -> Iterator[Leaf]:
+    """Every value of a record and of the records in it, without the facts ``skipped``.
 
-    A record in a field that may be None gives a value of its own, ``present``. ``skipped`` holds
-    records, ``GpuEcc``, fields, ``GpuPower.usage_mw``, and fields of any record, ``*.bdf``.
+    ``skipped`` holds records, ``GpuEcc``, fields, ``GpuPower.usage_mw``, and fields of any record, ``*.bdf``. A record
+    in a field that may hold something else gives a value of its own, ``PRESENT``. With ``gaps`` what could not be read
+    gives ``UNREAD``, but not what was not asked.
     """
     name = type(record).__name__
     if name not in skipped:
-        yield from _of_record(record, name, name, skipped)
+        yield from _of_record(record, name, name, skipped, gaps)
 
 
-def _of_record(record: Record, fact: str, name: str, skipped: Container[str]) -> Iterator[Leaf]:
+def _of_record(record: Record, fact: str, name: str, skipped: Container[str], gaps: bool) -> Iterator[Leaf]:
     for field in fields(record):
         if f"{fact}.{field}" not in skipped and f"*.{field}" not in skipped:
             value, inside = getattr(record, field), (f"{fact}.{field}", f"{name}.{field}")
-            if isinstance(value, Record) and "None" in type(record).__annotations__[field]:
-                yield Leaf(*inside, "present")
-            yield from _of_value(value, *inside, skipped)
+            if isinstance(value, Missing):
+                if gaps and value.gap not in _NOT_ASKED:
+                    yield Leaf(*inside, UNREAD)
+                continue
+            if isinstance(value, Record) and "|" in type(record).__annotations__[field]:
+                yield Leaf(*inside, PRESENT)
+            yield from _of_value(value, *inside, skipped, gaps)
 
 
-def _of_value(value: object, fact: str, name: str, skipped: Container[str]) -> Iterator[Leaf]:
-    if isinstance(value, Missing):
-        return
+def _of_value(value: object, fact: str, name: str, skipped: Container[str], gaps: bool) -> Iterator[Leaf]:
     if isinstance(value, Record):
-        yield from _of_record(value, fact, name, skipped)
+        yield from _of_record(value, fact, name, skipped, gaps)
     elif isinstance(value, tuple) and any(isinstance(each, Record) for each in value):
         yield Leaf(fact, name, len(value))
         for number, each in enumerate(value):
             if isinstance(each, Record):
-                yield from _of_record(each, fact, f"{name}[{number}]", skipped)
+                yield from _of_record(each, fact, f"{name}[{number}]", skipped, gaps)
     elif isinstance(value, Enum):
         yield Leaf(fact, name, value.value)
     elif value is None or isinstance(value, bool | int | float | str | tuple):

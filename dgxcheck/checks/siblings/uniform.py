@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.siblings.compare import Compared, compared
 from dgxcheck.checks.siblings.kinds import Kind
+from dgxcheck.checks.siblings.leaves import UNREAD
 from dgxcheck.checks.siblings.remedies import remedy
 from dgxcheck.checks.siblings.wording import described, label, text
 from dgxcheck.components.component import Component, host_part
@@ -96,10 +97,11 @@ def _judgement(own: Collection[Compared]) -> Judgement:
         sibling = odd[0].sibling
         which = {"nvlink": f"NVLink {sibling.subject.part}: ", "memory-controller": f"{sibling.subject.part}: "}
         prefix = which.get(sibling.kind, f"{sibling.subject.part}: " if sibling.kind == "node" else "")
-        return Judgement(
-            Status.WARN, prefix + "; ".join((*shown, *more)), evidence=tuple(each.evidence for each in odd),
-            fault=Fault.UNEQUAL, remedy=remedy(odd),
-        )  # fmt: skip
+        unread = all(each.leaf.value == UNREAD for each in odd)
+        status, fault = (Status.UNKNOWN, None) if unread else (Status.WARN, Fault.UNEQUAL)
+        evidence = tuple(each.evidence for each in odd)
+        message = prefix + "; ".join((*shown, *more))
+        return Judgement(status, message, evidence=evidence, fault=fault, remedy=remedy(odd))
     if all(each.odd for each in own):
         return skip("no-reference", "no other device of its kind reports comparable values")
     return Judgement(Status.PASS, "like the others of its kind")

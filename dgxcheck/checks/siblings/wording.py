@@ -53,7 +53,7 @@ def label(fact: str) -> str:
 
 def text(fact: str, value: Value) -> str:
     """A value with its unit, cut where it is long."""
-    if value is None:
+    if value is None or value in ("", ()):
         return "none"
     if isinstance(value, bool):
         return "on" if value else "off"

@@ -6,7 +6,7 @@ no property of the device but a fault of the device, its driver or this user's r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check
@@ -17,15 +17,16 @@ from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.silence.capability import is_answered
+from dgxcheck.checks.silence.equals import Facts, Group, most_have
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NvmlReturn
-from dgxcheck.facts.missing import BadInput, Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.architecture import architecture_of
 
 Judged = Iterator[tuple[Subject, Judgement]]
-Facts = Mapping[str, object]
+Mode = tuple[object, ...]
+"""A model, and by which modes its GPUs answer differently."""
 _SILENT = (Gap.ABSENT, Gap.UNSUPPORTED, Gap.DENIED, Gap.GARBLED)
 _REPORTED = (Gap.LOST, Gap.TIMEOUT)
 """Of the driver gpu.lost and driver.responsive report these."""
@@ -45,13 +46,21 @@ _MOST = 10
 
 
 def _answers(box: Box) -> Judged:
-    gpus = {gpu.name: gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None}
-    facts = {name: facts_of(box.snapshot, gpu.bdf or "") for name, gpu in gpus.items()}
+    listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
+    facts = {gpu.name: facts_of(box.snapshot, gpu.bdf or "") for gpu in listed}
+    groups: dict[Mode, Group] = {}
+    modes = {gpu.name: _mode(box, gpu, facts[gpu.name]) for gpu in listed}
+    for name, mode in modes.items():
+        groups.setdefault(mode, Group()).add(facts[name])
     for gpu in box.gpus:
         unavailable = gpu_unavailable(box, gpu)
-        yield box.subject(gpu), unavailable or _of_gpu(box, gpu, facts[gpu.name], _siblings(box, gpu, facts))
+        if unavailable is not None:
+            yield box.subject(gpu), unavailable
+        else:
+            alike = [group for mode, group in groups.items() if _alike(modes[gpu.name], mode)]
+            yield box.subject(gpu), _of_gpu(box, gpu, facts[gpu.name], alike)
     pci = box.snapshot.pci
-    if isinstance(pci, Missing) and pci.gap not in (Gap.UNRECORDED, Gap.UNASKED) and gpus:
+    if isinstance(pci, Missing) and pci.gap not in (Gap.UNRECORDED, Gap.UNASKED) and listed:
         yield HOST, _without_pci(box, pci)
 
 
@@ -62,14 +71,10 @@ def _without_pci(box: Box, pci: Missing) -> Judgement:
     return Judgement(Status.UNKNOWN, f"NVML lists GPUs and the PCI tree cannot be read: {pci}", evidence=evidence)
 
 
-def _siblings(box: Box, gpu: Device, facts: Mapping[str, Facts]) -> list[Facts]:
-    """The facts of the other GPUs of the model that are in the same modes, as far as these are known."""
-    own, family = facts[gpu.name], _model(box, gpu)
-    others = [other for other in box.topology.gpus if other.name in facts and other.name != gpu.name]
-    return [
-        facts[other.name] for other in others
-        if family and family == _model(box, other) and all(_alike(own.get(m), facts[other.name].get(m)) for m in _MODES)
-    ]  # fmt: skip
+def _mode(box: Box, gpu: Device, facts: Facts) -> Mode:
+    """Model and modes; None for a mode that is not known."""
+    modes = (facts.get(path) for path in _MODES)
+    return _model(box, gpu), *(mode if isinstance(mode, bool) else None for mode in modes)
 
 
 def _model(box: Box, gpu: Device) -> str:
@@ -77,17 +82,19 @@ def _model(box: Box, gpu: Device) -> str:
     return board_id(gpu) or model_family(box, gpu) or ""
 
 
-def _alike(own: object, other: object) -> bool:
-    return not isinstance(own, bool) or not isinstance(other, bool) or own == other
+def _alike(own: Mode, other: Mode) -> bool:
+    """The same known model, and no mode that differs."""
+    same = (a is None or b is None or a == b for a, b in zip(own[1:], other[1:], strict=True))
+    return bool(own[0]) and own[0] == other[0] and all(same)
 
 
-def _of_gpu(box: Box, gpu: Device, own: Facts, siblings: Sequence[Facts]) -> Judgement:
-    due = {path: gap for path, gap in own.items() if _is_silent(path, gap) and _is_due(box, gpu, path, own, siblings)}
+def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgement:
+    due = {path: gap for path, gap in own.items() if _is_silent(path, gap) and _is_due(box, gpu, path, own, alike)}
     due |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
     if not due and not gone:
         known = "its model and " if box.board(gpu) is not None else ""
-        if not known and not siblings:
+        if not known and sum(group.members for group in alike) < 2:
             return skip("no-reference", "its model is not known, and there is no other GPU of it")
         return Judgement(Status.PASS, f"answers what {known}the other GPUs of its model answer")
     gaps = [gap for gap in {**due, **gone}.values() if isinstance(gap, Missing)]
@@ -115,18 +122,13 @@ def _is_silent(path: str, fact: object) -> bool:
     return fact.gap in _SILENT or (fact.gap in _REPORTED and not is_driver_query(fact))
 
 
-def _is_due(box: Box, gpu: Device, path: str, own: Facts, siblings: Sequence[Facts]) -> bool:
-    answering = sum(path in facts and not isinstance(facts[path], Missing) for facts in siblings)
-    if siblings and 2 * answering >= len(siblings):
+def _is_due(box: Box, gpu: Device, path: str, own: Facts, alike: Sequence[Group]) -> bool:
+    if most_have(alike, path):
         return True
     board = box.board(gpu)
     if board is None or guest(box) is not None or own.get("gpu_modes.mig") is True:
         return False
-    try:
-        architecture = architecture_of(board.name)[1]
-    except BadInput:
-        return False
-    return is_answered(path, architecture, _branch(box), own.get("gpu_memory.ecc") is not False)
+    return is_answered(path, board.name, _branch(box), own.get("gpu_memory.ecc") is not False)
 
 
 def _branch(box: Box) -> int:

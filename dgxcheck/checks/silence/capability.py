@@ -7,10 +7,16 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html, and the d
 
 from __future__ import annotations
 
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.xid.architecture import architecture_of
 
 KEPLER, PASCAL, VOLTA, AMPERE, HOPPER, BLACKWELL = 2, 4, 5, 7, 9, 10
 """``nvmlDeviceArchitecture_t``"""
+
+
+_STACKED = ("P100", "V100", "A100", "A800", "A30", "H100", "H200", "H800", "H20", "B100", "B200", "B300")
+"""Boards with HBM."""
 
 
 class Row(Record, kw_only=False):
@@ -24,6 +30,10 @@ class Row(Record, kw_only=False):
     last_branch: int = 9999
     ecc: bool = False
     """Only while ECC is on."""
+    hbm: bool = False
+    """Only boards with stacked memory; what those with GDDR answer is not on record."""
+    names: tuple[str, ...] = ("",)
+    """The ends of the paths."""
 
 
 ROWS = (
@@ -32,29 +42,37 @@ ROWS = (
     Row(("gpu_pcie.link_gen", "gpu_pcie.link_width", "gpu_pcie.max_link_gen", "gpu_pcie.max_link_width")),
     Row(("gpu_pcie.bar1_total", "gpu_pcie.bar1_free")),
     Row(("gpu_memory.total", "gpu_memory.used", "gpu_memory.ecc")),
-    Row(("gpu_memory.row_histogram.",), since=AMPERE, branch=450),
+    Row(("gpu_memory.row_histogram.",), since=AMPERE, branch=450, hbm=True),
     Row(("gpu_clocks.current.", "gpu_clocks.max.", "gpu_clocks.reasons", "gpu_clocks.performance_state")),
     Row(("gpu_clocks.application.", "gpu_clocks.default_application."), last_branch=579),
     Row(("gpu_power.usage_mw", "gpu_power.enforced_limit_mw", "gpu_power.default_limit_mw")),
     Row(("gpu_thermal.gpu_c",)),
     Row(("gpu_thermal.shutdown_c", "gpu_thermal.slowdown_c"), until=AMPERE),
-    Row(("gpu_thermal.memory_c",), since=AMPERE),
+    Row(("gpu_thermal.memory_c",), since=VOLTA, branch=418, hbm=True),
     Row(("gpu_modes.persistence", "gpu_modes.compute_mode")),
     Row(("gpu_modes.recovery_action",), since=AMPERE, until=HOPPER, branch=570),
     Row(("gpu_counters.pcie_replays", "gpu_counters.reasons_mask")),
     Row(tuple(f"gpu_ecc.{period}_{error}.total" for period in ("volatile", "aggregate")
               for error in ("corrected", "uncorrected")), until=HOPPER, ecc=True),
     Row(("gpu_ecc.retired_", "gpu_ecc.retirement_pending"), until=VOLTA, ecc=True),
-    Row(("gpu_ecc.remapped_", "gpu_ecc.remap_"), since=AMPERE, branch=450),
+    Row(("gpu_ecc.remapped_", "gpu_ecc.remap_"), since=AMPERE, branch=450, hbm=True),
+    Row(("nvlink_errors.",), since=PASCAL, until=AMPERE, hbm=True, names=(".replay", ".recovery", ".crc_flit")),
 )  # fmt: skip
 
 
-def is_answered(path: str, architecture: int, branch: int, ecc: bool) -> bool:
-    """Does every board of this architecture answer this, with such a driver?"""
+def is_answered(path: str, model: str, branch: int, ecc: bool) -> bool:
+    """Does every board of this model answer this, with such a driver? False for a model of no known architecture."""
+    try:
+        architecture = architecture_of(model)[1]
+    except BadInput:
+        return False
+    stacked = any(word in model for word in _STACKED)
     return any(
         path.startswith(row.paths)
+        and path.endswith(row.names)
         and row.since <= architecture <= row.until
         and row.branch <= branch <= row.last_branch
         and (ecc or not row.ecc)
+        and (stacked or not row.hbm)
         for row in ROWS
     )

@@ -17,7 +17,9 @@ def text(expected: Expected) -> list[str]:
     """The figure of each direction, the parts that limit it, the unknown parts, sources and notes."""
     totals = (expected.read, expected.write)
     if all(isinstance(total.rate.most, Missing) for total in totals):
-        return [f"Expected bandwidth unknown: {visible(str(expected.read.rate.most))}", *_notes(expected)]
+        gap = expected.read.rate.most
+        where = f"{gap.where}: " if isinstance(gap, Missing) else ""
+        return [f"Expected bandwidth unknown: {visible(f'{where}{gap}')}", *_notes(expected)]
     rates = [f"{total.rate} {way}" for total, way in zip(totals, _WAYS, strict=True)]
     lines = [f"Expected {', '.join(rates)}, one direction at a time"]
     limits = dict.fromkeys(limit for total in totals for limit in total.limited_by)

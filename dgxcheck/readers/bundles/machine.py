@@ -16,7 +16,7 @@ from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
 _OF_DRIVER = "text /proc/driver/nvidia/gpus/"
 _LOST = ("GPU is lost", "Unknown Error")
 _INVALID: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no such link", "code": 2}
-_NO_NVLINK: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no NVLink of any GPU"}
+_NO_NVLINK: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no NVLink of this GPU"}
 _INFINIBAND = "/sys/class/infiniband"
 _ONLY_HERE = (NO_HANDLE, NO_NVLINKS, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ")
 """Beginnings of keys that serve to put outputs together."""
@@ -67,12 +67,15 @@ def _nodes(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _ends_of_links(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, Json]:
-    """``nvlink --status`` lists all links of a GPU: the number after the last one is no link."""
+    """``nvlink --status`` lists all links of the GPUs that have any: the number after the last one is no link."""
     ends: dict[str, Json] = {}
     if NO_NVLINKS in facts:
         return {f"{_STATE} {bdf} 0": _NO_NVLINK for bdf in gpus}
+    status = any(key.startswith(f"{_STATE} ") for key in facts)
     for bdf in gpus:
         listed = [link for link in range(_MOST_LINKS) if f"{_STATE} {bdf} {link}" in facts]
+        if not listed and status:
+            ends[f"{_STATE} {bdf} 0"] = _NO_NVLINK
         if listed and listed[-1] == len(listed) - 1 and len(listed) < _MOST_LINKS:
             ends[f"{_STATE} {bdf} {len(listed)}"] = _INVALID
     return ends

@@ -12,6 +12,7 @@ from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.model import Imported
+from dgxcheck.readers.nvidia_smi.fabric import fabric
 from dgxcheck.readers.nvidia_smi.fields import (
     HISTOGRAM,
     LISTS,
@@ -20,7 +21,6 @@ from dgxcheck.readers.nvidia_smi.fields import (
     SINGLE,
     SRAM,
     THROTTLE,
-    WORDS,
     milli,
     number,
     pages,
@@ -91,12 +91,8 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
     for cause, pattern in RETIRED:
         if (text := _field(fields, pattern)) is not None:
             yield f"RetiredPages {cause}", _read(text, pages)
-    state, status = _field(fields, "fabric/state"), _field(fields, "fabric/status")
-    if state is not None and status is not None:
-        clique = _field(fields, "fabric/cliqueid") or ""
-        fabric = {"state": WORDS.get(state), "status": WORDS.get(status), "cliqueId": number(clique)}
-        fabric["clusterUuid"] = (_field(fields, "fabric/clusteruuid") or "").removesuffix("N/A")
-        yield "GpuFabricInfo", fabric if state in WORDS and status in WORDS else UNSUPPORTED
+    if "fabric/state" in fields and "fabric/status" in fields:
+        yield "GpuFabricInfo", fabric(fields) or UNSUPPORTED
     device = re.fullmatch(r"(?:0x)?([0-9A-Fa-f]{8})", _field(fields, "pci/(?:pci )?device id") or "")
     if device:
         yield "PciInfo", {"pciDeviceId": int(device[1], 16)}

@@ -12,6 +12,10 @@ MOST_PAGES = 512
 WORDS = {"Enabled": 1, "Disabled": 0, "On": 1, "Off": 0, "Yes": 1, "No": 0, "Active": 1, "Not Active": 0,
           "Default": 0, "Prohibited": 2, "Exclusive_Process": 3, "E. Process": 3, "None": 0,
           "Not Started": 1, "In Progress": 2, "Completed": 3, "Success": 0}  # fmt: skip
+RECOVERY_ACTIONS = {
+    "none": 0, "reset": 1, "reboot": 2, "drain p2p": 3, "drain and reset": 4, "recover imex domain": 5,
+    "bus reset": 6, "system reboot": 7,
+}  # fmt: skip
 _REASONS = (("idle|gpu idle", 0x1), ("applications clocks setting", 0x2), ("sw power cap", 0x4), ("hw slowdown", 0x8),
             ("sync boost", 0x10), ("sw thermal slowdown", 0x20), ("hw thermal slowdown", 0x40),
             ("hw power brake slowdown", 0x80), ("display clocks? setting", 0x100))  # fmt: skip
@@ -41,6 +45,11 @@ def _text(text: str) -> Json:
 
 def _hex(text: str) -> Json:
     return int(text, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", text) else None
+
+
+def _recovery(text: str) -> Json:
+    """``nvmlDeviceGpuRecoveryAction_t`` in the words of nvidia-smi(1), of several releases."""
+    return RECOVERY_ACTIONS.get(text.lower().removeprefix("gpu ").removeprefix("node "))
 
 
 def _pstate(text: str) -> Json:
@@ -80,7 +89,7 @@ SINGLE: tuple[tuple[str, re.Pattern[str], Callable[[str], Json]], ...] = tuple(
         ("MarginTemperature", f"{_TEMP}gpu (?:t.limit temp|temp tlimit)", number),
         ("FieldValues 193", f"{_TEMP}gpu (?:shutdown t.limit temp|temp max tlimit threshold)", number),
         ("FieldValues 194", f"{_TEMP}gpu (?:slowdown t.limit temp|temp slow tlimit threshold)", number),
-        ("FieldValues 230", "gpu recovery action", number),
+        ("FieldValues 230", "gpu recovery action", _recovery),
         ("PowerUsage", f"{POWER}(?:power draw|instant(?:aneous)? power draw)", milli),
         ("EnforcedPowerLimit", f"{POWER}(?:enforced|current) power limit", milli),
         ("PowerManagementLimit", f"{POWER}(?:requested )?power limit", milli),

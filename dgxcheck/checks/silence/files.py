@@ -1,0 +1,94 @@
+"""Does sysfs tell of every adapter, NVSwitch and PCIe bridge what it tells of its equal siblings?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.device_facts import facts_of
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.silence.equals import Facts, Group, most_have
+from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.pci import PciFunction
+
+Judged = Iterator[tuple[Subject, Judgement]]
+_FIELDS = ("pci.", "infiniband.", "ib_ports.")
+_VARIES = ("pci.driver", "infiniband.node_guid", "infiniband.sys_image_guid")
+"""A function may have no driver; a GUID of zeros is read as a gap, which network.hca-identity reports."""
+_LAYER = ".link_layer"
+"""InfiniBand and Ethernet ports have other files."""
+_REPORTED = (Gap.UNRECORDED, Gap.UNASKED)
+_MOST = 10
+
+
+def _answers(box: Box) -> Judged:
+    adapters = {device.bdf: device.name for device in box.topology.devices if device.kind == "nic" and device.bdf}
+    names = {bdf: adapters.get(bdf, "") for bdf in _of_interest(box)}
+    facts = {bdf: facts_of(box.snapshot, bdf, name) for bdf, name in names.items()}
+    models = {bdf: (*_model(box, bdf), *_layers(facts[bdf])) for bdf in names}
+    groups: dict[tuple[object, ...], Group] = {}
+    for bdf, model in models.items():
+        groups.setdefault(model, Group()).add(facts[bdf])
+    for bdf, model in models.items():
+        silent = _silent(facts[bdf], groups[model]) if None not in model else []
+        if silent or bdf in adapters:
+            yield _subject(bdf, names[bdf]), _judgement(silent)
+
+
+def _of_interest(box: Box) -> list[str]:
+    """HCAs, NVSwitches and the bridges on the paths of GPUs and HCAs."""
+    functions = box.topology.functions
+    above = {bdf for device in box.topology.devices if isinstance(device.path, tuple) for bdf in device.path[1:-1]}
+    own = {device.bdf for device in box.topology.devices if device.kind == "nic" and device.bdf is not None}
+    switches = {bdf for bdf, function in functions.items() if is_nvswitch(function)}
+    return sorted(bdf for bdf in above | own | switches if bdf in functions)
+
+
+def _model(box: Box, bdf: str) -> tuple[object, ...]:
+    """What equal devices have in common, with None for what is not known; bridges as far from the root."""
+    function: PciFunction = box.topology.functions[bdf]
+    ids = (function.vendor, function.device, function.class_code)
+    depth = len(function.path) if isinstance(function.path, tuple) else None
+    return tuple(None if isinstance(each, Missing) else each for each in (*ids, depth))
+
+
+def _layers(facts: Facts) -> tuple[str, ...]:
+    """The link layers of an adapter's ports; one that cannot be read makes no other model."""
+    return tuple(sorted({fact for path, fact in facts.items() if path.endswith(_LAYER) and isinstance(fact, str)}))
+
+
+def _silent(own: Facts, group: Group) -> list[Missing]:
+    return [
+        fact for path, fact in own.items()
+        if isinstance(fact, Missing) and path.startswith(_FIELDS) and not path.startswith(_VARIES)
+        and fact.gap not in _REPORTED and most_have([group], path)
+    ]  # fmt: skip
+
+
+def _subject(bdf: str, name: str) -> Subject:
+    return Subject(kind="hca" if name else "pci", name=name or bdf, bdf=bdf)
+
+
+def _judgement(silent: list[Missing]) -> Judgement:
+    if not silent:
+        return Judgement(Status.PASS, "sysfs has what it has of its equals")
+    evidence = tuple(Evidence(gap.where, gap.reason) for gap in silent[:_MOST])
+    values = counted(len(silent), "value")
+    message = f"no answer to {values} that its equals have, first {silent[0].where}: {silent[0]}"
+    return Judgement(Status.UNKNOWN, message, len(silent), 0, "values", evidence)
+
+
+CHECKS = (
+    Check(
+        id="pcie.answers",
+        rule="Unknown if sysfs has no value of an HCA, an NVSwitch or a bridge above a GPU or HCA where at least half"
+        " of the others of its model and place have one.",
+        source="/sys/bus/pci/devices, /sys/class/infiniband",
+        remedy="run dgxcheck as root; read the file by hand; if it is not there, check the kernel log for this device"
+        " (AER, link down, firmware) and power state",
+        judge=_answers,
+    ),
+)

@@ -1,0 +1,145 @@
+"""HCAs: link layer, identity, number of ports, and counters of retransmissions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fabric_box import bad, box, findings, said
+from test_checks_network import CONTAINER, PORT, V100, every, port
+from test_checks_pcie import grown
+from test_health_checks import changed
+
+from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+from dgxcheck.profiles.model import Number
+from dgxcheck.settings import Settings
+
+GUID = "text /sys/class/infiniband/mlx5_1/node_guid"
+ZEROS = "0000:0000:0000:0000\n"
+HCA = "0000:0c:00.0"
+HW = "/sys/class/infiniband/mlx5_1/ports/1/hw_counters"
+NVSWITCHES = sorted(bdf for bdf, each in box("dgx-2").topology.functions.items() if is_nvswitch(each))
+DGX_2 = replace(V100, name="dgx-2", nvlink_graph="dgx-2", numbers={
+    "gpu.count": Number(value=16, source="test"), "nvlink.switches": Number(value=12, source="test"),
+})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        ({}, "pass"),
+        (port(1, link_layer="Ethernet"), "warn"),
+        (every(link_layer="Ethernet"), "pass"),
+        (port(1, link_layer="Ethernet") | port(2, link_layer="Ethernet"), "pass"),  # two networks
+        ({PORT.format(1, "link_layer"): {"missing": "denied"}}, "skip no-permission"),
+    ],
+)
+def test_link_layer(facts: dict[str, Json], due: str, tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, facts)), "network.link-layer", "mlx5_1/1") == [due]
+
+
+def test_a_card_for_storage_may_run_another_link_layer() -> None:
+    """A DGX-2 has one port of Ethernet, on a card with two."""
+    found = findings(box("dgx-2"), "network.link-layer")
+    assert {each.judgement.measured for each in found if each.status.value == "pass"} == {"InfiniBand"}
+    assert {each.subject.bdf for each in found if each.status.value == "skip"} >= {"0000:86:00.0", "0000:86:00.1"}
+    assert bad(box("dgx-2"), "network.link-layer") == set()
+
+
+def test_the_remedy_of_a_link_layer_names_device_and_type(tmp_path: Path) -> None:
+    found = findings(box(changed(tmp_path, port(1, link_layer="Ethernet"))), "network.link-layer")
+    (remedy,) = {each.remedy for each in found if each.status.value == "warn"}
+    assert f"mlxconfig -d {HCA} set LINK_TYPE_P1=1" in remedy
+
+
+@pytest.mark.parametrize(
+    ("facts", "due"),
+    [
+        ({GUID: ZEROS}, "warn"),
+        ({GUID: ZEROS, f"link /sys/bus/pci/devices/{HCA}/physfn": "../0000:0c:00.1"}, None),
+        ({GUID: ZEROS, f"text /sys/bus/pci/devices/{HCA}/vendor": "0x1d0f\n"}, "skip not-supported"),  # EFA has none
+        ({"names /sys/class/infiniband/mlx5_1/ports": []}, "fail"),
+        ({"names /sys/class/infiniband/mlx5_1/ports": {"missing": "denied"}}, "skip no-permission"),
+    ],
+)
+def test_identity(facts: dict[str, Json], due: str | None, tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, facts)), "network.hca-identity", HCA) == ([] if due is None else [due])
+
+
+def test_fewer_ports_than_the_others(tmp_path: Path) -> None:
+    ports: dict[str, Json] = {f"names /sys/class/infiniband/mlx5_{n}/ports": ["1", "2"] for n in (0, 2, 3)}
+    assert bad(box(changed(tmp_path, ports)), "network.hca-identity") == {("network.hca-identity", HCA, "fail")}
+
+
+@pytest.mark.parametrize(
+    ("counters", "due"),
+    [
+        ({"local_ack_timeout_err": "0\n"}, "pass"),
+        ({"local_ack_timeout_err": "9\n"}, "pass"),
+        ({"local_ack_timeout_err": "10\n"}, "warn"),
+        ({"packet_seq_err": "6\n", "out_of_sequence": "6\n"}, "pass"),  # 10 an hour of each
+        ({"rnr_nak_retry_err": "500\n"}, "warn"),
+        ({"out_of_buffer": "100000\n", "rx_read_requests": "900000000\n"}, "pass"),  # no retransmission
+    ],
+)
+def test_transport_errors(counters: dict[str, Json], due: str, tmp_path: Path) -> None:
+    spec = grown(tmp_path, {HW: {"text": counters}})
+    assert said(box(spec), "network.transport-errors", "mlx5_1/1") == [due]
+    often = Settings(thresholds={"network.transport": 1e9})
+    assert said(box(spec, settings=often), "network.transport-errors", "mlx5_1/1") == ["pass"]
+
+
+def test_transport_errors_that_fell_are_a_reset(tmp_path: Path) -> None:
+    names = ("local_ack_timeout_err", "rnr_nak_retry_err", "out_of_sequence", "packet_seq_err", "implied_nak_seq_err",
+             "rx_icrc_encapsulated")  # fmt: skip
+    before: dict[str, Json] = {f"text {HW}/{name}": "7\n" for name in names}
+    spec = grown(tmp_path, {HW: {"text": dict.fromkeys(names, "0\n")}}, before)
+    assert said(box(spec), "network.transport-errors", "mlx5_1/1") == ["skip no-history"]
+
+
+def without(*bdfs: str) -> dict[str, Json]:
+    """NVSwitches of which the class of another device is read."""
+    return {f"text /sys/bus/pci/devices/{bdf}/class": "0x088000\n" for bdf in bdfs}
+
+
+def links_down(bdf: str) -> dict[str, Json]:
+    return {
+        f"nvml nvmlDeviceGetNvLinkState {link.bdf} {link.link}": 0
+        for link in box("dgx-2").snapshot.nvlink  # type: ignore[union-attr]
+        if link.remote_bdf == bdf
+    }
+
+
+def test_number_of_nvswitches(tmp_path: Path) -> None:
+    one = changed(tmp_path, without(NVSWITCHES[0]) | links_down(NVSWITCHES[0]), "dgx-2")
+    assert said(box("dgx-2", DGX_2), "nvlink.nvswitches") == ["pass"]
+    assert said(box(one, DGX_2), "nvlink.nvswitches") == ["fail"]
+    assert said(box(one, DGX_2, "gpus"), "nvlink.nvswitches") == ["fail"]
+    assert said(box(one), "nvlink.nvswitches") == ["skip no-reference"]
+    fewer = replace(box(one, DGX_2, "gpus"), topology=box("dgx-1-v100").topology)
+    assert said(fewer, "nvlink.nvswitches") == ["skip not-supported"]  # a board with fewer GPUs
+    assert said(box(changed(tmp_path, without(NVSWITCHES[0]) | CONTAINER, "dgx-2"), DGX_2), "nvlink.nvswitches") == [
+        "skip not-visible"
+    ]
+
+
+def test_an_nvswitch_to_which_links_lead_is_missing_without_a_profile(tmp_path: Path) -> None:
+    gone = changed(tmp_path, without(NVSWITCHES[3]), "dgx-2")
+    assert said(box(gone), "nvlink.nvswitches") == ["fail"]
+    (found,) = findings(box(gone), "nvlink.nvswitches")
+    assert [(each.kind, each.bdf) for each in found.blames] == [("nvswitch", NVSWITCHES[3])]
+
+
+@pytest.mark.parametrize(
+    ("target", "due"),
+    [
+        ({"missing": "absent"}, "fail"),
+        ("../../../bus/pci/drivers/vfio-pci", "skip not-visible"),
+        ({"missing": "denied"}, "skip no-permission"),
+    ],
+)
+def test_driver_of_an_nvswitch(target: Json, due: str, tmp_path: Path) -> None:
+    spec = changed(tmp_path, {f"link /sys/bus/pci/devices/{NVSWITCHES[1]}/driver": target}, "dgx-2")
+    assert said(box(spec), "nvlink.nvswitch-driver", NVSWITCHES[1]) == [due]

@@ -1,0 +1,67 @@
+"""A change of any one fact of any device is found, or differs by nature, or stands here with the reason.
+
+A device that is the only one of its kind and role on a box can be judged by rules and by the reference machine alone;
+its changes are counted apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+from one_fact import Change, Changeable
+from sample import BOXES
+
+from dgxcheck.checks.siblings.natural import NATURAL, NATURAL_OF
+
+MOST_UNSEEN = 0.05
+QUICK = ("pcie-x4", "dgx-station-v100", "dgx-1-v100")
+ROLE = "names the model or use of a device: another one makes it a device of another kind, which may be alone"
+UNSEEN = {
+    **dict.fromkeys(
+        ("PciFunction.vendor", "PciFunction.device", "PciFunction.subsystem_vendor", "PciFunction.subsystem_device",
+         "PciFunction.class_code", "Gpu.name", "NetInterface.type", "BlockDevice.model", "BlockDevice.vendor",
+         "IbDevice.hca_type", "IbDevice.is_vf"), ROLE),
+    "GpuMemory.total": "a difference of one byte is within the tolerance",
+    "NumaMemory.memory_kb": "a difference of 1 kB is within the tolerance",
+    "GpuClocks.supported.graphics": "a list within a list of clocks; that of the memory clocks is compared",
+    "GpuClocks.auto_boost": "a board may support it only with some application clocks",
+    "GpuClocks.auto_boost_default": "a board may support it only with some application clocks",
+}  # fmt: skip
+"""Facts of which a change may go unseen, each with the reason; of the first kind, by a device that leaves its role."""
+NATURALLY = {*NATURAL, *(fact for facts in NATURAL_OF.values() for fact in facts)}
+
+
+def is_natural(fact: str) -> bool:
+    """Is the fact, or one that holds it, listed as one that differs between healthy devices?"""
+    words = fact.split(".")
+    return f"*.{words[-1]}" in NATURALLY or any(".".join(words[:n]) in NATURALLY for n in range(1, len(words) + 1))
+
+
+def outcome(box: Changeable, change: Change) -> str:
+    if is_natural(change.fact):
+        return "naturally different"
+    if box.sees(change):
+        return "found"
+    if change.fact in UNSEEN and UNSEEN[change.fact] is ROLE:
+        return "another role"
+    return "alone of its kind" if change.alone else "unseen"
+
+
+def counted(outcomes: Iterable[str]) -> str:
+    return ", ".join(f"{number} {what}" for what, number in Counter(outcomes).most_common())
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.exhaustive) for name in BOXES]
+)
+def test_any_one_fact(name: str) -> None:
+    box = Changeable(name)
+    seen = [(change, outcome(box, change)) for change in box.changes()]
+    print(f"{name}: {counted(each for _, each in seen)}")
+    unseen = [change for change, each in seen if each == "unseen"]
+    judged = [each for _, each in seen if each in ("found", "unseen")]
+    assert {change.fact for change in unseen} <= UNSEEN.keys(), [(each.fact, each.how, each.device) for each in unseen]
+    assert len(unseen) < MOST_UNSEEN * len(judged)
+    assert len(judged) > 300

@@ -1,0 +1,139 @@
+"""dmidecode, numactl, ibstat, mst, lsmod, uname and the errors of nvidia-smi, as facts of the machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from readers_text import one
+
+from dgxcheck.readers.host import dmidecode, ibstat, modules, mst, numactl, uname
+from dgxcheck.readers.nvidia_smi import failure, nvlink_errors
+
+INIT = "nvml nvmlInit"
+IB = "/sys/class/infiniband/mlx5_0"
+NODE = "/sys/devices/system/node"
+
+
+def test_dmidecode_reads_the_first_table_of_each_kind() -> None:
+    text = """\
+# dmidecode 3.3
+Handle 0x0001, DMI type 1, 27 bytes
+System Information
+\tManufacturer: NVIDIA
+\tProduct Name: DGXA100 920-23687-2530-000
+
+Handle 0x0002, DMI type 2, 15 bytes
+Base Board Information
+\tProduct Name: DGXA100
+Handle 0x0003, DMI type 2, 15 bytes
+Base Board Information
+\tProduct Name: other
+Handle 0x0010, DMI type 17, 40 bytes
+Memory Device
+\tManufacturer: Samsung
+""".splitlines()
+    assert dmidecode.read(text) == {
+        "text /sys/class/dmi/id/sys_vendor": "NVIDIA\n",
+        "text /sys/class/dmi/id/product_name": "DGXA100 920-23687-2530-000\n",
+        "text /sys/class/dmi/id/board_name": "DGXA100\n",
+    }
+    assert dmidecode.version(text) == "3.3"
+
+
+def test_numactl() -> None:
+    text = """\
+available: 2 nodes (0-1)
+node 0 cpus: 0 1 2 8 9
+node 0 size: 1024 MB
+node 0 free: 5 MB
+node 1 cpus:
+node distances:
+node   0   1
+  0:  10  21
+  1:  21  10
+""".splitlines()
+    facts = numactl.read(text)
+    assert facts[f"names {NODE}"] == ["node0", "node1"]
+    assert facts[f"text {NODE}/node0/cpulist"] == "0-2,8-9\n"
+    assert facts[f"text {NODE}/node1/cpulist"] == "\n"
+    assert facts[f"text {NODE}/node0/distance"] == "10 21\n"
+
+
+def test_ibstat_and_mst() -> None:
+    text = """\
+CA 'mlx5_0'
+\tCA type: MT4123
+\tNumber of ports: 1
+\tNode GUID: 0xb8599f0300d1e2f4
+\tPort 1:
+\t\tState: Active
+\t\tPhysical state: LinkUp
+\t\tRate: 200
+\t\tSM lid: 12
+\t\tLink layer: InfiniBand
+""".splitlines()
+    facts = ibstat.read(text)
+    assert facts[f"text {IB}/node_guid"] == "b859:9f03:00d1:e2f4\n"
+    assert facts[f"text {IB}/ports/1/state"] == "4: ACTIVE\n"
+    assert facts[f"text {IB}/ports/1/sm_lid"] == "0xc\n"
+    assert f"text {IB}/ports/1/rate" not in facts  # neither lanes nor generation are told
+    row = "ConnectX7(rev:0)        /dev/mst/mt4129_pciconf0      5e:00.0   mlx5_0          net-ibp94s0      0"
+    assert mst.read([row, "MST modules:"]) == {"stated pci-function mlx5_0": "0000:5e:00.0"}
+
+
+def test_modules() -> None:
+    facts = modules.read(
+        ["Module  Size  Used by", "nvidia 100 3 nvidia_uvm,nvidia_modeset, Live 0xffffffffc0a01000 (PO)"]
+    )
+    assert facts["names /sys/module"] == ["nvidia"]
+    assert facts["names /sys/module/nvidia/holders"] == ["nvidia_modeset", "nvidia_uvm"]
+    assert facts["text /sys/module/nvidia/initstate"] == "live\n"
+
+
+def test_uname() -> None:
+    line = "uname: Linux box 5.4.0-generic #1 SMP Thu Dec 17 22:57:08 UTC 2015 x86_64 GNU/Linux"
+    assert uname.read(line) == {
+        "text /proc/sys/kernel/hostname": "box\n", "text /proc/sys/kernel/osrelease": "5.4.0-generic\n",
+    }  # fmt: skip
+    assert uname.read("FreeBSD box 14") == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that ..", 9),
+        ("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.", 12),
+        ("Failed to initialize NVML: Driver/library version mismatch", 18),
+        ("Failed to initialize NVML: Insufficient Permissions", 4),
+        ("Failed to initialize NVML: Unknown Error", 999),
+    ],
+)
+def test_a_failure_has_nvmls_code(words: str, code: int) -> None:
+    fact: Any = one(failure.read, words).facts[INIT]
+    assert fact["code"] == code
+
+
+def test_no_devices() -> None:
+    assert one(failure.read, "No devices were found").facts == {INIT: True, "nvml nvmlDeviceGetCount": 0}
+
+
+def test_a_gpu_without_a_handle() -> None:
+    words = "Unable to determine the device handle for GPU0000:0F:00.0: Unknown Error"
+    assert one(failure.read, words).facts == {"stated no-handle 0000:0f:00.0": "Unknown Error"}
+
+
+def test_error_counters() -> None:
+    text = "GPU 0: Tesla (UUID: GPU-1)\n\t Link 3: Replay Errors: 7\n\t Link 3: CRC Errors: 2\n"
+    facts = one(nvlink_errors.read, text).facts
+    assert facts == {"stated nvlink-errors GPU0 3 0": 7, "stated nvlink-errors GPU0 3 2": 2}
+
+
+@given(st.lists(st.text(max_size=60), max_size=12))
+def test_any_text(rows: list[str]) -> None:
+    for read in (dmidecode.read, numactl.read, ibstat.read, mst.read, modules.read):
+        assert isinstance(read(rows), dict)
+    failure.read(tuple(rows))
+    nvlink_errors.read(tuple(rows))

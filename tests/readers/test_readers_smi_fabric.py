@@ -1,0 +1,58 @@
+"""The fabric and the recovery action of a GPU, as nvidia-smi words them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dgxcheck.facts import fabric_health as health
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.nvidia_smi.answers import answers
+from dgxcheck.readers.nvidia_smi.fabric import fabric
+
+REGISTERED = {"fabric/state": "Completed", "fabric/status": "Success", "fabric/cliqueid": "2"}
+HEALTHY = {
+    "summary": "Healthy", "bandwidth": "Full", "route recovery in progress": "False", "route unhealthy": "False",
+    "access timeout recovery": "False", "incorrect configuration": "None",
+}  # fmt: skip
+
+
+def told(**changed: str) -> tuple[Json, Json]:
+    """Mask and summary of a dump in which some words differ."""
+    words = HEALTHY | {name.replace("_", " "): word for name, word in changed.items()}
+    found = fabric(REGISTERED | {f"fabric/health/{name}": word for name, word in words.items()})
+    assert found is not None
+    return found["healthMask"], found["healthSummary"]
+
+
+def test_the_health_of_a_fabric() -> None:
+    assert told() == (0x1AA, 1)
+    assert told(bandwidth="N/A", incorrect_configuration="N/A") == (0xA8, 1)
+    mask, summary = told(summary="Unhealthy", route_unhealthy="True")
+    assert isinstance(mask, int)
+    assert (health.flag(mask, "route_unhealthy"), health.flag(mask, "route_recovery"), summary) == (True, False, 2)
+    mask, _ = told(bandwidth="Degraded", incorrect_configuration="Insufficient Nvlinks")
+    assert isinstance(mask, int)
+    assert (health.flag(mask, "degraded_bandwidth"), health.configuration(mask)) == (True, 5)
+
+
+def test_a_fabric_without_health() -> None:
+    found = fabric(REGISTERED)
+    assert found == {"state": 3, "status": 0, "cliqueId": 2, "clusterUuid": ""}
+    assert fabric({"fabric/state": "N/A", "fabric/status": "N/A"}) is None
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [
+        ("None", 0), ("Reset", 1), ("GPU Reset", 1), ("Reboot", 2), ("Node Reboot", 2), ("Drain P2P", 3),
+        ("Drain and Reset", 4),
+    ],
+)  # fmt: skip
+def test_recovery_actions(word: str, number: int) -> None:
+    assert dict(answers({"gpu recovery action": word}))["FieldValues 230"] == number
+
+
+def test_a_recovery_action_that_nobody_knows_is_no_action() -> None:
+    found = dict(answers({"gpu recovery action": "Dance"}))["FieldValues 230"]
+    assert isinstance(found, dict)
+    assert found["missing"] == "garbled"

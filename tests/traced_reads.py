@@ -1,0 +1,33 @@
+"""Which check reads which fact: every access to a field of a record, while a check runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dgxcheck.checks.engine import gaps
+from dgxcheck.facts.record import Record
+
+Heard = Callable[[object, str, str], None]
+"""What is told of each access: the record, the field and the file of the code that reads it."""
+
+
+@contextmanager
+def traced(heard: Heard) -> Iterator[None]:
+    """Tells of every access within. Gaps are collected afresh, as each check would collect them alone."""
+    plain = Record.__getattribute__
+
+    def heard_of(record: Record, name: str) -> Any:
+        if name in type(record).__slots__:
+            heard(record, name, sys._getframe(1).f_code.co_filename)
+        return plain(record, name)
+
+    gaps._missing_in.cache_clear()
+    Record.__getattribute__ = heard_of  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        del Record.__getattribute__
+        gaps._missing_in.cache_clear()
