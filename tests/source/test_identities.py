@@ -159,3 +159,8 @@ def test_names_that_the_system_gives_stay_and_others_leave() -> None:
     vlan = next(str(name) for name in names if str(name).endswith(".100") and name != "bond0.100")
     assert vlan.removesuffix(".100") in names
     assert found["kmsg 1"] == f"1.5;mlx5_core 0000:05:00.0 {vlan}: up"
+
+
+def test_a_kind_of_fact_that_is_not_known_does_not_leave() -> None:
+    lines: dict[str, dict[str, Json]] = {"nvmo nvmlDeviceGetUUID x:": {"": "GPU-x"}, "kmsg": {"0": "1.5;NVRM: x"}}
+    assert anonymized(lines, [(60.0, lines)], b"key") == ({"kmsg": lines["kmsg"]}, [(60.0, {"kmsg": lines["kmsg"]})])

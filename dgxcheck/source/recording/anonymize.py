@@ -18,7 +18,7 @@ from dgxcheck.source.recording.binary import from_rows, to_rows
 from dgxcheck.source.recording.config_space import publishable
 from dgxcheck.source.recording.device_names import DeviceNames
 from dgxcheck.source.recording.free_text import FreeText
-from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
+from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert, place
 from dgxcheck.source.recording.known_identities import KnownIdentities
 from dgxcheck.source.recording.pseudonyms import Pseudonyms
 
@@ -57,13 +57,17 @@ def pseudonym(identity: str, key: bytes) -> str:
 def anonymized(
     lines: GroupedFacts, later: Iterable[tuple[float, GroupedFacts]], key: bytes
 ) -> tuple[GroupedFacts, list[tuple[float, GroupedFacts]]]:
-    """The same lines with every identity replaced."""
-    times, changes = [], [flatten(lines)]
+    """The same lines with every identity replaced; a kind of fact that is not known is left out."""
+    times, changes = [], [_keyed(lines)]
     for at_s, changed in later:
         times.append(at_s)
-        changes.append(flatten(changed))
+        changes.append(_keyed(changed))
     first, *others = map(_grouped, _replaced(changes, Pseudonyms(key)))
     return first, list(zip(times, others, strict=True))
+
+
+def _keyed(lines: GroupedFacts) -> dict[str, Json]:
+    return {key: fact for key, fact in flatten(lines).items() if place(key) is not None}
 
 
 def _replaced(moments: Sequence[dict[str, Json]], pseudonyms: Pseudonyms) -> list[dict[str, Json]]:
