@@ -91,6 +91,7 @@ def test_no_golden_file_is_left_over() -> None:
     wanted = {f"{box}.{command}.txt" for box in BOXES for command in COMMANDS} | {
         "health-v.txt",
         "recordings.txt",
+        "remedies.txt",
         "measured.tables.txt",
         *(f"xid-{name}.txt" for name in ("79", "63", "20034", "list")),
     }
