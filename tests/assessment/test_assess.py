@@ -144,7 +144,7 @@ def test_the_matrix_takes_neither_checks_nor_the_rest_of_the_assessment() -> Non
     rest = ("dgxcheck.checks", "dgxcheck.diagnosis", "dgxcheck.difference", "dgxcheck.profiles", "dgxcheck.settings")
     assert {name for name in used if name.startswith(rest)} == set()
     assert {name for name in used if name.startswith("dgxcheck.assessment.")} == {
-        "dgxcheck.assessment.machine", "dgxcheck.assessment.request",
+        "dgxcheck.assessment.machine", "dgxcheck.assessment.opening", "dgxcheck.assessment.request",
     }  # fmt: skip
     heavy = {"pathlib", "subprocess", "rich", "pynvml", "psutil", "pyudev", "tomllib", "importlib.resources"}
     assert heavy & used - modules("import click, json") == set()

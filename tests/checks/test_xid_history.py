@@ -180,7 +180,7 @@ def test_a_gpu_that_a_reboot_did_not_bring_back(machine: Machine) -> None:
     lost = {"NVML_STANDIN_FAULT": "error 15 * 2"}
     machine.boot(BOOTS[0], fallen)
     first = machine.health(**lost)
-    assert (first["recurrence"], first["action"]["action"]) == (None, "power-cycle")
+    assert (first["recurrence"], first["action"]["action"]) == (None, "reboot")
     machine.boot(BOOTS[1], fallen)
     second = machine.health(**lost)
     came_back = "the GPU fell off the bus again after 1 reboot or power cycle (last seen at 20"

@@ -98,7 +98,7 @@ def test_what_passed_once_for_all_was_judged(capsys: Capture) -> None:
 def test_what_is_no_longer_judged_is_noted(tmp_path: Path, capsys: Capture) -> None:
     code, document = said(capsys, "dgx-1-v100", "dgx-1-v100-not-root")
     assert (code, document["differences"], document["notes"]) == (0, [], [
-        "checked in OLD only: gdr.acs, gdr.max-payload",
+        "checked in OLD only: pcie.enabled, gdr.acs, gdr.max-payload, gdr.read-request",
     ])  # fmt: skip
     empty = tmp_path / "empty.json"
     empty.write_text('{"schema": "dgxcheck/health/1", "findings": []}')

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.silence.equals import Facts, Group, most_have
 from dgxcheck.components.locate import is_nvswitch
@@ -36,6 +36,8 @@ def _answers(box: Box) -> Judged:
         silent = _silent(facts[bdf], groups[model]) if None not in model else []
         if silent or bdf in adapters:
             yield _subject(bdf, names[bdf]), _judgement(silent)
+    if not adapters:
+        yield HOST, skip("not-visible", "no HCA is here")
 
 
 def _of_interest(box: Box) -> list[str]:
