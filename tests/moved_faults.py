@@ -47,7 +47,7 @@ OF_A_SILENT_GPU = (
 )  # fmt: skip
 OF_AN_HCA = (
     "dgx-1-v100-hca-firmware", "dgx-1-v100-hca-missing", "dgx-1-v100-hca-not-started", "dgx-1-v100-port-module-hot",
-    "dgx-1-v100-hca-wrong-slot", "dgx-1-v100-hca-x8",
+    "dgx-1-v100-hca-x8",
     "dgx-1-v100-port-1x", "dgx-1-v100-port-down", "dgx-1-v100-port-fdr", "dgx-1-v100-port-init",
     "dgx-1-v100-port-link-downed", "dgx-1-v100-port-polling", "dgx-1-v100-port-symbol-errors",
     "dgx-1-v100-hca-ethernet", "dgx-1-v100-hca-gen1", "dgx-1-v100-hca-without-ports", "dgx-1-v100-port-no-sm",
@@ -71,6 +71,7 @@ OF_ONE_END = (
     "dgx-1-v100-nvlink-crc-flood",
 )  # fmt: skip
 STAYS = {
+    "dgx-1-v100-hca-wrong-slot": "of a place, which moves with its NUMA node",
     **dict.fromkeys(
         ("dgx-1-v100-switch-dead", "dgx-1-v100-supply-failed", "dgx-1-v100-root-complex", "dgx-1-v100-two-hot",
          "dgx-a100-nvswitches-down", "k80-x8-board-off-bus", "pcie-x8-switch-dead"), "of several devices at once"),

@@ -14,7 +14,12 @@ from dgxcheck.output.health.rules import rule
 from dgxcheck.profiles.library import names
 from dgxcheck.source.recording.shipped import shipped
 
-FAULTS = {name: path for name, path in shipped() if "faults" in Path(path).parts}
+FAULTS = {
+    name: path
+    for name, path in shipped()
+    if "faults" in Path(path).parts and "later" not in json.loads(Path(path).read_text(encoding="utf-8"))
+}
+"""Those of one reading."""
 SIBLINGS = "pcie.uniform"
 """Leaves out what other checks report, and only those of the fabric run here."""
 

@@ -311,6 +311,8 @@ def test_shutdown_counts_its_users(library: Path) -> None:
 def test_every_function_of_the_plan_is_served(library: Path) -> None:
     special = {
         "nvmlDeviceGetGpuFabricInfo": "filled(nvmlDeviceGetGpuFabricInfoV, 0, n.c_nvmlGpuFabricInfo_v2_t())",
+        "nvmlDeviceGetSramEccErrorStatus": "nvmlDeviceGetSramEccErrorStatus(gpu(0),"
+        " n.byref(n.c_nvmlEccSramErrorStatus_v1_t()))",
         "nvmlDeviceGetFieldValues": "nvmlDeviceGetFieldValues(gpu(0), [1])[0].nvmlReturn",
         "nvmlDeviceGetCpuAffinity": "nvmlDeviceGetCpuAffinity(gpu(0), 2)",
         "nvmlDeviceGetMemoryAffinity": "nvmlDeviceGetMemoryAffinity(gpu(0), 2, 0)",
@@ -452,6 +454,7 @@ def test_the_worker_on_a_driver_of_2017_loses_only_what_came_later(old_library: 
     shorter = {"PciInfo", "NvLinkRemotePciInfo", "MemoryInfo", "RetiredPages"}
     later = {"NumaNodeId", "NvLinkRemoteDeviceType", "Architecture", "GpuMaxPcieLinkGeneration", "MigMode"}
     later |= {"RowRemapperHistogram", "RemappedRows", "MarginTemperature", "GpuFabricInfo", "MemoryAffinity"}
+    later |= {"SramEccErrorStatus"}
     assert changed == shorter | later
     assert told[f"nvml nvmlDeviceGetRetiredPages {A} 0"] == [{"address": 2**40}, {"address": 2**41}]
 

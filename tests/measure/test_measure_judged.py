@@ -87,8 +87,8 @@ def test_a_fabric_that_is_not_ready_is_one_finding(bed: Bed) -> None:
     assert [*found(bed, V100, "error cuInit 802").values()] == [Status.FAIL]
 
 
-def test_a_driver_that_is_not_there_is_no_finding(bed: Bed) -> None:
-    assert found(bed, V100, "error cuInit 100") == {}
+def test_a_driver_that_finds_no_gpu_leaves_unknown_what_was_to_be_measured(bed: Bed) -> None:
+    assert found(bed, V100, "error cuInit 100") == {"measure.host-bandwidth": Status.UNKNOWN}
 
 
 def test_a_driver_that_cannot_be_opened_is_one_finding(bed: Bed) -> None:

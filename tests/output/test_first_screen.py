@@ -79,7 +79,7 @@ def test_healthmon_lines_close_the_output(options: tuple[str, ...], capsys: pyte
     [
         ("dgx-1-v100-gpu-x8", "pcie.width GPU2 0000:0a:00.0 x8 of x16"),
         ("dgx-1-v100-gpu-missing", "gpu.count 7 of 8 GPUs"),
-        ("dgx-1-p100-pages-63", "ecc.retired-pages GPU1 0000:07:00.0 63 pages, limit 10"),
+        ("dgx-1-p100-pages-63", "ecc.retired-pages GPU1 0000:07:00.0 63 pages, limit 63"),
         ("dgx-1-v100-ecc-volatile", "ecc.volatile GPU2 0000:0a:00.0 2 errors"),
     ],
 )

@@ -44,6 +44,7 @@ def full_box() -> Facts:
         "RemappedRows": [0, 1, 1, 0],
         "MemoryInfo": {"total": 2**34, "reserved": 5, "free": 2**33, "used": 2**33},
         "BAR1MemoryInfo": {"bar1Total": 2**34, "bar1Free": 1, "bar1Used": 2},
+        "SramEccErrorStatus": {"bThresholdExceeded": 1},
         "RowRemapperHistogram": {"max": 5, "high": 4, "partial": 3, "low": 2, "none": 1},
         "UtilizationRates": {"gpu": 3, "memory": 4},
         "ViolationStatus": {"referenceTime": 2**50, "violationTime": 3},

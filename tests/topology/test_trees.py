@@ -55,18 +55,83 @@ CLASSES = {
 }
 PORTS = {"network.firmware", "network.port-rate", "network.port-state"}
 JUDGED = {
-    "gpud-sys-class-infiniband-h100": PORTS,
-    "hwloc-32em64t-2n8c+dax+nvme+mic+dimms": PORTS | {"host.governor", "topology.numa"},
-    "hwloc-40intel64-2g2n4c+pcilocality": {"network.port-rate", "network.port-state", "topology.numa"},
+    "checkbox-dgx-station": {"driver.nouveau", "pcie.uniform"},
+    "gpud-sys-class-infiniband-h100": PORTS | {"network.uniform"},
+    "hwloc-2pa-pcidomain32bits": {"consistency.host", "host.cpu-clock"},
+    "hwloc-32em64t-2n8c+dax+nvme+mic+dimms": PORTS
+    | {
+        "consistency.host",
+        "consistency.unique",
+        "host.cpu-clock",
+        "host.governor",
+        "host.numa",
+        "host.uniform",
+        "network.hca-identity",
+        "pcie.answers",
+        "pcie.uniform",
+        "topology.numa",
+    },
+    "hwloc-32intel64-2p8co2t+8ve": {
+        "consistency.host",
+        "consistency.unique",
+        "host.command-line",
+        "host.cpu-clock",
+        "host.numa",
+        "host.uniform",
+        "pcie.path",
+        "pcie.uniform",
+    },
+    "hwloc-40intel64-2g2n4c+pcilocality": {
+        "consistency.host",
+        "consistency.unique",
+        "host.cpu-clock",
+        "host.numa",
+        "host.uniform",
+        "network.hca-identity",
+        "network.port-rate",
+        "network.port-state",
+        "pcie.answers",
+        "pcie.uniform",
+        "topology.numa",
+    },
+    "hwloc-nvidiagpunumanodes": {"consistency.host", "host.command-line", "host.numa", "host.uniform"},
+    "mpibind-coral-lassen": {
+        "consistency.host",
+        "consistency.unique",
+        "host.numa",
+        "network.hca-identity",
+        "network.port-state",
+        "network.uniform",
+        "pcie.answers",
+        "pcie.uniform",
+        "topology.numa",
+    },
+    "mpibind-cts1-pascal": {
+        "consistency.host",
+        "gdr.path",
+        "host.numa",
+        "network.hca-identity",
+        "network.port-state",
+        "pcie.answers",
+        "pcie.uniform",
+        "topology.numa",
+    },
+    "mpibind-g4dnmetal": {
+        "consistency.host",
+        "host.numa",
+        "network.port-state",
+        "pcie.answers",
+        "pcie.uniform",
+        "topology.numa",
+    },
     "node_exporter-sys-class-infiniband": PORTS,
-    "procfs-sys-class-infiniband": PORTS,
-    "checkbox-dgx-station": {"driver.nouveau"},
-    "mpibind-coral-lassen": {"network.port-state", "topology.numa"},
-    "mpibind-cts1-pascal": {"gdr.path", "network.port-state", "topology.numa"},
-    "mpibind-g4dnmetal": {"network.port-state", "topology.numa"},
+    "procfs-sys-class-infiniband": PORTS | {"network.hca-identity"},
 }
 """What passes in a tree: all that files alone can show."""
-WARNED = {"procfs-sys-class-infiniband": [("network.port-rate", "warn")]}  # InfiniBand on one lane of four
+WARNED = {
+    "procfs-sys-class-infiniband": [("network.port-rate", "warn")],  # InfiniBand on one lane of four
+    "checkbox-dgx-station": [("driver.library", "unknown")],  # GPUs bound to nvidia, of which NVML told nothing
+}
 UNNEEDED = re.compile(
     r"/system/memory/|/node\d+/memory\d|/power(/|$)|/proc/self/|/usb\d|/msi_irqs/|/dma/|/firmware/|/cpuset/|/cpuidle/"
     r"|/statistics/|/queues/|/scsi_host/|/microcode/|/thermal_throttle/|/hugepages/|/tty/"

@@ -76,7 +76,7 @@ BY_IMAGE = frozenset({"IbDevice.fw_ver"})
 IN_ANY_ORDER = frozenset({"NumaMemory.distances"})
 """Compared as sets of numbers: the nearest node is another one for each."""
 TOLERANCE: Mapping[str, str] = {
-    "GpuMemory.total": "gpu.uniform-memory", "NumaMemory.memory_kb": "host.memory-missing",
+    "GpuMemory.total": "gpu.uniform-memory", "NumaMemory.memory_kb": "consistency.memory",
 }  # fmt: skip
 """Thresholds, in percent, within which numbers are equal."""
 SLACK: Mapping[str, int] = {"NumaMemory.memory_kb": 5 << 19}

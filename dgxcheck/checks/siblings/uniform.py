@@ -73,7 +73,7 @@ def _unread(box: Box, kinds: Collection[Kind], any_compared: bool) -> Judgement 
     judged = [unjudged(gap) for gap in gaps]
     unknown = next((each for each in judged if each.status is Status.UNKNOWN), None)
     if unknown is not None:
-        return skip("dependency-failed", unknown.message, *unknown.evidence)
+        return skip("dependency-failed", "what is compared could not be read", *unknown.evidence)
     return judged[0] if judged and not any_compared else None
 
 
@@ -202,7 +202,7 @@ CHECKS = (
     Check(
         id="host.uniform",
         rule="Warns if a disk differs from most others of its model, a memory controller from most others in size, or"
-        " a NUMA node with CPUs from most others in memory (by more than {host.memory-missing}) or distances."
+        " a NUMA node with CPUs from most others in memory (by more than {consistency.memory}) or distances."
         f" {_HEED}",
         source=_SOURCE,
         remedy="compare the memory modules with the board's manual (dmidecode -t memory) and the BMC's event log",

@@ -129,7 +129,7 @@ def _retired_pages(handle: Any, cause: int) -> Any:
 def _sram_status(handle: Any) -> Any:
     status = pynvml.c_nvmlEccSramErrorStatus_v1_t()
     pynvml.nvmlDeviceGetSramEccErrorStatus(handle, byref(status))
-    return status
+    return {"bThresholdExceeded": status.bThresholdExceeded}
 
 
 def _event_reasons(handle: Any) -> Any:
