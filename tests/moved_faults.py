@@ -42,7 +42,8 @@ OF_A_GPU = (
     "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
-    "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading", "pcie-x4-vbios-of-another-model",
+    "dgx-1-v100-xid-before-reload", "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading",
+    "pcie-x4-vbios-of-another-model",
     "pcie-x8-lost-in-pairs",
 )  # fmt: skip
 OF_AN_HCA = (
