@@ -13,7 +13,8 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.network.hcas import MELLANOX, hcas, none_here, subject
-from dgxcheck.checks.network.ports import file_of, port_subject, ports
+from dgxcheck.checks.network.per_port import per_port
+from dgxcheck.checks.network.ports import file_of
 from dgxcheck.checks.network.twins import LEAST, odd_link_layer, role, twins
 from dgxcheck.facts.infiniband import IbDevice, IbPort
 from dgxcheck.facts.missing import Gap, Missing
@@ -21,15 +22,6 @@ from dgxcheck.facts.missing import Gap, Missing
 Judged = Iterator[tuple[Subject, Judgement]]
 _LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}
 """Of mlxconfig's LINK_TYPE_P1 and LINK_TYPE_P2."""
-
-
-def _link_layer(box: Box) -> Judged:
-    listed = ports(box)
-    if isinstance(listed, Judgement):
-        yield HOST, listed
-        return
-    for device, port in listed:
-        yield port_subject(device, port), ruled(_layer, box, device, port, listed)
 
 
 def _layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> Judgement:
@@ -114,7 +106,7 @@ CHECKS = (
         " same place on at least three other HCAs of its model, board and distance to the GPUs.",
         source="link_layer of /sys/class/infiniband/*/ports/*; mlxconfig's LINK_TYPE_P1",
         remedy="set the link type of the port with mlxconfig, then reboot",
-        judge=_link_layer,
+        judge=per_port(_layer),
         blames=part("link layer"),
     ),
     Check(

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from dgxcheck.checks.engine.box import HOST, Box, Growth
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, rate
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.network.ports import fabric, file_of, port_subject, ports
+from dgxcheck.checks.network.per_port import per_port_growth
+from dgxcheck.checks.network.ports import fabric, file_of
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing
 from dgxcheck.survey import Snapshot
 
-Judged = Iterator[tuple[Subject, Judgement]]
 Counters = Mapping[str, "int | Missing"]
 DOWNED = "link_downed"
 OF_THE_LINK = (
@@ -37,17 +37,6 @@ CEILING = {
     "port_rcv_errors": 65535,
 }
 """Where a counter of the InfiniBand specification's width stops; wider ones of newer adapters go on."""
-
-
-def _errors(box: Box) -> Judged:
-    listed, growth = ports(box), box.growth
-    if isinstance(listed, Judgement):
-        yield HOST, listed
-    elif isinstance(growth, Judgement):
-        yield HOST, growth
-    else:
-        for device, port in listed:
-            yield port_subject(device, port), ruled(_port_errors, box, growth, port)
 
 
 def counters_of(snapshot: Snapshot, port: IbPort, which: str = "counters") -> Counters | Missing | None:
@@ -119,7 +108,7 @@ CHECKS = (
         source="counters of /sys/class/infiniband/*/ports/*; widths of the InfiniBand specification; thresholds of"
         " ibcheckerrors",
         remedy="clean, reseat or replace the cable or transceiver, then watch the counters of both ports (perfquery)",
-        judge=_errors,
+        judge=per_port_growth(_port_errors),
         witness="counters",
         shared=fabric,
     ),

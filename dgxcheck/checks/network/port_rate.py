@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import need, ruled
-from dgxcheck.checks.network.ports import UP, fabric, file_of, is_first, port_subject, ports, position_of
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.engine.per_gpu import need
+from dgxcheck.checks.network.per_port import per_port
+from dgxcheck.checks.network.ports import UP, fabric, file_of, is_first, position_of
 from dgxcheck.facts.infiniband import IbDevice, IbPort, IbRate
 
-Judged = Iterator[tuple[Subject, Judgement]]
 LANES = 4
 """Of a port; each half of a split cable has two, from HDR on."""
 SPLIT = ("HDR", "NDR", "XDR")
-
-
-def _rate(box: Box) -> Judged:
-    listed = ports(box)
-    if isinstance(listed, Judgement):
-        yield HOST, listed
-        return
-    for device, port in listed:
-        yield port_subject(device, port), ruled(_port_rate, box, device, port, listed)
 
 
 def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> Judgement:
@@ -74,7 +63,7 @@ CHECKS = (
         " HDR on 2, a split cable).",
         source="rate of /sys/class/infiniband/*/ports/*, the profile's network.rate",
         remedy="clean, reseat or replace the cable; check the speed that the switch port is set to",
-        judge=_rate,
+        judge=per_port(_port_rate),
         shared=fabric,
     ),
 )

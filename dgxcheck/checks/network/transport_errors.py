@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from dgxcheck.checks.engine.box import HOST, Box, Growth
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, rate
-from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.network.per_port import per_port_growth
 from dgxcheck.checks.network.port_errors import counters_of
-from dgxcheck.checks.network.ports import fabric, file_of, port_subject, ports
+from dgxcheck.checks.network.ports import fabric, file_of
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing
 
-Judged = Iterator[tuple[Subject, Judgement]]
 COUNTERS = (
     "local_ack_timeout_err", "rnr_nak_retry_err", "out_of_sequence", "packet_seq_err", "implied_nak_seq_err",
     "roce_adp_retrans", "roce_adp_retrans_to", "rx_icrc_encapsulated",
 )  # fmt: skip
 """Of ``hw_counters``, as mlx5 names them: what was lost, came late or was sent again; congestion alone is not."""
-
-
-def _errors(box: Box) -> Judged:
-    listed, growth = ports(box), box.growth
-    if isinstance(listed, Judgement):
-        yield HOST, listed
-    elif isinstance(growth, Judgement):
-        yield HOST, growth
-    else:
-        for device, port in listed:
-            yield port_subject(device, port), ruled(_of_port, box, growth, port)
 
 
 def _of_port(box: Box, growth: Growth, port: IbPort) -> Judgement:
@@ -77,7 +66,7 @@ CHECKS = (
         source="hw_counters of /sys/class/infiniband/*/ports/* (mlx5); NVSentinel's and DCGM's watches of the same",
         remedy="compare with the port's error counters and with those of the switch port and of the far end (perfquery;"
         " on RoCE ethtool -S, PFC and ECN settings); if only this port has them, reseat or replace its cable",
-        judge=_errors,
+        judge=per_port_growth(_of_port),
         witness="counters",
         shared=fabric,
     ),
