@@ -65,7 +65,7 @@ def _devices(*kinds: Kind) -> Judge:
 
 
 def _unread(box: Box, kinds: Collection[Kind], any_compared: bool) -> Judgement | None:
-    """The skip where devices of these kinds could not be read; the checks of what was not read report it.
+    """The skip if devices of these kinds could not be read, which other checks report.
 
     That a machine has none of one kind is a reason only where nothing of another kind was compared.
     """

@@ -44,12 +44,15 @@ def unexplained(finding: Finding, width: int | None) -> list[str]:
 
 
 def acknowledged(finding: Finding, width: int | None) -> list[str]:
-    """What the site accepts, or accepted until it lapsed."""
+    """A finding that the site accepts; of one whose acknowledgement lapsed, which stands with the others, only why."""
     known = finding.acknowledgement
     if known is None:
         return []
     until = f"acknowledged until {known.expiry}: {visible(known.reason)}"
-    return [folded(f"  {until}{'' if finding.acknowledged else f'; lapsed: {known.lapsed}'}", width, 6)]
+    if finding.acknowledged:
+        return [folded(sentence(finding), width, 6), folded(f"  {until}", width, 6)]
+    place = visible(subject_name(finding.subject))
+    return [folded(f"{finding.id} {place}: {until}; lapsed: {known.lapsed}", width, 6)]
 
 
 def by_subject(findings: Iterable[Finding]) -> list[str]:

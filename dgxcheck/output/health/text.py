@@ -10,7 +10,6 @@ from dgxcheck.output.health import host_use, overview
 from dgxcheck.output.health.finding_lines import (
     acknowledged,
     by_subject,
-    sentence,
     skip_counts,
     skipped,
     unexplained,
@@ -55,9 +54,8 @@ def _problems(report: Report) -> list[str]:
     for finding in left[:most]:
         told += unexplained(finding, width)
     told += [f"and {len(left) - most} more; list them with -v"] if left[most:] else []
-    known = [each for each in assessment.findings if each.acknowledgement is not None]
-    for finding in known:
-        told += [folded(sentence(finding), width, 6), *acknowledged(finding, width)]
+    for finding in assessment.findings:
+        told += acknowledged(finding, width)
     return [*told, ""] if told else []
 
 

@@ -59,7 +59,7 @@ def _without_findings(assessment: Assessment) -> str:
 
 
 def _blamed(assessment: Assessment, cause: Cause) -> str:
-    """The component, and the worst of what was found of it."""
+    """The component and its worst finding."""
     found = {finding.key: finding for finding in assessment.findings}
     lead: Finding | None = next((found[key] for key in cause.explains if key in found), None)
     name = component_name(cause.component)
