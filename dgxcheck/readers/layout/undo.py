@@ -6,7 +6,7 @@ from dgxcheck.readers.layout import characters, markdown, numbering, prefixes, p
 from dgxcheck.readers.layout.model import Layout
 from dgxcheck.readers.values import bounded
 
-ROUNDS = 4
+ROUNDS = 12
 """Layers of quotes, numbers and prefixes around each other."""
 
 
@@ -20,12 +20,16 @@ def undone(lines: tuple[str, ...]) -> Layout:
         found = [markdown.unquoted(line) for line in found]
         fences = {at for at, line in enumerate(found) if markdown.is_fence(line)}
         furniture |= fences
-        found = ["" if at in fences else markdown.unenclosed(line) for at, line in enumerate(found)]
-        found = prefixes.without_ranks(prefixes.without_times(numbering.without_numbers(found)))
-        found, named = prefixes.without_hosts(found)
-        hosts = [new or old for new, old in zip(named, hosts, strict=True)]
+        found = ["" if at in fences else line for at, line in enumerate(found)]
+        for step in (numbering.without_numbers, prefixes.without_times, prefixes.without_ranks):
+            if found == before:
+                found = step(found)
+        if found == before:
+            found, named = prefixes.without_hosts(found)
+            hosts = [new or old for new, old in zip(named, hosts, strict=True)]
         if found == before:
             break
+    found = [markdown.unenclosed(line) for line in found]
     furniture |= {at for at, line in enumerate(found) if not line.strip() and lines[at].strip()}
     found, rules = markdown.without_tables(found)
     found, joined = wrapping.unwrapped(found)
