@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.bundles.outputs import DOMAIN, NO_NVLINKS, Output
-from dgxcheck.readers.combine import COUNT, INDEX, INIT, Part, combine
+from dgxcheck.readers.combine import Part, combine
 from dgxcheck.readers.host.mst import PCI_OF
+from dgxcheck.readers.listing import COUNT, INDEX, INIT, NO_HANDLE
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
-from dgxcheck.readers.nvidia_smi.failure import NO_HANDLE
 from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
 
 _OF_DRIVER = "text /proc/driver/nvidia/gpus/"
