@@ -84,10 +84,10 @@ def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unre
             return
         if not line.strip():
             continue
-        document = _parsed(line)
+        document = parsed(line)
         if document is None and number == 1:
             line += stream.read(RESULT_BYTES + 1 - len(line))
-            document = _parsed(line) if len(line) <= RESULT_BYTES else None
+            document = parsed(line) if len(line) <= RESULT_BYTES else None
         if document is not None:
             yield (where if number == 1 else f"{where} line {number}"), document
             continue
@@ -100,7 +100,8 @@ def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unre
         yield Unread(where, "is empty")
 
 
-def _parsed(text: bytes) -> Json:
+def parsed(text: bytes) -> Json:
+    """A JSON document; None for what is none."""
     try:
         document: Json = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError):
