@@ -5,11 +5,11 @@ from __future__ import annotations
 from dgxcheck.facts.host import Cpu, CpuPolicy, Dmi, Host
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
+from probes.ask import ask, numbered
 from probes.host.parse_cpuinfo import cpuinfo
 from probes.host.parse_meminfo import mem_total_kb
 from probes.host.parse_release import release
-from probes.parse_scalar import cpulist, decimal, is_decimal, line, natural
+from probes.parse_scalar import cpulist, decimal, line
 
 _KERNEL = "/proc/sys/kernel"
 _DMI = "/sys/class/dmi/id"
@@ -47,11 +47,8 @@ def probe(source: Source) -> Host:
 
 def _policies(source: Source) -> tuple[CpuPolicy, ...] | Missing:
     """By number; other directories beside them belong to governors."""
-    names = source.names(f"{_CPU}/cpufreq")
-    if isinstance(names, Missing):
-        return names
-    found = sorted((name for name in names if name.startswith("policy") and is_decimal(name[6:])), key=natural)
-    return tuple(_policy(source, name) for name in found)
+    numbers = numbered(source, f"{_CPU}/cpufreq", "policy")
+    return numbers if isinstance(numbers, Missing) else tuple(_policy(source, f"policy{n}") for n in numbers)
 
 
 def _policy(source: Source, name: str) -> CpuPolicy:
