@@ -11,18 +11,16 @@ from dgxcheck.assessment.import_hosts import of_host
 from dgxcheck.assessment.import_texts import Text, named
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.benchmarks import catalogue
+from dgxcheck.readers.catalogue import READERS
 from dgxcheck.readers.combine import Combined, Part, combine
+from dgxcheck.readers.derived import completed
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi import catalogue as smi
 from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.save import written
 from dgxcheck.source.recording.site_key import site_key
-
-READERS = (*catalogue.READERS, *smi.READERS)
 
 
 class Reading(Record):
@@ -94,6 +92,11 @@ def _unread(text: Text, parts: Sequence[Part], host: str) -> tuple[int, ...]:
 
 def _facts(found: Combined, base: Base | None) -> dict[str, Json]:
     """By key; on the GPUs of the base, or of a dump that was imported beside, where that fits."""
+    facts = _on_gpus(found, base)
+    return completed(facts) if base is None else facts
+
+
+def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
     if base is not None:
         if not found.facts:
             return {}
