@@ -11,20 +11,18 @@ from dgxcheck.assessment.import_hosts import of_host
 from dgxcheck.assessment.import_texts import Text, named
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.benchmarks import catalogue
+from dgxcheck.readers.catalogue import READERS
 from dgxcheck.readers.combine import Combined, Part, combine
+from dgxcheck.readers.derived import completed
 from dgxcheck.readers.listing import handles as numbered
-from dgxcheck.readers.listing import with_lost, with_numbers
+from dgxcheck.readers.listing import with_numbers
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi import catalogue as smi
 from dgxcheck.readers.onto import mismatch, rebase_indexes
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.save import written
 from dgxcheck.source.recording.site_key import site_key
-
-READERS = (*catalogue.READERS, *smi.READERS)
 
 
 class Reading(Record):
@@ -96,13 +94,18 @@ def _unread(text: Text, parts: Sequence[Part], host: str) -> tuple[int, ...]:
 
 def _facts(found: Combined, base: Base | None) -> dict[str, Json]:
     """By key; on the GPUs of the base, or on those that the texts name by bus id or number."""
+    facts = _on_gpus(found, base)
+    return completed(facts) if base is None else facts
+
+
+def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
     if base is not None:
         if not found.facts:
             return {}
         if not base.gpus:
             raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
         return rebase_indexes(found.facts, base.gpus)
-    facts = with_lost(with_numbers(found.facts))
+    facts = with_numbers(found.facts)
     gpus = numbered(facts)
     if gpus and not mismatch(facts, gpus):
         own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.listing import INDEX, gpu_list, handles, placed
+from dgxcheck.readers.listing import INDEX, INIT, gpu_list, handles, placed
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 
+NAMES = "names "
+"""Begins the key of what a directory holds; a tool may show a part of it."""
 DRIVER = "nvml nvmlSystemGetDriverVersion"
 
 
@@ -41,10 +43,14 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
     first: dict[str, Json] = {}
     by_tool: dict[str, dict[str, Json]] = {}
     refused: list[Part] = []
+    lists: dict[str, list[str]] = {}
     gpu_lists: list[dict[int, str]] = []
     for part, facts in zip(parts, placed(part.found.facts for part in parts), strict=True):
         answers = {key: fact for key, fact in facts.items() if not key.startswith("measure ")}
-        answers = {key: fact for key, fact in answers.items() if not key.startswith(INDEX)}
+        for key, fact in answers.items():
+            if key.startswith(NAMES) and isinstance(fact, list):
+                lists.setdefault(key, []).extend(map(str, fact))
+        answers = {key: fact for key, fact in answers.items() if not key.startswith((INDEX, NAMES))}
         of_tool = by_tool.setdefault(part.found.tool, {})
         earlier = (
             first if all(key.startswith(("stated ", DRIVER)) for key in answers) else {**of_tool, **_driver(first)}
@@ -55,14 +61,16 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
         measured += [
             (key, _with_file(fact, (names or {}).get(part.file, part.file)))
             for key, fact in facts.items()
-            if key not in answers and not key.startswith(INDEX)
+            if key not in answers and not key.startswith((INDEX, NAMES))
         ]
         of_tool |= answers
         for key, fact in answers.items():
             first.setdefault(key, fact)
         if numbers := handles(facts):
             gpu_lists.append(numbers)
-    return Combined({**merge_runs(measured), **first, **gpu_list(gpu_lists)}, tuple(refused))
+    named: dict[str, Json] = {key: [*dict.fromkeys(names)] for key, names in lists.items()}
+    failed = {INIT: first[INIT]} if isinstance(first.get(INIT), dict) else {}
+    return Combined({**merge_runs(measured), **first, **named, **gpu_list(gpu_lists), **failed}, tuple(refused))
 
 
 def _driver(facts: Mapping[str, Json]) -> dict[str, Json]:
