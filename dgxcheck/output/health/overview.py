@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing
@@ -61,7 +62,7 @@ def _table(
         return []
     names = [head, *(visible(_short_name(device)) for device in devices)]
     state = ["State", *(_state(assessment, device, states) for device in devices)]
-    places = ["Bus id", *(device.bdf or "-" for device in devices)]
+    places = ["Bus id", *(shown(device.bdf) or "-" for device in devices)]
     cells = {title: [read(assessment, device) for device in devices] for title, read in facts}
     columns = [[title, *map(_cell, values)] for title, values in cells.items() if not _unknown(values)]
     table, hidden = fit_columns(names, [places, state], columns, width)
