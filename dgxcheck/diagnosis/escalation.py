@@ -102,6 +102,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.NVSWITCH: ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.NVSWITCH_FATAL: ("reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.LIBRARY_MISSING: ("change-setting",),
+    Fault.LIBRARY_BROKEN: ("change-setting",),
     Fault.NOUVEAU: ("change-setting", "reboot"),
     Fault.FABRIC_MANAGER_DOWN: ("restart-service", "reset-gpu", "reboot"),
     Fault.NVSWITCH_MISSING: _LOST_NVSWITCH,

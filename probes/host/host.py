@@ -7,11 +7,11 @@ import re
 from dgxcheck.facts.host import Cpu, CpuPolicy, Dmi, Host
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
+from probes.ask import ask, numbered
 from probes.host.parse_cpuinfo import cpuinfo
 from probes.host.parse_meminfo import mem_total_kb
 from probes.host.parse_release import release
-from probes.parse_scalar import cpulist, decimal, garbled, is_decimal, line, natural
+from probes.parse_scalar import cpulist, decimal, garbled, line
 
 _UPTIME = re.compile(r"(\d{1,10}(?:\.\d{1,6})?)\s", re.ASCII)
 _KERNEL = "/proc/sys/kernel"
@@ -57,11 +57,8 @@ def _uptime(text: str, where: str) -> float | Missing:
 
 def _policies(source: Source) -> tuple[CpuPolicy, ...] | Missing:
     """By number; other directories beside them belong to governors."""
-    names = source.names(f"{_CPU}/cpufreq")
-    if isinstance(names, Missing):
-        return names
-    found = sorted((name for name in names if name.startswith("policy") and is_decimal(name[6:])), key=natural)
-    return tuple(_policy(source, name) for name in found)
+    numbers = numbered(source, f"{_CPU}/cpufreq", "policy")
+    return numbers if isinstance(numbers, Missing) else tuple(_policy(source, f"policy{n}") for n in numbers)
 
 
 def _policy(source: Source, name: str) -> CpuPolicy:

@@ -18,6 +18,7 @@ class Fault(str, Enum):
 
     # the driver and its library
     LIBRARY_MISSING = "library-missing", "libnvidia-ml.so.1 is not installed or not found"
+    LIBRARY_BROKEN = "library-broken", "libnvidia-ml.so.1 is there and cannot be loaded"
     DRIVER_NOT_LOADED = "driver-not-loaded", "NVIDIA GPUs are present and no NVIDIA kernel module is loaded"
     DRIVER_FAILED = "driver-failed", "NVML cannot be initialised for another reason"
     DRIVER_UNRESPONSIVE = "driver-unresponsive", "a driver call hung or ended the process that made it"
