@@ -130,6 +130,12 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     return LastRun(growth=growth_since, inventory=known)
 
 
+def inventory(facts: Snapshot, path: str | None) -> Mapping[str, Count]:
+    """What earlier runs counted on this host, where none of its counters are compared; nothing is written."""
+    old = _earlier(path or state_file.default_path(), asked=path is not None)
+    return {} if old is None else old.inventories.get(host_mark(facts), {})
+
+
 def _earlier(path: str, asked: bool) -> state_file.Reading | None:
     try:
         return state_file.read(path)
