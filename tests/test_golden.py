@@ -97,6 +97,7 @@ def test_no_golden_file_is_left_over() -> None:
         "recordings.txt",
         "remedies.txt",
         "measured.tables.txt",
+        "pictures.txt",
         *(f"xid-{name}.txt" for name in ("79", "63", "20034", "list")),
     }
     wanted |= {f"{fault}.health.txt" for fault in FAULTS}

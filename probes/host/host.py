@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dgxcheck.facts.host import Cpu, CpuPolicy, Dmi, Host
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
@@ -9,8 +11,9 @@ from probes.ask import ask, numbered
 from probes.host.parse_cpuinfo import cpuinfo
 from probes.host.parse_meminfo import mem_total_kb
 from probes.host.parse_release import release
-from probes.parse_scalar import cpulist, decimal, line
+from probes.parse_scalar import cpulist, decimal, garbled, line
 
+_UPTIME = re.compile(r"(\d{1,10}(?:\.\d{1,6})?)\s", re.ASCII)
 _KERNEL = "/proc/sys/kernel"
 _DMI = "/sys/class/dmi/id"
 _CPU = "/sys/devices/system/cpu"
@@ -42,7 +45,14 @@ def probe(source: Source) -> Host:
         present_cpus=ask(source, f"{_CPU}/present", cpulist),
         smt=ask(source, f"{_CPU}/smt/control", line),
         clock_source=ask(source, "/sys/devices/system/clocksource/clocksource0/current_clocksource", line),
+        uptime_s=ask(source, "/proc/uptime", _uptime),
     )
+
+
+def _uptime(text: str, where: str) -> float | Missing:
+    """``864000.53 41472000.12``: seconds since boot, then those that all CPUs were idle."""
+    match = _UPTIME.match(text)
+    return garbled(text, where) if match is None else float(match[1])
 
 
 def _policies(source: Source) -> tuple[CpuPolicy, ...] | Missing:
