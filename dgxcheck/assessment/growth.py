@@ -64,9 +64,11 @@ def _worse(first: NvLink, second: NvLink | None) -> NvLink:
     return first if unasked or second.up is True else second
 
 
-def within(source: Source, seconds: float) -> Growth | Judgement:
-    """The counters now and so many seconds later; of a recording, at the first of its moments from then on."""
-    old = survey(source, COUNTERS)
+def within(source: Source, facts: Snapshot, seconds: float) -> Growth | Judgement:
+    """The counters now and so many seconds later; of a recording, those of its facts and at the first of its moments
+    from then on."""
+    live = source.origin.kind == "live"
+    old = survey(source, COUNTERS) if live else Snapshot(**{name: getattr(facts, name) for name in COUNTERS})
     later = source.later(seconds)
     if isinstance(later, Missing):
         return unjudged(later)
