@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, skip
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.record import Record, fields
+from dgxcheck.facts.record import Identity, Record, fields
 
 _SKIPPED: dict[Gap, SkipReason] = {
     Gap.ABSENT: "not-supported",
@@ -50,19 +50,6 @@ def unread(gap: Missing) -> Judgement:
 def missing_in(facts: Record) -> tuple[Missing, ...]:
     """Every gap in a fact and in all that it holds. The last snapshots asked about are remembered."""
     return _missing_in(Identity(facts))
-
-
-class Identity:
-    """A key for the one object itself: comparing whole snapshots would take longer than walking them."""
-
-    def __init__(self, facts: Record) -> None:
-        self.facts = facts
-
-    def __hash__(self) -> int:
-        return id(self.facts)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Identity) and self.facts is other.facts
 
 
 @lru_cache(maxsize=4)
