@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import links, present
+from probes.gpu.listing import per_link
 from probes.gpu.values import as_bdf, fields, garbled, is_on, number
 
 GENERATION = {1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 6}
@@ -15,10 +15,7 @@ _INVALID = 0xFF
 
 def probe(source: Source) -> tuple[NvLink, ...] | Missing:
     """Every link position of every GPU (``nvmlDeviceGetNvLinkState``); a GPU without NVLink has none."""
-    gpus = present(source)
-    if isinstance(gpus, Missing):
-        return gpus
-    return tuple(_link(source, bdf, link, state) for bdf in gpus for link, state in links(source, bdf))
+    return per_link(source, _link)
 
 
 def _link(source: Source, bdf: str, link: int, state: int | Missing) -> NvLink:
