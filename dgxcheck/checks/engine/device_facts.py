@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from dgxcheck.checks.engine.gaps import Identity
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.record import Record, fields
+from dgxcheck.facts.record import Identity, Record, fields
 from dgxcheck.survey import Snapshot
 
 _OWNERS = ("bdf", "device", "name")

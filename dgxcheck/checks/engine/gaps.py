@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, skip
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.record import Record, fields
+from dgxcheck.facts.record import Identity, Record, fields
 
 _SKIPPED: dict[Gap, SkipReason] = {
     Gap.ABSENT: "not-supported",
@@ -49,19 +49,6 @@ def unread(gap: Missing) -> Judgement:
 def missing_in(readings: tuple[Record, ...]) -> tuple[Missing, ...]:
     """Every gap in these facts and in all that they hold, once. The last snapshots asked about are remembered."""
     return _missing_in(tuple(map(Identity, readings)))
-
-
-class Identity:
-    """A key for the one object itself: comparing whole snapshots would take longer than walking them."""
-
-    def __init__(self, facts: Record) -> None:
-        self.facts = facts
-
-    def __hash__(self) -> int:
-        return id(self.facts)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Identity) and self.facts is other.facts
 
 
 @lru_cache(maxsize=4)
