@@ -22,6 +22,8 @@ class Part(Record, kw_only=False):
 
     file: str
     found: Imported
+    host: str = ""
+    """Whose output it is; empty where the text does not tell."""
 
 
 class Combined(Record, kw_only=False):
