@@ -20,13 +20,14 @@ _PARTS = {
     Fault.ECC_UNCORRECTED: "memory", Fault.ECC_CORRECTED: "memory", Fault.REMAP_PENDING: "memory",
     Fault.RETIREMENT_PENDING: "memory", Fault.REMAP_FAILED: "memory", Fault.THERMAL_SLOWDOWN: "cooling",
     Fault.OVERHEATING: "cooling", Fault.POWER_VIOLATION: "power supply", Fault.INFOROM: "InfoROM",
-    Fault.NVLINK_DOWN: "NVLinks", Fault.NVLINK_ERRORS: "NVLinks", Fault.FABRIC_FAILED: "fabric",
+    Fault.NVLINK_DOWN: "NVLink", Fault.NVLINK_ERRORS: "NVLink", Fault.FABRIC_FAILED: "fabric",
     Fault.PERSISTENCE_OFF: "persistence mode", Fault.ECC_OFF: "ECC mode",
 }  # fmt: skip
 """What of a GPU such a result is about."""
 _OF_HOST = {
     Fault.GDR_UNUSED: "peer memory module", Fault.TCP_FALLBACK: "network of NCCL", Fault.P2P_BLOCKED: "P2P setting",
     Fault.TRANSFER_FAILED: "network of NCCL", Fault.TOOL_ERROR: "results of NCCL", Fault.MEMLOCK: "memlock limit",
+    Fault.TEST_FAILED: "results of diagnostics",
 }  # fmt: skip
 _REMEDIES = {
     Fault.TRANSFER_FAILED: "look for the first such line of all hosts; then check the state and error counters of the"
