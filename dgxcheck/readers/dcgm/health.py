@@ -38,9 +38,10 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         elif match := _GPU.fullmatch(cell.left):
             name = f"GPU{int(match['gpu'])}"
-        elif (watch := _WATCH.fullmatch(cell.left)) and (status := _STATUS.fullmatch(cell.right)) and status["text"]:
+        elif (watch := _WATCH.fullmatch(cell.left)) and (status := _STATUS.fullmatch(cell.parts[0].strip())):
             subject = f"GPU{int(watch['gpu'])}" if watch["gpu"] else name
-            _add(reports, subject, status["word"], watch["watch"], status["text"])
+            if text := status["text"] + "".join(cell.parts[1:]):
+                _add(reports, subject, status["word"], watch["watch"], text)
         understood.update(cell.lines)
     for number, line in enumerate(lines):
         if logged := _LOGGED.fullmatch(line.strip()) if "in health system" in line else None:
