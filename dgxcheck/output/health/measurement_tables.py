@@ -75,8 +75,7 @@ def _gpus(figures: Sequence[Figure]) -> list[str]:
 
 
 def _matrix(cells: Cells, denied: set[tuple[str, str]]) -> list[str]:
-    names = list(dict.fromkeys(name for pair in cells for name in pair))
-    names.sort(key=lambda name: (len(name), name))
+    names = matrix_names(cells)
     body = []
     for b in names:
         column = []
@@ -85,6 +84,16 @@ def _matrix(cells: Cells, denied: set[tuple[str, str]]) -> list[str]:
             column.append(_cell(found) if found else "x " if (a, b) in denied else "- ")
         body.append(_right([f"{visible(b)} ", *column]))
     return fit_columns(["", *map(visible, names)], body, [], WIDTH)[0]
+
+
+def matrix_names(cells: Cells) -> list[str]:
+    """The GPUs of a matrix in their order."""
+    return sorted({name for pair in cells for name in pair}, key=lambda name: (len(name), name))
+
+
+def figure_text(figure: Figure) -> str:
+    """``24.21!``, without blanks: see ``LEGEND``."""
+    return _cell(figure).strip()
 
 
 def _right(column: Sequence[str]) -> list[str]:

@@ -59,7 +59,7 @@ def _problems(report: Report) -> list[str]:
     return [*told, ""] if told else []
 
 
-def _score(assessment: Assessment) -> str:
+def score_line(assessment: Assessment) -> str:
     """The share of the reference machine's capability that is there."""
     choice, score = assessment.choice, assessment.score
     if choice is None or score is None:
@@ -93,7 +93,7 @@ def _summary(report: Report) -> list[str]:
     return [
         *([f"Acknowledged: {counted(known, 'finding')}, not counted."] if known else []),
         *_of_nothing(assessment),
-        _score(assessment),
+        score_line(assessment),
         f"{what_ran(assessment)}.",
         *([f"Did not run: {silent}{more}."] if silent else []),
         *provenance.line(assessment.origin),
