@@ -114,6 +114,8 @@ def place(component: Component) -> str:
     """The component with its slot, and of a link or switch the devices behind it."""
     shared = component.shared_by if component.kind in ("link", "switch") and len(component.shared_by) > 1 else ()
     by = f", shared by {', '.join(shared)}" if shared else ""
+    if component.kind == "nvswitch" and component.shared_by:
+        by = f", its NVLinks to {', '.join(component.shared_by)}"
     return f"{component_name(component)}{f', slot {component.slot}' if component.slot else ''}{by}"
 
 

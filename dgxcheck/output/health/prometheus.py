@@ -6,8 +6,7 @@ https://prometheus.io/docs/instrumenting/exposition_formats/
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from itertools import count
+from collections.abc import Iterable
 
 from dgxcheck import __version__
 from dgxcheck.assessment.result import Assessment
@@ -16,14 +15,14 @@ from dgxcheck.checks.engine.run import EXIT_CODES, counts
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.causes import Diagnosis
+from dgxcheck.output.exposition import Sample, metric
 from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.metrics import measurements
 from dgxcheck.output.health.report import Report
-from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.plain_text import lines
 
 CODES = {**EXIT_CODES, Status.SKIP: 4}
 """Value of ``dgxcheck_check_status``."""
-Sample = tuple[Mapping[str, str], int | float]
 
 
 def render(report: Report) -> str:
@@ -32,14 +31,14 @@ def render(report: Report) -> str:
     by_status = [({"status": status.value}, count) for status, count in counts(assessment.findings).items()]
     return lines(
         [
-            *_metric("up", "dgxcheck ran.", [({}, 1)]),
-            *_metric("build_info", "The version of dgxcheck.", [({"version": __version__}, 1)]),
-            *_metric("run_timestamp_seconds", "When the box was judged.", [({}, round(time.time(), 3))]),
-            *_metric("run_duration_seconds", "How long asking and judging took.", [({}, round(assessment.seconds, 3))]),
-            *_metric("verdict", "0 pass, 1 warn, 2 fail, 3 unknown.", [({}, EXIT_CODES[assessment.verdict])]),
+            *metric("up", "dgxcheck ran.", [({}, 1)]),
+            *metric("build_info", "The version of dgxcheck.", [({"version": __version__}, 1)]),
+            *metric("run_timestamp_seconds", "When the box was judged.", [({}, round(time.time(), 3))]),
+            *metric("run_duration_seconds", "How long asking and judging took.", [({}, round(assessment.seconds, 3))]),
+            *metric("verdict", "0 pass, 1 warn, 2 fail, 3 unknown.", [({}, EXIT_CODES[assessment.verdict])]),
             *_score(assessment),
-            *_metric("findings", "Findings by status.", by_status),
-            *_metric("check_status", "0 pass, 1 warn, 2 fail, 3 unknown, 4 skip.", map(_status, assessment.findings)),
+            *metric("findings", "Findings by status.", by_status),
+            *metric("check_status", "0 pass, 1 warn, 2 fail, 3 unknown, 4 skip.", map(_status, assessment.findings)),
             *_acknowledged(assessment.findings),
             *_causes(assessment.diagnosis),
             *_measured(assessment.findings),
@@ -55,8 +54,8 @@ def _score(assessment: Assessment) -> list[str]:
     labels = {"profile": assessment.choice.profile.name if assessment.choice else "", "level": assessment.level}
     total = [] if score.total is None else [(labels, score.total)]
     return [
-        *_metric("score", "Share of the reference machine that is there, 0 to 100.", total),
-        *_metric("coverage", "Part of the score that could be read, 0 to 1.", [(labels, score.coverage)]),
+        *metric("score", "Share of the reference machine that is there, 0 to 100.", total),
+        *metric("coverage", "Part of the score that could be read, 0 to 1.", [(labels, score.coverage)]),
     ]
 
 
@@ -67,7 +66,7 @@ def _status(finding: Finding) -> Sample:
 def _acknowledged(findings: Iterable[Finding]) -> list[str]:
     """Findings whose status stands, but which do not count in the verdict; no sample where there is none."""
     known = [({"check": finding.id, **_subject(finding)}, 1) for finding in findings if finding.acknowledged]
-    return _metric("check_acknowledged", "1 where the site's configuration acknowledges it.", known)
+    return metric("check_acknowledged", "1 where the site's configuration acknowledges it.", known)
 
 
 def _causes(found: Diagnosis) -> list[str]:
@@ -77,9 +76,9 @@ def _causes(found: Diagnosis) -> list[str]:
         for cause in found.causes
     ]
     return [
-        *_metric("causes", "Components to blame for what was found.", [({}, len(found.causes))]),
-        *_metric("unexplained_findings", "Findings that no cause explains.", [({}, len(found.unexplained))]),
-        *_metric("cause_severity", "1 warn, 2 fail, 3 unknown, of a component to blame.", named),
+        *metric("causes", "Components to blame for what was found.", [({}, len(found.causes))]),
+        *metric("unexplained_findings", "Findings that no cause explains.", [({}, len(found.unexplained))]),
+        *metric("cause_severity", "1 warn, 2 fail, 3 unknown, of a component to blame.", named),
     ]
 
 
@@ -91,9 +90,9 @@ def _measured(findings: Iterable[Finding]) -> list[str]:
     """What was measured, a metric per quantity; a finding that measured nothing has no sample there."""
     found: dict[tuple[str, str], list[Sample]] = {}
     for quantity, finding, value in measurements(findings):
-        metric = found.setdefault((quantity.metric, quantity.text), [])
-        metric.append((_subject(finding), value if quantity.scale == 1 else value * quantity.scale))
-    return [line for (name, text), samples in found.items() for line in _metric(name, text, samples)]
+        samples = found.setdefault((quantity.metric, quantity.text), [])
+        samples.append((_subject(finding), value if quantity.scale == 1 else value * quantity.scale))
+    return [line for (name, text), samples in found.items() for line in metric(name, text, samples)]
 
 
 def _subject(finding: Finding) -> dict[str, str]:
@@ -105,27 +104,3 @@ def _subject(finding: Finding) -> dict[str, str]:
         "peer": peer.name if peer else "",
         "device": "/".join(filter(None, (subject.name if subject.kind not in ("gpu", "host") else "", subject.part))),
     }
-
-
-def _metric(name: str, text: str, samples: Iterable[Sample]) -> list[str]:
-    """HELP, TYPE and the series of one metric; one bad series makes a reader drop the whole file, so none repeats."""
-    kind = "counter" if name.endswith("_total") else "gauge"
-    series: dict[str, int | float] = {}
-    for labels, value in samples:
-        # names that differ only in what is not shown
-        again = next(n for n in count(1) if _labels(_numbered(labels, n)) not in series)
-        series[_labels(_numbered(labels, again))] = value
-    head = [f"# HELP dgxcheck_{name} {text}", f"# TYPE dgxcheck_{name} {kind}"]
-    return [*head, *(f"dgxcheck_{name}{labels} {value!r}" for labels, value in series.items())]
-
-
-def _numbered(labels: Mapping[str, str], number: int) -> Mapping[str, str]:
-    return labels if number == 1 else {**labels, "device": f"{labels.get('device', '')}#{number}"}
-
-
-def _labels(labels: Mapping[str, str]) -> str:
-    return "{" + ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items()) + "}" if labels else ""
-
-
-def _escaped(value: str) -> str:
-    return visible(value).replace("\\", r"\\").replace('"', r"\"")

@@ -46,8 +46,8 @@ class Kept:
         """Seconds from which on no message was evicted; None where none was."""
 
     def add(self, seconds: float, message: str) -> None:
-        """Take a message in, if it is about a GPU, a PCIe error, a fabric or trouble of the host."""
-        if not _ABOUT.match(message):
+        """Take a message in, if it is relevant."""
+        if not is_relevant(message):
             return
         name = _kind(message)
         if name not in self._kinds and len(self._kinds) >= _MOST_KINDS:
@@ -63,6 +63,11 @@ class Kept:
         """Seconds and message of all that were kept."""
         merged = sorted(entry for kind in self._kinds.values() for entry in kind)
         return [(seconds, message) for _, seconds, message in merged]
+
+
+def is_relevant(message: str) -> bool:
+    """Is a message about a GPU, a PCIe error, a fabric or trouble of the host?"""
+    return _ABOUT.match(message) is not None
 
 
 def _kind(message: str) -> tuple[int, str]:
