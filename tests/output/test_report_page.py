@@ -18,6 +18,7 @@ from dgxcheck.checks.engine.finding import BAD
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.cli import main
 from dgxcheck.output.health import html, markdown
+from dgxcheck.output.health.instructions import STEPS
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.page import markdown as page_markdown
 from dgxcheck.output.page.blocks import Cell, Page, Section, Table, Text
@@ -128,7 +129,8 @@ def test_markdown_has_headings_steps_and_tables(loaded: Report) -> None:
     text = markdown.render(loaded)
     lines = text.splitlines()
     assert lines[0] == "# FAIL: dgx-1-p100"
-    assert "1. **drain** take the host out of the scheduler so that no new jobs start (due now)" in lines
+    first = STEPS[loaded.assessment.causes[0].actions[0].step]
+    assert next(line for line in lines if line.startswith("1. ")).startswith(f"1. **{first}** ")
     rows = [line for line in lines if line.startswith("| GPU2 |") and "9.20" in line]
     assert rows == ["| GPU2 | 18.41 | 18.41 | · | **9.20!** (50%) |  |  | 18.41 |  |"]
     assert text.count("```") % 2 == 0

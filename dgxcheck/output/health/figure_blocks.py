@@ -8,7 +8,8 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.health.measurement_tables import BOTH_WAYS, OF_A_GPU, OF_A_PAIR, figure_text, matrix_names
+from dgxcheck.output.health import shares
+from dgxcheck.output.health.measurement_tables import BOTH_WAYS, OF_A_GPU, OF_A_PAIR, figure_text
 from dgxcheck.output.health.share import LOW, percent_of, share
 from dgxcheck.output.page.blocks import Block, Cell, Table, Text, Tone
 from dgxcheck.output.plain_text import visible
@@ -59,7 +60,7 @@ def _heat_map(found: Sequence[Figure], kind: str, title: str, note: str) -> Tabl
         return None
     if kind in BOTH_WAYS:
         cells = {(b, a): each for (a, b), each in cells.items()} | cells
-    names = matrix_names(cells)
+    names = shares.names(cells)
     rows = [
         (Cell(visible(a)), *(_cell(cells[a, b]) if (a, b) in cells else Cell("·" if a == b else "") for b in names))
         for a in names

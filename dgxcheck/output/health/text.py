@@ -36,12 +36,19 @@ def render(report: Report) -> str:
             "",
             *overview.tables(assessment, width),
             *_problems(report),
-            *(tables(assessment.figures) if report.verbose or assessment.level == "extended" else []),
+            *(tables(assessment.figures) if _shows_figures(report) else []),
             *host_use.as_text(assessment, report.verbose),
             *([*by_subject(assessment.findings), *skipped(assessment.findings)] if report.verbose else []),
             *(folded(line, width, 2) for line in _summary(report)),
         ]
     )
+
+
+def _shows_figures(report: Report) -> bool:
+    """Figures are shown where they are what was asked for: of a measurement, or of imported results."""
+    assessment = report.assessment
+    imported = assessment.origin.provenance.startswith("imported")
+    return report.verbose or assessment.level == "extended" or imported
 
 
 def _problems(report: Report) -> list[str]:
