@@ -20,7 +20,7 @@ from dgxcheck.source.recording.load import SCHEMA
 INSTALLED = str(Path(sys.executable).with_name("dgxcheck"))
 BOX = "dgx-station-v100"
 GOOD = json.dumps(HEAD | {"schema": SCHEMA, "facts": {}})
-READING = tuple(name for name in COMMANDS if name not in ("recordings", "schema", "import", "xid"))
+READING = tuple(name for name in COMMANDS if name not in ("recordings", "schema", "import", "xid", "watch"))
 NOBODY = 65534
 
 

@@ -24,8 +24,8 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     if not now:
         history = f"{counted(len(all_times), 'SXid')} before the driver was last loaded"
         return Judgement(Status.PASS, f"{history}{reach(log)}")
-    worst = min(map(_status, now), key=_WORST.index)
-    reported = [each for each in now if _status(each) is worst]
+    worst = min(map(sxid_status, now), key=_WORST.index)
+    reported = [each for each in now if sxid_status(each) is worst]
     numbers = ", ".join(f"{number} ({_text(number)})" for number in sorted({each.number for each in reported}))
     message = f"NVSwitch: {'fatal ' if worst is Status.FAIL else ''}SXid {numbers}{reach(log)}"
     if worst is Status.PASS:
@@ -44,7 +44,7 @@ def sxid_fault(response: Response) -> Fault:
     return Fault.NVSWITCH_NOTICE if fault is Fault.XID_NOTICE else fault
 
 
-def _status(sxid: SXid) -> Status:
+def sxid_status(sxid: SXid) -> Status:
     """By what the line says, and where it does not say, or says non-fatal, by the guide's table."""
     known = sxids().get(sxid.number)
     if sxid.fatal or (sxid.fatal is None and known is not None and known.severity == "fail"):

@@ -32,14 +32,14 @@ def render(report: Report) -> str:
     by_status = [({"status": status.value}, count) for status, count in counts(assessment.findings).items()]
     return lines(
         [
-            *_metric("up", "dgxcheck ran.", [({}, 1)]),
-            *_metric("build_info", "The version of dgxcheck.", [({"version": __version__}, 1)]),
-            *_metric("run_timestamp_seconds", "When the box was judged.", [({}, round(time.time(), 3))]),
-            *_metric("run_duration_seconds", "How long asking and judging took.", [({}, round(assessment.seconds, 3))]),
-            *_metric("verdict", "0 pass, 1 warn, 2 fail, 3 unknown.", [({}, EXIT_CODES[assessment.verdict])]),
+            *metric("up", "dgxcheck ran.", [({}, 1)]),
+            *metric("build_info", "The version of dgxcheck.", [({"version": __version__}, 1)]),
+            *metric("run_timestamp_seconds", "When the box was judged.", [({}, round(time.time(), 3))]),
+            *metric("run_duration_seconds", "How long asking and judging took.", [({}, round(assessment.seconds, 3))]),
+            *metric("verdict", "0 pass, 1 warn, 2 fail, 3 unknown.", [({}, EXIT_CODES[assessment.verdict])]),
             *_score(assessment),
-            *_metric("findings", "Findings by status.", by_status),
-            *_metric("check_status", "0 pass, 1 warn, 2 fail, 3 unknown, 4 skip.", map(_status, assessment.findings)),
+            *metric("findings", "Findings by status.", by_status),
+            *metric("check_status", "0 pass, 1 warn, 2 fail, 3 unknown, 4 skip.", map(_status, assessment.findings)),
             *_acknowledged(assessment.findings),
             *_causes(assessment.diagnosis),
             *_measured(assessment.findings),
@@ -55,8 +55,8 @@ def _score(assessment: Assessment) -> list[str]:
     labels = {"profile": assessment.choice.profile.name if assessment.choice else "", "level": assessment.level}
     total = [] if score.total is None else [(labels, score.total)]
     return [
-        *_metric("score", "Share of the reference machine that is there, 0 to 100.", total),
-        *_metric("coverage", "Part of the score that could be read, 0 to 1.", [(labels, score.coverage)]),
+        *metric("score", "Share of the reference machine that is there, 0 to 100.", total),
+        *metric("coverage", "Part of the score that could be read, 0 to 1.", [(labels, score.coverage)]),
     ]
 
 
@@ -67,7 +67,7 @@ def _status(finding: Finding) -> Sample:
 def _acknowledged(findings: Iterable[Finding]) -> list[str]:
     """Findings whose status stands, but which do not count in the verdict; no sample where there is none."""
     known = [({"check": finding.id, **_subject(finding)}, 1) for finding in findings if finding.acknowledged]
-    return _metric("check_acknowledged", "1 where the site's configuration acknowledges it.", known)
+    return metric("check_acknowledged", "1 where the site's configuration acknowledges it.", known)
 
 
 def _causes(found: Diagnosis) -> list[str]:
@@ -77,9 +77,9 @@ def _causes(found: Diagnosis) -> list[str]:
         for cause in found.causes
     ]
     return [
-        *_metric("causes", "Components to blame for what was found.", [({}, len(found.causes))]),
-        *_metric("unexplained_findings", "Findings that no cause explains.", [({}, len(found.unexplained))]),
-        *_metric("cause_severity", "1 warn, 2 fail, 3 unknown, of a component to blame.", named),
+        *metric("causes", "Components to blame for what was found.", [({}, len(found.causes))]),
+        *metric("unexplained_findings", "Findings that no cause explains.", [({}, len(found.unexplained))]),
+        *metric("cause_severity", "1 warn, 2 fail, 3 unknown, of a component to blame.", named),
     ]
 
 
@@ -91,9 +91,9 @@ def _measured(findings: Iterable[Finding]) -> list[str]:
     """What was measured, a metric per quantity; a finding that measured nothing has no sample there."""
     found: dict[tuple[str, str], list[Sample]] = {}
     for quantity, finding, value in measurements(findings):
-        metric = found.setdefault((quantity.metric, quantity.text), [])
-        metric.append((_subject(finding), value if quantity.scale == 1 else value * quantity.scale))
-    return [line for (name, text), samples in found.items() for line in _metric(name, text, samples)]
+        series = found.setdefault((quantity.metric, quantity.text), [])
+        series.append((_subject(finding), value if quantity.scale == 1 else value * quantity.scale))
+    return [line for (name, text), samples in found.items() for line in metric(name, text, samples)]
 
 
 def _subject(finding: Finding) -> dict[str, str]:
@@ -107,7 +107,7 @@ def _subject(finding: Finding) -> dict[str, str]:
     }
 
 
-def _metric(name: str, text: str, samples: Iterable[Sample]) -> list[str]:
+def metric(name: str, text: str, samples: Iterable[Sample]) -> list[str]:
     """HELP, TYPE and the series of one metric; one bad series makes a reader drop the whole file, so none repeats."""
     kind = "counter" if name.endswith("_total") else "gauge"
     series: dict[str, int | float] = {}

@@ -36,6 +36,11 @@ _MOST_KINDS = 64
 """Of a real log; in a forged one the rest share one."""
 
 
+def is_relevant(message: str) -> bool:
+    """Is a message about a GPU, a PCIe error, a fabric or trouble of the host?"""
+    return _ABOUT.match(message) is not None
+
+
 class Kept:
     """Messages in their order, as many of each kind as ``LOG_LINES``."""
 
@@ -46,8 +51,8 @@ class Kept:
         """Seconds from which on no message was evicted; None where none was."""
 
     def add(self, seconds: float, message: str) -> None:
-        """Take a message in, if it is about a GPU, a PCIe error, a fabric or trouble of the host."""
-        if not _ABOUT.match(message):
+        """Take a message in, if it is relevant."""
+        if not is_relevant(message):
             return
         name = _kind(message)
         if name not in self._kinds and len(self._kinds) >= _MOST_KINDS:
