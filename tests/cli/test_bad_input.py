@@ -194,7 +194,7 @@ def test_bad_options_of_topo(argv: tuple[str, ...], due: str, capsys: pytest.Cap
     [
         (("tpoo",), "no command 'tpoo'; did you mean topo?"),
         (("recordngs",), "did you mean recordings?"),
-        (("xyzzy",), "valid commands: topo, health, list"),
+        (("xyzzy",), "valid commands: topo, health, watch"),
         (("\x1b[2Jtopo\n",), "no command"),
         (("--fromm",), "--fromm"),
         (("schema", "nothing"), "nothing: no such schema; valid names: diff, health, list"),
