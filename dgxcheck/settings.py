@@ -51,6 +51,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "network.transport": Threshold(
         10, "an hour", 0, 1e9, "dgxcheck's own: peers that end leave a few; NVSentinel warns at 1 a second"
     ),
+    "network.transport-total": Threshold(
+        100, "an hour", 0, 1e9, "dgxcheck's own: ten times the limit of a counter that was seen to grow"
+    ),
     "ecc.retired-pages-fail": Threshold(63, "pages", 1, 64, "DCGM fails at 63; the table holds 64"),
     "kernel.xid-processes": Threshold(3, "processes", 2, 1000, "dgxcheck's own: one program's fault is not three's"),
     "kernel.corrected-pcie": Threshold(

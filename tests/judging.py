@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import redirect_stdout
 from functools import cache
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from sample import BY_NAME
 
-from dgxcheck.cli import main
+from dgxcheck.assessment import Request, assess
+from dgxcheck.checks.engine.run import EXIT_CODES
+from dgxcheck.output.health import as_json, text
+from dgxcheck.output.health.report import Report
 
 Judged = tuple[int, dict[str, Any]]
 """Exit code and JSON document."""
@@ -20,41 +21,57 @@ BAD = ("warn", "fail", "unknown")
 """Statuses of findings that count."""
 NAMELESS = "k80-x8"
 """Its firmware names no product, so that its profile is named."""
+_Whole = tuple[int, dict[str, Any], str]
+"""The same, and the text."""
 folder: Path | None = None
 """Where the processes of one run keep what they judged, for each other; ``conftest.py`` sets it."""
 
 
 def judged(spec: str) -> Judged:
     """Exit code and document of ``health``: of what ships by its name, else of a file."""
-    return _once(spec) if spec in BY_NAME else _judged(spec, _profile(spec))
+    code, document, _ = _once(spec) if spec in BY_NAME else _judged(spec, _profile(spec))
+    return code, document
+
+
+def printed(name: str) -> tuple[int, str]:
+    """Exit code and text of ``health`` of what ships by this name."""
+    code, _, shown = _unnamed(name)
+    return code, shown
 
 
 def unnamed(name: str) -> dict[str, Any]:
     """The document of what ships, where nobody names a profile."""
-    return (_judged(name, ()) if name.startswith(NAMELESS) else _once(name))[1]
+    return _unnamed(name)[1]
+
+
+def without_reference(name: str) -> dict[str, Any]:
+    """The document of what ships, where there is no reference machine."""
+    return _judged(name, "none")[1]
+
+
+def _unnamed(name: str) -> _Whole:
+    return _judged(name, "auto") if name.startswith(NAMELESS) else _once(name)
 
 
 @cache
-def _once(name: str) -> Judged:
+def _once(name: str) -> _Whole:
     if folder is None:
         return _judged(name, _profile(name))
     path = folder / f"{name}.json"
     if not path.is_file():
-        code, document = _judged(name, _profile(name))
         own = folder / f"{name}.{os.getpid()}"
-        own.write_text(json.dumps([code, document]), encoding="utf-8")
+        own.write_text(json.dumps(_judged(name, _profile(name))), encoding="utf-8")
         own.replace(path)  # another process may read it at any time
-    code, document = json.loads(path.read_text(encoding="utf-8"))
-    return code, document
+    code, document, shown = json.loads(path.read_text(encoding="utf-8"))
+    return code, document, shown
 
 
-def _profile(spec: str) -> tuple[str, ...]:
+def _profile(spec: str) -> str:
     nameless = NAMELESS in (spec if spec in BY_NAME else Path(spec).read_text(encoding="utf-8"))
-    return ("--profile", NAMELESS) if nameless else ()
+    return NAMELESS if nameless else "auto"
 
 
-def _judged(spec: str, named: tuple[str, ...]) -> Judged:
-    with redirect_stdout(StringIO()) as out:
-        code = main(["health", "--format", "json", "--from", spec, *named])
-    document: dict[str, Any] = json.loads(out.getvalue())
-    return code, document
+def _judged(spec: str, profile: str) -> _Whole:
+    assessment = assess(spec, Request(profile=profile))
+    report = Report(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict])
+    return report.exit_code, json.loads(as_json.render(report)), text.render(report)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from dgxcheck.source.recording.shipped import shipped
 
@@ -16,3 +21,21 @@ SAMPLE = [
     "k80-x8-driver-hangs",
 ]  # fmt: skip
 """Findings of GPUs, pairs, ports, HCAs, bridges, disks, memory controllers and the host; every status."""
+
+
+def expected(fault: str) -> dict[str, Any]:
+    """What the overlay of a fault says that is found."""
+    expect: dict[str, Any] = json.loads(Path(FAULTS[fault]).read_text(encoding="utf-8"))["expect"]
+    return expect
+
+
+FOUND_BY: dict[str, str] = {}
+"""For each check the first fault that it finds."""
+for _fault in FAULTS:
+    for _finding in expected(_fault)["findings"]:
+        FOUND_BY.setdefault(_finding["id"], _fault)
+
+
+def swept(names: Collection[str] = BY_NAME, few: Collection[str] = (*BOXES, *FOUND_BY.values())) -> list[Any]:
+    """All of these for ``make test-all``; ``make test`` takes the boxes, and one fault that each check finds."""
+    return [name if name in few else pytest.param(name, marks=pytest.mark.exhaustive) for name in names]

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 from golden_text import FOLDER, agrees
+from judging import printed
+from sample import BOXES, FAULTS
 from smi_texts import STATION
 
 from dgxcheck.cli import main
 from dgxcheck.output.json_text import indented
-from dgxcheck.source.recording.shipped import shipped
 
-FAULTS = [name for name, path in shipped() if "faults" in Path(path).parts]
-BOXES = [name for name, _ in shipped() if name not in FAULTS]
 COMMANDS = {
     "topo-m": ["topo", "-m"],
     "topo-mp": ["topo", "-mp"],
@@ -71,9 +70,14 @@ def test_a_change_is_golden(fault: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_golden(fault: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["health", "--from", fault])
-    agrees(f"{fault}.health", f"{capsys.readouterr().out}exit code {code}\n")
+def test_a_fault_is_golden(fault: str) -> None:
+    code, text = printed(fault)
+    agrees(f"{fault}.health", f"{text}exit code {code}\n")
+
+
+def test_the_command_prints_what_is_golden(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["health", "--from", "dgx-1-v100-hot"])
+    assert (code, capsys.readouterr().out) == printed("dgx-1-v100-hot")
 
 
 def test_recordings_is_golden(capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,6 +97,7 @@ def test_no_golden_file_is_left_over() -> None:
         "recordings.txt",
         "remedies.txt",
         "measured.tables.txt",
+        "pictures.txt",
         *(f"xid-{name}.txt" for name in ("79", "63", "20034", "list")),
     }
     wanted |= {f"{fault}.health.txt" for fault in FAULTS}

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dgxcheck.checks.engine import device_facts, gaps
+from dgxcheck.checks.siblings import kinds
 from dgxcheck.facts.record import Record
 
 Heard = Callable[[object, str, str], None]
@@ -35,5 +36,5 @@ def traced(heard: Heard) -> Iterator[None]:
 
 def _forget() -> None:
     """What was collected of whole snapshots, so that who asks again reads again."""
-    for collected in (gaps._missing_in, device_facts._by_owner):
+    for collected in (gaps._missing_in, device_facts._by_owner, kinds._rows_by_device):
         collected.cache_clear()

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.bundle import Opened, provenance
 from dgxcheck.assessment.import_base import Base, Moments
+from dgxcheck.assessment.import_hosts import of_host
 from dgxcheck.assessment.import_texts import Text, named
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.benchmarks import catalogue
+from dgxcheck.readers.catalogue import READERS
 from dgxcheck.readers.combine import Combined, Part, combine
-from dgxcheck.readers.nvidia_smi import catalogue as smi
+from dgxcheck.readers.derived import completed
+from dgxcheck.readers.model import Imported
 from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.save import written
 from dgxcheck.source.recording.site_key import site_key
-
-READERS = (*catalogue.READERS, *smi.READERS)
 
 
 class Reading(Record):
@@ -40,14 +40,24 @@ class Reading(Record):
         return [part for part in self.parts if part not in self.combined.refused]
 
 
-def read(texts: Sequence[Text], bundle: Opened | None = None) -> Reading:
-    """Every text by every reader."""
-    parts = [Part(text.name, output) for text in texts for reader in READERS for output in reader(text.lines)]
+def read(texts: Sequence[Text], bundle: Opened | None = None, host: str = "") -> Reading:
+    """Every text by every reader; of several hosts those of ``host``. BadInput where it is not said which."""
+    parts = of_host([Part(text.name, output, owner) for text in texts for owner, output in _outputs(text)], host)
     names = {text.name: _published(number) for number, text in enumerate(texts)}
     return Reading(
         bundle=bundle, texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),
-        unread={text.name: _unread(text, parts) for text in texts},
+        unread={text.name: _unread(text, parts, host) for text in texts},
     )  # fmt: skip
+
+
+def _outputs(text: Text) -> Iterator[tuple[str, Imported]]:
+    """Host and output of all that is recognised; the lines of one host are read without those of another."""
+    hosts = [*dict.fromkeys(text.layout.hosts)]
+    for owner in hosts:
+        lines = text.layout.lines if len(hosts) == 1 else tuple(
+            line if whose == owner else "" for line, whose in zip(text.layout.lines, text.layout.hosts, strict=True)
+        )  # fmt: skip
+        yield from ((owner, output) for reader in READERS for output in reader(lines))
 
 
 def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
@@ -71,13 +81,22 @@ def _published(number: int) -> str:
     return f"text {number + 1}"
 
 
-def _unread(text: Text, parts: Sequence[Part]) -> tuple[int, ...]:
-    understood = {number for part in parts if part.file == text.name for number in part.found.understood}
-    return tuple(number for number, line in enumerate(text.lines) if line.strip() and number not in understood)
+def _unread(text: Text, parts: Sequence[Part], host: str) -> tuple[int, ...]:
+    understood = frozenset(number for part in parts if part.file == text.name for number in part.found.understood)
+    accounted = text.layout.accounted(understood)
+    return tuple(
+        number for number, line in enumerate(text.lines)
+        if line.strip() and number not in accounted and (not host or text.layout.hosts[number] in ("", host))
+    )  # fmt: skip
 
 
 def _facts(found: Combined, base: Base | None) -> dict[str, Json]:
     """By key; on the GPUs of the base, or of a dump that was imported beside, where that fits."""
+    facts = _on_gpus(found, base)
+    return completed(facts) if base is None else facts
+
+
+def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
     if base is not None:
         if not found.facts:
             return {}

@@ -12,6 +12,8 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input, too_large
 from dgxcheck.readers.bundles.sniff import is_bundle
+from dgxcheck.readers.layout.model import Layout
+from dgxcheck.readers.layout.undo import undone
 
 KNOWN = (
     "the output of nvidia-smi, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P, nvbandwidth, nccl-tests and perftest"
@@ -25,6 +27,9 @@ class Text(Record, kw_only=False):
 
     name: str
     lines: tuple[str, ...]
+    """As they stand in the file."""
+    layout: Layout
+    """As tools printed them."""
 
 
 def texts(files: tuple[str, ...]) -> list[Text]:
@@ -34,8 +39,13 @@ def texts(files: tuple[str, ...]) -> list[Text]:
         raw = _stdin() if file == "-" else read_input(file, IMPORT_BYTES, INSTEAD)
         name = "stdin" if file == "-" else os.path.basename(file).encode(errors="replace").decode()
         again = sum(text.name == name or text.name.startswith(f"{name} (") for text in found)
-        found.append(Text(f"{name} ({again + 1})" if again else name, lines(raw, file)))
+        found.append(text_of(f"{name} ({again + 1})" if again else name, lines(raw, file)))
     return found
+
+
+def text_of(name: str, lines: tuple[str, ...]) -> Text:
+    """A text, and its lines without what stands around outputs."""
+    return Text(name, lines, undone(lines))
 
 
 def bundles(files: tuple[str, ...]) -> tuple[str, ...]:

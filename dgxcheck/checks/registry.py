@@ -19,7 +19,7 @@ from dgxcheck.checks.gpudirect import (
     verbs_stack,
 )
 from dgxcheck.checks.gpudirect import path as gdr_path
-from dgxcheck.checks.host import command_line, cpu, cpu_clock, disks, ethernet, governor, memory, numa, report
+from dgxcheck.checks.host import command_line, cpu, cpu_clock, disks, edac, ethernet, governor, memory, numa, report
 from dgxcheck.checks.kernel_log import aer, gpu_start, hca, host_trouble, machine_check, off_bus, xid
 from dgxcheck.checks.measurement import (
     burn_in,
@@ -44,12 +44,12 @@ from dgxcheck.checks.network import (
 from dgxcheck.checks.nvlink import errors as nvlink_errors
 from dgxcheck.checks.nvlink import nvswitches, speed
 from dgxcheck.checks.nvlink import state as nvlink
-from dgxcheck.checks.pcie import bar1, control, generation, path
-from dgxcheck.checks.pcie import errors as pcie_errors
+from dgxcheck.checks.pcie import aer as pcie_aer
+from dgxcheck.checks.pcie import bar1, control, generation, path, replays
 from dgxcheck.checks.pcie import width as pcie
 from dgxcheck.checks.peer_access import status as p2p
+from dgxcheck.checks.placement import halves, placement
 from dgxcheck.checks.placement import inventory as host_inventory
-from dgxcheck.checks.placement import placement
 from dgxcheck.checks.siblings import uniform
 from dgxcheck.checks.silence import answers, files, layers
 
@@ -70,11 +70,13 @@ CHECKS: tuple[Check, ...] = (
     *thermal.CHECKS,
     *pcie.CHECKS,
     *path.CHECKS,
+    *halves.CHECKS,
     *files.CHECKS,
     *generation.CHECKS,
     *control.CHECKS,
     *bar1.CHECKS,
-    *pcie_errors.CHECKS,
+    *replays.CHECKS,
+    *pcie_aer.CHECKS,
     *nvlink.CHECKS,
     *nvswitches.CHECKS,
     *speed.CHECKS,
@@ -102,6 +104,7 @@ CHECKS: tuple[Check, ...] = (
     *command_line.CHECKS,
     *cpu.CHECKS,
     *memory.CHECKS,
+    *edac.CHECKS,
     *numa.CHECKS,
     *layers.CHECKS,
     *disks.CHECKS,

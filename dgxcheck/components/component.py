@@ -28,7 +28,7 @@ class Component(Record):
     part: str = ""
     """What of the device: ``memory``, ``cooling``; empty for the whole of it."""
     position: str = ""
-    """Which one of several such parts: a memory controller (``mc2``), a NUMA node."""
+    """Which one of several such parts: a memory controller (``mc2``), a NUMA node; of an NVSwitch its ports."""
     slot: str | None = None
     serial: str | None = None
     shared_by: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Component(Record):
         # two ports may be on one PCI function (ConnectX-3)
         port = self.name.rpartition("/")[2] if self.kind == "port" and self.bdf else ""
         whose = "/".join(filter(None, (self.bdf, self.peer_bdf, port))) or self.name
-        return self.kind, whose, "/".join(filter(None, (self.part, self.position)))
+        return self.kind, whose, "/".join(filter(None, (self.part, self.position if self.part else "")))
 
     @property
     def whole(self) -> Component:

@@ -62,11 +62,25 @@ def links_above(machine: Machine, device: Device) -> Iterator[Component]:
 
 
 def links_at(machine: Machine, bdf: str) -> Iterator[Component]:
-    """The PCIe links of which a bridge or device is one end, as the paths of GPUs and HCAs show them."""
-    for device in machine.topology.devices:
-        for hop in () if isinstance(device.path, Missing) else hops_above(device.path, machine.topology.functions):
-            if bdf in (hop.device, hop.port):
-                yield link_of(machine, hop)
+    """The PCIe links of which a bridge or device is one end, each once."""
+    yield from (link_of(machine, hop) for hop in _hops(machine, bdf) if bdf in (hop.device, hop.port))
+
+
+def links_below(machine: Machine, bdf: str) -> Iterator[Component]:
+    """The PCIe links below a bridge that do not end at it, each once."""
+    yield from (link_of(machine, hop) for hop in _hops(machine, bdf) if bdf not in (hop.device, hop.port))
+
+
+def _hops(machine: Machine, bdf: str) -> Iterator[Hop]:
+    """The links at and below a function of PCI, from the top down, as the paths of all functions show them."""
+    functions = machine.topology.functions
+    paths = (each.path for each in functions.values() if isinstance(each.path, tuple) and bdf in each.path)
+    found: dict[tuple[str, str], Hop] = {}
+    for path in paths:
+        hops = hops_above(path, functions)
+        at = next((number for number, hop in enumerate(hops) if bdf in (hop.port, hop.device)), len(hops))
+        found |= {(hop.port, hop.device): hop for hop in hops[at:]}
+    yield from found.values()
 
 
 def switch_above(machine: Machine, device: Device) -> Component | None:

@@ -18,6 +18,7 @@ from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.diagnosis.set_cover import set_cover
 from dgxcheck.diagnosis.slow_paths import candidates, is_slow
+from dgxcheck.diagnosis.switch_ports import with_ports
 from dgxcheck.facts.record import Record
 
 Causes = dict[Component, list[str]]
@@ -161,7 +162,7 @@ def _cause(
     faults = tuple(dict.fromkeys(each.judgement.fault for each in ordered if each.judgement.fault is not None))
     steps, recurrence = actions(box, component, ordered, dead)
     return Cause(
-        component=component,
+        component=with_ports(component, ordered),
         explains=tuple(finding.key for finding in findings),
         faults=faults,
         severity=ordered[0].status,

@@ -102,6 +102,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.NVSWITCH: ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.NVSWITCH_FATAL: ("reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     Fault.LIBRARY_MISSING: ("change-setting",),
+    Fault.LIBRARY_BROKEN: ("change-setting",),
     Fault.NOUVEAU: ("change-setting", "reboot"),
     Fault.FABRIC_MANAGER_DOWN: ("restart-service", "reset-gpu", "reboot"),
     Fault.NVSWITCH_MISSING: _LOST_NVSWITCH,
@@ -114,6 +115,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.BAR1_FULL: ("stop-jobs",),
     Fault.PORT_DISABLED: ("change-setting", "reseat", "replace"),
     Fault.NVLINK_MISWIRED: ("inspect", "power-cycle", "field-diagnostic", "reseat", "contact-vendor"),
+    Fault.SWITCH_MISSING: ("inspect", *_MISSING),
     Fault.LINK_SLOW: ("change-setting", *_LINK),
     Fault.LINK_LIMITED: ("change-setting", "reboot"),
     Fault.LINK_DEGRADED: _LINK,
@@ -123,7 +125,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.HCA_UNRESPONSIVE: _ADAPTER,
     Fault.HCA_IDENTITY: ("inspect", *_ADAPTER),
     Fault.HCA_FLASH_RECOVERY: ("change-setting", *_ADAPTER),
-    Fault.POWER_REACHED: ("field-diagnostic", "replace"),
+    Fault.POWER_REACHED: ("inspect", "field-diagnostic", "replace"),
     Fault.DRIVER_STUCK: ("inspect", "reboot", "power-cycle"),
     Fault.DISK_ERRORS: ("inspect", "replace"),
     Fault.CPU_OFFLINE: ("change-setting", "reboot"),
@@ -150,6 +152,7 @@ OF_ALL_FAULTS: Mapping[Fault, Steps] = {
     Fault.XID_CONTAINED: ("restart-program", "reset-gpu", "field-diagnostic", "replace"),
     Fault.XID_PCIE: ("inspect", *_LINK),
     Fault.XID_SOFTWARE: ("inspect", "contact-vendor"),
+    Fault.NVSWITCH_WATCHED: ("watch", "contact-vendor"),
     Fault.NVSWITCH_NOTICE: ("inspect", "contact-vendor"),
     Fault.XID_NOTICE: ("watch", "contact-vendor"),
     Fault.XID_APPLICATION: ("check-program",),
@@ -164,6 +167,7 @@ OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
     ("host", "power supply"): ("inspect", "power-cycle", "contact-vendor"),
 }
 """Of what several devices share that are dead: a restart brings them back, or the vendor is needed."""
+_HARMLESS = ("inspect", "change-setting", "watch")
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 """What another fault of the component shows as."""
 
@@ -201,7 +205,8 @@ def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
     known = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
     if known and known <= {*OF_ALL_FAULTS}:
         return next(steps for fault, steps in OF_ALL_FAULTS.items() if fault in known)
-    if not known and Fault.SLOW in faults and (component.kind, component.part) == ("gpu", ""):
-        return ("inspect", *_GPU)  # a figure alone is compared with the other GPUs' before anything is reset
     particular = next((steps for fault, steps in OF_FAULT.items() if fault in known), None)
-    return particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
+    steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
+    if not known and Fault.SLOW in faults and steps[0] not in _HARMLESS:
+        return ("inspect", *steps)  # a figure alone is measured again and compared before anything is disturbed
+    return steps

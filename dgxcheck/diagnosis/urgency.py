@@ -17,6 +17,7 @@ _OF_FAULT: Mapping[Fault, Urgency] = {
     Fault.MIG_PENDING: "next-drain",
     Fault.XID_CONTAINED: "next-drain",
     Fault.XID_NOTICE: "watch",
+    Fault.NVSWITCH_WATCHED: "watch",
     Fault.ECC_CORRECTED: "watch",
     Fault.PAGES_MANY: "watch",
     Fault.ROWS_LOW: "watch",

@@ -83,6 +83,8 @@ class Host(Record):
     smt: str | Missing
     """``on``, ``off``, ``forceoff``, ``notsupported``: whether second threads are in use."""
     clock_source: str | Missing
+    uptime_s: float | Missing = Missing(Gap.UNASKED, "/proc/uptime")
+    """Seconds since boot; in an LXC container since its start."""
 
 
 class Flavour(str, Enum):

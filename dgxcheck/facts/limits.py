@@ -65,3 +65,8 @@ LOG_LINES = 2000
 """Messages of one kind; of more the last are kept."""
 LOG_BOOTS = 64
 """Boots before the last, of which the driver's messages are kept."""
+
+RESULT_BYTES = 8 << 20
+"""One result of ``health --format json`` or ``jsonl``; that of a DGX A100 has 0.5 MiB."""
+FLEET_FILES = 200_000
+"""Files of a folder of results."""

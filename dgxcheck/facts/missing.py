@@ -32,6 +32,8 @@ class Gap(str, Enum):
 NO_WORKER = -1
 """``Missing.code`` of a question that nobody asked: the system let no worker of dgxcheck start, or ended it for lack of
 memory. It says nothing of the driver."""
+NOT_LOADABLE = -2
+"""``Missing.code`` of ``nvmlInit`` where libnvidia-ml.so.1 is there and the dynamic linker does not load it."""
 
 
 class Missing(Record, kw_only=False):
@@ -45,7 +47,7 @@ class Missing(Record, kw_only=False):
     detail: str = ""
     """For people alone; nothing is decided by it."""
     code: int | None = None
-    """The nvmlReturn_t of an NVML function, the errno of a file, or ``NO_WORKER``; None where there was no code."""
+    """nvmlReturn_t or errno of the question, ``NO_WORKER`` or ``NOT_LOADABLE``; None where there was no code."""
 
     def __bool__(self) -> bool:
         raise TypeError(f"a missing fact has no truth value: {self}")

@@ -6,6 +6,8 @@ Type checkers see an ordinary ``@dataclass(frozen=True, slots=True, kw_only=True
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 TYPE_CHECKING = False  # as typing has it; workers start without that module
 if TYPE_CHECKING:
     from typing import Any, TypeVar
@@ -27,6 +29,7 @@ class _Slotted(type):
         space["_defaults"] = {field: space.pop(field) for field in names if field in space}
         space["__slots__"] = names
         space["_in_order"] = () if kw_only else names
+        space["_values"] = staticmethod(attrgetter(*names) if names else type)
         return super().__new__(mcs, name, bases, space)
 
 
@@ -39,20 +42,27 @@ class Record(metaclass=_Slotted):
 
     if TYPE_CHECKING:
         __slots__: tuple[str, ...]
+
+        @staticmethod
+        def _values(record: Record) -> object: ...
+
     else:
 
         def __init__(self, *given: Any, **values: Any) -> None:
-            if len(given) > len(self._in_order):
-                raise TypeError(f"{type(self).__name__} takes {len(self._in_order)} values in order")
-            values.update(zip(self._in_order, given, strict=False))
+            if given:
+                if len(given) > len(self._in_order):
+                    raise TypeError(f"{type(self).__name__} takes {len(self._in_order)} values in order")
+                values.update(zip(self._in_order, given, strict=False))
+            values = self._defaults | values
             put = object.__setattr__
-            for name in self.__slots__:
-                try:
-                    put(self, name, values.pop(name) if name in values else self._defaults[name])
-                except KeyError:
-                    raise TypeError(f"{type(self).__name__} needs {name!r}") from None
-            if values:
-                raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
+            try:
+                for name in self.__slots__:
+                    put(self, name, values[name])
+            except KeyError as missing:
+                raise TypeError(f"{type(self).__name__} needs {missing}") from None
+            if len(values) > len(self.__slots__):
+                unknown = ", ".join(name for name in values if name not in self.__slots__)
+                raise TypeError(f"{type(self).__name__} has no {unknown}")
 
         def __setattr__(self, name: str, value: Any) -> None:
             raise AttributeError(f"{type(self).__name__}.{name} is not to be changed")
@@ -63,10 +73,10 @@ class Record(metaclass=_Slotted):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in fields(self))
+        return bool(self._values(self) == self._values(other))
 
     def __hash__(self) -> int:
-        return hash((type(self), *(getattr(self, name) for name in fields(self))))
+        return hash((type(self), self._values(self)))
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={getattr(self, name)!r}" for name in fields(self))

@@ -12,6 +12,8 @@ from dgxcheck.readers.model import Imported
 INDEX = "nvml nvmlDeviceGetHandleByIndex"
 COUNT = "nvml nvmlDeviceGetCount"
 INIT = "nvml nvmlInit"
+NAMES = "names "
+"""Begins the key of what a directory holds; a tool may show a part of it."""
 DRIVER = "nvml nvmlSystemGetDriverVersion"
 
 
@@ -20,6 +22,8 @@ class Part(Record, kw_only=False):
 
     file: str
     found: Imported
+    host: str = ""
+    """Whose output it is; empty where the text does not tell."""
 
 
 class Combined(Record, kw_only=False):
@@ -41,11 +45,15 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
     first: dict[str, Json] = {}
     by_tool: dict[str, dict[str, Json]] = {}
     refused: list[Part] = []
+    lists: dict[str, list[str]] = {}
     gpu_lists: list[list[str]] = []
     for part in parts:
         answers = {key: fact for key, fact in part.found.facts.items() if not key.startswith("measure ")}
         bdfs = [str(fact) for key, fact in answers.items() if key.startswith(INDEX)]
-        answers = {key: fact for key, fact in answers.items() if not key.startswith(INDEX)}
+        for key, fact in answers.items():
+            if key.startswith(NAMES) and isinstance(fact, list):
+                lists.setdefault(key, []).extend(map(str, fact))
+        answers = {key: fact for key, fact in answers.items() if not key.startswith((INDEX, NAMES))}
         of_tool = by_tool.setdefault(part.found.tool, {})
         earlier = (
             first if all(key.startswith(("stated ", DRIVER)) for key in answers) else {**of_tool, **_driver(first)}
@@ -56,14 +64,15 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
         measured += [
             (key, _with_file(fact, (names or {}).get(part.file, part.file)))
             for key, fact in part.found.facts.items()
-            if key not in answers and not key.startswith(INDEX)
+            if key not in answers and not key.startswith((INDEX, NAMES))
         ]
         of_tool |= answers
         for key, fact in answers.items():
             first.setdefault(key, fact)
         if bdfs:
             gpu_lists.append(bdfs)
-    return Combined({**merge_runs(measured), **first, **_gpu_list(gpu_lists)}, tuple(refused))
+    named: dict[str, Json] = {key: [*dict.fromkeys(names)] for key, names in lists.items()}
+    return Combined({**merge_runs(measured), **first, **named, **_gpu_list(gpu_lists)}, tuple(refused))
 
 
 def _driver(facts: Mapping[str, Json]) -> dict[str, Json]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import NOT_LOADABLE, Gap, Missing
 from dgxcheck.facts.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import fields
@@ -19,6 +19,7 @@ ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SOC"}
 NOT_ANSWERED = (Gap.TIMEOUT, Gap.LOST, Gap.GARBLED)
 HINTS = {
     NvmlReturn.DRIVER_NOT_LOADED: "load the kernel module nvidia",
+    NOT_LOADABLE: "check LD_LIBRARY_PATH and ldconfig -p, or reinstall the driver's libraries",
     NvmlReturn.LIBRARY_NOT_FOUND: "install the driver, or add its library directory to the loader path",
     NvmlReturn.GPU_IS_LOST: "check the kernel log for Xid 79, then power-cycle the machine",
     NvmlReturn.LIB_RM_VERSION_MISMATCH: "reload the nvidia kernel modules, or reboot",

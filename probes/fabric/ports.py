@@ -5,9 +5,9 @@ from __future__ import annotations
 from dgxcheck.facts.infiniband import IbDevicePorts, IbPort
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
+from probes.ask import ask, numbered
 from probes.fabric.parse_ib import counter, phys_state, port_state, rate
-from probes.parse_scalar import hexadecimal, is_decimal, line, natural
+from probes.parse_scalar import hexadecimal, line, natural
 
 _DEVICES = "/sys/class/infiniband"
 _NO_COUNTER = "lifespan"  # how long the driver caches hw_counters, in ms
@@ -22,10 +22,8 @@ def probe(source: Source) -> tuple[IbDevicePorts, ...] | Missing:
 
 
 def _ports(source: Source, device: str) -> tuple[IbPort, ...] | Missing:
-    names = source.names(f"{_DEVICES}/{device}/ports")
-    if isinstance(names, Missing):
-        return names
-    return tuple(_port(source, device, port) for port in sorted(int(name) for name in names if is_decimal(name)))
+    numbers = numbered(source, f"{_DEVICES}/{device}/ports", "")
+    return numbers if isinstance(numbers, Missing) else tuple(_port(source, device, port) for port in numbers)
 
 
 def _port(source: Source, device: str, port: int) -> IbPort:

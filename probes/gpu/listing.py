@@ -51,6 +51,14 @@ def per_gpu(source: Source, read: Callable[[Source, str], T]) -> tuple[T, ...] |
     return gpus if isinstance(gpus, Missing) else tuple(read(source, bdf) for bdf in gpus)
 
 
+def per_link(source: Source, read: Callable[[Source, str, int, int | Missing], T]) -> tuple[T, ...] | Missing:
+    """``read`` for every NVLink position and its state."""
+    gpus = present(source)
+    if isinstance(gpus, Missing):
+        return gpus
+    return tuple(read(source, bdf, link, state) for bdf in gpus for link, state in links(source, bdf))
+
+
 def links(source: Source, bdf: str) -> tuple[tuple[int, int | Missing], ...]:
     """Position and ``nvmlDeviceGetNvLinkState`` of every NVLink that a GPU may have; none where it has no NVLink.
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.source.protocol import Source
-from probes.gpu.listing import links, present
+from probes.gpu.listing import per_link
 from probes.gpu.values import as_bdf, fields, garbled, is_on, number
 
 GENERATION = {1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 6}
 """NVML_NVLINK_VERSION_1_0, 2_0, 2_2, 3_0, 3_1, 4_0, 5_0, 6_0."""
+_INVALID = 0xFF
 
 
 def probe(source: Source) -> tuple[NvLink, ...] | Missing:
     """Every link position of every GPU (``nvmlDeviceGetNvLinkState``); a GPU without NVLink has none."""
-    gpus = present(source)
-    if isinstance(gpus, Missing):
-        return gpus
-    return tuple(_link(source, bdf, link, state) for bdf in gpus for link, state in links(source, bdf))
+    return per_link(source, _link)
 
 
 def _link(source: Source, bdf: str, link: int, state: int | Missing) -> NvLink:
@@ -37,7 +35,10 @@ def _generation(source: Source, bdf: str, link: int) -> int | Missing:
     version = number(source, "nvmlDeviceGetNvLinkVersion", bdf, link)
     if isinstance(version, Missing):
         return version
-    return GENERATION.get(version) or garbled(question("nvmlDeviceGetNvLinkVersion", bdf, link), version)
+    where = question("nvmlDeviceGetNvLinkVersion", bdf, link)
+    if max(GENERATION) < version < _INVALID:
+        return Missing(Gap.UNSUPPORTED, where, f"version {version} is newer than this dgxcheck")
+    return GENERATION.get(version) or garbled(where, version)
 
 
 def _remote(source: Source, bdf: str, link: int) -> str | Missing:

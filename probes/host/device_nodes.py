@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.facts.host import DeviceNode, DeviceNodes
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Source
-from probes.parse_scalar import is_decimal, natural
+from probes.ask import numbered
 from probes.pci.roles import roles
 
 _VERBS = "/dev/infiniband"
@@ -31,11 +31,8 @@ def _gpus(source: Source) -> tuple[DeviceNode, ...] | Missing:
 
 def _verbs(source: Source) -> tuple[DeviceNode, ...] | Missing:
     """``/dev/infiniband`` holds ``umad``, ``issm`` and ``rdma_cm`` too."""
-    names = source.names(_VERBS)
-    if isinstance(names, Missing):
-        return names
-    found = [name for name in names if name.startswith("uverbs") and is_decimal(name[6:])]
-    return tuple(_node(source, f"{_VERBS}/{name}") for name in sorted(found, key=natural))
+    numbers = numbered(source, _VERBS, "uverbs")
+    return numbers if isinstance(numbers, Missing) else tuple(_node(source, f"{_VERBS}/uverbs{n}") for n in numbers)
 
 
 def _node(source: Source, path: str) -> DeviceNode:

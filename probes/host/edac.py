@@ -5,19 +5,16 @@ from __future__ import annotations
 from dgxcheck.facts.host import MemoryController
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
-from probes.parse_scalar import decimal, is_decimal, line, natural
+from probes.ask import ask, numbered
+from probes.parse_scalar import decimal, line
 
 _EDAC = "/sys/devices/system/edac/mc"
 
 
 def probe(source: Source) -> tuple[MemoryController, ...] | Missing:
     """``/sys/devices/system/edac/mc``, by number."""
-    names = source.names(_EDAC)
-    if isinstance(names, Missing):
-        return names
-    found = sorted((name for name in names if name.startswith("mc") and is_decimal(name[2:])), key=natural)
-    return tuple(_memory_controller(source, name) for name in found)
+    numbers = numbered(source, _EDAC, "mc")
+    return numbers if isinstance(numbers, Missing) else tuple(_memory_controller(source, f"mc{n}") for n in numbers)
 
 
 def _memory_controller(source: Source, name: str) -> MemoryController:

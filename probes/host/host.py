@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from dgxcheck.facts.host import Cpu, CpuPolicy, Dmi, Host
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
+from probes.ask import ask, numbered
 from probes.host.parse_cpuinfo import cpuinfo
 from probes.host.parse_meminfo import mem_total_kb
 from probes.host.parse_release import release
-from probes.parse_scalar import cpulist, decimal, is_decimal, line, natural
+from probes.parse_scalar import cpulist, decimal, garbled, line
 
+_UPTIME = re.compile(r"(\d{1,10}(?:\.\d{1,6})?)\s", re.ASCII)
 _KERNEL = "/proc/sys/kernel"
 _DMI = "/sys/class/dmi/id"
 _CPU = "/sys/devices/system/cpu"
@@ -42,16 +45,20 @@ def probe(source: Source) -> Host:
         present_cpus=ask(source, f"{_CPU}/present", cpulist),
         smt=ask(source, f"{_CPU}/smt/control", line),
         clock_source=ask(source, "/sys/devices/system/clocksource/clocksource0/current_clocksource", line),
+        uptime_s=ask(source, "/proc/uptime", _uptime),
     )
+
+
+def _uptime(text: str, where: str) -> float | Missing:
+    """``864000.53 41472000.12``: seconds since boot, then those that all CPUs were idle."""
+    match = _UPTIME.match(text)
+    return garbled(text, where) if match is None else float(match[1])
 
 
 def _policies(source: Source) -> tuple[CpuPolicy, ...] | Missing:
     """By number; other directories beside them belong to governors."""
-    names = source.names(f"{_CPU}/cpufreq")
-    if isinstance(names, Missing):
-        return names
-    found = sorted((name for name in names if name.startswith("policy") and is_decimal(name[6:])), key=natural)
-    return tuple(_policy(source, name) for name in found)
+    numbers = numbered(source, f"{_CPU}/cpufreq", "policy")
+    return numbers if isinstance(numbers, Missing) else tuple(_policy(source, f"policy{n}") for n in numbers)
 
 
 def _policy(source: Source, name: str) -> CpuPolicy:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Source
-from probes.ask import ask
-from probes.parse_scalar import cpulist, is_decimal
+from probes.ask import ask, numbered
+from probes.parse_scalar import cpulist
 
 NODES = "/sys/devices/system/node"
 
@@ -19,9 +19,6 @@ def probe(source: Source) -> tuple[NumaNode, ...] | Missing:
     return tuple(NumaNode(node=node, cpulist=ask(source, f"{NODES}/node{node}/cpulist", cpulist)) for node in numbers)
 
 
-def node_numbers(source: Source) -> list[int] | Missing:
+def node_numbers(source: Source) -> tuple[int, ...] | Missing:
     """The nodes there are, ascending."""
-    names = source.names(NODES)
-    if isinstance(names, Missing):
-        return names
-    return sorted(int(name[4:]) for name in names if name.startswith("node") and is_decimal(name[4:]))
+    return numbered(source, NODES, "node")

@@ -12,7 +12,7 @@ from probes.parse_scalar import garbled
 _STATUS, _STATUS_CAP_LIST = 0x06, 0x10
 _HEADER_TYPE, _CARDBUS = 0x0E, 2
 _CAPABILITY_LIST, _CARDBUS_CAPABILITY_LIST = 0x34, 0x14
-_FIRST_CAPABILITY, _FIRST_EXTENDED = 0x40, 0x100
+_FIRST_CAPABILITY, FIRST_EXTENDED = 0x40, 0x100
 _EXPRESS, _ACS = 0x10, 0x000D
 _MOST_EXTENDED = 960  # (4096 - 256) / 4
 
@@ -30,7 +30,7 @@ def express(config: bytes, where: str) -> Express | Missing:
     at = chain.offsets.get(_EXPRESS)
     if at is None:
         return garbled(chain.broken, where) if chain.broken else Missing(Gap.ABSENT, where, "not PCI Express")
-    if at + 12 > len(config):
+    if at + 12 > min(len(config), FIRST_EXTENDED):
         return garbled(f"PCI Express capability at {at:#x} is cut off", where)
     flags, supported, control = _word(config, at + 2), _word(config, at + 4), _word(config, at + 8)
     return Express(
@@ -46,7 +46,7 @@ def acs(config: bytes, where: str) -> Acs | Missing | None:
     chain = standard(config)
     if _EXPRESS not in chain.offsets:
         return garbled(chain.broken, where) if chain.broken else None
-    if len(config) <= _FIRST_EXTENDED:
+    if len(config) <= FIRST_EXTENDED:
         return Missing(Gap.UNSUPPORTED, where, "no extended configuration space")
     chain = extended(config)
     at = chain.offsets.get(_ACS)
@@ -80,10 +80,10 @@ def standard(config: bytes) -> Chain:
 
 def extended(config: bytes) -> Chain:
     """The list that starts at 0x100; a header is id (16 bits), version (4), next (12)."""
-    at = _FIRST_EXTENDED
+    at = FIRST_EXTENDED
     offsets: dict[int, int] = {}
     seen: set[int] = set()
-    while at >= _FIRST_EXTENDED and len(seen) < _MOST_EXTENDED:
+    while at >= FIRST_EXTENDED and len(seen) < _MOST_EXTENDED:
         if at + 4 > len(config):
             return Chain(offsets, f"extended capability pointer {at:#x} leads nowhere")
         if at in seen:

@@ -32,7 +32,7 @@ def usable(config: bytes, where: str) -> bytes | Missing:
     if len(config) < _HEADER:
         return garbled(f"{len(config)} bytes", where)
     if len(config) < _CONVENTIONAL:
-        return Missing(Gap.DENIED, where, f"needs root: only {len(config)} bytes readable")
+        return Missing(Gap.DENIED, where, f"only {len(config)} bytes readable; all of it needs CAP_SYS_ADMIN")
     return config
 
 

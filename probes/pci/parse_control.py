@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Control
 from probes.parse_scalar import garbled
-from probes.pci.capabilities import standard
+from probes.pci.capabilities import FIRST_EXTENDED, standard
 
 _COMMAND, _MEMORY, _MASTER = 0x04, 0x0002, 0x0004
 _EXPRESS = 0x10
@@ -26,10 +26,9 @@ def control(config: bytes, where: str) -> Control | Missing:
             return Missing(Gap.ABSENT, where, "not PCI Express")
         if version < least_version:
             return Missing(Gap.UNSUPPORTED, where, f"PCI Express capability of version {version}")
-        end = at + offset + 2
-        return garbled(f"PCI Express capability at {at:#x} is cut off", where) if end > len(config) else _word(
-            config, at + offset
-        )  # fmt: skip
+        if at + offset + 2 > min(len(config), FIRST_EXTENDED):
+            return garbled(f"PCI Express capability at {at:#x} is cut off", where)
+        return _word(config, at + offset)
 
     device, link = word(_DEVICE), word(_LINK)
     device_2, link_2 = word(_DEVICE_2, 2), word(_LINK_2, 2)

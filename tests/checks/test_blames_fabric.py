@@ -89,7 +89,7 @@ GROWN: dict[str, tuple[str, Facts, Fault, list[Key]]] = {
     "non-fatal": ("pcie.aer", aer("nonfatal", "CmpltTO", 1), Fault.AER_UNCORRECTABLE, [LINK]),
     "correctable": ("pcie.aer", aer("correctable", "RxErr", 101), Fault.AER_CORRECTABLE, [LINK]),
     "of a switch": ("pcie.aer", aer("correctable", "RxErr", 101, SWITCH), Fault.AER_CORRECTABLE, [PARENT]),
-    "of an HCA": ("pcie.aer", aer("fatal", "DLP", 1, HCA), Fault.AER_UNCORRECTABLE, [("hca", HCA, "")]),
+    "of an HCA": ("pcie.aer", aer("fatal", "DLP", 1, HCA), Fault.AER_UNCORRECTABLE, [HCA_LINK, ("hca", HCA, "")]),
 }
 
 

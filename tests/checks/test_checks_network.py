@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from fabric_box import PROFILES, bad, box, findings, said
-from test_checks_pcie import grown
+from test_checks_pcie import GONE, grown
 from test_health_checks import changed
 
+from dgxcheck.checks.engine.box import NO_GROWTH
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.settings import Settings
 
@@ -218,6 +220,7 @@ def test_errors(later: dict[str, int], seconds: float, due: str, tmp_path: Path)
         ("symbol_error", 500, 20, "skip no-history"),
         ("symbol_error", 65535, 65535, "skip no-history"),  # saturated
         ("symbol_error", 70000, 70000, "pass"),  # a wider counter
+        ("symbol_error", 70000, 70010, "fail"),
         ("link_downed", 255, 255, "skip no-history"),
         ("local_link_integrity_errors", 15, 15, "skip no-history"),
         ("local_link_integrity_errors", 14, 15, "pass"),
@@ -225,8 +228,39 @@ def test_errors(later: dict[str, int], seconds: float, due: str, tmp_path: Path)
     ],
 )
 def test_errors_of_before(name: str, before: int, after: int, due: str, tmp_path: Path) -> None:
-    found = box(counters(tmp_path, {name: after}, {name: before}))
+    found = box(counters(tmp_path, {name: after}, {name: before}), seconds=3600)
     assert said(found, "network.port-errors", "mlx5_1/1") == [due]
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "due"),
+    [
+        ("symbol_error", 2400, "pass"),  # 10 an hour in the 10 days since boot
+        ("symbol_error", 2401, "warn"),
+        ("symbol_error", 65535, "warn"),
+        ("link_downed", 240, "pass"),
+        ("link_downed", 241, "warn"),
+    ],
+)
+def test_a_quiet_minute_acquits_no_total(name: str, total: int, due: str, tmp_path: Path) -> None:
+    read_twice = box(counters(tmp_path, {}, {name: total}), seconds=60)
+    assert said(read_twice, "network.port-errors", "mlx5_1/1") == [due]
+    once = replace(read_twice, growth=NO_GROWTH)
+    assert said(once, "network.port-errors", "mlx5_1/1") == ([due] if due == "warn" else [])
+    assert said(once, "network.port-errors", "mlx5_0/1") == (["skip not-in-level"] if due == "warn" else [])
+    an_hour = box(counters(tmp_path, {}, {name: total}), seconds=3600)
+    assert said(an_hour, "network.port-errors", "mlx5_1/1") != ["warn"]
+
+
+@pytest.mark.parametrize(("total", "up", "due"), [
+    (24_000, "864000.00 1.00", "pass"), (24_001, "864000.00 1.00", "warn"), (30_000, GONE, "warn"),
+    (20_000, GONE, "pass"),
+])  # fmt: skip
+def test_retransmissions_since_boot(total: int, up: Json, due: str, tmp_path: Path) -> None:
+    """Without the time since boot: ten days' worth of the limit, and ten times what other ports have."""
+    hardware = PORT.format(1, "hw_counters/out_of_sequence")
+    found = box(changed(tmp_path, {hardware: f"{total}\n", "text /proc/uptime": up}))
+    assert (said(found, "network.transport-errors", "mlx5_1/1") == ["warn"]) is (due == "warn")
 
 
 def firmware(*versions: str, boards: str = "AAAA") -> dict[str, Json]:

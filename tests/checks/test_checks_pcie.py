@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from fabric_box import PROFILES, box, said
+from fabric_box import PROFILES, box, findings, said
 from test_health_checks import GPU2, changed
 
+from dgxcheck.checks.engine.box import NO_GROWTH
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number
@@ -18,6 +19,7 @@ NVML = f"nvml nvmlDeviceGet{{}} {GPU2}"
 FILE = "text /sys/bus/pci/devices/{}/{}"
 PORT = "0000:09:08.0"
 SWITCH = "0000:08:00.0"
+ROOT = "0000:00:03.0"
 GONE: Json = {"missing": "unrecorded"}
 DENIED: Json = {"missing": "denied", "detail": "no"}
 BUSY: dict[str, Json] = {
@@ -47,7 +49,7 @@ def bar1(mib: int, nvml: int | None = None) -> dict[str, Json]:
 @pytest.mark.parametrize(
     ("facts", "held", "alone"),
     [
-        (speed(GPU2, "current_link_width", "8") | speed(PORT, "current_link_width", "8"), "fail", "warn"),
+        (speed(GPU2, "current_link_width", "8") | speed(PORT, "current_link_width", "8"), "fail", "fail"),
         (speed(GPU2, "current_link_width", "2") | speed(GPU2, "max_link_width", "2"), "fail", "pass"),  # POWER9
         (speed(GPU2, "current_link_width", "8") | speed(PORT, "max_link_width", "8"), "fail", "pass"),
         ({FILE.format(GPU2, "current_link_width"): DENIED, FILE.format(PORT, "current_link_width"): DENIED},
@@ -61,12 +63,21 @@ def test_width_is_held_to_the_profile(facts: dict[str, Json], held: str, alone: 
     assert said(box(spec, "dgx-1-v100", "gpus"), "pcie.width", GPU2) == [alone]
 
 
+def test_without_a_profile_the_siblings_say_what_a_link_should_be(tmp_path: Path) -> None:
+    """At x8 among seven at x16 it fails; where half of them are at x8 that may be the slots' design."""
+    narrow = [speed(bdf, "current_link_width", "8") for bdf in (GPU2, PORT)]
+    half = {key: value for gpu in box("dgx-1-v100").gpus[4:] for key, value in
+            speed(gpu.bdf or "", "current_link_width", "8").items()}  # fmt: skip
+    assert said(box(changed(tmp_path, narrow[0] | narrow[1])), "pcie.width", GPU2) == ["fail"]
+    assert said(box(changed(tmp_path, narrow[0] | narrow[1] | half)), "pcie.width", GPU2) == ["warn"]
+
+
 def test_a_shared_link_is_judged_once(tmp_path: Path) -> None:
     spec = changed(tmp_path, speed(SWITCH, "current_link_width", "8"))
     assert said(box(spec, "dgx-1-v100"), "pcie.path") == ["pass", "fail", *["pass"] * 4]
     one_gpu = replace(box(spec, "dgx-1-v100"), gpus=box(spec).gpus[2:3])
     assert said(one_gpu, "pcie.path") == ["fail"]
-    assert said(box(spec), "pcie.path", SWITCH) == ["warn"]
+    assert said(box(spec), "pcie.path", SWITCH) == ["fail"]
     assert said(box("k80-x8", "k80-x8"), "pcie.path") == ["pass"] * 6
     wired = speed(SWITCH, "current_link_width", "8") | speed("0000:00:03.0", "max_link_width", "8")
     assert said(box(changed(tmp_path, wired), "dgx-1-v100"), "pcie.path", SWITCH) == ["pass"]
@@ -213,3 +224,52 @@ def test_aer_before_and_without_history(tmp_path: Path) -> None:
     assert said(box(grown(tmp_path, aer("correctable", "RxErr", 2), was)), "pcie.aer", GPU2) == ["skip no-history"]
     still = replace(box("dgx-1-v100"), gpus=box("dgx-1-v100").gpus[2:3])
     assert len(said(still, "pcie.aer")) == 4  # root port, both ports of the switch, the GPU
+
+
+TOTALS = "text /sys/bus/pci/devices/{}/aer_dev_{}"
+TOLD = "text /sys/bus/pci/devices/{}/aer_rootport_total_err_cor"
+UP: dict[str, Json] = {"text /proc/uptime": GONE}
+
+
+@pytest.mark.parametrize(
+    ("facts", "subject", "due"),
+    [
+        ({TOTALS.format(GPU2, "correctable"): "RxErr 1000\n"}, GPU2, []),  # 100 a day in the 10 days since boot
+        ({TOTALS.format(GPU2, "correctable"): "RxErr 1001\n"}, GPU2, ["warn"]),
+        ({TOTALS.format(PORT, "correctable"): "RxErr 9000\n"}, PORT, ["warn"]),
+        ({TOTALS.format(GPU2, "correctable"): "RxErr 1001\n"} | UP, GPU2, ["warn"]),
+        ({TOTALS.format(GPU2, "correctable"): "RxErr 1000\n"} | UP, GPU2, []),
+        ({TOTALS.format(GPU2, "fatal"): "DLP 1\n"}, GPU2, ["warn"]),
+        ({TOTALS.format(GPU2, "fatal"): "SDES 1\n"}, GPU2, []),
+        ({TOTALS.format(GPU2, "nonfatal"): "UnsupReq 40\n"}, GPU2, []),
+        ({TOLD.format(ROOT): "5000\n"}, ROOT, ["warn"]),
+        ({TOLD.format(ROOT): "5000\n", TOTALS.format(GPU2, "correctable"): "RxErr 5000\n"}, ROOT, []),
+    ],
+)
+def test_totals_without_a_second_reading(facts: dict[str, Json], subject: str, due: list[str], tmp_path: Path) -> None:
+    once = replace(box(changed(tmp_path, facts)), growth=NO_GROWTH)
+    assert said(once, "pcie.aer", subject) == due
+    assert ("warn" in said(once, "pcie.aer")) is bool(due) or subject == ROOT
+
+
+def test_messages_from_below_blame_the_links_there(tmp_path: Path) -> None:
+    later: dict[str, Json] = {f"/sys/bus/pci/devices/{ROOT}": {"text": {"aer_rootport_total_err_cor": "500\n"}}}
+    (finding,) = [each for each in findings(box(grown(tmp_path, later), seconds=60), "pcie.aer") if each.blames]
+    assert finding.subject.bdf == ROOT
+    assert {each.bdf for each in finding.blames} >= {SWITCH, GPU2}
+    assert {each.kind for each in finding.blames} == {"link"}
+
+
+@pytest.mark.parametrize(
+    ("drop", "due"),
+    [
+        ([], "pass"),
+        (["0000:86:00.0", "0000:87:08.0", "0000:87:10.0", "0000:88:00.0", "0000:89:00.0"], "warn"),
+        (["0000:89:00.0"], "skip no-reference"),  # a GPU, not a switch
+    ],
+)
+def test_both_sockets_have_as_many_switches(drop: list[str], due: str, tmp_path: Path) -> None:
+    path = Path(changed(tmp_path, {}, "pcie-x8"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"drop": drop}), encoding="utf-8")
+    assert said(box(str(path)), "pcie.switches") == [due]
+    assert said(box("k80-x8"), "pcie.switches") == ["skip not-supported"]  # its switches are on the boards

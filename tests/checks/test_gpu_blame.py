@@ -20,7 +20,7 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Component
 from dgxcheck.difference.compare import compare
 from dgxcheck.difference.model import Side
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import NOT_LOADABLE, Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import SelectedProfile
 
@@ -50,6 +50,7 @@ def shared(finding: Finding) -> tuple[str, str] | None:
     [
         ("driver.library", None, {"nvml nvmlInit": error(9, "absent")}, Fault.DRIVER_NOT_LOADED, DRIVER),
         ("driver.library", None, {"nvml nvmlInit": error(12, "absent")}, Fault.LIBRARY_MISSING, DRIVER),
+        ("driver.library", None, {"nvml nvmlInit": error(NOT_LOADABLE)}, Fault.LIBRARY_BROKEN, DRIVER),
         ("driver.library", None, {"nvml nvmlInit": error(18)}, Fault.DRIVER_MISMATCH, DRIVER),
         ("driver.library", None, {"nvml nvmlInit": error(999)}, Fault.DRIVER_FAILED, DRIVER),
         ("driver.responsive", None, {f"{NVML}Name {GPU2}": {"missing": "timeout"}}, Fault.DRIVER_UNRESPONSIVE, DRIVER),

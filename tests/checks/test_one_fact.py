@@ -16,7 +16,7 @@ from sample import BOXES
 from dgxcheck.checks.siblings.natural import NATURAL, NATURAL_OF
 
 MOST_UNSEEN = 0.05
-QUICK = ("pcie-x4", "dgx-station-v100", "dgx-1-v100")
+QUICK = ("pcie-x4",)
 ROLE = "names the model or use of a device: another one makes it a device of another kind, which may be alone"
 UNSEEN = {
     **dict.fromkeys(

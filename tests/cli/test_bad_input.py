@@ -20,7 +20,7 @@ from dgxcheck.source.recording.load import SCHEMA
 INSTALLED = str(Path(sys.executable).with_name("dgxcheck"))
 BOX = "dgx-station-v100"
 GOOD = json.dumps(HEAD | {"schema": SCHEMA, "facts": {}})
-READING = tuple(name for name in COMMANDS if name not in ("recordings", "schema", "import", "xid", "watch"))
+READING = tuple(name for name in COMMANDS if name not in ("recordings", "schema", "import", "xid", "fleet", "watch"))
 NOBODY = 65534
 
 
@@ -197,7 +197,7 @@ def test_bad_options_of_topo(argv: tuple[str, ...], due: str, capsys: pytest.Cap
         (("xyzzy",), "valid commands: topo, health, watch"),
         (("\x1b[2Jtopo\n",), "no command"),
         (("--fromm",), "--fromm"),
-        (("schema", "nothing"), "nothing: no such schema; valid names: diff, health, list"),
+        (("schema", "nothing"), "nothing: no such schema; valid names: diff, fleet, health"),
         (("schema",), "NAME"),
         (("record",), "FILE"),
         (("list", "--format", "nvidia-smi"), "nvidia-smi"),

@@ -1,56 +1,35 @@
-"""Faults of the fabric and healthy boxes, held to reference machines that are set up by hand."""
+"""Healthy boxes held to reference machines that are set up by hand, and faults where there is no reference."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
-from fabric_box import MINE, PROFILES, bad, box, findings
+from fabric_box import MINE, PROFILES, box
+from fabric_box import bad as bad_in
+from judging import BAD, without_reference
+from sample import FAULTS, expected, swept
 
 from dgxcheck.checks.engine.box import DEFAULTS
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.output.health.rules import rule
-from dgxcheck.profiles.library import names
-from dgxcheck.source.recording.shipped import shipped
 
-FAULTS = {
-    name: path
-    for name, path in shipped()
-    if "faults" in Path(path).parts and "later" not in json.loads(Path(path).read_text(encoding="utf-8"))
-}
-"""Those of one reading."""
-SIBLINGS = "pcie.uniform"
-"""Leaves out what other checks report, and only those of the fabric run here."""
+INSTEAD = {"gdr.path", *(check.id for check in CHECKS if check.last)}
+"""Without a reference gdr.path judges the place of an HCA, and siblings show what a check with one had reported."""
 
 
 @pytest.mark.parametrize("name", PROFILES)
 @pytest.mark.parametrize("held", [True, False])
 def test_a_healthy_box_has_no_finding(name: str, held: bool) -> None:
-    assert bad(box(name, name if held else "")) == set()
+    assert bad_in(box(name, name if held else "")) == set()
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_exactly_the_faults_of_the_fabric_are_found(name: str) -> None:
-    overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
-    expected = overlay["expect"]["findings"]
-    due = {(each["id"], each["bdf"], each["status"]) for each in expected if each["id"].partition(".")[0] in MINE}
-    held = box(FAULTS[name], overlay["base"] if overlay["base"] in names() else "")
-    assert {each for each in bad(held) if each[0] != SIBLINGS} == {each for each in due if each[0] != SIBLINGS}
-    keys = [each.key for each in findings(held)]
-    assert len(keys) == len(set(keys))
-    for each in findings(held):
-        if each.status.value in ("warn", "fail"):
-            assert each.judgement.evidence
-
-
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", swept(FAULTS))
 def test_without_a_reference_nothing_else_is_found(name: str) -> None:
-    """A reference adds findings and makes some severe; without one gdr.path alone judges what the reference does with
-    one (network.hca-placement)."""
-    overlay = json.loads(Path(FAULTS[name]).read_text(encoding="utf-8"))
-    due = {(each["id"], each["bdf"]) for each in overlay["expect"]["findings"]}
-    assert {(check, bdf) for check, bdf, _ in bad(box(FAULTS[name])) if check not in ("gdr.path", SIBLINGS)} <= due
+    """A reference adds findings and makes some severe; what stands in for one that is gone is the only other."""
+    due = {(each["id"], each["bdf"]) for each in expected(name)["findings"]}
+    bad = [each for each in without_reference(name)["findings"] if each["status"] in BAD]
+    found = {(each["id"], each["subject"]["bdf"]) for each in bad}
+    assert {check for check, _ in found - due} <= INSTEAD
+    assert found <= due or due - found
 
 
 def test_rules_name_their_thresholds() -> None:

@@ -53,6 +53,8 @@ def test_a_fault_is_found_and_nothing_else(name: str) -> None:
     assert {each for each in found(document) if each[2] in BAD} == due
     worst = next((status for status in ("fail", "unknown", "warn") if status in {each[2] for each in due}), "pass")
     assert code == EXIT_CODE[document["verdict"]] == EXIT_CODE[worst]
+    keys = [each["key"] for each in document["findings"]]
+    assert len(keys) == len(set(keys))
     assert all(each["remedy"] and each["evidence"] for each in document["findings"] if each["status"] in BAD)
 
 

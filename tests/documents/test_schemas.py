@@ -23,7 +23,7 @@ from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.watch.event import Event, Kind, Told
 
 FOLDER = ROOT / "dgxcheck" / "schemas"
-NAMES = ("topo", "health", "list", "diff", "xid", "watch", "recording", "overlay")
+NAMES = ("topo", "health", "result", "fleet", "list", "diff", "xid", "watch", "recording", "overlay")
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 QUESTIONS = (
     "-m", "-mp", "-p2p r", "-p2p p", "-c 0", "-n 0 -i 0", "-n 5 -i 0", "-p -i 0,1", "-C -i 0", "-M -i 0,1",
@@ -169,6 +169,23 @@ HOP: Document = {
     "narrow": False, "slow": False, "gb_per_second": 15.75, "max_gb_per_second": 15.75, "unjudged": None,
 }  # fmt: skip
 BROKEN: dict[str, list[Callable[[Document], None]]] = {
+    "result": [
+        _set("schema", value="dgxcheck/health/2"),
+        _set("level", value="long"),
+        _set("generated_at", value="today"),
+        _set("passed", value=[]),
+        _set("found", 0, "status", value="pass"),
+        _set("found", 0, "key", value=KeyError),
+        _set("causes", 0, "commands", value="nvidia-smi -r"),
+    ],
+    "fleet": [
+        _set("verdict", value="good"),
+        _set("summary", "silent", value=-1),
+        _set("nodes", 0, "newest", value=None),
+        _set("nodes", 0, "faults", 0, "level", value=KeyError),
+        _set("faults", 0, "count", value=0),
+        _set("unread", value=None),
+    ],
     "xid": [
         _set("schema", value="dgxcheck/xid/2"),
         _set("entries", value=[]),
@@ -284,7 +301,7 @@ CASES = [(name, number) for name, changes in BROKEN.items() for number in range(
 
 
 @pytest.fixture(scope="module")
-def sound() -> dict[str, Document]:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
     """A document of each kind that nothing is wrong with."""
     import contextlib
     import io
@@ -304,6 +321,13 @@ def sound() -> dict[str, Document]:
         main(["xid", "79", "--format", "json"])
     documents["xid"] = json.loads(out.getvalue())
     documents["watch"] = json.loads(json_line(Told(XID, "2026-11-22T10:00:00Z", 3)))
+    results = tmp_path_factory.mktemp("results")
+    main(["health", "--from", "dgx-1-v100-gpu-missing", "--format", "jsonl", "-o", str(results / "one.json")])
+    documents["result"] = json.loads((results / "one.json").read_text())
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main(["fleet", str(results), "-n", "dgx002", "--format", "json"])
+    documents["fleet"] = json.loads(out.getvalue())
     documents["recording"] = load(dict(shipped())["dgx-1-v100"])
     documents["overlay"] = {
         "schema": "dgxcheck/overlay/1",
@@ -322,7 +346,7 @@ def test_sound_documents_pass(name: str, sound: dict[str, Document]) -> None:
     assert name != "topo" or complaints(name, sound[name] | {"hops": [HOP]}) == []
 
 
-@pytest.mark.parametrize("name", ["topo", "health", "list", "diff", "recording"])
+@pytest.mark.parametrize("name", ["topo", "health", "result", "fleet", "list", "diff", "recording"])
 def test_added_members_are_no_error(name: str, sound: dict[str, Document]) -> None:
     """Not so in an overlay, which people write by hand: a misspelt ``drop`` would go unnoticed."""
     assert complaints(name, sound[name] | {"added_later": {"any": "thing"}}) == []

@@ -176,6 +176,19 @@ def test_no_library(served: Served, tmp_path: Path) -> None:
     assert "nvmlInit: NVML 12: libnvidia-ml.so.1 not found" in notes(document)
 
 
+@pytest.mark.parametrize(("content", "why"), [(b"junk" * 500, "invalid ELF header"), (b"", "file too short")])
+def test_a_library_that_is_there_and_broken_is_not_called_missing(
+    served: Served, tmp_path: Path, content: bytes, why: str
+) -> None:
+    box = served("dgx-1-v100", 8)
+    library = tmp_path / "libnvidia-ml.so.1"
+    library.write_bytes(content)
+    said = notes(sick(box, library, "", 8))
+    assert "nvmlInit: libnvidia-ml.so.1 cannot be loaded: " in said
+    assert why in said
+    assert "not found" not in said
+
+
 def test_slow_is_not_hung(served: Served, standin: Path) -> None:
     """nvmlInit may take all of the deadline but 3 s: of the default 60 s, a cold box's 15 s are no trouble."""
     box = served("dgx-1-v100", 8)

@@ -68,8 +68,6 @@ UNJUDGED = {
            "Setting.line", "Unit.name"),
     **_all("a module that does not finish loading has no device nodes: driver.device-nodes", "Module.state"),
     **_all("CUDA programs ask for them; a pair that lacks them is no slower", "P2pStatus.atomics", "P2pStatus.prop"),
-    **_all("messages from below, whose senders count them too: pcie.aer", "AerDevice.root_port",
-           "RootPortErrors.correctable", "RootPortErrors.nonfatal", "RootPortErrors.fatal"),
     **_all("driver.fabric and driver.fabric-health read it; no shipped board has it", "Fabric.state"),
 }  # fmt: skip
 

@@ -57,12 +57,16 @@ def test_a_k80_has_no_links() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "generation"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (6, 4), (7, 5), (8, 6), (0, None), (9, None)]
-)
-def test_the_version_is_an_enum(version: int, generation: int | None) -> None:
+    ("version", "generation"),
+    [
+        (1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (6, 4), (7, 5), (8, 6),
+        (9, Gap.UNSUPPORTED), (0xFE, Gap.UNSUPPORTED), (0, Gap.GARBLED), (0xFF, Gap.GARBLED), (1 << 20, Gap.GARBLED),
+    ],
+)  # fmt: skip
+def test_the_version_is_an_enum_which_grows(version: int, generation: int | Gap) -> None:
     answers = {"nvmlDeviceGetNvLinkState 0": 1, "nvmlDeviceGetNvLinkVersion 0": version}
     got = links_of(box(BDF, answers=answers))[0].generation
-    assert got == generation if generation else isinstance(got, Missing) and got.gap is Gap.GARBLED
+    assert (got.gap if isinstance(got, Missing) else got) == generation
 
 
 def test_a_position_that_is_not_supported_is_not_the_last() -> None:

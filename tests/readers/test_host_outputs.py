@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from readers_text import one
+from readers_text import one, unread
 
-from dgxcheck.readers.host import dmidecode, ibstat, modules, mst, numactl, uname
+from dgxcheck.readers.host import dmidecode, modules, numactl, uname
+from dgxcheck.readers.network import ibstat, mst
 from dgxcheck.readers.nvidia_smi import failure, nvlink_errors
 
 INIT = "nvml nvmlInit"
@@ -34,13 +35,15 @@ Base Board Information
 Handle 0x0010, DMI type 17, 40 bytes
 Memory Device
 \tManufacturer: Samsung
-""".splitlines()
-    assert dmidecode.read(text) == {
+"""
+    found = one(dmidecode.read, text)
+    assert found.facts == {
         "text /sys/class/dmi/id/sys_vendor": "NVIDIA\n",
         "text /sys/class/dmi/id/product_name": "DGXA100 920-23687-2530-000\n",
         "text /sys/class/dmi/id/board_name": "DGXA100\n",
     }
-    assert dmidecode.version(text) == "3.3"
+    assert found.tool == "dmidecode 3.3"
+    assert unread([found], text) == []
 
 
 def test_numactl() -> None:
@@ -54,8 +57,9 @@ node distances:
 node   0   1
   0:  10  21
   1:  21  10
-""".splitlines()
-    facts = numactl.read(text)
+"""
+    facts = one(numactl.read, text).facts
+    assert unread([one(numactl.read, text)], text) == []
     assert facts[f"names {NODE}"] == ["node0", "node1"]
     assert facts[f"text {NODE}/node0/cpulist"] == "0-2,8-9\n"
     assert facts[f"text {NODE}/node1/cpulist"] == "\n"
@@ -74,20 +78,19 @@ CA 'mlx5_0'
 \t\tRate: 200
 \t\tSM lid: 12
 \t\tLink layer: InfiniBand
-""".splitlines()
-    facts = ibstat.read(text)
+"""
+    facts = one(ibstat.read, text).facts
     assert facts[f"text {IB}/node_guid"] == "b859:9f03:00d1:e2f4\n"
     assert facts[f"text {IB}/ports/1/state"] == "4: ACTIVE\n"
     assert facts[f"text {IB}/ports/1/sm_lid"] == "0xc\n"
     assert f"text {IB}/ports/1/rate" not in facts  # neither lanes nor generation are told
     row = "ConnectX7(rev:0)        /dev/mst/mt4129_pciconf0      5e:00.0   mlx5_0          net-ibp94s0      0"
-    assert mst.read([row, "MST modules:"]) == {"stated pci-function mlx5_0": "0000:5e:00.0"}
+    assert one(mst.read, f"{row}\nMST modules:").facts == {"stated pci-function mlx5_0": "0000:5e:00.0"}
 
 
 def test_modules() -> None:
-    facts = modules.read(
-        ["Module  Size  Used by", "nvidia 100 3 nvidia_uvm,nvidia_modeset, Live 0xffffffffc0a01000 (PO)"]
-    )
+    row = "nvidia 100 3 nvidia_uvm,nvidia_modeset, Live 0xffffffffc0a01000 (PO)"
+    facts = one(modules.read, f"Module  Size  Used by\n{row}").facts
     assert facts["names /sys/module"] == ["nvidia"]
     assert facts["names /sys/module/nvidia/holders"] == ["nvidia_modeset", "nvidia_uvm"]
     assert facts["text /sys/module/nvidia/initstate"] == "live\n"
@@ -133,7 +136,5 @@ def test_error_counters() -> None:
 
 @given(st.lists(st.text(max_size=60), max_size=12))
 def test_any_text(rows: list[str]) -> None:
-    for read in (dmidecode.read, numactl.read, ibstat.read, mst.read, modules.read):
-        assert isinstance(read(rows), dict)
-    failure.read(tuple(rows))
-    nvlink_errors.read(tuple(rows))
+    for read in (dmidecode.read, numactl.read, ibstat.read, mst.read, modules.read, failure.read, nvlink_errors.read):
+        read(tuple(rows))

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 from programs import program
+from readers_text import one, unread
 
+from dgxcheck.readers.derived import completed
+from dgxcheck.readers.lspci import text as pasted
 from dgxcheck.readers.lspci.bars import resource
 from dgxcheck.readers.lspci.files import files
 from dgxcheck.readers.lspci.listing import functions, merged
@@ -132,3 +135,54 @@ def test_the_bytes_say_what_lspci_says_of_them(path: Path, tmp_path: Path) -> No
         by_bytes = link(function.config, ())
         assert {name: by_bytes.get(name) for name in by_words} == by_words or not by_bytes
         assert secondary_bus(function.config, ()) in (secondary_bus(b"", told.details), None)
+
+
+NAMED = """\
+$ lspci -tv
+-+-[0000:40]-+-00.0  Advanced Micro Devices, Inc. [AMD] Starship/Matisse Root Complex
+ |           \\-01.1-[41-43]----00.0-[42-43]--+-00.0-[43]----00.0  NVIDIA Corporation GA100 [A100 SXM4 40GB]
+ \\-[0000:00]-+-00.0  Advanced Micro Devices, Inc. [AMD] Starship/Matisse Root Complex
+             \\-01.1-[01]----00.0  NVIDIA Corporation GA100 [A100 NVSwitch]
+"""
+
+
+def test_a_tree_with_names_alone() -> None:
+    found = one(pasted.read, NAMED)
+    assert found.tool == "lspci -t"
+    assert unread([found], NAMED) == []
+    assert found.facts[f"link {D}/0000:43:00.0"] == (
+        "../../../devices/pci0000:40/0000:40:01.1/0000:41:00.0/0000:42:00.0/0000:43:00.0"
+    )
+    assert found.facts[f"text {D}/0000:43:00.0/vendor"] == "0x10de\n"
+    assert f"text {D}/0000:43:00.0/class" not in found.facts
+    assert found.facts[f"text {D}/0000:01:00.0/class"] == "0x068000\n"
+    assert found.facts[f"text {D}/0000:42:00.0/class"] == "0x060400\n"
+
+
+ONE = """\
+$ sudo lspci -vvv -s 19:00.0
+19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)
+\tSubsystem: NVIDIA Corporation Device 16c1
+\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM L1
+\t\tLnkSta:\tSpeed 16GT/s (downgraded), Width x8 (downgraded)
+"""
+
+
+def test_one_device_in_words() -> None:
+    found = one(pasted.read, ONE)
+    assert unread([found], ONE) == []
+    told = {key.rpartition("/")[2]: fact for key, fact in found.facts.items() if "0000:19:00.0/" in key}
+    assert told["class"] == "0x030200\n"
+    assert (told["vendor"], told["device"]) == ("0x10de\n", "0x2330\n")
+    assert (told["current_link_speed"], told["current_link_width"]) == ("16.0 GT/s PCIe\n", "8\n")
+    assert f"names {D}" not in found.facts
+
+
+def test_functions_shown_are_there_beside_the_gpus_that_nvml_lists() -> None:
+    nvml = {"nvml nvmlDeviceGetHandleByIndex 0": "0000:19:00.0", "nvml nvmlDeviceGetHandleByIndex 1": "0000:1a:00.0"}
+    facts = completed({**one(pasted.read, ONE).facts, **nvml})
+    assert facts[f"names {D}"] == ["0000:19:00.0", "0000:1a:00.0"]
+
+
+def test_prose_with_a_bus_id_is_no_listing() -> None:
+    assert pasted.read(("19:00.0 is the GPU that fails", "00:1f.0 was reset")) == ()

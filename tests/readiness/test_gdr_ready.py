@@ -57,7 +57,7 @@ BREAKS = {
     "memlock": ("GPU2", "not ready", "gdr.memlock", "64 KiB"),
     "memlock-jobs": ("GPU2", "not ready", "gdr.memlock", "jobs of slurmd"),
     "no-peermem": ("GPU2", "not ready", "gdr.peer-memory", "modprobe nvidia-peermem"),
-    "not-root": ("GPU2", "cannot tell", "gdr.acs", "(sudo dgxcheck health)"),
+    "not-root": ("GPU2", "cannot tell", "gdr.acs", "(in a container or a service: with CAP_SYS_ADMIN)"),
     "peermem-unregistered": ("GPU2", "not ready", "gdr.peer-memory", "not registered"),
     "port-down": ("GPU2", "not ready", "gdr.port", "mlx5_1"),
     "verbs-shut": ("GPU2", "not ready", "gdr.stack", "uverbs0"),
@@ -111,7 +111,7 @@ def test_what_only_root_sees_is_never_ready() -> None:
     for check in ("gdr.acs", "gdr.max-payload"):
         (told,) = findings(box("dgx-1-v100-not-root"), check)
         assert (told.status.value, told.judgement.reason) == ("skip", "no-permission")
-        assert "run dgxcheck as root (sudo dgxcheck health)" in told.judgement.message
+        assert "run dgxcheck as root (in a container or a service: with CAP_SYS_ADMIN)" in told.judgement.message
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,12 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.pcie.p2p_settings import blocking_settings
+from dgxcheck.checks.pcie.p2p_settings import between
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import device_part, links_at, nvlinks_between, peer_path
+from dgxcheck.components.locate import device_part, links_at
 from dgxcheck.difference.model import Difference
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.model import Device
 
 ID = "baseline.drift"
 _BETWEEN = re.compile(r" -> | - ")
@@ -73,7 +72,7 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
     device = box.topology.device(subject.bdf or subject.name)
     peer = None if subject.peer is None else box.topology.device(subject.peer.bdf or subject.peer.name)
     if device is not None and peer is not None and peer is not device:
-        yield from _of_pair(box, device, peer)
+        yield from between(box, device, peer)
     elif device is not None:
         if device.kind == "nic" and subject.name != device.name:
             yield Component(kind="port", name=subject.name, bdf=device.bdf)
@@ -88,17 +87,6 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
         yield from links
     else:
         yield component_of(box, subject)
-
-
-def _of_pair(box: Box, a: Device, b: Device) -> Iterator[Component]:
-    """What joins two GPUs, then the GPUs."""
-    if box.topology.link(a, b).nvlinks:
-        yield nvlinks_between(box, a, b)
-    else:
-        yield from blocking_settings(box, a, b)
-        yield peer_path(a, b)
-    yield device_part(box, a)
-    yield device_part(box, b)
 
 
 CHECKS = (

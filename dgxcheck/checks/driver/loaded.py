@@ -16,12 +16,13 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import NvmlReturn
-from dgxcheck.facts.missing import NO_WORKER, Gap, Missing
+from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _NVML_FAULTS = {
     NvmlReturn.LIBRARY_NOT_FOUND: Fault.LIBRARY_MISSING,
+    NOT_LOADABLE: Fault.LIBRARY_BROKEN,
     NvmlReturn.DRIVER_NOT_LOADED: Fault.DRIVER_NOT_LOADED,
     NvmlReturn.LIB_RM_VERSION_MISMATCH: Fault.DRIVER_MISMATCH,
 }
@@ -29,6 +30,8 @@ RELOAD = "stop all GPU clients and reload the NVIDIA modules, or reboot; then pi
 _REMEDIES = {
     Fault.LIBRARY_MISSING: "install the driver's libraries in the version that /proc/driver/nvidia/version shows, then"
     " run ldconfig",
+    Fault.LIBRARY_BROKEN: "check LD_LIBRARY_PATH and ldconfig -p for another libnvidia-ml.so.1; reinstall the driver's"
+    " libraries in the version that /proc/driver/nvidia/version shows",
     Fault.DRIVER_NOT_LOADED: "run modprobe nvidia; if it fails, check dmesg for the reason (module not built for this"
     " kernel, Secure Boot, nouveau)",
     Fault.DRIVER_MISMATCH: RELOAD,
@@ -37,7 +40,8 @@ _REMEDIES = {
 
 _TO_READ = (
     "run dgxcheck as root, or give this user access to /dev/nvidiactl and /dev/nvidia*: ls -l shows their owner and"
-    " mode, NVreg_DeviceFileMode of the module nvidia and udev rules set them"
+    " mode, NVreg_DeviceFileMode of the module nvidia and udev rules set them; in a container or a service, also allow"
+    " these devices"
 )
 _TO_START = (
     "look at ulimit -u, ulimit -n and ulimit -v, at free memory and at the kernel log for the OOM killer; run again"

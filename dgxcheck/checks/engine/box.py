@@ -77,7 +77,7 @@ class Box(Record):
     @property
     def gaps(self) -> tuple[Missing, ...]:
         """What is missing of all readings, each gap once."""
-        return tuple(dict.fromkeys(gap for facts in self.readings for gap in missing_in(facts)))
+        return missing_in(self.readings)
 
     def gpu(self, gpu: Device | str | None) -> GpuView:
         """Every fact of one GPU, by bdf or device: ``box.gpu(bdf).ecc``."""

@@ -18,6 +18,7 @@ class Fault(str, Enum):
 
     # the driver and its library
     LIBRARY_MISSING = "library-missing", "libnvidia-ml.so.1 is not installed or not found"
+    LIBRARY_BROKEN = "library-broken", "libnvidia-ml.so.1 is there and cannot be loaded"
     DRIVER_NOT_LOADED = "driver-not-loaded", "NVIDIA GPUs are present and no NVIDIA kernel module is loaded"
     DRIVER_FAILED = "driver-failed", "NVML cannot be initialised for another reason"
     DRIVER_UNRESPONSIVE = "driver-unresponsive", "a driver call hung or ended the process that made it"
@@ -84,6 +85,7 @@ class Fault(str, Enum):
     PCIE_REPLAYS = "pcie-replays", "PCIe replays above the threshold rate"
     AER_CORRECTABLE = "aer-correctable", "correctable PCIe errors above the threshold rate"
     AER_UNCORRECTABLE = "aer-uncorrectable", "non-fatal or fatal PCIe errors"
+    SWITCH_MISSING = "switch-missing", "fewer PCIe switches above GPUs below one socket than below the other"
     BAR1_SMALL = "bar1-small", "BAR1 is smaller than the model's or unassigned"
     BAR1_MISMATCH = "bar1-mismatch", "NVML and the PCI bus report different sizes of BAR1"
     NUMA_UNKNOWN = "numa-unknown", "firmware does not report the NUMA node of a host bridge"
@@ -95,7 +97,11 @@ class Fault(str, Enum):
     NVLINK_ERRORS = "nvlink-errors", "NVLink error counters grow"
     NVSWITCH = "nvswitch", "an NVSwitch reported an error (SXid) that takes NVLinks down"
     NVSWITCH_FATAL = "nvswitch-fatal", "an NVSwitch reported an error (SXid) that is fatal to the whole fabric"
-    NVSWITCH_NOTICE = "nvswitch-notice", "an NVSwitch reported an error (SXid) that needs no reset"
+    NVSWITCH_NOTICE = "nvswitch-notice", "an NVSwitch reported an error (SXid) that asks to check cooling or seating"
+    NVSWITCH_WATCHED = (
+        "nvswitch-watched",
+        "an NVSwitch reported a non-fatal error (SXid) that asks for no action yet",
+    )
     NVSWITCH_MISSING = "nvswitch-missing", "fewer NVSwitches than the reference machine has, or than NVLinks lead to"
     NVSWITCH_DRIVER = "nvswitch-driver", "no driver is bound to an NVSwitch"
     FABRIC_UNHEALTHY = "fabric-unhealthy", "the driver reports the routes of a GPU through the fabric as unhealthy"

@@ -47,9 +47,9 @@ def unread(gap: Missing) -> Judgement:
     return Judgement(Status.UNKNOWN, f"{gap.where}: {gap}", evidence=(evidence,))
 
 
-def missing_in(facts: Record) -> tuple[Missing, ...]:
-    """Every gap in a fact and in all that it holds. The last snapshots asked about are remembered."""
-    return _missing_in(Identity(facts))
+def missing_in(readings: tuple[Record, ...]) -> tuple[Missing, ...]:
+    """Every gap in these facts and in all that they hold, once. The last snapshots asked about are remembered."""
+    return _missing_in(tuple(map(Identity, readings)))
 
 
 class Identity:
@@ -66,13 +66,13 @@ class Identity:
 
 
 @lru_cache(maxsize=4)
-def _missing_in(key: Identity) -> tuple[Missing, ...]:
-    found: list[Missing] = []
-    open_: list[object] = [key.facts]
+def _missing_in(keys: tuple[Identity, ...]) -> tuple[Missing, ...]:
+    found: dict[Missing, None] = {}
+    open_: list[object] = [key.facts for key in reversed(keys)]
     while open_:
         fact = open_.pop()
         if isinstance(fact, Missing):
-            found.append(fact)
+            found[fact] = None
         elif isinstance(fact, Record):
             open_ += [getattr(fact, name) for name in reversed(fields(fact))]
         elif isinstance(fact, tuple):

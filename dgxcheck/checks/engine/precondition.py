@@ -15,7 +15,7 @@ from dgxcheck.facts.record import Record
 P = ParamSpec("P")
 State = Literal["ready", "slow", "no", "?"]
 """Of a pair: direct transfers work; they work, but slowly or not by default; they do not work; undetermined."""
-_AS_ROOT = "run dgxcheck as root (sudo dgxcheck health)"
+AS_ROOT = "run dgxcheck as root (in a container or a service: with CAP_SYS_ADMIN)"
 
 
 class Precondition(Record, kw_only=False):
@@ -47,9 +47,9 @@ def undetermined(gap: Missing) -> Precondition:
     if gap.gap is Gap.LOST:
         judgement = skip("dependency-failed", message, *judgement.evidence)
     if gap.gap is Gap.DENIED:
-        judgement = skip("no-permission", f"{message}; {_AS_ROOT}", *judgement.evidence)
+        judgement = skip("no-permission", f"{message}; {AS_ROOT}", *judgement.evidence)
         if gap.where.endswith("/config"):
-            return Precondition("?", judgement, f"only root can read PCI configuration space: {_AS_ROOT}")
+            return Precondition("?", judgement, f"PCI configuration space is not readable: {AS_ROOT}")
     return Precondition("?", judgement)
 
 

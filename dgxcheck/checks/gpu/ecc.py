@@ -51,8 +51,13 @@ def _expected_on(box: Box, bdf: str) -> str:
     return f"on in {counted(enabled, 'other GPU')} of the model" if enabled else ""
 
 
-def _volatile(_: Box, ecc: GpuEcc) -> Judgement:
-    count = need(ecc.volatile_uncorrected.total)
+def _volatile(box: Box, ecc: GpuEcc) -> Judgement:
+    """At the second reading, where there is one: an error that was counted meanwhile is as bad as an earlier one."""
+    later = None if isinstance(box.growth, Judgement) else GpuView(box.growth.new, ecc.bdf).ecc
+    counts = [need(ecc.volatile_uncorrected.total)]
+    if isinstance(later, GpuEcc) and isinstance(later.volatile_uncorrected.total, int):
+        counts.append(later.volatile_uncorrected.total)
+    count = max(counts)
     evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 0),)
     message = f"{counted(count, 'uncorrected memory error')} since the driver was loaded"
     status, fault = (Status.FAIL, Fault.ECC_UNCORRECTED) if count else (Status.PASS, None)

@@ -1,4 +1,4 @@
-"""The host's memory: size and errors."""
+"""How much memory the host has."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import host
-from dgxcheck.checks.engine.box import HOST, Box, Growth
+from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import DAY_S, counter_growth, rate
 from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, left_out, missing_socket, nodes_without_memory
 from dgxcheck.checks.engine.per_gpu import need, ruled
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.host import MemoryController
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.record import replace
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _KB = 1 << 20
@@ -27,7 +23,7 @@ _KB = 1 << 20
 _MEMMAP = 1 / 64
 """A ``struct page`` of 64 bytes for each of 4096, which MemTotal leaves out:
 https://docs.kernel.org/mm/memory-model.html"""
-_EDAC = "/sys/devices/system/edac/mc"
+EDAC = "/sys/devices/system/edac/mc"
 
 
 def _memory(box: Box) -> Judged:
@@ -69,87 +65,31 @@ def _total(box: Box) -> Judgement:
     return Judgement(Status.PASS, message, gib, reference.value, "GiB", evidence)
 
 
-def _controllers(box: Box) -> tuple[MemoryController, ...]:
+def controllers_of(box: Box) -> tuple[MemoryController, ...]:
+    """The memory controllers that EDAC knows; empty where it knows none."""
     return () if isinstance(box.snapshot.edac, Missing) else box.snapshot.edac
 
 
 def _sizes(box: Box) -> Iterator[Evidence]:
-    for each in _controllers(box):
+    for each in controllers_of(box):
         if not isinstance(each.size_mb, Missing):
-            yield Evidence(f"{_EDAC}/{each.name}/size_mb", each.size_mb)
+            yield Evidence(f"{EDAC}/{each.name}/size_mb", each.size_mb)
 
 
 def _smallest(box: Box) -> str:
     """The memory controllers that have less than the others: there a DIMM is missing."""
-    sizes = {each: each.size_mb for each in _controllers(box) if not isinstance(each.size_mb, Missing)}
+    sizes = {each: each.size_mb for each in controllers_of(box) if not isinstance(each.size_mb, Missing)}
     least, most = min(sizes.values(), default=0), max(sizes.values(), default=0)
     if least == most:
         return ""
-    names = ", ".join(_name(each) for each, size in sizes.items() if size == least)
+    names = ", ".join(name_of(each) for each, size in sizes.items() if size == least)
     return f"; {least / 1024:g} GiB at {names}, {most / 1024:g} GiB at the others"
 
 
-def _name(controller: MemoryController) -> str:
+def name_of(controller: MemoryController) -> str:
+    """``mc1 (Broadwell SrcID#0_Ha#1)``"""
     known = controller.mc_name
     return controller.name if isinstance(known, Missing) else f"{controller.name} ({known})"
-
-
-def _edac(box: Box) -> Judged:
-    controllers = box.snapshot.edac
-    if isinstance(controllers, Missing):
-        yield HOST, unjudged(controllers)
-    elif not controllers:
-        yield HOST, skip("not-supported", "no EDAC driver counts memory errors on this machine")
-    else:
-        for each in controllers:
-            yield replace(HOST, part=each.name), ruled(_errors, box, each)
-
-
-def _errors(box: Box, now: MemoryController) -> Judgement:
-    growth, name = box.growth, _name(now)
-    new = now if isinstance(growth, Judgement) else _row(growth.new.edac, now.name) or now
-    uncorrected, corrected = need(new.uncorrected), need(new.corrected)
-    evidence = (
-        Evidence(f"{_EDAC}/{now.name}/ue_count", uncorrected),
-        Evidence(f"{_EDAC}/{now.name}/ce_count", corrected),
-    )
-    fault = Fault.DIMM_ERRORS
-    grew = None if isinstance(growth, Judgement) else _grew(growth, new)
-    if grew is not None and not isinstance(growth, Judgement):
-        more_uncorrected, more_corrected = grew
-        if more_uncorrected > 0:
-            message = f"{name}: {counted(more_uncorrected, 'new uncorrected error')} {growth.how}"
-            return Judgement(
-                Status.FAIL, message, more_uncorrected, 0, "errors", evidence, fault=fault, remedy=REPLACE_DIMM
-            )  # fmt: skip
-        limit = box.settings.limit("host.edac-corrected")
-        if rate(more_corrected, growth, DAY_S) > limit and uncorrected == 0:
-            message = f"{name}: {counted(more_corrected, 'new corrected error')} {growth.how}, limit {limit:g} a day"
-            return Judgement(Status.WARN, message, more_corrected, limit, "errors", evidence, fault=fault)
-    totals = f"{counted(uncorrected, 'uncorrected error')}, {counted(corrected, 'corrected error')}"
-    message = f"{name}: {totals} since the EDAC driver was loaded"
-    status = Status.WARN if uncorrected else Status.PASS
-    return Judgement(status, message, uncorrected, 0, "errors", evidence, fault=fault if uncorrected else None)
-
-
-REPLACE_DIMM = (
-    "find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log), drain the node and replace it; uncorrected"
-    " errors can corrupt data or halt the host"
-)
-
-
-def _grew(growth: Growth, new: MemoryController) -> tuple[int, int] | None:
-    """By how many uncorrected and corrected errors; None where they were not counted before, or were reset."""
-    old = _row(growth.old.edac, new.name)
-    if old is None:
-        return None
-    uncorrected = counter_growth(old.uncorrected, new.uncorrected)
-    corrected = counter_growth(old.corrected, new.corrected)
-    return (uncorrected, corrected) if isinstance(uncorrected, int) and isinstance(corrected, int) else None
-
-
-def _row(controllers: tuple[MemoryController, ...] | Missing, name: str) -> MemoryController | None:
-    return None if isinstance(controllers, Missing) else next((c for c in controllers if c.name == name), None)
 
 
 def _blame_missing(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -170,16 +110,5 @@ CHECKS = (
         remedy="find the DIMM (dmidecode -t memory, the BMC's event log), then reseat or replace it",
         judge=_memory,
         blames=_blame_missing,
-    ),
-    Check(
-        id="host.edac",
-        rule="Per memory controller: fails if uncorrected errors were counted since the last reading; warns if"
-        " corrected errors grew by more than {host.edac-corrected}, or if any uncorrected error was counted since the"
-        " EDAC driver was loaded.",
-        source="ue_count and ce_count of /sys/devices/system/edac/mc",
-        remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
-        " maintenance if errors continue",
-        judge=_edac,
-        blames=host("memory"),
     ),
 )

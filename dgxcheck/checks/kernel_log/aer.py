@@ -39,7 +39,8 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     if status is Status.PASS:
         return Judgement(status, message, measured, expected, unit, lines(log, corrected))
     return Judgement(
-        status, message, measured, expected, unit, lines(log, worst or corrected), fault=Fault.AER_LOGGED,
+        status, message, measured, expected, unit, lines(log, worst or corrected),
+        fault=Fault.AER_LOGGED if worst else Fault.AER_CORRECTABLE,
         events=happened(worst or corrected, "pcie"),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.host.memory import REPLACE_DIMM
+from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules
 from dgxcheck.checks.kernel_log.device_log import DAY_S, Judged, lines, reach
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import Missing
@@ -115,7 +115,7 @@ CHECKS = (
         remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
         " maintenance if errors continue",
         judge=_by_part("memory", _MEMORY, "no memory errors logged"),
-        blames=host("memory"),
+        blames=memory_modules,
         witness="log",
     ),
     Check(

@@ -14,7 +14,7 @@ from dgxcheck.xid.entry import REMEDIES, Response
 from dgxcheck.xid.line import link_of
 from dgxcheck.xid.table import sxids
 
-FAULTS = (Fault.NVSWITCH, Fault.NVSWITCH_FATAL, Fault.NVSWITCH_NOTICE)
+FAULTS = (Fault.NVSWITCH, Fault.NVSWITCH_FATAL, Fault.NVSWITCH_NOTICE, Fault.NVSWITCH_WATCHED)
 _WORST = (Status.FAIL, Status.WARN, Status.PASS)
 
 
@@ -27,7 +27,9 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     worst = min(map(sxid_status, now), key=_WORST.index)
     reported = [each for each in now if sxid_status(each) is worst]
     numbers = ", ".join(f"{number} ({_text(number)})" for number in sorted({each.number for each in reported}))
-    message = f"NVSwitch: {'fatal ' if worst is Status.FAIL else ''}SXid {numbers}{reach(log)}"
+    ports = sorted({port for each in reported if (port := link_of(each.line)) is not None})
+    at = f" at port{'s' * (len(ports) > 1)} {', '.join(map(str, ports))}" if ports else ""
+    message = f"NVSwitch: {'fatal ' if worst is Status.FAIL else ''}SXid {numbers}{at}{reach(log)}"
     if worst is Status.PASS:
         return Judgement(worst, message, evidence=lines(log, reported))
     response = most_drastic(map(_response, reported))
@@ -41,7 +43,7 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
 def sxid_fault(response: Response) -> Fault:
     """The fault of an NVSwitch by what the table asks for."""
     fault = OF_RESPONSE[response]
-    return Fault.NVSWITCH_NOTICE if fault is Fault.XID_NOTICE else fault
+    return Fault.NVSWITCH_WATCHED if fault is Fault.XID_NOTICE else fault
 
 
 def sxid_status(sxid: SXid) -> Status:
@@ -53,10 +55,13 @@ def sxid_status(sxid: SXid) -> Status:
 
 
 def _response(sxid: SXid) -> Response:
+    """What the table asks for; of an error that is not fatal here no reset, and of a fatal one at least that."""
     known = sxids().get(sxid.number)
-    if known is not None and known.response != "none":
-        return known.response
-    return "fabric-reset" if sxid.fatal else "report"
+    response = "report" if known is None or known.response == "none" else known.response
+    if sxid.fatal:
+        return "fabric-reset" if response == "report" else response
+    resets = response in ("fabric-reset", "fabric-reboot")
+    return "report" if resets and (sxid.fatal is False or known is None or known.fatality == "non-fatal") else response
 
 
 def _text(number: int) -> str:

@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, cou
 from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.per_port import per_port_growth
+from dgxcheck.checks.network.port_totals import judge_total
 from dgxcheck.checks.network.ports import fabric, file_of
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing
@@ -98,17 +99,28 @@ def _raw(value: int | Missing) -> int | str:
     return value.reason if isinstance(value, Missing) else value
 
 
+def _total(box: Box, port: IbPort) -> Judgement | None:
+    limits = ((OF_THE_LINK, "network.errors"), ((DOWNED,), "network.errors-warn"))
+    judged = (
+        judge_total(box, port, "counters", names, box.settings.limit(limit), Fault.PORT_ERRORS)
+        for names, limit in limits
+    )  # fmt: skip
+    return next((judgement for judgement in judged if judgement is not None), None)
+
+
 CHECKS = (
     Check(
         id="network.port-errors",
         rule="Fails if a link went down since the counters were first read (link_downed). Warns if symbol errors, link"
         " recoveries, local integrity errors, buffer overruns or receive errors grew by 3 or more and by at least"
-        " {network.errors-warn}; fails from {network.errors} on, observed over an hour or more. A saturated counter is"
-        " not judged, and port_xmit_wait never is.",
+        " {network.errors-warn}; fails from {network.errors} on, observed over an hour or more. Without a second"
+        " reading an hour or more later, also warns above {network.errors}, for links that went down above"
+        " {network.errors-warn}, over the whole time since boot. The growth of a saturated counter is not judged, and"
+        " port_xmit_wait never is.",
         source="counters of /sys/class/infiniband/*/ports/*; widths of the InfiniBand specification; thresholds of"
         " ibcheckerrors",
         remedy="clean, reseat or replace the cable or transceiver, then watch the counters of both ports (perfquery)",
-        judge=per_port_growth(_port_errors),
+        judge=per_port_growth(_port_errors, _total),
         witness="counters",
         shared=fabric,
     ),

@@ -14,6 +14,7 @@ from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.per_port import per_port_growth
 from dgxcheck.checks.network.port_errors import counters_of
+from dgxcheck.checks.network.port_totals import judge_total
 from dgxcheck.checks.network.ports import fabric, file_of
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing
@@ -58,15 +59,21 @@ def _grown(
     return Judgement(status, message, round(hourly, 2), limit, "an hour", evidence, fault=fault)
 
 
+def _total(box: Box, port: IbPort) -> Judgement | None:
+    limit = box.settings.limit("network.transport-total")
+    return judge_total(box, port, "hw_counters", COUNTERS, limit, Fault.TRANSPORT_ERRORS)
+
+
 CHECKS = (
     Check(
         id="network.transport-errors",
         rule="Warns if a counter of timeouts, sequence errors or retransmissions of a port grew by 3 or more and by at"
-        " least {network.transport}. Only growth is judged: peers that end or reboot leave some behind.",
+        " least {network.transport}: peers that end or reboot leave some behind. Without a second reading an hour or"
+        " more later, also warns above {network.transport-total} over the whole time since boot.",
         source="hw_counters of /sys/class/infiniband/*/ports/* (mlx5); NVSentinel's and DCGM's watches of the same",
         remedy="compare with the port's error counters and with those of the switch port and of the far end (perfquery;"
         " on RoCE ethtool -S, PFC and ECN settings); if only this port has them, reseat or replace its cable",
-        judge=per_port_growth(_of_port),
+        judge=per_port_growth(_of_port, _total),
         witness="counters",
         shared=fabric,
     ),

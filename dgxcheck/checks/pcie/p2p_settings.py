@@ -10,9 +10,20 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.pcie.acs import redirecting_ports, redirects
 from dgxcheck.checks.pcie.iommu import translated_devices
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.components.locate import bridge_setting, is_below
+from dgxcheck.components.locate import bridge_setting, device_part, is_below, nvlinks_between, peer_path
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
+
+
+def between(box: Box, a: Device, b: Device) -> Iterator[Component]:
+    """What joins two GPUs, their NVLinks or the settings and the path of PCIe, then the GPUs."""
+    if box.topology.link(a, b).nvlinks:
+        yield nvlinks_between(box, a, b)
+    else:
+        yield from blocking_settings(box, a, b)
+        yield peer_path(a, b)
+    yield device_part(box, a)
+    yield device_part(box, b)
 
 
 def blocking_settings(box: Box, a: Device, b: Device) -> Iterator[Component]:

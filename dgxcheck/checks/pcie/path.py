@@ -6,6 +6,7 @@ An HCA's own link is judged by gdr.link, a GPU's by pcie.width and pcie.generati
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
@@ -15,7 +16,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
-from dgxcheck.checks.pcie.width import bridge, trained_width
+from dgxcheck.checks.pcie.width import bridge, is_outdone, trained_width
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch, link_of
 from dgxcheck.facts.missing import Missing
@@ -83,13 +84,23 @@ def _trained(box: Box, hop: Hop) -> Judgement:
     )  # fmt: skip
 
 
-def _severity(box: Box, hop: Hop, what: str) -> Status:
-    """A link above a GPU is held to the profile, where both its ends support more than it has."""
+def _severity(box: Box, hop: Hop, what: Literal["gen", "width"]) -> Status:
+    """A link above a GPU, both of whose ends support more, is held to the profile, without one to the links that lead
+    to switches of its model.
+    """
+    if not any(hop.port in gpu.path for gpu in box.topology.gpus if not isinstance(gpu.path, Missing)):
+        return Status.WARN
     number = box.choice.number(f"pcie.link_{what}") if box.choice else None
+    if number is None:
+        alike = [other for other in links(box).values() if other != hop and _model(box, other) == _model(box, hop)]
+        return Status.FAIL if is_outdone(hop, alike, what) else Status.WARN
     has: int | Missing = getattr(hop, what)
-    above_gpu = any(hop.port in gpu.path for gpu in box.topology.gpus if not isinstance(gpu.path, Missing))
-    below = number is not None and not isinstance(has, Missing) and has < number.value
-    return Status.FAIL if below and above_gpu else Status.WARN
+    return Status.FAIL if not isinstance(has, Missing) and has < number.value else Status.WARN
+
+
+def _model(box: Box, hop: Hop) -> object:
+    function = box.topology.functions.get(hop.device)
+    return None if function is None else (function.vendor, function.device)
 
 
 def _gen_of(box: Box, bdf: str) -> int | str:
@@ -114,8 +125,9 @@ CHECKS = (
         id="pcie.path",
         rule="Warns if a link other than the own ones of GPUs and HCAs (of switches, NVSwitches, disks, network cards)"
         " is trained at fewer lanes or a lower generation than both its ends support; fails if GPUs are below it and"
-        " this is also less than the profile expects. Unlike a GPU's link these do not slow down when idle. Reported at"
-        " the lower end of the link, with the devices that share it.",
+        " this is also less than the profile expects or, without a profile, less than most links to such switches have."
+        " Unlike a GPU's link these do not slow down when idle. Reported at the lower end of the link, with the devices"
+        " that share it.",
         source="current_link_* against max_link_* of both ends of every hop, and the profile's pcie.link_width and"
         " pcie.link_gen; Target Link Speed of Link Control 2",
         remedy="set the slot's link speed and width to automatic in the firmware setup; if the fault persists"

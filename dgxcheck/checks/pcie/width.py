@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Literal
 
 from dgxcheck.checks.engine.blame import host_if_all, own_link
 from dgxcheck.checks.engine.box import Box
@@ -11,12 +12,15 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.under_load import under_load
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 Judged = Iterator[tuple[Subject, Judgement]]
+FEWEST = 2
+"""Other links of a kind that say what is usual."""
 
 
 def own_hop(box: Box, path: tuple[str, ...] | Missing) -> Hop | Judgement:
@@ -35,7 +39,7 @@ def bridge(bdf: str) -> Subject:
 def _width(box: Box) -> Judged:
     for gpu in box.gpus:
         hop = own_hop(box, gpu.path)
-        yield box.subject(gpu), hop if isinstance(hop, Judgement) else _under_load(box, gpu, ruled(_own, box, hop))
+        yield box.subject(gpu), hop if isinstance(hop, Judgement) else _under_load(box, gpu, ruled(_own, box, gpu, hop))
 
 
 def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:
@@ -53,13 +57,24 @@ def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:
     )
 
 
-def _own(box: Box, hop: Hop) -> Judgement:
+def _own(box: Box, gpu: Device, hop: Hop) -> Judgement:
     expected = _expected_width(box)
     if expected is None or hop.skip_reason or isinstance(hop.width, Missing):
-        return trained_width(box, hop, Status.WARN)
+        others = (own_hop(box, other.path) for other in siblings(box, gpu))
+        outdone = is_outdone(hop, [other for other in others if isinstance(other, Hop)], "width")
+        return trained_width(box, hop, Status.FAIL if outdone else Status.WARN)
     both_ends = "" if isinstance(hop.max_width, Missing) else f"; both ends support x{hop.max_width}"
     message = f"link {hop} trained at x{hop.width}, x{expected:g} expected{both_ends}"
     return _judgement(box, hop, Status.FAIL if hop.width < expected else Status.PASS, message, expected)
+
+
+def is_outdone(hop: Hop, others: Collection[Hop], what: Literal["gen", "width"]) -> bool:
+    """Do most of at least two other links of this kind have more generations or lanes? Then it is no slot's design."""
+    own: int | Missing = getattr(hop, what)
+    values: list[int | Missing] = [getattr(other, what) for other in others]
+    if isinstance(own, Missing) or len(values) < FEWEST:
+        return False
+    return 2 * sum(isinstance(value, int) and value > own for value in values) > len(values)
 
 
 def _expected_width(box: Box) -> int | float | None:
@@ -95,8 +110,8 @@ CHECKS = (
     Check(
         id="pcie.width",
         rule="Fails if a GPU's own link is trained at fewer lanes than the profile expects; without a profile, warns if"
-        " it has fewer lanes than both its ends support. The same applies if it loses lanes while copies are measured."
-        " On a K80 this is the link to the switch on the board.",
+        " it has fewer lanes than both its ends support, and fails if most GPUs of its model have more. The same"
+        " applies if it loses lanes while copies are measured. On a K80 this is the link to the switch on the board.",
         source="current_link_width against the profile's pcie.link_width, else max_link_width of both ends",
         remedy="cold power cycle; if the fault persists, check the slot's settings in the firmware setup, then reseat"
         " the GPU, its tray or riser (SXM: the vendor does)",

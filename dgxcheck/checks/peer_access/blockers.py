@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.precondition import AS_ROOT
 from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.pcie.acs import disable_acs, redirecting_ports
 from dgxcheck.checks.pcie.iommu import disable_translation, group_type, passes_through
@@ -57,5 +58,5 @@ def blocker(box: Box, a: Device, b: Device) -> Blocker:
 
 def _ports_unknown(gap: Missing) -> Blocker:
     if gap.gap is Gap.DENIED:
-        return Blocker("", f"run dgxcheck as root to check ACS; if ACS is not the reason, {DRIVER_KEYS}")
+        return Blocker("", f"to check ACS {AS_ROOT}; if ACS is not the reason, {DRIVER_KEYS}")
     return Blocker("", f"check ACS of the ports between them (lspci -vvv, ACSCtl); then {DRIVER_KEYS}")

@@ -12,11 +12,10 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
-from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
+from dgxcheck.checks.pcie.p2p_settings import between, most_blocking_settings
 from dgxcheck.checks.pcie.width import bridge
 from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, DRIVER_KEYS, blocker
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.components.locate import device_part, nvlinks_between, peer_path
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, P2pStatus
 from dgxcheck.facts.record import Record
@@ -185,13 +184,7 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield from most_blocking_settings(box, subject.bdf)
         yield host_part("P2P setting")
         return
-    if box.topology.link(a, b).nvlinks:
-        yield nvlinks_between(box, a, b)
-    else:
-        yield from blocking_settings(box, a, b)
-        yield peer_path(a, b)
-    yield device_part(box, a)
-    yield device_part(box, b)
+    yield from between(box, a, b)
 
 
 CHECKS = (

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Literal
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.drives import is_drive
 from dgxcheck.checks.engine.finding import Subject
+from dgxcheck.checks.engine.gaps import Identity
 from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.components.locate import is_nvswitch, serial_of
 from dgxcheck.facts.host import NetInterface
@@ -210,9 +212,14 @@ def _place(box: Box, path: tuple[str, ...] | Missing) -> Hashable:
 
 def rows_by_device(snapshot: Snapshot) -> Rows:
     """Every record with a bus id, whichever field of the snapshot holds it: a new field is found by itself."""
+    return _rows_by_device(Identity(snapshot))
+
+
+@lru_cache(maxsize=2)
+def _rows_by_device(key: Identity) -> Rows:
     found: dict[tuple[str | None, int | None], list[Record]] = {}
-    for field in [name for name in fields(snapshot) if name not in NO_DEVICES]:
-        for row in _records(getattr(snapshot, field)):
+    for field in [name for name in fields(key.facts) if name not in NO_DEVICES]:
+        for row in _records(getattr(key.facts, field)):
             bdf, link = getattr(row, "bdf", None), getattr(row, "link", None)
             if isinstance(bdf, str) and not isinstance(row, IbDevice | NetInterface):
                 found.setdefault((bdf, link), []).append(row)

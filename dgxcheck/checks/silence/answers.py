@@ -155,7 +155,7 @@ CHECKS = (
         " its model is known to have one, where at least half of the other GPUs of its model in the same ECC and MIG"
         " mode have one, or where it had one at the first reading.",
         source="nvml-api, the functions' supported devices; dgxcheck/checks/silence/capability.py",
-        remedy="run dgxcheck as root, and nvidia-smi -q -i BDF; if the GPU still does not answer, check the kernel log"
+        remedy="run nvidia-smi -q -i BDF as root; if the GPU still does not answer, check the kernel log"
         " for Xids, drain the GPU and reset it",
         judge=_answers,
     ),

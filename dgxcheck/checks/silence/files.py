@@ -89,7 +89,7 @@ CHECKS = (
         rule="Unknown if sysfs has no value of an HCA, an NVSwitch or a bridge above a GPU or HCA where at least half"
         " of the others of its model and place have one.",
         source="/sys/bus/pci/devices, /sys/class/infiniband",
-        remedy="run dgxcheck as root; read the file by hand; if it is not there, check the kernel log for this device"
+        remedy="read the file by hand, as root; if it is not there, check the kernel log for this device"
         " (AER, link down, firmware) and power state",
         judge=_answers,
     ),

@@ -64,7 +64,7 @@ CHECKS = (
         rule="Unknown if CPUs, memory, NUMA nodes, disks, network interfaces or HCAs of a machine that has a reference"
         " machine cannot be read. Not judged in containers and virtual machines.",
         source="/proc, /sys; the profile's numbers of the host",
-        remedy="run dgxcheck as root and outside of confinement (AppArmor, snap, a mount namespace without /sys)",
+        remedy="run dgxcheck as root, outside of confinement (AppArmor, snap, a mount namespace without /sys)",
         judge=_answers,
     ),
 )

@@ -27,8 +27,10 @@ LONGEST = 1000
               help="The box that the texts were made on: a recording, or a directory that contains sys/.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(), metavar="FILE",
               help="The recording to write; an existing file is replaced.")  # fmt: skip
+@click.option("--host", default="", metavar="NAME",
+              help="Of texts that hold output of several hosts, the one to take.")  # fmt: skip
 @click.option("--show", is_flag=True, help="List what was recognised, and what was left and why.")
-def command(files: tuple[str, ...], onto: str | None, output: str | None, show: bool) -> int:
+def command(files: tuple[str, ...], onto: str | None, output: str | None, host: str, show: bool) -> int:
     """Convert the output of other tools (TEXT, - for stdin) into a recording, for topo and health --from FILE.
 
     Supported are nvidia-bug-report.log.gz, support archives, nvidia-smi topo, nvlink, -q and -q -x,
@@ -45,7 +47,7 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, show: 
         raise BadInput(f"{reports[-1]}: stands for a machine of its own; import it alone, not {what}")
     base = base_of(reports[0]) if reports else None if onto is None else base_of(onto)
     bundle = opened(reports[0]) if reports else None
-    reading = read(texts(tuple(file for file in files if file not in reports)), bundle)
+    reading = read(texts(tuple(file for file in files if file not in reports)), bundle, host)
     if show:
         click.echo("\n".join(visible(line) for line in recognised(reading)))
     complaints = [] if bundle is None else [*bundle.bundle.notes]

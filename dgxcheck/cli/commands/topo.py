@@ -34,6 +34,9 @@ _PROBES = {
 """Fields of the snapshot that a question needs, if those of the wiring are not enough."""
 _PLANS = {"p2p": "P2P", "peers": "PEERS", "rdma": "RDMA"}
 """What NVML is asked for these questions, by name in ``workers/nvml/plan.py``; else ``TOPOLOGY``."""
+_PICTURES = ("svg", "dot")
+_DRAWN = {"matrix": "whole", "tree": "whole", "path": "way"}
+"""The questions that a picture answers, and how."""
 _AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
 _ABOUT_GPUS = ("level", "gpu_path", "numa_cpu", "numa_memory", "gpu_numa")
 _SPELT = {
@@ -87,8 +90,11 @@ class _Topo(click.Command):
               help="Show every hop between two GPUs or NICs, and the expected bandwidth.")  # fmt: skip
 @_flag("--rdma", text="Show GPUDirect RDMA of each GPU and HCA: ready, slow, no or unknown, with the reason.")
 @_flag("--peers", text="Show which GPUs reach each other's memory directly, and what prevents the others.")
-@click.option("--format", "form", type=click.Choice(["text", "nvidia-smi", "json"]), default="text", show_default=True,
-              help="nvidia-smi prints the tab-separated cells of current drivers.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["text", "nvidia-smi", "json", *_PICTURES]), default="text",
+              show_default=True,
+              help="nvidia-smi prints the tab-separated cells of current drivers; svg draws a picture of the wiring or"
+              " of one path, dot writes it for graphviz.")  # fmt: skip
+@_flag("--nvme", text="Show NVMe disks in a picture, too.")
 @click.option("--labels", type=click.Choice(["soc", "sys"]), default="soc", show_default=True,
               help="Label in text for the path between NUMA nodes.")  # fmt: skip
 @reading
@@ -104,8 +110,9 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     live: LiveMachine = ctx.obj
     source = live.source(given["spec"], _PLANS.get(kind, "TOPOLOGY"), given["deadline"])
     machine = examine(source, _PROBES.get(kind, WIRING))
-    asked = Asked(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"], width(given["output"]))
-    module, name = _ANSWERS[kind]
+    asked = Asked(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"], width(given["output"]),
+                  given["nvme"])  # fmt: skip
+    module, name = ("picture", _DRAWN[kind]) if asked.form in _PICTURES else _ANSWERS[kind]
     text, complete = getattr(import_module(f"dgxcheck.cli.topo.{module}"), name)(asked)
     if asked.form == "nvidia-smi" and kind == "matrix" and asked.topology.headline:
         click.echo(f"dgxcheck: {visible(asked.topology.headline)}", err=True)
@@ -127,4 +134,9 @@ def _asked(given: dict[str, Any]) -> str:
         raise click.UsageError(
             f"--format nvidia-smi is valid only with {', '.join(_SPELT[each] for each in _AS_NVIDIA_SMI)}"
         )
+    if given["form"] in _PICTURES and kind not in _DRAWN:
+        drawn = ", ".join(_SPELT[each] for each in _DRAWN)
+        raise click.UsageError(f"--format {given['form']} is valid only with {drawn}")
+    if given["nvme"] and given["form"] not in _PICTURES:
+        raise click.UsageError(f"--nvme is valid only with --format {' or '.join(_PICTURES)}")
     return kind

@@ -16,11 +16,11 @@ from dgxcheck.facts.record import Record
 from dgxcheck.settings import Settings
 
 FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Status.UNKNOWN, Status.FAIL),
-           "fail": (Status.FAIL,)}  # fmt: skip
+           "fail": (Status.FAIL,), "never": ()}  # fmt: skip
 """Verdicts that the exit code tells, by ``--fail-on``."""
 RENDERERS = {
     "text": "text", "json": "as_json", "prometheus": "prometheus", "nagios": "nagios", "junit": "junit",
-    "healthmon": "healthmon",
+    "healthmon": "healthmon", "jsonl": "jsonl",
 }  # fmt: skip
 """Module below ``dgxcheck.output.health`` of each format, imported when it is asked for."""
 
@@ -127,7 +127,8 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     click.option("-d", "--debug-log", "debug", type=click.Path(), metavar="FILE",
                  help="Append every query with its answer to FILE."),
     click.option("--fail-on", type=click.Choice([*FAILING]), default="warn", show_default=True,
-                 help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail."),
+                 help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail. never: 0,"
+                      " whatever is found; 3 only if dgxcheck could not run."),
     click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True),
     reading,
     writing,

@@ -27,6 +27,8 @@ class Asked(Record, kw_only=False):
     form: str
     labels: str
     width: int | None
+    nvme: bool = False
+    """Are NVMe disks to be drawn too?"""
 
     @property
     def snapshot(self) -> Snapshot:

@@ -111,6 +111,8 @@ def _times(check: str, number: int) -> str:
 def _where(component: Component) -> str:
     shared = component.shared_by if component.kind in ("link", "switch") and len(component.shared_by) > 1 else ()
     by = f", shared by {', '.join(shared)}" if shared else ""
+    if component.kind == "nvswitch" and component.shared_by:
+        by = f", its NVLinks to {', '.join(component.shared_by)}"
     return f"{component_name(component)}{f', slot {component.slot}' if component.slot else ''}{by}"
 
 

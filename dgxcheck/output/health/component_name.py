@@ -20,4 +20,6 @@ def component_name(component: Component) -> str:
     if component.kind == "slot":
         return f"{part} {name}".strip()
     noun = f"{_NOUNS.get(component.kind, '')} {name}".strip()
+    if component.position and not component.part:
+        return f"{noun} port {component.position}"
     return f"{part} of {noun}" if part else noun

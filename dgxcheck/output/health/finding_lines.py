@@ -10,7 +10,7 @@ from dgxcheck.output.plain_text import columns, folded, visible
 
 SKIPPED: Mapping[SkipReason, str] = {
     "not-supported": "not supported by this hardware or driver",
-    "no-permission": "no permission (run as root)",
+    "no-permission": "no permission (see dgxcheck health --explain privileges)",
     "not-visible": "not visible from here",
     "not-recorded": "not in this recording",
     "no-history": "no earlier reading to compare with",

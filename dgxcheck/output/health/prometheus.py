@@ -6,8 +6,7 @@ https://prometheus.io/docs/instrumenting/exposition_formats/
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from itertools import count
+from collections.abc import Iterable
 
 from dgxcheck import __version__
 from dgxcheck.assessment.result import Assessment
@@ -16,14 +15,14 @@ from dgxcheck.checks.engine.run import EXIT_CODES, counts
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.causes import Diagnosis
+from dgxcheck.output.exposition import Sample, metric
 from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.metrics import measurements
 from dgxcheck.output.health.report import Report
-from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.plain_text import lines
 
 CODES = {**EXIT_CODES, Status.SKIP: 4}
 """Value of ``dgxcheck_check_status``."""
-Sample = tuple[Mapping[str, str], int | float]
 
 
 def render(report: Report) -> str:
@@ -91,8 +90,8 @@ def _measured(findings: Iterable[Finding]) -> list[str]:
     """What was measured, a metric per quantity; a finding that measured nothing has no sample there."""
     found: dict[tuple[str, str], list[Sample]] = {}
     for quantity, finding, value in measurements(findings):
-        series = found.setdefault((quantity.metric, quantity.text), [])
-        series.append((_subject(finding), value if quantity.scale == 1 else value * quantity.scale))
+        samples = found.setdefault((quantity.metric, quantity.text), [])
+        samples.append((_subject(finding), value if quantity.scale == 1 else value * quantity.scale))
     return [line for (name, text), samples in found.items() for line in metric(name, text, samples)]
 
 
@@ -105,27 +104,3 @@ def _subject(finding: Finding) -> dict[str, str]:
         "peer": peer.name if peer else "",
         "device": "/".join(filter(None, (subject.name if subject.kind not in ("gpu", "host") else "", subject.part))),
     }
-
-
-def metric(name: str, text: str, samples: Iterable[Sample]) -> list[str]:
-    """HELP, TYPE and the series of one metric; one bad series makes a reader drop the whole file, so none repeats."""
-    kind = "counter" if name.endswith("_total") else "gauge"
-    series: dict[str, int | float] = {}
-    for labels, value in samples:
-        # names that differ only in what is not shown
-        again = next(n for n in count(1) if _labels(_numbered(labels, n)) not in series)
-        series[_labels(_numbered(labels, again))] = value
-    head = [f"# HELP dgxcheck_{name} {text}", f"# TYPE dgxcheck_{name} {kind}"]
-    return [*head, *(f"dgxcheck_{name}{labels} {value!r}" for labels, value in series.items())]
-
-
-def _numbered(labels: Mapping[str, str], number: int) -> Mapping[str, str]:
-    return labels if number == 1 else {**labels, "device": f"{labels.get('device', '')}#{number}"}
-
-
-def _labels(labels: Mapping[str, str]) -> str:
-    return "{" + ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items()) + "}" if labels else ""
-
-
-def _escaped(value: str) -> str:
-    return visible(value).replace("\\", r"\\").replace('"', r"\"")

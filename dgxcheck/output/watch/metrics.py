@@ -6,7 +6,7 @@ import time
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import EXIT_CODES
-from dgxcheck.output.health.prometheus import Sample, metric
+from dgxcheck.output.exposition import Sample, metric
 from dgxcheck.output.plain_text import lines
 from dgxcheck.watch.memory import Memory
 

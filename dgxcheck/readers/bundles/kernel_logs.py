@@ -25,8 +25,6 @@ _REBOOT = "-- Reboot --"
 _JITTER = 1.0
 """Seconds by which rows of one boot may be out of order."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_DOMAIN = re.compile(r"\] iommu: Default domain type: (Translated|Passthrough)\b")
-_TYPES = {"Translated": "DMA", "Passthrough": "identity"}
 _DIGITS = 3
 """Two logs of one clock agree to so many digits after the point."""
 
@@ -68,12 +66,6 @@ def kernel_log(sections: Sequence[Section]) -> tuple[str, ...]:
         earlier=tuple(earlier or boots_of_files),
     )  # fmt: skip
     return relevant_lines(merged)
-
-
-def default_domain(sections: Sequence[Section]) -> str:
-    """The ``type`` that IOMMU groups have by default, as the kernel logs it; empty where it does not."""
-    words = {match[1] for section in sections for line in section.lines if (match := _DOMAIN.search(line))}
-    return _TYPES[words.pop()] if len(words) == 1 else ""
 
 
 def _log(section: Section) -> _Log | None:

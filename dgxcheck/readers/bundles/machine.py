@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.bundles.outputs import DOMAIN, NO_NVLINKS, Output
-from dgxcheck.readers.combine import COUNT, INDEX, INIT, Part, combine
-from dgxcheck.readers.host.mst import PCI_OF
-from dgxcheck.readers.lspci.files import DEVICES, SERIAL
-from dgxcheck.readers.nvidia_smi.failure import NO_HANDLE
+from dgxcheck.readers.bundles.outputs import NO_NVLINKS, Output
+from dgxcheck.readers.combine import Part, combine
+from dgxcheck.readers.derived import completed
 from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
 
-_OF_DRIVER = "text /proc/driver/nvidia/gpus/"
-_LOST = ("GPU is lost", "Unknown Error")
 _INVALID: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no such link", "code": 2}
 _NO_NVLINK: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no NVLink of this GPU"}
-_INFINIBAND = "/sys/class/infiniband"
-_ONLY_HERE = (NO_HANDLE, NO_NVLINKS, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ")
-"""Beginnings of keys that serve to put outputs together."""
-_LINK = f"link {DEVICES}/"
-_NODES = "/sys/devices/system/node"
-_MOST_NODES = 1024
 _STATE = "nvml nvmlDeviceGetNvLinkState"
 _MOST_LINKS = 36
 
@@ -35,35 +24,7 @@ def machine_facts(found: Sequence[Output]) -> dict[str, Json]:
         own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}
         facts = rebase_indexes(facts, gpus) | own
         facts |= _ends_of_links(facts, gpus)
-    derived = _without_handle(facts) | _nodes(facts) | _functions_of_hcas(facts) | _domains(facts)
-    own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
-    return {**derived, **own}
-
-
-def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The PCI function of each InfiniBand device, as mst lists it, or the one whose serial number is its node GUID."""
-    bdfs: dict[str, list[str]] = {}
-    for key, fact in facts.items():
-        if key.startswith(f"stated {SERIAL} ") and isinstance(fact, str):
-            bdfs.setdefault(fact, []).append(key.rpartition(" ")[2])
-    names = facts.get(f"names {_INFINIBAND}")
-    found: dict[str, Json] = {}
-    for name in names if isinstance(names, list) else []:
-        guid = facts.get(f"text {_INFINIBAND}/{name}/node_guid")
-        same = bdfs.get(guid.strip().replace(":", ""), []) if isinstance(guid, str) else []
-        listed = facts.get(f"{PCI_OF} {name}")
-        if isinstance(listed, str) or len(same) == 1:
-            found[f"link {_INFINIBAND}/{name}/device"] = f"../../../{listed if isinstance(listed, str) else same[0]}"
-    return found
-
-
-def _nodes(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The NUMA nodes that are online, where nothing lists them one by one."""
-    online = facts.get(f"text {_NODES}/online")
-    numbers = ranges(online.strip()) if isinstance(online, str) and f"names {_NODES}" not in facts else None
-    if not numbers or sum(map(len, numbers)) > _MOST_NODES:
-        return {}
-    return {f"names {_NODES}": [f"node{node}" for run in numbers for node in run]}
+    return {key: fact for key, fact in completed(facts).items() if not key.startswith(NO_NVLINKS)}
 
 
 def _ends_of_links(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, Json]:
@@ -79,37 +40,3 @@ def _ends_of_links(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, 
         if listed and listed[-1] == len(listed) - 1 and len(listed) < _MOST_LINKS:
             ends[f"{_STATE} {bdf} {len(listed)}"] = _INVALID
     return ends
-
-
-def _domains(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The type of each IOMMU group: that which the kernel gives by default."""
-    if DOMAIN not in facts:
-        return {}
-    groups = {str(fact).rpartition("/")[2] for key, fact in facts.items()
-              if key.startswith(_LINK) and key.endswith("/iommu_group") and isinstance(fact, str)}  # fmt: skip
-    return {f"text /sys/kernel/iommu_groups/{group}/type": f"{facts[DOMAIN]}\n" for group in groups}
-
-
-def _bound(facts: Mapping[str, Json]) -> set[str]:
-    """The GPUs that the driver is bound to."""
-    bound = (key.split("/")[-2] for key, fact in facts.items()
-             if key.startswith(_LINK) and key.endswith("/driver") and str(fact).endswith("/nvidia"))  # fmt: skip
-    return {bdf for bdf in bound if str(facts.get(f"text {DEVICES}/{bdf}/class")).startswith("0x03")}
-
-
-def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The list of GPUs where nvidia-smi stopped at one that it could not open.
-
-    The driver's directory has every GPU that it holds; nvidia-smi numbers them in the order of their bus ids.
-    """
-    lost = {key.rpartition(" ")[2]: str(fact) for key, fact in facts.items() if key.startswith(NO_HANDLE)}
-    if not lost or INDEX in {key.rpartition(" ")[0] for key in facts}:
-        return {}
-    driver = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
-    held = sorted((driver or _bound(facts)) | set(lost))
-    listed: dict[str, Json] = {}
-    for number, bdf in enumerate(held):
-        gap: Json = {"missing": "lost" if lost.get(bdf, "").startswith(_LOST) else "garbled",
-                     "detail": f"nvidia-smi: no handle for GPU {bdf}: {lost.get(bdf, '')[:80]}"}  # fmt: skip
-        listed[f"{INDEX} {number}"] = gap if bdf in lost else bdf
-    return {INIT: True, COUNT: len(held), **listed}

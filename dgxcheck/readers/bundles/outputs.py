@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.limits import FILE_BYTES
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.bundles.bug_report import HEAD
-from dgxcheck.readers.bundles.kernel_logs import default_domain, kernel_log
+from dgxcheck.readers.bundles.kernel_logs import kernel_log
 from dgxcheck.readers.bundles.section import Section
 from dgxcheck.readers.bundles.wanted import KERNEL_LOG, options_of, reader_of, without_dots
-from dgxcheck.readers.host import dmidecode, ibstat, modules, mst, numactl, uname
+from dgxcheck.readers.host import dmidecode, modules, numactl, uname
+from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
 from dgxcheck.readers.lspci.files import files as pci_files
 from dgxcheck.readers.lspci.listing import functions, merged
 from dgxcheck.readers.lspci.tree import tree
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers.model import Imported, Reader
+from dgxcheck.readers.network import ibstat, ibstatus, ibv_devinfo, mst, rdma_link
 from dgxcheck.readers.nvidia_smi import catalogue
 
-_HOST: Mapping[str, Callable[[Sequence[str]], dict[str, Json]]] = {
+_HOST: Mapping[str, Reader] = {
     "dmidecode": dmidecode.read,
     "numactl": numactl.read,
     "ibstat": ibstat.read,
     "lsmod": modules.read,
     "mst": mst.read,
+    "ibstatus": ibstatus.read,
+    "ibv_devinfo": ibv_devinfo.read,
+    "rdma": rdma_link.read,
 }
 NO_NVLINKS = "stated nvlink-none"
 """Key of the fact that no GPU of the machine has an NVLink."""
-DOMAIN = "stated iommu-domain"
-"""Key of the type that IOMMU groups have by default."""
 _STATUS = ("nvidia-smi nvlink --status", "nvidia-smi nvlink -s")
 _ABSENT: Json = {"missing": "absent"}
 
@@ -53,8 +56,7 @@ def outputs(sections: Sequence[Section]) -> list[Output]:
     found = [_output("files", by_reader.get("files", []), _files(by_reader.get("files", [])))]
     for name, read in _HOST.items():
         for section in by_reader.get(name, []):
-            version = dmidecode.version(section.lines) if name == "dmidecode" else ""
-            found.append(_output(f"{name} {version}".rstrip(), [section], read(section.lines)))
+            found += [_of(section, part) for part in read(section.lines)]
     for section in by_reader.get("uname", []):
         found.append(_output("uname", [section], uname.read(section.lines[0])))
     for section in sections:
@@ -63,7 +65,7 @@ def outputs(sections: Sequence[Section]) -> list[Output]:
             found.append(_output("uname", [section], facts))
     found.append(_lspci(by_reader.get("lspci", [])))
     log = kernel_log(by_reader.get(KERNEL_LOG, []))
-    domain = default_domain(by_reader.get(KERNEL_LOG, []))
+    domain = default_domain(line for section in by_reader.get(KERNEL_LOG, []) for line in section.lines)
     if domain:
         found.append(_output("iommu", by_reader[KERNEL_LOG][:1], {DOMAIN: domain}))
     lines: dict[str, Json] = {f"kmsg {number}": line for number, line in enumerate(log)}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import bounded
 
+TOOL = "dmidecode"
 _DMI = "/sys/class/dmi/id"
 _FILES = {
     ("BIOS Information", "Vendor"): "bios_vendor",
@@ -19,26 +21,48 @@ _FILES = {
     ("Base Board Information", "Manufacturer"): "board_vendor",
     ("Base Board Information", "Product Name"): "board_name",
 }
-_MEMBER = re.compile(r"\t([A-Z][\w /-]{1,40}): ?(.{0,200})")
+_TABLES = frozenset(table for table, _ in _FILES)
+_HANDLE = re.compile(r"Handle 0x[0-9A-Fa-f]{1,4}, DMI type \d{1,3}, \d{1,3} bytes\.?")
+_MEMBER = re.compile(r"\s{1,16}([A-Z][\w /-]{1,40}): ?(.{0,200})")
 _VERSION = re.compile(r"# dmidecode (\d[\w.-]{0,20})")
+_CHATTER = re.compile(
+    r"Getting SMBIOS data from \S{1,80}|SMBIOS [\d.]{1,12} present\.|# SMBIOS implementations newer .{1,200}"
+    r"|# fully supported by this version of dmidecode\.|Table at 0x[0-9A-Fa-f]{1,16}\."
+    r"|\d{1,6} structures occupying \d{1,9} bytes\.|End Of Table"
+)
 
 
-def read(lines: Sequence[str]) -> dict[str, Json]:
-    """Facts by key; of several tables of one kind (blades, boards) the first counts, as with the kernel."""
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Of several tables of one kind (blades, boards) the first counts, as with the kernel."""
     facts: dict[str, Json] = {}
-    table = ""
+    understood: set[int] = set()
+    table = tool = ""
+    titled = inside = False
     done: set[str] = set()
-    for line in lines:
-        if line[:1] not in ("\t", ""):
+    for number, raw in enumerate(bounded(lines)):
+        line = raw.rstrip()
+        if not line:
+            inside = titled
             done |= {table} - {""}
-            table = "" if line.startswith("Handle ") else line.strip()
-        elif table not in done and (member := _MEMBER.fullmatch(line.rstrip("\r"))):
-            file = _FILES.get((table, member[1]))
-            if file is not None:
-                facts.setdefault(f"text {_DMI}/{file}", f"{member[2].rstrip()}\n")
-    return facts
-
-
-def version(lines: Sequence[str]) -> str:
-    """That of the tool, empty where the output does not name it."""
-    return next((match[1] for line in lines[:10] if (match := _VERSION.match(line))), "")
+            table = ""
+        elif version := _VERSION.fullmatch(line):
+            tool = f"{TOOL} {version[1]}"
+            understood.add(number)
+        elif _HANDLE.fullmatch(line):
+            done |= {table} - {""}
+            table, titled, inside = "", True, True
+            understood.add(number)
+        elif (titled and inside and line[:1] not in " \t") or line in _TABLES:
+            done |= {table} - {""}
+            table, titled, inside = line, False, True
+            understood.add(number)
+        elif inside and line[:1] in " \t":
+            understood.add(number)
+            member = _MEMBER.fullmatch(line)
+            if member is not None and table not in done and (table, member[1]) in _FILES:
+                facts.setdefault(f"text {_DMI}/{_FILES[table, member[1]]}", f"{member[2].rstrip()}\n")
+        elif tool and _CHATTER.fullmatch(line):
+            understood.add(number)
+        else:
+            table, inside, titled = "", False, False
+    return (Imported(tool=tool or TOOL, facts=facts, understood=frozenset(understood)),) if facts else ()

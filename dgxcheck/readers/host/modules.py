@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import bounded
 
+TOOL = "lsmod"
 _STATES = ("Live", "Loading", "Unloading")
 _NAME = re.compile(r"[\w-]{1,64}", re.ASCII)
 _COUNT = re.compile(r"-?\d{1,9}", re.ASCII)
+_HEAD = ["Module", "Size", "Used", "by"]
 
 
-def read(lines: Sequence[str]) -> dict[str, Json]:
-    """Facts by key. Drivers that are built into the kernel are in ``/sys/module`` alone, so not among these."""
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """All modules: rows below lsmod's head, or those of the file, which say ``Live``.
+
+    Drivers that are built into the kernel are in ``/sys/module`` alone, so not among these. Rows without a head that
+    are not the file's (``lsmod | grep``) are not read: what they leave out may be loaded.
+    """
     facts: dict[str, Json] = {}
     names: list[str] = []
-    for line in lines:
-        name, size, count, *rest = [*line[:4096].split(), "", "", ""]
-        if not (_NAME.fullmatch(name) and _COUNT.fullmatch(size) and _COUNT.fullmatch(count)):
+    understood: set[int] = set()
+    below = False
+    for number, line in enumerate(bounded(lines)):
+        words = line.split()
+        if words == _HEAD:
+            below = True
+            understood.add(number)
             continue
+        name, size, count, *rest = [*words, "", "", ""]
+        state = next((word for word in rest if word in _STATES), "")
+        row = _NAME.fullmatch(name) and _COUNT.fullmatch(size) and _COUNT.fullmatch(count) and len(words) < 8
+        if not row or not (state or (below and len(words) < 5)):
+            below = below and not words
+            continue
+        understood.add(number)
         names.append(name)
         facts[f"text /sys/module/{name}/refcnt"] = f"{count}\n"
-        if state := next((word for word in rest if word in _STATES), ""):
+        if state:
             facts[f"text /sys/module/{name}/initstate"] = f"{state.lower()}\n"
         users = [user for user in rest[0].split(",") if _NAME.fullmatch(user) and user != "-"]
         facts[f"names /sys/module/{name}/holders"] = [*sorted(users)]
-    return {**facts, "names /sys/module": [*sorted(names)]} if names else {}
+    if not names:
+        return ()
+    facts["names /sys/module"] = [*sorted(names)]
+    return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)

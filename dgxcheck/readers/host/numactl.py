@@ -6,30 +6,48 @@ import re
 from collections.abc import Sequence
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import bare, bounded
 
+TOOL = "numactl -H"
 _NODES = "/sys/devices/system/node"
-_CPUS = re.compile(r"node (\d{1,4}) cpus:((?: \d{1,5})*)\s*", re.ASCII)
-_SIZE = re.compile(r"node (\d{1,4}) size: (\d{1,12}) MB\s*", re.ASCII)
-_DISTANCES = re.compile(r"\s*(\d{1,4}):((?:\s+\d{1,3})+)\s*", re.ASCII)
+_HEAD = re.compile(r"available: (\d{1,4}) nodes? \(.{1,200}\)", re.ASCII)
+_CPUS = re.compile(r"node (\d{1,4}) cpus:((?: \d{1,5}){0,8192})", re.ASCII)
+_SIZE = re.compile(r"node (\d{1,4}) size: (\d{1,12}) MB", re.ASCII)
+_FREE = re.compile(r"node \d{1,4} free: \d{1,12} MB|No distance information available\.", re.ASCII)
+_TITLES = re.compile(r"node distances:|node(?:\s+\d{1,4}){1,256}", re.ASCII)
+_DISTANCES = re.compile(r"(\d{1,4}):((?:\s+\d{1,3}){1,256})", re.ASCII)
 
 
-def read(lines: Sequence[str]) -> dict[str, Json]:
-    """Facts by key."""
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The nodes; their list is given only where as many are shown as the head says."""
     facts: dict[str, Json] = {}
     nodes: list[str] = []
+    understood: set[int] = set()
     below = False
-    for line in lines:
-        if match := _CPUS.fullmatch(line):
+    said: int | None = None
+    for number, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        if match := _HEAD.fullmatch(line):
+            said = int(match[1])
+        elif match := _CPUS.fullmatch(line):
             nodes.append(f"node{match[1]}")
             facts[f"text {_NODES}/node{match[1]}/cpulist"] = f"{','.join(_ranges(match[2].split()))}\n"
         elif match := _SIZE.fullmatch(line):
             kib = int(match[2]) * 1024
             facts[f"text {_NODES}/node{match[1]}/meminfo"] = f"Node {match[1]} MemTotal: {kib} kB\n"
-        elif line.startswith("node distances:"):
+        elif nodes and _TITLES.fullmatch(line):
             below = True
         elif below and (match := _DISTANCES.fullmatch(line)):
             facts[f"text {_NODES}/node{match[1]}/distance"] = f"{' '.join(match[2].split())}\n"
-    return {**facts, f"names {_NODES}": [*nodes]} if nodes else {}
+        elif not (nodes and _FREE.fullmatch(line)):
+            continue
+        understood.add(number)
+    if not nodes:
+        return ()
+    if said is None or said == len(set(nodes)):
+        facts[f"names {_NODES}"] = [*dict.fromkeys(nodes)]
+    return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)
 
 
 def _ranges(cpus: Sequence[str]) -> list[str]:

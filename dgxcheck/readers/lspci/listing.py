@@ -15,6 +15,22 @@ _HEAD = re.compile(
     r"(?P<bdf>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7]) (?P<text>\S.{0,600})", re.IGNORECASE | re.ASCII
 )
 _NAMED_CLASS = re.compile(r"[^\[\]]{1,80} \[(?P<code>[0-9a-f]{4})\]: ", re.ASCII)
+_CLASS = re.compile(r"(?P<words>[A-Z0-9][\w /.&()-]{1,60}): (?P<name>\S.{0,300})", re.ASCII)
+"""Without ``-n``: class, vendor and device in words."""
+_CLASSES = {
+    "VGA compatible controller": 0x0300, "3D controller": 0x0302, "Display controller": 0x0380,
+    "Infiniband controller": 0x0207, "InfiniBand controller": 0x0207, "Ethernet controller": 0x0200,
+    "Network controller": 0x0280, "Non-Volatile memory controller": 0x0108, "RAID bus controller": 0x0104,
+    "SATA controller": 0x0106, "Audio device": 0x0403, "Processing accelerators": 0x1200, "Host bridge": 0x0600,
+    "PCI bridge": 0x0604, "Bridge": 0x0680, "System peripheral": 0x0880, "USB controller": 0x0C03,
+    "Serial bus controller": 0x0C80,
+}  # fmt: skip
+"""How pci.ids calls the classes that matter."""
+_UNNAMED = re.compile(r"Device ([0-9a-f]{4})\b", re.ASCII)
+"""A device that pci.ids did not know."""
+_NVIDIA, _PCI_BRIDGE = 0x10DE, 0x0604
+_NO_GPUS = {"NVSwitch": 0x0680, "Audio": 0x0403, "USB": 0x0C03, "UCSI": 0x0C80}
+_VENDORS = {"NVIDIA Corporation ": 0x10DE, "Mellanox Technologies ": 0x15B3, "PLX Technology, Inc. ": 0x10B5}
 _BARE = re.compile(r"(?P<code>[0-9a-f]{4}): (?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})(?: |$)", re.ASCII)
 _IDS = re.compile(r"\[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]", re.ASCII)
 _INTERFACE = re.compile(r"\(prog-if (?P<code>[0-9a-f]{2})", re.ASCII)
@@ -98,6 +114,8 @@ def _head(line: str) -> Function | None:
     text = match["text"]
     bare = _BARE.match(text)
     named = _NAMED_CLASS.match(text)
+    if bare is None and named is None:
+        return of_words(bdf, text)
     ids = list(_IDS.finditer(text))[-1:]
     interface = _INTERFACE.search(text)
     numbers = bare or (ids[0] if ids else None)
@@ -110,3 +128,33 @@ def _head(line: str) -> Function | None:
         device=int(numbers["device"], 16) if numbers is not None else None,
         name=text[named.end() : ids[0].start()].strip() if named is not None and ids else "",
     )
+
+
+def of_words(bdf: str, text: str) -> Function | None:
+    """A function without numbers: ``3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)``."""
+    match = _CLASS.match(text)
+    if match is None:
+        return None
+    vendor, device = _ids_of(match["name"])
+    return Function(bdf=bdf, class_code=_CLASSES.get(match["words"]), vendor=vendor, device=device)
+
+
+def of_leaf(bdf: str, name: str, bridge: bool) -> Function:
+    """A function as the tree of ``-tv`` shows it: no class, but bridges have others below them.
+
+    NVIDIA's functions that are no GPU are told apart by the words of pci.ids.
+    """
+    vendor, device = _ids_of(name)
+    code = _PCI_BRIDGE if bridge else None
+    if vendor == _NVIDIA and not bridge:
+        code = next((number for words, number in _NO_GPUS.items() if words in name), None)
+    return Function(bdf=bdf, class_code=code, vendor=vendor, device=device)
+
+
+def _ids_of(name: str) -> tuple[int | None, int | None]:
+    """Vendor and device: their numbers where they are shown, else the vendors whose devices matter by name."""
+    if ids := list(_IDS.finditer(name))[-1:]:
+        return int(ids[0]["vendor"], 16), int(ids[0]["device"], 16)
+    vendor = next((words for words in _VENDORS if name.startswith(words)), "")
+    unnamed = _UNNAMED.match(name, len(vendor)) if vendor else None
+    return _VENDORS.get(vendor), int(unnamed[1], 16) if unnamed else None

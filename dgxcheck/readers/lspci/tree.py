@@ -10,6 +10,7 @@ from dgxcheck.facts.record import Record
 _BUS = re.compile(r"\[(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]", re.ASCII)
 _DEVICE = re.compile(r"(?P<device>[01][0-9a-f]\.[0-7])(?=-\[|\s|$)", re.ASCII)
 _LINE = re.compile(r"[ |]{0,400}(?:-\[|-\+-|\+-|\\-)")
+_NAME = 300
 _DRAWING = " |+\\-"
 
 Bus = tuple[str, str]
@@ -23,6 +24,8 @@ class Tree(Record):
     """bdf of the bridge that leads to each bus."""
     roots: frozenset[Bus]
     bdfs: frozenset[str]
+    names: dict[str, str]
+    """By bdf, what ``-v`` adds: vendor and device in words; bridges have none."""
 
 
 def tree(lines: Sequence[str]) -> tuple[Tree, frozenset[int]]:
@@ -34,6 +37,7 @@ def tree(lines: Sequence[str]) -> tuple[Tree, frozenset[int]]:
     bridges: dict[Bus, str] = {}
     roots: set[Bus] = set()
     bdfs: set[str] = set()
+    names: dict[str, str] = {}
     understood: set[int] = set()
     by_column: dict[int, Bus] = {}
     for number, line in enumerate(lines):
@@ -63,7 +67,8 @@ def tree(lines: Sequence[str]) -> tuple[Tree, frozenset[int]]:
                 understood.add(number)
                 at = leaf.end()
                 if line[at : at + 2] != "-[":
+                    names |= {device: name} if (name := line[at : at + _NAME].strip()) else {}
                     break  # the device's name follows, or nothing
             else:
                 break
-    return Tree(bridges=bridges, roots=frozenset(roots), bdfs=frozenset(bdfs)), frozenset(understood)
+    return Tree(bridges=bridges, roots=frozenset(roots), bdfs=frozenset(bdfs), names=names), frozenset(understood)

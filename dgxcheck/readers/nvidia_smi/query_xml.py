@@ -40,7 +40,7 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
         if _DECLARED.fullmatch(text):
             understood.add(number)
             continue
-        if not inside and "<nvidia_smi_log" not in text and not text.startswith("<gpu "):
+        if not inside and "<nvidia_smi_log" not in text and not text.startswith("<gpu id="):
             continue
         at = 0
         whole = True

@@ -23,7 +23,7 @@ EARLIER = "dgxcheck: earlier: "
 _RECORD = 8192  # PRINTKRB: a shorter read is refused by the kernel
 _OF_GPU = re.compile(r"NVRM: (?:Xid|GPU )")
 RESTRICTED = (
-    "readable by root, or by all with kernel.dmesg_restrict=0; members of group systemd-journal or adm can give"
+    "needs CAP_SYSLOG where kernel.dmesg_restrict is 1; members of group systemd-journal or adm can give"
     " what journalctl -k -o json prints by --kernel-log"
 )
 

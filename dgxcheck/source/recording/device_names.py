@@ -21,7 +21,7 @@ _NUMBERED = (
     "eth ib usb wlan bond team br bridge virbr vmbr docker lxcbr lxdbr cni tun tap tunl dummy vlan macvlan ipvlan ifb"
     " sit gre gretap erspan ip6tnl ip6gre ip_vti ip6_vti vxlan geneve wg hsi"
     " mlx4_ mlx5_ mlx5_bond_ hfi1_ qib irdma rdma i40iw bnxt_re bnxt_re_bond efa_ qedr hns_ rxe rxe_ siw siw_ erdma_"
-    " mana_ ionic_ ocrdma mthca scif nes cxgb3_ cxgb4_ usnic_ rdmap vmw_pvrdma"
+    " mana_ ionic_ ocrdma mthca scif nes cxgb3_ cxgb4_ usnic_ rdmap vmw_pvrdma NIC"
 )
 # systemd.net-naming-scheme(7)
 _PLACE = r"(?:en|eth|ib|wl|ww|sl|roce|iw|opa|rdma)(?:(?:np|[Ppsofdnucivrab])\d{1,6}){1,8}"

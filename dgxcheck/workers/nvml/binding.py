@@ -5,15 +5,17 @@ Newer symbols come first, the older serve where a driver lacks them. Runs in a w
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
-from ctypes import ArgumentError, Array, Structure, byref, c_uint, c_ulonglong
+from ctypes import CDLL, ArgumentError, Array, Structure, byref, c_uint, c_ulonglong
 from functools import partial
 
 import pynvml
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.ids import NVLINK_SPEED, NVLINK_SPEEDS
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import NOT_LOADABLE, Gap, Missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 CPU_WORDS, NODE_WORDS = 128, 16  # room for 8192 CPUs and 1024 NUMA nodes, the most that kernels are built for
 MOST_PROCESSES = 64 * 16 * 16
+_LIBRARY = "libnvidia-ml.so.1"
 _UNKNOWN = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)  # what NVML fills in where a process's memory is not known
 _SAID = {
     1: "library not initialized", 2: "invalid argument", 3: "not supported", 4: "no permission", 6: "not found",
@@ -64,10 +67,30 @@ def call(function: str, handles: tuple[Any, ...], args: tuple[int, ...]) -> Any:
     return special(*handles, *args) if special else getattr(pynvml, function)(*handles, *args)
 
 
-def init() -> bool:
+def init() -> bool | Missing:
     """``nvmlInitWithFlags``; drivers before R390 may have ``nvmlInit_v2`` alone."""
-    _newest(pynvml.nvmlInit, lambda: pynvml._nvmlCheckReturn(pynvml._nvmlGetFunctionPointer("nvmlInit_v2")()))
+    try:
+        _newest(pynvml.nvmlInit, lambda: pynvml._nvmlCheckReturn(pynvml._nvmlGetFunctionPointer("nvmlInit_v2")()))
+    except pynvml.NVMLError_LibraryNotFound:
+        if (why := _linker_error()) is not None:
+            return why
+        raise
     return True
+
+
+def _linker_error() -> Missing | None:
+    """Why the library is not loaded though it is there; nvidia-ml-py calls that "not found" as well.
+
+    dlerror(3) has no number: it begins with the object that is at fault, which may be another one that this needs.
+    """
+    try:
+        CDLL(_LIBRARY)
+    except OSError as error:
+        about, _, why = str(error).partition(": ")
+        if about == _LIBRARY and why.endswith(os.strerror(errno.ENOENT)):
+            return None
+        return Missing(Gap.GARBLED, "nvmlInit", f"{_LIBRARY} cannot be loaded: {error}", NOT_LOADABLE)
+    return None
 
 
 def bdf_of(handle: Any) -> str:

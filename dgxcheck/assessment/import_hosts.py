@@ -1,0 +1,27 @@
+"""Texts of several hosts: one box is made of those of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.readers.combine import Part
+
+SHOWN = 8
+
+
+def of_host(parts: Sequence[Part], host: str) -> list[Part]:
+    """The outputs of one host, and those of which nothing tells whose they are; BadInput if it is not clear which."""
+    hosts = sorted({part.host for part in parts} - {""})
+    if host and host not in hosts:
+        raise BadInput(f"--host {host}: {_have(hosts)}")
+    if len(hosts) > 1 and not host:
+        raise BadInput(f"{_have(hosts)}; say with --host NAME whose box to make")
+    return [part for part in parts if part.host in ("", host or part.host)]
+
+
+def _have(hosts: Sequence[str]) -> str:
+    if not hosts:
+        return "no prefix, heading or prompt in the texts names a host"
+    more = f" and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else ""
+    return f"the texts hold output of {'host' if len(hosts) == 1 else 'the hosts'} {', '.join(hosts[:SHOWN])}{more}"

@@ -1,0 +1,45 @@
+"""The versions of driver, firmware and kernel on one machine, to be compared with those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dgxcheck.facts.gpu import Nvml
+from dgxcheck.facts.host import Host
+from dgxcheck.facts.missing import Missing
+from dgxcheck.survey import Snapshot
+
+
+def versions(snapshot: Snapshot) -> Mapping[str, tuple[str, ...]]:
+    """What could be read, by name: ``driver``, ``cuda``, ``vbios``, ``kernel``, ``bios``, ``os``, and the firmware of
+    each model of HCA by its board id (PSID); each with its distinct values in order.
+    """
+    found: dict[str, set[str]] = {}
+    for name, value in _read(snapshot):
+        if not isinstance(value, Missing) and value:
+            found.setdefault(name, set()).add(value)
+    return {name: tuple(sorted(values)) for name, values in sorted(found.items())}
+
+
+def gpu_models(snapshot: Snapshot) -> Mapping[str, int]:
+    """How many GPUs of each model NVML lists; a GPU without a name is left out."""
+    gpus = snapshot.gpu.gpus if isinstance(snapshot.gpu, Nvml) else ()
+    names = [gpu.name for gpu in gpus if not isinstance(gpu.name, Missing)]
+    return {name: names.count(name) for name in sorted(set(names))}
+
+
+def _read(snapshot: Snapshot) -> Iterator[tuple[str, str | Missing]]:
+    nvml, host, hcas = snapshot.gpu, snapshot.host, snapshot.infiniband
+    if isinstance(nvml, Nvml):
+        yield "driver", nvml.driver_version
+        if not isinstance(nvml.cuda_version, Missing):
+            yield "cuda", f"{nvml.cuda_version // 1000}.{nvml.cuda_version % 1000 // 10}"
+        yield from (("vbios", gpu.vbios) for gpu in nvml.gpus)
+    if isinstance(host, Host):
+        yield "kernel", host.kernel_release
+        yield "bios", host.dmi.bios_version
+        if not isinstance(host.os_release, Missing):
+            yield "os", host.os_release.get("PRETTY_NAME", "")
+    for hca in () if isinstance(hcas, Missing) else hcas:
+        if hca.is_vf is False and not isinstance(hca.board_id, Missing):
+            yield f"firmware {hca.board_id}", hca.fw_ver

@@ -1,0 +1,120 @@
+"""Errors of the host's memory, as EDAC drivers count them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dgxcheck.checks.engine.box import HOST, Box, Growth
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.growth import DAY_S, counter_growth, rate
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.totals import flood, is_short
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.host.memory import EDAC, controllers_of, name_of
+from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.host import MemoryController
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
+
+Judged = Iterator[tuple[Subject, Judgement]]
+_SOCKET = re.compile(r"(?:SrcID|Socket) ?#(\d{1,3})\b", re.IGNORECASE)
+"""In the names that EDAC drivers give to controllers and DIMMs: ``Skylake Socket#0 IMC#1``, ``CPU_SrcID#1_Ha#0``."""
+
+
+def _edac(box: Box) -> Judged:
+    controllers = box.snapshot.edac
+    if isinstance(controllers, Missing):
+        yield HOST, unjudged(controllers)
+    elif not controllers:
+        yield HOST, skip("not-supported", "no EDAC driver counts memory errors on this machine")
+    else:
+        for each in controllers:
+            yield replace(HOST, part=each.name), ruled(_errors, box, each)
+
+
+def _errors(box: Box, now: MemoryController) -> Judgement:
+    growth, name = box.growth, name_of(now)
+    new = now if isinstance(growth, Judgement) else _row(growth.new.edac, now.name) or now
+    uncorrected, corrected = need(new.uncorrected), need(new.corrected)
+    evidence = (
+        Evidence(f"{EDAC}/{now.name}/ue_count", uncorrected),
+        Evidence(f"{EDAC}/{now.name}/ce_count", corrected),
+    )
+    fault = Fault.DIMM_ERRORS
+    grew = None if isinstance(growth, Judgement) else _grew(growth, new)
+    if grew is not None and not isinstance(growth, Judgement):
+        more_uncorrected, more_corrected = grew
+        if more_uncorrected > 0:
+            message = f"{name}: {counted(more_uncorrected, 'new uncorrected error')} {growth.how}"
+            return Judgement(
+                Status.FAIL, message, more_uncorrected, 0, "errors", evidence, fault=fault, remedy=REPLACE_DIMM
+            )  # fmt: skip
+        limit = box.settings.limit("host.edac-corrected")
+        if rate(more_corrected, growth, DAY_S) > limit and uncorrected == 0:
+            message = f"{name}: {counted(more_corrected, 'new corrected error')} {growth.how}, limit {limit:g} a day"
+            return Judgement(Status.WARN, message, more_corrected, limit, "errors", evidence, fault=fault)
+    flooded = _flood(box, new, corrected) if is_short(growth) and not uncorrected else None
+    if flooded is not None:
+        limit = box.settings.limit("host.edac-corrected")
+        message = f"{name}: {counted(corrected, 'corrected error')} {flooded}, limit {limit:g} a day"
+        return Judgement(Status.WARN, message, corrected, limit, "errors", evidence, fault=fault)
+    totals = f"{counted(uncorrected, 'uncorrected error')}, {counted(corrected, 'corrected error')}"
+    message = f"{name}: {totals} since the EDAC driver was loaded"
+    status = Status.WARN if uncorrected else Status.PASS
+    return Judgement(status, message, uncorrected, 0, "errors", evidence, fault=fault if uncorrected else None)
+
+
+def _flood(box: Box, controller: MemoryController, corrected: int) -> str | None:
+    """In words the time in which so many corrected errors are too many; None where they are not."""
+    others = [each.corrected for each in controllers_of(box) if each.name != controller.name]
+    known = [count for count in others if not isinstance(count, Missing)]
+    return flood(box, corrected, known, box.settings.limit("host.edac-corrected"), DAY_S)
+
+
+def memory_modules(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The DIMMs of the memory controller or slot that a finding names, then those of its socket."""
+    yield host_part("memory", at.part)
+    controller = next((each.mc_name for each in controllers_of(box) if each.name == at.part), at.part)
+    socket = _SOCKET.search(controller) if isinstance(controller, str) else None
+    if socket is not None:
+        yield host_part("memory", f"socket {int(socket[1])}")
+
+
+REPLACE_DIMM = (
+    "find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log), drain the node and replace it; uncorrected"
+    " errors can corrupt data or halt the host"
+)
+
+
+def _grew(growth: Growth, new: MemoryController) -> tuple[int, int] | None:
+    """By how many uncorrected and corrected errors; None where they were not counted before, or were reset."""
+    old = _row(growth.old.edac, new.name)
+    if old is None:
+        return None
+    uncorrected = counter_growth(old.uncorrected, new.uncorrected)
+    corrected = counter_growth(old.corrected, new.corrected)
+    return (uncorrected, corrected) if isinstance(uncorrected, int) and isinstance(corrected, int) else None
+
+
+def _row(controllers: tuple[MemoryController, ...] | Missing, name: str) -> MemoryController | None:
+    return None if isinstance(controllers, Missing) else next((c for c in controllers if c.name == name), None)
+
+
+CHECKS = (
+    Check(
+        id="host.edac",
+        rule="Per memory controller: fails if uncorrected errors were counted since the last reading; warns if"
+        " corrected errors grew by more than {host.edac-corrected} (without a second reading an hour or more later:"
+        " also over the whole time since boot), or if any uncorrected error was counted since the EDAC driver was"
+        " loaded.",
+        source="ue_count and ce_count of /sys/devices/system/edac/mc",
+        remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
+        " maintenance if errors continue",
+        judge=_edac,
+        blames=memory_modules,
+    ),
+)

@@ -1,0 +1,96 @@
+"""Replays on the PCIe links of GPUs, as the GPUs count them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+from dgxcheck.checks.engine.blame import own_link
+from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered
+from dgxcheck.checks.engine.growth import COUNTER_RESET, MIN_EVENTS, NO_EARLIER_READING, counter_growth, rate
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.facts.missing import Missing
+from dgxcheck.topology.model import Device
+
+Judged = Iterator[tuple[Subject, Judgement]]
+PER_LANE = {1: 0.15, 2: 0.3, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
+"""Replays per minute and lane that a link of each generation may have (DCGM's health watch)."""
+ODD = 10
+"""Times as many replays as any other GPU has."""
+
+
+def _replay(box: Box) -> Judged:
+    growth = box.growth
+    for gpu in box.gpus:
+        if isinstance(growth, Judgement):
+            judgement = _odd_total(box, gpu) or growth
+        else:
+            judgement = ruled(_replays, box, growth, gpu)
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or judgement
+
+
+def _odd_total(box: Box, gpu: Device) -> Judgement | None:
+    """Without a second reading: a GPU that has replayed far more than any other; None where that cannot be said."""
+    totals = {each.bdf: _total(box, each) for each in box.topology.gpus}
+    own = totals.pop(gpu.bdf, None)
+    others = [total for total in totals.values() if total is not None]
+    limit = int(box.settings.limit("pcie.replay-fail"))
+    if own is None or not others or own <= limit or own < ODD * max(others):
+        return None
+    rest = "the other GPU has" if len(others) == 1 else "other GPUs have at most"
+    message = f"{counted(own, 'PCIe replay')} since driver load, {rest} {max(others)}"
+    evidence = (answered(own, "nvmlDeviceGetPcieReplayCounter", gpu.bdf or ""),)
+    return Judgement(Status.WARN, message, own, max(others), "replays", evidence, fault=Fault.PCIE_REPLAYS)
+
+
+def _total(box: Box, gpu: Device) -> int | None:
+    counters = box.gpu(gpu).counters
+    if isinstance(counters, Missing) or isinstance(counters.pcie_replays, Missing):
+        return None
+    return counters.pcie_replays
+
+
+def _replays(box: Box, growth: Growth, gpu: Device) -> Judgement:
+    new = need(GpuView(growth.new, gpu.bdf).counters)
+    old = GpuView(growth.old, gpu.bdf).counters
+    if isinstance(old, Missing):
+        return NO_EARLIER_READING
+    events = need(counter_growth(old.pcie_replays, new.pcie_replays))
+    if events is None:
+        return COUNTER_RESET
+    pcie = need(box.gpu(gpu).pcie)
+    gen, width = need(pcie.link_gen), need(pcie.link_width)
+    limit = ceil(PER_LANE.get(gen, PER_LANE[max(PER_LANE)]) * width * box.settings.limit("pcie.replay"))
+    per_minute = rate(events, growth, 60)
+    many = per_minute > box.settings.limit("pcie.replay-fail") and events >= MIN_EVENTS and growth.seconds >= 60
+    status = Status.FAIL if many else Status.WARN if per_minute > limit else Status.PASS
+    total = need(new.pcie_replays)
+    message = (
+        f"{counted(events, 'PCIe replay')} {growth.how}, {limit} per minute allowed at gen{gen} x{width}"
+        f" ({total} since driver load)"
+    )
+    evidence = (answered(total, "nvmlDeviceGetPcieReplayCounter", gpu.bdf or ""),)
+    fault = None if status is Status.PASS else Fault.PCIE_REPLAYS
+    return Judgement(status, message, round(per_minute, 2), limit, "per minute", evidence, fault=fault)
+
+
+CHECKS = (
+    Check(
+        id="pcie.replay",
+        rule="Warns if a GPU's PCIe replay counter grows by more than {pcie.replay} DCGM's rate per generation and lane"
+        " (8 per minute at gen3 x16); fails above {pcie.replay-fail} per minute, measured over a minute or more. A"
+        " non-zero total since driver load alone is not a fault, but warns without a second reading if it is above"
+        " {pcie.replay-fail} and ten times that of any other GPU.",
+        source="nvmlDeviceGetPcieReplayCounter; DCGM's rate per generation and lane, its diagnostic's limit of 80",
+        remedy="watch the counter; if replays continue, cold power cycle at the next maintenance, then run the field"
+        " diagnostic (dcgmi diag -r 3) and reseat the GPU, its tray or riser (SXM: the vendor does)",
+        judge=_replay,
+        witness="counters",
+        blames=own_link,
+    ),
+)

@@ -1,0 +1,99 @@
+"""``dgxcheck fleet``: the results of many machines, judged together."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.run import EXIT_CODES
+from dgxcheck.cli.health.options import FAILING
+from dgxcheck.cli.options import emit, seconds, writing
+from dgxcheck.fleet.judge import Fleet, judge
+from dgxcheck.fleet.node_names import unfolded
+from dgxcheck.fleet.remote import Asked
+from dgxcheck.output.fleet.report import Report
+
+RENDERERS = {"text": "text", "json": "as_json", "prometheus": "prometheus"}
+"""Module below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
+HELD = 2
+
+
+@click.command("fleet")
+@click.argument("results", metavar="RESULT...", nargs=-1)
+@click.option("-w", "--where", metavar="NODES",
+              help="Run dgxcheck health on these nodes, with the options after --: dgx[001-016], @group.")
+@click.option("--worker", type=click.Choice(["ssh", "exec"]), default="ssh", show_default=True,
+              help="With -w: how; exec runs the command here, where %h is the node's name.")
+@click.option("--program", default="dgxcheck", show_default=True, metavar="COMMAND",
+              help="With -w: how dgxcheck is called on the nodes.")
+@click.option("--window", type=click.IntRange(1, 1024), default=64, show_default=True, metavar="NUMBER",
+              help="With -w: nodes at once.")
+@click.option("--timeout", type=click.FloatRange(1, 86400), default=300, show_default=True, metavar="SECONDS",
+              callback=seconds, help="With -w: time limit for each node.")
+@click.option("-n", "--nodes", metavar="NODES",
+              help="Nodes that must have a result: dgx[001-016,020]. With --gate: the nodes to return, or all.")
+@click.option("--gate", is_flag=True,
+              help="May repaired nodes return to service? Exit code 0 if what was wrong is proven right, else 2.")
+@click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")
+@click.option("--fail-on", type=click.Choice([*FAILING]), default="warn", show_default=True,
+              help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail.")
+@click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True)
+@writing
+@click.pass_context
+def command(
+    ctx: click.Context, results: tuple[str, ...], where: str | None, worker: str, program: str, window: int,
+    timeout: float, nodes: str | None, gate: bool, verbose: bool, fail_on: str, form: str, output: str | None,
+    color: str,
+) -> int:  # fmt: skip
+    """Judge the results of many machines together.
+
+    RESULT is a file, a folder or - for stdin, with the output of dgxcheck health --format jsonl or json, one or many;
+    gzip is unpacked. With -w, dgxcheck health runs on the nodes instead, over ClusterShell. A node is judged by all its
+    results: a fault stays until a newer result of the same level or a higher one proves it right. Exit code 0: pass; 1:
+    warn; 2: fail; 3: unknown, also if a node has no result.
+    """
+    if gate and form != "text":
+        raise click.UsageError("--gate has one format, text", ctx)
+    if where is not None:
+        asked = Asked(nodes=where, options=results, program=program, worker=worker, window=window, seconds=timeout)
+        fleet = _asked(asked)
+    elif results:
+        fleet = judge(results, () if nodes is None else unfolded(nodes))
+    else:
+        raise click.UsageError("give files or folders with results, - for stdin, or -w NODES", ctx)
+    if gate:
+        return _gate(fleet, nodes, output, color)
+    verdict = Status(fleet.verdict)
+    report = Report(fleet, EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0, verbose)
+    emit(import_module(f"dgxcheck.output.fleet.{RENDERERS[form]}").render(report), output, color, form)
+    return report.exit_code
+
+
+def _asked(asked: Asked) -> Fleet:
+    """With a bar on a terminal."""
+    from dgxcheck.fleet.remote import judge_nodes
+
+    if not sys.stderr.isatty():
+        return judge_nodes(asked)
+    with click.progressbar(length=1, label=asked.nodes[:40], show_pos=True, file=sys.stderr) as bar:
+
+        def told(done: int, nodes: int) -> None:
+            bar.length = nodes
+            bar.update(done - bar.pos)
+
+        return judge_nodes(asked, told)
+
+
+def _gate(fleet: Fleet, nodes: str | None, output: str | None, color: str) -> int:
+    from dgxcheck.facts.record import replace
+    from dgxcheck.output.fleet import gate
+
+    if nodes is not None:
+        wanted = unfolded(nodes)
+        fleet = replace(fleet, nodes={name: fleet.nodes[name] for name in wanted if name in fleet.nodes}, unread=())
+    code = 0 if gate.may_return(fleet) else HELD
+    emit(gate.render(Report(fleet, code)), output, color)
+    return code

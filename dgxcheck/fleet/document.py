@@ -1,0 +1,151 @@
+"""Results out of JSON documents of schemas ``dgxcheck/result/1`` and ``dgxcheck/health/2``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from typing import TypeGuard, TypeVar
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.fleet.result import COMPARED, LEVELS, VERDICTS, Fault, Group, Result
+
+RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
+Word = TypeVar("Word", bound=str)
+Figures = dict[str, float]
+"""By key of the finding, in the unit of its check."""
+
+
+class NotAResult(ValueError):
+    """The document is none, or breaks its schema; the text says where."""
+
+
+class Shared:
+    """Sets that many results have in common, each kept once."""
+
+    def __init__(self) -> None:
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
+
+    def one(self, items: frozenset[str]) -> frozenset[str]:
+        """The equal set that was seen first."""
+        return self._sets.setdefault(items, items)
+
+
+def result_of(document: Json, shared: Shared) -> tuple[Result, Figures]:
+    """One result and its figures. Raises NotAResult."""
+    if not isinstance(document, dict) or document.get("schema") not in (RESULT, HEALTH):
+        raise NotAResult(f"no result of 'dgxcheck health --format jsonl' ({RESULT})")
+    whole = document["schema"] == HEALTH
+    findings = _list(document, "findings") if whole else _list(document, "found")
+    passed, figures = _judged(findings) if whole else _passed(document)
+    faults = tuple(_fault(each, whole) for each in findings if _counts(each))
+    score = document.get("score")
+    total = score.get("total") if isinstance(score, dict) else score
+    return Result(
+        node=_text(document, "host", "the host's name"),
+        generated_at=_text(document, "generated_at", "when it was made"),
+        level=_word(document, "level", LEVELS),
+        verdict=_word(document, "verdict", VERDICTS),
+        score=float(total) if isinstance(total, int | float) and not isinstance(total, bool) else None,
+        group=_group(document),
+        versions=_versions(document),
+        faults=faults,
+        passed=shared.one(passed),
+        skipped=shared.one(_skipped(document, findings, whole)),
+    ), figures
+
+
+def _text(document: Mapping[str, Json], name: str, what: str) -> str:
+    value = document.get(name)
+    if not isinstance(value, str) or not value or len(value) > 256:
+        raise NotAResult(f"{name!r} is missing: {what}")
+    return value
+
+
+def _word(document: Mapping[str, Json], name: str, known: tuple[Word, ...]) -> Word:
+    value = document.get(name)
+    for word in known:
+        if value == word:
+            return word
+    raise NotAResult(f"{name!r} is none of {', '.join(known)}")
+
+
+def _list(document: Mapping[str, Json], name: str) -> list[dict[str, Json]]:
+    value = document.get(name)
+    if not isinstance(value, list):
+        raise NotAResult(f"{name!r} is no list")
+    found = [each for each in value if isinstance(each, dict)]
+    if len(found) != len(value):
+        raise NotAResult(f"{name!r} holds something else than findings")
+    return found
+
+
+def _passed(document: Mapping[str, Json]) -> tuple[frozenset[str], Figures]:
+    passed = document.get("passed")
+    if not isinstance(passed, dict):
+        raise NotAResult("'passed' is no object")
+    return frozenset(passed), {key: value for key, value in passed.items() if _is_figure(value)}
+
+
+def _judged(findings: list[dict[str, Json]]) -> tuple[frozenset[str], Figures]:
+    """The same out of the whole document."""
+    passed = [each for each in findings if each.get("status") == "pass"]
+    keys = {str(each.get("key")): each for each in passed}
+    figures = {key: each.get("measured") for key, each in keys.items() if each.get("unit") in COMPARED}
+    return frozenset(keys), {key: value for key, value in figures.items() if _is_figure(value)}
+
+
+def _is_figure(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _counts(finding: Mapping[str, Json]) -> bool:
+    known = finding.get("acknowledged")
+    lapsed = isinstance(known, dict) and bool(known.get("lapsed"))
+    return finding.get("status") in ("warn", "unknown", "fail") and (not known or lapsed)
+
+
+def _fault(finding: Mapping[str, Json], whole: bool) -> Fault:
+    key = _text(finding, "key", "of a finding")
+    ends = [_named(each) for each in (finding.get("subject"), finding.get("peer")) if each]
+    return Fault(
+        key=key,
+        check=key.partition("/")[0],
+        status=_word(finding, "status", VERDICTS),
+        word=str(finding.get("fault") or ""),
+        message=str(finding.get("message") or ""),
+        subject=" - ".join(ends),
+        action=str(finding.get("remedy" if whole else "action") or ""),
+    )
+
+
+def _named(subject: Json) -> str:
+    """``GPU2 0000:0a:00.0``, as the line has it."""
+    words = [subject.get("name"), subject.get("bdf")] if isinstance(subject, dict) else [subject]
+    return " ".join(str(word) for word in words if word)
+
+
+def _group(document: Mapping[str, Json]) -> Group:
+    profile, gpus = document.get("profile"), document.get("gpus")
+    name = profile.get("name") if isinstance(profile, dict) else profile
+    models = (f"{count} x {model}" for model, count in sorted(gpus.items())) if isinstance(gpus, dict) else ()
+    driver = _versions(document).get("driver", ())
+    return Group(str(name or ""), ", ".join(models), ", ".join(driver))
+
+
+def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
+    found = document.get("versions")
+    if not isinstance(found, dict):
+        return {}
+    return {name: tuple(map(str, each)) for name, each in found.items() if isinstance(each, list)}
+
+
+def _skipped(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> frozenset[str]:
+    if whole:
+        return frozenset(_ids(findings))
+    skipped = document.get("skipped")
+    lists = skipped.values() if isinstance(skipped, dict) else ()
+    return frozenset(str(check) for ids in lists if isinstance(ids, list) for check in ids)
+
+
+def _ids(findings: list[dict[str, Json]]) -> Iterator[str]:
+    return (str(each.get("id")) for each in findings if each.get("status") == "skip")

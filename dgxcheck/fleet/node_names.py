@@ -1,0 +1,92 @@
+"""Names of nodes folded and unfolded: ``dgx[001-003,007]``, as Slurm and ClusterShell write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from dgxcheck.facts.missing import BadInput
+
+_LAST_NUMBER = re.compile(r"(?P<before>.*?)(?P<number>[0-9]{1,9})(?P<after>[^0-9]*)", re.DOTALL)
+_BRACKETS = re.compile(r"(?P<before>[^][]*)\[(?P<ranges>[0-9,-]+)\](?P<after>.*)", re.DOTALL)
+_RANGE = re.compile(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
+_MOST = 200_000
+
+
+def folded(names: Iterable[str]) -> str:
+    """Names that differ in their last number as one, in order: ``dgx[001-003,007],login``.
+
+    Numbers of different length are different names, as ``dgx1`` and ``dgx01`` are.
+    """
+    groups: dict[tuple[str, int, str], list[int]] = {}
+    for name in dict.fromkeys(names):
+        found = _LAST_NUMBER.fullmatch(name)
+        if found is None:
+            groups[name, 0, ""] = []
+            continue
+        digits = found["number"]
+        width = len(digits) if digits[0] == "0" else 0
+        groups.setdefault((found["before"], width or -1, found["after"]), []).append(int(digits))
+    return ",".join(_folded(*alike, numbers) for alike, numbers in sorted(groups.items()))
+
+
+def _folded(before: str, width: int, after: str, numbers: list[int]) -> str:
+    if not numbers:
+        return before
+    ranges = [
+        f"{first:0{max(width, 1)}}" if first == last else f"{first:0{max(width, 1)}}-{last:0{max(width, 1)}}"
+        for first, last in _runs(sorted(numbers))
+    ]
+    return f"{before}{ranges[0]}{after}" if len(numbers) == 1 else f"{before}[{','.join(ranges)}]{after}"
+
+
+def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if number != last + 1:
+            yield first, last
+            first = number
+        last = number
+    yield first, last
+
+
+def unfolded(text: str) -> tuple[str, ...]:
+    """The names that a folded text stands for. Raises BadInput for what is no such text, or for too many names."""
+    found = [name for part in _parts(text) for name in _names(part, text)]
+    if len(found) > _MOST:
+        raise BadInput(f"{text[:80]}: more than {_MOST} nodes")
+    return tuple(dict.fromkeys(found))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Split at the commas, blanks and line ends outside of brackets."""
+    part, inside = "", False
+    for character in text:
+        inside = character == "[" or (inside and character != "]")
+        if not inside and character in ", \t\r\n":
+            if part:
+                yield part
+            part = ""
+        else:
+            part += character
+    if part:
+        yield part
+
+
+def _names(part: str, text: str) -> Iterator[str]:
+    found = _BRACKETS.fullmatch(part)
+    if found is None:
+        if "[" in part or "]" in part:
+            raise BadInput(f"{text[:80]}: no list of nodes; write them as dgx[001-016,020]")
+        yield part
+        return
+    for each in found["ranges"].split(","):
+        span = _RANGE.fullmatch(each)
+        if span is None:
+            raise BadInput(f"{text[:80]}: {each[:40]!r} is no range; write nodes as dgx[001-016,020]")
+        first, last = span["first"], span["last"] or span["first"]
+        width = len(first) if first[0] == "0" else 1
+        if int(last) - int(first) >= _MOST:
+            raise BadInput(f"{text[:80]}: more than {_MOST} nodes")
+        for number in range(int(first), int(last) + 1):
+            yield from (f"{found['before']}{number:0{width}}{rest}" for rest in _names(found["after"], text))

@@ -1,0 +1,129 @@
+"""Run ``dgxcheck health`` on many nodes, over ClusterShell.
+
+ClusterShell brings node groups, ssh, the window of nodes at once, and time limits; it is the extra ``dgxcheck[fleet]``.
+https://clustershell.readthedocs.io/en/latest/api/
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dgxcheck.facts.limits import RESULT_BYTES
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.fleet.document import NotAResult, Shared, result_of
+from dgxcheck.fleet.judge import Fleet, fleet_of
+from dgxcheck.fleet.outliers import Columns
+from dgxcheck.fleet.reading import Unread, parsed
+from dgxcheck.fleet.result import Result
+
+Told = Callable[[int, int], None]
+"""Called with the number of nodes that are done, and of all."""
+_LAST_WORDS = 200
+
+
+class Asked(Record):
+    """What is run where."""
+
+    nodes: str
+    """As ClusterShell writes them: ``dgx[001-016],@rack3``."""
+    options: Sequence[str] = ()
+    """Of ``dgxcheck health``."""
+    program: str = "dgxcheck"
+    """How it is called on the nodes; with the worker ``exec``, which runs here, ``%h`` is the node's name."""
+    worker: str = "ssh"
+    window: int = 64
+    """Nodes at once."""
+    seconds: float = 300
+    """After which a node's command is ended."""
+
+
+def judge_nodes(asked: Asked, told: Told = lambda _done, _nodes: None) -> Fleet:
+    """Ask all nodes and judge what they answer; nodes that do not are silent, with the reason in ``unread``.
+
+    Ctrl-C ends the commands; what has answered by then is judged. Raises BadInput without ClusterShell, or for a set of
+    nodes that it cannot read.
+    """
+    try:
+        from ClusterShell.NodeSet import NodeSet, NodeSetException
+        from ClusterShell.Task import task_self
+    except ImportError:
+        raise BadInput("-w needs ClusterShell: pip install 'dgxcheck[fleet]', or the package clustershell") from None
+    try:
+        nodes = NodeSet(asked.nodes)
+    except NodeSetException as error:
+        raise BadInput(f"{asked.nodes[:80]}: {error}") from None
+    if not nodes:
+        raise BadInput(f"{asked.nodes[:80]}: no node")
+    task = task_self()
+    task.set_default("distant_workername", asked.worker)
+    task.set_info("fanout", asked.window)
+    answers = _Answers(lambda done: told(done, len(nodes)))
+    command = f"{asked.program} health --format jsonl --fail-on never {shlex.join(asked.options)}".rstrip()
+    task.shell(command, nodes=nodes, handler=answers.handler(), timeout=asked.seconds, stderr=True)
+    try:
+        task.run()
+    except KeyboardInterrupt:
+        task.abort()
+    return answers.judged([str(node) for node in nodes])
+
+
+class _Answers:
+    """What the nodes print, line by line: no more than one line of each is held."""
+
+    def __init__(self, told: Callable[[int], None]) -> None:
+        self._results: list[Result] = []
+        self._columns, self._shared = Columns(), Shared()
+        self._why: dict[str, str] = {}
+        self._done, self._told = 0, told
+
+    def handler(self) -> Any:
+        """What ClusterShell calls."""
+        from ClusterShell.Event import EventHandler
+
+        answers = self
+
+        class Handler(EventHandler):  # type: ignore[misc]  # ClusterShell has no types
+            def ev_read(self, worker: Any, node: str, sname: str, msg: bytes) -> None:
+                answers.line(str(node), sname, msg)
+
+            def ev_hup(self, worker: Any, node: str, rc: int | None) -> None:
+                answers.ended(str(node), rc)
+
+            def ev_close(self, worker: Any, timedout: bool) -> None:
+                for node in worker.iter_keys_timeout():
+                    answers.timed_out(str(node))
+
+        return Handler()
+
+    def line(self, node: str, stream: str, text: bytes) -> None:
+        """One line: a result, or words of ssh, the shell and dgxcheck."""
+        if stream == "stdout" and text.startswith(b"{") and len(text) <= RESULT_BYTES:
+            try:
+                result, figures = result_of(parsed(text), self._shared)
+            except NotAResult as error:
+                self._why[node] = str(error)
+                return
+            self._columns.add(len(self._results), result.group, figures)
+            self._results.append(replace(result, node=node))  # as the site calls it, whatever its host name is
+        elif text.strip():
+            self._why[node] = text[:_LAST_WORDS].decode("utf-8", "replace")
+
+    def ended(self, node: str, code: int | None) -> None:
+        """Its command is over."""
+        self._done += 1
+        self._told(self._done)
+        if code:
+            self._why[node] = f"exit code {code}: {self._why.get(node, 'nothing printed')}"
+
+    def timed_out(self, node: str) -> None:
+        """Its command was ended."""
+        self._why[node] = "no answer within the time limit"
+
+    def judged(self, nodes: Sequence[str]) -> Fleet:
+        """The fleet, with a reason for each node that has no result."""
+        answered = {result.node for result in self._results}
+        unread = [Unread(node, self._why.get(node, "no result")) for node in nodes if node not in answered]
+        return fleet_of(self._results, self._columns, unread, nodes)

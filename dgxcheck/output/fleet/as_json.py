@@ -1,0 +1,98 @@
+"""The document of schema ``dgxcheck/fleet/1``."""
+
+from __future__ import annotations
+
+import time
+
+from dgxcheck import __version__
+from dgxcheck.facts.missing import Json
+from dgxcheck.fleet.judge import Difference, Fleet, Kind
+from dgxcheck.fleet.node import Node, OpenFault
+from dgxcheck.fleet.node_names import folded
+from dgxcheck.fleet.outliers import Outlier
+from dgxcheck.fleet.result import VERDICTS
+from dgxcheck.output.fleet.report import Report
+from dgxcheck.output.json_text import compact
+
+
+def render(report: Report) -> str:
+    """All nodes, each kind of fault, outliers and versions."""
+    fleet = report.fleet
+    unread: list[Json] = [{"where": each.where, "why": each.why} for each in fleet.unread]
+    return compact(
+        {
+            "schema": "dgxcheck/fleet/1",
+            "tool_version": __version__,
+            "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "verdict": fleet.verdict,
+            "summary": {**_counts(fleet), "exit_code": report.exit_code},
+            "silent": [*fleet.silent],
+            "nodes": [_node(node) for node in fleet.nodes.values()],
+            "faults": [_kind(kind) for kind in fleet.kinds],
+            "outliers": [_outlier(each) for each in fleet.outliers],
+            "versions": [_difference(each) for each in fleet.differences],
+            "unread": unread,
+        }
+    )
+
+
+def _counts(fleet: Fleet) -> dict[str, Json]:
+    counts: dict[str, Json] = {word: len(fleet.with_verdict(word)) for word in VERDICTS}
+    return counts | {"silent": len(fleet.silent), "results": fleet.results}
+
+
+def _node(node: Node) -> Json:
+    newest = node.newest
+    return {
+        "name": node.name,
+        "verdict": node.verdict,
+        "newest": {"verdict": newest.verdict, "level": newest.level, "generated_at": newest.generated_at},
+        "score": newest.score,
+        "profile": newest.group.profile or None,
+        "gpus": newest.group.gpus,
+        "driver": newest.group.driver or None,
+        "faults": [_fault(each) for each in node.faults],
+    }
+
+
+def _fault(found: OpenFault) -> Json:
+    fault = found.fault
+    return {
+        "key": fault.key,
+        "status": fault.status,
+        "fault": fault.word or None,
+        "subject": fault.subject,
+        "message": fault.message,
+        "action": fault.action or None,
+        "level": found.level,
+        "found_at": found.found_at,
+    }
+
+
+def _kind(kind: Kind) -> Json:
+    return {
+        "check": kind.check,
+        "fault": kind.word or None,
+        "status": kind.status,
+        "count": len(kind.nodes),
+        "nodes": folded(kind.nodes),
+        "common": kind.common,
+    }
+
+
+def _outlier(outlier: Outlier) -> Json:
+    return {
+        "node": outlier.node,
+        "key": outlier.key,
+        "value": outlier.value,
+        "median": outlier.median,
+        "nodes": outlier.nodes,
+        "off": round(outlier.off, 4),
+    }
+
+
+def _difference(difference: Difference) -> Json:
+    values: list[Json] = [
+        {"value": value, "count": len(nodes), "nodes": folded(nodes)} for value, nodes in difference.nodes.items()
+    ]
+    return {"name": difference.name, "gpus": difference.gpus, "values": values}

@@ -1,0 +1,73 @@
+"""Where the component of a cause is in the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.assessment.result import Assessment
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import all_nvlinks
+from dgxcheck.diagnosis.causes import Cause
+from dgxcheck.output.health.component_name import component_name
+from dgxcheck.output.health.finding_lines import subject_name, worst_first
+from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, Tone, box, link, node, pair
+from dgxcheck.output.topo.wiring_marks import down_by_pair
+from dgxcheck.topology.model import Topology
+
+_TAGS = {"link": "PCIe link", "nvlink": "NVLinks", "path": "P2P", "port": "port", "slot": "slot"}
+_TONES: dict[Status, Tone] = {Status.FAIL: "fail", Status.UNKNOWN: "warn", Status.WARN: "warn"}
+
+
+def cause_marks(assessment: Assessment) -> list[Mark]:
+    """One for each cause, with its number in the report, then one for each finding that no cause explains."""
+    found = {finding.key: finding for finding in assessment.findings}
+    marks = [_mark(assessment, number, cause, found) for number, cause in enumerate(assessment.causes, 1)]
+    loose = set(assessment.diagnosis.unexplained)
+    for finding in worst_first(assessment.findings):
+        if finding.key in loose:
+            marks.append(_loose(len(marks) + 1, finding))
+    return marks
+
+
+def at_component(topology: Topology, component: Component, nvswitches: Component) -> Iterator[At]:
+    """The parts of the picture that show a component; nothing where it shows none of it."""
+    if component.key == nvswitches.key or component.kind == "nvswitch" or component.part == "missing NVSwitch":
+        yield NVSWITCHES
+    elif component.kind in ("nvlink", "path") and component.bdf and component.peer_bdf:
+        yield pair(component.bdf, component.peer_bdf)
+    elif component.kind == "link" and component.bdf:
+        yield link(component.bdf)
+    elif component.kind == "socket" and component.name.isdecimal():
+        yield node(int(component.name))
+    elif component.kind in ("board", "gpus"):
+        yield from (box(gpu.bdf or gpu.name) for gpu in topology.devices if gpu.name in component.shared_by)
+    elif component.kind == "socket-interconnect":
+        yield from (node(number) for number in {d.numa_node for d in topology.devices if isinstance(d.numa_node, int)})
+    elif component.kind == "host-bridge":
+        yield box(component.name)
+    elif component.bdf:
+        yield box(component.bdf)
+    elif component.kind in ("gpu", "hca", "port"):
+        yield box(component.name.partition("/")[0])
+
+
+def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Finding]) -> Mark:
+    component = cause.component
+    at = tuple(at_component(assessment.topology, component, all_nvlinks(assessment)))
+    lead = next((found[key] for key in cause.explains if key in found), None)
+    words = component_name(component) + (f": {lead.judgement.message}" if lead is not None else "")
+    tag = component.part or _TAGS.get(component.kind, "")
+    down = max((down_by_pair(assessment.topology).get(each, 0) for each in at if each[0] == "pair"), default=0)
+    return Mark(number=number, tone=_TONES[cause.severity], tag=tag, words=words, at=at, down=down)
+
+
+def _loose(number: int, finding: Finding) -> Mark:
+    subject = finding.subject
+    at: tuple[At, ...] = (box(subject.bdf),) if subject.bdf else ()
+    if subject.bdf and subject.peer is not None and subject.peer.bdf:
+        peer = subject.peer
+        at = (pair(subject.bdf, peer.bdf),) if subject.kind == peer.kind == "gpu" else (*at, box(peer.bdf))  # type: ignore[arg-type]
+    tag = finding.id.partition(".")[0]
+    words = f"{finding.id} {subject_name(subject)}: {finding.judgement.message}"
+    return Mark(number=number, tone=_TONES[finding.status], tag=tag, words=words, at=at)

@@ -1,0 +1,111 @@
+"""One line for a site that collects many results: the document of schema ``dgxcheck/result/1``.
+
+What passed has its key and its figure alone; what did not pass has what an admin reads first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from dgxcheck import __version__
+from dgxcheck.assessment.result import Assessment
+from dgxcheck.assessment.versions import gpu_models, versions
+from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.diagnosis.action import first_remedy
+from dgxcheck.diagnosis.causes import Cause
+from dgxcheck.facts.missing import Json
+from dgxcheck.fleet.document import RESULT
+from dgxcheck.fleet.result import COMPARED
+from dgxcheck.output.health.component_name import component_name
+from dgxcheck.output.health.finding_lines import subject_name
+from dgxcheck.output.health.instructions import action_text
+from dgxcheck.output.health.metrics import number
+from dgxcheck.output.health.remedies import remedies
+from dgxcheck.output.health.report import Report
+from dgxcheck.output.json_null import either, source
+from dgxcheck.output.json_text import compact
+
+
+def render(report: Report) -> str:
+    """A line of about 30 kB for a machine of eight GPUs."""
+    assessment = report.assessment
+    findings, score = assessment.findings, assessment.score
+    return compact(
+        {
+            "schema": RESULT,
+            "tool_version": __version__,
+            "generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **{key: value for name in assessment.host for key, value in either(name, assessment.host[name]).items()},
+            "source": source(assessment.origin),
+            "level": assessment.level,
+            "profile": None if assessment.profile is None else assessment.profile.name,
+            "gpus": {**gpu_models(assessment.snapshot)},
+            "versions": {name: [*values] for name, values in versions(assessment.snapshot).items()},
+            "verdict": assessment.verdict.value,
+            "score": None if score is None else score.total,
+            "coverage": None if score is None else score.coverage,
+            "passed": {finding.key: _figure(finding) for finding in findings if finding.status is Status.PASS},
+            "skipped": _skipped(findings),
+            "found": _found(assessment),
+            "causes": [_cause(cause, assessment) for cause in assessment.causes],
+        }
+    )
+
+
+def _figure(finding: Finding) -> Json:
+    """What can be compared with other machines, in the unit of the check; null for anything else."""
+    return number(finding.judgement.measured) if finding.judgement.unit in COMPARED else None
+
+
+def _skipped(findings: Sequence[Finding]) -> dict[str, Json]:
+    """The ids of the checks, by the reason why they did not judge some subject."""
+    found: dict[str, set[str]] = {}
+    for finding in findings:
+        if finding.status is Status.SKIP:
+            found.setdefault(finding.judgement.reason, set()).add(finding.id)
+    return {reason: [*sorted(ids)] for reason, ids in sorted(found.items())}
+
+
+def _found(assessment: Assessment) -> list[Json]:
+    """What did not pass, the worst first."""
+    blamed = {key: _id(cause) for cause in assessment.causes for key in cause.explains}
+    remedy = remedies(assessment.diagnosis, assessment.findings)
+    told = [finding for status in BAD for finding in assessment.findings if finding.status is status]
+    return [_finding(finding, blamed.get(finding.key), remedy[finding.key]) for finding in told]
+
+
+def _finding(finding: Finding, cause: str | None, remedy: str) -> Json:
+    said, known = finding.judgement, finding.acknowledgement
+    return {
+        "key": finding.key,
+        "status": said.status.value,
+        "fault": None if said.fault is None else said.fault.value,
+        "subject": subject_name(finding.subject),
+        "message": said.message,
+        "measured": said.measured,
+        "expected": said.expected,
+        "unit": said.unit or None,
+        "cause": cause,
+        "action": remedy,
+        **({"acknowledged": known.reason} if known is not None and finding.acknowledged else {}),
+    }
+
+
+def _cause(cause: Cause, assessment: Assessment) -> Json:
+    action = first_remedy(cause.actions)
+    return {
+        "id": _id(cause),
+        "kind": cause.component.kind,
+        "name": component_name(cause.component),
+        "severity": cause.severity.value,
+        "confidence": cause.confidence.level,
+        "action": action.step,
+        "urgency": action.urgency,
+        "commands": [list(command) for command in action.commands],
+        "text": action_text(action, {finding.key: finding.remedy for finding in assessment.findings}),
+    }
+
+
+def _id(cause: Cause) -> str:
+    return "/".join(filter(None, cause.component.key))

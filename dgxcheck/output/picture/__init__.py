@@ -1,0 +1,1 @@
+"""Pictures of how a machine is wired: what is drawn, where, and how it is written."""

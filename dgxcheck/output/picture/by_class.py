@@ -1,0 +1,69 @@
+"""Switches and host bridges of devices whose PCI path is not known, from the classes of their pairs.
+
+An imported ``nvidia-smi topo`` matrix has no bus ids, but it says which devices share a switch, a host bridge, a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import Literal, TypeVar
+
+from dgxcheck.facts.record import Record
+from dgxcheck.topology.model import Device, PciClass, Topology
+
+T = TypeVar("T")
+_LEVELS: tuple[tuple[PciClass, str], ...] = (("PIX", "PCIe switch"), ("PXB", "PCIe switches"))
+
+
+class Group(Record):
+    """Devices below one switch or host bridge."""
+
+    kind: Literal["host-bridge", "switch"]
+    name: str
+    members: tuple[Group | Device, ...]
+
+
+def groups(topology: Topology, devices: Sequence[Device]) -> Iterator[tuple[int | None, Group]]:
+    """Host bridges with the number of their NUMA node, None where it is unknown."""
+    trees: list[Group | Device] = [*devices]
+    near: set[PciClass] = set()
+    for label, name in _LEVELS:
+        near.add(label)
+        trees = [
+            same[0] if len(same) == 1 else Group(kind="switch", name=name, members=tuple(same))
+            for same in _joined(trees, lambda a, b: _is_within(topology, a, b, near))
+        ]
+    near.add("PHB")
+    loose: dict[int | None, list[Group | Device]] = {}
+    for same in _joined(trees, lambda a, b: _is_within(topology, a, b, near)):
+        known = {each.numa_node for tree in same for each in _devices(tree) if isinstance(each.numa_node, int)}
+        node = known.pop() if len(known) == 1 else None
+        if any(_is_within(topology, a, b, {"PHB"}) for a, b in combinations(same, 2)):
+            yield node, Group(kind="host-bridge", name="host bridge", members=tuple(same))
+        else:
+            loose.setdefault(node, []).extend(same)
+    for node, members in loose.items():
+        yield node, Group(kind="host-bridge", name="host bridges not known", members=tuple(members))
+
+
+def _devices(tree: Group | Device) -> list[Device]:
+    return [tree] if isinstance(tree, Device) else [each for member in tree.members for each in _devices(member)]
+
+
+def _is_within(topology: Topology, a: Group | Device, b: Group | Device, near: set[PciClass]) -> bool:
+    """Is any device of one as near to any of the other?"""
+    return any(topology.link(one, other).pci in near for one in _devices(a) for other in _devices(b))
+
+
+def _joined(trees: Sequence[T], together: Callable[[T, T], bool]) -> list[list[T]]:
+    """The trees in sets of those that belong together, also through others, in order."""
+    sets: list[list[T]] = []
+    for tree in trees:
+        own = [each for each in sets if any(together(tree, other) for other in each)]
+        rest = [each for each in sets if each not in own]
+        merged = [other for each in own for other in each] + [tree]
+        sets = [*rest, merged]
+    order = {id(tree): number for number, tree in enumerate(trees)}
+    sets = [sorted(each, key=lambda tree: order[id(tree)]) for each in sets]
+    return sorted(sets, key=lambda each: order[id(each[0])])

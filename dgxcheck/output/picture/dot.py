@@ -1,0 +1,85 @@
+"""The wiring for graphviz: ``dot -Tsvg`` lays it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dgxcheck.facts.host import NumaNode
+from dgxcheck.facts.missing import Missing
+from dgxcheck.output.picture import nvlinks
+from dgxcheck.output.picture.marks import Mark, box, link
+from dgxcheck.output.picture.palette import LIGHT
+from dgxcheck.output.picture.tree_layout import link_lines, worst
+from dgxcheck.output.picture.wiring import Node, others, panels
+from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.topology.model import Topology
+
+_SHAPES = {"card": "point", "switch": "box", "host-bridge": "box"}
+
+
+def render(
+    topology: Topology, numa: tuple[NumaNode, ...] | Missing, title: str, marks: Sequence[Mark] = (),
+    nvme: bool = False,
+) -> str:  # fmt: skip
+    """A directed graph from the host bridges down, a cluster for each NUMA node, NVLinks without direction."""
+    told = ["digraph dgxcheck {", f"  label={_quoted(title)}; labelloc=t; forcelabels=true; fontname=Helvetica;",
+            "  node [shape=box, style=filled, fillcolor=white, fontname=Helvetica];",
+            "  edge [dir=none, fontname=Helvetica, fontsize=10];"]  # fmt: skip
+    for number, panel in enumerate(panels(topology, numa, others(topology, marks, nvme))):
+        label = "\n".join(filter(None, (panel.title, panel.cpus)))
+        told += [f"  subgraph cluster_{number} {{", f"    label={_quoted(label)}; style=filled; color={_hex('panel')};"]
+        for node in panel.children:
+            told += [f"    {line}" for line in _tree(node, None, marks)]
+        told.append("  }")
+    told += [f"  {line}" for line in _nvlinks(topology, marks)]
+    told += [f"  // {visible(mark.words)}" for mark in marks]
+    return lines([*told, "}"])
+
+
+def _tree(node: Node, above: Node | None, marks: Sequence[Mark]) -> Iterator[str]:
+    own = [mark for mark in marks if {box(part) for part in (node.key, *node.parts)} & {*mark.at}]
+    fill = {"host-bridge": "bridge"}.get(node.kind, node.kind)
+    tone = worst(own)
+    numbers = ",".join(str(mark.number) for mark in own if mark.number)
+    place = node.key if node.kind in ("gpu", "nic", "other") and ":" in node.key else ""
+    label = "\n".join(filter(None, (f"{numbers}: {node.name}" if numbers else node.name, place)))
+    members = [f"label={_quoted(label)}", f"shape={_SHAPES.get(node.kind, 'box')}"]
+    members += [f"fillcolor={_hex(fill)}"] if fill in LIGHT else []
+    members += [f"color={_hex(tone)}", "penwidth=2.5"] if tone else []
+    yield f"{_quoted(node.key)} [{', '.join(members)}];"
+    if above is not None:
+        at = set() if node.hop is None else {link(node.hop.device), link(node.hop.port), box(node.hop.port)}
+        marked = [mark for mark in marks if at & {*mark.at}]
+        said = [f"label={_quoted(chr(10).join(link_lines(node.hop)))}"]
+        said += [f"color={_hex(worst(marked) or '')}", f"fontcolor={_hex(worst(marked) or '')}"] if marked else []
+        yield f"{_quoted(above.key)} -> {_quoted(node.key)} [{', '.join(said)}];"
+    for child in node.children:
+        yield from _tree(child, node, marks)
+
+
+def _nvlinks(topology: Topology, marks: Sequence[Mark]) -> Iterator[str]:
+    to_bar = nvlinks.switched(topology)
+    if to_bar:
+        yield f'"NVSwitches" [fillcolor={_hex("gpu")}];'
+    for key, links in to_bar.items():
+        count = "?" if links is None else links
+        yield f'{_quoted(key)} -> "NVSwitches" [label="NV{count}", color={_hex("nvlink")}, penwidth=2];'
+    for joint in nvlinks.joints(topology, marks):
+        tone = worst(joint.marks)
+        style = ", style=dashed" if not joint.up else ""
+        label = f"NV{joint.up}" if joint.up else "no NVLink up"
+        colour = _hex(tone or "nvlink")
+        yield (
+            f"{_quoted(joint.a)} -> {_quoted(joint.b)} [xlabel={_quoted(label)}, color={colour}, fontcolor={colour},"
+            f" constraint=false, tailport=s, headport=s, penwidth={1 + min(joint.up, 6) / 2:g}{style}];"
+        )
+
+
+def _hex(name: str) -> str:
+    return f'"{LIGHT[name]}"'
+
+
+def _quoted(text: str) -> str:
+    """A string of the DOT language: quote and backslash escaped, line breaks as \\n."""
+    inside = "\\n".join(visible(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
+    return f'"{inside}"'

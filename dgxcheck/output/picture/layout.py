@@ -1,0 +1,132 @@
+"""From a machine to its picture: the PCI trees in one row, or in two rows that face each other, and NVLinks between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.host import NumaNode
+from dgxcheck.facts.missing import Missing
+from dgxcheck.output.picture import nvlinks
+from dgxcheck.output.picture.describe import description
+from dgxcheck.output.picture.marks import Mark, Tone
+from dgxcheck.output.picture.rows import in_rows
+from dgxcheck.output.picture.shapes import NORMAL, SMALL, Box, Line, Picture, Rect, Text, moved, upside_down
+from dgxcheck.output.picture.text_size import LINE, text_width, wrapped
+from dgxcheck.output.picture.tree_layout import BETWEEN, Row, Tree
+from dgxcheck.output.picture.wiring import others, panels
+from dgxcheck.output.plain_text import visible
+from dgxcheck.topology.model import Topology
+
+MARGIN = 16.0
+_LEAST = 560.0
+_HEAD = 26.0
+_SIGNS = {"fail": "FAIL", "warn": "WARN", "better": "better", "way": ""}
+
+
+def drawn(
+    topology: Topology, numa: tuple[NumaNode, ...] | Missing, title: str, marks: Sequence[Mark] = (),
+    notes: Sequence[str] = (), nvme: bool = False,
+) -> Picture:  # fmt: skip
+    """The picture; ``notes`` are sentences below it."""
+    found = panels(topology, numa, others(topology, marks, nvme))
+    domains = {device.bdf.partition(":")[0] for device in topology.devices if device.bdf}
+    tree = Tree(marks, whole_bdfs=len(domains) > 1)
+    to_bar = nvlinks.switched(topology)
+    pairs = nvlinks.joints(topology, marks)
+    wired = bool(to_bar or pairs)
+    rows = [tree.row(row) for row in in_rows(found, tree, 2 if wired else None)]
+    between = nvlinks.BAR + 2 * nvlinks.TO_BAR if to_bar else nvlinks.ROOM
+    facing = len(rows) == 2 and wired
+    width = max([row.width for row in rows] + [_LEAST, text_width(title, NORMAL + 2, True)])
+    boxes, lines, bottom = _stacked(rows, width, between if facing else BETWEEN, facing)
+    wires = _wires(topology, boxes, to_bar, pairs, marks, facing)
+    boxes = [_title(title, width), *boxes, *wires.boxes]
+    deep = [arc.at(0.5)[1] for arc in wires.arcs] + [box.rect.y + box.rect.h for box in wires.boxes]
+    width = max([width, *(box.rect.x + box.rect.w - MARGIN for box in boxes)])
+    y = max([bottom, *deep]) + BETWEEN
+    below, end = _captions(marks, [*_legend(topology, rows, pairs), *notes], width, y)
+    return Picture(
+        width=width + 2 * MARGIN,
+        height=end + MARGIN,
+        boxes=(*boxes, *below),
+        lines=(*lines, *wires.lines),
+        arcs=tuple(wires.arcs),
+        title=title,
+        description=description(topology, found, to_bar, marks),
+    )
+
+
+def _stacked(rows: Sequence[Row], width: float, between: float, facing: bool) -> tuple[list[Box], list[Line], float]:
+    """The rows below each other, the second of two that face each other upside down, and where they end."""
+    boxes: list[Box] = []
+    lines: list[Line] = []
+    y = MARGIN + _HEAD
+    for number, row in enumerate(rows):
+        shapes = upside_down(row.boxes, row.lines, row.height) if facing and number else (row.boxes, row.lines)
+        put, links = moved(*shapes, MARGIN + (width - row.width) / 2, y)
+        boxes += put
+        lines += links
+        y += row.height + between
+    return boxes, lines, y - between if rows else y
+
+
+def _wires(
+    topology: Topology, boxes: Sequence[Box], to_bar: Mapping[str, int | None], pairs: Sequence[nvlinks.Joint],
+    marks: Sequence[Mark], facing: bool,
+) -> nvlinks.Wires:  # fmt: skip
+    """The NVLinks: below the panels, or in the space between two rows."""
+    gpus = {box.key: box.rect for box in boxes if box.kind == "gpu"}
+    panel_ends = [box.rect.y + box.rect.h for box in boxes if box.kind == "panel"]
+    if not gpus or not (to_bar or pairs):
+        return nvlinks.Wires(boxes=[], lines=[], arcs=[])
+    first = min(rect.y for rect in gpus.values())
+    upper = first + gpus[min(gpus, key=lambda key: gpus[key].y)].h
+    lower = max(rect.y for rect in gpus.values())
+    lower = lower if facing and lower > upper else upper + nvlinks.ROOM
+    at = (upper + lower - nvlinks.BAR) / 2 if facing else max(panel_ends) + nvlinks.TO_BAR - BETWEEN
+    bar = nvlinks.through_bar(gpus, to_bar, marks, at, _nvswitches(topology)) if to_bar else None
+    arcs = nvlinks.arcs(gpus, pairs, upper, lower)
+    if bar is None:
+        return arcs
+    return nvlinks.Wires(boxes=bar.boxes + arcs.boxes, lines=bar.lines, arcs=arcs.arcs)
+
+
+def _title(title: str, width: float) -> Box:
+    return Box(kind="title", rect=Rect(MARGIN, MARGIN - 4, width, _HEAD - 4), lines=(Text(title, NORMAL + 2, True),))
+
+
+def _legend(topology: Topology, rows: Sequence[Row], pairs: Sequence[nvlinks.Joint]) -> list[str]:
+    told = []
+    if any(box.kind == "label" for row in rows for box in row.boxes):
+        told.append(
+            "gen3 x16: generation and lanes of a PCIe link as it is trained now; idle GPUs lower the generation."
+        )
+    if pairs and nvlinks.is_single(pairs):
+        told.append("Each green line is one NVLink, a dashed one is down.")
+    elif pairs:
+        told.append("A green line with NV# is # NVLinks.")
+    if not rows:
+        told.append("No GPUs and no HCAs found on this machine.")
+    return told + ([visible(topology.headline)] if topology.headline else [])
+
+
+def _captions(marks: Sequence[Mark], notes: Sequence[str], width: float, y: float) -> tuple[list[Box], float]:
+    """What the numbers in the picture mean, then the legend."""
+    boxes: list[tuple[list[str], float, Tone | None]] = []
+    for mark in marks:
+        sign = " ".join(filter(None, (_SIGNS[mark.tone], str(mark.number) if mark.tone != "way" else "")))
+        text = visible(f"{sign}: {mark.words}" if sign else mark.words)
+        boxes.append((wrapped(text, width, NORMAL), NORMAL, mark.tone))
+    boxes += [(wrapped(visible(note), width, SMALL), SMALL, None) for note in notes]
+    shapes = []
+    for told, size, tone in boxes:
+        height = len(told) * size * LINE + 3
+        lines = tuple(Text(line, size, False, tone) for line in told)
+        shapes.append(Box(kind="caption", rect=Rect(MARGIN, y, width, height), lines=lines, tone=tone))
+        y += height
+    return shapes, y
+
+
+def _nvswitches(topology: Topology) -> int:
+    return sum(map(is_nvswitch, topology.functions.values()))

@@ -1,0 +1,53 @@
+"""What is marked in a picture: what is wrong, with its words, or the way that data goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from dgxcheck.facts.record import Record
+
+Tone = Literal["fail", "warn", "way", "better"]
+"""``way`` is what was asked about, not trouble."""
+At = tuple[Literal["box", "link", "pair", "node", "nvswitches"], str, str]
+"""A bus id or name of a device, switch or host bridge; a link by its lower end; two GPUs; a NUMA node; NVSwitches."""
+
+
+class Mark(Record):
+    """One thing that is said of parts of the picture."""
+
+    number: int
+    tone: Tone
+    tag: str
+    """A word or two, for the box itself."""
+    words: str
+    """A sentence, below the picture."""
+    at: tuple[At, ...]
+    """Empty for what the picture does not show; it stands below it all the same."""
+    down: int = 0
+    """Of a pair: NVLinks that should be up and are not."""
+
+
+def box(name: str) -> At:
+    return "box", name, ""
+
+
+def link(lower: str) -> At:
+    return "link", lower, ""
+
+
+def pair(a: str, b: str) -> At:
+    one, other = sorted((a, b))
+    return "pair", one, other
+
+
+def node(number: int) -> At:
+    return "node", str(number), ""
+
+
+NVSWITCHES: At = ("nvswitches", "", "")
+
+
+def numbered(marks: Sequence[Mark], at: At) -> list[Mark]:
+    """Those that stand at one place, in their order."""
+    return [mark for mark in marks if at in mark.at]

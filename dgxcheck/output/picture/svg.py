@@ -1,0 +1,144 @@
+"""A picture as SVG: no script, no font and nothing else to load, in light or dark as the reader's page is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+from dgxcheck.output.picture.palette import DARK, LIGHT, TONES, Colours
+from dgxcheck.output.picture.shapes import Arc, Box, Line, Picture, Text
+from dgxcheck.output.picture.text_size import FONTS, LINE
+from dgxcheck.output.plain_text import visible
+
+_GAP = 18.0
+"""Between two pictures in one file."""
+
+
+def render(pictures: Sequence[Picture]) -> str:
+    """One document: the pictures below each other."""
+    return f"{document(pictures, 'dgxcheck')}\n"
+
+
+def document(pictures: Sequence[Picture], name: str) -> str:
+    """The element ``svg``; ``name`` makes the ids of its title and description unique in a page."""
+    width = max(picture.width for picture in pictures)
+    height = sum(picture.height for picture in pictures) + _GAP * (len(pictures) - 1)
+    title = "; ".join(picture.title for picture in pictures)
+    about = " ".join(picture.description for picture in pictures)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="dgx" viewBox="0 0 {_n(width)} {_n(height)}"'
+        f' width="{_n(width)}" height="{_n(height)}" role="img" aria-labelledby="{name}-title {name}-desc">',
+        f'<title id="{name}-title">{_text(title)}</title>',
+        f'<desc id="{name}-desc">{_text(about)}</desc>',
+        f"<style>{style()}</style>",
+        f'<rect class="page" width="{_n(width)}" height="{_n(height)}"/>',
+    ]
+    y = 0.0
+    for picture in pictures:
+        inner = "\n".join(_shapes(picture))
+        parts.append(f'<g transform="translate(0 {_n(y)})">\n{inner}\n</g>' if y else inner)
+        y += picture.height + _GAP
+    return "\n".join([*parts, "</svg>"])
+
+
+def style() -> str:
+    """Rules for light, and for a dark screen; paper is light. Explicit colours: librsvg knows no variables."""
+    dark = _rules(DARK)
+    return f"{_rules(LIGHT)}@media screen and (prefers-color-scheme:dark){{{dark}}}"
+
+
+def _rules(colours: Colours) -> str:
+    c = colours
+    rules = {
+        "text": f"fill:{c['text']};font-family:{FONTS};text-anchor:middle",
+        ".start": "text-anchor:start",
+        ".small": f"fill:{c['faint']}",
+        ".page": f"fill:{c['page']}",
+        ".panel": f"fill:{c['panel']};stroke:{c['panel-edge']}",
+        ".host-bridge": f"fill:{c['bridge']};stroke:{c['edge']}",
+        ".switch": f"fill:{c['switch']};stroke:{c['edge']}",
+        ".gpu,.dgx .bar": f"fill:{c['gpu']};stroke:{c['gpu-edge']}",
+        ".nic": f"fill:{c['nic']};stroke:{c['nic-edge']}",
+        ".other": f"fill:{c['other']};stroke:{c['other-edge']}",
+        ".label": f"fill:{c['panel']}",
+        ".floating": f"fill:{c['page']}",
+        ".pcie": f"fill:none;stroke:{c['edge']};stroke-width:1.3",
+        ".nvlink": f"fill:none;stroke:{c['nvlink']}",
+        ".down": "stroke-dasharray:5 4",
+    }
+    for tone in TONES:
+        rules[f"rect.{tone}"] = f"stroke:{c[tone]};stroke-width:2.4"
+        rules[f"rect.{tone}-fill"] = f"fill:{c[f'{tone}-fill']}"
+        rules[f"path.{tone}"] = f"stroke:{c[tone]};stroke-width:3"
+        rules[f"text.{tone}"] = f"fill:{c[tone]}"
+    return "".join(f".dgx {name}{{{rule}}}" for name, rule in rules.items())
+
+
+def _shapes(picture: Picture) -> Iterable[str]:
+    yield from (_box(box) for box in picture.boxes if box.kind == "panel")
+    plain_first = sorted(picture.lines, key=lambda line: line.tone is not None)
+    yield from map(_line, plain_first)
+    yield from map(_arc, sorted(picture.arcs, key=lambda arc: arc.tone is not None))
+    yield from (_box(box) for box in picture.boxes if box.kind != "panel")
+
+
+def _box(box: Box) -> str:
+    rect = box.rect
+    kind = box.kind
+    if kind in ("title", "caption"):
+        return "".join(_lines(box, rect.x, "start"))
+    in_panel = kind == "label" and bool(box.hint)
+    classes: str = kind if kind != "label" or in_panel else "floating"
+    if box.tone and kind != "label":
+        classes += f" {box.tone}" + (f" {box.tone}-fill" if kind != "panel" else "")
+    radius = 2 if kind == "label" else 6
+    shape = (
+        f'<rect class="{classes}" x="{_n(rect.x)}" y="{_n(rect.y)}" width="{_n(rect.w)}" height="{_n(rect.h)}"'
+        f' rx="{radius}"/>'
+    )
+    hint = f"<title>{_text(box.hint)}</title>" if box.hint else ""
+    return f"<g>{hint}{shape}{''.join(_lines(box, rect.x + rect.w / 2, ''))}</g>"
+
+
+def _lines(box: Box, x: float, anchor: str) -> Iterable[str]:
+    """The texts, centred from top to bottom."""
+    total = sum(line.size * LINE for line in box.lines)
+    y = box.rect.y + (box.rect.h - total) / 2
+    for line in box.lines:
+        baseline = y + line.size * (LINE / 2 + 0.36)
+        yield _written(line, x, baseline, anchor)
+        y += line.size * LINE
+
+
+def _written(line: Text, x: float, y: float, anchor: str) -> str:
+    classes = " ".join(filter(None, (anchor, line.tone or ("" if line.bold or line.size > 12 else "small"))))
+    weight = ' font-weight="bold"' if line.bold else ""
+    named = f' class="{classes}"' if classes else ""
+    return f'<text{named} x="{_n(x)}" y="{_n(y)}" font-size="{_n(line.size)}"{weight}>{_text(line.text)}</text>'
+
+
+def _line(line: Line) -> str:
+    points = [point for number, point in enumerate(line.points) if not number or point != line.points[number - 1]]
+    path = " ".join(f"{'L' if number else 'M'}{_n(x)} {_n(y)}" for number, (x, y) in enumerate(points))
+    classes = " ".join(filter(None, (line.kind, "down" if line.down else "", line.tone)))
+    width = ' stroke-width="2.6"' if line.kind == "nvlink" and not line.tone else ""
+    return f"<path class={quoteattr(classes)} d={quoteattr(path)}{width}>{_title(line.hint)}</path>"
+
+
+def _arc(arc: Arc) -> str:
+    (x1, y1), (x2, y2), (b1, b2) = arc.start, arc.end, arc.bend
+    path = f"M{_n(x1)} {_n(y1)}C{_n(x1)} {_n(b1)} {_n(x2)} {_n(b2)} {_n(x2)} {_n(y2)}"
+    classes = " ".join(filter(None, ("nvlink", "down" if arc.down else "", arc.tone)))
+    return f'<path class="{classes}" d="{path}" stroke-width="{_n(arc.width)}">{_title(arc.hint)}</path>'
+
+
+def _title(hint: str) -> str:
+    return f"<title>{_text(hint)}</title>" if hint else ""
+
+
+def _text(text: str) -> str:
+    return escape(visible(text).replace("￾", "�").replace("￿", "�"))
+
+
+def _n(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")

@@ -1,0 +1,217 @@
+"""Where the NUMA nodes, host bridges, switches and devices of one row stand: a tree, its devices at one height."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
+from dgxcheck.output.picture.marks import Mark, Tone, box, link, node, numbered
+from dgxcheck.output.picture.shapes import NORMAL, SMALL, Box, BoxKind, Line, Rect, Text
+from dgxcheck.output.picture.text_size import LINE, shortened, text_width
+from dgxcheck.output.picture.wiring import Node, Panel
+from dgxcheck.output.plain_text import shown, visible
+from dgxcheck.topology.paths import Hop
+
+PADDING, GAP, BETWEEN = 12.0, 10.0, 14.0
+"""Inside a panel, between devices, between panels."""
+_BRIDGE, _TITLE, _STEP = 26.0, 40.0, 58.0
+"""Heights: of a host bridge or switch, of a panel's title, of the links between two levels."""
+_BUS = 12.0
+"""From a box down to where the links below it part."""
+_LEAST, _MOST = 66.0, 128.0
+"""Widths of a device."""
+_WORST: tuple[Tone, ...] = ("fail", "warn", "better", "way")
+
+
+class Row(Record):
+    """The shapes of a row of panels, its size, and where the devices are."""
+
+    boxes: list[Box]
+    lines: list[Line]
+    width: float
+    height: float
+
+
+def worst(marks: Sequence[Mark]) -> Tone | None:
+    return min((mark.tone for mark in marks), key=_WORST.index, default=None)
+
+
+def depth(nodes: Sequence[Node]) -> int:
+    """Levels of switches below the host bridges of a row."""
+    return max((_switches(node) for node in nodes), default=0)
+
+
+def _switches(node: Node) -> int:
+    return int(node.kind == "switch") + max(map(_switches, node.children), default=0)
+
+
+def device_height(marked: bool) -> float:
+    return 54.0 if marked else 40.0
+
+
+class Tree:
+    """Lays out the panels of one picture: they share the marks and the height of a device."""
+
+    def __init__(self, marks: Sequence[Mark], whole_bdfs: bool) -> None:
+        self.marks = marks
+        self._whole = whole_bdfs
+        tagged = any(at[0] == "box" and mark.tone != "way" for mark in marks for at in mark.at)
+        self.device_height = device_height(tagged)
+
+    def row(self, panels: Sequence[Panel]) -> Row:
+        """The panels side by side, as high as the deepest."""
+        levels = depth([bridge for panel in panels for bridge in panel.children])
+        bottom = _TITLE + (levels + 1) * (_BRIDGE + _STEP)
+        height = bottom + self.device_height + PADDING
+        boxes: list[Box] = []
+        lines: list[Line] = []
+        x = 0.0
+        for panel in panels:
+            width = self.width(panel)
+            boxes.append(self._panel(panel, Rect(x, 0, width, height)))
+            boxes.append(self._title(panel, x, width))
+            left = x + (width - self._columns(panel.children)) / 2
+            for bridge in panel.children:
+                self._place(bridge, left, _TITLE, bottom, None, boxes, lines)
+                left += self._column(bridge) + GAP
+            x += width + BETWEEN
+        return Row(boxes=boxes, lines=lines, width=x - BETWEEN, height=height)
+
+    def width(self, panel: Panel) -> float:
+        return max(self._columns(panel.children), text_width(panel.title, NORMAL, True) + 4, 130.0) + 2 * PADDING
+
+    def _columns(self, nodes: Sequence[Node]) -> float:
+        return sum(map(self._column, nodes)) + GAP * (len(nodes) - 1)
+
+    def _column(self, node: Node) -> float:
+        gap = 0.0 if node.kind == "card" else GAP
+        below = sum(map(self._column, node.children)) + gap * (len(node.children) - 1) if node.children else 0.0
+        label = max((text_width(text, SMALL, True) + 4 for text in link_lines(node.hop)), default=0.0)
+        return max(self._width(node), below, label)
+
+    def _width(self, node: Node) -> float:
+        if node.kind == "card":
+            return 0.0
+        tag, device = self._tag(node), _is_device(node)
+        widths = [text_width(node.name, NORMAL, True)] if device else []
+        widths += [text_width(self._place_name(node), SMALL)] if device else []
+        widths += [text_width(tag if device else _with_number(tag, node.name), SMALL, bool(tag))]
+        return min(max(*widths, _LEAST - 10), _MOST if device else _MOST + 30) + 12
+
+    def _panel(self, panel: Panel, rect: Rect) -> Box:
+        marks = [] if panel.node is None else numbered(self.marks, node(panel.node))
+        return Box(kind="panel", rect=rect, tone=worst(marks), hint=f"{panel.title} {panel.cpus}".strip())
+
+    def _title(self, panel: Panel, x: float, width: float) -> Box:
+        marks = [] if panel.node is None else numbered(self.marks, node(panel.node))
+        room = width - 2 * PADDING
+        tag = f"{' '.join(str(mark.number) for mark in marks)} " if marks else ""
+        lines = [Text(shortened(tag + panel.title, room, NORMAL, True), NORMAL, True, worst(marks))]
+        lines += [Text(shortened(panel.cpus, room, SMALL), SMALL)] if panel.cpus else []
+        return Box(kind="title", rect=Rect(x + PADDING, 3, room, _TITLE - 6), lines=tuple(lines), hint=panel.cpus)
+
+    def _place(
+        self, node: Node, left: float, top: float, bottom: float, above: Box | None, boxes: list[Box],
+        lines: list[Line],
+    ) -> None:  # fmt: skip
+        """Put a node and what is below it into its column, and draw the link above it."""
+        column = self._column(node)
+        middle = left + column / 2
+        device = _is_device(node)
+        y = bottom if device or node.kind == "card" else top
+        own: Box | None = above
+        if node.kind != "card":
+            width = self._width(node)
+            height = self.device_height if device else _BRIDGE
+            own = self._box(node, Rect(middle - width / 2, y, width, height))
+            boxes.append(own)
+        self._link(node, above, middle, y, boxes, lines)
+        gap = 0.0 if node.kind == "card" else GAP
+        total = sum(map(self._column, node.children)) + gap * (len(node.children) - 1)
+        x = middle - total / 2
+        for child in node.children:
+            self._place(child, x, top + _BRIDGE + _STEP, bottom, None if node.kind == "card" else own, boxes, lines)
+            x += self._column(child) + gap
+
+    def _link(
+        self, node: Node, above: Box | None, x: float, y: float, boxes: list[Box], lines: list[Line]
+    ) -> None:  # fmt: skip
+        """From the box above down to this one, generation and lanes on it."""
+        if above is None:
+            return
+        marks = self._marks_of_link(node)
+        tone = worst(marks)
+        start = above.rect.x + above.rect.w / 2, above.rect.y + above.rect.h
+        bus = start[1] + _BUS
+        hint = "" if node.hop is None else f"PCIe link {node.hop}: {', '.join(link_lines(node.hop)) or 'not reported'}"
+        points = (start, (start[0], bus), (x, bus), (x, y))
+        lines.append(Line(kind="pcie", points=points, tone=tone, hint=visible(hint), ends=(above.key, node.key)))
+        told = [Text(text, SMALL, tone is not None, tone) for text in link_lines(node.hop)]
+        if marks and tone != "way":
+            numbers = ",".join(str(mark.number) for mark in marks)
+            told = [Text(f"{numbers}: {told[0].text}" if told else f"{numbers}:", SMALL, True, tone), *told[1:]]
+        if told:
+            width = max(text_width(line.text, line.size, line.bold) for line in told) + 4
+            height = len(told) * SMALL * LINE + 1
+            rect = Rect(x - width / 2, y - 7 - height, width, height)
+            boxes.append(Box(kind="label", rect=rect, lines=tuple(told), tone=tone, hint=visible(hint)))
+
+    def _marks_of_link(self, node: Node) -> list[Mark]:
+        if node.hop is None:
+            return []
+        return [
+            mark for mark in self.marks if {link(node.hop.device), link(node.hop.port), box(node.hop.port)} & {*mark.at}
+        ]
+
+    def _marks_of(self, node: Node) -> list[Mark]:
+        return [mark for mark in self.marks if {box(part) for part in (node.key, *node.parts)} & {*mark.at}]
+
+    def _tag(self, node: Node) -> str:
+        marks = [mark for mark in self._marks_of(node) if mark.tone != "way"]
+        if not marks:
+            return ""
+        tag = marks[0].tag if len(marks) == 1 else ""
+        return visible(f"{','.join(str(mark.number) for mark in marks)}: {tag}".rstrip(": "))
+
+    def _box(self, node: Node, rect: Rect) -> Box:
+        marks = self._marks_of(node)
+        tone, room = worst(marks), rect.w - 8
+        device = _is_device(node)
+        tag = self._tag(node)
+        size, bold = (NORMAL, True) if device else (SMALL, bool(tag))
+        name = node.name if device else _with_number(tag, node.name)
+        lines = [Text(shortened(name, room, size, bold), size, bold, tone)]
+        if device:
+            place = self._place_name(node)
+            lines += [Text(shortened(place, room, SMALL), SMALL)] if place else []
+            lines += [Text(shortened(tag, room, SMALL, True), SMALL, True, tone)] if tag else []
+        hint = ". ".join([f"{node.name} {node.key}".strip(), *(mark.words for mark in marks)])
+        kind: BoxKind = "host-bridge" if node.kind == "card" else node.kind
+        return Box(kind=kind, rect=rect, lines=tuple(lines), tone=tone, hint=visible(hint), key=node.key)
+
+    def _place_name(self, node: Node) -> str:
+        """``06:00.0``: as lspci writes it, without the domain where all have the same."""
+        if node.kind not in ("gpu", "nic", "other") or ":" not in node.key:
+            return ""
+        return node.key if self._whole else node.key.partition(":")[2]
+
+
+def _is_device(node: Node) -> bool:
+    return node.kind in ("gpu", "nic", "other")
+
+
+def _with_number(tag: str, name: str) -> str:
+    return f"{tag.partition(':')[0]}: {name}" if tag else name
+
+
+def link_lines(hop: Hop | None) -> list[str]:
+    """``gen3 x16``, and below it what both ends support where it is trained lower."""
+    if hop is None or hop.skip_reason:
+        return []
+    if isinstance(hop.gen, Missing) and isinstance(hop.width, Missing):
+        return ["link ?"]
+    now = f"gen{shown(hop.gen)} x{shown(hop.width)}"
+    below = [f"x{hop.max_width}"] if hop.narrow is True else []
+    below = [*([f"gen{hop.max_gen}"] if hop.slow is True else []), *below]
+    return [now, f"of {' '.join(below)}"] if below else [now]

@@ -1,0 +1,216 @@
+"""What a picture shows of a machine: NUMA nodes, host bridges, PCIe switches and devices, each with the link above it.
+
+Bridges that are ports of one switch are one node, and so are the functions of one card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal
+
+from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.host import NumaNode
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.record import Record
+from dgxcheck.output.picture.by_class import Group, groups
+from dgxcheck.output.picture.marks import Mark
+from dgxcheck.output.plain_text import visible
+from dgxcheck.topology.build import bus_order
+from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.paths import Hop, hops_above
+
+NVME = 0x0108
+"""PCI class and subclass."""
+_CLASSES = {
+    NVME: "NVMe",
+    0x0200: "Ethernet",
+    0x0207: "HCA",
+    0x0106: "SATA",
+    0x0104: "RAID",
+    0x0302: "GPU",
+    0x0300: "GPU",
+}
+Kind = Literal["host-bridge", "switch", "card", "gpu", "nic", "other"]
+UNKNOWN_NODE = "NUMA node unknown"
+
+
+class Node(Record):
+    """A host bridge, a switch, a card of several functions, or a device."""
+
+    kind: Kind
+    key: str
+    """Root bus, bus id, or the name of a device without one; different for each node of a picture."""
+    name: str
+    hop: Hop | None = None
+    """The physical link above it; None where there is none, or where it is not known."""
+    parts: tuple[str, ...] = ()
+    """Bus ids of all ports that belong to it."""
+    children: tuple[Node, ...] = ()
+
+
+class Panel(Record):
+    """What is near one NUMA node."""
+
+    node: int | None
+    title: str
+    cpus: str
+    """Empty where unknown."""
+    children: tuple[Node, ...]
+
+
+def panels(topology: Topology, numa: tuple[NumaNode, ...] | Missing, also: Collection[str] = ()) -> tuple[Panel, ...]:
+    """One for each NUMA node that has a device, by number; last what is near none that is known.
+
+    ``also`` are bus ids of other functions to show: disks, NVSwitches.
+    """
+    by_node: dict[int | None, list[Node]] = {}
+    for number, node in (*_from_paths(topology, also), *_from_classes(topology)):
+        by_node.setdefault(number, []).append(node)
+    cpus: dict[int | None, str | Missing] = {}
+    for each in () if isinstance(numa, Missing) else numa:
+        cpus[each.node] = each.cpulist
+    for gpu in topology.gpus:
+        if isinstance(gpu.numa_node, int) and isinstance(gpu.cpu_affinity, str):
+            cpus.setdefault(gpu.numa_node, gpu.cpu_affinity)
+    return tuple(
+        Panel(
+            node=number,
+            title=UNKNOWN_NODE if number is None else f"NUMA node {number}",
+            cpus=f"CPUs {visible(known)}" if isinstance(known := cpus.get(number), str) and known else "",
+            children=tuple(nodes),
+        )
+        for number, nodes in sorted(by_node.items(), key=lambda item: (item[0] is None, item[0] or 0))
+    )
+
+
+def devices_below(nodes: Iterable[Node]) -> Iterable[Node]:
+    """GPUs, NICs and disks below these nodes, in order."""
+    for node in nodes:
+        if node.kind in ("gpu", "nic", "other"):
+            yield node
+        yield from devices_below(node.children)
+
+
+def _from_paths(topology: Topology, also: Collection[str]) -> Iterable[tuple[int | None, Node]]:
+    """Host bridges with their NUMA node, by bus."""
+    shown: dict[str, list[tuple[tuple[str, ...], Kind, str, int | Missing]]] = {}
+    for device in topology.devices:
+        if device.bdf and isinstance(device.path, tuple) and not _is_folded(device, topology):
+            kind: Kind = "gpu" if device.kind == "gpu" else "nic"
+            name = _name(device, topology)
+            shown.setdefault(device.path[0], []).append((device.path, kind, name, device.numa_node))
+    for bdf in also:
+        function = topology.functions.get(bdf)
+        if function is not None and isinstance(function.path, tuple):
+            other: Kind = "other"
+            row = (function.path, other, _class_name(function), function.numa_node)
+            shown.setdefault(function.path[0], []).append(row)
+    for root in sorted(shown, key=bus_order):
+        rows = sorted(shown[root], key=lambda row: [bus_order(part) for part in row[0]])
+        nodes = {node for *_, node in rows if isinstance(node, int) and node >= 0}
+        children = _below([(hops_of(path, topology.functions), path, kind, name) for path, kind, name, _ in rows])
+        bridge = Node(kind="host-bridge", key=root, name=f"host bridge {root.removeprefix('pci')}", parts=(root,),
+                      children=children)  # fmt: skip
+        yield (min(nodes) if len(nodes) == 1 else None), bridge
+
+
+Row = tuple[list[tuple[Hop, tuple[str, ...]]], tuple[str, ...], Kind, str]
+"""Links still above a device with the bus ids of the switch below each, its path, its kind and name."""
+
+
+def hops_of(path: tuple[str, ...], functions: Mapping[str, PciFunction]) -> list[tuple[Hop, tuple[str, ...]]]:
+    """The physical links above a device, from the root down, with the ports of the switch at the lower end of each."""
+    found: list[tuple[Hop, tuple[str, ...]]] = []
+    for hop in hops_above(path, functions):
+        if hop.skip_reason and found and hop.device != path[-1]:
+            found[-1] = found[-1][0], (*found[-1][1], hop.port, hop.device)
+        else:
+            found.append((hop, (hop.device,)))
+    return found
+
+
+def _below(rows: Sequence[Row]) -> tuple[Node, ...]:
+    """The nodes of the first level of these rows; those behind one link of several functions as one card."""
+    nodes: dict[str, list[Row]] = {}
+    for row in rows:
+        hops = row[0]
+        at_end = not hops or hops[0][0].device == row[1][-1]
+        key = f"{hops[0][0].port} card" if at_end and hops else row[1][-1] if at_end else hops[0][0].device
+        nodes.setdefault(key, []).append(row)
+    found = []
+    for same in nodes.values():
+        hops, path, kind, name = same[0]
+        hop = hops[0][0] if hops else None
+        if hop is not None and hop.device != path[-1]:
+            parts = tuple({part: None for row in same for part in row[0][0][1]})
+            below = _below([(row[0][1:], *row[1:]) for row in same])
+            found.append(Node(kind="switch", key=hop.device, name="PCIe switch", hop=hop, parts=parts, children=below))
+        elif len(same) == 1:
+            found.append(Node(kind=kind, key=path[-1], name=name, hop=hop, parts=(path[-1],)))
+        else:
+            functions = tuple(
+                Node(kind=kind, key=path[-1], name=name, parts=(path[-1],)) for _, path, kind, name in same
+            )
+            found.append(Node(kind="card", key=f"card {path[-1]}", name="", hop=hop, children=functions))
+    return tuple(found)
+
+
+def others(topology: Topology, marks: Iterable[Mark], nvme: bool) -> tuple[str, ...]:
+    """Functions beside GPUs and NICs to show: those that are marked, or that a marked link leads to, and NVMe disks."""
+    marked = {at[1] for mark in marks for at in mark.at if at[0] in ("box", "link")}
+    shown = {device.bdf for device in topology.devices}
+    on_path = {bdf for each in topology.functions.values() if isinstance(each.path, tuple) for bdf in each.path[:-1]}
+    return tuple(
+        bdf
+        for bdf, function in topology.functions.items()
+        if bdf not in shown and bdf not in on_path and (bdf in marked or (nvme and _class(function) == NVME))
+    )
+
+
+def _class(function: PciFunction) -> int:
+    return -1 if isinstance(function.class_code, Missing) else function.class_code >> 8
+
+
+def _class_name(function: PciFunction) -> str:
+    return "NVSwitch" if is_nvswitch(function) else _CLASSES.get(_class(function), "PCI device")
+
+
+def _is_folded(device: Device, topology: Topology) -> bool:
+    """A virtual function beside its physical one, which counts it."""
+    return device.is_vf is True and bool(_physical(device, topology))
+
+
+def _physical(device: Device, topology: Topology) -> str:
+    """The name of the first physical function behind the same port; empty where there is none."""
+    port = device.path[:-1]  # type: ignore[index]
+    beside = (each for each in topology.devices if isinstance(each.path, tuple) and each.path[:-1] == port)
+    return next((each.name for each in beside if each.kind == "nic" and each.is_vf is not True), "")
+
+
+def _name(device: Device, topology: Topology) -> str:
+    """A GPU that NVML does not list without its bus id, which stands below; an HCA with the number of its VFs."""
+    name = visible(device.name.removesuffix(f"@{device.bdf}"))
+    if device.kind == "gpu":
+        return name
+    virtual = sum(
+        each.is_vf is True and isinstance(each.path, tuple) and _physical(each, topology) == device.name
+        for each in topology.devices
+    )
+    return f"{name} +{virtual} VF" if virtual else name
+
+
+def _from_classes(topology: Topology) -> Iterable[tuple[int | None, Node]]:
+    """Devices without a PCI path (an imported matrix), by the classes of their pairs."""
+    pathless = [device for device in topology.devices if device.bdf is None or not isinstance(device.path, tuple)]
+    for number, (node, tree) in enumerate(groups(topology, pathless)):
+        yield node, _group(tree, f"group{number}")
+
+
+def _group(tree: Group | Device, key: str) -> Node:
+    if isinstance(tree, Device):
+        kind: Kind = "gpu" if tree.kind == "gpu" else "nic"
+        name = visible(tree.name.removesuffix(f"@{tree.bdf}"))
+        return Node(kind=kind, key=tree.bdf or tree.name, name=name, parts=tuple(filter(None, (tree.bdf, tree.name))))
+    children = tuple(_group(member, f"{key}.{number}") for number, member in enumerate(tree.members))
+    return Node(kind=tree.kind, key=key, name=tree.name, children=children)

@@ -1,0 +1,77 @@
+"""What the wiring alone shows to be wrong: narrow PCIe links, NVLinks that a reference has; and the way of a path."""
+
+from __future__ import annotations
+
+from dgxcheck.facts.missing import Missing
+from dgxcheck.output.picture.marks import At, Mark, box, link, pair
+from dgxcheck.output.plain_text import visible
+from dgxcheck.output.topo.tree import hop_text
+from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
+from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.paths import Hop, hops_above, hops_between, sharers
+from dgxcheck.topology.reference import PairDifference, nearest
+
+
+def wiring_marks(topology: Topology) -> list[Mark]:
+    """One for each narrow link above a GPU or NIC, and for each pair with fewer NVLinks than the nearest reference."""
+    marks: list[Mark] = []
+    for hop in _hops(topology):
+        if hop.narrow is True:
+            behind = ", ".join(map(visible, sharers(hop, topology)))
+            words = f"link {hop}{f' of {behind}' if behind else ''}: {hop_text(hop)}"
+            marks.append(Mark(number=len(marks) + 1, tone="fail", tag="", words=words, at=(link(hop.device),)))
+    for each, machines in lacking_nvlinks(topology):
+        words = (
+            f"{visible(each.a)} - {visible(each.b)}: {each.has} of {each.expected} NVLinks up, expected of {machines}"
+        )
+        at, down = (pair(_key(topology, each.a), _key(topology, each.b)),), each.expected - each.has
+        marks.append(Mark(number=len(marks) + 1, tone="fail", tag="", words=words, at=at, down=down))
+    return marks
+
+
+def lacking_nvlinks(topology: Topology) -> list[tuple[PairDifference, str]]:
+    """Pairs of GPUs with fewer NVLinks up than in the nearest reference graph, and the machines that have it."""
+    graph = nvlink_graph(topology)
+    near = None if isinstance(graph, Missing) or not graph.pairs else nearest(graph, nvlink_generation(topology))
+    if near is None:
+        return []
+    return [(each, near.reference.machines) for each in near.differences if each.has < each.expected]
+
+
+def down_by_pair(topology: Topology) -> dict[At, int]:
+    """How many NVLinks each pair lacks."""
+    return {
+        pair(_key(topology, each.a), _key(topology, each.b)): each.expected - each.has
+        for each, _ in lacking_nvlinks(topology)
+    }
+
+
+def _key(topology: Topology, name: str) -> str:
+    device = topology.device(name)
+    return name if device is None else device.bdf or name
+
+
+def path_mark(topology: Topology, a: Device, b: Device, words: str) -> Mark:
+    """The way from one device to the other: over NVLink where links are up, else over PCI."""
+    ends = (box(a.bdf or a.name), box(b.bdf or b.name))
+    if topology.link(a, b).nvlinks:
+        return Mark(number=0, tone="way", tag="", words=words, at=(*ends, pair(a.bdf or a.name, b.bdf or b.name)))
+    hops = hops_between(a, b, topology.functions)
+    links = () if isinstance(hops, Missing) else tuple(link(hop.device) for hop in hops)
+    return Mark(number=0, tone="way", tag="", words=words, at=(*ends, *links, *_roots(a, b)))
+
+
+def _roots(a: Device, b: Device) -> tuple[At, ...]:
+    """The host bridges, where the two are below different root ports."""
+    if isinstance(a.path, Missing) or isinstance(b.path, Missing) or a.path[:2] == b.path[:2]:
+        return ()
+    return tuple(box(root) for root in {a.path[0], b.path[0]})
+
+
+def _hops(topology: Topology) -> list[Hop]:
+    found = {
+        hop.device: hop
+        for device in topology.devices
+        for hop in (() if isinstance(device.path, Missing) else hops_above(device.path, topology.functions))
+    }
+    return [*found.values()]

@@ -1,0 +1,102 @@
+"""What follows from the facts of several outputs together, or from one for the files of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.combine import COUNT, INDEX, INIT
+from dgxcheck.readers.kernel_log.domain import DOMAIN
+from dgxcheck.readers.lspci.files import DEVICES, SERIAL
+from dgxcheck.readers.network.mst import PCI_OF
+from dgxcheck.readers.nvidia_smi.failure import NO_HANDLE
+from dgxcheck.readers.onto import nvml_gpus
+
+_OF_DRIVER = "text /proc/driver/nvidia/gpus/"
+_LOST = ("GPU is lost", "Unknown Error")
+_INFINIBAND = "/sys/class/infiniband"
+_ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ")
+"""Beginnings of keys that serve to put outputs together."""
+_LINK = f"link {DEVICES}/"
+_CLASS = (f"text {DEVICES}/", "/class")
+_NODES = "/sys/devices/system/node"
+_MOST_NODES = 1024
+
+
+def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The facts, what follows from them, and none that only served to put outputs together."""
+    derived = (
+        _without_handle(facts) | _nodes(facts) | _functions_of_hcas(facts) | _domains(facts) | _shown_functions(facts)
+    )
+    own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
+    return {**derived, **own}
+
+
+def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The PCI functions that some outputs show, and NVML's GPUs, where no output lists all that there are."""
+    before, after = _CLASS
+    shown = {key[len(before) : -len(after)] for key in facts if key.startswith(before) and key.endswith(after)}
+    if not shown or f"names {DEVICES}" in facts:
+        return {}
+    return {f"names {DEVICES}": [*sorted(shown | set(nvml_gpus(facts)))]}
+
+
+def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The PCI function of each InfiniBand device, as mst lists it, or the one whose serial number is its node GUID."""
+    bdfs: dict[str, list[str]] = {}
+    for key, fact in facts.items():
+        if key.startswith(f"stated {SERIAL} ") and isinstance(fact, str):
+            bdfs.setdefault(fact, []).append(key.rpartition(" ")[2])
+    names = facts.get(f"names {_INFINIBAND}")
+    found: dict[str, Json] = {}
+    for name in names if isinstance(names, list) else []:
+        guid = facts.get(f"text {_INFINIBAND}/{name}/node_guid")
+        same = bdfs.get(guid.strip().replace(":", ""), []) if isinstance(guid, str) else []
+        listed = facts.get(f"{PCI_OF} {name}")
+        if isinstance(listed, str) or len(same) == 1:
+            found[f"link {_INFINIBAND}/{name}/device"] = f"../../../{listed if isinstance(listed, str) else same[0]}"
+    return found
+
+
+def _nodes(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The NUMA nodes that are online, where nothing lists them one by one."""
+    online = facts.get(f"text {_NODES}/online")
+    numbers = ranges(online.strip()) if isinstance(online, str) and f"names {_NODES}" not in facts else None
+    if not numbers or sum(map(len, numbers)) > _MOST_NODES:
+        return {}
+    return {f"names {_NODES}": [f"node{node}" for run in numbers for node in run]}
+
+
+def _domains(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The type of each IOMMU group: that which the kernel gives by default."""
+    if DOMAIN not in facts:
+        return {}
+    groups = {str(fact).rpartition("/")[2] for key, fact in facts.items()
+              if key.startswith(_LINK) and key.endswith("/iommu_group") and isinstance(fact, str)}  # fmt: skip
+    return {f"text /sys/kernel/iommu_groups/{group}/type": f"{facts[DOMAIN]}\n" for group in groups}
+
+
+def _bound(facts: Mapping[str, Json]) -> set[str]:
+    """The GPUs that the driver is bound to."""
+    bound = (key.split("/")[-2] for key, fact in facts.items()
+             if key.startswith(_LINK) and key.endswith("/driver") and str(fact).endswith("/nvidia"))  # fmt: skip
+    return {bdf for bdf in bound if str(facts.get(f"text {DEVICES}/{bdf}/class")).startswith("0x03")}
+
+
+def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The list of GPUs where nvidia-smi stopped at one that it could not open.
+
+    The driver's directory has every GPU that it holds; nvidia-smi numbers them in the order of their bus ids.
+    """
+    lost = {key.rpartition(" ")[2]: str(fact) for key, fact in facts.items() if key.startswith(NO_HANDLE)}
+    if not lost or INDEX in {key.rpartition(" ")[0] for key in facts}:
+        return {}
+    driver = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
+    held = sorted((driver or _bound(facts)) | set(lost))
+    listed: dict[str, Json] = {}
+    for number, bdf in enumerate(held):
+        gap: Json = {"missing": "lost" if lost.get(bdf, "").startswith(_LOST) else "garbled",
+                     "detail": f"nvidia-smi: no handle for GPU {bdf}: {lost.get(bdf, '')[:80]}"}  # fmt: skip
+        listed[f"{INDEX} {number}"] = gap if bdf in lost else bdf
+    return {INIT: True, COUNT: len(held), **listed}

@@ -1,0 +1,1 @@
+"""Excerpts of the kernel log, however they were printed."""

@@ -1,0 +1,52 @@
+"""Numbers of lines that an editor, ``cat -n`` or ``grep -n`` put before each line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dgxcheck.readers.layout.prompts import prompt
+from dgxcheck.readers.layout.prose import is_prose
+
+_NUMBER = re.compile(r"\s{0,24}(\d{1,6})(?: {0,2}[:|.)-] ?|\t| {1,4}|$)")
+FEWEST = 4
+
+
+def without_numbers(lines: Sequence[str]) -> list[str]:
+    """Lines without their numbers, where every line of a block has one and they count by one.
+
+    The rows of a matrix begin with 0, 1, 2 .. too, but neither its head nor what stands around it does. A block ends
+    where a line without a number stands, which may be a fence or a heading, but no line of an output.
+    """
+    found = [*lines]
+    start = 0
+    while start < len(lines):
+        end, last = start, -1
+        numbered = 0
+        while end < len(lines):
+            match = _NUMBER.match(lines[end])
+            if match is not None and last in (-1, int(match[1]) - 1) and match[1] != "0":
+                last = int(match[1])
+                numbered += 1
+            elif lines[end].strip():
+                break
+            end += 1
+        if numbered >= FEWEST and _apart(lines, start - 1) and _apart(lines, end):
+            for at in range(start, end):
+                match = _NUMBER.match(lines[at])
+                found[at] = lines[at][match.end() :] if match else lines[at]
+        start = max(end, start) + 1
+    return found
+
+
+def _apart(lines: Sequence[str], at: int) -> bool:
+    """Does no line of an output stand there?"""
+    if not 0 <= at < len(lines):
+        return True
+    text = lines[at].strip()
+    return (
+        not text
+        or text.startswith(("```", "~~~", "---", "===", "#", "<"))
+        or is_prose(lines[at])
+        or prompt(text) is not None
+    )

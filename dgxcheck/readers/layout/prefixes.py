@@ -1,0 +1,121 @@
+"""What programs put before every line that they pass on: times, containers, ranks of MPI, hosts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+_CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
+_ZONE = r"(?: ?(?:Z|UTC|GMT|CES?T|[+-]\d\d:?\d\d))?"
+_DATE = r"\d{0,4}[-/]\d\d[-/]\d\d"
+_NAME = r"[A-Za-z0-9][\w.-]{0,63}"
+_TIME = re.compile(
+    rf"(?:\[(?:{_DATE}[T ])?{_CLOCK}{_ZONE}\]|(?:{_DATE}[T ])?{_CLOCK}{_ZONE}(?:,\d{{1,3}})?(?= |\t|: |$|\|))"
+    r"(?: - |:(?= ))?[ \t]?"
+)
+"""A time of a container's log or of a wrapper: ISO 8601 with a blank or T, or in brackets."""
+_WORDS = re.compile(
+    rf"\[\d{{1,6}},\d{{1,6}}\]<std(?:out|err|diag)>:? ?"  # Open MPI 4 --tag-output
+    r"|\[[\w.@-]{1,80}(?:,\d{1,9}){1,3}\]<std(?:out|err)>: ?"  # Open MPI 5
+    rf"|\[pod/{_NAME}/{_NAME}\] ?"  # kubectl logs --prefix
+    rf"|\((?:{_NAME} )?pid=\d{{1,9}}(?:, ip=[\d.]{{7,15}})?\) ?"  # Ray
+    rf"|\[(?:rank|default)\d{{1,5}}\]: ?"  # torchrun
+    rf"|{_NAME}-\d{{1,3}} {{1,24}}\| ?"  # docker compose
+    r"|(?:\[(?:DEBUG|INFO|NOTICE|WARNING|ERROR|stdout|stderr)\]|(?:DEBUG|INFO|NOTICE)(?: -|:))[ \t]?"
+    r"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,8}\d{1,9} [\w.]{1,60}:\d{1,6}\] ?"  # glog
+    rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} {_NAME} [\w./-]{{1,60}}(?:\[\d{{1,9}}\])?: ?"  # syslog, journalctl
+    rf"|(?:{_DATE}T{_CLOCK}{_ZONE}) {_NAME} [\w./-]{{1,60}}\[\d{{1,9}}\]: ?"  # journalctl -o short-iso
+    rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} (?!\d{{4}}\b)"  # ts
+)
+_KERNEL = re.compile(
+    rf"(?:{_NAME} )?(?:kernel: ?)?(?:\[ {{0,8}}\d{{1,9}}\.\d{{1,9}}\] )?"
+    rf"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:)|{_NAME} kernel:|kernel:"
+)
+"""How a message of the kernel goes on: the time before it is its own."""
+_HOST = re.compile(rf"(?P<host>{_NAME}): ?(?!\d{{1,9}}:\d{{1,9}} \[)")
+_RANK = re.compile(r" {0,12}\d{1,4}: ?")
+_TAG = re.compile(r" {0,12}\[\d{1,5}\]")
+_DEVICE = re.compile(r"(?:gpu|nic|mlx|link|nvme|ib|eth|rank|cpu)-?_?\d+(?:_\d+)?", re.IGNORECASE)
+_FIRST = frozenset("[(0123456789-/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+_LABELS = frozenset((
+    "acpi", "aer", "ca", "capabilities", "control", "cpu", "device", "dmar", "driver", "edac", "error", "flags", "gpu",
+    "hca_id", "host", "hostname", "info", "interrupt", "kernel", "key", "latency", "legend", "lid", "link", "mce",
+    "mpirun", "node", "note", "nvidia", "nvidia-modeset", "nvidia-nvlink", "nvidia-nvswitch", "nvml", "nvrm", "port",
+    "processes", "rate", "region", "slurmstepd", "srun", "state", "status", "subsystem", "systemd", "usage", "version",
+    "warning", "warn",
+))  # fmt: skip
+"""Words that begin several lines of tools and logs, followed by a colon."""
+FEWEST = 3
+"""Lines in a row that begin alike before a word with a digit counts as a prefix."""
+WORDS = 12
+"""And before a word without one does."""
+_DIGIT = re.compile(r"\d|-")
+
+
+def without_times(lines: Sequence[str]) -> list[str]:
+    """Lines without the times and names that a program put before them; messages of the kernel keep theirs."""
+    return [_bare(line) if line.strip()[:1] in _FIRST else line for line in lines]
+
+
+def _bare(line: str) -> str:
+    for _ in range(4):
+        text = line.lstrip()
+        time = _TIME.match(text)
+        match = time or _WORDS.match(text)
+        if match is None or match.end() == 0:
+            break
+        rest = text[match.end() :]
+        if _KERNEL.match(rest) or (match is not time and "kernel" in match[0]):
+            break
+        line = rest
+    return line
+
+
+def without_hosts(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Lines without the host before each (pdsh, clush), and these hosts: of names that several lines in a row have."""
+    names = [_host(line) for line in lines]
+    counted = Counter(names)
+    found, hosts = [*lines], [""] * len(lines)
+    start = 0
+    for at in range(len(lines) + 1):
+        if at < len(lines) and names[at] and counted[names[at]] >= FEWEST:
+            continue
+        if _is_run(lines[start:at], names[start:at]):
+            for each in range(start, at):
+                hosts[each] = names[each].partition(".")[0]
+                found[each] = lines[each].lstrip()[len(names[each]) + 1 :].removeprefix(" ")
+        start = at + 1
+    return found, hosts
+
+
+def _is_run(lines: Sequence[str], names: Sequence[str]) -> bool:
+    """Are these the lines of hosts? Names with a digit or a dash, or one word before many lines; all at one margin."""
+    if len(lines) < FEWEST or len({len(line) - len(line.lstrip()) for line in lines}) > 1:
+        return False
+    return all(map(_DIGIT.search, names)) or (len(set(names)) == 1 and len(lines) >= WORDS)
+
+
+def _host(line: str) -> str:
+    match = _HOST.match(line.lstrip())
+    name = match["host"] if match else ""
+    return "" if name.isdigit() or name.lower() in _LABELS or _DEVICE.fullmatch(name) else name
+
+
+def without_ranks(lines: Sequence[str]) -> list[str]:
+    """Lines without the number of the task (srun -l) before each, or the tag (mpirun) before and within."""
+    tags = [match[0].lstrip() if (match := _TAG.match(line)) else "" for line in lines]
+    ranks = [match[0] if (match := _RANK.match(line)) else "" for line in lines]
+    if _all_alike(lines, tags):
+        return [line.replace(tag, " ") if tag else line for line, tag in zip(lines, tags, strict=True)]
+    if _all_alike(lines, ranks):
+        return [line[len(rank) :] for line, rank in zip(lines, ranks, strict=True)]
+    return [*lines]
+
+
+def _all_alike(lines: Sequence[str], begin: Sequence[str]) -> bool:
+    """Do nearly all lines from the first to the last that begin so do?"""
+    having = [at for at, each in enumerate(begin) if each]
+    within = lines[having[0] : having[-1] + 1] if having else []
+    most = max(Counter(filter(None, begin)).values(), default=0)
+    return most >= FEWEST and 10 * len(having) >= 9 * sum(bool(line.strip()) for line in within)

@@ -1,0 +1,42 @@
+"""``lspci`` in a text, with any of its options and also several times: listing, bytes and tree of one machine."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.readers.lspci.files import files
+from dgxcheck.readers.lspci.listing import Function, functions, of_leaf
+from dgxcheck.readers.lspci.tree import tree
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import bounded
+
+TOOL, TREE = "lspci", "lspci -t"
+_PART = re.compile(r"\blspci\b.{0,200}\s-[a-zA-Z]*[ds]\b")
+_COMMAND = re.compile(r"(?:.{0,80}[$#>] ?)?(?:sudo )?(?:/\S{1,40}/)?lspci(?: .{0,200})?")
+_HOST_BRIDGE, _PCI_BRIDGE = 0x0600, 0x0604
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Files of the functions that are listed; which functions there are only where the listing shows all."""
+    lines = bounded(lines)
+    shown, of_listing = functions(lines)
+    drawn, of_tree = tree(lines)
+    if not drawn.roots:
+        of_tree = frozenset()
+    if not shown and not drawn.names:
+        return ()
+    bridges = dict.fromkeys(drawn.bridges.values(), "")
+    listed = shown or {bdf: of_leaf(bdf, name, bdf in bridges) for bdf, name in (drawn.names | bridges).items()}
+    whole = not shown or _is_whole(shown, lines)
+    facts = files(listed, drawn if drawn.roots else None, whole)
+    understood = of_listing | of_tree | {n for n, line in enumerate(lines) if _COMMAND.fullmatch(line.strip())}
+    return (Imported(tool=TOOL if shown else TREE, facts=facts, understood=understood),)
+
+
+def _is_whole(shown: dict[str, Function], lines: tuple[str, ...]) -> bool:
+    """Does it begin as the listing of a whole machine does, with a host bridge and a bridge below it?"""
+    classes = {function.class_code for function in shown.values()}
+    if any(_PART.search(line) for line in lines if "lspci" in line):
+        return False
+    first = next(iter(shown.values()))
+    return first.class_code == _HOST_BRIDGE and bool({_PCI_BRIDGE} & classes)

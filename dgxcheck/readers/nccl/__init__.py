@@ -1,0 +1,1 @@
+"""What NCCL writes: its topology file, and its log (``NCCL_DEBUG=INFO``)."""

@@ -1,0 +1,75 @@
+"""HCAs and ports under the names that ``/sys/class/infiniband`` gives them, whichever tool's words they come in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from dgxcheck.facts.missing import Json
+
+CLASS = "/sys/class/infiniband"
+NAME = r"[A-Za-z][\w.-]{0,63}"
+"""How a device is called: ``mlx5_0``, ``mlx5_bond_0``, ``ibp12s0``."""
+_STATES = ("NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")  # enum ib_port_state
+_STATE_WORDS = {"INITIALIZING": "INIT", "INITIALIZE": "INIT"}
+_PHYSICAL = {  # enum ib_port_phys_state, as the file words it; without blanks, dashes and case
+    "sleep": "1: Sleep", "polling": "2: Polling", "disabled": "3: Disabled",
+    "portconfigurationtraining": "4: PortConfigurationTraining", "training": "4: PortConfigurationTraining",
+    "linkup": "5: LinkUp", "linkerrorrecovery": "6: LinkErrorRecovery", "phytest": "7: Phy Test",
+}  # fmt: skip
+_SPEEDS = {2.5: "SDR", 5.0: "DDR", 10.0: "QDR", 14.0: "FDR", 25.0: "EDR", 50.0: "HDR", 100.0: "NDR", 200.0: "XDR"}
+"""Gbit/s of a lane, as ``active_speed`` gives them: 10 is also FDR10."""
+_GUID = re.compile(r"(?:0x)?([0-9a-f]{4}):?([0-9a-f]{4}):?([0-9a-f]{4}):?([0-9a-f]{4})", re.IGNORECASE | re.ASCII)
+
+
+def state(words: str) -> str | None:
+    """``4: ACTIVE`` of ``Active``, ``PORT_ACTIVE (4)``, ``ACTIVE`` or ``4: ACTIVE``."""
+    word = words.partition("(")[0].rpartition(":")[2].strip().upper().removeprefix("PORT_")
+    word = _STATE_WORDS.get(word, word)
+    return f"{_STATES.index(word)}: {word}" if word in _STATES else None
+
+
+def physical(words: str) -> str | None:
+    """``5: LinkUp`` of ``LinkUp``, ``LINK_UP (5)`` or ``5: LinkUp``."""
+    word = words.partition("(")[0].rpartition(":")[2]
+    return _PHYSICAL.get(re.sub(r"[\s_-]", "", word).lower())
+
+
+def guid(words: str) -> str | None:
+    """``b859:9f03:00d1:e2f4``, however it is written."""
+    match = _GUID.fullmatch(words.strip())
+    return ":".join(match.groups()).lower() if match is not None else None
+
+
+def lid(words: str) -> str | None:
+    """``0xc`` of ``12`` or ``0xc``."""
+    word = words.strip()
+    try:
+        number = int(word, 16 if word.lower().startswith("0x") else 10) if word.isascii() and len(word) < 7 else -1
+    except ValueError:
+        return None
+    return f"{number:#x}" if 0 <= number <= 0xFFFF else None
+
+
+def rate(lanes: int, gbit_per_lane: float) -> str | None:
+    """``200 Gb/sec (4X HDR)``; None for a speed that has no name."""
+    name = _SPEEDS.get(gbit_per_lane)
+    return None if name is None else f"{lanes * gbit_per_lane:g} Gb/sec ({lanes}X {name})"
+
+
+def device_files(device: str, files: Mapping[str, str | None]) -> dict[str, Json]:
+    """Facts of one device's files; those that are None are left out."""
+    return {f"text {CLASS}/{device}/{name}": f"{text}\n" for name, text in files.items() if text is not None}
+
+
+def port_files(device: str, port: int, files: Mapping[str, str | None]) -> dict[str, Json]:
+    """Facts of one port's files."""
+    return device_files(f"{device}/ports/{port}", files)
+
+
+def listed(ports: Mapping[str, Sequence[int]], whole: bool = True) -> dict[str, Json]:
+    """The directories: of the devices (where all of them are shown) and of each one's ports."""
+    facts: dict[str, Json] = {
+        f"names {CLASS}/{name}/ports": [*map(str, dict.fromkeys(numbers))] for name, numbers in ports.items() if numbers
+    }
+    return facts | ({f"names {CLASS}": [*sorted(ports)]} if whole and ports else {})

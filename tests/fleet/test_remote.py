@@ -1,0 +1,59 @@
+"""``fleet -w``: real ClusterShell over its exec worker; nodes that hang, fail or print rubbish hide no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from many import result
+
+from dgxcheck.cli import main
+
+SCRIPT = """#!/bin/sh
+case $1 in
+n3) echo 'ssh: connect to host n3 port 22: Connection refused' >&2; exit 255;;
+n4) sleep 60;;
+n5) echo '{"schema": "dgxcheck/topo/1"}';;
+n6) echo Welcome to n6; cat FOLDER/sick.json;;
+*) cat FOLDER/well.json;;
+esac
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    """What stands for ssh and dgxcheck: each node answers from a file, or does not."""
+    for name, spec in (("well", "dgx-1-v100"), ("sick", "dgx-1-v100-bar1-small")):
+        (tmp_path / f"{name}.json").write_text(json.dumps(result(spec)) + "\n")
+    script = tmp_path / "node.sh"
+    script.write_text(SCRIPT.replace("FOLDER", str(tmp_path)))
+    script.chmod(0o755)
+    return f"{script} %h"
+
+
+def test_partial_results_are_judged_and_silent_nodes_named(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ClusterShell")
+    argv = ["fleet", "-w", "n[1-6]", "--worker", "exec", "--program", program, "--timeout", "3", "--format", "json"]
+    assert main([*argv, "--", "-q"]) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert {node["name"]: node["verdict"] for node in document["nodes"]} == {"n1": "pass", "n2": "pass", "n6": "fail"}
+    assert document["silent"] == ["n3", "n4", "n5"]
+    why = {each["where"]: each["why"] for each in document["unread"]}
+    assert why["n3"] == "exit code 255: ssh: connect to host n3 port 22: Connection refused"
+    assert why["n4"] == "no answer within the time limit"
+    assert "dgxcheck/result/1" in why["n5"]
+
+
+def test_what_is_no_set_of_nodes_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ClusterShell")
+    for nodes in ("n[1-", "", "@nothing"):
+        assert main(["fleet", "-w", nodes, "--worker", "exec"]) == 3
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "Traceback" not in error
+
+
+def test_neither_results_nor_nodes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet"]) == 3
+    assert "-w NODES" in capsys.readouterr().err

@@ -1,0 +1,142 @@
+"""Results are read from both formats of health, and a fault stays until a newer result proves it right."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from many import Document, result
+
+from dgxcheck.cli import main
+from dgxcheck.fleet.document import NotAResult, Shared, result_of
+from dgxcheck.fleet.judge import Fleet, judge
+
+SICK = "dgx-1-v100-bar1-small"
+KEY = "pcie.bar1/0000:0a:00.0"
+
+
+def written(tmp_path: Path, *documents: Document) -> str:
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(each) + "\n" for each in documents))
+    return str(tmp_path)
+
+
+def at(hour: int, spec: str = "dgx-1-v100", **members: Any) -> Document:
+    return result(spec, **{"host": "dgx001", "generated_at": f"2026-11-20T{hour:02}:00:00Z", **members})
+
+
+@pytest.mark.parametrize("spec", ["dgx-1-v100", SICK, "dgx-a100", "dgx-2-nvlink-slow"])
+def test_both_formats_say_the_same(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for form in ("json", "jsonl"):
+        assert main(["health", "--from", spec, "--format", form, "--fail-on", "never"]) == 0
+        found.append(result_of(json.loads(capsys.readouterr().out), Shared()))
+    (whole, figures), (line, same) = found
+    assert figures == same
+    assert (whole.verdict, whole.faults, whole.passed, whole.skipped) == (
+        line.verdict, line.faults, line.passed, line.skipped,
+    )  # fmt: skip
+
+
+def test_a_line_is_small() -> None:
+    line = json.dumps(result("dgx-1-v100"))
+    assert len(line) < 40_000
+    assert len(gzip.compress(line.encode())) < 5_000
+
+
+OTHER = {"pcie.bar1/0000:06:00.0": None}
+HISTORIES: list[tuple[list[Document], str, int]] = [
+    ([at(1, SICK)], "fail", 1),
+    ([at(1, SICK), at(2)], "pass", 0),
+    ([at(2), at(1, SICK)], "pass", 0),
+    ([at(1), at(2, SICK)], "fail", 1),
+    ([at(1, SICK), at(2, level="quick")], "fail", 1),
+    ([at(1, SICK, level="quick"), at(2)], "pass", 0),
+    ([at(1, SICK, level="extended"), at(2), at(3, level="quick")], "fail", 1),
+    ([at(1, SICK, level="extended"), at(2, SICK), at(3)], "fail", 1),
+    ([at(1, SICK), at(2, passed={})], "fail", 1),
+    ([at(1, SICK), at(2, passed=OTHER)], "pass", 0),
+    ([at(1, SICK), at(2, passed=OTHER, skipped={"no-permission": ["pcie.bar1"]})], "fail", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("documents", "verdict", "faults"), HISTORIES)
+def test_a_fault_stays_until_it_is_proven_right(
+    documents: list[Document], verdict: str, faults: int, tmp_path: Path
+) -> None:
+    fleet = judge([written(tmp_path, *documents)])
+    node = fleet.nodes["dgx001"]
+    assert (node.verdict, len(node.faults)) == (verdict, faults)
+    assert fleet.results == len(documents)
+
+
+def test_the_gate_holds_what_is_not_proven_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = written(tmp_path, at(1, SICK, level="extended"), at(2), result("dgx-a100", host="dgx002"))
+    assert main(["fleet", "--gate", folder]) == 2
+    held, clear = capsys.readouterr().out.split("dgx002")
+    assert held.startswith(f"dgx001: hold: {KEY} found by level extended at")
+    assert clear.startswith(": return")
+    assert main(["fleet", "--gate", "-n", "dgx002", folder]) == 0
+    assert main(["fleet", "--gate", "-n", "dgx003", folder]) == 2
+
+
+def test_acknowledged_findings_do_not_count() -> None:
+    document = result(SICK)
+    for finding in document["found"]:
+        finding["acknowledged"] = "known"
+    assert result_of(document, Shared())[0].faults == ()
+
+
+def test_files_of_every_kind_are_read(tmp_path: Path) -> None:
+    one, two, three = (result("dgx-1-v100", host=name) for name in ("a1", "a2", "a3"))
+    (tmp_path / "rack").mkdir()
+    (tmp_path / "rack" / "a1.json").write_text(json.dumps(one, indent=2))
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(f"{json.dumps(two)}\n{json.dumps(three)}\n".encode()))
+    (tmp_path / "notes.txt").write_text("not for us")
+    fleet = judge([str(tmp_path)], ["a1", "a4"])
+    assert set(fleet.nodes) == {"a1", "a2", "a3"}
+    assert (fleet.silent, fleet.unread, fleet.verdict) == (("a4",), (), "unknown")
+
+
+BROKEN = [b"", b"{", b"[1]\n", b"null\n", b'{"schema": "dgxcheck/topo/1"}\n', b"\x1f\x8bbroken", b"\xff\xfe\n",
+          b"[" * 100_000, b'{"a": NaN}\n']  # fmt: skip
+
+
+@pytest.mark.parametrize("data", BROKEN)
+def test_a_broken_file_hides_no_other(data: bytes, tmp_path: Path) -> None:
+    folder = written(tmp_path, at(1))
+    (tmp_path / "broken.json").write_bytes(data)
+    fleet = judge([folder])
+    assert (list(fleet.nodes), len(fleet.unread), fleet.verdict) == (["dgx001"], 1, "unknown")
+
+
+def _without(name: str) -> Document:
+    return {key: value for key, value in at(1).items() if key != name}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        *map(_without, ("host", "generated_at", "level", "verdict", "passed", "found")),
+        at(1, verdict="fine"), at(1, passed=[]), at(1, found=[1]), at(1, found=[{"status": "fail"}]), at(1, host=None),
+    ],
+)  # fmt: skip
+def test_what_breaks_its_schema_is_named(document: Document) -> None:
+    with pytest.raises(NotAResult, match=r"'\w+' "):
+        result_of(document, Shared())
+
+
+def test_nothing_to_judge_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert judge([str(tmp_path)]).verdict == "unknown"
+    assert main(["fleet", str(tmp_path)]) == 3
+    assert capsys.readouterr().out == "UNKNOWN: 0 nodes: no result\n"
+    assert main(["fleet", str(tmp_path / "nothing")]) == 3
+    assert "no such file or folder" in capsys.readouterr().err
+
+
+def test_a_common_fault_is_marked(tmp_path: Path) -> None:
+    documents = [result(SICK if number < 4 else "dgx-1-v100", host=f"n{number}") for number in range(20)]
+    fleet: Fleet = judge([written(tmp_path, *documents)])
+    assert [(kind.check, len(kind.nodes), kind.common) for kind in fleet.kinds] == [("pcie.bar1", 4, True)]

@@ -1,0 +1,281 @@
+"""Pictures of the wiring: nothing overlaps, everything is there, marks are seen, and SVG and DOT are read by others."""
+
+from __future__ import annotations
+
+import subprocess
+from itertools import product
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from golden_text import agrees
+from hypothesis import given
+from hypothesis import strategies as st
+from picture_rules import SOLID, faults
+from programs import program
+from smi_texts import STATION
+from topology_boxes import gpu_at, ib, nic_at, nodes, nvml, tree
+
+from dgxcheck.assessment.machine import Machine, examine
+from dgxcheck.cli import main
+from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.output.picture import dot, layout, svg
+from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, link, node, pair
+from dgxcheck.output.picture.marks import box as at_box
+from dgxcheck.output.picture.palette import DARK, FILLS, LIGHT, TONES
+from dgxcheck.output.picture.shapes import Picture
+from dgxcheck.output.topo.wiring_marks import wiring_marks
+from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.topology.build import build
+from dgxcheck.topology.model import Topology
+
+FAULTS = [name for name, path in shipped() if "faults" in Path(path).parts]
+BOXES = [name for name, _ in shipped() if name not in FAULTS]
+SOME = ("dgx-1-v100-nvlink-down", "dgx-1-v100-switch-x8", "dgx-1-v100-gpu-missing", "dgx-1-v100-numa-lost",
+        "dgx-2-nvswitch-missing", "dgx-a100-nvlink-unsupported", "dgx-a100-nps1", "k80-x8-driver-hangs")  # fmt: skip
+NO_NVLINK = Missing(Gap.UNSUPPORTED, "nvlink")
+
+
+def picture_of(machine: Machine, marks: tuple[Mark, ...] = (), nvme: bool = False) -> Picture:
+    marks = marks or tuple(wiring_marks(machine.topology))
+    return layout.drawn(machine.topology, machine.snapshot.numa, "a box", marks, machine.topology.notes, nvme)
+
+
+def devices_in(picture: Picture) -> list[str]:
+    return sorted(box.lines[0].text for box in picture.boxes if box.kind in ("gpu", "nic"))
+
+
+def tones(picture: Picture) -> list[str | None]:
+    return [
+        *(box.tone for box in picture.boxes),
+        *(line.tone for line in picture.lines),
+        *(a.tone for a in picture.arcs),
+    ]
+
+
+@pytest.mark.parametrize("name", [*BOXES, *SOME])
+@pytest.mark.parametrize("nvme", [False, True])
+def test_nothing_overlaps_or_leaves_the_picture(name: str, nvme: bool) -> None:
+    assert faults(picture_of(examine(name), nvme=nvme)) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", FAULTS)
+def test_nothing_overlaps_in_any_overlay(name: str) -> None:
+    assert faults(picture_of(examine(name))) == []
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_every_device_is_drawn_once(name: str) -> None:
+    machine = examine(name)
+    assert devices_in(picture_of(machine)) == sorted(device.name for device in machine.topology.devices)
+
+
+def test_the_pictures_are_golden_by_structure() -> None:
+    told = []
+    for name in BOXES:
+        picture = picture_of(examine(name))
+        told += [name, *_structure(picture), ""]
+    agrees("pictures", "\n".join(told))
+
+
+def _structure(picture: Picture) -> list[str]:
+    """Every box with its words, every line with its ends and label, how many arcs."""
+    names = {box.key: box.lines[0].text for box in picture.boxes if box.key}
+    labels = {line.hint: " ".join(each.text for each in box.lines) for box in picture.boxes if box.kind == "label"
+              for line in picture.lines if line.hint == box.hint}  # fmt: skip
+    told = [f"  {box.kind}: {' '.join(line.text for line in box.lines)}"
+            for box in picture.boxes if box.kind in (*SOLID, "title", "caption")]  # fmt: skip
+    told += [f"  {' - '.join(names.get(end, end) for end in line.ends)}: {labels.get(line.hint, '')}"
+             for line in picture.lines]  # fmt: skip
+    return [*told, f"  arcs: {len(picture.arcs)}", f"  {picture.description}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("dgx-1-v100", at_box("0000:0a:00.0")),
+        ("dgx-1-v100", at_box("0000:08:00.0")),
+        ("dgx-1-v100", at_box("0000:09:08.0")),
+        ("dgx-1-v100", at_box("pci0000:00")),
+        ("dgx-1-v100", link("0000:08:00.0")),
+        ("dgx-1-v100", pair("0000:0a:00.0", "0000:0b:00.0")),
+        ("dgx-1-v100", pair("0000:0a:00.0", "0000:85:00.0")),
+        ("dgx-1-v100", node(1)),
+        ("dgx-2", pair("0000:34:00.0", "0000:e7:00.0")),
+        ("dgx-2", NVSWITCHES),
+        ("dgx-a100", link("0000:08:00.0")),
+        ("dgx-a100", at_box("0000:c4:00.0")),
+        ("dgx-a100", at_box("0000:05:00.0")),
+    ],
+)
+def test_a_mark_is_seen_where_it_is_and_told_in_words(name: str, at: At) -> None:
+    """Also at what is not drawn else: a disk, an NVSwitch on PCI, ports inside of a switch."""
+    machine = examine(name)
+    mark = Mark(number=7, tone="fail", tag="memory", words="something is wrong here", at=(at,))
+    picture = picture_of(machine, (mark,))
+    assert faults(picture) == []
+    toned = tones(picture)
+    captions = [box for box in picture.boxes if box.kind == "caption" and box.tone]
+    assert [line.text for box in captions for line in box.lines] == ["FAIL 7: something is wrong here"]
+    assert toned.count("fail") > len(captions)
+    said = [line.text for box in picture.boxes if box.kind != "caption" for line in box.lines if line.tone == "fail"]
+    assert any(text.startswith("7") for text in said), "its number stands in the picture, not its colour alone"
+    assert "something is wrong here" in picture.description
+
+
+def test_links_that_are_down_are_dashed_and_counted() -> None:
+    picture = picture_of(examine("dgx-1-v100-nvlink-down"))
+    assert [arc.tone for arc in picture.arcs if arc.down] == ["fail"]
+    assert len(picture.arcs) == 24
+    assert any("1 of 2 NVLinks up" in box.lines[0].text for box in picture.boxes if box.kind == "caption")
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_a_healthy_box_has_no_mark(box: str) -> None:
+    picture = picture_of(examine(box))
+    assert {*tones(picture)} == {None}
+
+
+def test_a_path_is_drawn_link_by_link(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topo", "--path", "GPU2", "mlx5_0", "--format", "svg", "--from", "dgx-1-v100"]) == 0
+    out = capsys.readouterr().out
+    assert out.count('class="pcie way"') == 4
+    assert "GPU2 - mlx5_0: PHB" in out
+
+
+def generated(gpus: int, nics: int, roots: int, deep: int, known: bool) -> tuple[Topology, int]:
+    """A box of so many GPUs and NICs on each root bus, below so many levels of switches."""
+    functions = []
+    for root, number in product(range(roots), range(gpus + nics)):
+        bus = 0x10 * root
+        path = [f"pci0000:{bus:02x}", f"0000:{bus:02x}:{1 + number % 2:02x}.0"]
+        for level in range(deep):
+            path += [f"000{level + 1}:{bus:02x}:{number % 2:02x}.0", f"001{level}:{bus:02x}:{number:02x}.0"]
+        place = gpu_at if number < gpus else nic_at
+        end = f"0000:{bus + 1 + number // 32:02x}:{number % 32:02x}.0"
+        functions.append(place(*path, end, node=root // 2 if known else Missing(Gap.ABSENT, "numa_node")))
+    bdfs = [each.bdf for each in functions if each.class_code == 0x030200]
+    hcas = tuple(ib(f"mlx5_{n}", each.bdf) for n, each in enumerate(f for f in functions if f.bdf not in bdfs))
+    numa = nodes((roots + 1) // 2)
+    return build(tree(functions), hcas, nvml(bdfs), NO_NVLINK, NO_NVLINK, numa), roots * (gpus + nics)
+
+
+SIZES = st.tuples(st.integers(0, 9), st.integers(0, 4), st.integers(1, 6), st.integers(0, 3), st.booleans())
+
+
+@given(size=SIZES)
+def test_boxes_that_nobody_has_seen_are_drawn_as_well(size: tuple[int, int, int, int, bool]) -> None:
+    topology, devices = generated(*size)
+    picture = layout.drawn(topology, nodes(3), "a box")
+    assert faults(picture) == []
+    assert len(devices_in(picture)) == devices
+
+
+def test_an_imported_matrix_is_drawn_by_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("matrix.txt").write_text(STATION, encoding="utf-8")
+    assert main(["import", "matrix.txt", "-o", "box.json"]) == 0
+    machine = examine("box.json")
+    picture = picture_of(machine)
+    assert faults(picture) == []
+    assert devices_in(picture) == sorted(device.name for device in machine.topology.devices)
+    assert picture.arcs
+
+
+def test_a_machine_without_anything_is_a_picture_too() -> None:
+    nothing = build((), (), NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1))
+    picture = layout.drawn(nothing, nodes(1), "nothing")
+    assert faults(picture) == []
+    assert any("No GPUs and no HCAs" in line.text for box in picture.boxes for line in box.lines)
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_svg_is_well_formed_and_says_what_it_shows(box: str) -> None:
+    picture = picture_of(examine(box))
+    root = ElementTree.fromstring(svg.render([picture]))
+    name = "{http://www.w3.org/2000/svg}"
+    assert root.tag == f"{name}svg"
+    assert root.get("role") == "img"
+    ids = {each.get("id") for each in root.iter() if each.get("id")}
+    assert {*str(root.get("aria-labelledby")).split()} == ids
+    assert root.findtext(f"{name}desc") == picture.description
+    assert len(root.findall(f".//{name}text")) == sum(len(each.lines) for each in picture.boxes)
+    assert not [each for each in root.iter() if each.tag in (f"{name}script", f"{name}image", f"{name}foreignObject")]
+    assert "url(" not in svg.render([picture])
+
+
+def test_hostile_names_stay_text() -> None:
+    evil = '</text><script>alert("1")</script>\x1b[31m&\u202e￾'
+    topology = build(tree([nic_at("pci0000:00", "0000:00:01.0", "0000:01:00.0", node=0)]), (ib(evil, "0000:01:00.0"),),
+                     NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1))  # fmt: skip
+    mark = Mark(number=1, tone="warn", tag=evil, words=evil, at=(at_box("0000:01:00.0"),))
+    drawn = svg.render([layout.drawn(topology, nodes(1), evil, [mark], [evil])])
+    root = ElementTree.fromstring(drawn)
+    assert {each.tag.rpartition("}")[2] for each in root.iter()} == {
+        "svg", "title", "desc", "style", "rect", "g", "text", "path",
+    }  # fmt: skip
+    assert "\x1b" not in drawn
+    assert "\u202e" not in drawn
+
+
+@pytest.mark.parametrize("box", [*BOXES, "dgx-1-v100-nvlink-down", "dgx-2-nvswitch-missing"])
+def test_graphviz_reads_the_dot_and_has_every_device(box: str, capsys: pytest.CaptureFixture[str]) -> None:
+    dot_of_graphviz = program("dot")
+    assert main(["topo", "--format", "dot", "--from", box]) == 0
+    given_text = capsys.readouterr().out
+    result = subprocess.run([dot_of_graphviz, "-Tplain"], input=given_text, capture_output=True, text=True, check=False)
+    assert result.returncode == 0
+    assert "syntax" not in result.stderr
+    keys = {line.split()[1].strip('"') for line in result.stdout.splitlines() if line.startswith("node ")}
+    assert {device.bdf for device in examine(box).topology.devices} <= keys
+
+
+def test_dot_quotes_what_is_hostile() -> None:
+    topology = build(tree([nic_at("pci0000:00", "0000:00:01.0", "0000:01:00.0", node=0)]),
+                     (ib('a"]; x [label="\\', "0000:01:00.0"),), NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1))  # fmt: skip
+    result = subprocess.run([program("dot"), "-Tplain"], input=dot.render(topology, nodes(1), "t"), text=True,
+                            capture_output=True, check=False)  # fmt: skip
+    assert result.returncode == 0
+    assert sum(line.startswith("node ") for line in result.stdout.splitlines()) == 2
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, https://www.w3.org/TR/WCAG21/#dfn-relative-luminance"""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(a: str, b: str) -> float:
+    lighter, darker = sorted((luminance(a), luminance(b)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_text_and_lines_have_the_contrast_of_wcag_aa(colours: dict[str, str]) -> None:
+    behind = {*FILLS.values(), "page"}
+    low = [
+        (front, back) for front in ("text", "faint") for back in behind if contrast(colours[front], colours[back]) < 4.5
+    ]
+    low += [(tone, back) for tone in TONES for back in ("page", "panel", f"{tone}-fill", "switch")
+            if contrast(colours[tone], colours[back]) < 4.5]  # fmt: skip
+    low += [(edge, back) for edge in ("edge", "nvlink") for back in ("page", "panel")
+            if contrast(colours[edge], colours[back]) < 3]  # fmt: skip
+    assert low == []
+
+
+@pytest.mark.parametrize("argv", [["-mp"], ["--rings"], ["-p2p", "r"], ["--rdma"]])
+def test_questions_that_no_picture_answers_are_refused(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topo", *argv, "--format", "svg", "--from", "pcie-x4"]) == 3
+    assert "--format svg is valid only with -m, --tree, --path" in capsys.readouterr().err
+
+
+def test_disks_are_drawn_on_request_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topo", "--nvme", "--from", "dgx-a100"]) == 3
+    assert "--nvme is valid only with --format svg or dot" in capsys.readouterr().err
+    machine = examine("dgx-a100")
+    disks = [
+        [box.key for box in picture_of(machine, nvme=asked).boxes if box.kind == "other"] for asked in (False, True)
+    ]
+    assert [len(each) for each in disks] == [0, 6]

@@ -1,0 +1,108 @@
+"""However an output was pasted, it reads as the tool printed it, and what belongs to the paste is not left over."""
+
+from __future__ import annotations
+
+import pytest
+from damage import HARMLESS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from smi_texts import LINKS, QUERY, STATION, TABLE
+from test_import import P2P
+
+from dgxcheck.assessment.import_text import READERS, read
+from dgxcheck.assessment.import_texts import text_of
+from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.readers.layout.undo import undone
+
+TEXTS = {"matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P}
+
+
+def facts(lines: tuple[str, ...]) -> dict[tuple[str, str], Json]:
+    """All facts, without the numbers of the lines that they come from."""
+    found = {(part.tool, key): fact for reader in READERS for part in reader(lines) for key, fact in part.facts.items()}
+    return {
+        key: {name: each for name, each in fact.items() if name != "from"} if isinstance(fact, dict) else fact
+        for key, fact in found.items()
+    }
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("change", HARMLESS)
+def test_a_paste_reads_as_the_output(change: str, text: str) -> None:
+    pasted = tuple(HARMLESS[change](TEXTS[text].split("\n")))
+    layout = undone(pasted)
+    assert len(layout.lines) == len(pasted)
+    assert facts(layout.lines) == facts(tuple(TEXTS[text].split("\n")))
+    alone, around = (read([text_of("t", lines)]).unread["t"] for lines in (tuple(TEXTS[text].split("\n")), pasted))
+    assert len(around) == len(alone), [pasted[at] for at in around]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(sorted(TEXTS)), st.lists(st.sampled_from(sorted(HARMLESS)), max_size=3, unique=True))
+def test_several_layers(text: str, changes: list[str]) -> None:
+    lines = TEXTS[text].split("\n")
+    for change in changes:
+        lines = HARMLESS[change](lines)
+    assert facts(undone(tuple(lines)).lines) == facts(tuple(TEXTS[text].split("\n")))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_output_without_layout_stays_as_it_is(text: str) -> None:
+    lines = tuple(TEXTS[text].replace("\x1b[4m", "").replace("\x1b[0m", "").split("\n"))
+    layout = undone(lines)
+    assert layout.lines == lines
+    assert not layout.furniture
+    assert not layout.joined
+    assert set(layout.hosts) == {""}
+
+
+@given(st.text())
+def test_any_text_keeps_its_lines(text: str) -> None:
+    lines = tuple(text.split("\n"))
+    layout = undone(lines)
+    assert len(layout.lines) == len(layout.hosts) == len(lines)
+    named = (*layout.furniture, *layout.prose, *layout.joined, *layout.joined.values())
+    assert all(0 <= at < len(lines) for at in named)
+
+
+def test_the_kernel_keeps_its_times() -> None:
+    lines = (
+        "Mar  4 05:06:07 node01 kernel: NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.",
+        "2026-03-04T05:06:07,123456+00:00 NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.",
+        "[ 1234.567890] NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.",
+    )
+    assert undone(lines).lines == lines
+
+
+def test_rows_that_begin_with_numbers_are_no_numbered_lines() -> None:
+    rows = tuple(f"  {n}  701.0  18.0" for n in range(1, 9))
+    assert undone(("   D\\D     0      1", *rows)).lines[1:] == rows
+
+
+def test_a_frame_that_a_terminal_broke_is_mended() -> None:
+    wrapped = [part for line in TABLE.split("\n") for part in (line[:50], line[50:]) if part]
+    layout = undone(tuple(wrapped))
+    assert facts(layout.lines) == facts(tuple(TABLE.split("\n")))
+
+
+@pytest.mark.parametrize("form", [
+    lambda host, lines: [f"{host}: {line}" for line in lines],
+    lambda host, lines: [f"==== {host} ====", *lines],
+    lambda host, lines: ["----------------", host, "----------------", *lines],
+    lambda host, lines: [f"[root@{host} ~]# nvidia-smi -q", *lines],
+    lambda host, lines: [f"admin@{host}:~$ nvidia-smi -q", *lines],
+    lambda host, lines: [f"{host} | CHANGED | rc=0 >>", *lines],
+])  # fmt: skip
+def test_of_two_hosts_one_is_asked_for(form: object) -> None:
+    assert callable(form)
+    query = QUERY.split("\n")
+    other = [line.replace("Example SXM2", "Other") for line in query]
+    text = text_of("t", (*form("node01", query), *form("node02", other), ""))
+    with pytest.raises(BadInput, match=r"node01, node02; say with --host"):
+        read([text])
+    for host, name in (("node01", "Example SXM2"), ("node02", "Other")):
+        reading = read([text], host=host)
+        assert reading.combined.facts["nvml nvmlDeviceGetName 0000:06:00.0"] == name
+        assert not reading.unread["t"]
+    with pytest.raises(BadInput, match="--host node03"):
+        read([text], host="node03")

@@ -1,0 +1,71 @@
+"""Excerpts of kernel logs as people paste them: every form of time, and none."""
+
+from __future__ import annotations
+
+import pytest
+from readers_text import one, unread
+
+from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.readers.kernel_log import excerpt
+from probes.kernel_log.log import facts as events
+
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=12, name=python, GPU has fallen off the bus."
+SXID = "nvidia-nvswitch2: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 28 LTSSM Fault Up"
+FORMS = (
+    "[ 1234.567890] {}",
+    "[1234567.890123] {}",
+    "kern  :warn  : [ 1234.567890] {}",
+    "[Sun Feb 23 16:24:18 2025] {}",
+    "Feb  3 06:24:18 node7 kernel: {}",
+    "Feb 23 16:24:18 node7 kernel: [ 1234.567890] {}",
+    "2025-02-23T16:24:18.123456+01:00 node7 kernel: {}",
+    "2025-02-23T16:24:18,123456+01:00 {}",
+    "2025-02-23 16:24:18 {}",
+    "[Feb23 16:24] {}",
+    "kernel: {}",
+    "{}",
+)
+
+
+def log(text: str) -> tuple[list[tuple[str, int]], list[str], bool]:
+    """Xids, SXids, and whether it is known where the log begins."""
+    found = one(excerpt.read, text)
+    read = events([str(fact) for key, fact in found.facts.items() if key.startswith("kmsg")], "log")
+    assert isinstance(read, KernelLog)
+    return [(xid.bdf, xid.number) for xid in read.xids], [each.bdf for each in read.sxids], read.begins == 0.0
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("before", ["", "> ", "    "])
+def test_every_form_gives_the_same_events(form: str, before: str) -> None:
+    text = "\n".join(before + form.format(line) for line in (XID, SXID))
+    assert log(text) == ([("0000:3b:00.0", 79)], ["0000:c4:00.0"], False)
+    assert unread([one(excerpt.read, text)], text) == []
+
+
+def test_a_whole_log_reaches_back_to_boot() -> None:
+    text = f"[    0.000000] Linux version 6.8.0\n[    0.000000] Command line: quiet\n[ 1234.567890] {XID}"
+    assert log(text)[2]
+
+
+def test_seconds_after_the_row_before() -> None:
+    text = f"[Feb23 16:24] nvidia 0000:3b:00.0: enabled\n[  +0.000012] {XID}\nThat was all."
+    assert log(text)[0] == [("0000:3b:00.0", 79)]
+    assert unread([one(excerpt.read, text)], text) == [3]
+
+
+def test_a_text_that_says_nothing_of_gpus_is_no_log() -> None:
+    assert excerpt.read(("[ 1234.567890] usb 1-1: new device", "2025-02-23 16:24:18 INFO step 100")) == ()
+
+
+def test_a_program_cannot_write_a_line_of_its_own() -> None:
+    """Name and file of a crashed program are logged with their newlines, which dmesg indents."""
+    text = f"[ 1234.567890] a\n[ 1300.000001] NVRM: loading NVIDIA UNIX\n                {XID}\n     [ 9.000001] {XID}"
+    assert log(text)[0] == []
+    assert log(f"{XID}\n[ 1300.000001] NVRM: loading NVIDIA UNIX")[0] == []
+
+
+def test_lines_without_a_time_are_not_of_one_moment() -> None:
+    found = one(excerpt.read, f"{XID}\n{XID.replace('3b', '5e')}")
+    first, second = (str(found.facts[f"kmsg {number}"]).partition(";")[0] for number in (1, 2))
+    assert float(second) - float(first) >= 3600

@@ -1,0 +1,100 @@
+"""ibstatus, ibv_devinfo, ibv_devices and rdma link give the facts that the files of the same ports hold."""
+
+from __future__ import annotations
+
+import pytest
+from readers_text import one, unread
+
+from dgxcheck.readers.catalogue import READERS
+from dgxcheck.readers.combine import Part, combine
+from dgxcheck.readers.network import ibstat, ibstatus, ibv_devinfo, rdma_link
+from dgxcheck.readers.network.files import physical, state
+
+IB = "/sys/class/infiniband"
+STATUS = """\
+Infiniband device 'mlx5_0' port 1 status:
+\tdefault gid:\t fe80:0000:0000:0000:0c42:a103:0012:3456
+\tbase lid:\t 0x2a
+\tsm lid:\t\t 0x1
+\tstate:\t\t 4: ACTIVE
+\tphys state:\t 5: LinkUp
+\trate:\t\t 200 Gb/sec (4X HDR)
+\tlink_layer:\t InfiniBand
+"""
+DEVINFO = """\
+hca_id:\tmlx5_0
+\ttransport:\t\t\tInfiniBand (0)
+\tfw_ver:\t\t\t\t20.38.1002
+\tnode_guid:\t\t\t0c42:a103:0012:3456
+\tdevice_cap_flags:\t\t0xed721c36
+\t\t\t\t\tBAD_PKEY_CNTR
+\t\t\t\t\tUnknown flags: 0xc0000000
+\t\tport:\t1
+\t\t\tstate:\t\t\tPORT_ACTIVE (4)
+\t\t\tsm_lid:\t\t\t1
+\t\t\tport_lid:\t\t42
+\t\t\tlink_layer:\t\tInfiniBand
+\t\t\tactive_width:\t\t4X (2)
+\t\t\tactive_speed:\t\t50.0 Gbps (64)
+\t\t\tphys_state:\t\tLINK_UP (5)
+\t\t\tGID[  0]:\t\tfe80:0000:0000:0000:0c42:a103:0012:3456
+"""
+LINK = """\
+link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 42 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP
+link mlx5_1/1 state DOWN physical_state DISABLED netdev ens1f1np1
+"""
+DEVICES = """\
+    device          \t   node GUID
+    ------          \t----------------
+    mlx5_0          \t0c42a10300123456
+    mlx5_1          \t0c42a10300123457
+"""
+PORT = {
+    "state": "4: ACTIVE\n", "phys_state": "5: LinkUp\n", "lid": "0x2a\n", "sm_lid": "0x1\n",
+    "link_layer": "InfiniBand\n",
+}  # fmt: skip
+TEXTS = ((ibstatus.read, STATUS), (ibv_devinfo.read, DEVINFO), (rdma_link.read, LINK), (ibv_devinfo.read, DEVICES))
+
+
+@pytest.mark.parametrize(("read", "text"), TEXTS)
+def test_every_line_is_read_and_by_one_reader(read: object, text: str) -> None:
+    found = [part for reader in READERS for part in reader(tuple(text.splitlines()))]
+    assert len(found) == 1
+    assert unread(found, text) == []
+    assert read in READERS
+
+
+@pytest.mark.parametrize(("read", "text"), TEXTS[:3])
+def test_the_same_port_has_the_same_files(read: object, text: str) -> None:
+    facts = one(read, text).facts  # type: ignore[arg-type]
+    files = {name: facts[f"text {IB}/mlx5_0/ports/1/{name}"] for name in PORT}
+    assert files == PORT
+    rate = facts.get(f"text {IB}/mlx5_0/ports/1/rate")
+    assert rate == (None if read is rdma_link.read else "200 Gb/sec (4X HDR)\n")
+
+
+def test_what_several_tools_list_is_put_together() -> None:
+    parts = [Part("text", one(read, text)) for read, text in TEXTS]
+    combined = combine(parts)
+    assert not combined.refused
+    assert combined.facts[f"names {IB}"] == ["mlx5_0", "mlx5_1"]
+    assert combined.facts[f"text {IB}/mlx5_1/ports/1/phys_state"] == "3: Disabled\n"
+    assert combined.facts[f"text {IB}/mlx5_1/ports/1/link_layer"] == "Ethernet\n"
+
+
+def test_the_second_host_of_the_same_tool_is_another_machine() -> None:
+    other = STATUS.replace("0x2a", "0x2b")
+    assert len(combine([Part("a", one(ibstatus.read, STATUS)), Part("b", one(ibstatus.read, other))]).refused) == 1
+
+
+@pytest.mark.parametrize("text", ["", "N/A", "PORT_", "4", "9: NONE", "up", "(5)"])
+def test_words_that_name_no_state(text: str) -> None:
+    assert state(text) is None
+    assert physical(text) is None
+
+
+def test_a_label_that_follows_other_text_is_not_the_ports() -> None:
+    text = "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Active\nour switch:\n\t\tPhysical state: Disabled\n"
+    found = one(ibstat.read, text)
+    assert f"text {IB}/mlx5_0/ports/1/phys_state" not in found.facts
+    assert unread([found], text) == [4, 5]
