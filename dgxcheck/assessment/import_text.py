@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.bundle import Opened, provenance
@@ -42,9 +42,18 @@ class Reading(Record):
         return [part for part in self.parts if part not in self.combined.refused]
 
 
-def read(texts: Sequence[Text], bundle: Opened | None = None, host: str = "") -> Reading:
-    """Every text by every reader; of several hosts those of ``host``. BadInput where it is not said which."""
-    parts = of_host([Part(text.name, output, owner) for text in texts for owner, output in _outputs(text)], host)
+def read(
+    texts: Sequence[Text], bundle: Opened | None = None, host: str = "", begin: Callable[[str], None] = lambda _: None
+) -> Reading:
+    """Every text by every reader; of several hosts those of ``host``. BadInput where it is not said which.
+
+    ``begin`` is called with the name of each text before it is read.
+    """
+    outputs: list[Part] = []
+    for text in texts:
+        begin(text.name)
+        outputs += [Part(text.name, output, owner) for owner, output in _outputs(text)]
+    parts = of_host(outputs, host)
     names = {text.name: _published(number) for number, text in enumerate(texts)}
     return Reading(
         bundle=bundle, texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),
