@@ -10,7 +10,7 @@ from collections import Counter
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.combine import INDEX
+from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nccl.errors import classified
 from dgxcheck.readers.network.files import NAME, listed, port_files
