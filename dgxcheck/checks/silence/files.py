@@ -76,10 +76,10 @@ def _subject(bdf: str, name: str) -> Subject:
 
 def _judgement(silent: list[Missing]) -> Judgement:
     if not silent:
-        return Judgement(Status.PASS, "sysfs has what it has of its equals")
+        return Judgement(Status.PASS, "sysfs has all that it has of others of its kind")
     evidence = tuple(Evidence(gap.where, gap.reason) for gap in silent[:_MOST])
     values = counted(len(silent), "value")
-    message = f"no answer to {values} that its equals have, first {silent[0].where}: {silent[0]}"
+    message = f"{values} could not be read that others of its kind have, first {silent[0].where}: {silent[0]}"
     return Judgement(Status.UNKNOWN, message, len(silent), 0, "values", evidence)
 
 
