@@ -25,6 +25,7 @@ INCOMPLETE = 3
 COMMANDS = {
     "topo": "Show the matrix of GPUs and NICs, the path behind each label, and NVLink rings.",
     "health": "Check the health of the box and score it against its reference machine.",
+    "watch": "Watch this machine and report Xids, removed devices, errors and changes of health.",
     "list": "List the GPUs: index, bus id, name, UUID, serial number, slot, VBIOS.",
     "record": "Save everything this machine reports to a file, for use with --from.",
     "import": "Convert output of nvidia-smi, p2pBandwidthLatencyTest, nvbandwidth, nccl-tests into a recording.",

@@ -250,4 +250,4 @@ def test_without_udev_there_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyudev", None)
     plug = HotPlug()
     assert plug.trouble.startswith("PCI hot-plug events not monitored: ")
-    assert plug.events() == []
+    assert plug.changes() == []

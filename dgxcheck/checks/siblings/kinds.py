@@ -189,7 +189,10 @@ def _pci(bdf: str) -> Subject:
 
 
 def _model(function: PciFunction) -> Hashable:
+    """Ids that are equal for one model; of a function whose ids are not known its own address, so that it has none."""
     ids = (function.vendor, function.device, function.subsystem_vendor, function.subsystem_device)
+    if isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
+        return function.bdf
     return tuple(each if isinstance(each, int) else None for each in ids)
 
 
