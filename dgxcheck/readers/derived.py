@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.combine import COUNT, INDEX, INIT
 from dgxcheck.readers.kernel_log.domain import DOMAIN
+from dgxcheck.readers.listing import COUNT, INDEX, INIT, NO_HANDLE
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
-from dgxcheck.readers.nvidia_smi.failure import NO_HANDLE
 from dgxcheck.readers.onto import nvml_gpus
 
 _OF_DRIVER = "text /proc/driver/nvidia/gpus/"

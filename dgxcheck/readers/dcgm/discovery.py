@@ -6,8 +6,8 @@ import re
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.combine import INDEX
 from dgxcheck.readers.dcgm.cells import cells, is_rule
+from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded, gpu
 

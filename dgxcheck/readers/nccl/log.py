@@ -9,7 +9,7 @@ import re
 from collections import Counter
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.combine import INDEX
+from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nccl.errors import classified
 from dgxcheck.readers.nccl.graph import Graph, bdf_of
