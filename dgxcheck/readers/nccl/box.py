@@ -11,6 +11,7 @@ from dgxcheck.facts.cpulist import cpulist
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.listing import INDEX
+from dgxcheck.readers.masks import bits
 from dgxcheck.readers.network.files import CLASS as INFINIBAND
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GPUS, integer
@@ -21,7 +22,6 @@ _UNKNOWN_IDS = ("0x0000", "0xffff")
 """Providers write these for a virtual machine's switches and cards."""
 _NVIDIA = "0x10de"
 """NCCL runs on no other GPUs; a file for those of another vendor names it."""
-_MASK = re.compile(r"[0-9a-f]{1,8}(?:,[0-9a-f]{1,8}){0,63}", re.ASCII)
 _SPEED = re.compile(r"(\d{1,3}(?:\.\d)?) GT/s(?: PCIe)?", re.ASCII)
 _SWITCH = "0x0680"
 _NO_BRIDGE: Json = {"missing": "unrecorded", "detail": "PHB or NODE: NCCL's topology file holds no host bridges"}
@@ -70,21 +70,8 @@ def _files(card: Card) -> Iterator[tuple[str, str]]:
         yield "current_link_width", str(width)
     if (node := integer(card.cpu.get("numaid", ""), 1023)) is not None:
         yield "numa_node", str(node)
-    if _MASK.fullmatch(mask := card.cpu.get("affinity", "").lower()) and (cpus := _cpus(mask)):
+    if cpus := bits(card.cpu.get("affinity", "")):
         yield "local_cpulist", cpulist(cpus)
-
-
-def _cpus(mask: str) -> list[range]:
-    """The runs of bits in a mask of words of 32 bits, the highest first, some of which lack leading zeros."""
-    words = mask.split(",")
-    bits = sum(int(word, 16) << 32 * place for place, word in enumerate(reversed(words)))
-    runs: list[range] = []
-    for cpu in range(bits.bit_length()):
-        if bits >> cpu & 1:
-            runs[-1:] = (
-                [range(runs[-1].start, cpu + 1)] if runs and runs[-1].stop == cpu else [*runs[-1:], range(cpu, cpu + 1)]
-            )
-    return runs
 
 
 def _gpu_order(gpus: Sequence[Card]) -> dict[str, Json]:
