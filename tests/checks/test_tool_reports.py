@@ -57,3 +57,19 @@ def test_what_passed_is_one_result(judged: Any) -> None:
 def test_a_box_without_such_outputs_has_no_such_finding(capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(run(capsys, "health", "--format", "json", "--from", "dgx-1-v100").out)
     assert not [each for each in document["findings"] if each["id"] == "tools.reports"]
+
+
+def test_a_pasted_log_is_judged_on_the_box_that_it_is_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "dmesg").write_text("[ 99.000001] NVRM: Xid (PCI:0000:0b:00): 79, pid=1, GPU has fallen off the bus.\n")
+    run(capsys, "import", str(tmp_path / "dmesg"), "--onto", "dgx-1-v100", "-o", str(tmp_path / "box.json"))
+    document = json.loads(run(capsys, "health", "--format", "json", "--from", str(tmp_path / "box.json")).out)
+    bad = {(each["id"], each["subject"]["name"]) for each in document["findings"] if each["status"] == "fail"}
+    assert bad == {("kernel.off-bus", "GPU3")}
+
+
+def test_an_output_that_contradicts_the_box_is_a_finding(judged: Any) -> None:
+    status = "Infiniband device 'mlx5_0' port 1 status:\n\tstate:\t\t {}\n\tphys state:\t 5: LinkUp\n"
+    (finding,), _ = judged(status.format("1: DOWN"), "--onto", "dgx-1-v100")
+    assert (finding["status"], finding["fault"], finding["subject"]["name"]) == ("warn", "contradiction", "mlx5_0")
+    findings, _ = judged(status.format("4: ACTIVE"), "--onto", "dgx-1-v100")
+    assert findings == []
