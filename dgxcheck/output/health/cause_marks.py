@@ -57,9 +57,17 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
     at = tuple(at_component(assessment.topology, component, all_nvlinks(assessment)))
     lead = next((found[key] for key in cause.explains if key in found), None)
     words = component_name(component) + (f": {lead.judgement.message}" if lead is not None else "")
-    tag = component.part or _TAGS.get(component.kind, "")
+    tag = component.part or _TAGS.get(component.kind) or next((fault.value for fault in cause.faults), "")
     down = max((down_by_pair(assessment.topology).get(each, 0) for each in at if each[0] == "pair"), default=0)
-    return Mark(number=number, tone=_TONES[cause.severity], tag=tag, words=words, at=at, down=down)
+    return Mark(
+        number=number,
+        tone=_TONES[cause.severity],
+        sign=cause.severity.value.upper(),
+        tag=tag,
+        words=words,
+        at=at,
+        down=down,
+    )
 
 
 def _loose(number: int, finding: Finding) -> Mark:
@@ -70,4 +78,6 @@ def _loose(number: int, finding: Finding) -> Mark:
         at = (pair(subject.bdf, peer.bdf),) if subject.kind == peer.kind == "gpu" else (*at, box(peer.bdf))  # type: ignore[arg-type]
     tag = finding.id.partition(".")[0]
     words = f"{finding.id} {subject_name(subject)}: {finding.judgement.message}"
-    return Mark(number=number, tone=_TONES[finding.status], tag=tag, words=words, at=at)
+    return Mark(
+        number=number, tone=_TONES[finding.status], sign=finding.status.value.upper(), tag=tag, words=words, at=at
+    )
