@@ -106,7 +106,7 @@ class Tree:
     def _title(self, panel: Panel, x: float, width: float) -> Box:
         marks = [] if panel.node is None else numbered(self.marks, node(panel.node))
         room = width - 2 * PADDING
-        tag = f"{' '.join(str(mark.number) for mark in marks)} " if marks else ""
+        tag = f"{','.join(str(mark.number) for mark in marks)}: " if marks else ""
         lines = [Text(shortened(tag + panel.title, room, NORMAL, True), NORMAL, True, worst(marks))]
         lines += [Text(shortened(panel.cpus, room, SMALL), SMALL)] if panel.cpus else []
         return Box(kind="title", rect=Rect(x + PADDING, 3, room, _TITLE - 6), lines=tuple(lines), hint=panel.cpus)
