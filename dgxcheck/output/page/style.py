@@ -91,7 +91,9 @@ _SHAPES = (
     "td.fail,td.unknown,td.warn,p.fail,p.warn{font-weight:600}"
 )
 _PAPER = (
-    "@media print{main{max-width:none;padding:0}body{font-size:11px}.problem,figure,tr{break-inside:avoid}"
+    "@media print{main{max-width:none;padding:0}body{font-size:11px}.note,small,.figures,dl,thead th{font-size:10px}"
+    "code,pre{font-size:10px;white-space:pre-wrap}.scroll,pre{overflow:visible}.curve{width:130px}"
+    ".problem,figure,tr,.beside{break-inside:avoid}"
     "h2{break-after:avoid}.badge,.problem,.gauge,.gauge span,.heat td{print-color-adjust:exact;"
     "-webkit-print-color-adjust:exact}.badge{border:1px solid}}"
 )

@@ -77,11 +77,10 @@ def switched(topology: Topology) -> dict[str, int | None]:
     on_pci = any(map(is_nvswitch, topology.functions.values()))
     if not (joined[0].switched if joined else on_pci and len(gpus) > 1):
         return {}
-    found: dict[str, int | None] = {gpu.bdf or gpu.name: None for gpu in gpus}
+    keys = {gpu.name: gpu.bdf or gpu.name for gpu in gpus}
+    found: dict[str, int | None] = dict.fromkeys(keys.values())
     for link in links:
-        for name in (link.a, link.b):
-            gpu = topology.device(name)
-            key = name if gpu is None else gpu.bdf or name
+        for key in (keys[link.a], keys[link.b]):
             if link.nvlinks is not None:
                 found[key] = max(found[key] or 0, link.nvlinks)
     return found
