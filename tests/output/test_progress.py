@@ -11,7 +11,9 @@ from dgxcheck.output.progress.measuring import Measuring
 
 KEYS = [f"measure {kind} 0000:0{gpu}:00.0" for gpu in (6, 7) for kind in ("host-to-device", "compute")]
 HOST = HostNow(cpu_percent=12.4, load=3.25, memory_available=100 << 30, memory_total=503 << 30)
-CALM: dict[str, Json] = {"temperature": 61, "power_w": 287.4, "sm_clock": 1380, "reasons": 0, "dbe": 0, "sbe": 5, "replays": 1}
+CALM: dict[str, Json] = {
+    "temperature": 61, "power_w": 287.4, "sm_clock": 1380, "reasons": 0, "dbe": 0, "sbe": 5, "replays": 1,
+}  # fmt: skip
 
 
 def test_measurements_show_what_runs_what_comes_and_the_figures_so_far() -> None:
