@@ -43,7 +43,7 @@ def render(
         told += [f"  and {len(ranked) - _MOST} more; list them with -v"] if ranked[_MOST:] else []
     told += ["", *_in_full(ranked[0], assessment)] if in_full else []
     told += ["", *provenance.line(assessment.origin)]
-    return lines(folded(line, width, 11) if "─" not in line else line for line in told)
+    return lines(folded(line, width, 20 if "─" in line else 11) for line in told)
 
 
 def _in_full(finding: Finding, assessment: Assessment) -> list[str]:
