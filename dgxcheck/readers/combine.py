@@ -68,7 +68,7 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
             first.setdefault(key, fact)
         if numbers := handles(facts):
             gpu_lists.append(numbers)
-    named: dict[str, Json] = {key: [*dict.fromkeys(names)] for key, names in lists.items()}
+    named: dict[str, Json] = {key: [*dict.fromkeys(listed)] for key, listed in lists.items()}
     failed = {INIT: first[INIT]} if isinstance(first.get(INIT), dict) else {}
     return Combined({**merge_runs(measured), **first, **named, **gpu_list(gpu_lists), **failed}, tuple(refused))
 

@@ -37,9 +37,11 @@ def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The PCI functions that some outputs show, and NVML's GPUs, where no output lists all that there are."""
     before, after = _CLASS
     shown = {key[len(before) : -len(after)] for key in facts if key.startswith(before) and key.endswith(after)}
-    if not shown or f"names {DEVICES}" in facts:
-        return {}
-    return {f"names {DEVICES}": [*sorted(shown | {bdf for bdf in nvml_gpus(facts) if not is_unplaced(bdf)})]}
+    listed = {bdf for bdf in nvml_gpus(facts) if not is_unplaced(bdf)}
+    gpus = {bdf for bdf in shown if str(facts[f"text {DEVICES}/{bdf}/class"]).startswith("0x03")}
+    if not (gpus or (shown and listed)) or f"names {DEVICES}" in facts:
+        return {}  # of adapters alone nobody says that there is no GPU
+    return {f"names {DEVICES}": [*sorted(shown | listed)]}
 
 
 def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:

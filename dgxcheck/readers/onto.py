@@ -125,7 +125,7 @@ def _subjects(key: str) -> list[str]:
     if kind == "measure":
         return [] if what in NO_INDEXES else words
     if kind == "stated":
-        return words[:1] if what.startswith(("nvlink", "nic-name")) else words
+        return words[:1] if what.startswith(("nvlink", "nic-name", "report")) else words
     return []
 
 

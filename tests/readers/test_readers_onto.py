@@ -74,8 +74,8 @@ def test_what_does_not_fit_says_why(key: str, why: str) -> None:
 
 
 def test_a_dump_without_its_bus_id_is_that_of_the_only_gpu() -> None:
-    unplaced = "nvml nvmlDeviceGetName ffffffff:00:00.0"
-    assert rebase_indexes({unplaced: "x"}, (A,)) == {f"nvml nvmlDeviceGetName {A}": "x"}
+    found = rebase_indexes({"nvml nvmlDeviceGetName ffffffff:00:00.0": "x"}, (A,))
+    assert found == {f"nvml nvmlDeviceGetName {A}": "x"}
 
 
 def test_dumps_of_some_gpus_each_are_one_list_in_bus_order() -> None:
