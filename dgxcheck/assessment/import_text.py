@@ -14,8 +14,10 @@ from dgxcheck.facts.record import Record
 from dgxcheck.readers.catalogue import READERS
 from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.derived import completed
+from dgxcheck.readers.listing import handles as numbered
+from dgxcheck.readers.listing import with_lost, with_numbers
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
+from dgxcheck.readers.onto import mismatch, rebase_indexes
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
@@ -100,7 +102,7 @@ def _unread(text: Text, parts: Sequence[Part], host: str) -> tuple[int, ...]:
 
 
 def _facts(found: Combined, base: Base | None) -> dict[str, Json]:
-    """By key; on the GPUs of the base, or of a dump that was imported beside, where that fits."""
+    """By key; on the GPUs of the base, or on those that the texts name by bus id or number."""
     facts = _on_gpus(found, base)
     return completed(facts) if base is None else facts
 
@@ -112,11 +114,12 @@ def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
         if not base.gpus:
             raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
         return rebase_indexes(found.facts, base.gpus)
-    gpus = nvml_gpus(found.facts)
-    if gpus and not mismatch(found.facts, gpus):
-        own = {key: fact for key, fact in found.facts.items() if key.startswith("nvml ")}
-        return rebase_indexes(found.facts, gpus) | own
-    return found.facts
+    facts = with_lost(with_numbers(found.facts))
+    gpus = numbered(facts)
+    if gpus and not mismatch(facts, gpus):
+        own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}
+        return rebase_indexes(facts, gpus) | own
+    return facts
 
 
 def _recording(facts: dict[str, Json], base: Base | None) -> tuple[dict[str, Json], GroupedFacts, Moments]:

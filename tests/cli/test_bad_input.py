@@ -20,7 +20,8 @@ from dgxcheck.source.recording.load import SCHEMA
 INSTALLED = str(Path(sys.executable).with_name("dgxcheck"))
 BOX = "dgx-station-v100"
 GOOD = json.dumps(HEAD | {"schema": SCHEMA, "facts": {}})
-READING = tuple(name for name in COMMANDS if name not in ("recordings", "schema", "import", "xid", "fleet", "watch"))
+NOT_READING = ("recordings", "schema", "import", "xid", "fleet", "bind", "watch")
+READING = tuple(name for name in COMMANDS if name not in NOT_READING)
 NOBODY = 65534
 
 

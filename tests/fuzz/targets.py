@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from dgxcheck.assessment.import_text import read
-from dgxcheck.assessment.import_texts import Text, lines
+from dgxcheck.assessment.import_texts import lines, text_of
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.configuration import of_site
@@ -60,7 +60,7 @@ def bug_report(data: bytes) -> object:
 
 def text(data: bytes) -> object:
     """The output of another tool."""
-    reading = read([Text("text", lines(data, "text"))])
+    reading = read([text_of("text", lines(data, "text"))])
     assert all(0 <= number < len(reading.texts[0].lines) for number in reading.unread["text"])
     return reading
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from smi_texts import LINKS, QUERY, STATION, TABLE
 from test_import import P2P
 
-from dgxcheck.assessment.import_text import READERS, read
+from dgxcheck.assessment.import_text import read
 from dgxcheck.assessment.import_texts import text_of
 from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.readers.catalogue import READERS
 from dgxcheck.readers.layout.undo import undone
 
 TEXTS = {"matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P}

@@ -62,7 +62,7 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
         return ""
     if box.settings.ports:
         return f"not listed in {box.settings.path}"
-    if all(each.state in _DOWN for _, each in listed):
+    if all(each.state in _DOWN and each.phys_state is not PhysState.LINK_UP for _, each in listed):
         return "as are all ports: nothing is cabled"
     idle = port.link_layer == "Ethernet" and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
     others = twins(box, device, port, listed)
@@ -182,8 +182,22 @@ def port_or_subnet_manager(box: Box, at: Subject, judgement: Judgement) -> Itera
     """The port, its cable included; the subnet manager where the port waits for one."""
     if judgement.fault is Fault.NO_SUBNET_MANAGER:
         yield Component(kind="subnet-manager", name=f"at port {at.name}", bdf=at.bdf)
+        if _without_subnet_manager(box):
+            yield _OF_THE_FABRIC
     else:
         yield from itself(box, at, judgement)
+
+
+_OF_THE_FABRIC = Component(kind="subnet-manager", name="of the fabric")
+
+
+def _without_subnet_manager(box: Box) -> bool:
+    """Do most InfiniBand ports with a link lack one? Adapters for storage may be in a fabric of their own."""
+    listed = ports(box)
+    every = [] if isinstance(listed, Judgement) else [port for _, port in listed]
+    linked = [port for port in every if port.link_layer == "InfiniBand" and port.state not in _DOWN]
+    lacking = [port for port in linked if port.state not in UP or port.sm_lid == 0]
+    return len(lacking) > 1 and 2 * len(lacking) > len(linked)
 
 
 def fabric(box: Box, at: Subject, judgement: Judgement) -> Component | None:
@@ -191,7 +205,7 @@ def fabric(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     if judgement.fault is Fault.PORT_DISABLED:
         return None
     if judgement.fault is Fault.NO_SUBNET_MANAGER:
-        return Component(kind="subnet-manager", name="of the fabric")
+        return _OF_THE_FABRIC
     return Component(kind="fabric", name="InfiniBand fabric")
 
 

@@ -78,4 +78,4 @@ _HEXADECIMAL = (
 
 
 def _cut(words: str) -> str:
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]} .."
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST].rstrip()}..."
