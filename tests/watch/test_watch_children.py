@@ -64,7 +64,8 @@ def test_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_a_request_that_cannot_be_met_is_an_answer() -> None:
     workers = Children()
-    plan = {"root": "/", "profile": "/nowhere.toml", "config": None, "state": None, "deadline": 2.0, "known": []}
+    plan: dict[str, object] = {"root": "/", "profile": "/nowhere.toml", "config": None, "state": None, "deadline": 2.0}
+    plan["known"] = []
     assert workers.start(JUDGEMENT, plan, 60)
     (said,) = taken(workers, 60)
     assert isinstance(said, Answer)
