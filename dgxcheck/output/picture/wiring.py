@@ -8,29 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
-from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.by_class import Group, groups
-from dgxcheck.output.picture.marks import Mark
+from dgxcheck.output.picture.other_functions import class_name
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.build import bus_order
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import Hop, hops_above
 
-NVME = 0x0108
-"""PCI class and subclass."""
-_CLASSES = {
-    NVME: "NVMe",
-    0x0200: "Ethernet",
-    0x0207: "HCA",
-    0x0106: "SATA",
-    0x0104: "RAID",
-    0x0302: "GPU",
-    0x0300: "GPU",
-}
 Kind = Literal["host-bridge", "switch", "card", "gpu", "nic", "other"]
 UNKNOWN_NODE = "NUMA node unknown"
 
@@ -104,7 +92,7 @@ def _from_paths(topology: Topology, also: Collection[str]) -> Iterable[tuple[int
         function = topology.functions.get(bdf)
         if function is not None and isinstance(function.path, tuple):
             other: Kind = "other"
-            row = (function.path, other, _class_name(function), function.numa_node)
+            row = (function.path, other, class_name(function), function.numa_node)
             shown.setdefault(function.path[0], []).append(row)
     for root in sorted(shown, key=bus_order):
         rows = sorted(shown[root], key=lambda row: [bus_order(part) for part in row[0]])
@@ -154,26 +142,6 @@ def _below(rows: Sequence[Row]) -> tuple[Node, ...]:
             )
             found.append(Node(kind="card", key=f"card {path[-1]}", name="", hop=hop, children=functions))
     return tuple(found)
-
-
-def others(topology: Topology, marks: Iterable[Mark], nvme: bool) -> tuple[str, ...]:
-    """Functions beside GPUs and NICs to show: those that are marked, or that a marked link leads to, and NVMe disks."""
-    marked = {at[1] for mark in marks for at in mark.at if at[0] in ("box", "link")}
-    shown = {device.bdf for device in topology.devices}
-    on_path = {bdf for each in topology.functions.values() if isinstance(each.path, tuple) for bdf in each.path[:-1]}
-    return tuple(
-        bdf
-        for bdf, function in topology.functions.items()
-        if bdf not in shown and bdf not in on_path and (bdf in marked or (nvme and _class(function) == NVME))
-    )
-
-
-def _class(function: PciFunction) -> int:
-    return -1 if isinstance(function.class_code, Missing) else function.class_code >> 8
-
-
-def _class_name(function: PciFunction) -> str:
-    return "NVSwitch" if is_nvswitch(function) else _CLASSES.get(_class(function), "PCI device")
 
 
 def _is_folded(device: Device, topology: Topology) -> bool:
