@@ -44,7 +44,7 @@ def page_of(report: Report) -> Page:
     sections = (
         Section(title="What is wrong, and what to do", blocks=tuple(problems(assessment))),
         Section(title="Score", blocks=tuple(_score(assessment))),
-        Section(title="Wiring", blocks=(_drawing(assessment),)),
+        Section(title="Wiring", blocks=(_drawing(assessment),) if assessment.topology.devices else ()),
         Section(title="Devices", blocks=tuple(_devices(assessment))),
         Section(title="Measurements", blocks=tuple(figure_blocks.figures(assessment))),
         Section(title="Under load", blocks=tuple(figure_blocks.burn_in(assessment))),
@@ -113,17 +113,22 @@ def _findings(assessment: Assessment) -> Iterator[Block]:
     bad = worst_first(assessment.findings)
     if bad:
         yield _listed(bad)
-        for finding in bad:
-            if finding.judgement.evidence:
-                text = "\n".join(f"{each.where}: {each.value}" for each in finding.judgement.evidence)
-                title = f"Evidence of {finding.id} {subject_name(finding.subject)}"
-                yield Fold(title=visible(title), blocks=(Text("\n".join(map(visible, text.split("\n"))), code=True),))
+        evidence = [line for finding in bad for line in _evidence(finding)]
+        if evidence:
+            yield Fold(title="Evidence", blocks=(Text("\n".join(evidence), code=True),))
     passed = [each for each in assessment.findings if each.status is Status.PASS]
     by_check: dict[str, list[Finding]] = {}
     for finding in passed:
         by_check.setdefault(finding.id.partition(".")[0], []).append(finding)
     for area, same in by_check.items():
         yield Fold(title=f"{area}: {counted(len(same), 'check')} passed", blocks=(_listed(same),))
+
+
+def _evidence(finding: Finding) -> Iterator[str]:
+    """The finding, and below it each raw fact."""
+    if finding.judgement.evidence:
+        yield visible(f"{finding.id} {subject_name(finding.subject)}")
+        yield from (visible(f"  {each.where}: {each.value}") for each in finding.judgement.evidence)
 
 
 def _listed(findings: Iterable[Finding]) -> Table:

@@ -42,7 +42,7 @@ def problems(assessment: Assessment) -> Iterator[Block]:
             text = f"{sentence(finding)} (acknowledged until {known.expiry}: {visible(known.reason)})"
             yield Text(text, "skip")
     if not any(each.status in BAD and not each.acknowledged for each in assessment.findings):
-        yield Text(f"No problems found. {what_ran(assessment)}.")
+        yield Text(f"No problems found in the checks that ran: {what_ran(assessment)}.")
 
 
 def _cause(number: int, cause: Cause, found: Mapping[str, Finding], remedies: Remedies) -> Problem:

@@ -107,7 +107,7 @@ def _legend(topology: Topology, rows: Sequence[Row], pairs: Sequence[nvlinks.Joi
     elif pairs:
         told.append("A green line with NV# is # NVLinks.")
     if not rows:
-        told.append("No GPUs and no HCAs found on this machine.")
+        told.append("No GPUs and no HCAs found.")
     return told + ([visible(topology.headline)] if topology.headline else [])
 
 
