@@ -42,8 +42,7 @@ def _tree(node: Node, above: Node | None, marks: Sequence[Mark]) -> Iterator[str
     fill = {"host-bridge": "bridge"}.get(node.kind, node.kind)
     tone = worst(own)
     numbers = ",".join(str(mark.number) for mark in own if mark.number)
-    place = node.key if node.kind in ("gpu", "nic", "other") and ":" in node.key else ""
-    label = "\n".join(filter(None, (f"{numbers}: {node.name}" if numbers else node.name, place)))
+    label = "\n".join(filter(None, (f"{numbers}: {node.name}" if numbers else node.name, node.bdf)))
     members = [f"label={_quoted(label)}", f"shape={_SHAPES.get(node.kind, 'box')}"]
     members += [f"fillcolor={_hex(fill)}"] if fill in LIGHT else []
     members += [f"color={_hex(tone)}", "penwidth=2.5"] if tone else []

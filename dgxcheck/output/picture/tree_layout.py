@@ -186,9 +186,7 @@ class Tree:
 
     def _place_name(self, node: Node) -> str:
         """``06:00.0``: as lspci writes it, without the domain where all have the same."""
-        if node.kind not in ("gpu", "nic", "other") or ":" not in node.key:
-            return ""
-        return node.key if self._whole else node.key.partition(":")[2]
+        return node.bdf if self._whole else node.bdf.partition(":")[2]
 
 
 def _is_device(node: Node) -> bool:
