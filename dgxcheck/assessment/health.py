@@ -127,7 +127,7 @@ def _box(
     if live and request.window is None:
         last = _last_run(source, facts, request, present)
         return replace(with_growth(box, last.growth), inventory=last.inventory, present=present.counts)
-    return with_growth(box, within(source, inf if request.window is None else request.window))
+    return with_growth(box, within(source, facts, inf if request.window is None else request.window, progress))
 
 
 def _facts(source: Source, request: Request) -> Snapshot:

@@ -52,6 +52,7 @@ from dgxcheck.checks.placement import halves, placement
 from dgxcheck.checks.placement import inventory as host_inventory
 from dgxcheck.checks.siblings import uniform
 from dgxcheck.checks.silence import answers, files, layers
+from dgxcheck.checks.tools import reports
 
 CHECKS: tuple[Check, ...] = (
     *report.CHECKS,
@@ -119,6 +120,7 @@ CHECKS: tuple[Check, ...] = (
     *hca.CHECKS,
     *machine_check.CHECKS,
     *host_trouble.CHECKS,
+    *reports.CHECKS,
     *site_versions.CHECKS,
     *baseline.CHECKS,
     *uniform.CHECKS,
@@ -136,5 +138,6 @@ PROBES = (
     "network", "storage", "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie",
     "gpu_memory", "gpu_ecc", "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes",
     "nvlink_rate", "nvlink_errors", "p2p", "measurement", "config_space", "iommu", "memlock", "units",
+    "tool_reports",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""

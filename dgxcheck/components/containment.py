@@ -7,12 +7,14 @@ host bridge, on a board, in a socket; NVSwitches in the fabric; all of it in the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from dgxcheck.components.component import HOST, Component, Key, host_part
 from dgxcheck.components.locate import Machine, device_part, link_of, serial_of, switch_at
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.topology.model import Device
+from dgxcheck.facts.record import Identity
+from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import hops_above
 
 NVSWITCHES = host_part("NVSwitches")
@@ -55,7 +57,7 @@ def above(machine: Machine, bdf: str) -> Iterator[Component]:
         yield from _bridges(machine, path)
     node = _node(machine, bdf)
     if node is not None:
-        below = tuple(each.name for each in machine.topology.devices if each.numa_node == node)
+        below = _by_node(Identity(machine.topology)).get(node, ())
         yield Component(kind="socket", name=str(node), shared_by=below)
 
 
@@ -75,18 +77,29 @@ def _bridges(machine: Machine, path: tuple[str, ...]) -> Iterator[Component]:
         if hop.device in path[:-1]:
             yield switch_at(machine, hop.device)
             yield link_of(machine, hop)
-    below = tuple(each.name for each in machine.topology.devices if path[0] in _path(each))
+    below = tuple(each.name for each in machine.topology.below(path[0]))
     yield Component(kind="host-bridge", name=path[0], shared_by=below)
 
 
 def _node(machine: Machine, bdf: str) -> int | None:
     """NUMA node of a device, or of the first one below a bridge."""
-    for device in machine.topology.devices:
-        if bdf == device.bdf or bdf in _path(device):
-            return device.numa_node if isinstance(device.numa_node, int) else None
+    below = machine.topology.below(bdf)
+    device = below[0] if below else machine.topology.device(bdf)
+    if device is not None:
+        return device.numa_node if isinstance(device.numa_node, int) else None
     function = machine.topology.functions.get(bdf)
     node = None if function is None else function.numa_node
     return node if isinstance(node, int) and node >= 0 else None
+
+
+@lru_cache(maxsize=4)
+def _by_node(topology: Identity) -> dict[int, tuple[str, ...]]:
+    """Names of the devices at each NUMA node."""
+    found: dict[int, list[str]] = {}
+    for device in topology.facts.devices if isinstance(topology.facts, Topology) else ():
+        if isinstance(device.numa_node, int):
+            found.setdefault(device.numa_node, []).append(device.name)
+    return {node: tuple(names) for node, names in found.items()}
 
 
 def _path(of: Device | PciFunction | None) -> tuple[str, ...]:

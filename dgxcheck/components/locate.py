@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Protocol
 
 from dgxcheck.components.component import Component, Kind, host_part
@@ -10,6 +11,7 @@ from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.record import Identity
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import Hop, hops_above, sharers
@@ -39,9 +41,14 @@ def device_part(machine: Machine, device: Device, part: str = "") -> Component:
 def serial_of(machine: Machine, bdf: str | None) -> str | None:
     """The board serial number of a GPU, as NVML has it; both GPUs of a K80 board have the same."""
     nvml = machine.snapshot.gpu
-    rows = nvml.gpus if isinstance(nvml, Nvml) else ()
-    serial = next((row.serial for row in rows if row.bdf == bdf), None)
+    serial = _serials(Identity(nvml)).get(bdf) if isinstance(nvml, Nvml) and bdf is not None else None
     return serial if isinstance(serial, str) else None
+
+
+@lru_cache(maxsize=4)
+def _serials(nvml: Identity) -> dict[str, str | Missing]:
+    rows = nvml.facts.gpus if isinstance(nvml.facts, Nvml) else ()
+    return {row.bdf: row.serial for row in reversed(rows)}
 
 
 def all_gpus(machine: Machine, part: str) -> Component:
@@ -93,7 +100,7 @@ def switch_above(machine: Machine, device: Device) -> Component | None:
 
 def switch_at(machine: Machine, upstream: str) -> Component:
     """The PCIe switch of an upstream port."""
-    below = tuple(device.name for device in machine.topology.devices if is_below(device, upstream))
+    below = tuple(device.name for device in machine.topology.below(upstream))
     return Component(kind="switch", name=upstream, bdf=upstream, shared_by=below)
 
 
@@ -129,7 +136,13 @@ def all_nvlinks(machine: Machine) -> Component:
 
 def has_nvswitches(machine: Machine) -> bool:
     """Are the GPUs joined through NVSwitches, which the fabric manager sets up?"""
-    return any(map(is_nvswitch, machine.topology.functions.values()))
+    return _has_nvswitches(Identity(machine.topology))
+
+
+@lru_cache(maxsize=4)
+def _has_nvswitches(topology: Identity) -> bool:
+    functions = topology.facts.functions if isinstance(topology.facts, Topology) else {}
+    return any(map(is_nvswitch, functions.values()))
 
 
 def is_nvswitch(function: PciFunction) -> bool:

@@ -6,54 +6,88 @@ the bridges above it PCIe errors. A fatal SXid of an NVSwitch has Xid 74 of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, LogEvent, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.far_end import far_ends, link_positions
-from dgxcheck.components.locate import has_nvswitches, is_below
+from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.xid.relations import WINDOW_S, Place, places
+
+_SAME: tuple[Place, ...] = ("same-gpu", "same-nvswitch")
 
 
 def collateral(
     box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[Component]]
 ) -> Mapping[str, tuple[Component, ...]]:
     """By key of a finding of the kernel log: the components of the faults that all of its events follow."""
+    leaders = _Leaders(box, bad)
     followed: dict[str, tuple[Component, ...]] = {}
     for key in blamed:
-        events = bad[key].judgement.events
-        leaders = [list(_leaders(box, event, bad[key], bad.values())) for event in events]
-        if events and all(leaders):
-            keys = dict.fromkeys(leader.key for those in leaders for leader in those)
+        found = [leaders.of(event, bad[key]) for event in bad[key].judgement.events]
+        if found and all(found):
+            keys = dict.fromkeys(leader for those in found for leader in those)
             followed[key] = tuple(dict.fromkeys(each for leader in keys for each in blamed.get(leader, ())))
     return followed
 
 
-def _leaders(box: Box, event: LogEvent, finding: Finding, bad: Iterable[Finding]) -> Iterator[Finding]:
-    """Findings of a fault that this event of another finding can follow from."""
-    for other in bad:
-        if other.status is Status.FAIL and other.key != finding.key:
-            near = [each for each in other.judgement.events if abs(each.seconds - event.seconds) <= WINDOW_S]
-            if any(_follows(box, event, finding.subject.bdf or "", each, other.subject.bdf or "") for each in near):
-                yield other
+class _Leaders:
+    """The events that others can follow from, by what they are and where, each in the order of time.
 
-
-def _follows(box: Box, effect: LogEvent, here: str, cause: LogEvent, there: str) -> bool:
-    """Can an event at the one device follow from that at the other? An error of PCIe, where the device is that stopped
-    or a bridge above it; an Xid or SXid, where NVIDIA says so (``xid.relations``).
+    An error of PCIe follows where the device is that stopped or a bridge above it; an Xid or SXid, where NVIDIA says so
+    (``xid.relations``).
     """
-    if effect.kind == "pcie":
-        device = box.topology.device(there)
-        return cause.kind == "device" and (there == here or (device is not None and is_below(device, here)))
-    if effect.number is None or cause.number is None:
-        return False
-    return any(_is_at(box, place, here, there) for place in places(effect.number, cause.number))
+
+    def __init__(self, box: Box, bad: Mapping[str, Finding]) -> None:
+        self._box = box
+        self._stopped: dict[str, dict[str, list[float]]] = {}
+        self._numbered: dict[int, dict[str, dict[str, list[float]]]] = {}
+        self._order = {key: number for number, key in enumerate(bad)}
+        for key, finding in bad.items():
+            for event in finding.judgement.events if finding.status is Status.FAIL else ():
+                at = finding.subject.bdf or ""
+                if event.kind == "device":
+                    self._stopped.setdefault(at, {}).setdefault(key, []).append(event.seconds)
+                if event.number is not None:
+                    there = self._numbered.setdefault(event.number, {}).setdefault(at, {})
+                    there.setdefault(key, []).append(event.seconds)
+        for by_finding in (*self._stopped.values(), *(each for at in self._numbered.values() for each in at.values())):
+            for seconds in by_finding.values():
+                seconds.sort()
+
+    def of(self, event: LogEvent, finding: Finding) -> list[str]:
+        """Keys of the findings of a fault that this event of another finding can follow from, in their order."""
+        here = finding.subject.bdf or ""
+        found: set[str] = set()
+        if event.kind == "pcie":
+            below = (device.bdf for device in self._box.topology.below(here) if device.bdf is not None)
+            for at in dict.fromkeys((here, *below)):
+                found |= _near(self._stopped.get(at, {}), event)
+        elif event.number is not None:
+            for number, by_place in self._numbered.items():
+                for place in places(event.number, number):
+                    for at in (here,) if place in _SAME else by_place:
+                        near = _near(by_place.get(at, {}), event)
+                        if near and _is_at(self._box, place, here, at):
+                            found |= near
+        return sorted(found - {finding.key}, key=self._order.__getitem__)
+
+
+def _near(by_finding: Mapping[str, Sequence[float]], event: LogEvent) -> set[str]:
+    """Keys of the findings that have an event within seconds of this one."""
+    found = set()
+    for key, seconds in by_finding.items():
+        first = bisect_left(seconds, event.seconds - WINDOW_S)
+        if first < len(seconds) and seconds[first] <= event.seconds + WINDOW_S:
+            found.add(key)
+    return found
 
 
 def _is_at(box: Box, place: Place, here: str, there: str) -> bool:
     """Is the one device where the relation sees the effect of the other?"""
-    if place in ("same-gpu", "same-nvswitch"):
+    if place in _SAME:
         return here == there
     if place == "any-gpu":
         return True

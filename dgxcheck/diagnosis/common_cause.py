@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import Component, Key
 from dgxcheck.components.containment import above, board, containing
 from dgxcheck.diagnosis.same_moment import same_moment
 
@@ -22,25 +22,29 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     Only where each of them was seen to be bad, and of the box only where all GPUs were asked about: what could not be
     read counts for the others.
     """
-    common: dict[str, tuple[Component, ...]] = {}
+    common: dict[str, list[Component]] = {}
 
     def add(those: Sequence[Finding], component: Component) -> None:
         for each in those:
-            common[each.key] = (*common.get(each.key, ()), component)
+            common.setdefault(each.key, []).append(component)
 
     all_asked = len(box.gpus) == len(box.topology.gpus)
     by_check: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.subject.bdf and finding.subject.peer is None and finding.status in (Status.PASS, *BAD):
             by_check.setdefault(finding.id, []).append(finding)
-    dead = [finding for finding in findings if finding.judgement.fault in DEVICE_DEAD and finding.subject.bdf]
+    dead = {each.key: each for each in findings if each.judgement.fault in DEVICE_DEAD and each.subject.bdf}
+    dead_around: dict[Key, list[Finding]] = {}
+    for each in dead.values():
+        for key in {whole.key for whole in _around(box, each)}:
+            dead_around.setdefault(key, []).append(each)
     for judged in by_check.values():
         everywhere = _all_bad(judged)
         if all_asked and everywhere:
             for finding in judged:
                 if finding.shared is not None:
                     add([finding], finding.shared)
-        for whole, inside in _by_container(box, judged).items():
+        for whole, inside in _by_container(box, judged):
             if not _all_bad(inside) or (everywhere and whole.kind not in ("switch", "hca")):
                 continue
             shared = inside[0].shared
@@ -48,12 +52,12 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 if shared is not None and _boards(box, inside) > 1:
                     add(inside, shared)
             elif whole.kind != "board":
-                others = [each for each in dead if inside[0] in dead and each not in inside]
-                within = [each for each in others if whole.key in {one.key for one in _around(box, each)}]
-                add([*inside, *within], whole)
+                own = {each.key for each in inside}
+                others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
+                add([*inside, *(each for each in others if each.key not in own)], whole)
     for together, component in same_moment(box, findings):
         add(together, component)
-    return common
+    return {key: tuple(components) for key, components in common.items()}
 
 
 def _all_bad(judged: Sequence[Finding]) -> bool:
@@ -61,16 +65,16 @@ def _all_bad(judged: Sequence[Finding]) -> bool:
     return bad and len({(finding.subject.bdf, finding.subject.part) for finding in judged}) > 1
 
 
-def _by_container(box: Box, judged: Sequence[Finding]) -> Mapping[Component, list[Finding]]:
+def _by_container(box: Box, judged: Sequence[Finding]) -> Collection[tuple[Component, list[Finding]]]:
     """Findings that what is around their device can cause, and passes beside them, by what is around."""
     if not any(_can_be_shared(finding) for finding in judged):
-        return {}
-    inside: dict[Component, list[Finding]] = {}
+        return ()
+    inside: dict[Key, tuple[Component, list[Finding]]] = {}
     for finding in judged:
         if finding.status is Status.PASS or _can_be_shared(finding):
             for whole in _around(box, finding):
-                inside.setdefault(whole, []).append(finding)
-    return inside
+                inside.setdefault(whole.key, (whole, []))[1].append(finding)
+    return inside.values()
 
 
 def _around(box: Box, finding: Finding) -> Iterator[Component]:

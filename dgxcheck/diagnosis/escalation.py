@@ -85,6 +85,8 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "CPUs"): ("inspect", "contact-vendor"),
     ("host", "burn-in"): ("inspect",),
     ("host", "results of NCCL"): ("inspect",),
+    ("host", "network of NCCL"): ("change-setting",),
+    ("host", "results of diagnostics"): ("inspect",),
     ("host", "changes since the baseline"): ("inspect",),
 }
 DEFAULT: Steps = ("change-setting",)

@@ -91,3 +91,16 @@ def fields(record: Record | type[Record]) -> tuple[str, ...]:
 def replace(record: R, **changes: Any) -> R:
     """A copy with some fields changed."""
     return type(record)(**{name: getattr(record, name) for name in fields(record)} | changes)
+
+
+class Identity:
+    """A key for the one object itself: comparing whole snapshots would take longer than walking them."""
+
+    def __init__(self, facts: Record) -> None:
+        self.facts = facts
+
+    def __hash__(self) -> int:
+        return id(self.facts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and self.facts is other.facts

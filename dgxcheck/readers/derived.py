@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.combine import COUNT, INDEX, INIT
 from dgxcheck.readers.kernel_log.domain import DOMAIN
+from dgxcheck.readers.listing import COUNT, INDEX, INIT, NO_HANDLE
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
-from dgxcheck.readers.nvidia_smi.failure import NO_HANDLE
 from dgxcheck.readers.onto import nvml_gpus
 
 _OF_DRIVER = "text /proc/driver/nvidia/gpus/"
@@ -37,9 +36,11 @@ def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The PCI functions that some outputs show, and NVML's GPUs, where no output lists all that there are."""
     before, after = _CLASS
     shown = {key[len(before) : -len(after)] for key in facts if key.startswith(before) and key.endswith(after)}
-    if not shown or f"names {DEVICES}" in facts:
-        return {}
-    return {f"names {DEVICES}": [*sorted(shown | set(nvml_gpus(facts)))]}
+    listed = set(nvml_gpus(facts))
+    gpus = {bdf for bdf in shown if str(facts[f"text {DEVICES}/{bdf}/class"]).startswith("0x03")}
+    if not (gpus or (shown and listed)) or f"names {DEVICES}" in facts:
+        return {}  # of adapters alone nobody says that there is no GPU
+    return {f"names {DEVICES}": [*sorted(shown | listed)]}
 
 
 def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations, islice
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Identity, Record
 
 PciClass = Literal["PIX", "PXB", "PHB", "NODE", "SOC"]
 
@@ -139,11 +140,15 @@ class Topology(Record):
 
     @property
     def gpus(self) -> tuple[Device, ...]:
-        return tuple(device for device in self.devices if device.kind == "gpu")
+        return _index(Identity(self)).gpus
 
     def device(self, name: str) -> Device | None:
         """The device of that name or bdf."""
-        return next((device for device in self.devices if name in (device.name, device.bdf)), None)
+        return _index(Identity(self)).named.get(name)
+
+    def below(self, bridge: str) -> tuple[Device, ...]:
+        """The devices on whose path to memory a bridge or root bus is, in their order; of a device itself."""
+        return _index(Identity(self)).below.get(bridge, ())
 
     def link(self, a: Device, b: Device) -> Link:
         """What joins two different devices."""
@@ -160,3 +165,27 @@ class Topology(Record):
         wired = [number for number, known in enumerate(positions) if isinstance(known, int) and known]
         pairs = {(min(a, b), max(a, b)) for a in wired for b in range(len(gpus)) if a != b}
         return (self.link(gpus[a], gpus[b]) for a, b in sorted(pairs))
+
+
+class _Index(NamedTuple):
+    """Devices by what they are looked up by: a walk over all of them for each would be quadratic."""
+
+    gpus: tuple[Device, ...]
+    named: dict[str, Device]
+    below: dict[str, tuple[Device, ...]]
+
+
+@lru_cache(maxsize=4)
+def _index(key: Identity) -> _Index:
+    topology = key.facts
+    assert isinstance(topology, Topology)
+    named: dict[str, Device] = {}
+    below: dict[str, list[Device]] = {}
+    for device in topology.devices:
+        for name in (device.name, device.bdf):
+            if name is not None:
+                named.setdefault(name, device)
+        for bdf in () if isinstance(device.path, Missing) else dict.fromkeys(device.path):
+            below.setdefault(bdf, []).append(device)
+    gpus = tuple(device for device in topology.devices if device.kind == "gpu")
+    return _Index(gpus, named, {bdf: tuple(devices) for bdf, devices in below.items()})

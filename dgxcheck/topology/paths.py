@@ -88,9 +88,7 @@ def hops_between(a: Device, b: Device, functions: Mapping[str, PciFunction]) -> 
 
 def sharers(hop: Hop, topology: Topology) -> tuple[str, ...]:
     """Names of the devices whose path to the root bus contains this link."""
-    return tuple(
-        device.name for device in topology.devices if not isinstance(device.path, Missing) and hop.port in device.path
-    )
+    return tuple(device.name for device in topology.below(hop.port))
 
 
 def meeting_point(a: Device, b: Device, link: Link, functions: Mapping[str, PciFunction]) -> str | Missing:

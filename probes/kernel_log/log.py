@@ -29,6 +29,8 @@ FALLEN = 79
 RECOVERY = 154
 SAME_S = 1.0
 """Within this time the details of an error follow its announcement by a port."""
+LOAD_S = 2.0
+"""Within this time the driver tries the GPUs and logs its version."""
 _MARK = "dgxcheck: log begins"
 
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
@@ -92,7 +94,7 @@ def _begins(lines: Lines) -> Begins:
         if parse_xid.begins_to_load(message):
             loading = number
         elif parse_xid.loads(message):
-            name, first, loading = "", number if loading is None else loading, None
+            name, first, loading = "", _same_load(lines, number) if loading is None else loading, None
         elif (bdf := parse_xid.probed(message)) is not None:
             name = bdf
         elif (xid := parse_xid.xid(message)) and xid.number == RECOVERY and parse_xid.RECOVERED in xid.text:
@@ -100,6 +102,14 @@ def _begins(lines: Lines) -> Begins:
         if name is not None:
             begins.setdefault(name, []).append((first, seconds))
     return begins
+
+
+def _same_load(lines: Lines, number: int) -> int:
+    """The first line of the load that names itself in a line: a GPU is tried before, and an excerpt may begin there."""
+    first = number
+    while first and lines[first - 1][1].startswith("NVRM: ") and lines[number][0] - lines[first - 1][0] < LOAD_S:
+        first -= 1
+    return first
 
 
 def _past(number: int, bdf: str, begins: Begins) -> bool:

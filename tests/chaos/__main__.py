@@ -26,7 +26,10 @@ def run(cases: list[Case], jobs: int) -> dict[Case, list[str]]:
         def one(case: Case) -> list[str]:
             bench = free.get()
             try:
-                return bench.failures(case)
+                found = bench.failures(case)
+                for line in found:
+                    print(f"{case}: {line}", flush=True)
+                return found
             except Exception as error:  # noqa: BLE001 -- the run goes on, and this case has failed
                 return [f"{type(error).__name__}: {error}"]
             finally:
@@ -47,9 +50,6 @@ def main() -> int:
     since = time.monotonic()
     found = run(cases, given.jobs)
     ran, failed = Counter(case.row for case in found), Counter(case.row for case, broken in found.items() if broken)
-    for case, broken in found.items():
-        for line in broken:
-            print(f"{case}: {line}")
     for row, count in ran.items():
         print(f"{row:<10}{count:>6} runs{failed[row]:>6} failed")
     print(f"{'all':<10}{len(found):>6} runs{sum(failed.values()):>6} failed, {time.monotonic() - since:.0f} s")

@@ -31,8 +31,20 @@ LIBRARIES = ("none", "junk", "empty", "directory", "fifo", "of another machine",
 SYSTEMS = (
     "stdout closed", "stderr closed", "stdin closed", "stdout full", "state read-only", "state full", "no HOME",
     "no environment", "16 descriptors", "1 GiB of memory", "no processes", "two at once", "SIGTERM", "SIGINT",
-    "SIGHUP", "SIGKILL", "ordinary user", "COLUMNS=0",
+    "SIGHUP", "SIGKILL", "ordinary user", "COLUMNS=0", "no /proc", "no /sys",
 )  # fmt: skip
+CLOCK_STEPS = tuple((step, after) for step in (-86400, 86400, -(10**9)) for after in (0, 1, 3))
+"""Seconds by which the clock is set, and after how many looks at it."""
+FUTURE = (
+    "nvmlDeviceGetBrand", "nvmlDeviceGetArchitecture", "nvmlDeviceGetComputeMode", "nvmlDeviceGetPerformanceState",
+    "nvmlDeviceGetP2PStatus", "nvmlDeviceGetTopologyCommonAncestor", "nvmlDeviceGetNvLinkState",
+    "nvmlDeviceGetNvLinkVersion", "nvmlDeviceGetNvLinkRemoteDeviceType", "nvmlDeviceGetEccMode",
+    "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetPersistenceMode", "nvmlDeviceGetCudaComputeCapability",
+)  # fmt: skip
+"""What answers with an enum, a mask or a version: newer drivers know more of them."""
+NEW_VALUES = (77, 255, 2**31 - 1)
+SIZES = ("1 of dgx-1-v100", "8 of dgx-1-v100", "16 of dgx-2", "10000 functions")
+"""GPUs of a box, and PCI functions; 0 GPUs, and others than the driver counts, are in the row ``list``."""
 
 
 class Case(NamedTuple):
@@ -63,6 +75,9 @@ def every(full: bool = False) -> Iterator[Case]:
         yield from (Case("errno", f"{path} {errno.errorcode[n]}", path=path, errno=n) for n in ERRNOS)
     yield from (Case("list", name) for name in ("not in sysfs", "not in NVML", "count too high", "none"))
     yield from (Case("system", name) for name in SYSTEMS)
+    yield from (Case("clock", f"{step:+} s after {after}") for step, after in CLOCK_STEPS)
+    yield from (Case("future", f"{function} {value}") for function in FUTURE for value in NEW_VALUES)
+    yield from (Case("size", name, seconds=20) for name in SIZES)
 
 
 def _functions() -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from chaos.cases import Case
 
 VERDICTS = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3}
 SLACK_S = 2.0
+_UNHEARD = ("stdout closed", "stdout full")
 
 
 def broken(case: Case, ran: Ran, left: Path, spare: float, cut_short: bool = False) -> Iterator[str]:
@@ -30,6 +31,8 @@ def broken(case: Case, ran: Ran, left: Path, spare: float, cut_short: bool = Fal
         yield f"{ran.err.count(chr(10))} lines on stderr"
     if ran.out and not cut_short:
         yield from _report(case, ran)
+    elif not cut_short and case.what not in _UNHEARD and (ran.code != VERDICTS["unknown"] or not ran.err):
+        yield f"no report, exit code {ran.code}: {ran.err[-300:]}"
     yield from (f"left behind: {path.name}" for path in left.rglob("*") if path.suffix == ".tmp")
     for state in left.rglob("counters.json"):
         try:

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from checkout import ROOT
-from judged_messages import REACHED, places
 from judging import judged
 from sample import BY_NAME
 from wording_rules import LONGEST, broken_rules
@@ -70,17 +62,3 @@ def test_rules_can_fail(message: str, broken: str) -> None:
 )  # fmt: skip
 def test_rules_let_pass(message: str) -> None:
     assert broken_rules(message) == []
-
-
-@pytest.mark.exhaustive
-def test_every_place_that_words_a_message_is_reached(tmp_path: Path) -> None:
-    """The tests of checks and of what they build on, run once more, with the places noted."""
-    noted = tmp_path / "reached.json"
-    tests = ("tests/checks", "tests/readiness", "tests/measure/test_measure_judged.py", "tests/diagnosis/test_noise.py")
-    subprocess.run(
-        (sys.executable, "-m", "pytest", "-q", "-p", "judged_messages", "-p", "no:cacheprovider", *tests),
-        cwd=ROOT, env={**os.environ, REACHED: str(noted), "PYTHONPATH": str(ROOT / "tests")}, check=True,
-    )  # fmt: skip
-    reached = {(file, line) for file, line in json.loads(noted.read_text(encoding="utf-8"))}
-    unreached = [f"{file}:{line}: {text}" for (file, line), text in places().items() if (file, line) not in reached]
-    assert unreached == []

@@ -23,7 +23,9 @@ def main() -> None:
         (found / f"seed-{number}").write_bytes(seed)
     target: Any = TARGETS[name]
     places = [str(found), *([str(kept)] if kept.is_dir() else [])]
-    atheris.Setup([sys.argv[0], "-timeout=10", "-rss_limit_mb=1024", *options, *places],
+    # by the wall clock, and under instrumentation: what is slower than linear is caught by the tests in test_fuzz.py
+    bounds = ("-timeout=60", "-rss_limit_mb=1024", f"-artifact_prefix={found}-")
+    atheris.Setup([sys.argv[0], *bounds, *options, *places],
                   lambda data: tried(target, data))  # fmt: skip
     atheris.Fuzz()
 

@@ -29,7 +29,7 @@ LOG = b"""[    1.500000] NVRM: Xid (PCI:0000:06:00): 79, pid=17, GPU has fallen 
 [    3.000000] mlx5_core 0000:05:00.0: Port module event[error]: module 0, Cable error, Power budget exceeded
 """
 _OF_TARGET = {
-    "recording": [json.dumps(BOX).encode(), b'{"schema": "dgxcheck/overlay/1", "base": "dgx-2", "fault": "x"}'],
+    "recording": [json.dumps(BOX).encode(), b'{"schema": "dgxcheck/overlay/1", "base": "pcie-x4", "fault": "x"}'],
     "bug_report": [gzip.compress(b"nvidia-bug-report.log\n____\n*** /proc/cpuinfo\nprocessor : 0\n" + LOG)],
     "text": [text.encode() for text in (LINKS, QUERY, STATION, TABLE)],
     "kernel_log": [LOG, b"6,1,1500000,-;NVRM: Xid (PCI:0000:06:00): 79\n", b'{"MESSAGE":"NVRM: x","_BOOT_ID":"a"}\n'],

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, skip
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.record import Record, fields
+from dgxcheck.facts.record import Identity, Record, fields
 
 _SKIPPED: dict[Gap, SkipReason] = {
     Gap.ABSENT: "not-supported",
@@ -52,19 +51,6 @@ def missing_in(readings: tuple[Record, ...]) -> tuple[Missing, ...]:
     return _missing_in(tuple(map(Identity, readings)))
 
 
-class Identity:
-    """A key for the one object itself: comparing whole snapshots would take longer than walking them."""
-
-    def __init__(self, facts: Record) -> None:
-        self.facts = facts
-
-    def __hash__(self) -> int:
-        return id(self.facts)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Identity) and self.facts is other.facts
-
-
 @lru_cache(maxsize=4)
 def _missing_in(keys: tuple[Identity, ...]) -> tuple[Missing, ...]:
     found: dict[Missing, None] = {}
@@ -77,6 +63,6 @@ def _missing_in(keys: tuple[Identity, ...]) -> tuple[Missing, ...]:
             open_ += [getattr(fact, name) for name in reversed(fields(fact))]
         elif isinstance(fact, tuple):
             open_ += reversed(fact)
-        elif isinstance(fact, Mapping):
+        elif isinstance(fact, dict):
             open_ += [*fact.values()][::-1]
     return tuple(found)

@@ -31,9 +31,10 @@ def flood(box: Box, count: int, others: Iterable[int], limit: float, period: flo
     if seconds is not None:
         many = count >= MIN_EVENTS and count * period / max(seconds, period) > limit
         return f"in the {duration(seconds)} since boot" if many else None
+    if count <= MANY * limit * DAY_S / period:
+        return None
     usual = median([*others] or [count])
-    many = count > MANY * max(limit * DAY_S / period, usual)
-    return f"in all, usual here: {usual:g}" if many else None
+    return f"in all, usual here: {usual:g}" if count > MANY * usual else None
 
 
 def _uptime(box: Box) -> float | None:

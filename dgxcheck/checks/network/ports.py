@@ -62,7 +62,7 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
         return ""
     if box.settings.ports:
         return f"not listed in {box.settings.path}"
-    if all(each.state in _DOWN for _, each in listed):
+    if all(each.state in _DOWN and each.phys_state is not PhysState.LINK_UP for _, each in listed):
         return "as are all ports: nothing is cabled"
     idle = port.link_layer == "Ethernet" and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
     others = twins(box, device, port, listed)

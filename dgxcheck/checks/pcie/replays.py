@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import nlargest
 from math import ceil
 
 from dgxcheck.checks.engine.blame import own_link
@@ -27,25 +28,30 @@ ODD = 10
 
 def _replay(box: Box) -> Judged:
     growth = box.growth
+    totals = {gpu.bdf: total for gpu in box.topology.gpus if (total := _total(box, gpu)) is not None}
+    most = nlargest(2, totals.values())
     for gpu in box.gpus:
         judgement = growth if isinstance(growth, Judgement) else ruled(_replays, box, growth, gpu)
         if is_short(growth) and judgement.status in (Status.PASS, Status.SKIP):
-            judgement = _odd_total(box, gpu) or judgement
+            judgement = _odd_total(box, gpu, totals, most) or judgement
         yield box.subject(gpu), gpu_unavailable(box, gpu) or judgement
 
 
-def _odd_total(box: Box, gpu: Device) -> Judgement | None:
-    """Without a second reading: a GPU that has replayed far more than any other; None where that cannot be said."""
-    totals = {each.bdf: _total(box, each) for each in box.topology.gpus}
-    own = totals.pop(gpu.bdf, None)
-    others = [total for total in totals.values() if total is not None]
+def _odd_total(box: Box, gpu: Device, totals: Mapping[str | None, int], most: Sequence[int]) -> Judgement | None:
+    """Without a second reading: a GPU that has replayed far more than any other; None where that cannot be said.
+
+    ``most``: the two highest of all totals.
+    """
+    own = totals.get(gpu.bdf)
     limit = int(box.settings.limit("pcie.replay-fail"))
-    if own is None or not others or own < ODD * max(others) or flood(box, own, others, limit, DAY_S) is None:
+    if own is None or len(most) < 2 or own != most[0] or own < ODD * most[1]:
         return None
-    rest = "the other GPU has" if len(others) == 1 else "other GPUs have at most"
-    message = f"{counted(own, 'PCIe replay')} since driver load, {rest} {max(others)}"
+    if flood(box, own, most[1:], limit, DAY_S) is None:
+        return None
+    rest = "the other GPU has" if len(totals) == 2 else "other GPUs have at most"
+    message = f"{counted(own, 'PCIe replay')} since driver load, {rest} {most[1]}"
     evidence = (answered(own, "nvmlDeviceGetPcieReplayCounter", gpu.bdf or ""),)
-    return Judgement(Status.WARN, message, own, max(others), "replays", evidence, fault=Fault.PCIE_REPLAYS)
+    return Judgement(Status.WARN, message, own, most[1], "replays", evidence, fault=Fault.PCIE_REPLAYS)
 
 
 def _total(box: Box, gpu: Device) -> int | None:

@@ -207,8 +207,9 @@ def _numa(box: Box) -> Judged:
         yield HOST, skip("not-supported", "this host has one NUMA node")
         return
     below: dict[str, list[Device]] = defaultdict(list)
+    gpus = {gpu.name for gpu in box.gpus}
     for device in box.topology.devices:
-        judged = device.kind == "nic" or device in box.gpus
+        judged = device.kind == "nic" or device.name in gpus
         if judged and device.function is not None and not isinstance(device.path, Missing):
             below[device.path[0]].append(device)
     for root, devices in sorted(below.items()):

@@ -9,7 +9,7 @@ from itertools import combinations
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.combine import INDEX
+from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.network.files import CLASS as INFINIBAND
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GPUS, integer

@@ -1,4 +1,5 @@
-/* For LD_PRELOAD: opening a path that holds the text of OPEN_ERRORS fails with the errno of OPEN_ERRNO. */
+/* For LD_PRELOAD: opening a path that holds the text of OPEN_ERRORS fails with the errno of OPEN_ERRNO; CLOCK_REALTIME
+   is set by CLOCK_STEP seconds after it was read CLOCK_READS times. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -6,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static int refused(const char *path)
 {
@@ -33,3 +35,16 @@ static int refused(const char *path)
 
 OPEN(open)
 OPEN(open64)
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static int (*real)(clockid_t, struct timespec *);
+    static long reads;
+    const char *step = getenv("CLOCK_STEP"), *after = getenv("CLOCK_READS");
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+    int code = real(clock, now);
+    if (!code && clock == CLOCK_REALTIME && step && after && reads++ >= atol(after))
+        now->tv_sec += atol(step);
+    return code;
+}
