@@ -77,7 +77,7 @@ def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
     ``base`` is the box whose GPUs the indexes are. BadInput where the facts do not fit it.
     """
     try:
-        facts = _facts(reading.combined, base)
+        facts = facts_of(reading.combined, base)
     except BadInput as error:
         onto = "" if base is None else base.spec
         names = named([text.name for text in reading.texts])
@@ -101,7 +101,7 @@ def _unread(text: Text, parts: Sequence[Part], host: str) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-def _facts(found: Combined, base: Base | None) -> dict[str, Json]:
+def facts_of(found: Combined, base: Base | None) -> dict[str, Json]:
     """By key; on the GPUs of the base, or on those that the texts name by bus id or number."""
     facts = _on_gpus(found, base)
     return completed(facts) if base is None else facts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from judging import judged
-from sample import BY_NAME
-from wording_rules import LONGEST, broken_rules
+from sample import BY_NAME, FAULTS
+from wording_rules import LONGEST, TOO_LONG, broken_rules
 
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.registry import CHECKS
@@ -18,11 +18,20 @@ def test_messages_of_what_ships_keep_the_rules(name: str) -> None:
     assert {message: broken for message in messages if (broken := broken_rules(message))} == {}
 
 
+@pytest.mark.parametrize("name", FAULTS)
+def test_causes_and_actions_keep_the_rules(name: str) -> None:
+    causes = judged(name)[1]["causes"]
+    texts = {text for cause in causes for text in (cause["message"], cause["confidence"]["text"])}
+    texts |= {action["text"] for cause in causes for action in cause["actions"]}
+    broken = {text: {*broken_rules(text)} - {TOO_LONG} for text in texts}
+    assert {text: rules for text, rules in broken.items() if rules} == {}
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.id))
 def test_texts_of_checks_keep_the_rules(check: object) -> None:
     for name in ("source", "remedy"):
         text = getattr(check, name)
-        broken = set(broken_rules(text)) - {f"longer than {LONGEST} characters", "capital at the start"}
+        broken = set(broken_rules(text)) - {TOO_LONG, "capital at the start"}
         assert (text, broken) == (text, set())
 
 
@@ -48,7 +57,7 @@ def test_meanings_of_faults_keep_the_rules(fault: Fault) -> None:
         ("Missing(gap) here", "something unformatted"),
         ("for want of power", "a word of our own"),
         ("a (half", "parentheses without their other half"),
-        ("x" * (LONGEST + 1), f"longer than {LONGEST} characters"),
+        ("x" * (LONGEST + 1), TOO_LONG),
     ],
 )
 def test_rules_can_fail(message: str, broken: str) -> None:

@@ -102,8 +102,8 @@ CHECKS = (
         " full utilisation with an idle performance state, clock or power, retired pages or remapped rows that become"
         " fewer.",
         source="dgxcheck/checks/consistency; the functions' documentation in nvml-api",
-        remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values stay, update driver and VBIOS; if they still"
-        " stay, run the field diagnostic (dcgmi diag -r 3)",
+        remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values persist, update driver and VBIOS; if that"
+        " does not help, run the field diagnostic (dcgmi diag -r 3)",
         judge=_per_gpu(READINGS, bounds.WHOLES, Status.UNKNOWN),
     ),
     Check(

@@ -148,7 +148,7 @@ def _addressed(
     """Of a port that is up: on InfiniBand it has a LID, and knows that of its subnet manager."""
     nothing = [
         (name, words)
-        for name, lid, words in (("lid", port.lid, "has no LID"), ("sm_lid", port.sm_lid, "knows no subnet manager"))
+        for name, lid, words in (("lid", port.lid, "has no LID"), ("sm_lid", port.sm_lid, "has no subnet manager"))
         if lid == 0
     ]
     if port.link_layer != "InfiniBand" or not nothing:

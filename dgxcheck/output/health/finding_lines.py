@@ -11,12 +11,12 @@ from dgxcheck.output.plain_text import columns, folded, visible
 SKIPPED: Mapping[SkipReason, str] = {
     "not-supported": "not supported by this hardware or driver",
     "no-permission": "no permission (see dgxcheck health --explain privileges)",
-    "not-visible": "not visible from here",
+    "not-visible": "cannot be seen from here",
     "not-recorded": "not in this recording",
     "no-history": "no earlier reading to compare with",
     "not-in-level": "not part of this level",
     "not-configured": "not configured",
-    "no-reference": "no reference value",
+    "no-reference": "no reference value to compare with",
     "dependency-failed": "what it depends on failed or was not read",
     "busy": "the GPU was busy",
 }

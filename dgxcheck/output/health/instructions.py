@@ -53,9 +53,9 @@ SENTENCES: Mapping[Code, str] = {
     " system firmware, and the kernel log for machine checks; measure again with process and memory on the GPU's NUMA"
     " node",
     "peer-traffic": "check ACS and IOMMU on the path (dgxcheck topo --peers); in a virtual machine pass the PCIe switch"
-    " through too; until it is mended programs can copy through host memory (NCCL_P2P_DISABLE=1)",
+    " through too; until it is fixed programs can copy through host memory (NCCL_P2P_DISABLE=1)",
     "peer-through-root": "check ACS and IOMMU (dgxcheck topo --peers) and the PCIe settings in the system firmware;"
-    " until it is mended programs can keep P2P within PCIe switches (NCCL_P2P_LEVEL=PXB)",
+    " until it is fixed programs can keep P2P within PCIe switches (NCCL_P2P_LEVEL=PXB)",
     "memory-channels": "check the population of the memory channels, NUMA and power settings in the system firmware",
     "driver-library": "if libnvidia-ml.so.1 is still not found, install the driver libraries of version {version}, the"
     " version of the loaded module",
