@@ -15,13 +15,13 @@ from dgxcheck.facts.infiniband import IbPort
 
 
 def judge_total(
-    box: Box, port: IbPort, which: str, names: Collection[str], limit: float, fault: Fault
+    box: Box, port: IbPort, which: str, names: Collection[str], limit: float, fault: Fault, compared: bool = True
 ) -> Judgement | None:
     """A warning where one of these counters, of ``counters`` or ``hw_counters``, counted more than ``limit`` an hour
-    over all the time since boot; None where none did.
+    over all the time since boot; None where none did. ``compared``: with the other ports where that time is not known.
     """
     for name, count in _counts(port, which, names):
-        since = flood(box, count, _of_others(box, port, which, name), limit, HOUR_S)
+        since = flood(box, count, _of_others(box, port, which, name) if compared else None, limit, HOUR_S)
         if since is not None:
             message = f"{name}: {counted(count, 'event')} {since} ({limit:g} an hour allowed)"
             evidence = (Evidence(file_of(port, f"{which}/{name}"), count),)
