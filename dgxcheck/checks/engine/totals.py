@@ -28,7 +28,7 @@ def flood(box: Box, count: int, others: Iterable[int] | None, limit: float, peri
     is compared with those of the ``others``, or not judged where there are none to compare with. None where it is no
     flood.
     """
-    seconds = _uptime(box)
+    seconds = uptime(box)
     if seconds is not None:
         many = count >= MIN_EVENTS and count * period / max(seconds, period) > limit
         return f"in the {duration(seconds)} since boot" if many else None
@@ -38,7 +38,7 @@ def flood(box: Box, count: int, others: Iterable[int] | None, limit: float, peri
     return f"in all, usual here: {usual:g}" if count > MANY * usual else None
 
 
-def _uptime(box: Box) -> float | None:
+def uptime(box: Box) -> float | None:
     """Seconds since boot; None where not known, and where a counter can be older: of an adapter that a virtual machine
     was given, or in a container with a clock of its own.
     """
