@@ -75,10 +75,13 @@ def _nodes_per_socket(box: Box) -> int:
 
 
 def _sharing_a_board(box: Box) -> frozenset[str]:
-    """GPUs that share a serial number: a card with two brings its own switch, and a slot may be empty."""
+    """GPUs with one serial number behind one switch: a card with two brings its own, and a slot may be empty."""
     rows = () if isinstance(box.nvml, Missing) else box.nvml.gpus
-    times = Counter(row.serial for row in rows if isinstance(row.serial, str))
-    return frozenset(row.bdf for row in rows if isinstance(row.serial, str) and times[row.serial] > 1)
+    paths = {gpu.bdf: gpu.path for gpu in box.topology.gpus}
+    boards = {row.bdf: (row.serial, path[-3:-2]) for row in rows
+              if isinstance(row.serial, str) and isinstance(path := paths.get(row.bdf), tuple)}  # fmt: skip
+    times = Counter(boards.values())
+    return frozenset(bdf for bdf, place in boards.items() if times[place] > 1)
 
 
 def _model(box: Box, switch: str) -> object:
