@@ -23,7 +23,8 @@ WITHOUT_FAULT = {
     "measure.burn-in", "baseline.drift",  # of no box as it ships
     "gdr.path", "gdr.port",  # told by network.hca-placement and network.port-state
 }  # fmt: skip
-UNASKED = {"measure.burn-in", "baseline.drift", "report.complete", "tools.reports", "nvlink.matrix"}  # say nothing where nobody asked
+UNASKED = {"measure.burn-in", "baseline.drift", "report.complete", "tools.reports", "nvlink.matrix"}
+"""Say nothing where nobody asked."""
 DRIVERLESS = ("dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-nouveau")
 """Their ``skips`` do not list the checks that need NVML."""
 HEALTHY_SKIPS = {"not-supported", "not-recorded", "not-visible", "not-configured", "not-in-level", "no-reference"}
