@@ -16,14 +16,15 @@ EXIT_CODE = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3}
 WITHOUT_FAULT = {
     "thermal.margin",  # no shipped board tells margins
     "gpu.memory-size",  # nobody reports a board that has less than its model
-    "report.complete",  # of bug reports
+    "report.complete", "tools.reports", "nvlink.matrix",  # of bug reports and of what other tools printed
     "host.numa-balancing",  # for information alone
     "site.versions",  # of the configuration
     "host.inventory",  # against the state file of a live machine
     "measure.burn-in", "baseline.drift",  # of no box as it ships
     "gdr.path", "gdr.port",  # told by network.hca-placement and network.port-state
 }  # fmt: skip
-UNASKED = {"measure.burn-in", "baseline.drift", "report.complete"}  # say nothing where nobody asked
+UNASKED = {"measure.burn-in", "baseline.drift", "report.complete", "tools.reports", "nvlink.matrix"}
+"""Say nothing where nobody asked."""
 DRIVERLESS = ("dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-nouveau")
 """Their ``skips`` do not list the checks that need NVML."""
 HEALTHY_SKIPS = {"not-supported", "not-recorded", "not-visible", "not-configured", "not-in-level", "no-reference"}
