@@ -41,6 +41,7 @@ OF_A_GPU = (
     "dgx-a100-fabric-degraded", "dgx-a100-fabric-left-out", "dgx-a100-fabric-no-partition",
     "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required", "pcie-x8-gpu-x8",
     "dgx-a100-nvlink-recovery-total", "pcie-x4-gpu-slow-everywhere", "pcie-x8-aer-totals",
+    "pcie-x8-clocks-locked-under-load", "pcie-x4-replays-total", "dgx-a100-xid-149-nonfatal",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-xid-before-reload", "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading",
@@ -78,7 +79,7 @@ STAYS = {
     **dict.fromkeys(
         ("dgx-1-v100-switch-dead", "dgx-1-v100-supply-failed", "dgx-1-v100-root-complex", "dgx-1-v100-two-hot",
          "dgx-a100-nvswitches-down", "k80-x8-board-off-bus", "pcie-x8-switch-dead", "pcie-x8-switch-missing",
-         "dgx-a100-no-subnet-manager"), "of several devices at once"),
+         "dgx-a100-no-subnet-manager", "dgx-1-v100-hca-firmware-split"), "of several devices at once"),
     **dict.fromkeys(
         ("dgx-a100-xid-62-nvlinks", "dgx-a100-off-bus-sxids", "dgx-a100-xid-48-recovery", "dgx-1-p100-xid-109-peers",
          "dgx-2-xid-62-peers", "dgx-station-v100-off-bus-peers"), "of the far ends of NVLinks too"),
@@ -117,7 +118,7 @@ STAYS = {
         ("dgx-1-p100-nvlink-unsupported-gpu", "dgx-a100-link-down-at-second-reading"),
         "of the far ends of NVLinks too"),
     **dict.fromkeys(
-        ("k80-x8-dimm-flood", "pcie-x8-dimm-uncorrected", "k80-x8-two-dimms-of-a-socket",
+        ("k80-x8-dimm-flood", "pcie-x8-dimm-uncorrected", "k80-x8-two-dimms-of-a-socket", "pcie-x8-edac-total",
          "dgx-a100-apei-memory", "dgx-2-machine-check", "pcie-x4-cpu-throttled",
          "dgx-station-v100-driver-stuck", "dgx-station-v100-disk-medium-errors", "pcie-x8-disk-failing",
          "dgx-a100-nvme-dropped", "pcie-x8-gpu-unplugged",

@@ -54,9 +54,7 @@ class HostWatch:
             memory_total=memory.total,
             memory_available_min=min(memory.available, before.memory_available_min if before else memory.available),
         )
-        return HostNow(
-            cpu_percent=percent, load=average, memory_available=memory.available, memory_total=memory.total
-        )
+        return HostNow(cpu_percent=percent, load=average, memory_available=memory.available, memory_total=memory.total)
 
 
 class Watched(Progress):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.bundle import Opened, provenance
-from dgxcheck.assessment.import_base import Base, Moments
+from dgxcheck.assessment.import_base import REPORT, Base, Moments
+from dgxcheck.assessment.import_contradictions import contradictions
 from dgxcheck.assessment.import_hosts import of_host
 from dgxcheck.assessment.import_texts import Text, named
 from dgxcheck.facts.missing import BadInput, Json
@@ -15,7 +16,7 @@ from dgxcheck.readers.catalogue import READERS
 from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.derived import completed
 from dgxcheck.readers.listing import handles as numbered
-from dgxcheck.readers.listing import with_lost, with_numbers
+from dgxcheck.readers.listing import with_numbers
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.onto import mismatch, rebase_indexes
 from dgxcheck.source.recording.anonymize import anonymized
@@ -23,6 +24,9 @@ from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.save import written
 from dgxcheck.source.recording.site_key import site_key
+
+LOG = "kmsg"
+"""The line of a recording that holds the kernel log."""
 
 
 class Reading(Record):
@@ -77,7 +81,7 @@ def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
     ``base`` is the box whose GPUs the indexes are. BadInput where the facts do not fit it.
     """
     try:
-        facts = _facts(reading.combined, base)
+        facts = facts_of(reading.combined, base)
     except BadInput as error:
         onto = "" if base is None else base.spec
         names = named([text.name for text in reading.texts])
@@ -101,7 +105,7 @@ def _unread(text: Text, parts: Sequence[Part], host: str) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-def _facts(found: Combined, base: Base | None) -> dict[str, Json]:
+def facts_of(found: Combined, base: Base | None) -> dict[str, Json]:
     """By key; on the GPUs of the base, or on those that the texts name by bus id or number."""
     facts = _on_gpus(found, base)
     return completed(facts) if base is None else facts
@@ -114,7 +118,7 @@ def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
         if not base.gpus:
             raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
         return rebase_indexes(found.facts, base.gpus)
-    facts = with_lost(with_numbers(found.facts))
+    facts = with_numbers(found.facts)
     gpus = numbered(facts)
     if gpus and not mismatch(facts, gpus):
         own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}
@@ -133,9 +137,14 @@ def _recording(facts: dict[str, Json], base: Base | None) -> tuple[dict[str, Jso
     if base is None:
         return head, new, []
     lines, later = base.with_identities_hidden(key)
+    if LOG in new and (
+        base.kind != REPORT or LOG not in lines
+    ):  # one log or the other: their times do not count from one moment
+        lines[LOG] = new[LOG]
     own = flatten(lines)
-    for name, fact in flatten(new).items():
-        if name.startswith(("measure ", "stated ")) or _is_gap(own.get(name)):
+    differing = contradictions(flatten(new), own) if base.kind != REPORT else {}
+    for name, fact in (flatten(new) | differing).items():
+        if name.startswith(("measure ", "stated ")) or (_is_gap(own.get(name)) and not name.startswith(f"{LOG} ")):
             insert(lines, name, fact)
     inherited: dict[str, Json] = {
         name: base.head[name] for name in ("machine", "recorded_at", "identities") if name in base.head

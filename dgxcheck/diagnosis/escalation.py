@@ -121,6 +121,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.LINK_SLOW: ("change-setting", *_LINK),
     Fault.LINK_LIMITED: ("change-setting", "reboot"),
     Fault.LINK_DEGRADED: _LINK,
+    Fault.LINK_NARROW: _LINK,
     Fault.DEVICE_DISABLED: ("inspect", "reboot"),
     Fault.GPU_UNPOWERED: ("inspect", "power-cycle", *_TO_HARDWARE),
     Fault.RECOVERY_REQUIRED: ("inspect", "reset-gpu", "reboot"),

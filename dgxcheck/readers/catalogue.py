@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.readers.benchmarks import catalogue as benchmarks
 from dgxcheck.readers.dcgm import diag, diag_json, discovery, health
 from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
-from dgxcheck.readers.host import dmidecode, lscpu, modules, numactl
+from dgxcheck.readers.host import dmidecode, fabric_manager, hwloc_xml, lscpu, modules, numactl
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Reader
@@ -15,7 +15,16 @@ from dgxcheck.readers.network import ibdev2netdev, ibstat, ibstatus, ibv_devinfo
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 
 _DCGM: tuple[Reader, ...] = (diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read)
-_MACHINE: tuple[Reader, ...] = (lspci.read, dmidecode.read, modules.read, numactl.read, lscpu.read, excerpt.read)
+_MACHINE: tuple[Reader, ...] = (
+    lspci.read,
+    dmidecode.read,
+    modules.read,
+    numactl.read,
+    lscpu.read,
+    fabric_manager.read,
+    hwloc_xml.read,
+    excerpt.read,
+)
 _NETWORK: tuple[Reader, ...] = (
     ibstat.read, ibstatus.read, ibv_devinfo.read, rdma_link.read, ibdev2netdev.read, mlxlink.read, mst.read,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.dcgm.faults import _FORMS as DCGM
 from dgxcheck.readers.nccl import errors, log
-from dgxcheck.readers.nccl.log import bdf_of
+from dgxcheck.readers.nccl.graph import bdf_of
 
 IB = "/sys/class/infiniband"
 INFO = """\
@@ -109,6 +109,26 @@ def test_warnings(text: str, key: str, fault: str) -> None:
 def test_equal_warnings_are_counted() -> None:
     text = "\n".join(["box:1:2 [0] transport/net_ib.cc:1 NCCL WARN NET/IB : Got completion with error 12, x"] * 5)
     assert reports(text)["host NCCL-ib-completion"]["count"] == 5
+
+
+GRAPH = """\
+box:1:2 [0] NCCL INFO === System : maxBw 24.0 totalBw 24.0 ===
+box:1:2 [0] NCCL INFO CPU/0-0 (1/1/2)
+box:1:2 [0] NCCL INFO + PCI[24.0] - GPU/0-2a000 (0)
+box:1:2 [0] NCCL INFO + SYS[10.0] - CPU/0-1
+box:1:2 [0] NCCL INFO               + PCI[24.0] - GPU/0-ab000 (1)
+box:1:2 [0] NCCL INFO + PCI[24.0] - GPU/1-3b000 (9)
+box:1:2 [0] NCCL INFO GPU/0-2a000 :GPU/0-2a000 (0/5000.0/LOC) GPU/0-ab000 (3/10.0/SYS) GPU/0-3b000 (2/24.0/PHB)
+"""
+
+
+def test_the_system_graph() -> None:
+    found = one(log.read, GRAPH)
+    assert unread([found], GRAPH) == []
+    gpus = sorted(key.split("/")[5] for key in found.facts if key.endswith("/class"))
+    assert gpus == ["0000:2a:00.0", "0000:3b:00.0", "0000:ab:00.0"]  # none of another host
+    assert found.facts["stated label-pci 0000:2a:00.0 0000:ab:00.0"] == "SYS"
+    assert isinstance(found.facts["stated label-pci 0000:2a:00.0 0000:3b:00.0"], dict)  # PHB or NODE
 
 
 def test_every_form_names_a_fault_that_there_is() -> None:

@@ -82,9 +82,7 @@ def test_a_folder_that_is_exchanged_meanwhile_gets_nothing(tmp_path: Path, monke
     assert (tmp_path / "away" / "file").read_text() == "new"
 
 
-@pytest.mark.parametrize(
-    ("path", "why"), [("loop", errno.ELOOP), ("missing/file", errno.ENOENT), ("", errno.ENOENT)]
-)
+@pytest.mark.parametrize(("path", "why"), [("loop", errno.ELOOP), ("missing/file", errno.ENOENT), ("", errno.ENOENT)])
 def test_no_place_is_an_error(path: str, why: int, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(OSError, match=f"Errno {why}"):

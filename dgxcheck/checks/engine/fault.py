@@ -141,7 +141,7 @@ class Fault(str, Enum):
     CPU_OFFLINE = "cpu-offline", "CPUs are offline"
     COMMAND_LINE = "command-line", "the kernel command line switches off what a machine with GPUs needs"
     NUMA_TABLES = "numa-tables", "the firmware's NUMA tables contradict sockets, memory or PCI tree"
-    NUMA_MODE = "numa-mode", "NUMA nodes divide the machine in another way than in the reference machine"
+    NUMA_MODE = "numa-mode", "NUMA nodes divide the machine differently than in the reference machine"
     NODE_EMPTY = "node-empty", "a NUMA node with CPUs has no memory"
     CLOCK_SOURCE = "clock-source", "the kernel does not use the CPU's time stamp counter as its clock"
     CPU_CLOCK = "cpu-clock", "a setting keeps CPUs below their highest clock"

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import DAY_S, gpu_itself, lines, per_device, reach
 from dgxcheck.checks.kernel_log.sxid import FAULTS, judge_sxids
-from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic
+from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic, response_of
 from dgxcheck.checks.kernel_log.xid_status import xid_status
 from dgxcheck.checks.nvlink.blames import far_nvlinks, links_down
 from dgxcheck.components.component import Component
@@ -64,7 +64,7 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     return Judgement(
         worst, message, len(now), None, "Xids", lines(log, reported),
         fault=fault_of((known[each.number], each.text) for each in reported),
-        remedy=REMEDIES[most_drastic(known[number].response for number in first)],
+        remedy=REMEDIES[most_drastic(response_of(known[each.number], each.text) for each in reported)],
         events=tuple(_event(each, known[each.number]) for status, each in judged if status is not Status.PASS),
     )  # fmt: skip
 

@@ -64,11 +64,13 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
         return f"not listed in {box.settings.path}"
     if all(each.state in _DOWN and each.phys_state is not PhysState.LINK_UP for _, each in listed):
         return "as are all ports: nothing is cabled"
-    idle = port.link_layer == "Ethernet" and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
+    may_be_ethernet = isinstance(port.link_layer, Missing) or port.link_layer == "Ethernet"
+    idle = may_be_ethernet and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
     others = twins(box, device, port, listed)
     if len(others) >= LEAST and all(each.state in UP for _, each in others):
         return ""
-    return "an Ethernet port that no configuration lists" if idle else ""
+    kind = "an Ethernet port" if port.link_layer == "Ethernet" else "a port of unknown link layer"
+    return f"{kind} that no configuration lists" if idle else ""
 
 
 def _is_configured(box: Box, port: IbPort) -> bool:
@@ -148,7 +150,7 @@ def _addressed(
     """Of a port that is up: on InfiniBand it has a LID, and knows that of its subnet manager."""
     nothing = [
         (name, words)
-        for name, lid, words in (("lid", port.lid, "has no LID"), ("sm_lid", port.sm_lid, "knows no subnet manager"))
+        for name, lid, words in (("lid", port.lid, "has no LID"), ("sm_lid", port.sm_lid, "has no subnet manager"))
         if lid == 0
     ]
     if port.link_layer != "InfiniBand" or not nothing:

@@ -94,10 +94,17 @@ def _hcas(box: Box, rows: Rows) -> Iterator[Sibling]:
         place = _place(box, device.path) if device is not None else None
         hca = Sibling(
             kind="hca", subject=Subject(kind="hca", name=row.name, bdf=bdf), role=role, place=place,
-            rows=(row, *rows.get((bdf, None), ())), image=row.board_id if isinstance(row.board_id, str) else row.name,
+            rows=(row, *rows.get((bdf, None), ())), image=_image(row, function),
         )  # fmt: skip
         yield hca
         yield from _ports(box, row, hca)
+
+
+def _image(row: IbDevice, function: PciFunction | None) -> Hashable:
+    """``board_id`` names the firmware images that fit; else the model and board of PCI do, else nothing."""
+    if isinstance(row.board_id, str):
+        return row.board_id
+    return row.name if function is None else _model(function)
 
 
 def _ports(box: Box, device: IbDevice, hca: Sibling) -> Iterator[Sibling]:

@@ -27,7 +27,8 @@ _PARTS = {
 _OF_HOST = {
     Fault.GDR_UNUSED: "peer memory module", Fault.TCP_FALLBACK: "network of NCCL", Fault.P2P_BLOCKED: "P2P setting",
     Fault.TRANSFER_FAILED: "network of NCCL", Fault.TOOL_ERROR: "results of NCCL", Fault.MEMLOCK: "memlock limit",
-    Fault.TEST_FAILED: "results of diagnostics",
+    Fault.TEST_FAILED: "results of diagnostics", Fault.NVSWITCH_FATAL: "NVSwitches",
+    Fault.NVSWITCH_NOTICE: "NVSwitches",
 }  # fmt: skip
 _REMEDIES = {
     Fault.TRANSFER_FAILED: "look for the first such line of all hosts; then check the state and error counters of the"

@@ -19,8 +19,13 @@ from dgxcheck.output.plain_text import visible
 
 
 @click.command("bind", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("-i", "--gpu", type=click.IntRange(min=0), metavar="RANK",
-              help="Local rank of this process; the default is what Slurm, Open MPI, Intel MPI or torchrun set.")
+@click.option(
+    "-i",
+    "--gpu",
+    type=click.IntRange(min=0),
+    metavar="RANK",
+    help="Local rank of this process; the default is what Slurm, Open MPI, Intel MPI or torchrun set.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be set, and run nothing.")
 @reading
 @click.argument("program", nargs=-1, required=True)

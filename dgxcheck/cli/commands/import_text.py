@@ -8,6 +8,7 @@ from dgxcheck.assessment.bundle import opened
 from dgxcheck.assessment.import_base import base_of
 from dgxcheck.assessment.import_text import Reading, read, recording
 from dgxcheck.assessment.import_texts import KNOWN, Text, bundles, named, texts
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import check_writable, save, sources
 from dgxcheck.cli.terminal.progress import TerminalProgress
 from dgxcheck.facts.missing import BadInput
@@ -64,7 +65,8 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
         text, count = recording(reading, base)
         save(output, text, 0o644)
         _complain(complaints)
-        click.echo(f"{visible(output)}: {count} facts imported from {visible(named(_names(reading)))}", err=True)
+        from_where = visible(named(_names(reading)))
+        click.echo(f"{visible(output)}: {counted(count, 'fact')} imported from {from_where}", err=True)
     return 3 if complaints else 0
 
 

@@ -27,26 +27,69 @@ _FORMS = {"json": json_line, "text": text_line}
 
 
 @click.command("watch")
-@click.option("--every", default="5m", show_default=True, metavar="TIME", callback=duration,
-              help="Check the health of the box after each such time (90s, 30m, 2h), in a process of its own.")
+@click.option(
+    "--every",
+    default="5m",
+    show_default=True,
+    metavar="TIME",
+    callback=duration,
+    help="Check the health of the box after each such time (90s, 30m, 2h), in a process of its own.",
+)
 @click.option("--no-health", is_flag=True, help="Never check the health; report only events.")
-@click.option("--counters", type=click.FloatRange(min=1, max=86400), default=30, show_default=True, metavar="SECONDS",
-              callback=seconds, help="Read link states and error counters from sysfs this often.")
-@click.option("--state", type=click.Path(), metavar="FILE",
-              help="File that survives restarts; the default is watch.json in the state directory.")
-@click.option("--metrics", type=click.Path(), metavar="FILE", callback=writable,
-              help="Write counts as metrics to FILE, for the textfile collector of node_exporter.")
-@click.option("--exec", "program", type=click.Path(), metavar="PROGRAM",
-              help="Run PROGRAM for each event, with the event as JSON on stdin.")
-@click.option("--kernel-log", type=click.Path(), metavar="FILE",
-              help="Print the events of a saved kernel log and exit; nothing is watched.")
-@click.option("--format", "form", type=click.Choice(["auto", "table", "text", "json"]), default="auto",
-              show_default=True,
-              help="A table, or a line per event; auto: a table on a terminal, JSON otherwise.")
-@click.option("--profile", default="auto", show_default=True, metavar="NAME", shell_complete=profiles,
-              help="The reference machine of the health check, as for dgxcheck health.")
-@click.option("-c", "--config", metavar="FILE", type=click.Path(),
-              help="The site's configuration, as for dgxcheck health.")
+@click.option(
+    "--counters",
+    type=click.FloatRange(min=1, max=86400),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    callback=seconds,
+    help="Read link states and error counters from sysfs this often.",
+)
+@click.option(
+    "--state",
+    type=click.Path(),
+    metavar="FILE",
+    help="File that survives restarts; the default is watch.json in the state directory.",
+)
+@click.option(
+    "--metrics",
+    type=click.Path(),
+    metavar="FILE",
+    callback=writable,
+    help="Write counts as metrics to FILE, for the textfile collector of node_exporter.",
+)
+@click.option(
+    "--exec",
+    "program",
+    type=click.Path(),
+    metavar="PROGRAM",
+    help="Run PROGRAM for each event, with the event as JSON on stdin.",
+)
+@click.option(
+    "--kernel-log",
+    type=click.Path(),
+    metavar="FILE",
+    help="Print the events of a saved kernel log and exit; nothing is watched.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["auto", "table", "text", "json"]),
+    default="auto",
+    show_default=True,
+    help="A table, or a line per event; auto: a table on a terminal, JSON otherwise.",
+)
+@click.option(
+    "--profile",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=profiles,
+    help="The reference machine of the health check, as for dgxcheck health.",
+)
+@click.option(
+    "-c", "--config", metavar="FILE", type=click.Path(), help="The site's configuration, as for dgxcheck health."
+)
 @deadline
 @click.pass_context
 def command(

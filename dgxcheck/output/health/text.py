@@ -70,7 +70,7 @@ def score_line(assessment: Assessment) -> str:
     """The share of the reference machine's capability that is there."""
     choice, score = assessment.choice, assessment.score
     if choice is None or score is None:
-        return "Score: none (no matching reference machine; list them with dgxcheck profiles)."
+        return "Score: none (no reference machine matches; dgxcheck profiles lists them)."
     against = f"{visible(choice.profile.name)} ({_HOW[choice.how]})"
     coverage = f"coverage {percent(score.coverage)}"
     if score.gpus_uncertain:

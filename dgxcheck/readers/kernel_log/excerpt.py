@@ -34,7 +34,7 @@ _HUMAN = re.compile(r"\[(?P<month>[A-Z][a-z]{2}) ?(?P<day>\d{1,2}) (?P<hour>\d\d
 _AFTER = re.compile(r"\[ {0,8}\+(?P<seconds>\d{1,9}\.\d{6})\] (?P<text>.*)")
 _BOTH = re.compile(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>\] (?P<text>.*)")
 """``dmesg -H``: the minute, then seconds since the row before; ``dmesg -d``: seconds since boot, and these."""
-_BARE = re.compile(r"(?:kernel: ?)?(?P<text>.*)")
+_BARE = re.compile(r"(?:\[\.{2,4}\] ?)?(?:kernel: ?)?(?P<text>.*)")
 _OF_DRIVER = re.compile(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: |{OF_HOST}")
 """What a line without a time must begin with."""
 _APART_S = 3600

@@ -46,5 +46,5 @@ def _is_whole(shown: dict[str, Function], lines: tuple[str, ...]) -> bool:
     classes = {function.class_code for function in shown.values()}
     if any(_PART.search(line) for line in lines if "lspci" in line):
         return False
-    first = next(iter(shown.values()))
-    return first.class_code == _HOST_BRIDGE and bool({_PCI_BRIDGE} & classes)
+    first = next(iter(shown))
+    return first.endswith(":00:00.0") and _PCI_BRIDGE in classes and _HOST_BRIDGE in classes

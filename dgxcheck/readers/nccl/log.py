@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nccl.errors import classified
+from dgxcheck.readers.nccl.graph import Graph, bdf_of
 from dgxcheck.readers.network.files import NAME, listed, port_files
 from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import bounded, gpu
@@ -20,7 +20,8 @@ from dgxcheck.readers.values import bounded, gpu
 TOOL = "NCCL"
 _LINE = re.compile(
     r"(?P<host>[\w.-]{1,255}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) \[(?P<dev>\d{1,3})\] "
-    r"(?:(?P<where>[\w./-]{1,120}:\d{1,6}) (?:\(\w{1,80}\) )?)?NCCL (?P<level>INFO|WARN|TRACE|VERSION) (?P<text>.*)"
+    r"(?:(?P<where>[\w./-]{1,120}:\d{1,6}) (?:\(\w{1,80}\) )?)?NCCL (?P<level>INFO|WARN|TRACE|VERSION)"
+    r" ?(?P<text>.{0,16000})"
 )
 _VERSION = re.compile(r"NCCL version (?P<version>\d{1,3}\.\d{1,3}\.\d{1,3})(?:[+.]\S{0,40})?")
 _INIT = re.compile(
@@ -63,6 +64,7 @@ class _Log:
         self._ports: dict[tuple[str, int], str] = {}
         self._how: Counter[str] = Counter()
         self._no_gdr: set[str] = set()
+        self._graph = Graph()
         self._warnings: list[tuple[int | None, str]] = []
 
     @property
@@ -87,6 +89,8 @@ class _Log:
                 self._how[f"{how}{_GDR}" if _GDR in via["more"] else how] += 1
             elif how == "SHM" and via["dev_a"] and via["dev_b"]:
                 self._how[how] += 1
+        elif self._graph.take(text):
+            pass
         elif no_gdr := _NO_GDR.match(text):
             self._no_gdr.add(no_gdr["hca"] or "")
 
@@ -102,7 +106,7 @@ class _Log:
                 ports.setdefault(name, []).append(port)
                 link_layer = "InfiniBand" if layer == "IB" else "Ethernet"
                 facts |= port_files(name, port, {"state": "4: ACTIVE", "link_layer": link_layer})
-            facts |= listed(ports)
+            facts |= listed(ports) | dict(self._graph.facts())
         reports = Reports(TOOL)
         reports.tool = self.tool
         for device, text in self._warnings:
@@ -121,9 +125,3 @@ class _Log:
             reports.add(HOST, "gdr", "warn", "gdr-unused", f"no channel between hosts uses GPUDirect RDMA{why}")
         if self._how["NET/Socket"] and self._ports:
             reports.add(HOST, "tcp", "warn", "tcp-fallback", "channels between hosts use TCP sockets beside HCAs")
-
-
-def bdf_of(bus_id: str) -> str | None:
-    """``9b000`` is 0000:9b:00.0: the digits of a bdf without its separators and leading zeros."""
-    digits = bus_id.lower().rjust(9, "0")
-    return as_bdf(f"{digits[:-5]}:{digits[-5:-3]}:{digits[-3:-1]}.{digits[-1]}")
