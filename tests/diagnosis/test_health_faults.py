@@ -107,7 +107,7 @@ def test_a_fault_hides_no_other_gpu(name: str) -> None:
     of_all |= {check for check, _, status in found(document) if (check, status) == ("driver.responsive", "unknown")}
     _, healthy = judged(overlay["base"])
     every = {each["subject"]["bdf"] for each in healthy["findings"] if each["subject"]["kind"] == "gpu"}
-    if of_all or every <= bad:
+    if of_all:
         assert document["summary"]["skip"] > 40
         return
     there = {each["subject"]["bdf"] for each in document["findings"]}
@@ -115,9 +115,9 @@ def test_a_fault_hides_no_other_gpu(name: str) -> None:
     skips = set(overlay["expect"]["skips"])
     gpus = [each for each in healthy["findings"] if each["subject"]["kind"] == "gpu" and each["peer"] is None]
     others = {each for each in found({"findings": gpus}) if each[1] in there - bad - late and each[0] not in skips}
-    assert len(others) > 50
-    told_more = {(check, bdf, "skip") for check, bdf, status in found(document) if status == "pass"}
-    assert others - {("driver.responsive", None, "pass")} - told_more <= found(document)
+    assert len(others) > 50 or every <= bad
+    judged_here_alone = {(check, bdf, "skip") for check, bdf, status in found(document) if status == "pass"}
+    assert others - {("driver.responsive", None, "pass")} - judged_here_alone <= found(document)
 
 
 def test_every_check_has_a_fault_that_it_finds() -> None:
