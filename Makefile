@@ -14,11 +14,14 @@ demo: $(VENV)/.installed  ## install into .venv and show the wiring of a DGX-1
 
 test:  ## install the dev group, then check style, types, imports and behaviour
 test-all: MORE := -m "" --hypothesis-profile=long
-test-all:  ## the same with faults at every place, all pairs of faults, and long fuzzing
+test-all:  ## the same with all faults at every place, pairs of faults, and long fuzzing
+# the tests start hundreds of interpreters, which must not compile every module again
+test test-all: export PYTHONDONTWRITEBYTECODE =
 test test-all: $(VENV)/.developed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m compileall -q dgxcheck probes
 	$(BIN)/pytest -n auto $(MORE)
 
 new-check: $(VENV)/.developed  ## NAME=subject.word: write the skeleton of a check with its test, and register it

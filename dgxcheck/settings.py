@@ -46,6 +46,10 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "gdr.read-request": Threshold(512, "bytes", 128, 4096, "the default of PCI Express; 4096 is usual for HCAs"),
     "nvlink.recoveries": Threshold(2, "recoveries", 1, 1000, "one may be chance; DCGM fails on the first"),
     "nvlink.crc": Threshold(100, "CRC errors a second", 1, 1e9, "DCGM's health watch"),
+    "nvlink.total": Threshold(100, "a day", 0, 1e9, "dgxcheck's own, since boot: a clean link has next to none"),
+    "nvlink.total-crc": Threshold(
+        86400, "a day", 0, 1e12, "dgxcheck's own, since boot: one a second, a hundredth of what DCGM fails"
+    ),
     "network.errors-warn": Threshold(1, "an hour", 0, 1000000, "dgxcheck's own: a few in a month are noise"),
     "network.errors": Threshold(10, "an hour", 1, 1000000, "ibcheckerrors: 10 since the counters were cleared"),
     "network.transport": Threshold(

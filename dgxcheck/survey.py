@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
     from dgxcheck.facts.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate, P2pStatus
     from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot
+    from dgxcheck.facts.tool_report import ToolReport
     from dgxcheck.source.protocol import Source
 
 WIRING = probes.WIRING
@@ -94,6 +95,7 @@ class Snapshot(Record):
     p2p: tuple[P2pStatus, ...] | Missing = _UNASKED
     measurement: tuple[Measurement, ...] | Missing = _UNASKED
     stated: NvidiaSmiTopo | Missing = _UNASKED
+    tool_reports: tuple[ToolReport, ...] | Missing = _UNASKED
 
 
 def survey(source: Source, names: Iterable[str]) -> Snapshot:

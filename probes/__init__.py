@@ -51,6 +51,7 @@ MODULES = {
     "p2p": "gpu.p2p",
     "measurement": "measurement",
     "stated": "nvidia_smi_topo",
+    "tool_reports": "tool_reports",
 }
 """Module below ``probes`` by field of the snapshot, in the order in which they run."""
 

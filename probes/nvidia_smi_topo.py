@@ -39,6 +39,8 @@ def probe(source: Source) -> NvidiaSmiTopo | Missing:
         elif isinstance(fact, str):
             texts.setdefault(kind, {})[a] = fact
     names.pop("", None)
+    if not (names or texts):
+        return Missing(Gap.UNRECORDED, "stated", "no output of nvidia-smi topo")
     if len(names) > MOST_DEVICES:
         return Missing(Gap.GARBLED, "stated", f"{len(names)} devices: no matrix has as many")
     return NvidiaSmiTopo(

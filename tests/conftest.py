@@ -12,18 +12,25 @@ from pathlib import Path
 import judging
 import pytest
 from hypothesis import HealthCheck, settings
-from judged_messages import collected
+from judged_messages import Reached, collected
 from live_box import Box, serve, shipped, with_gpus
 from programs import program
 from standin import cuda, nvml
 from standin.cuda_binding import Bench
 from wording_rules import broken_rules
 
-for profile, examples in (("quick", 40), ("long", 200)):
+for profile, examples in (("quick", 25), ("long", 200)):
     settings.register_profile(
         profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
 settings.load_profile("quick")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """``make test-all`` runs all tests, whatever their marks."""
+    whole = hasattr(config, "workerinput") or config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if whole and not config.option.markexpr:
+        config.pluginmanager.register(Reached())
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,29 +1,24 @@
-"""Which messages a run renders, by the place in the code that words them.
-
-As a plugin (``pytest -p judged_messages``) it writes the places that the run reached to the file that the variable
-``DGXCHECK_REACHED`` names.
-"""
+"""Which messages a run renders, by the place in the code that words them; all tests together reach every place."""
 
 from __future__ import annotations
 
 import ast
-import json
-import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
 from checkout import ROOT
 
 from dgxcheck.checks.engine.finding import Judgement
 
 CHECKS = ROOT / "dgxcheck" / "checks"
-REACHED = "DGXCHECK_REACHED"
+_REACHED = "dgxcheck_reached"
 PASSED_ON = ("finding.py", "wording.py")
 """Of the engine: they make a judgement of what another place says."""
 Place = tuple[str, int]
@@ -48,15 +43,21 @@ def places() -> dict[Place, str]:
 def collected() -> Iterator[dict[Place | None, set[str]]]:
     """The messages of all judgements made meanwhile by their place; None is the place of those that tests make."""
     messages: dict[Place | None, set[str]] = defaultdict(set)
+    with _noting(lambda place, message: messages[place].add(message)):
+        yield messages
+
+
+@contextmanager
+def _noting(note: Callable[[Place | None, str], None]) -> Iterator[None]:
     plain = Judgement.__init__
 
     def noting(self: Judgement, *given: Any, **values: Any) -> None:
         plain(self, *given, **values)
-        messages[_place(sys._getframe(1))].add(self.message)
+        note(_place(sys._getframe(1)), self.message)
 
     Judgement.__init__ = noting  # type: ignore[method-assign]
     try:
-        yield messages
+        yield
     finally:
         Judgement.__init__ = plain  # type: ignore[method-assign]
 
@@ -78,18 +79,32 @@ def _below_checks(path: str) -> str:
     return Path(path).relative_to(CHECKS).as_posix() if inside else "__init__.py"
 
 
-_run = ExitStack()
+class Reached:
+    """A plugin for a run of all tests, which fails where a place that words a message was not reached."""
 
+    def __init__(self) -> None:
+        self._places: set[Place] = set()
+        self._unreached: list[str] = []
+        self._run = ExitStack()
 
-def pytest_configure() -> None:
-    messages = _run.enter_context(collected())
-    _run.callback(lambda: _write([place for place in messages if place]))
+    def pytest_sessionstart(self) -> None:
+        self._run.enter_context(_noting(lambda place, _: self._places.add(place) if place else None))
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """What the processes of xdist reached."""
+        self._places |= {(file, line) for file, line in getattr(node, "workeroutput", {}).get(_REACHED, ())}
 
-def pytest_unconfigure() -> None:
-    _run.close()
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self._run.close()
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput[_REACHED] = [*self._places]
+            return
+        self._unreached = [f"{file}:{line}: {text}" for (file, line), text in places().items()
+                           if (file, line) not in self._places]  # fmt: skip
+        if self._unreached and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-
-def _write(reached: list[Place]) -> None:
-    if path := os.environ.get(REACHED):
-        Path(path).write_text(json.dumps(reached), encoding="utf-8")
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for text in self._unreached:
+            terminalreporter.write_line(f"no test reaches the message at {text}", red=True)

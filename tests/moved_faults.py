@@ -39,7 +39,9 @@ OF_A_GPU = (
     "pcie-x8-host-copies-far-below", "dgx-1-v100-clocks-locked", "dgx-a100-clock-ceiling",
     "dgx-1-v100-bus-master-off", "pcie-x8-gpu-aspm", "dgx-a100-drain-p2p", "dgx-a100-fabric-clique",
     "dgx-a100-fabric-degraded", "dgx-a100-fabric-left-out", "dgx-a100-fabric-no-partition",
-    "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required",
+    "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required", "pcie-x8-gpu-x8",
+    "dgx-a100-nvlink-recovery-total", "pcie-x4-gpu-slow-everywhere", "pcie-x8-aer-totals",
+    "pcie-x8-clocks-locked-under-load", "pcie-x4-replays-total", "dgx-a100-xid-149-nonfatal",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-xid-before-reload", "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading",
@@ -53,6 +55,7 @@ OF_AN_HCA = (
     "dgx-1-v100-port-link-downed", "dgx-1-v100-port-polling", "dgx-1-v100-port-symbol-errors",
     "dgx-1-v100-hca-ethernet", "dgx-1-v100-hca-gen1", "dgx-1-v100-hca-without-ports", "dgx-1-v100-port-no-sm",
     "dgx-1-v100-read-request", "dgx-1-v100-hca-relaxed-ordering", "dgx-1-v100-transport-errors",
+    "dgx-1-v100-port-flapping",
 )  # fmt: skip
 OF_A_SWITCH = (
     "dgx-1-v100-nvml-disagrees", "dgx-1-v100-switch-x8", "k80-x8-board-missing", "k80-x8-p2p-broken",
@@ -69,24 +72,28 @@ OF_NVLINKS = (
 OF_ONE_END = (
     "dgx-1-v100-nvlink-crc", "dgx-1-v100-nvlink-recoveries", "dgx-1-v100-nvlink-recovery-xid-74",
     "dgx-1-v100-nvlink-replays",
-    "dgx-1-v100-nvlink-crc-flood",
+    "dgx-1-v100-nvlink-crc-flood", "dgx-1-v100-nvlink-crc-total",
 )  # fmt: skip
 STAYS = {
     "dgx-1-v100-hca-wrong-slot": "of a place, which moves with its NUMA node",
     **dict.fromkeys(
         ("dgx-1-v100-switch-dead", "dgx-1-v100-supply-failed", "dgx-1-v100-root-complex", "dgx-1-v100-two-hot",
-         "dgx-a100-nvswitches-down", "k80-x8-board-off-bus", "pcie-x8-switch-dead"), "of several devices at once"),
+         "dgx-a100-nvswitches-down", "k80-x8-board-off-bus", "pcie-x8-switch-dead", "pcie-x8-switch-missing",
+         "dgx-a100-no-subnet-manager", "dgx-1-v100-hca-firmware-split"), "of several devices at once"),
     **dict.fromkeys(
         ("dgx-a100-xid-62-nvlinks", "dgx-a100-off-bus-sxids", "dgx-a100-xid-48-recovery", "dgx-1-p100-xid-109-peers",
          "dgx-2-xid-62-peers", "dgx-station-v100-off-bus-peers"), "of the far ends of NVLinks too"),
     **dict.fromkeys(("dgx-a100-off-bus-and-governor", "pcie-x4-hot-and-persistence", "pcie-x8-apart"), "two faults"),
-    **dict.fromkeys(("dgx-2-nvme-gen1", "dgx-a100-nvme-x2"), "of a disk"),
+    **dict.fromkeys(("dgx-2-nvme-gen1", "dgx-a100-nvme-x2", "dgx-a100-nvme-aer-flood"), "of a disk"),
+    "pcie-x4-root-port-messages": "of a root port; what is below the others is alike",
     **dict.fromkeys(
-        ("dgx-2-nvswitch-gen1", "dgx-2-nvswitch-missing", "dgx-2-nvswitch-off-pci", "dgx-a100-nvswitch-unbound"),
+        ("dgx-2-nvswitch-gen1", "dgx-2-nvswitch-missing", "dgx-2-nvswitch-off-pci", "dgx-a100-nvswitch-unbound",
+         "dgx-2-nvswitch-links-down"),
         "of an NVSwitch; all are alike"),
     **dict.fromkeys(("dgx-2-nvlinks-slow", "dgx-a100-read-request-all"), "of all GPUs or adapters"),
     **dict.fromkeys(
-        ("dgx-2-hca-without-guid", "dgx-a100-rnr-retries"), "of a box whose adapters are at different depths"),
+        ("dgx-2-hca-without-guid", "dgx-a100-rnr-retries", "dgx-a100-transport-totals"),
+        "of a box whose adapters are at different depths"),
     "dgx-station-v100-nvlink-generation": "of both ends of one link; other pairs of this box have two",
     "dgx-a100-port-completion-timeout": "of a port; those above adapters are of other kinds",
     "dgx-a100-hca-ethernet": "of the adapters for computing; those for storage are too few to be compared",
@@ -111,7 +118,7 @@ STAYS = {
         ("dgx-1-p100-nvlink-unsupported-gpu", "dgx-a100-link-down-at-second-reading"),
         "of the far ends of NVLinks too"),
     **dict.fromkeys(
-        ("k80-x8-dimm-flood", "pcie-x8-dimm-uncorrected",
+        ("k80-x8-dimm-flood", "pcie-x8-dimm-uncorrected", "k80-x8-two-dimms-of-a-socket", "pcie-x8-edac-total",
          "dgx-a100-apei-memory", "dgx-2-machine-check", "pcie-x4-cpu-throttled",
          "dgx-station-v100-driver-stuck", "dgx-station-v100-disk-medium-errors", "pcie-x8-disk-failing",
          "dgx-a100-nvme-dropped", "pcie-x8-gpu-unplugged",
@@ -128,7 +135,8 @@ STAYS = {
     **dict.fromkeys(
         ("dgx-1-v100-nvlink-down-xid-74", "dgx-1-v100-xid-79-peers", "dgx-a100-sxid-20034"),
         "of the far ends of NVLinks too"),
-    **dict.fromkeys(("dgx-a100-sxid-10004", "dgx-a100-sxid-22003"), "of an NVSwitch; all are alike"),
+    **dict.fromkeys(
+        ("dgx-a100-sxid-10004", "dgx-a100-sxid-20009", "dgx-a100-sxid-22003"), "of an NVSwitch; all are alike"),
     **dict.fromkeys(
         ("dgx-station-v100-disk-short", "pcie-x8-dimm-missing"), "of a disk or memory controller"),
     "dgx-a100-odd-ipoib-mtu": "of a network interface, whose name is no device's",

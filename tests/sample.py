@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +39,12 @@ for _fault in FAULTS:
 def swept(names: Collection[str] = BY_NAME, few: Collection[str] = (*BOXES, *FOUND_BY.values())) -> list[Any]:
     """All of these for ``make test-all``; ``make test`` takes the boxes, and one fault that each check finds."""
     return [name if name in few else pytest.param(name, marks=pytest.mark.exhaustive) for name in names]
+
+
+def thinned(cases: Iterable[Any], every: int) -> list[Any]:
+    """All of these cases for ``make test-all``; ``make test`` takes the first and each ``every``-th after it."""
+    return [
+        case if number % every == 0
+        else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.exhaustive)
+        for number, case in enumerate(cases)
+    ]  # fmt: skip

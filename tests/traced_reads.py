@@ -36,5 +36,5 @@ def traced(heard: Heard) -> Iterator[None]:
 
 def _forget() -> None:
     """What was collected of whole snapshots, so that who asks again reads again."""
-    for collected in (gaps._missing_in, device_facts._by_owner, kinds._rows_by_device):
+    for collected in (gaps._missing_in, device_facts._facts_of, device_facts._by_owner, kinds._rows_by_device):
         collected.cache_clear()

@@ -26,6 +26,7 @@ class Wired:
 
     def __init__(self, name: str) -> None:
         self.lines: GroupedFacts = recording(load(BY_NAME[name]), BY_NAME[name]).lines
+        self._paths: dict[str, list[str]] = {}
         handles = self.lines["nvml nvmlDeviceGetHandleByIndex"]
         self.gpus = [str(handles[index]) for index in sorted(handles, key=int)]
         self.hcas = {self._device(f"{IB}/{hca}"): hca for hca in self._names(IB)}
@@ -35,7 +36,9 @@ class Wired:
 
     def path(self, bdf: str) -> list[str]:
         """Root bus, bridges, the device."""
-        return str(find(self.lines, f"link {PCI}/{bdf}")).partition("/devices/")[2].split("/")
+        if bdf not in self._paths:
+            self._paths[bdf] = str(find(self.lines, f"link {PCI}/{bdf}")).partition("/devices/")[2].split("/")
+        return self._paths[bdf]
 
     def behind(self, bridge: str) -> list[str]:
         """GPUs, then adapters, below a bridge."""

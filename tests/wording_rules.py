@@ -6,7 +6,8 @@ import re
 
 LONGEST = 280
 """Characters of a message: two lines of a terminal of 140 columns."""
-_NAMES = "Compute|Ethernet|Fatal|InfiniBand|Linux|Mellanox|Memory|Persistence|Slurm|Tesla|Xid"
+TOO_LONG = f"longer than {LONGEST} characters"
+_NAMES = "Command register|Compute|Ethernet|Fatal|InfiniBand|Linux|Mellanox|Memory|Persistence|Slurm|Tesla|Xid"
 _NO_PLURALS = "access|bus|class|loss|process|status|verbs|always|was|has|is|ms|us|ns"
 _RULES = {
     "a blank too many": re.compile(r"\s\s|^\s|\s$|[\t\n\r]|\s[,.;:](?:\s|$)"),
@@ -20,7 +21,8 @@ _RULES = {
     "bytes and bits in one message": re.compile(r"(?s)^(?=.*\bGB/s)(?=.*\bGbit/s)"),
     "something unformatted": re.compile(r"\bNone\b|\bMissing\(|\bnan\b|Gap\.|Status\.|<[a-z]+ object|[{}]"),
     "a word of our own": re.compile(
-        r"\b(?:anew|whence|so long|for want of|in vain|(?:is|are) gone|tells?|told|cured?|mildest|wanted clocks)\b",
+        r"\b(?:anew|whence|so long|for want of|in vain|(?:is|are) gone|tells?|told|cured?|mended|equals"
+        r"|neighbou?rs?|mildest|wanted clocks)\b",
         re.IGNORECASE,
     ),
 }
@@ -32,4 +34,4 @@ def broken_rules(message: str) -> list[str]:
     names = [name for name, pattern in _RULES.items() if pattern.search(message)]
     if message.count("(") != message.count(")"):
         names.append("parentheses without their other half")
-    return [*names, f"longer than {LONGEST} characters"] if len(message) > LONGEST else names
+    return [*names, TOO_LONG] if len(message) > LONGEST else names

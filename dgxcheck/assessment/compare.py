@@ -154,7 +154,7 @@ def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
         choice=choice,
         boards={} if profile == "none" else library.boards_for(choice),
     )
-    box = with_growth(box, NO_GROWTH if source.origin.kind == "live" else within(source, inf))
+    box = with_growth(box, NO_GROWTH if source.origin.kind == "live" else within(source, side.snapshot, inf))
     score = score_of(box)
     return HealthSummary(
         findings={finding.key: _finding_summary(finding) for finding in run(box, CHECKS)},

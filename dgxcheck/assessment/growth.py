@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 from dgxcheck.assessment.inventory import host_mark, updated
 from dgxcheck.assessment.machine import topology_of
+from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.assessment.xid_history import remembered
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Judgement, skip
@@ -64,10 +66,19 @@ def _worse(first: NvLink, second: NvLink | None) -> NvLink:
     return first if unasked or second.up is True else second
 
 
-def within(source: Source, seconds: float) -> Growth | Judgement:
-    """The counters now and so many seconds later; of a recording, at the first of its moments from then on."""
-    old = survey(source, COUNTERS)
-    later = source.later(seconds)
+def within(source: Source, facts: Snapshot, seconds: float, progress: Progress = SILENT) -> Growth | Judgement:
+    """The counters now and so many seconds later; of a recording, those of its facts and at the first of its moments
+    from then on.
+
+    Ctrl-C ends the waiting of a live machine: then they were read once.
+    """
+    live = source.origin.kind == "live"
+    old = survey(source, COUNTERS) if live else Snapshot(**{name: getattr(facts, name) for name in COUNTERS})
+    try:
+        with progress.waiting(seconds) if live else nullcontext():
+            later = source.later(seconds)
+    except KeyboardInterrupt:
+        return skip("no-history", "interrupted before the counters were read again")
     if isinstance(later, Missing):
         return unjudged(later)
     taken = later.at_s - source.at_s
@@ -128,6 +139,12 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     before = survey(RecordedSource(old.lines, Origin("recording")), COUNTERS)
     growth_since = Growth(old=before, new=new, seconds=at_s - old.at_s, how=f"since {old.date}")
     return LastRun(growth=growth_since, inventory=known)
+
+
+def inventory(facts: Snapshot, path: str | None) -> Mapping[str, Count]:
+    """What earlier runs counted on this host, where none of its counters are compared; nothing is written."""
+    old = _earlier(path or state_file.default_path(), asked=path is not None)
+    return {} if old is None else old.inventories.get(host_mark(facts), {})
 
 
 def _earlier(path: str, asked: bool) -> state_file.Reading | None:

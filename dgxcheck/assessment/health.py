@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from dgxcheck.assessment import xid_history
-from dgxcheck.assessment.growth import LastRun, Present, last_run, loaded, with_growth, within
+from dgxcheck.assessment.growth import LastRun, Present, inventory, last_run, loaded, with_growth, within
 from dgxcheck.assessment.host_load import HostWatch, Watched
 from dgxcheck.assessment.inventory import counts, is_accepted
 from dgxcheck.assessment.machine import opened, topology_of
@@ -33,6 +33,7 @@ from dgxcheck.score.box import score_of
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
+from dgxcheck.topology.build import NOTHING_STATED
 
 if TYPE_CHECKING:
     from dgxcheck.assessment.machine import Given
@@ -96,7 +97,7 @@ def _box(
     """All that the checks judge: facts, counters at two times, and what they are compared with."""
     live = source.origin.kind == "live"
     settings = site_settings(request.config) if request.settings is None else request.settings
-    topology = topology_of(facts)
+    topology = topology_of(replace(facts, stated=NOTHING_STATED))  # nvlink.matrix judges what a matrix states
     choice = library.select(request.profile, facts, topology)
     gpus = topology.gpus
     if request.gpus:
@@ -118,13 +119,16 @@ def _box(
         box = under_load(box, source, request, checks, progress, root)
     if request.baseline is not None:
         box = replace(box, drift=_drift(request.baseline, source, box))
-    if request.level == "quick" or request.duration is not None:
+    present = Present(counts=counts(facts, topology) if live else {}, accepted=is_accepted(settings.acknowledged))
+    once = request.level == "quick" or request.duration is not None
+    if live and (once or request.window is not None):
+        box = replace(box, inventory=inventory(facts, request.state), present=present.counts)
+    if once:
         return box
     if live and request.window is None:
-        present = Present(counts=counts(facts, topology), accepted=is_accepted(settings.acknowledged))
         last = _last_run(source, facts, request, present)
         return replace(with_growth(box, last.growth), inventory=last.inventory, present=present.counts)
-    return with_growth(box, within(source, inf if request.window is None else request.window))
+    return with_growth(box, within(source, facts, inf if request.window is None else request.window, progress))
 
 
 def _facts(source: Source, request: Request) -> Snapshot:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
-from dgxcheck.assessment.progress import BurnInProgress, Progress, StepProgress
+from dgxcheck.assessment.progress import BurnInProgress, HostNow, Progress, StepProgress
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 
@@ -36,23 +36,25 @@ class HostWatch:
         self.load: HostLoad | None = None
         """None until the first look."""
 
-    def look(self) -> None:
-        """Read CPU and memory, at most once a second."""
+    def look(self) -> HostNow | None:
+        """Read CPU and memory, at most once a second; None in between."""
         now = self._clock()
         if self.load is not None and now < self._due:
-            return
+            return None
         import psutil
 
         self._due = now + EVERY_S
         percent, memory = psutil.cpu_percent(), psutil.virtual_memory()  # psutil: percent since the call before
+        average = psutil.getloadavg()[0]
         before = self.load
         self.load = HostLoad(
             cpus=psutil.cpu_count() or 1,
-            load_before=psutil.getloadavg()[0] if before is None else before.load_before,
+            load_before=average if before is None else before.load_before,
             cpu_percent_max=0.0 if before is None else max(before.cpu_percent_max, percent),
             memory_total=memory.total,
             memory_available_min=min(memory.available, before.memory_available_min if before else memory.available),
         )
+        return HostNow(cpu_percent=percent, load=average, memory_available=memory.available, memory_total=memory.total)
 
 
 class Watched(Progress):
@@ -61,24 +63,30 @@ class Watched(Progress):
     def __init__(self, progress: Progress, watch: HostWatch) -> None:
         self._progress, self._watch = progress, watch
 
+    def planned(self, keys: Sequence[str]) -> None:
+        self._progress.planned(keys)
+
     @contextmanager
     def measuring(self, steps: int) -> Iterator[StepProgress]:
-        self._watch.look()
         with self._progress.measuring(steps) as show:
+            self._look()
 
             def step(key: str, done: int) -> None:
-                self._watch.look()
+                self._look()
                 show(key, done)
 
             yield step
 
+    def figure(self, key: str, fact: Json) -> None:
+        self._progress.figure(key, fact)
+
     @contextmanager
     def burning_in(self, seconds: float) -> Iterator[BurnInProgress]:
-        self._watch.look()
         with self._progress.burning_in(seconds) as show:
+            self._look()
 
             def moment(elapsed: float, step: str, worst: str) -> None:
-                self._watch.look()
+                self._look()
                 show(elapsed, step, worst)
 
             yield moment
@@ -86,5 +94,9 @@ class Watched(Progress):
     def burn_in_event(self, members: Mapping[str, Json]) -> None:
         self._progress.burn_in_event(members)
 
-    def waiting(self, seconds: float) -> None:
-        self._progress.waiting(seconds)
+    def waiting(self, seconds: float) -> AbstractContextManager[None]:
+        return self._progress.waiting(seconds)
+
+    def _look(self) -> None:
+        if (now := self._watch.look()) is not None:
+            self._progress.host(now)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.bundle import Opened, provenance
-from dgxcheck.assessment.import_base import Base, Moments
+from dgxcheck.assessment.import_base import REPORT, Base, Moments
+from dgxcheck.assessment.import_contradictions import contradictions
 from dgxcheck.assessment.import_hosts import of_host
 from dgxcheck.assessment.import_texts import Text, named
 from dgxcheck.facts.missing import BadInput, Json
@@ -14,13 +15,18 @@ from dgxcheck.facts.record import Record
 from dgxcheck.readers.catalogue import READERS
 from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.derived import completed
+from dgxcheck.readers.listing import handles as numbered
+from dgxcheck.readers.listing import with_numbers
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
+from dgxcheck.readers.onto import mismatch, rebase_indexes
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.save import written
 from dgxcheck.source.recording.site_key import site_key
+
+LOG = "kmsg"
+"""The line of a recording that holds the kernel log."""
 
 
 class Reading(Record):
@@ -40,9 +46,18 @@ class Reading(Record):
         return [part for part in self.parts if part not in self.combined.refused]
 
 
-def read(texts: Sequence[Text], bundle: Opened | None = None, host: str = "") -> Reading:
-    """Every text by every reader; of several hosts those of ``host``. BadInput where it is not said which."""
-    parts = of_host([Part(text.name, output, owner) for text in texts for owner, output in _outputs(text)], host)
+def read(
+    texts: Sequence[Text], bundle: Opened | None = None, host: str = "", begin: Callable[[str], None] = lambda _: None
+) -> Reading:
+    """Every text by every reader; of several hosts those of ``host``. BadInput where it is not said which.
+
+    ``begin`` is called with the name of each text before it is read.
+    """
+    outputs: list[Part] = []
+    for text in texts:
+        begin(text.name)
+        outputs += [Part(text.name, output, owner) for owner, output in _outputs(text)]
+    parts = of_host(outputs, host)
     names = {text.name: _published(number) for number, text in enumerate(texts)}
     return Reading(
         bundle=bundle, texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),
@@ -66,7 +81,7 @@ def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
     ``base`` is the box whose GPUs the indexes are. BadInput where the facts do not fit it.
     """
     try:
-        facts = _facts(reading.combined, base)
+        facts = facts_of(reading.combined, base)
     except BadInput as error:
         onto = "" if base is None else base.spec
         names = named([text.name for text in reading.texts])
@@ -90,8 +105,8 @@ def _unread(text: Text, parts: Sequence[Part], host: str) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-def _facts(found: Combined, base: Base | None) -> dict[str, Json]:
-    """By key; on the GPUs of the base, or of a dump that was imported beside, where that fits."""
+def facts_of(found: Combined, base: Base | None) -> dict[str, Json]:
+    """By key; on the GPUs of the base, or on those that the texts name by bus id or number."""
     facts = _on_gpus(found, base)
     return completed(facts) if base is None else facts
 
@@ -103,11 +118,12 @@ def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
         if not base.gpus:
             raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
         return rebase_indexes(found.facts, base.gpus)
-    gpus = nvml_gpus(found.facts)
-    if gpus and not mismatch(found.facts, gpus):
-        own = {key: fact for key, fact in found.facts.items() if key.startswith("nvml ")}
-        return rebase_indexes(found.facts, gpus) | own
-    return found.facts
+    facts = with_numbers(found.facts)
+    gpus = numbered(facts)
+    if gpus and not mismatch(facts, gpus):
+        own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}
+        return rebase_indexes(facts, gpus) | own
+    return facts
 
 
 def _recording(facts: dict[str, Json], base: Base | None) -> tuple[dict[str, Json], GroupedFacts, Moments]:
@@ -121,9 +137,14 @@ def _recording(facts: dict[str, Json], base: Base | None) -> tuple[dict[str, Jso
     if base is None:
         return head, new, []
     lines, later = base.with_identities_hidden(key)
+    if LOG in new and (
+        base.kind != REPORT or LOG not in lines
+    ):  # one log or the other: their times do not count from one moment
+        lines[LOG] = new[LOG]
     own = flatten(lines)
-    for name, fact in flatten(new).items():
-        if name.startswith(("measure ", "stated ")) or _is_gap(own.get(name)):
+    differing = contradictions(flatten(new), own) if base.kind != REPORT else {}
+    for name, fact in (flatten(new) | differing).items():
+        if name.startswith(("measure ", "stated ")) or (_is_gap(own.get(name)) and not name.startswith(f"{LOG} ")):
             insert(lines, name, fact)
     inherited: dict[str, Json] = {
         name: base.head[name] for name in ("machine", "recorded_at", "identities") if name in base.head

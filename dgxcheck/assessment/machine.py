@@ -33,6 +33,8 @@ RDMA = (
 """Fields of the snapshot that ``reach.rdma`` needs."""
 PEERS = (*WIRING, "p2p", "config_space", "iommu", "modules", "host", "gpu_modes", "measurement")
 """Fields of the snapshot that ``reach.peers`` needs."""
+LAUNCH = (*WIRING, "ib_ports", "host", "gpu_board")
+"""Fields of the snapshot that launchers are told of."""
 
 
 class Machine(Record):

@@ -34,10 +34,21 @@ def measure(
     Returns every fact by its key, and whether all steps were run.
     """
     stage = CudaStage(seconds)
-    total = len(plan.steps(topology, gpus))
+    keys = [str(step["key"]) for step in plan.steps(topology, gpus)]
+    total = len(keys)
+    progress.planned(keys)
     try:
         with progress.measuring(total) as step_done:
-            measured = run.measure(stage, topology, gpus, facts, step_done, long)
+            shown: set[str] = set()
+
+            def step(key: str, done: int) -> None:
+                new = {name: fact for name, fact in publishable_facts(stage.facts).items() if name not in shown}
+                shown.update(new)
+                for name, fact in new.items():
+                    progress.figure(name, fact)
+                step_done(key, done)
+
+            measured = run.measure(stage, topology, gpus, facts, step, long)
             low = sorted(_low(judge(as_facts(measured))))
             measured = run.remeasure(stage, topology, gpus, low, measured, step_done, long)
     except KeyboardInterrupt:  # SIGTERM too: what was measured so far is reported all the same

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 
 from dgxcheck import __version__
 from dgxcheck.assessment.progress import SILENT, Progress
@@ -26,6 +27,8 @@ class Recorded(Record):
     """How many it holds."""
     silent: tuple[str, ...]
     """Keys of the questions that were not answered in time."""
+    interrupted: bool
+    """Ctrl-C came before the counters were read again: it holds them once."""
 
 
 def record(source: Source, window: float | None, keep_identity: bool, progress: Progress = SILENT) -> Recorded:
@@ -37,8 +40,9 @@ def record(source: Source, window: float | None, keep_identity: bool, progress: 
     recorder = RecordingSource(source)
     begun = time.time()
     survey(recorder, ALL)
+    interrupted = False
     if window is not None or isinstance(source, RecordedSource):
-        _later(recorder, window, progress)
+        interrupted = not _later(recorder, window, progress)
     lines, later = recorder.lines(), recorder.later_lines()
     identities = _identities(source)
     key_mark = source.head.get("identity_key") if isinstance(source, RecordedSource) else None
@@ -57,7 +61,9 @@ def record(source: Source, window: float | None, keep_identity: bool, progress: 
         **({"identity_key": key_mark} if isinstance(key_mark, str) else {}),
         "provenance": _provenance(source),
     }
-    return Recorded(text=written(head, lines, later), facts=len(recorder.facts), silent=_silent(recorder))
+    return Recorded(
+        text=written(head, lines, later), facts=len(recorder.facts), silent=_silent(recorder), interrupted=interrupted
+    )
 
 
 def _silent(recorder: RecordingSource) -> tuple[str, ...]:
@@ -91,17 +97,24 @@ def _machine(recorder: RecordingSource) -> str:
     return product.strip() if isinstance(product, str) else ""
 
 
-def _later(recorder: RecordingSource, window: float | None, progress: Progress) -> None:
-    """The counters once more after ``window`` seconds; of a recording without one, at every moment that it holds."""
+def _later(recorder: RecordingSource, window: float | None, progress: Progress) -> bool:
+    """The counters once more after ``window`` seconds; of a recording without one, at every moment that it holds.
+
+    False if that was interrupted.
+    """
     if window is None:
         moment: Source | Missing = recorder.later(0.0)
         while not isinstance(moment, Missing):
             survey(moment, COUNTERS)
             moment = moment.later(0.0)
-        return
-    if recorder.origin.kind == "live":
-        progress.waiting(window)
-    later: Source | Missing = recorder.later(window)
+        return True
+    later: Source | Missing
+    try:
+        with progress.waiting(window) if recorder.origin.kind == "live" else nullcontext():
+            later = recorder.later(window)
+    except KeyboardInterrupt:
+        return False
     if isinstance(later, Missing):
         raise BadInput(f"--window: the counters cannot be read again: {later}")
     survey(later, COUNTERS)
+    return True

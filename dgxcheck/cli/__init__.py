@@ -25,11 +25,13 @@ INCOMPLETE = 3
 COMMANDS = {
     "topo": "Show the matrix of GPUs and NICs, the path behind each label, and NVLink rings.",
     "health": "Check the health of the box and score it against its reference machine.",
+    "watch": "Watch this machine and report Xids, removed devices, errors and changes of health.",
     "list": "List the GPUs: index, bus id, name, UUID, serial number, slot, VBIOS.",
     "record": "Save everything this machine reports to a file, for use with --from.",
     "import": "Convert output of nvidia-smi, p2pBandwidthLatencyTest, nvbandwidth, nccl-tests into a recording.",
     "diff": "Compare two recordings, two health reports, or a recording with this machine.",
     "fleet": "Judge the results of many machines together: what fails where, who differs, who is missing.",
+    "bind": "Run a program on the cores, memory and HCA next to its GPU.",
     "xid": "Explain an Xid of a GPU or an SXid of an NVSwitch, without a machine.",
     "recordings": "List the recordings shipped with dgxcheck.",
     "profiles": "List the reference machines, or create one from a known-good box.",

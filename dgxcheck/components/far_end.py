@@ -18,7 +18,7 @@ def far_ends(machine: Machine, gpu: Device) -> Mapping[int, str]:
     """By link position the bus id of the device at the other end: as NVML has it, else the only one that lacks a link.
 
     A peer lacks one where it reports more links to this GPU than this GPU reports to it; an NVSwitch, where this GPU
-    has fewer links to it than most GPUs have.
+    has fewer links to it than most GPUs have, or no GPU has any.
     """
     rows = _rows(machine)
     own = [row for row in rows if row.bdf == gpu.bdf]
@@ -68,15 +68,26 @@ def nvlinks_of(machine: Machine, gpu: Device, links: Collection[int] | None = No
 
 
 def _lacking(machine: Machine, rows: Collection[NvLink], gpu: Device, own: Counter[str]) -> list[str]:
-    to_switch = {
+    to_each = {
         other.bdf: Counter(row.remote_bdf for row in rows if row.bdf == other.bdf and isinstance(row.remote_bdf, str))
         for other in machine.topology.gpus
         if other.bdf != gpu.bdf
     }
+    reached = {end for counts in to_each.values() for end in counts}
+    # each half of a DGX-2 has NVSwitches of its own: GPUs that share one with this GPU say what is usual
+    near = {bdf: counts for bdf, counts in to_each.items() if counts.keys() & own.keys()}
+    to_switch = near or to_each
     ends = {end for counts in to_switch.values() for end in counts} - {each.bdf for each in machine.topology.gpus}
     usual = {end: max(multimode(counts[end] for counts in to_switch.values())) for end in ends}
     theirs = Counter(row.bdf for row in rows if row.remote_bdf == gpu.bdf)
-    return sorted(end for end, links in {**usual, **theirs}.items() if links > own[end])
+    lacking = sorted(end for end, links in {**usual, **theirs}.items() if links > own[end])
+    return lacking or _idle_nvswitches(machine, reached | own.keys())
+
+
+def _idle_nvswitches(machine: Machine, ends: Collection[str]) -> list[str]:
+    """NVSwitches on PCI to which no NVLink leads while NVLinks lead to others: all of its links are down."""
+    switches = {bdf for bdf, function in machine.topology.functions.items() if is_nvswitch(function)}
+    return sorted(switches - {*ends}) if switches & {*ends} else []
 
 
 def _rows(machine: Machine) -> tuple[NvLink, ...]:

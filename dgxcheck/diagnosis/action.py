@@ -29,7 +29,8 @@ Code = Literal[
     "restart-fabric-manager", "restart-subnet-manager", "reload-driver", "reload-hca-driver",
     # settings
     "command", "take-back-setting", "take-back-or-reset", "default-power-limit", "persistence", "large-bars",
-    "pcie-setting", "nccl-settings", "nvlink-setting", "memory-channels", "driver-library", "enable-port",
+    "pcie-setting", "nccl-settings", "nccl-network", "nvlink-setting", "memory-channels", "driver-library",
+    "enable-port",
     "disable-acs", "socket-links", "peer-traffic", "peer-through-root",
     # diagnostics
     "field-diagnostic", "watch-counters", "check-program", "restart-program",

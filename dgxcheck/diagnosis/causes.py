@@ -71,7 +71,9 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)
     for finding in unread:
-        around = {key for each in finding.blames for key in (each.whole.key, *containers(box, each))} - {HOST.key}
+        around = {key for each in finding.blames for key in (each.key, each.whole.key, *containers(box, each))} - {
+            HOST.key
+        }
         _attribute(finding.key, around, causes, by_device=True)
     paths = candidates(findings, slow)
     for finding in slow:

@@ -85,6 +85,8 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "CPUs"): ("inspect", "contact-vendor"),
     ("host", "burn-in"): ("inspect",),
     ("host", "results of NCCL"): ("inspect",),
+    ("host", "network of NCCL"): ("change-setting",),
+    ("host", "results of diagnostics"): ("inspect",),
     ("host", "changes since the baseline"): ("inspect",),
 }
 DEFAULT: Steps = ("change-setting",)
@@ -119,6 +121,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.LINK_SLOW: ("change-setting", *_LINK),
     Fault.LINK_LIMITED: ("change-setting", "reboot"),
     Fault.LINK_DEGRADED: _LINK,
+    Fault.LINK_NARROW: _LINK,
     Fault.DEVICE_DISABLED: ("inspect", "reboot"),
     Fault.GPU_UNPOWERED: ("inspect", "power-cycle", *_TO_HARDWARE),
     Fault.RECOVERY_REQUIRED: ("inspect", "reset-gpu", "reboot"),
@@ -167,7 +170,7 @@ OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
     ("host", "power supply"): ("inspect", "power-cycle", "contact-vendor"),
 }
 """Of what several devices share that are dead: a restart brings them back, or the vendor is needed."""
-_HARMLESS = ("inspect", "change-setting", "watch")
+_OF_HARDWARE = ("reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace")
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 """What another fault of the component shows as."""
 
@@ -207,6 +210,6 @@ def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
         return next(steps for fault, steps in OF_ALL_FAULTS.items() if fault in known)
     particular = next((steps for fault, steps in OF_FAULT.items() if fault in known), None)
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
-    if not known and Fault.SLOW in faults and steps[0] not in _HARMLESS:
+    if not known and Fault.SLOW in faults and steps[0] in _OF_HARDWARE:
         return ("inspect", *steps)  # a figure alone is measured again and compared before anything is disturbed
     return steps

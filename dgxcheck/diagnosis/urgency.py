@@ -43,8 +43,10 @@ counters of corrected errors and replays matter by rate (DCGM_GPU_HARDWARE_LIMIT
 
 
 def urgency_of(findings: Iterable[Finding]) -> Urgency:
-    """The most urgent of the findings."""
-    return min(map(_urgency, findings), key=ORDER.index, default="now")
+    """The most urgent of the findings; what could not be read makes nothing more urgent."""
+    every = [*findings]
+    known = [each for each in every if each.judgement.fault is not None]
+    return min(map(_urgency, known or every), key=ORDER.index, default="now")
 
 
 def _urgency(finding: Finding) -> Urgency:

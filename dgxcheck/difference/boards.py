@@ -8,14 +8,14 @@ from typing import Any
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, in_container
 from dgxcheck.difference.numbers import ComparedQuantity, of_gpus, row_of
+from dgxcheck.facts.ids import COMPUTE_MODES
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 
 DRIVER_RESERVE = 0.03
 """Share of the memory that the driver version reserves: up to 1.6 % of a V100's total."""
 
-COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
-"""``nvmlComputeMode_t``"""
+MODES = dict(enumerate(COMPUTE_MODES))
 SWITCH = {0: "off", 1: "on"}
 RECOVERY = {0: "none", 1: "reset", 2: "reboot", 3: "drain P2P", 4: "drain and reset"}
 """``NVML_FI_DEV_GET_GPU_RECOVERY_ACTION``"""
@@ -54,7 +54,7 @@ TABLE = (
     ("gpu_memory", ComparedQuantity("setting", "ecc", lambda row: row.ecc, words=SWITCH)),
     ("gpu_memory", ComparedQuantity("setting", "ecc-pending", lambda row: row.ecc_pending, words=SWITCH)),
     ("gpu_modes", ComparedQuantity("setting", "persistence", lambda row: row.persistence, words=SWITCH)),
-    ("gpu_modes", ComparedQuantity("setting", "compute-mode", lambda row: row.compute_mode, words=COMPUTE_MODES)),
+    ("gpu_modes", ComparedQuantity("setting", "compute-mode", lambda row: row.compute_mode, words=MODES)),
     ("gpu_modes", ComparedQuantity("setting", "mig", lambda row: row.mig, words=SWITCH)),
     ("gpu_modes", ComparedQuantity("setting", "mig-pending", lambda row: row.mig_pending, words=SWITCH)),
     ("gpu_power", ComparedQuantity("setting", "power-limit", lambda row: row.limit_mw, "neither", "mW")),

@@ -8,6 +8,10 @@ from __future__ import annotations
 PATTERN = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 """A bdf within a line of text. VMD's domains start at 10000, clouds use 32 bits."""
 _HEX = frozenset("0123456789abcdef")
+UNPLACED = "ffffffff:00:00.0"
+"""A GPU of which a text gives neither number nor bus id; all ones, as PCI reads where nothing is."""
+_NUMBERED = "ffff"
+"""First digits of the domain of a GPU of which a text gives the number alone; its last four are that number."""
 
 
 def as_bdf(text: str, short: bool = False) -> str | None:
@@ -36,6 +40,26 @@ def is_bdf(name: str) -> bool:
         and (len(domain) == 4 or (4 < len(domain) <= 8 and domain[0] != "0"))
         and _HEX.issuperset(domain) and _HEX.issuperset(rest[:2] + rest[4])
     )  # fmt: skip
+
+
+def unplaced(number: int) -> str:
+    """What stands for the bus id of a GPU of which a text gives the number alone."""
+    return f"{_NUMBERED}{number:04x}:00:00.0"
+
+
+def is_unplaced(bdf: str | None) -> bool:
+    """Does a bdf stand for one that is not known? It is never shown."""
+    return bdf is not None and bdf[:4] == _NUMBERED and bdf[8:] == ":00:00.0"
+
+
+def number_of(bdf: str) -> int | None:
+    """The number of a GPU of which a text gives nothing else; None for every other bdf."""
+    return int(bdf[4:8], 16) if is_unplaced(bdf) and bdf != UNPLACED else None
+
+
+def shown(bdf: str | None) -> str | None:
+    """A bdf for people and programs; None for one that is not known."""
+    return None if is_unplaced(bdf) else bdf
 
 
 def is_root_bus(name: str) -> bool:

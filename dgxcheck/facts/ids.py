@@ -22,6 +22,8 @@ NVLINK_SPEED = 164
 """``NVML_FI_DEV_NVLINK_GET_SPEED`` of one link, in MB/s"""
 NVLINK_SPEEDS = (*range(84, 90), *range(132, 138))
 """``NVML_FI_DEV_NVLINK_SPEED_MBPS_L0`` to ``L11``"""
+COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
+"""``nvmlComputeMode_t``"""
 
 
 class NvmlReturn:

@@ -25,6 +25,11 @@ _STYLES = {
     r"(?m)(?<=  )no(?=  |$)|^no(?=:)|(?<=: )not ready(?=,)": "bold red",
     r"(?<!\S)([0-9.]+|hung|failed|wrong|\?)!(?!\S)": "bold red",
     r"(?<!\S)[0-9.]+\*(?!\S)": "bold yellow",
+    r"(?<!\S)(9[89]|[1-9]\d\d)%(?!\S)": "black on green",
+    r"(?<!\S)9[0-7]%!?(?!\S)": "green",
+    r"(?<!\S)[78]\d%!?(?!\S)": "bold yellow",
+    r"(?<!\S)[56]\d%!?(?!\S)": "black on yellow",
+    r"(?<!\S)[1-4]?\d%!?(?!\S)": "bold white on red",
 }
 
 

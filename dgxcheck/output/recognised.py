@@ -33,10 +33,10 @@ def _text(text: Text, reading: Reading) -> Iterator[str]:
     yield from _table(rows)
     refused = [part.found.tool for part in reading.combined.refused if part.file == text.name]
     if refused:
-        yield f"left out, as it contradicts what was read before: {', '.join(refused)}"
+        yield f"left out, because it contradicts an earlier output: {', '.join(refused)}"
     unread = reading.unread[text.name]
     if unread:
-        yield f"left, as no reader knows them: {_spans(unread)}"
+        yield f"not recognised: lines {_spans(unread)}"
 
 
 def _bundle(opened: Opened) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from functools import cache
 
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
@@ -27,15 +28,13 @@ def names() -> tuple[str, ...]:
 
 def boards_for(choice: SelectedProfile | None) -> dict[str, Board]:
     """GPU models by id (``10de:1db1``): the shipped ones, overridden by those of the profile."""
-    path = os.path.join(SHIPPED, f"{_BOARDS}.toml")
-    return boards(load(path), path) | (dict(choice.profile.own_boards) if choice else {})
+    return _shipped_boards() | (dict(choice.profile.own_boards) if choice else {})
 
 
 def by_name(name: str) -> Profile:
     """A shipped profile, or the one in a TOML file; BadInput where there is none."""
     if name in names():
-        path = os.path.join(SHIPPED, f"{name}.toml")
-        return profile(load(path), name, path)
+        return _shipped(name)
     if name.endswith(".toml") or "/" in name:
         return profile(load(name), os.path.basename(name).removesuffix(".toml"), name)
     hint = did_you_mean(name, names(), f"give {', '.join(names())}, auto, none, or a .toml file")
@@ -66,6 +65,18 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
 def _is_named(profile: Profile, box: Snapshot) -> bool:
     product = box.host.dmi.product_name if isinstance(box.host, Host) else box.host
     return not isinstance(product, Missing) and any(is_product(product, each) for each in profile.products)
+
+
+@cache
+def _shipped(name: str) -> Profile:
+    path = os.path.join(SHIPPED, f"{name}.toml")
+    return profile(load(path), name, path)
+
+
+@cache
+def _shipped_boards() -> dict[str, Board]:
+    path = os.path.join(SHIPPED, f"{_BOARDS}.toml")
+    return boards(load(path), path)
 
 
 def board_id(gpu: Device) -> str:

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from dgxcheck.readers.benchmarks import catalogue as benchmarks
-from dgxcheck.readers.host import dmidecode, modules, numactl
+from dgxcheck.readers.dcgm import diag, diag_json, discovery, health
+from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
+from dgxcheck.readers.host import dmidecode, fabric_manager, hwloc_xml, lscpu, modules, numactl
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Reader
+from dgxcheck.readers.nccl import log as nccl_log
 from dgxcheck.readers.nccl import topology_xml
-from dgxcheck.readers.network import ibstat, ibstatus, ibv_devinfo, mst, rdma_link
+from dgxcheck.readers.network import ibdev2netdev, ibstat, ibstatus, ibv_devinfo, mlxlink, mst, rdma_link
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 
-_MACHINE: tuple[Reader, ...] = (lspci.read, dmidecode.read, modules.read, numactl.read, excerpt.read)
-_NETWORK: tuple[Reader, ...] = (ibstat.read, ibstatus.read, ibv_devinfo.read, rdma_link.read, mst.read)
-READERS: tuple[Reader, ...] = (*benchmarks.READERS, *nvidia_smi.READERS, *_MACHINE, *_NETWORK, topology_xml.read)
+_DCGM: tuple[Reader, ...] = (diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read)
+_MACHINE: tuple[Reader, ...] = (
+    lspci.read,
+    dmidecode.read,
+    modules.read,
+    numactl.read,
+    lscpu.read,
+    fabric_manager.read,
+    hwloc_xml.read,
+    excerpt.read,
+)
+_NETWORK: tuple[Reader, ...] = (
+    ibstat.read, ibstatus.read, ibv_devinfo.read, rdma_link.read, ibdev2netdev.read, mlxlink.read, mst.read,
+)  # fmt: skip
+_NCCL: tuple[Reader, ...] = (topology_xml.read, nccl_log.read)
+READERS: tuple[Reader, ...] = (
+    *benchmarks.READERS, *nvidia_smi.READERS, *_DCGM, *_MACHINE, *_NETWORK, *_NCCL,
+)  # fmt: skip

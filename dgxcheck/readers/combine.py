@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.readers.listing import INDEX, INIT, gpu_list, handles, placed
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 
-INDEX = "nvml nvmlDeviceGetHandleByIndex"
-COUNT = "nvml nvmlDeviceGetCount"
-INIT = "nvml nvmlInit"
 NAMES = "names "
 """Begins the key of what a directory holds; a tool may show a part of it."""
 DRIVER = "nvml nvmlSystemGetDriverVersion"
@@ -46,10 +44,9 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
     by_tool: dict[str, dict[str, Json]] = {}
     refused: list[Part] = []
     lists: dict[str, list[str]] = {}
-    gpu_lists: list[list[str]] = []
-    for part in parts:
-        answers = {key: fact for key, fact in part.found.facts.items() if not key.startswith("measure ")}
-        bdfs = [str(fact) for key, fact in answers.items() if key.startswith(INDEX)]
+    gpu_lists: list[dict[int, str]] = []
+    for part, facts in zip(parts, placed(part.found.facts for part in parts), strict=True):
+        answers = {key: fact for key, fact in facts.items() if not key.startswith("measure ")}
         for key, fact in answers.items():
             if key.startswith(NAMES) and isinstance(fact, list):
                 lists.setdefault(key, []).extend(map(str, fact))
@@ -63,30 +60,21 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
             continue
         measured += [
             (key, _with_file(fact, (names or {}).get(part.file, part.file)))
-            for key, fact in part.found.facts.items()
+            for key, fact in facts.items()
             if key not in answers and not key.startswith((INDEX, NAMES))
         ]
         of_tool |= answers
         for key, fact in answers.items():
             first.setdefault(key, fact)
-        if bdfs:
-            gpu_lists.append(bdfs)
-    named: dict[str, Json] = {key: [*dict.fromkeys(names)] for key, names in lists.items()}
-    return Combined({**merge_runs(measured), **first, **named, **_gpu_list(gpu_lists)}, tuple(refused))
+        if numbers := handles(facts):
+            gpu_lists.append(numbers)
+    named: dict[str, Json] = {key: [*dict.fromkeys(listed)] for key, listed in lists.items()}
+    failed = {INIT: first[INIT]} if isinstance(first.get(INIT), dict) else {}
+    return Combined({**merge_runs(measured), **first, **named, **gpu_list(gpu_lists), **failed}, tuple(refused))
 
 
 def _driver(facts: Mapping[str, Json]) -> dict[str, Json]:
     return {DRIVER: facts[DRIVER]} if DRIVER in facts else {}
-
-
-def _gpu_list(gpu_lists: Sequence[Sequence[str]]) -> dict[str, Json]:
-    """NVML's list of GPUs: in the order of a dump that has all of them, else in bus order."""
-    bdfs = list(dict.fromkeys(bdf for gpus in gpu_lists for bdf in gpus))
-    if any(len(gpus) != len(bdfs) for gpus in gpu_lists):
-        bdfs.sort(key=lambda bdf: (len(bdf), bdf))
-    if not bdfs:
-        return {}
-    return {INIT: True, COUNT: len(bdfs)} | {f"{INDEX} {number}": bdf for number, bdf in enumerate(bdfs)}
 
 
 def _with_file(fact: Json, file: str) -> Json:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.bdf import UNPLACED, as_bdf, number_of
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
-from dgxcheck.readers.combine import COUNT, INDEX, INIT
-from dgxcheck.readers.nvidia_smi.answers import NOWHERE
+from dgxcheck.readers.listing import COUNT, INDEX, INIT
 from dgxcheck.readers.nvidia_smi.nvlink_errors import KIND as NVLINK_ERRORS
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Numbered: TypeAlias = Sequence[str] | Mapping[int, str]
 
 NO_INDEXES = ("ring", "collective")
 """Kinds of measurement whose subjects are not GPU indexes."""
@@ -32,38 +38,45 @@ def nvml_gpus(facts: Mapping[str, Json]) -> tuple[str, ...]:
     return tuple(bdf for n in numbers if isinstance(fact := bdf_by_index[str(n)], str) and (bdf := as_bdf(fact)))
 
 
-def mismatch(facts: Mapping[str, Json], gpus: Sequence[str]) -> str:
+def mismatch(facts: Mapping[str, Json], gpus: Numbered) -> str:
     """Why the facts cannot belong to a box with these GPUs (bdfs by NVML index); empty if they can."""
+    table = _table(gpus)
+    last = max(table, default=-1)
     matrix = {word for key in facts if key.startswith(("stated label", "stated p2p")) for word in key.split()[2:]}
     indexes = sorted(int(word[3:]) for word in matrix if word.startswith("GPU") and word[3:].isdecimal())
-    if indexes and (len(indexes) != len(gpus) or indexes[-1] >= len(gpus)):
+    if indexes and (len(indexes) != len(table) or indexes[-1] > last):
         count = "1 GPU" if len(indexes) == 1 else f"{len(indexes)} GPUs"
-        return f"the matrix has {count} (up to GPU{indexes[-1]}), the box has {len(gpus)}"
+        return f"the matrix has {count} (up to GPU{indexes[-1]}), the box has {len(table)}"
+    places = _places(facts, table)
     for key in facts:
         if not key.startswith(_WITH_SUBJECTS):
             continue
         kind, *words = key.split()
         of_gpu = kind == "nvml" and words[1:] and ":" in words[1] and f"{kind} {words[0]}" != INDEX
-        if of_gpu and words[1] not in gpus and not (words[1] == NOWHERE and len(gpus) == 1):
-            what = "a GPU without a bus id" if words[1] == NOWHERE else f"GPU {words[1]}"
-            return f"{what} in a dump is not one of the {len(gpus)} GPUs of the box"
+        if of_gpu and places.get(words[1], words[1]) not in table.values():
+            if (number := number_of(words[1])) is not None:
+                return f"GPU {number} does not exist; the last GPU of the box is GPU {last}"
+            what = "a GPU without a bus id" if words[1] == UNPLACED else f"GPU {words[1]}"
+            return f"{what} in a dump is not one of the {len(table)} GPUs of the box"
         for word in _subjects(key):
-            if (match := _GPU.fullmatch(word)) and int(match[1]) >= len(gpus):
-                return f"GPU {match[1]} does not exist; the last GPU of the box is GPU {len(gpus) - 1}"
+            if (match := _GPU.fullmatch(word)) and int(match[1]) not in table:
+                return f"GPU {match[1]} does not exist; the last GPU of the box is GPU {last}"
     return ""
 
 
-def rebase_indexes(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, Json]:
+def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered) -> dict[str, Json]:
     """The facts with bdfs in place of indexes and names; ``gpus`` are bdfs by NVML index. BadInput if they do not fit.
 
     Bus ids that p2pBandwidthLatencyTest prints take precedence. NVLink and P2P states become NVML's answers.
     """
-    order = dict(enumerate(gpus)) | _printed_bdfs(facts)
+    table = _table(gpus)
+    order = table | _printed_bdfs(facts)
     if why := mismatch(facts, gpus):
         raise BadInput(why)
     for index, bdf in order.items():
-        if bdf not in gpus:
+        if bdf not in table.values():
             raise BadInput(f"a tool prints bus id {bdf} for GPU {index}, which the box does not have")
+    places = _places(facts, table)
     rebased: dict[str, Json] = {}
     for key, fact in facts.items():
         if key.startswith(INDEX) or key in (COUNT, INIT):
@@ -71,14 +84,25 @@ def rebase_indexes(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, 
         if not key.startswith(_WITH_SUBJECTS):
             rebased[key] = fact
             continue
-        words = key.replace(NOWHERE, gpus[0]).split() if gpus else key.split()
+        words = [places.get(word, word) for word in key.split()]
         subjects = _subjects(key)
         if subjects:
-            by_index = order if words[0] == "measure" else dict(enumerate(gpus))
+            by_index = order if words[0] == "measure" else table
             words = [*words[:2], *(_bdf(word, by_index) for word in subjects), *words[2 + len(subjects) :]]
         new, answer = _as_nvml(words, fact)
         rebased[new] = _with_bdfs(answer, order) if words[1:2] == ["collective"] else answer
     return rebased
+
+
+def _table(gpus: Numbered) -> dict[int, str]:
+    return dict(gpus) if isinstance(gpus, Mapping) else dict(enumerate(gpus))
+
+
+def _places(facts: Mapping[str, Json], table: Mapping[int, str]) -> dict[str, str]:
+    """The bus ids for GPUs of which the facts have the number alone; of a box with one GPU also for one without any."""
+    numbers = {word: number for key in facts for word in key.split() if (number := number_of(word)) is not None}
+    only = {UNPLACED: next(iter(table.values()))} if len(table) == 1 else {}
+    return only | {word: table[number] for word, number in numbers.items() if number in table}
 
 
 def _with_bdfs(fact: Json, order: Mapping[int, str]) -> Json:
@@ -101,7 +125,7 @@ def _subjects(key: str) -> list[str]:
     if kind == "measure":
         return [] if what in NO_INDEXES else words
     if kind == "stated":
-        return words[:1] if what.startswith(("nvlink", "nic-name")) else words
+        return words[:1] if what.startswith(("nvlink", "nic-name", "report")) else words
     return []
 
 
@@ -128,6 +152,8 @@ def _as_nvml(words: list[str], fact: Json) -> tuple[str, Json]:
             return f"{_STATUS} {' '.join(rest)} {_P2P[what]}", STATUSES.index(fact)
         if what == "nvlink" and len(rest) == 2:
             return f"{_STATE} {rest[0]} {rest[1]}", 0 if fact == "<inactive>" else 1
+        if what == "nvlink" and fact == "all inactive":
+            return f"{_STATE} {rest[0]} 0", 0
         if what == "nvlink" and fact == "none":
             return f"{_STATE} {rest[0]} 0", {"missing": "unsupported", "detail": "nvidia-smi: no NVLink"}
         if what == "nvlink-remote" and len(rest) == 2 and (bdf := as_bdf(fact)) is not None:

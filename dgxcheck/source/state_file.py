@@ -107,7 +107,7 @@ def recent(xids: Iterable[str], date: str) -> tuple[str, ...]:
 
 def write(path: str, reading: Reading) -> None:
     """Replace the file whole; anyone may read it. OSError where it cannot be written, or is a link or special file."""
-    _make(os.path.dirname(path) or ".")
+    make_folder(path)
     state: dict[str, Json] = {
         "boot_id": reading.boot_id, "driver": reading.driver, "at_s": reading.at_s, "date": reading.date,
     }  # fmt: skip
@@ -120,6 +120,11 @@ def write(path: str, reading: Reading) -> None:
         }
     text = written({"schema": SCHEMA, "state": state}, reading.lines, ())
     replace_file(path, text, 0o644, exactly=True, regular=True)
+
+
+def make_folder(path: str) -> None:
+    """Make the folder of a file, if it is not there."""
+    _make(os.path.dirname(path) or ".")
 
 
 def _make(folder: str) -> None:

@@ -161,8 +161,10 @@ def _merged(link: Link, label: str | Missing | None, pci_label: str | Missing | 
         shown = pci_label if isinstance(pci_label, str) else label
         if isinstance(shown, str) and shown in PCI:
             link = replace(link, pci=PCI[shown], pci_reason="")
+        elif isinstance(shown, Missing):
+            link = replace(link, pci_reason=str(shown))
         elif not link.pci_reason:
-            why = HIDDEN if isinstance(shown, str) else NOT_SHOWN if shown is None else str(shown)
+            why = HIDDEN if isinstance(shown, str) else NOT_SHOWN
             link = replace(link, pci_reason=why)
     return link
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Callable
 
 from dgxcheck.facts.missing import NO_WORKER, Gap, Json
@@ -41,6 +42,12 @@ class Supervisor:
         """Seconds that this worker may say nothing now."""
         return self._running[worker].silence(worker)
 
+    def watch(self, poll: select.poll) -> None:
+        """Wake up for what any of them says."""
+        for worker in self._running:
+            if worker.fd >= 0:
+                worker.watch(poll)
+
     def next_event(self, deadline: float) -> Worker | None:
         """The first worker that ended or hangs; None at the deadline (``time.monotonic``)."""
         return next_event([*self._running], self.silence, deadline)
@@ -50,6 +57,11 @@ class Supervisor:
         del self._running[worker]
         worker.stop(worker.ended is None if hung is None else hung)
         self._ended.append(worker)
+
+    def reap(self) -> int:
+        """Reap ended workers without waiting; how many are still there. Needed only by what runs for long."""
+        self._ended = [worker for worker in self._ended if not worker.reaped()]
+        return len(self._ended)
 
     def stop(self) -> None:
         """End all workers; nothing more is wanted of them. Those that cannot be reaped are listed for the next run."""

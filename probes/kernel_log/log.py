@@ -29,6 +29,8 @@ FALLEN = 79
 RECOVERY = 154
 SAME_S = 1.0
 """Within this time the details of an error follow its announcement by a port."""
+LOAD_S = 2.0
+"""Within this time the driver tries the GPUs and logs its version."""
 _MARK = "dgxcheck: log begins"
 
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
@@ -54,7 +56,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     return KernelLog(
         where=where,
         begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
-        xids=_once(_xids(known, begins)),
+        xids=_with_causes(_once(_xids(known, begins))),
         sxids=_once(_sxids(known, begins)),
         off_bus=_once(_off_bus(known, begins)),
         pcie=tuple(_pcie(known)),
@@ -92,7 +94,7 @@ def _begins(lines: Lines) -> Begins:
         if parse_xid.begins_to_load(message):
             loading = number
         elif parse_xid.loads(message):
-            name, first, loading = "", number if loading is None else loading, None
+            name, first, loading = "", _same_load(lines, number) if loading is None else loading, None
         elif (bdf := parse_xid.probed(message)) is not None:
             name = bdf
         elif (xid := parse_xid.xid(message)) and xid.number == RECOVERY and parse_xid.RECOVERED in xid.text:
@@ -100,6 +102,17 @@ def _begins(lines: Lines) -> Begins:
         if name is not None:
             begins.setdefault(name, []).append((first, seconds))
     return begins
+
+
+def _same_load(lines: Lines, number: int) -> int:
+    """The first line of the load that names itself in a line, where an excerpt begins after the load's own first line:
+    what comes before the result of its probe, which no driver that runs logs."""
+    if not number or not parse_xid.failed_probe(lines[number - 1][1]):
+        return number
+    first = number
+    while first and lines[first - 1][1].startswith("NVRM: ") and lines[number][0] - lines[first - 1][0] < LOAD_S:
+        first -= 1
+    return first
 
 
 def _past(number: int, bdf: str, begins: Begins) -> bool:
@@ -122,6 +135,17 @@ def _xids(lines: Lines, begins: Begins) -> list[Xid]:
         for number, (seconds, message) in enumerate(lines)
         if (xid := parse_xid.xid(message)) is not None
     ]  # fmt: skip
+
+
+def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:
+    """With the Xids that others name as their cause, where the log does not hold these, or not any more."""
+    logged = {(xid.bdf, xid.number) for xid in xids}
+    found: dict[tuple[str, int], Xid] = {}
+    for xid in xids:
+        cause = parse_xid.cause(xid.text)
+        if cause is not None and (xid.bdf, cause) not in logged:
+            found.setdefault((xid.bdf, cause), replace(xid, number=cause, text="", pid=None, process=""))
+    return (*xids, *found.values())
 
 
 def _sxids(lines: Lines, begins: Begins) -> list[SXid]:

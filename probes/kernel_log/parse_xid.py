@@ -12,6 +12,7 @@ _XID = re.compile(
     rf"NVRM: Xid \((?:PCI:)?{_GPU}(?P<part>[^)]*)\): (?P<number>\d{{1,4}})(?!\d)(?:, *(?P<text>.*))?", re.DOTALL
 )
 _PROCESS = re.compile(r"pid='?(?P<pid>\d{1,10}|<unknown>)'?(?:, *name=(?P<name>[^,]*))?(?:, *|$)")
+_CAUSE = re.compile(r"Ch [0-9a-f]{8},? caused by previous Xid (\d{1,4})\.?", re.ASCII)
 _SXID = re.compile(
     rf"nvidia-nvswitch\d+: SXid \((?:PCI:)?{_GPU}\): (?P<number>\d{{1,6}})(?!\d)(?:, *(?P<text>.*))?", re.DOTALL
 )
@@ -59,6 +60,12 @@ def xid(message: str) -> XidText | None:
     )  # fmt: skip
 
 
+def cause(text: str) -> int | None:
+    """Of the text of an Xid 45, ``Ch 00000001 caused by previous Xid 149``, the number of the other one."""
+    match = _CAUSE.fullmatch(text)
+    return int(match[1]) if match is not None else None
+
+
 def sxid(message: str) -> tuple[str, int, bool | None] | None:
     """``nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, ..``: bdf, number, is it fatal."""
     match = _SXID.match(message)
@@ -103,6 +110,11 @@ def refused(message: str) -> str | None:
 def loads(message: str) -> bool:
     """The driver was loaded; its lines about GPUs that did not start come before this line."""
     return message.startswith(_LOADED)
+
+
+def failed_probe(message: str) -> bool:
+    """``NVRM: The NVIDIA probe routine failed for 1 device(s).``: how a load ends that did not start every GPU."""
+    return message.startswith("NVRM: The NVIDIA probe routine failed")
 
 
 def begins_to_load(message: str) -> bool:

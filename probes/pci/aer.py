@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import AerDevice, AerErrors, RootPortErrors
 from dgxcheck.source.protocol import Source
@@ -50,18 +52,27 @@ def probe(source: Source) -> tuple[AerDevice, ...] | Missing:
 
 def errors(text: str, where: str) -> AerErrors | Missing:
     """``RxErr 0`` or ``Receiver Error 0`` per line: names hold blanks, so the number is split off from the right."""
+    counts, total, odd = _counted(text)
+    if odd or not counts:
+        return garbled(odd or text, where)
+    return AerErrors(counts=counts, total=Missing(Gap.ABSENT, where, "no TOTAL_ERR line") if total is None else total)
+
+
+@lru_cache(maxsize=64)
+def _counted(text: str) -> tuple[dict[str, int], int | None, str]:
+    """Counts, total and the first line that is neither; most devices of a machine have the same text."""
     counts: dict[str, int] = {}
-    total: int | Missing = Missing(Gap.ABSENT, where, "no TOTAL_ERR line")
+    total = None
     for line in text.splitlines():
         name, _, number = line.rstrip().rpartition(" ")
         name = name.strip()
         if not name or not is_decimal(number):
-            return garbled(line, where)
+            return {}, None, line
         if name.startswith("TOTAL_ERR"):
             total = int(number)
         else:
             counts[_SHORT.get(name, name)] = int(number)
-    return AerErrors(counts=counts, total=total) if counts else garbled(text, where)
+    return counts, total, ""
 
 
 def _root_ports(known: Roles) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dgxcheck.assessment.growth import Present, last_run
+from dgxcheck.assessment.growth import Present, inventory, last_run
 from dgxcheck.assessment.inventory import counts, updated
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.checks.engine.box import Box
@@ -67,6 +67,17 @@ GONE: dict[str, Json] = {
     "nvml nvmlDeviceGetCount": 7,
     "nvml nvmlDeviceGetHandleByIndex 7": {"missing": "unrecorded"},
 }
+
+
+def test_runs_that_compare_no_counters_know_the_inventory_too(tmp_path: Path) -> None:
+    """``--quick``, ``--window`` and burn-ins read it and leave the state file alone."""
+    file = tmp_path / "counters.json"
+    ran("dgx-1-v100", file)
+    before = file.read_bytes()
+    assert inventory(survey(open_source("dgx-1-v100"), ("host",)), str(file))["GPU"].number == 8
+    assert inventory(survey(open_source("k80-x8"), ("host",)), str(file)) == {}
+    assert inventory(survey(open_source("k80-x8"), ("host",)), str(tmp_path / "none")) == {}
+    assert file.read_bytes() == before
 
 
 def test_where_the_profile_knows_it_is_said_once(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -19,7 +20,7 @@ from dgxcheck.assessment import assess
 from dgxcheck.assessment import programs as programs_of
 from dgxcheck.assessment.host_load import HostWatch, Watched
 from dgxcheck.assessment.programs import Program, programs
-from dgxcheck.assessment.progress import SILENT, Progress
+from dgxcheck.assessment.progress import SILENT, HostNow, Progress
 from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
 from dgxcheck.facts.gpu import GpuActivity, GpuProcess
 from dgxcheck.facts.missing import Gap, Missing
@@ -137,21 +138,35 @@ def test_progress_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
 
     class Shown(Progress):
-        def waiting(self, seconds: float) -> None:
+        @contextmanager
+        def waiting(self, seconds: float) -> Iterator[None]:
             seen.append(seconds)
+            yield
+
+        def planned(self, keys: Sequence[str]) -> None:
+            seen.append([*keys])
+
+        def figure(self, key: str, fact: Any) -> None:
+            seen.append((key, fact))
+
+        def host(self, now: HostNow) -> None:
+            seen.append(now.memory_total > 0)
 
         def burn_in_event(self, members: Any) -> None:
             seen.append(members)
 
     watch = HostWatch()
     watched = Watched(Shown(), watch)
-    watched.waiting(3.0)
+    with watched.waiting(3.0):
+        pass
+    watched.planned(["measure x"])
+    watched.figure("measure x", 1)
     watched.burn_in_event({"event": "sample"})
     assert watch.load is None
     with watched.burning_in(60) as moment:
         moment(1.0, "fma", "")
     assert watch.load is not None
-    assert seen == [3.0, {"event": "sample"}]
+    assert seen == [3.0, ["measure x"], ("measure x", 1), {"event": "sample"}, True]
 
 
 def test_a_recording_asks_psutil_nothing() -> None:

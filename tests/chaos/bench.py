@@ -113,8 +113,8 @@ class Bench:
         try:
             yield environment
         finally:
-            for step in undo:
-                step()
+            for put_back in undo:
+                put_back()
 
     def _path(self, case: Case) -> str:
         hca = sorted(os.listdir(self._box.tree / "sys/class/infiniband"))[0]
@@ -226,7 +226,12 @@ def _crowded(devices: Path, count: int) -> Undo:
     for place in places:
         place.mkdir()
         (place / "class").write_text("0x088000\n")
-    return lambda: [shutil.rmtree(place) for place in places]
+
+    def undo() -> None:
+        for place in places:
+            shutil.rmtree(place)
+
+    return undo
 
 
 def _fill(path: Path, content: str) -> None:

@@ -273,3 +273,12 @@ def test_both_sockets_have_as_many_switches(drop: list[str], due: str, tmp_path:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"drop": drop}), encoding="utf-8")
     assert said(box(str(path)), "pcie.switches") == [due]
     assert said(box("k80-x8"), "pcie.switches") == ["skip not-supported"]  # its switches are on the boards
+
+
+@pytest.mark.parametrize(("width", "most", "due"), [(8, 16, "fail"), (8, 8, "skip"), (16, 16, "skip")])
+def test_without_the_tree_nvml_says_how_wide_a_link_is(width: int, most: int, due: str, tmp_path: Path) -> None:
+    facts: dict[str, Json] = {
+        NVML.format("CurrPcieLinkWidth"): width, NVML.format("MaxPcieLinkWidth"): most,
+        "names /sys/bus/pci/devices": {"missing": "unrecorded"},
+    }  # fmt: skip
+    assert [each.split()[0] for each in said(box(changed(tmp_path, facts)), "pcie.width", GPU2)] == [due]

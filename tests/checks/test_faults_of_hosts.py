@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from fabric_box import PROFILES
 from fabric_box import box as fabric_box
+from sample import swept
 from test_checks_host import BLOCK, CPUINFO, DGX_1, LXC, MD0, NUMBERS, ONLINE, cpuinfo, held
 from test_checks_network import DOWN, INIT, V100, WANTED, every, port
 from test_health_checks import box, changed
@@ -21,7 +22,6 @@ from dgxcheck.components.component import Key
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
-from dgxcheck.source.recording.shipped import shipped
 
 BY_ID = {check.id: check for check in CHECKS if check.id.startswith(("network.", "host.", "kernel."))}
 NIC, GPU, SWITCH = "0000:0c:00.0", "0000:0a:00.0", "0000:c7:00.0"
@@ -184,7 +184,7 @@ def test_a_share_of_the_host_is_skipped_with_its_numbers(tmp_path: Path) -> None
     assert finding.judgement.fault is None
 
 
-@pytest.mark.parametrize("name", [name for name, _ in shipped()])
+@pytest.mark.parametrize("name", swept())
 def test_every_shipped_finding_names_its_fault(name: str) -> None:
     base = next(each for each in sorted(PROFILES, key=len, reverse=True) if name.startswith(each))
     findings = run(fabric_box(name, base), BY_ID.values())

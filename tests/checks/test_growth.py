@@ -19,7 +19,7 @@ from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Source
 from dgxcheck.source.recording.shipped import open_source
-from dgxcheck.survey import Snapshot, survey
+from dgxcheck.survey import COUNTERS, Snapshot, survey
 
 GONE = Missing(Gap.TIMEOUT, "x")
 
@@ -40,7 +40,8 @@ def read(spec: str = "dgx-1-v100") -> tuple[Source, Snapshot]:
 
 
 def test_a_recording_compares_its_moments() -> None:
-    growth = within(open_source("dgx-1-v100"), 1e9)
+    source = open_source("dgx-1-v100")
+    growth = within(source, survey(source, COUNTERS), 1e9)
     assert isinstance(growth, Growth)
     assert growth.seconds > 0
     assert growth.how == f"within {growth.seconds:g} s"
@@ -51,7 +52,8 @@ def test_a_recording_of_one_moment_is_no_history(tmp_path: Path) -> None:
     path = tmp_path / "box.json"
     document = {"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "later": []}
     path.write_text(json.dumps(document), encoding="utf-8")
-    growth = within(open_source(str(path)), 1)
+    source = open_source(str(path))
+    growth = within(source, survey(source, COUNTERS), 1)
     assert isinstance(growth, Judgement)
     assert growth.reason == "not-recorded"
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from checkout import ROOT
-from judged_messages import REACHED, places
 from judging import judged
-from sample import BY_NAME
-from wording_rules import LONGEST, broken_rules
+from sample import BY_NAME, FAULTS
+from wording_rules import LONGEST, TOO_LONG, broken_rules
 
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.registry import CHECKS
@@ -26,11 +18,20 @@ def test_messages_of_what_ships_keep_the_rules(name: str) -> None:
     assert {message: broken for message in messages if (broken := broken_rules(message))} == {}
 
 
+@pytest.mark.parametrize("name", FAULTS)
+def test_causes_and_actions_keep_the_rules(name: str) -> None:
+    causes = judged(name)[1]["causes"]
+    texts = {text for cause in causes for text in (cause["message"], cause["confidence"]["text"])}
+    texts |= {action["text"] for cause in causes for action in cause["actions"]}
+    broken = {text: {*broken_rules(text)} - {TOO_LONG} for text in texts}
+    assert {text: rules for text, rules in broken.items() if rules} == {}
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.id))
 def test_texts_of_checks_keep_the_rules(check: object) -> None:
     for name in ("source", "remedy"):
         text = getattr(check, name)
-        broken = set(broken_rules(text)) - {f"longer than {LONGEST} characters", "capital at the start"}
+        broken = set(broken_rules(text)) - {TOO_LONG, "capital at the start"}
         assert (text, broken) == (text, set())
 
 
@@ -56,7 +57,7 @@ def test_meanings_of_faults_keep_the_rules(fault: Fault) -> None:
         ("Missing(gap) here", "something unformatted"),
         ("for want of power", "a word of our own"),
         ("a (half", "parentheses without their other half"),
-        ("x" * (LONGEST + 1), f"longer than {LONGEST} characters"),
+        ("x" * (LONGEST + 1), TOO_LONG),
     ],
 )
 def test_rules_can_fail(message: str, broken: str) -> None:
@@ -70,17 +71,3 @@ def test_rules_can_fail(message: str, broken: str) -> None:
 )  # fmt: skip
 def test_rules_let_pass(message: str) -> None:
     assert broken_rules(message) == []
-
-
-@pytest.mark.exhaustive
-def test_every_place_that_words_a_message_is_reached(tmp_path: Path) -> None:
-    """The tests of checks and of what they build on, run once more, with the places noted."""
-    noted = tmp_path / "reached.json"
-    tests = ("tests/checks", "tests/readiness", "tests/measure/test_measure_judged.py", "tests/diagnosis/test_noise.py")
-    subprocess.run(
-        (sys.executable, "-m", "pytest", "-q", "-p", "judged_messages", "-p", "no:cacheprovider", *tests),
-        cwd=ROOT, env={**os.environ, REACHED: str(noted), "PYTHONPATH": str(ROOT / "tests")}, check=True,
-    )  # fmt: skip
-    reached = {(file, line) for file, line in json.loads(noted.read_text(encoding="utf-8"))}
-    unreached = [f"{file}:{line}: {text}" for (file, line), text in places().items() if (file, line) not in reached]
-    assert unreached == []

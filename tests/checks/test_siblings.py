@@ -119,7 +119,7 @@ def test_a_healthy_box_has_no_odd_one(shipped: str) -> None:
 
 
 @pytest.mark.parametrize(("facts", "due"), [
-    ({f"{NVML}ComputeMode {GPU2}": 3}, [("gpu.uniform", "GPU2", "compute mode 3, others 0")]),
+    ({f"{NVML}ComputeMode {GPU2}": 3}, [("gpu.uniform", "GPU2", "compute mode exclusive process, others default")]),
     ({f"{NVML}TemperatureThreshold {GPU2} 1": 90}, [("gpu.uniform", "GPU2", "slowdown 90 °C, others 87 °C")]),
     ({f"{NVML}EccMode {GPU2}": [0, 0]}, []),  # ecc.mode reports it
     ({f"{NVML}BAR1MemoryInfo {GPU2}": {"bar1Total": 268435456, "bar1Free": 1, "bar1Used": 1}}, []),  # pcie.bar1
@@ -146,7 +146,7 @@ def test_two_siblings_that_differ_are_both_named() -> None:
     (finding,) = found(replace(made, snapshot=replace(made.snapshot, gpu_counters=rows)))
     assert finding.subject.kind == "host"
     assert finding.judgement.message == (
-        "PCIe devices of one kind differ, without a majority, in flap: 3 (0000:02:00.0), 7 (0000:02:00.1)"
+        "PCIe devices of one kind differ in flap, and no value has a majority: 3 (0000:02:00.0), 7 (0000:02:00.1)"
     )
 
 

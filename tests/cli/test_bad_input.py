@@ -20,7 +20,8 @@ from dgxcheck.source.recording.load import SCHEMA
 INSTALLED = str(Path(sys.executable).with_name("dgxcheck"))
 BOX = "dgx-station-v100"
 GOOD = json.dumps(HEAD | {"schema": SCHEMA, "facts": {}})
-READING = tuple(name for name in COMMANDS if name not in ("recordings", "schema", "import", "xid", "fleet"))
+NOT_READING = ("recordings", "schema", "import", "xid", "fleet", "bind", "watch")
+READING = tuple(name for name in COMMANDS if name not in NOT_READING)
 NOBODY = 65534
 
 
@@ -194,7 +195,7 @@ def test_bad_options_of_topo(argv: tuple[str, ...], due: str, capsys: pytest.Cap
     [
         (("tpoo",), "no command 'tpoo'; did you mean topo?"),
         (("recordngs",), "did you mean recordings?"),
-        (("xyzzy",), "valid commands: topo, health, list"),
+        (("xyzzy",), "valid commands: topo, health, watch"),
         (("\x1b[2Jtopo\n",), "no command"),
         (("--fromm",), "--fromm"),
         (("schema", "nothing"), "nothing: no such schema; valid names: diff, fleet, health"),

@@ -60,7 +60,7 @@ def judged(lines: GroupedFacts, whole: Recording) -> tuple[Status, tuple[Finding
     topology = topology_of(facts)
     choice = library.select("auto", facts, topology)
     box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, choice=choice, boards=library.boards_for(choice))
-    findings = run(with_growth(box, within(source, inf)), CHECKS)
+    findings = run(with_growth(box, within(source, facts, inf)), CHECKS)
     return verdict(findings, LEAST_CHECKS), findings
 
 

@@ -105,7 +105,11 @@ def test_a_fault_has_one_cause_at_its_component(fault: str) -> None:
             assert at == due
 
 
-@pytest.mark.parametrize("faults", COMBINED, ids=" ".join)
+@pytest.mark.parametrize(
+    "faults",
+    [pytest.param(faults, id=" ".join(faults), marks=() if number % 4 == 0 else pytest.mark.exhaustive)
+     for number, faults in enumerate(COMBINED)],
+)  # fmt: skip
 def test_of_several_faults_each_has_its_cause(faults: tuple[str, ...], tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.json" for number in range(len(faults))]
     for fault, path in zip(faults, paths, strict=True):

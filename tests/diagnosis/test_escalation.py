@@ -52,7 +52,7 @@ def of(kind: Kind, part: str, *faults: Fault) -> list[Step]:
         ("gpu", "memory", {Fault.REMAP_PENDING, Fault.REMAP_FAILED}, ["field-diagnostic", "replace"]),
         ("gpu", "memory", {Fault.PAGES_EXHAUSTED, Fault.ECC_UNCORRECTED}, ["field-diagnostic", "replace"]),
         ("gpu", "memory", {Fault.ECC_CORRECTED}, ["watch", "field-diagnostic", "replace"]),
-        ("gpu", "memory", {Fault.SLOW}, ["reset-gpu", "reboot", "field-diagnostic", "replace"]),
+        ("gpu", "memory", {Fault.SLOW}, ["inspect", "reset-gpu", "reboot", "field-diagnostic", "replace"]),
         ("gpu", "cooling", {Fault.OVERHEATING}, ["inspect", "reseat", "field-diagnostic", "replace"]),
         ("gpu", "ECC mode", {Fault.ECC_OFF}, ["change-setting", "reset-gpu"]),
         ("gpu", "BAR1", {Fault.BAR1_SMALL}, ["change-setting", "reboot"]),

@@ -16,7 +16,7 @@ from moved_faults import moves, overlay
 from moving import Move
 from sample import FAULTS
 
-PAIRS, QUICK = 48, 12
+PAIRS, QUICK = 48, 6
 """How many pairs are judged, and how many of them in the quick run."""
 Case = tuple[str, str, Move]
 Two = tuple[tuple[str, Move], tuple[str, Move]]

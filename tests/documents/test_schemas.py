@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from checkout import ROOT
@@ -14,18 +14,22 @@ from jsonschema import Draft202012Validator
 from judging import unnamed
 from sample import SAMPLE
 
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap
+from dgxcheck.output.watch.lines import json_line
 from dgxcheck.source.recording.load import OVERLAY, load
 from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.watch.event import Event, Kind, Told
 
 FOLDER = ROOT / "dgxcheck" / "schemas"
-NAMES = ("topo", "health", "result", "fleet", "list", "diff", "xid", "recording", "overlay")
+NAMES = ("topo", "health", "result", "fleet", "list", "diff", "xid", "watch", "recording", "overlay")
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 QUESTIONS = (
     "-m", "-mp", "-p2p r", "-p2p p", "-c 0", "-n 0 -i 0", "-n 5 -i 0", "-p -i 0,1", "-C -i 0", "-M -i 0,1",
     "-gnid -i 0", "--tree", "--rings", "--path 0 1", "--rdma", "--peers",
 )  # fmt: skip
+XID = Event(kind="xid", status=Status.FAIL, bdf="0000:06:00.0", code="79", text="Xid 79", seconds=7.5)
 MEANT = {"nvlink_generation", "nearest", "unjudged"}
 """Members of which null is an answer."""
 Document = dict[str, Any]
@@ -87,6 +91,20 @@ def test_list_writes_what_its_schema_says(box: str, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("name", SAMPLE)
 def test_health_writes_what_its_schema_says(name: str) -> None:
     assert complaints("health", unnamed(name)) == []
+
+
+def test_watch_writes_what_its_schema_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "kern.log"
+    log.write_text(
+        "[   10.000001] NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has fallen off the bus.\n"
+        "[   11.000001] Memory failure: 0x3f: recovery action for dirty page: Recovered\n"
+    )
+    assert main(["watch", "--kernel-log", str(log), "--format", "json"]) == 0
+    documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(documents) == 2
+    assert [complaints("watch", document) + unexplained(document) for document in documents] == [[], []]
+    kinds = schema("watch")["properties"]["event"]["enum"]
+    assert kinds == [*get_args(Kind)]
 
 
 @pytest.mark.parametrize("box", BOXES)
@@ -234,6 +252,15 @@ BROKEN: dict[str, list[Callable[[Document], None]]] = {
         _set("differences", 0, "old", value={"bdf": "0000:0b:00.0"}),
         _set("notes", value="none"),
     ],
+    "watch": [
+        _set("schema", value="dgxcheck/watch/0"),
+        _set("at", value="today"),
+        _set("event", value="nothing"),
+        _set("status", value="info"),
+        _set("bdf", value=None),
+        _set("count", value=0),
+        _set("text", value=KeyError),
+    ],
     "recording": [
         _set("schema", value="dgxcheck/recording/0"),
         _set("facts", value=[]),
@@ -293,6 +320,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
     with contextlib.redirect_stdout(out):
         main(["xid", "79", "--format", "json"])
     documents["xid"] = json.loads(out.getvalue())
+    documents["watch"] = json.loads(json_line(Told(XID, "2026-11-22T10:00:00Z", 3)))
     results = tmp_path_factory.mktemp("results")
     main(["health", "--from", "dgx-1-v100-gpu-missing", "--format", "jsonl", "-o", str(results / "one.json")])
     documents["result"] = json.loads((results / "one.json").read_text())

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from live_box import Box, Ran, finished, gpu_bdfs
+from sample import thinned
 from standin import cuda
 
 Served = Callable[..., Box]
@@ -64,11 +65,11 @@ def test_a_healthy_box_passes_and_its_figures_are_recorded(
     assert judged == {each["key"]: each["measured"] for each in document["findings"] if each["id"][:8] == "measure."}
 
 
-@pytest.mark.parametrize(("fault", "check"), [
+@pytest.mark.parametrize(("fault", "check"), thinned([
     ("drop 0 1", "measure.p2p-integrity"),
     ("mirror 1 0", "measure.p2p-integrity"),
     ("wrong-memory 1 4096", "measure.memory-integrity"),
-])  # fmt: skip
+], 3))  # fmt: skip
 def test_a_fault_is_one_finding(served: Served, given: Callable[..., dict[str, str]], fault: str, check: str) -> None:
     box = served("dgx-1-v100", GPUS)
     bdfs = gpu_bdfs(box.lines)

@@ -6,6 +6,7 @@ import ctypes
 import struct
 from collections.abc import Callable
 from ctypes import c_char_p, c_float, c_int, c_size_t, create_string_buffer
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -130,7 +131,7 @@ def test_host_and_device_memory_run_at_their_rates(opened: Opened) -> None:
     assert gbs(bench, 0, size, lambda: driver.cuMemcpyDtoHAsync_v2(host, one, size, stream)) == pytest.approx(8, 0.001)
     assert gbs(bench, 0, 2 * size, copying(bench, 0, two, one, size)) == pytest.approx(600, 0.01)
     pageable = create_string_buffer(MIB)
-    read = lambda: driver.cuMemcpyDtoHAsync_v2(ctypes.addressof(pageable), one, MIB, stream)  # noqa: E731
+    read = partial(driver.cuMemcpyDtoHAsync_v2, ctypes.addressof(pageable), one, MIB, stream)
     assert gbs(bench, 0, MIB, read) == pytest.approx(4, 0.05)
 
 

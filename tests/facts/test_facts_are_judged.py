@@ -100,7 +100,8 @@ def _read() -> set[tuple[str, str]]:
         judged = assess(name, Request(profile="k80-x8" if name.startswith("k80-x8") else "auto"))
         box = Box(
             snapshot=judged.snapshot, topology=judged.topology, gpus=judged.topology.gpus, settings=judged.settings,
-            choice=judged.choice, boards=boards_for(judged.choice), growth=within(open_source(BY_NAME[name]), inf),
+            choice=judged.choice, boards=boards_for(judged.choice),
+            growth=within(open_source(BY_NAME[name]), judged.snapshot, inf),
         )  # fmt: skip
         side = side_of(open_source(BY_NAME[name]))
         with traced(heard):

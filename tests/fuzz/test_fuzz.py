@@ -6,7 +6,7 @@ import time
 
 import pytest
 from clock import SPARE
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz.seeds import seeds
@@ -24,7 +24,6 @@ def test_seeds_and_what_was_kept(name: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 @given(st.data())
-@settings(max_examples=60)
 def test_mutated_seeds(name: str, data: st.DataObject) -> None:
     mutated = bytearray(data.draw(st.sampled_from(seeds(name))))
     for _ in range(data.draw(st.integers(1, 4))):

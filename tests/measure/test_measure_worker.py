@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from clock import SPARE
 from cuda_bed import Bed, bdf, first, kind_of, odd, wired
+from sample import thinned
 from standin import cuda
 
 from dgxcheck.measure import plan
@@ -43,7 +44,7 @@ def test_every_pair_and_kind_is_measured(bed: Bed) -> None:
     assert facts.keys() == due | {f"measure {kind} {G0} {G1}" for kind in plan.UNORDERED} | {START}
 
 
-@pytest.mark.parametrize(("fault", "where"), [
+@pytest.mark.parametrize(("fault", "where"), thinned([
     ("drop 0 1", f"p2p-integrity {G0} {G1}"),
     ("drop-sm 0 1", f"p2p-integrity {G0} {G1}"),
     ("mirror 2 0", f"p2p-integrity {G2} {G0}"),
@@ -56,7 +57,7 @@ def test_every_pair_and_kind_is_measured(bed: Bed) -> None:
     ("error cuMemcpyDtoDAsync 220 0 1", f"p2p-integrity {G0} {G1}"),
     ("error dgx_fill 214 2", f"memory-integrity {G2}"),
     ("error dgx_fma 719 1", f"under-load {G1}"),
-])  # fmt: skip
+], 4))  # fmt: skip
 def test_a_fault_is_told_once_and_where_it_is(bed: Bed, fault: str, where: str) -> None:
     facts = bed.facts(V100, fault, seconds=2.0)
     assert [*odd(facts)] == [f"measure {where}"]

@@ -13,12 +13,14 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from checkout import ROOT
 from report_writer import LINE, report, sections
+from sample import swept
 from seam import is_one_clear_line, run
 
 from dgxcheck.source.recording.shipped import open_source
@@ -216,34 +218,32 @@ def titled(title: str) -> bytes:
     return START + f"{LINE}\n\n{title}\n\n".encode()
 
 
-HOSTILE = {
-    "a bomb": (gzip.compress(START) + gzip.compress(bytes(300 << 20)), "256 MiB"),
-    "a bomb in a tar": (gzip.compress(tarred("x", {"a": bytes(260 << 20)})), "256 MiB"),
-    "one long line": (gzip.compress(START + b"x" * (200 << 20)), ""),
-    "titles": (gzip.compress(titled("dmesg:") + titled("dmesg:")[len(START) :] * 400_000), ""),
-    "functions": (
-        gzip.compress(
-            titled("/usr/bin/lspci -nn")
-            + b"".join(b"%02x:%02x.0 PCI bridge [0604]: A [8086:1234]\n" % (n % 256, n % 32) for n in range(400_000))
-        ), "",
-    ),
-    "a tree of one line": (
-        gzip.compress(titled("/usr/bin/lspci -t") + b"-[0000:00]-" + b"+-00.0-[00]-" * 2_000_000), "",
-    ),
-    "kernel log": (
-        gzip.compress(
-            titled("dmesg:")
-            + b"".join(b"[%12.6f] NVRM: Xid (PCI:0000:0f:00): 31, x\n" % (n / 10) for n in range(250_000))
-        ), "",
-    ),
-}  # fmt: skip
+def bridges() -> bytes:
+    rows = (b"%02x:%02x.0 PCI bridge [0604]: A [8086:1234]\n" % (n % 256, n % 32) for n in range(400_000))
+    return titled("/usr/bin/lspci -nn") + b"".join(rows)
+
+
+def xids() -> bytes:
+    rows = (b"[%12.6f] NVRM: Xid (PCI:0000:0f:00): 31, x\n" % (n / 10) for n in range(250_000))
+    return titled("dmesg:") + b"".join(rows)
+
+
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "a bomb": (lambda: START + bytes(300 << 20), "256 MiB"),
+    "a bomb in a tar": (lambda: tarred("x", {"a": bytes(260 << 20)}), "256 MiB"),
+    "one long line": (lambda: START + b"x" * (200 << 20), ""),
+    "titles": (lambda: titled("dmesg:") + titled("dmesg:")[len(START) :] * 400_000, ""),
+    "functions": (bridges, ""),
+    "a tree of one line": (lambda: titled("/usr/bin/lspci -t") + b"-[0000:00]-" + b"+-00.0-[00]-" * 2_000_000, ""),
+    "kernel log": (xids, ""),
+}
 MEMORY = 512 << 20
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", swept(HOSTILE, ("a bomb", "functions")))
 def test_a_hostile_file_stays_within_its_limits(name: str, tmp_path: Path) -> None:
     content, refusal = HOSTILE[name]
-    (tmp_path / "x.gz").write_bytes(content)
+    (tmp_path / "x.gz").write_bytes(gzip.compress(content(), 1))
     begun = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "dgxcheck", "health", "-q", "--from", "x.gz"], cwd=tmp_path, capture_output=True,

@@ -69,3 +69,24 @@ def test_lines_without_a_time_are_not_of_one_moment() -> None:
     found = one(excerpt.read, f"{XID}\n{XID.replace('3b', '5e')}")
     first, second = (str(found.facts[f"kmsg {number}"]).partition(";")[0] for number in (1, 2))
     assert float(second) - float(first) >= 3600
+
+
+def test_an_xid_names_the_one_that_caused_it() -> None:
+    row = "[ 12.345678] NVRM: Xid (PCI:0000:dc:00): {}, pid=18, name=python3, {}"
+    caused = row.format(45, "Ch 00000001 caused by previous Xid 149")
+    assert log(caused)[0] == [("0000:dc:00.0", 45), ("0000:dc:00.0", 149)]
+    assert log(f"{row.format(149, 'NETIR')}\n{caused.replace('12.3', '12.4')}")[0].count(("0000:dc:00.0", 149)) == 1
+    assert log(caused.replace("python3", "x, Ch 00000001"))[0] == [("0000:dc:00.0", 45)]
+
+
+def test_a_gpu_that_fails_while_the_driver_loads_is_not_of_the_load_before() -> None:
+    text = """\
+[ 1843.308145] NVRM: The NVIDIA GPU 0000:b3:00.0
+               NVRM: (PCI ID: 10de:26b5) installed in this system has
+               NVRM: fallen off the bus and is not responding to commands.
+[ 1843.439662] NVRM: The NVIDIA probe routine failed for 1 device(s).
+[ 1843.439669] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.158.01
+"""
+    read = events([str(fact) for fact in one(excerpt.read, text).facts.values()], "log")
+    assert isinstance(read, KernelLog)
+    assert [(each.bdf, each.past) for each in read.off_bus] == [("0000:b3:00.0", False)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from readers_text import member, one, unread, values
 
-from dgxcheck.readers.benchmarks import nccl_tests, perftest, tartan
+from dgxcheck.readers.benchmarks import nccl_tests, perftest, perftest_failures, tartan
 
 TODAY = """\
 # nccl-tests version 2.17.9 nccl-headers=22903 nccl-library=22903
@@ -248,3 +248,26 @@ def test_both_directions_and_latency_are_other_kinds() -> None:
 def test_rates_without_a_device_are_nobodys() -> None:
     rows = WRITE[WRITE.index(" #bytes") :]
     assert perftest.read(tuple(rows.splitlines())) == ()
+
+
+def test_perftest_that_failed() -> None:
+    text = """\
+ Completion with error at client
+ Failed status 4: wr_id 0 syndrom 0x51
+scnt=128, ccnt=0
+ Failed to complete run_iter_bw function successfully
+"""
+    found = one(perftest_failures.read, text)
+    assert unread([found], text) == []
+    (fact,) = found.facts.values()
+    assert isinstance(fact, dict)
+    assert (fact["outcome"], fact["fault"]) == ("fail", "transfer-failed")
+
+
+def test_rows_of_today_without_a_heading() -> None:
+    rows = [
+        "  8388608  2097152  float  sum  -1   992.6  8.45  16.20  0   986.0  8.51  16.31  0",
+        " 67108864 16777216  float  sum  -1 24410.0  2.75   5.27  0 24425.0  2.75   5.27  0",
+    ]
+    assert values(one(nccl_tests.read, "\n".join(rows))) == {"collective all_reduce 24": 5.27}
+    assert nccl_tests.read(("1 2 3 4 5 6 7 8 9 10 11 12 13",)) == ()

@@ -133,8 +133,8 @@ def test_the_other_ends_of_nvlinks_are_read() -> None:
 def test_a_piece_without_its_gpus_line_has_the_address_of_nowhere() -> None:
     piece = QUERY[QUERY.index("    Ecc Mode") : QUERY.index("GPU 00000000:07")]
     found = one(query_text.read, piece)
-    assert found.facts["nvml nvmlDeviceGetHandleByIndex 0"] == "0000:00:00.0"
-    assert found.facts["nvml nvmlDeviceGetTemperature 0000:00:00.0 0"] == 41
+    assert found.facts["nvml nvmlDeviceGetHandleByIndex 0"] == "ffffffff:00:00.0"
+    assert found.facts["nvml nvmlDeviceGetTemperature ffffffff:00:00.0 0"] == 41
 
 
 def test_few_lines_with_colons_are_no_dump() -> None:

@@ -25,15 +25,9 @@ def gpus(source: Source) -> list[str]:
 
 
 def query(source: Source) -> str:
-    """``nvidia-smi --query``; the words of nvidia-smi where the driver cannot be reached."""
-    init = source.nvml("nvmlInit")
-    if isinstance(init, Missing):
-        if init.code == 18 or "differ in version" in init.detail:
-            return "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.144\n"
-        return (
-            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
-            "NVIDIA driver is installed and running.\n"
-        )
+    """``nvidia-smi --query``."""
+    if failure := _failure(source):
+        return failure
     count = source.nvml("nvmlDeviceGetCount")
     handles = [source.nvml("nvmlDeviceGetHandleByIndex", "", n) for n in range(count if isinstance(count, int) else 0)]
     if any(isinstance(handle, Missing) for handle in handles):
@@ -51,6 +45,19 @@ def query(source: Source) -> str:
         if isinstance(version, Missing) and version.code == CORRUPTED:
             warnings.append(f"WARNING: infoROM is corrupted at gpu {bdf.upper()}")
     return "\n".join([*rows, *warnings]) + "\n"
+
+
+def _failure(source: Source) -> str:
+    """The words of nvidia-smi where the driver cannot be reached, whatever it is asked; empty where it can."""
+    init = source.nvml("nvmlInit")
+    if not isinstance(init, Missing):
+        return ""
+    if init.code == 18 or "differ in version" in init.detail:
+        return "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.144\n"
+    return (
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
+        "NVIDIA driver is installed and running.\n"
+    )
 
 
 def bound(source: Source) -> list[str]:
@@ -90,6 +97,8 @@ def error_counters(source: Source) -> str:
 
 
 def _nvlinks(source: Source, of_link: Callable[[str, int, Answer], list[str]]) -> str:
+    if failure := _failure(source):
+        return failure
     found = []
     for index, bdf in enumerate(gpus(source)):
         states = [(link, source.nvml("nvmlDeviceGetNvLinkState", bdf, link)) for link in range(18)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -81,9 +82,9 @@ def test_a_folder_that_is_exchanged_meanwhile_gets_nothing(tmp_path: Path, monke
     assert (tmp_path / "away" / "file").read_text() == "new"
 
 
-@pytest.mark.parametrize("path", ["loop", "missing/file", ""])
-def test_no_place_is_an_error(path: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("path", "why"), [("loop", errno.ELOOP), ("missing/file", errno.ENOENT), ("", errno.ENOENT)])
+def test_no_place_is_an_error(path: str, why: int, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(OSError):  # noqa: PT011
+    with pytest.raises(OSError, match=f"Errno {why}"):
         replace_file(str(tmp_path / path) if path else "", "new", 0o644)
     assert [entry.name for entry in tmp_path.iterdir()] == ["loop"]

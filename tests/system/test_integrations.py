@@ -20,7 +20,7 @@ from dgxcheck.output.health.metrics import QUANTITIES
 FOLDER = ROOT / "dgxcheck" / "integrations"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("*.sh"))
 ALERTS = "dgxcheck-alerts.yml"
-UNITS = ("dgxcheck-textfile.service", "dgxcheck-textfile.timer")
+UNITS = ("dgxcheck-textfile.service", "dgxcheck-textfile.timer", "dgxcheck-watch.service")
 REAL = "/usr/local/bin/dgxcheck"
 GONE = "gpu.lost GPU@0000:0a:00.0"
 """What is wrong with the recording ``dgx-1-v100-gpu-lost``."""
@@ -82,9 +82,10 @@ def test_the_units_are_units(broken: str, tmp_path: Path) -> None:
     assert (done.returncode == 0 and not said) == (not broken), done.stderr
 
 
-def test_the_service_is_confined() -> None:
+@pytest.mark.parametrize("name", [unit for unit in UNITS if unit.endswith(".service")])
+def test_the_service_is_confined(name: str) -> None:
     """systemd's own figure, from 0 to 10: 9.0 with nothing set."""
-    unit = FOLDER / "dgxcheck-textfile.service"
+    unit = FOLDER / name
     done = ran(program("systemd-analyze"), "security", "--offline=true", "--threshold=30", str(unit), cwd=FOLDER)
     assert done.returncode == 0, done.stdout[-200:]
 

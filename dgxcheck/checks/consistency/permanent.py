@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.consistency.contradiction import Contradiction, Facts
-from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.device_facts import facts_of
+from dgxcheck.checks.engine.box import Box, Growth, row_of
 from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.topology.model import Device
 
@@ -18,9 +17,9 @@ def fallen(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
     """Fewer at the second reading than at the first."""
     if not isinstance(box.growth, Growth):
         return
-    old, new = (facts_of(facts, gpu.bdf or "") for facts in (box.growth.old, box.growth.new))
+    old, new = (row_of(facts.gpu_ecc, gpu.bdf) for facts in (box.growth.old, box.growth.new))
     for name in PERMANENT:
-        before, after = _count(old.get(f"gpu_ecc.{name}")), _count(new.get(f"gpu_ecc.{name}"))
+        before, after = _count(getattr(old, name, None)), _count(getattr(new, name, None))
         if before is not None and after is not None and after < before:
             words = name.replace("_", " ")
             text = f"{words}: {after} {box.growth.how}, {before} before"

@@ -17,7 +17,8 @@ from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, Judge
 from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
-from dgxcheck.components.component import Component
+from dgxcheck.checks.engine.host_limits import NUMA_SETTING
+from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.record import replace
 
@@ -87,6 +88,12 @@ def _blame_identity(box: Box, subject: Subject, judgement: Judgement) -> Iterato
     )
 
 
+def _blame_host(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The NUMA setting of the firmware, where CPUs and NUMA nodes exclude each other; else the host."""
+    of_numa = any(each.where.endswith(("numa_node", "cpulist")) for each in judgement.evidence)
+    yield host_part(NUMA_SETTING) if of_numa else host_part("")
+
+
 CHECKS = (
     Check(
         id="consistency.readings",
@@ -95,8 +102,8 @@ CHECKS = (
         " full utilisation with an idle performance state, clock or power, retired pages or remapped rows that become"
         " fewer.",
         source="dgxcheck/checks/consistency; the functions' documentation in nvml-api",
-        remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values stay, update driver and VBIOS; if they still"
-        " stay, run the field diagnostic (dcgmi diag -r 3)",
+        remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values persist, update driver and VBIOS; if that"
+        " does not help, run the field diagnostic (dcgmi diag -r 3)",
         judge=_per_gpu(READINGS, bounds.WHOLES, Status.UNKNOWN),
     ),
     Check(
@@ -126,5 +133,6 @@ CHECKS = (
         source="/proc/meminfo, /sys/devices/system/edac, /sys/devices/system/node, /sys/class/infiniband",
         remedy="check the firmware's memory map and NUMA settings (dmesg: e820, SRAT); run dgxcheck again",
         judge=_host,
+        blames=_blame_host,
     ),
 )

@@ -93,7 +93,7 @@ def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Ju
             return Judgement(Status.WARN, message, own, usual, evidence=(evidence,), fault=Fault.FABRIC_MISCONFIGURED)
     if not any(isinstance(each, int) and each for each in (fabric.health_mask, fabric.health_summary)):
         return skip("not-supported", "the driver reports no health of the fabric", evidence)
-    return Judgement(Status.PASS, "the driver reports no fault of the fabric", evidence=(evidence,))
+    return Judgement(Status.PASS, "the driver reports no fabric fault", evidence=(evidence,))
 
 
 def _registered(box: Box, gpu: Device) -> Fabric | None:

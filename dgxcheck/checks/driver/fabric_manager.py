@@ -67,7 +67,7 @@ def _left_out(box: Box, gpu: Device) -> Judgement | None:
     if 2 * with_fabric <= len(others) + 1:
         return None
     evidence = answered({"state": 0}, "nvmlDeviceGetGpuFabricInfo", modes.bdf)
-    message = "no NVSwitch fabric on this GPU, most others of its model have one"
+    message = "no NVSwitch fabric on this GPU, unlike most others of its model"
     return Judgement(Status.FAIL, message, _STATES[0], "completed", evidence=(evidence,), fault=Fault.FABRIC_FAILED)
 
 

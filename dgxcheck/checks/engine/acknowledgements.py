@@ -46,6 +46,8 @@ def _matches(entry: Acknowledgement, finding: Finding) -> bool:
 
 def unmatched(findings: Collection[Finding], known: Sequence[Acknowledgement], box: Box) -> tuple[Acknowledgement, ...]:
     """Entries that match nothing although their check ran: no such device, or none named for a check of devices."""
+    if not known:
+        return ()
     ran = {finding.id for finding in findings}
     of_host = {finding.id for finding in findings if finding.subject.kind == "host"}
     subjects = [end for finding in findings for end in (finding.subject, finding.subject.peer) if end]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -21,20 +21,28 @@ def facts_of(snapshot: Snapshot, device: str, name: str = "") -> Mapping[str, ob
 
     ``device`` is its bdf, ``name`` that in ``/sys/class``. Sequences of anything but ports are one value.
     """
-    by_owner = _by_owner(Identity(snapshot))
-    own = by_owner.get(device, {})
-    return own | by_owner.get(name, {}) if name else own
+    return _facts_of(Identity(snapshot), device, name)
+
+
+@lru_cache(maxsize=32)
+def _facts_of(key: Identity, device: str, name: str) -> Mapping[str, object]:
+    by_owner = _by_owner(key)
+    found: dict[str, object] = {}
+    for field, row in (*by_owner.get(device, ()), *(by_owner.get(name, ()) if name else ())):
+        _flatten(found, field, row)
+    return found
 
 
 @lru_cache(maxsize=4)
-def _by_owner(key: Identity) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
+def _by_owner(key: Identity) -> dict[str, list[tuple[str, Record]]]:
+    """The records of each device, with the field of the snapshot that holds them."""
+    found: dict[str, list[tuple[str, Record]]] = {}
     for field in fields(key.facts):
         rows = getattr(key.facts, field)
         rows = rows.gpus if isinstance(rows, Nvml) else rows
         for row in rows if isinstance(rows, tuple) else ():
             for owner in _owners(row) if isinstance(row, Record) else ():
-                found.setdefault(owner, {}).update(_flat(field, row))
+                found.setdefault(owner, []).append((field, row))
     return found
 
 
@@ -43,17 +51,19 @@ def _owners(row: Record) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str))
 
 
-def _flat(path: str, fact: Any) -> Iterator[tuple[str, object]]:
+def _flatten(found: dict[str, object], path: str, fact: Any) -> None:
     """A record or mapping as a whole too: where it is missing it has one gap in place of its members."""
-    yield path, fact
-    if isinstance(fact, Record) and not isinstance(fact, Missing):
+    found[path] = fact
+    if isinstance(fact, Missing):
+        return
+    if isinstance(fact, Record):
         link = getattr(fact, "link", None)
         at = path if link is None else f"{path}.{link}"
         for name in fields(fact):
-            yield from _flat(f"{at}.{name}", getattr(fact, name))
-    elif isinstance(fact, Mapping):
+            _flatten(found, f"{at}.{name}", getattr(fact, name))
+    elif isinstance(fact, dict):
         for name, value in fact.items():
-            yield from _flat(f"{path}.{name}", value)
-    elif path.endswith(f".{_OF_PORTS}") and isinstance(fact, tuple):
+            _flatten(found, f"{path}.{name}", value)
+    elif isinstance(fact, tuple) and path.endswith(f".{_OF_PORTS}"):
         for port in fact:
-            yield from _flat(f"{path}.{port.port}", port)
+            _flatten(found, f"{path}.{port.port}", port)

@@ -141,7 +141,7 @@ class Fault(str, Enum):
     CPU_OFFLINE = "cpu-offline", "CPUs are offline"
     COMMAND_LINE = "command-line", "the kernel command line switches off what a machine with GPUs needs"
     NUMA_TABLES = "numa-tables", "the firmware's NUMA tables contradict sockets, memory or PCI tree"
-    NUMA_MODE = "numa-mode", "NUMA nodes divide the machine in another way than in the reference machine"
+    NUMA_MODE = "numa-mode", "NUMA nodes divide the machine differently than in the reference machine"
     NODE_EMPTY = "node-empty", "a NUMA node with CPUs has no memory"
     CLOCK_SOURCE = "clock-source", "the kernel does not use the CPU's time stamp counter as its clock"
     CPU_CLOCK = "cpu-clock", "a setting keeps CPUs below their highest clock"
@@ -169,6 +169,12 @@ class Fault(str, Enum):
     WRONG_DATA = "wrong-data", "data did not arrive intact"
     MEASUREMENT_FAILED = "measurement-failed", "a measurement failed or hung"
     BURN_IN = "burn-in", "burn-in stopped or did not complete"
+    # what other tools report
+    TEST_FAILED = "test-failed", "a diagnostic of another tool failed"
+    TOOL_ERROR = "tool-error", "a library or service logged an error that nothing else explains"
+    TRANSFER_FAILED = "transfer-failed", "NCCL logged that a transfer to another host failed"
+    TCP_FALLBACK = "tcp-fallback", "NCCL moves data over TCP although the machine has HCAs"
+    GDR_UNUSED = "gdr-unused", "NCCL moves data to HCAs without GPUDirect RDMA"
     # dgxcheck itself
     CHECK_FAILED = "check-failed", "a check failed with an internal error"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 from dgxcheck.checks.engine.finding import Evidence, Judgement, SkipReason, Status, skip
@@ -64,6 +63,6 @@ def _missing_in(keys: tuple[Identity, ...]) -> tuple[Missing, ...]:
             open_ += [getattr(fact, name) for name in reversed(fields(fact))]
         elif isinstance(fact, tuple):
             open_ += reversed(fact)
-        elif isinstance(fact, Mapping):
+        elif isinstance(fact, dict):
             open_ += [*fact.values()][::-1]
     return tuple(found)

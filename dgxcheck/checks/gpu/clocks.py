@@ -91,12 +91,17 @@ def _throttled_by(judgement: Judgement) -> str:
     return "power supply" if judgement.fault is Fault.POWER_BRAKE else "cooling"
 
 
+_BY_SETTING = 0x2
+"""``nvmlClocksEventReasonApplicationsClocksSetting``: application or locked clocks, nothing else."""
+_LOCKED = 0.9
+
+
 def _percent(nanoseconds: int, growth: Growth) -> float:
     """Percent of the time between two readings."""
     return round(nanoseconds / (growth.seconds * 1e7), 1) if growth.seconds > 0 else 0.0
 
 
-def application(_: Box, clocks: GpuClocks) -> Judgement | Missing:
+def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
     """Application clocks against the GPU's own defaults, in MHz."""
     low: list[str] = []
     evidence: list[Evidence] = []
@@ -111,8 +116,22 @@ def application(_: Box, clocks: GpuClocks) -> Judgement | Missing:
             low.append(f"{kind} {now} MHz, default {default} MHz")
     measured, expected = need(clocks.application.graphics), need(clocks.default_application.graphics)
     message = f"application clock below default: {'; '.join(low)}" if low else f"application clock {measured} MHz"
-    status, fault = (Status.WARN, Fault.CLOCKS_LOWERED) if low else (Status.PASS, None)
-    return Judgement(status, message, measured, expected, "MHz", tuple(evidence), fault=fault)
+    if not low and (locked := _locked(box, clocks, measured)) is not None:
+        message = f"clocks locked at {locked} MHz under load, application clock {measured} MHz"
+        evidence.append(answered(locked, "nvmlDeviceGetClockInfo", clocks.bdf, 0))
+        fault = Fault.CLOCKS_LOWERED
+        return Judgement(Status.WARN, message, locked, measured, "MHz", tuple(evidence), fault=fault)
+    status, fault_or_none = (Status.WARN, Fault.CLOCKS_LOWERED) if low else (Status.PASS, None)
+    return Judgement(status, message, measured, expected, "MHz", tuple(evidence), fault=fault_or_none)
+
+
+def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | None:
+    """The clock of a busy GPU in P0 that a setting alone holds below its application clock; else None."""
+    reasons, now, activity = clocks.reasons, clocks.current.graphics, box.gpu(clocks.bdf).processes
+    if isinstance(reasons, Missing) or isinstance(now, Missing) or isinstance(activity, Missing):
+        return None
+    busy = clocks.performance_state == 0 and isinstance(activity.gpu_percent, int) and activity.gpu_percent > 0
+    return now if busy and reasons.mask == _BY_SETTING and now < application_mhz * _LOCKED else None
 
 
 def _of(clocks: ClockPair | Clocks, kind: str) -> int | Missing:
@@ -198,8 +217,10 @@ CHECKS = (
     ),
     Check(
         id="clock.application",
-        rule="Warns if an application clock is below the GPU's own default, whatever other boards of the model have.",
-        source="nvmlDeviceGetApplicationsClock against nvmlDeviceGetDefaultApplicationsClock",
+        rule="Warns if an application clock is below the GPU's own default, whatever other boards of the model have,"
+        " and if a setting alone (0x2) holds a busy GPU in P0 more than 10 % below its application clock: locked"
+        " clocks.",
+        source="nvmlDeviceGetApplicationsClock against nvmlDeviceGetDefaultApplicationsClock; nvmlClocksEventReasons",
         remedy="if this was not intended, run nvidia-smi -i BDF -rac",
         judge=per_gpu("gpu_clocks", application),
         blames=part("clock setting"),

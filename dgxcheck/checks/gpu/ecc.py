@@ -109,7 +109,7 @@ def _corrected(box: Box, ecc: GpuEcc) -> Judgement:
 def _sram(_: Box, ecc: GpuEcc) -> Judgement:
     exceeded = need(ecc.sram_exceeded)
     evidence = (answered(int(exceeded), "nvmlDeviceGetSramEccErrorStatus", ecc.bdf),)
-    message = f"uncorrected SRAM errors have {'' if exceeded else 'not '}reached the threshold of an RMA"
+    message = f"RMA threshold for uncorrected SRAM errors {'' if exceeded else 'not '}reached"
     status, fault = (Status.FAIL, Fault.SRAM_EXCEEDED) if exceeded else (Status.PASS, None)
     return Judgement(status, message, exceeded, False, evidence=evidence, fault=fault)
 

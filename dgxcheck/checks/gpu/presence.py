@@ -19,18 +19,17 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.host import DeviceNodes
-from dgxcheck.facts.ids import RECOVERY_ACTION, NvmlReturn
+from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
 LOST = "gpu.lost"
-_COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")  # nvmlComputeMode_t
 _RECOVERY = {
     1: ("a GPU reset", Fault.RESET_REQUIRED, ""),
     2: ("a node reboot", Fault.REBOOT_REQUIRED, "drain the node and reboot it"),
     3: ("draining its peer-to-peer traffic", Fault.DRAIN_REQUIRED, "end the jobs that use P2P with this GPU and start"
-        " no new ones; nvidia-smi -q shows when the recovery action is None again"),
+        " no new ones; nvidia-smi -q shows when no recovery action is required any more"),
     4: ("draining and a GPU reset", Fault.RESET_REQUIRED, ""),
     5: ("a recovery of the IMEX domain", Fault.RECOVERY_REQUIRED, "restart nvidia-imex on all nodes of the domain"),
     6: ("a bus reset", Fault.RESET_REQUIRED, ""),
@@ -99,7 +98,7 @@ def _refused_handles(box: Box) -> list[Missing]:
 
 
 def _not_opened(gap: Missing) -> Judgement:
-    message = f"NVML counts a GPU and does not open it: {gap}"
+    message = f"NVML counts a GPU but cannot open it: {gap}"
     return Judgement(Status.UNKNOWN, message, evidence=_evidence([gap]), remedy=_TO_OPEN)
 
 
@@ -178,9 +177,9 @@ def _blame_lost(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Co
 def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
     number = need(modes.compute_mode)
     evidence = (answered(number, "nvmlDeviceGetComputeMode", modes.bdf),)
-    if number not in range(len(_COMPUTE_MODES)):
+    if number not in range(len(COMPUTE_MODES)):
         return Missing(Gap.GARBLED, evidence[0].where, f"unknown compute mode {number}")
-    mode = _COMPUTE_MODES[number]
+    mode = COMPUTE_MODES[number]
     status, fault = (Status.WARN, Fault.COMPUTE_PROHIBITED) if mode == "prohibited" else (Status.PASS, None)
     return Judgement(status, f"compute mode: {mode}", mode, evidence=evidence, fault=fault)
 
@@ -221,7 +220,7 @@ CHECKS = (
         id=LOST,
         rule="Fails if a GPU stopped responding at either reading, if NVML reports it as lost in answer to queries"
         " about pairs, or if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it."
-        " Unknown if NVML counts it and does not open it. A GPU that a container or another driver hides is not"
+        " Unknown if NVML counts it but cannot open it. A GPU that a container or another driver hides is not"
         " judged.",
         source="NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount",
         remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"

@@ -54,7 +54,7 @@ def _origin(box: Box) -> str:
     listed = () if isinstance(modules, Missing) else modules.modules
     version = next((module.version for module in listed if module.name == "mlx5_ib"), None)
     if not isinstance(version, str):
-        return "drivers of the kernel"
+        return "inbox drivers"
     return f"drivers {version}, as in old kernels" if version in _OF_OLD_KERNELS else "drivers of MLNX_OFED or DOCA"
 
 

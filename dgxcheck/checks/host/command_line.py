@@ -66,7 +66,7 @@ CHECKS = (
         rule="Warns about parameters of the kernel that limit CPUs or memory, hide NUMA nodes or PCI configuration"
         " space, or switch off MSI, APIC, ACPI, machine checks or the reports of PCIe errors.",
         source="/proc/cmdline; Linux Documentation/admin-guide/kernel-parameters.txt",
-        remedy="if this was not intended, take the parameter off the kernel command line (grubby --update-kernel=ALL"
+        remedy="if this was not intended, remove the parameter from the kernel command line (grubby --update-kernel=ALL"
         " --remove-args=PARAMETER, or /etc/default/grub and update-grub) and reboot at the next maintenance",
         judge=_command_line,
         blames=host(COMMAND_LINE),

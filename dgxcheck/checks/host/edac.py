@@ -21,7 +21,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 
 Judged = Iterator[tuple[Subject, Judgement]]
-_SOCKET = re.compile(r"(?:SrcID|Socket) ?#(\d{1,3})\b", re.IGNORECASE)
+_SOCKET = re.compile(r"(?:SrcID|Socket) ?#(\d{1,3})(?!\d)", re.IGNORECASE)
 """In the names that EDAC drivers give to controllers and DIMMs: ``Skylake Socket#0 IMC#1``, ``CPU_SrcID#1_Ha#0``."""
 
 

@@ -24,8 +24,8 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     if not now:
         history = f"{counted(len(all_times), 'SXid')} before the driver was last loaded"
         return Judgement(Status.PASS, f"{history}{reach(log)}")
-    worst = min(map(_status, now), key=_WORST.index)
-    reported = [each for each in now if _status(each) is worst]
+    worst = min(map(sxid_status, now), key=_WORST.index)
+    reported = [each for each in now if sxid_status(each) is worst]
     numbers = ", ".join(f"{number} ({_text(number)})" for number in sorted({each.number for each in reported}))
     ports = sorted({port for each in reported if (port := link_of(each.line)) is not None})
     at = f" at port{'s' * (len(ports) > 1)} {', '.join(map(str, ports))}" if ports else ""
@@ -46,7 +46,7 @@ def sxid_fault(response: Response) -> Fault:
     return Fault.NVSWITCH_WATCHED if fault is Fault.XID_NOTICE else fault
 
 
-def _status(sxid: SXid) -> Status:
+def sxid_status(sxid: SXid) -> Status:
     """By what the line says, and where it does not say, or says non-fatal, by the guide's table."""
     known = sxids().get(sxid.number)
     if sxid.fatal or (sxid.fatal is None and known is not None and known.severity == "fail"):

@@ -13,7 +13,8 @@ from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import DAY_S, gpu_itself, lines, per_device, reach
 from dgxcheck.checks.kernel_log.sxid import FAULTS, judge_sxids
-from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic
+from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic, response_of
+from dgxcheck.checks.kernel_log.xid_status import xid_status
 from dgxcheck.checks.nvlink.blames import far_nvlinks, links_down
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
@@ -21,7 +22,7 @@ from dgxcheck.facts.kernel_log import KernelLog, Xid
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.entry import REMEDIES, Part, Severity, XidEntry
-from dgxcheck.xid.line import ANNOUNCES_RECOVERY, FATAL, OFF_BUS, link_of, recovery_of
+from dgxcheck.xid.line import ANNOUNCES_RECOVERY, OFF_BUS, link_of
 from dgxcheck.xid.relations import WINDOW_S, places
 from dgxcheck.xid.table import meaning
 
@@ -63,7 +64,7 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     return Judgement(
         worst, message, len(now), None, "Xids", lines(log, reported),
         fault=fault_of((known[each.number], each.text) for each in reported),
-        remedy=REMEDIES[most_drastic(known[number].response for number in first)],
+        remedy=REMEDIES[most_drastic(response_of(known[each.number], each.text) for each in reported)],
         events=tuple(_event(each, known[each.number]) for status, each in judged if status is not Status.PASS),
     )  # fmt: skip
 
@@ -98,17 +99,7 @@ def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, Xi
 
 
 def _status(xid: Xid, known: XidEntry, all_now: Sequence[Xid]) -> Status:
-    if known.severity in ("application", "information"):
-        return Status.PASS
-    if known.severity == "repeated":
-        times = len({each.seconds for each in all_now if each.number == xid.number})
-        return Status.FAIL if times > 1 else Status.WARN
-    if xid.number == ANNOUNCES_RECOVERY:
-        recovery = recovery_of(xid.text)
-        return Status.PASS if recovery == "none" else Status.WARN if recovery == "drain-p2p" else Status.FAIL
-    if known.severity == "text":
-        return Status.FAIL if FATAL.search(xid.text) else Status.WARN
-    return Status.FAIL if known.severity == "fail" else Status.WARN
+    return xid_status(known, xid.text, len({each.seconds for each in all_now if each.number == xid.number}))
 
 
 def _processes(xids: Sequence[Xid]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from dgxcheck.checks.engine.fault import Fault
@@ -26,12 +27,19 @@ OF_RESPONSE: Mapping[Response, Fault] = {
     "program": Fault.XID_APPLICATION,
 }
 """Every other response asks for a reset of the GPU: Fault.XID."""
+_NOT_FATAL = re.compile(r"\bnon-?fatal\b", re.IGNORECASE)
+"""In the lines of NVLink 5 units: ``149, NETIR_LINK_DOWN Nonfatal XC0 i0 Link 17 (0x..)``."""
 _OF_RECOVERY: Mapping[Recovery, Fault] = {
     "gpu-reset": Fault.RESET_REQUIRED,
     "node-reboot": Fault.REBOOT_REQUIRED,
     "drain-p2p": Fault.DRAIN_REQUIRED,
     "drain-and-reset": Fault.RESET_REQUIRED,
 }
+
+
+def response_of(entry: XidEntry, text: str) -> Response:
+    """What to do first about one Xid: an error of which the line says that it is not fatal is watched."""
+    return "watch" if entry.severity == "text" and _NOT_FATAL.search(text) else entry.response
 
 
 def most_drastic(responses: Iterable[Response]) -> Response:
@@ -42,7 +50,7 @@ def most_drastic(responses: Iterable[Response]) -> Response:
 def fault_of(entries: Iterable[tuple[XidEntry, str]]) -> Fault:
     """Of Xids with the texts of their lines, the fault of the one that asks for most; at least one is given."""
     pairs = [*entries]
-    response = most_drastic(entry.response for entry, _ in pairs)
+    response = most_drastic(response_of(entry, text) for entry, text in pairs)
     if response == "recovery":
         last = [text for entry, text in pairs if entry.number == ANNOUNCES_RECOVERY][-1]
         return _OF_RECOVERY.get(recovery_of(last), Fault.RECOVERY_REQUIRED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from dgxcheck.bandwidth.rings import copies_gbs
 from dgxcheck.checks.engine.box import HOST, Box
@@ -12,7 +13,7 @@ from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import runs_differ
-from dgxcheck.checks.measurement.expectations import against_expected, figure_text, pair_link, quantity
+from dgxcheck.checks.measurement.expectations import against_expected, figure_text, pair_link, quantity, slow
 from dgxcheck.checks.measurement.failures import measured_figures, without_figure
 from dgxcheck.checks.measurement.lookup import Figures, evidence, gpu_name, label
 from dgxcheck.facts.measurement import Measurement
@@ -45,7 +46,7 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
     expected = against_expected(box, row)
     if expected is not None and expected.status is not Status.PASS:
         return expected
-    judgement = runs_differ(box, row) or expected
+    judgement = runs_differ(box, row) or _collapses(box, row) or expected
     if judgement is not None:
         return judgement
     message = f"{figure_text(box, row)}, no reference figure"
@@ -53,6 +54,27 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
         message = f"{message}, no wrong values"
         return Judgement(Status.PASS, message, row.number, unit=row.unit, evidence=(evidence(row),))
     return skip("no-reference", message, evidence(row))
+
+
+def _collapses(box: Box, row: Measurement) -> Judgement | None:
+    """A figure at the largest size far below one at a smaller size: bandwidth grows with the size, or stays."""
+    sizes = row.more.get("sizes")
+    rates = [
+        (rate, size)
+        for size, _, _, rate in (each for each in (sizes if isinstance(sizes, list) else ()) if _is_row(each))
+        if size < (_largest(sizes) or 0.0)
+    ]
+    if not rates or row.number is None:
+        return None
+    best, size = max(rates)
+    if row.number >= best * box.settings.limit("measure.derived") / 100:
+        return None
+    message = f"{figure_text(box, row)} at the largest size, {quantity(best, row.unit)} at {size:.0f} bytes"
+    return slow(row, message, best, status=Status.WARN)
+
+
+def _is_row(each: Json) -> TypeGuard[list[float]]:
+    return isinstance(each, list) and len(each) == 4 and all(isinstance(one, int | float) for one in each)
 
 
 def _largest(sizes: Json) -> float | None:
@@ -123,6 +145,7 @@ CHECKS = (
         id=ID,
         rule="Bus bandwidth of NCCL's operations: warns below {measure.warn} and fails below {measure.fail} of the"
         " profile's figure for the operation and number of GPUs, warns below the floor that the profile gives for it,"
+        " and below {measure.derived} of what the same run reached with smaller messages,"
         " and fails on wrong values. Copies around the rings of"
         " NVLinks: warns below {measure.rings} of what the links allow. Runs of NCCL with less than 32 MiB are not"
         " judged, of two GPUs without NVLink those with less than 10 MiB.",

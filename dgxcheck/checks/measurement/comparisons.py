@@ -23,11 +23,15 @@ def runs_differ(box: Box, row: Measurement) -> Judgement | None:
     if not row.runs or not _below(min(row.runs), max(row.runs), box.settings.limit("measure.runs")):
         return None
     low, high = min(row.runs), max(row.runs)
-    message = (
-        f"{label(box, row)}: runs differ, {amount(low)} to {quantity(high, row.unit)}"
-        " (on another NUMA node, or under other load)"
-    )
+    why = "over the network between hosts" if over_network(row) else "on another NUMA node, or under other load"
+    message = f"{label(box, row)}: runs differ, {amount(low)} to {quantity(high, row.unit)} ({why})"
     return slow(row, message, high, status=Status.WARN)
+
+
+def over_network(row: Measurement) -> bool:
+    """Did the GPUs of a collective stand in several hosts?"""
+    hosts = row.more.get("hosts")
+    return isinstance(hosts, int) and hosts > 1
 
 
 def is_slower(box: Box, row: Measurement, other: Measurement | None, limit: str) -> bool:

@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.blame import component_of, device_of
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
+from dgxcheck.checks.measurement.comparisons import over_network
 from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
 from dgxcheck.components.component import DRIVER, PEER_TRAFFIC, Component, host_part
 from dgxcheck.components.locate import (
@@ -28,6 +29,7 @@ from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_between
 
 HOST_MEMORY, P2P_SETTING, NCCL_SETTINGS = "memory bandwidth", "P2P setting", "settings of NCCL"
+NCCL_NETWORK = "network of NCCL"
 RINGS = "rings"
 """Part of the host in findings about dgxcheck's own copies around rings of NVLinks."""
 
@@ -96,6 +98,9 @@ def collective(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Com
 
     A collective alone does not tell one GPU from another: settings are looked at before anything is reset.
     """
+    if _is_over_network(box, subject):
+        yield host_part(NCCL_NETWORK)
+        return
     if subject.part != RINGS:
         yield host_part(NCCL_SETTINGS)
     for a, b in combinations(box.topology.gpus, 2):
@@ -103,6 +108,15 @@ def collective(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Com
             yield from _nvlinks(box, a, b)
     for gpu in box.topology.gpus:
         yield from _gpu_and_memory(box, gpu)
+
+
+def _is_over_network(box: Box, subject: Subject) -> bool:
+    """Is the finding about a collective over several hosts, whose bandwidth is that of the network between them?"""
+    rows = box.snapshot.measurement
+    return not isinstance(rows, Missing) and any(
+        row.kind == "collective" and f"{row.a} {row.b}" == " ".join(subject.part.split()[:2]) and over_network(row)
+        for row in rows
+    )
 
 
 def nccl_or_nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import part
+from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
@@ -37,13 +37,15 @@ def _firmware(box: Box) -> Judged:
 
 
 def _version(device: IbDevice, among: Compared | None) -> Judgement:
-    version, board = need(device.fw_ver), need(device.board_id)
-    files = f"/sys/class/infiniband/{device.name}"
-    evidence = (Evidence(f"{files}/fw_ver", version), Evidence(f"{files}/board_id", board))
+    version, files = need(device.fw_ver), f"/sys/class/infiniband/{device.name}"
+    evidence: tuple[Evidence, ...] = (Evidence(f"{files}/fw_ver", version),)
+    board = "this model"
+    if isinstance(device.board_id, str):
+        board, evidence = f"board {device.board_id}", (*evidence, Evidence(f"{files}/board_id", device.board_id))
     if among is None or not among.odd:
         return Judgement(Status.PASS, f"firmware {version}", version, version, evidence=evidence)
     usual = str(among.usual) if among.majority else None
-    others = f"other HCAs of board {board} run {usual}" if usual else f"HCAs of board {board} run different versions"
+    others = f"other HCAs of {board} run {usual}" if usual else f"HCAs of {board} run different versions"
     message = f"firmware {version}, {others}"
     return Judgement(Status.WARN, message, version, usual, evidence=evidence, fault=Fault.HCA_FIRMWARE)
 
@@ -58,5 +60,6 @@ CHECKS = (
         " then reset it (mlxfwreset -d BDF reset)",
         judge=_firmware,
         blames=part("firmware"),
+        shared=host_if_all("firmware of HCAs"),
     ),
 )

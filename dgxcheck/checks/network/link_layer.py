@@ -66,7 +66,7 @@ def _of_hca(box: Box, device: IbDevice) -> Judgement:
         if not zeros or pci is None or pci.vendor != MELLANOX:
             return unjudged(device.node_guid)
         evidence = (Evidence(f"{where}/node_guid", device.node_guid.reason),)
-        message = "the HCA has no node GUID: it is all zeros"
+        message = "node GUID is all zeros"
         return Judgement(Status.WARN, message, evidence=evidence, fault=Fault.HCA_IDENTITY)
     number = need(_port_count(box, device))
     usual = _usual_ports(box, device)

@@ -62,13 +62,15 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
         return ""
     if box.settings.ports:
         return f"not listed in {box.settings.path}"
-    if all(each.state in _DOWN for _, each in listed):
+    if all(each.state in _DOWN and each.phys_state is not PhysState.LINK_UP for _, each in listed):
         return "as are all ports: nothing is cabled"
-    idle = port.link_layer == "Ethernet" and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
+    may_be_ethernet = isinstance(port.link_layer, Missing) or port.link_layer == "Ethernet"
+    idle = may_be_ethernet and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
     others = twins(box, device, port, listed)
     if len(others) >= LEAST and all(each.state in UP for _, each in others):
         return ""
-    return "an Ethernet port that no configuration lists" if idle else ""
+    kind = "an Ethernet port" if port.link_layer == "Ethernet" else "a port of unknown link layer"
+    return f"{kind} that no configuration lists" if idle else ""
 
 
 def _is_configured(box: Box, port: IbPort) -> bool:
@@ -148,7 +150,7 @@ def _addressed(
     """Of a port that is up: on InfiniBand it has a LID, and knows that of its subnet manager."""
     nothing = [
         (name, words)
-        for name, lid, words in (("lid", port.lid, "has no LID"), ("sm_lid", port.sm_lid, "knows no subnet manager"))
+        for name, lid, words in (("lid", port.lid, "has no LID"), ("sm_lid", port.sm_lid, "has no subnet manager"))
         if lid == 0
     ]
     if port.link_layer != "InfiniBand" or not nothing:
@@ -182,8 +184,22 @@ def port_or_subnet_manager(box: Box, at: Subject, judgement: Judgement) -> Itera
     """The port, its cable included; the subnet manager where the port waits for one."""
     if judgement.fault is Fault.NO_SUBNET_MANAGER:
         yield Component(kind="subnet-manager", name=f"at port {at.name}", bdf=at.bdf)
+        if _without_subnet_manager(box):
+            yield _OF_THE_FABRIC
     else:
         yield from itself(box, at, judgement)
+
+
+_OF_THE_FABRIC = Component(kind="subnet-manager", name="of the fabric")
+
+
+def _without_subnet_manager(box: Box) -> bool:
+    """Do most InfiniBand ports with a link lack one? Adapters for storage may be in a fabric of their own."""
+    listed = ports(box)
+    every = [] if isinstance(listed, Judgement) else [port for _, port in listed]
+    linked = [port for port in every if port.link_layer == "InfiniBand" and port.state not in _DOWN]
+    lacking = [port for port in linked if port.state not in UP or port.sm_lid == 0]
+    return len(lacking) > 1 and 2 * len(lacking) > len(linked)
 
 
 def fabric(box: Box, at: Subject, judgement: Judgement) -> Component | None:
@@ -191,7 +207,7 @@ def fabric(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     if judgement.fault is Fault.PORT_DISABLED:
         return None
     if judgement.fault is Fault.NO_SUBNET_MANAGER:
-        return Component(kind="subnet-manager", name="of the fabric")
+        return _OF_THE_FABRIC
     return Component(kind="fabric", name="InfiniBand fabric")
 
 

@@ -9,7 +9,8 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
+from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, NO_EARLIER_READING, counter_growth
+from dgxcheck.checks.engine.totals import flood, is_short
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.blames import nvlinks
 from dgxcheck.facts.missing import Missing
@@ -36,8 +37,11 @@ def _errors(box: Box) -> Judged:
 
 def _of_gpu(box: Box, gpu: Device) -> Judged:
     subject, growth = box.subject(gpu), box.growth
+    totals = _totals(box, gpu) if is_short(growth) else {}
     if isinstance(growth, Judgement):
-        yield subject, growth
+        yield from ((replace(subject, part=str(link)), judgement) for link, judgement in totals.items())
+        if not totals:
+            yield subject, growth
         return
     if isinstance(growth.new.nvlink_errors, Missing):
         yield subject, unjudged(growth.new.nvlink_errors)
@@ -47,9 +51,32 @@ def _of_gpu(box: Box, gpu: Device) -> Judged:
     down = _links_down(box, gpu)
     rows = [row for row in growth.new.nvlink_errors if row.bdf == gpu.bdf and row.link not in down]
     for row in rows:
-        yield replace(subject, part=str(row.link)), _judged(box, growth, old.get(row.link), row)
+        judgement = _judged(box, growth, old.get(row.link), row)
+        if judgement.status in (Status.PASS, Status.SKIP):
+            judgement = totals.get(row.link, judgement)
+        yield replace(subject, part=str(row.link)), judgement
     if not rows:
         yield subject, skip("not-supported", "this GPU has no NVLink up")
+
+
+def _totals(box: Box, gpu: Device) -> dict[int, Judgement]:
+    """By position of the links that are up: errors at more than the daily rate over all the time since boot."""
+    rows = () if isinstance(box.snapshot.nvlink_errors, Missing) else box.snapshot.nvlink_errors
+    down = _links_down(box, gpu)
+    found: dict[int, Judgement] = {}
+    for row in [row for row in rows if row.bdf == gpu.bdf and row.link not in down]:
+        for name in COUNTERS:
+            count, limit = getattr(row, name), box.settings.limit("nvlink.total-crc" if name in CRC else "nvlink.total")
+            others = [getattr(other, name) for other in rows if other is not row]
+            known = [number for number in others if isinstance(number, int)]
+            since = flood(box, count, known, limit, DAY_S) if isinstance(count, int) else None
+            if since is not None:
+                message = f"link {row.link}: {counted(count, f'{name} error')} {since} ({limit:g} per day allowed)"
+                asked = answered(count, "nvmlDeviceGetNvLinkErrorCounter", row.bdf, row.link, COUNTERS.index(name))
+                found[row.link] = Judgement(
+                    Status.WARN, message, count, limit, "errors", (asked,), fault=Fault.NVLINK_ERRORS
+                )
+    return found
 
 
 def _links_down(box: Box, gpu: Device) -> set[int]:
@@ -108,7 +135,8 @@ CHECKS = (
         id="nvlink.errors",
         rule="Warns if the replay, recovery, CRC or ECC error counters of an NVLink that is up grow; fails from"
         " {nvlink.recoveries} or {nvlink.crc} on, and on the first recovery if the kernel log has Xid 74 of the"
-        " GPU since its last reset or driver load. A non-zero total since driver load alone is not a fault.",
+        " GPU since its last reset or driver load. Without a second reading an hour or more later, also warns above"
+        " {nvlink.total} (CRC: {nvlink.total-crc}) over the whole time since boot; fewer are no fault.",
         source="nvmlDeviceGetNvLinkErrorCounter; DCGM's health watch, which fails on a recovery and on 100 CRC"
         " errors a second",
         remedy="check the kernel log for Xid 74; if the counters keep growing, reset the GPU and run the field"

@@ -40,7 +40,7 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     )
     if number is not None and supported < number.value:
         expected = int(number.value)
-        message = f"GPU and slot support gen{supported} together, gen{expected} expected"
+        message = f"GPU and slot support only gen{supported} together, gen{expected} expected"
         return Judgement(Status.WARN, message, supported, expected, "generation", evidence, fault=Fault.LINK_SLOW)
     loaded = under_load(box, pcie.bdf, "link_gen")
     gen = need(pcie.link_gen) if loaded is None else loaded[0]

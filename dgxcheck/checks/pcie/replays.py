@@ -11,8 +11,9 @@ from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered
-from dgxcheck.checks.engine.growth import COUNTER_RESET, MIN_EVENTS, NO_EARLIER_READING, counter_growth, rate
+from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MIN_EVENTS, NO_EARLIER_READING, counter_growth, rate
 from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.engine.totals import flood, is_short
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.missing import Missing
@@ -30,10 +31,9 @@ def _replay(box: Box) -> Judged:
     totals = {gpu.bdf: total for gpu in box.topology.gpus if (total := _total(box, gpu)) is not None}
     most = nlargest(2, totals.values())
     for gpu in box.gpus:
-        if isinstance(growth, Judgement):
-            judgement = _odd_total(box, gpu, totals, most) or growth
-        else:
-            judgement = ruled(_replays, box, growth, gpu)
+        judgement = growth if isinstance(growth, Judgement) else ruled(_replays, box, growth, gpu)
+        if is_short(growth) and judgement.status in (Status.PASS, Status.SKIP):
+            judgement = _odd_total(box, gpu, totals, most) or judgement
         yield box.subject(gpu), gpu_unavailable(box, gpu) or judgement
 
 
@@ -44,7 +44,9 @@ def _odd_total(box: Box, gpu: Device, totals: Mapping[str | None, int], most: Se
     """
     own = totals.get(gpu.bdf)
     limit = int(box.settings.limit("pcie.replay-fail"))
-    if own is None or len(most) < 2 or own <= limit or own != most[0] or own < ODD * most[1]:
+    if own is None or len(most) < 2 or own != most[0] or own < ODD * most[1]:
+        return None
+    if flood(box, own, most[1:], limit, DAY_S) is None:
         return None
     rest = "the other GPU has" if len(totals) == 2 else "other GPUs have at most"
     message = f"{counted(own, 'PCIe replay')} since driver load, {rest} {most[1]}"
@@ -88,8 +90,8 @@ CHECKS = (
         id="pcie.replay",
         rule="Warns if a GPU's PCIe replay counter grows by more than {pcie.replay} DCGM's rate per generation and lane"
         " (8 per minute at gen3 x16); fails above {pcie.replay-fail} per minute, measured over a minute or more. A"
-        " non-zero total since driver load alone is not a fault, but warns without a second reading if it is above"
-        " {pcie.replay-fail} and ten times that of any other GPU.",
+        " non-zero total since driver load alone is not a fault, but warns without a second reading an hour or"
+        " more later if it is above {pcie.replay-fail} a day and ten times that of any other GPU.",
         source="nvmlDeviceGetPcieReplayCounter; DCGM's rate per generation and lane, its diagnostic's limit of 80",
         remedy="watch the counter; if replays continue, cold power cycle at the next maintenance, then run the field"
         " diagnostic (dcgmi diag -r 3) and reseat the GPU, its tray or riser (SXM: the vendor does)",

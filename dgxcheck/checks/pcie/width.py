@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.blame import host_if_all, own_link
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.siblings import siblings
@@ -39,7 +39,30 @@ def bridge(bdf: str) -> Subject:
 def _width(box: Box) -> Judged:
     for gpu in box.gpus:
         hop = own_hop(box, gpu.path)
-        yield box.subject(gpu), hop if isinstance(hop, Judgement) else _under_load(box, gpu, ruled(_own, box, gpu, hop))
+        if isinstance(hop, Judgement):
+            yield box.subject(gpu), _by_nvml(box, gpu) or hop
+        else:
+            yield box.subject(gpu), _under_load(box, gpu, ruled(_own, box, gpu, hop))
+
+
+def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
+    """Where the PCI tree is not visible: a GPU with fewer lanes than it supports and most of its model have, by NVML;
+    None where that cannot be said, for the slot may have no more.
+    """
+    own, others = box.gpu(gpu).pcie, [box.gpu(other).pcie for other in siblings(box, gpu)]
+    if isinstance(own, Missing) or isinstance(own.link_width, Missing) or isinstance(own.max_link_width, Missing):
+        return None
+    width, most = own.link_width, own.max_link_width
+    widths = [each.link_width for each in others if not isinstance(each, Missing)]
+    wider = sum(isinstance(each, int) and each > width for each in widths)
+    if width >= most or len(widths) < FEWEST or 2 * wider <= len(widths):
+        return None
+    evidence = (
+        answered(width, "nvmlDeviceGetCurrPcieLinkWidth", own.bdf),
+        answered(most, "nvmlDeviceGetMaxPcieLinkWidth", own.bdf),
+    )
+    message = f"link at x{width}, GPU and slot support x{most}, as most other GPUs have"
+    return Judgement(Status.FAIL, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
 
 
 def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:
@@ -111,7 +134,9 @@ CHECKS = (
         id="pcie.width",
         rule="Fails if a GPU's own link is trained at fewer lanes than the profile expects; without a profile, warns if"
         " it has fewer lanes than both its ends support, and fails if most GPUs of its model have more. The same"
-        " applies if it loses lanes while copies are measured. On a K80 this is the link to the switch on the board.",
+        " applies if it loses lanes while copies are measured. On a K80 this is the link to the switch on the board."
+        " Where the PCI tree is not visible, fails if NVML reports fewer lanes than GPU and slot support and most GPUs"
+        " of the model have.",
         source="current_link_width against the profile's pcie.link_width, else max_link_width of both ends",
         remedy="cold power cycle; if the fault persists, check the slot's settings in the firmware setup, then reseat"
         " the GPU, its tray or riser (SXM: the vendor does)",

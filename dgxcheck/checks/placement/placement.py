@@ -134,7 +134,7 @@ def _numa_mode(box: Box, profile: Profile) -> Judgement:
     for name, node in nodes.items():
         by_node.setdefault(node, []).append(name)
     at = "; ".join(f"{', '.join(names)} at node {node}" for node, names in sorted(by_node.items()))
-    message = f"NUMA nodes divide the GPUs in another way than in {profile.title}: {at}"
+    message = f"GPUs are divided among NUMA nodes differently than in {profile.title}: {at}"
     facts = (Evidence("/sys/bus/pci/devices/*/numa_node", {**nodes}),)
     return Judgement(Status.WARN, message, len(by_node), None, "nodes", facts, fault=Fault.NUMA_MODE,
                      remedy=_NUMA_TABLES if nodes_below_roots(box) else _NUMA_MODE)  # fmt: skip

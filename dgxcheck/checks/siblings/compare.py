@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from statistics import multimode
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD
@@ -56,7 +57,7 @@ def compared(box: Box, kinds: Collection[Kind], facts: Collection[str] = ()) -> 
     fault. A device that is dead is not compared.
     """
     dead = {each.subject.bdf for each in box.found if each.judgement.fault in DEVICE_DEAD}
-    groups: dict[Hashable, list[_Value]] = defaultdict(list)
+    groups: dict[tuple[Hashable, ...], list[_Value]] = defaultdict(list)
     skipped = {kind: frozenset(NATURAL.keys() | NATURAL_OF.get(kind, {}).keys()) for kind in kinds}
     for sibling in siblings(box, kinds):
         if sibling.subject.bdf is None or sibling.subject.bdf not in dead:
@@ -66,16 +67,31 @@ def compared(box: Box, kinds: Collection[Kind], facts: Collection[str] = ()) -> 
                     if not facts or leaf.fact in facts:
                         groups[_group(sibling, leaf)].append((sibling, leaf, row))
     reported = _reported(box)
-    for group in groups.values():
+    for group in _whatever_position(groups):
         yield from _of_group(box, group, reported)
 
 
-def _group(sibling: Sibling, leaf: Leaf) -> Hashable:
-    """What devices have in common whose values of this fact are compared."""
+def _whatever_position(groups: Mapping[tuple[Hashable, ...], list[_Value]]) -> Iterator[list[_Value]]:
+    """Those at several positions of their boards as one group, where one value is usual at each: the two GPUs of a
+    Grace superchip are alike, those of a K80 are not.
+    """
+    together: dict[Hashable, list[list[_Value]]] = defaultdict(list)
+    for (_, *rest), group in groups.items():
+        together[tuple(rest)].append(group)
+    for those in together.values():
+        usual = [{*multimode(leaf.value for _, leaf, _ in group)} for group in those]
+        if set.intersection(*usual):
+            yield [each for group in those for each in group]
+        else:
+            yield from those
+
+
+def _group(sibling: Sibling, leaf: Leaf) -> tuple[Hashable, ...]:
+    """What devices have in common whose values of this fact are compared; first the position on their boards."""
     place = sibling.place if leaf.fact in BY_PLACE else None
     board = sibling.board if leaf.fact in BY_BOARD else None
     image = sibling.image if leaf.fact in BY_IMAGE else None
-    return sibling.kind, sibling.role, leaf.name, place, board, image
+    return board, sibling.kind, sibling.role, leaf.name, place, image
 
 
 def _of_group(box: Box, group: list[_Value], reported: Collection[str]) -> Iterator[Compared]:

@@ -10,14 +10,13 @@ from typing import Literal
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.drives import is_drive
 from dgxcheck.checks.engine.finding import Subject
-from dgxcheck.checks.engine.gaps import Identity
 from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.components.locate import is_nvswitch, serial_of
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.record import Record, fields, replace
+from dgxcheck.facts.record import Identity, Record, fields, replace
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.classes import NEAR
 
@@ -95,10 +94,17 @@ def _hcas(box: Box, rows: Rows) -> Iterator[Sibling]:
         place = _place(box, device.path) if device is not None else None
         hca = Sibling(
             kind="hca", subject=Subject(kind="hca", name=row.name, bdf=bdf), role=role, place=place,
-            rows=(row, *rows.get((bdf, None), ())), image=row.board_id if isinstance(row.board_id, str) else row.name,
+            rows=(row, *rows.get((bdf, None), ())), image=_image(row, function),
         )  # fmt: skip
         yield hca
         yield from _ports(box, row, hca)
+
+
+def _image(row: IbDevice, function: PciFunction | None) -> Hashable:
+    """``board_id`` names the firmware images that fit; else the model and board of PCI do, else nothing."""
+    if isinstance(row.board_id, str):
+        return row.board_id
+    return row.name if function is None else _model(function)
 
 
 def _ports(box: Box, device: IbDevice, hca: Sibling) -> Iterator[Sibling]:
@@ -190,7 +196,10 @@ def _pci(bdf: str) -> Subject:
 
 
 def _model(function: PciFunction) -> Hashable:
+    """Ids that are equal for one model; of a function whose ids are not known its own address, so that it has none."""
     ids = (function.vendor, function.device, function.subsystem_vendor, function.subsystem_device)
+    if isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
+        return function.bdf
     return tuple(each if isinstance(each, int) else None for each in ids)
 
 

@@ -73,7 +73,7 @@ def _unread(box: Box, kinds: Collection[Kind], any_compared: bool) -> Judgement 
     judged = [unjudged(gap) for gap in gaps]
     unknown = next((each for each in judged if each.status is Status.UNKNOWN), None)
     if unknown is not None:
-        return skip("dependency-failed", "what is compared could not be read", *unknown.evidence)
+        return skip("dependency-failed", "the devices to compare could not be read", *unknown.evidence)
     return judged[0] if judged and not any_compared else None
 
 
@@ -104,7 +104,7 @@ def _judgement(own: Collection[Compared]) -> Judgement:
         return Judgement(status, message, evidence=evidence, fault=fault, remedy=remedy(odd))
     if all(each.odd for each in own):
         return skip("no-reference", "no other device of its kind reports comparable values")
-    return Judgement(Status.PASS, "like the others of its kind")
+    return Judgement(Status.PASS, "the same as the others of its kind")
 
 
 def _all_alike(by_device: Mapping[Subject, Collection[Compared]]) -> Judgement:
@@ -115,7 +115,7 @@ def _all_alike(by_device: Mapping[Subject, Collection[Compared]]) -> Judgement:
         kind = next(iter(own)).sibling.kind
         kinds[kind] = kinds.get(kind, 0) + 1
     numbers = ", ".join(counted(number, NOUNS[kind], _plural(kind)) for kind, number in kinds.items())
-    return Judgement(Status.PASS, f"{numbers}: each like the others of its kind")
+    return Judgement(Status.PASS, f"{numbers}: each the same as the others of its kind")
 
 
 def _without_majority(by_device: Mapping[Subject, Iterable[Compared]]) -> Judged:
@@ -133,7 +133,7 @@ def _without_majority(by_device: Mapping[Subject, Iterable[Compared]]) -> Judged
                 holders.setdefault(text(each.leaf.fact, each.leaf.value), []).append(_name(each.sibling.subject))
             values = [f"{value} ({first_of(names)})" for value, names in holders.items()]
         names = first_of([*dict.fromkeys(label(each[0].leaf.fact) for each in facts.values())])
-        message = f"{_plural(kind)} of one kind differ, without a majority, in {names}: {first_of(values)}"
+        message = f"{_plural(kind)} of one kind differ in {names}, and no value has a majority: {first_of(values)}"
         evidence = tuple(each.evidence for differing in facts.values() for each in differing)
         subject = HOST if kind == "gpu" else replace(HOST, part=kind)
         yield subject, Judgement(Status.WARN, message, evidence=evidence, fault=Fault.UNEQUAL)
@@ -171,7 +171,7 @@ CHECKS = (
         " than its slot explains, or one of its NVLinks from most others of the model; warns for the host if no value"
         f" has a majority. {_HEED}",
         source=f"{_SOURCE}; machines in service with two VBIOS versions; https://github.com/NVIDIA/DCGM/issues/2",
-        remedy="find out whether this GPU was replaced or configured by hand; bring its VBIOS and settings to those of"
+        remedy="find out whether this GPU was replaced or configured by hand; give it the VBIOS version and settings of"
         " the others",
         judge=_gpus,
         blames=_blame,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.siblings.leaves import Leaf, Value
+from dgxcheck.facts.ids import COMPUTE_MODES
 
 _LABELS: Mapping[str, str] = {
     "Gpu.vbios": "VBIOS", "GpuBoard.inforom_image": "InfoROM image", "GpuBoard.inforom_oem": "InfoROM OEM version",
@@ -23,6 +24,7 @@ _LABELS: Mapping[str, str] = {
     "ConfigSpace.control.ari_forwarding": "ARI forwarding", "ConfigSpace.control.atomics": "AtomicOps",
     "ConfigSpace.control.ten_bit_tag": "10-bit tags",
     "IbDevice.fw_ver": "firmware", "IbDevice.board_id": "PSID", "IbPort.rate.gbit_per_s": "rate",
+    "GpuClocks.max.sm": "highest SM clock",
     "GpuClocks.max.graphics": "highest graphics clock", "GpuClocks.max.memory": "highest memory clock",
     "NetInterface.mtu": "MTU", "PciBars.bars.size": "BAR size", "PciBars.bar1.size": "BAR1",
     "NumaMemory.memory_kb": "memory", "MemoryController.size_mb": "memory", "NumaMemory.distances": "NUMA distances",
@@ -57,6 +59,8 @@ def text(fact: str, value: Value) -> str:
         return "none"
     if isinstance(value, bool):
         return "on" if value else "off"
+    if isinstance(value, int) and 0 <= value < len(_NAMES.get(fact, ())):
+        return _NAMES[fact][value]
     if isinstance(value, tuple):
         return _cut(" ".join(map(str, value)))
     if isinstance(value, str):
@@ -71,6 +75,9 @@ def text(fact: str, value: Value) -> str:
     return f"{value * factor:.6g} {unit}".rstrip()
 
 
+_NAMES: Mapping[str, Sequence[str]] = {
+    "GpuModes.compute_mode": COMPUTE_MODES, "ConfigSpace.control.aspm": ("off", "L0s", "L1", "L0s and L1"),
+}  # fmt: skip
 _HEXADECIMAL = (
     "PciFunction.class_code", "PciFunction.vendor", "PciFunction.device", "PciFunction.subsystem_vendor",
     "PciFunction.subsystem_device", "GpuBoard.pci_device_id", "GpuBoard.pci_subsystem_id",
@@ -78,4 +85,4 @@ _HEXADECIMAL = (
 
 
 def _cut(words: str) -> str:
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]} .."
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST].rstrip()}..."

@@ -37,7 +37,7 @@ def _answers(box: Box) -> Judged:
         if silent or bdf in adapters:
             yield _subject(bdf, names[bdf]), _judgement(silent)
     if not adapters:
-        yield HOST, skip("not-visible", "no HCA is here")
+        yield HOST, skip("not-visible", "no HCA is present")
 
 
 def _of_interest(box: Box) -> list[str]:
@@ -76,10 +76,10 @@ def _subject(bdf: str, name: str) -> Subject:
 
 def _judgement(silent: list[Missing]) -> Judgement:
     if not silent:
-        return Judgement(Status.PASS, "sysfs has what it has of its equals")
+        return Judgement(Status.PASS, "sysfs has the same values as for the other devices of its model")
     evidence = tuple(Evidence(gap.where, gap.reason) for gap in silent[:_MOST])
     values = counted(len(silent), "value")
-    message = f"no answer to {values} that its equals have, first {silent[0].where}: {silent[0]}"
+    message = f"{values} missing that other devices of its model have, first {silent[0].where}: {silent[0]}"
     return Judgement(Status.UNKNOWN, message, len(silent), 0, "values", evidence)
 
 

@@ -48,7 +48,7 @@ def _answers(box: Box) -> Judged:
 
 def _of_layer(box: Box, words: str, facts: object) -> Judgement:
     if not isinstance(facts, Missing):
-        return Judgement(Status.PASS, f"{words} could be read")
+        return Judgement(Status.PASS, f"{words} readable")
     evidence = Evidence(facts.where, facts.reason)
     if facts.gap in (Gap.UNRECORDED, Gap.UNASKED):
         return skip("not-recorded", f"{words}: {facts.where}: {facts}", evidence)

@@ -23,23 +23,62 @@ HELD = 2
 
 @click.command("fleet")
 @click.argument("results", metavar="RESULT...", nargs=-1)
-@click.option("-w", "--where", metavar="NODES",
-              help="Run dgxcheck health on these nodes, with the options after --: dgx[001-016], @group.")
-@click.option("--worker", type=click.Choice(["ssh", "exec"]), default="ssh", show_default=True,
-              help="With -w: how; exec runs the command here, where %h is the node's name.")
-@click.option("--program", default="dgxcheck", show_default=True, metavar="COMMAND",
-              help="With -w: how dgxcheck is called on the nodes.")
-@click.option("--window", type=click.IntRange(1, 1024), default=64, show_default=True, metavar="NUMBER",
-              help="With -w: nodes at once.")
-@click.option("--timeout", type=click.FloatRange(1, 86400), default=300, show_default=True, metavar="SECONDS",
-              callback=seconds, help="With -w: time limit for each node.")
-@click.option("-n", "--nodes", metavar="NODES",
-              help="Nodes that must have a result: dgx[001-016,020]. With --gate: the nodes to return, or all.")
-@click.option("--gate", is_flag=True,
-              help="May repaired nodes return to service? Exit code 0 if what was wrong is proven right, else 2.")
+@click.option(
+    "-w",
+    "--where",
+    metavar="NODES",
+    help="Run dgxcheck health on these nodes, with the options after --: dgx[001-016], @group.",
+)
+@click.option(
+    "--worker",
+    type=click.Choice(["ssh", "exec"]),
+    default="ssh",
+    show_default=True,
+    help="With -w: how; exec runs the command here, where %h is the node's name.",
+)
+@click.option(
+    "--program",
+    default="dgxcheck",
+    show_default=True,
+    metavar="COMMAND",
+    help="With -w: how dgxcheck is called on the nodes.",
+)
+@click.option(
+    "--window",
+    type=click.IntRange(1, 1024),
+    default=64,
+    show_default=True,
+    metavar="NUMBER",
+    help="With -w: nodes at once.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1, 86400),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    callback=seconds,
+    help="With -w: time limit for each node.",
+)
+@click.option(
+    "-n",
+    "--nodes",
+    metavar="NODES",
+    help="Nodes that must have a result: dgx[001-016,020]. With --gate: the nodes to return, or all.",
+)
+@click.option(
+    "--gate",
+    is_flag=True,
+    help="May repaired nodes return to service? Exit code 0 if what was wrong is proven right, else 2.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")
-@click.option("--fail-on", type=click.Choice([*FAILING]), default="warn", show_default=True,
-              help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([*FAILING]),
+    default="warn",
+    show_default=True,
+    help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail.",
+)
 @click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True)
 @writing
 @click.pass_context

@@ -8,7 +8,9 @@ from dgxcheck.assessment.bundle import opened
 from dgxcheck.assessment.import_base import base_of
 from dgxcheck.assessment.import_text import Reading, read, recording
 from dgxcheck.assessment.import_texts import KNOWN, Text, bundles, named, texts
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import check_writable, save, sources
+from dgxcheck.cli.terminal.progress import TerminalProgress
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.recognised import recognised
@@ -46,8 +48,11 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
         what = "--onto another one" if onto is not None else "the bug reports and archives of one machine at one time"
         raise BadInput(f"{reports[-1]}: stands for a machine of its own; import it alone, not {what}")
     base = base_of(reports[0]) if reports else None if onto is None else base_of(onto)
-    bundle = opened(reports[0]) if reports else None
-    reading = read(texts(tuple(file for file in files if file not in reports)), bundle, host)
+    with TerminalProgress().reading(files) as begin:
+        for report in reports:
+            begin(report)
+        bundle = opened(reports[0]) if reports else None
+        reading = read(texts(tuple(file for file in files if file not in reports)), bundle, host, begin)
     if show:
         click.echo("\n".join(visible(line) for line in recognised(reading)))
     complaints = [] if bundle is None else [*bundle.bundle.notes]
@@ -60,7 +65,8 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
         text, count = recording(reading, base)
         save(output, text, 0o644)
         _complain(complaints)
-        click.echo(f"{visible(output)}: {count} facts imported from {visible(named(_names(reading)))}", err=True)
+        from_where = visible(named(_names(reading)))
+        click.echo(f"{visible(output)}: {counted(count, 'fact')} imported from {from_where}", err=True)
     return 3 if complaints else 0
 
 

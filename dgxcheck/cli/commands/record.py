@@ -36,4 +36,6 @@ def command(
     if recorded.silent:
         more = f" and {len(recorded.silent) - 1} more" if len(recorded.silent) > 1 else ""
         click.echo(f"no answer in time: {visible(recorded.silent[0])}{more}", err=True)
-    return 3 if recorded.silent else 0
+    if recorded.interrupted:
+        click.echo("interrupted: the counters were read once, not again after the window", err=True)
+    return 3 if recorded.silent or recorded.interrupted else 0

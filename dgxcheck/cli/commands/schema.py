@@ -17,8 +17,8 @@ _FOLDER = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "s
 @click.argument("name", metavar="NAME")
 @writing
 def command(name: str, output: str | None, color: str) -> int:
-    """Print the JSON Schema of an output or file format: topo, health, result, fleet, list, diff, xid, recording or
-    overlay."""
+    """Print the JSON Schema of an output or file format: topo, health, result, fleet, watch, list, diff, xid, recording
+    or overlay."""
     known = sorted(file[: -len(".schema.json")] for file in os.listdir(_FOLDER) if file.endswith(".schema.json"))
     if name not in known:
         raise BadInput(f"{name}: no such schema; valid names: {', '.join(known)}")

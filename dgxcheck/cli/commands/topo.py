@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from dgxcheck.assessment.machine import PEERS, RDMA, WIRING, LiveMachine, examine
+from dgxcheck.assessment.machine import LAUNCH, PEERS, RDMA, WIRING, LiveMachine, examine
 from dgxcheck.cli.options import emit, reading, width, writing
 from dgxcheck.cli.topo.question import Asked
 from dgxcheck.cli.topo.whole_box import CAPABILITIES
@@ -35,6 +35,8 @@ _PROBES = {
 _PLANS = {"p2p": "P2P", "peers": "PEERS", "rdma": "RDMA"}
 """What NVML is asked for these questions, by name in ``workers/nvml/plan.py``; else ``TOPOLOGY``."""
 _PICTURES = ("svg", "dot")
+_LAUNCH = ("env", "gres", "rankfile", "nccl-xml")
+"""Formats for launchers and schedulers, of the whole box."""
 _DRAWN = {"matrix": "whole", "tree": "whole", "path": "way"}
 """The questions that a picture answers, and how."""
 _AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
@@ -90,10 +92,11 @@ class _Topo(click.Command):
               help="Show every hop between two GPUs or NICs, and the expected bandwidth.")  # fmt: skip
 @_flag("--rdma", text="Show GPUDirect RDMA of each GPU and HCA: ready, slow, no or unknown, with the reason.")
 @_flag("--peers", text="Show which GPUs reach each other's memory directly, and what prevents the others.")
-@click.option("--format", "form", type=click.Choice(["text", "nvidia-smi", "json", *_PICTURES]), default="text",
-              show_default=True,
+@click.option("--format", "form", type=click.Choice(["text", "nvidia-smi", "json", *_PICTURES, *_LAUNCH]),
+              default="text", show_default=True,
               help="nvidia-smi prints the tab-separated cells of current drivers; svg draws a picture of the wiring or"
-              " of one path, dot writes it for graphviz.")  # fmt: skip
+              " of one path, dot writes it for graphviz; env, gres (Slurm), rankfile (Open MPI) and nccl-xml are for"
+              " launchers.")  # fmt: skip
 @_flag("--nvme", text="Show NVMe disks in a picture, too.")
 @click.option("--labels", type=click.Choice(["soc", "sys"]), default="soc", show_default=True,
               help="Label in text for the path between NUMA nodes.")  # fmt: skip
@@ -108,11 +111,16 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     """
     kind = _asked(given)
     live: LiveMachine = ctx.obj
-    source = live.source(given["spec"], _PLANS.get(kind, "TOPOLOGY"), given["deadline"])
-    machine = examine(source, _PROBES.get(kind, WIRING))
+    plan = "EVERYTHING" if given["form"] in _LAUNCH else _PLANS.get(kind, "TOPOLOGY")
+    source = live.source(given["spec"], plan, given["deadline"])
+    machine = examine(source, LAUNCH if given["form"] in _LAUNCH else _PROBES.get(kind, WIRING))
     asked = Asked(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"], width(given["output"]),
                   given["nvme"])  # fmt: skip
-    module, name = ("picture", _DRAWN[kind]) if asked.form in _PICTURES else _ANSWERS[kind]
+    module, name = _ANSWERS[kind]
+    if asked.form in _PICTURES:
+        module, name = "picture", _DRAWN[kind]
+    elif asked.form in _LAUNCH:
+        module, name = "launch", "whole"
     text, complete = getattr(import_module(f"dgxcheck.cli.topo.{module}"), name)(asked)
     if asked.form == "nvidia-smi" and kind == "matrix" and asked.topology.headline:
         click.echo(f"dgxcheck: {visible(asked.topology.headline)}", err=True)
@@ -137,6 +145,8 @@ def _asked(given: dict[str, Any]) -> str:
     if given["form"] in _PICTURES and kind not in _DRAWN:
         drawn = ", ".join(_SPELT[each] for each in _DRAWN)
         raise click.UsageError(f"--format {given['form']} is valid only with {drawn}")
+    if given["form"] in _LAUNCH and kind != "matrix":
+        raise click.UsageError(f"--format {given['form']} is about the whole box; leave out {_SPELT[kind]}")
     if given["nvme"] and given["form"] not in _PICTURES:
         raise click.UsageError(f"--nvme is valid only with --format {' or '.join(_PICTURES)}")
     return kind

@@ -20,7 +20,7 @@ FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Statu
 """Verdicts that the exit code tells, by ``--fail-on``."""
 RENDERERS = {
     "text": "text", "json": "as_json", "prometheus": "prometheus", "nagios": "nagios", "junit": "junit",
-    "healthmon": "healthmon", "jsonl": "jsonl",
+    "healthmon": "healthmon", "jsonl": "jsonl", "html": "html", "markdown": "markdown", "svg": "svg",
 }  # fmt: skip
 """Module below ``dgxcheck.output.health`` of each format, imported when it is asked for."""
 

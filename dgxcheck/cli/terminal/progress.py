@@ -2,71 +2,102 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dgxcheck.assessment.progress import BurnInProgress, Progress, StepProgress
+from dgxcheck.assessment.progress import BurnInProgress, HostNow, Progress, StepProgress
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.plain_text import visible
+from dgxcheck.output.progress.bar import clock, fitted
+from dgxcheck.output.progress.burn_in import BurningIn
+from dgxcheck.output.progress.measuring import Measuring
 
 if TYPE_CHECKING:
     from dgxcheck.source.debug_log import DebugLog
 
+_PER_SECOND = 4
+Lines = Callable[[int, int], list[str]]
+"""What is shown, for a width and a height."""
+
 
 class TerminalProgress(Progress):
-    """Bars on stderr, and the events of a burn-in as lines of a log."""
+    """What runs now, on stderr, and the events of a burn-in as lines of a log."""
 
     def __init__(self, events: DebugLog | None = None) -> None:
         self._events = events
+        self._keys: Sequence[str] = ()
+        self._measuring: Measuring | None = None
+        self._burning: BurningIn | None = None
+
+    def planned(self, keys: Sequence[str]) -> None:
+        self._keys = keys
 
     @contextmanager
     def measuring(self, steps: int) -> Iterator[StepProgress]:
-        if not sys.stderr.isatty():
-            yield lambda key, done: None
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
+        shown = self._measuring = Measuring(self._keys)
+        begun = time.monotonic()
+        with _shown(lambda width, height: shown.lines(time.monotonic() - begun, width, height)):
+            yield shown.step
+        self._measuring = None
 
-        text = TextColumn("{task.description}")
-        columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TimeRemainingColumn(), text)
-        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("starting CUDA", total=steps)
-            yield lambda key, done: bar.update(task, description=key.removeprefix("measure "), completed=done)
+    def figure(self, key: str, fact: Json) -> None:
+        if self._measuring is not None:
+            self._measuring.figure(key, fact)
 
     @contextmanager
     def burning_in(self, seconds: float) -> Iterator[BurnInProgress]:
-        if not sys.stderr.isatty():
-            yield lambda elapsed, step, worst: None
-            return
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as Bar
-
-        columns = (BarColumn(bar_width=20), TextColumn("{task.fields[left]} left"), TextColumn("{task.description}"))
-        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("burn-in", total=seconds, left=clock(seconds))
-
-            def show(elapsed: float, step: str, worst: str) -> None:
-                text = f"{step}; {worst or 'no problem found so far'}"
-                bar.update(task, completed=elapsed, left=clock(seconds - elapsed), description=escape(visible(text)))
-
-            yield show
+        shown = self._burning = BurningIn(seconds)
+        with _shown(shown.lines):
+            yield shown.moment
+        self._burning = None
 
     def burn_in_event(self, members: Mapping[str, Json]) -> None:
         if self._events is not None:
             self._events.line(members)
+        if self._burning is not None:
+            self._burning.event(members)
 
-    def waiting(self, seconds: float) -> None:
-        if sys.stderr.isatty():
-            print(f"reading the counters again in {seconds:g} s ...", file=sys.stderr)
+    def host(self, now: HostNow) -> None:
+        for shown in (self._measuring, self._burning):
+            if shown is not None:
+                shown.host = now
+
+    @contextmanager
+    def waiting(self, seconds: float) -> Iterator[None]:
+        until = time.monotonic() + seconds
+        text = "reading the counters again in {}; Ctrl-C goes on without it"
+        with _shown(lambda width, height: fitted([text.format(clock(until - time.monotonic()))], width)):
+            yield
+
+    @contextmanager
+    def reading(self, names: Sequence[str]) -> Iterator[Callable[[str], None]]:
+        now: list[str] = []
+
+        def lines(width: int, height: int) -> list[str]:
+            return fitted([f"reading {len(now)} of {len(names)}: {visible(now[-1])}"] if now else [], width)
+
+        with _shown(lines):
+            yield now.append
 
 
-def clock(seconds: float) -> str:
-    """``1:29:05``, ``4:07``"""
-    minutes, rest = divmod(max(0, round(seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+@contextmanager
+def _shown(lines: Lines) -> Iterator[None]:
+    """Draw the lines several times a second, and leave nothing behind."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    def drawn() -> Text:
+        size = shutil.get_terminal_size()
+        return Text("\n".join(lines(size.columns, size.lines)))
+
+    console = Console(stderr=True)
+    with Live(console=console, get_renderable=drawn, refresh_per_second=_PER_SECOND, transient=True):
+        yield

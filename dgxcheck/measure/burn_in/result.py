@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.measure.burn_in.curve import Curve
 from dgxcheck.measure.burn_in.stop_rules import BITS, SlowdownThresholds, grown
 
 FIFTHS = 5
@@ -41,6 +42,7 @@ class BurnInResult:
         self._reasons: Counter[str] = Counter()
         self._clocks: Counter[int] = Counter()
         self._most: dict[str, float] = {}
+        self._curve = Curve()
 
     def turn(self, name: str, fact: Mapping[str, Any]) -> int:
         """Record the fact of a turn; returns its number of wrong words."""
@@ -58,6 +60,7 @@ class BurnInResult:
         """Record a sample; clocks count once they have ``settled`` under load."""
         self._looks += 1
         self._last = row
+        self._curve.sample(row)
         mask = int(row.get("reasons") or 0)
         # 0x8 is also set while clocks change: without 0x40 or 0x80 it counts from the second sample in a row
         fleeting = mask & HELD == SLOWDOWN and not self._mask & SLOWDOWN
@@ -96,6 +99,7 @@ class BurnInResult:
             **{name: grown(self.first, self._last, name) for name in ("dbe", "sbe", "replays")},
             "drift": {kind: [*both] for kind, rates in self._rates.items() if (both := drift(rates)) is not None},
             "looks": self._looks,
+            "curve": self._curve.fact(seconds),
             "ended": self.ended or None,
             "turn_ended": self.turn_ended or None,
             "with_peer": self.with_peer or None,

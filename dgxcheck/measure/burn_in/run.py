@@ -102,10 +102,10 @@ class BurnIn:
         self._listen()
         for poll in self._poller.since_last():
             self._take_poll(poll)
-        for action, bdf in self._hot_plug.events():
-            self._events.note("hot-plug", bdf, f"PCI function {bdf}: {action}", "warn")
-            if action == "remove" and bdf in self._loads.results:
-                self._end_for(Stop("vanished", bdf, "its PCI function was removed"))
+        for change in self._hot_plug.changes():
+            self._events.note("hot-plug", change.name, f"PCI function {change.name}: {change.action}", "warn")
+            if change.action == "remove" and change.name in self._loads.results:
+                self._end_for(Stop("vanished", change.name, "its PCI function was removed"))
         if not self._loads.workers:
             self._end_for(Stop("no-load", "", "no GPU is under load"))
         self._events.listener.progress(self._events.since(), self._loads.current_turn)

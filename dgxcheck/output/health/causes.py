@@ -12,6 +12,7 @@ from dgxcheck.diagnosis.causes import Cause, Diagnosis
 from dgxcheck.diagnosis.confidence import Confidence
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.diagnosis.sources import SOURCES
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.evidence import confidence_text, recurrence_text
@@ -26,11 +27,11 @@ _MOST_FINDINGS = 8
 
 def as_text(diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool, width: int | None) -> list[str]:
     """A paragraph for each cause: why it is blamed, what to do in which order, and what was found."""
-    remedies = _remedies(findings)
+    remedies = remedies_of(findings)
     found = {finding.key: finding for finding in findings}
     told: list[str] = []
     for number, cause in enumerate(diagnosis.causes, 1):
-        head = f"Cause {number} ({cause.severity.value}, {_due(cause)}): {_where(cause.component)}"
+        head = f"Cause {number} ({cause.severity.value}, {due(cause)}): {place(cause.component)}"
         told.append(folded(visible(head), width, 9))
         notes = [f"confidence {confidence_text(cause.confidence)}"]
         notes += [recurrence_text(cause.recurrence)] if cause.recurrence is not None else []
@@ -47,7 +48,8 @@ def as_text(diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool, wi
     return told
 
 
-def _due(cause: Cause) -> str:
+def due(cause: Cause) -> str:
+    """``due now``"""
     return URGENCIES[cause.actions[0].urgency]
 
 
@@ -61,7 +63,8 @@ def _support(cause: Cause, found: Mapping[str, Finding], verbose: bool) -> Itera
         yield f"and {len(explained) - most} more; list them with -v"
 
 
-def _remedies(findings: Sequence[Finding]) -> Remedies:
+def remedies_of(findings: Sequence[Finding]) -> Remedies:
+    """What each finding's check advises."""
     return {finding.key: finding.remedy for finding in findings}
 
 
@@ -101,14 +104,15 @@ def as_json(diagnosis: Diagnosis, findings: Sequence[Finding]) -> dict[str, Json
 def headline(cause: Cause) -> str:
     """``PCIe link 0000:00:03.0 - 0000:08:00.0, shared by GPU2, GPU3: explains pcie.path, pcie.aer x 2``"""
     times = Counter(key.partition("/")[0] for key in cause.explains)
-    return f"{_where(cause.component)}: explains {', '.join(_times(*each) for each in times.items())}"
+    return f"{place(cause.component)}: explains {', '.join(_times(*each) for each in times.items())}"
 
 
 def _times(check: str, number: int) -> str:
     return check if number == 1 else f"{check} x {number}"
 
 
-def _where(component: Component) -> str:
+def place(component: Component) -> str:
+    """The component with its slot, and of a link or switch the devices behind it."""
     shared = component.shared_by if component.kind in ("link", "switch") and len(component.shared_by) > 1 else ()
     by = f", shared by {', '.join(shared)}" if shared else ""
     if component.kind == "nvswitch" and component.shared_by:
@@ -135,7 +139,7 @@ def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
         "severity": cause.severity.value,
         "confidence": _confidence(cause.confidence),
         "recurrence": None if cause.recurrence is None else _recurrence(cause.recurrence),
-        "message": _where(cause.component),
+        "message": place(cause.component),
         "actions": actions,
         "action": actions[cause.actions.index(first_remedy(cause.actions))],
         "save_first": [
@@ -187,7 +191,7 @@ def _component(component: Component) -> Json:
     return {
         "kind": component.kind,
         "name": component.name,
-        "bdf": component.bdf,
+        "bdf": shown(component.bdf),
         "peer_bdf": component.peer_bdf,
         "part": component.part or None,
         "position": component.position or None,

@@ -10,7 +10,7 @@ from dgxcheck.xid.line import OFF_BUS
 
 
 def confidence_text(confidence: Confidence) -> str:
-    """``fair: one observation, at the component itself``"""
+    """``fair: one observation, of this component``"""
     return f"{confidence.level}: {_reason(confidence)}"
 
 
@@ -24,7 +24,7 @@ def _reason(confidence: Confidence) -> str:
     if confidence.reason == "in-common":
         return f"{number} independent observations of devices that fail alike or at once have it in common"
     if confidence.reason == "one-finding":
-        return "one observation, at the component itself"
+        return "one observation, of this component"
     if confidence.reason == "either-end":
         return "one observation; either end of the link, or what is between them, can be at fault"
     if confidence.reason == "eliminated":

@@ -14,20 +14,18 @@ from xml.etree.ElementTree import Element, SubElement
 
 from dgxcheck import __version__
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.plain_text import visible
-
-_NO_XML = dict.fromkeys((0xFFFE, 0xFFFF), "\N{REPLACEMENT CHARACTER}")
-"""What XML 1.0 forbids and a terminal does not mind."""
 
 
 def render(report: Report) -> str:
     """The report in ASCII, which reads the same in every encoding that a terminal or file may have."""
     assessment = report.assessment
     host = assessment.host.get("host", "")
-    named = "" if isinstance(host, Missing) else _clean(host)
+    named = "" if isinstance(host, Missing) else visible(host)
     remedy = remedies(assessment.diagnosis, assessment.findings)
     cases = [_case(finding, report.fail_on, remedy[finding.key]) for finding in assessment.findings]
     totals = {"tests": len(cases), "failures": _with(cases, "failure"), "errors": _with(cases, "error"),
@@ -39,7 +37,7 @@ def render(report: Report) -> str:
     suite = SubElement(whole, "testsuite", {**about, **numbers})
     properties = SubElement(suite, "properties")
     for key, value in _properties(report):
-        SubElement(properties, "property", {"name": _clean(key), "value": _clean(value)})
+        SubElement(properties, "property", {"name": visible(key), "value": visible(value)})
     suite.extend(cases)
     ElementTree.indent(whole, " ")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(whole, "us-ascii").decode("ascii")}\n'
@@ -60,9 +58,9 @@ def _properties(report: Report) -> Iterator[tuple[str, str]]:
 
 def _case(finding: Finding, fail_on: str, remedy: str) -> Element:
     area = finding.id.partition(".")[0]
-    case = Element("testcase", {"classname": f"health.{area}", "name": _clean(_name(finding)), "time": "0"})
+    case = Element("testcase", {"classname": f"health.{area}", "name": visible(_name(finding)), "time": "0"})
     said = finding.judgement
-    message = _clean(said.message)
+    message = visible(said.message)
     kind = {Status.FAIL: "failure", Status.UNKNOWN: "error", Status.SKIP: "skipped"}.get(finding.status, "system-out")
     if finding.status is Status.WARN and fail_on == "warn":
         kind = "failure"
@@ -87,7 +85,7 @@ def _name(finding: Finding) -> str:
 def _words(subject: Subject) -> Iterator[str]:
     """Name, bus id and part; of the host the part alone."""
     named = "" if subject.kind == "host" else subject.name
-    yield from filter(None, (named, subject.bdf if subject.bdf != subject.name else "", subject.part))
+    yield from filter(None, (named, shown(subject.bdf) if subject.bdf != subject.name else "", subject.part))
 
 
 def _told(finding: Finding, remedy: str) -> list[str]:
@@ -100,13 +98,9 @@ def _told(finding: Finding, remedy: str) -> list[str]:
     lines += [f"{each.where}: {each.value}" for each in said.evidence]
     if (known := finding.acknowledgement) is not None:
         lapsed = f"; lapsed: {known.lapsed}" if known.lapsed else ""
-        lines += [f"acknowledged until {known.expiry}: {_clean(known.reason)}{lapsed}"]
+        lines += [f"acknowledged until {known.expiry}: {visible(known.reason)}{lapsed}"]
     lines += [f"do: {remedy}"] if finding.status in (Status.WARN, Status.FAIL) else []
-    return [*map(_clean, lines)]
-
-
-def _clean(text: str) -> str:
-    return visible(text).translate(_NO_XML)
+    return [*map(visible, lines)]
 
 
 def _with(cases: list[Element], tag: str) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.measurement import WITHHELD, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.output.health import shares
 from dgxcheck.output.plain_text import fit_columns, visible
 from dgxcheck.readiness.figures import Figure
 
@@ -34,7 +35,6 @@ OF_A_PAIR = {
 }
 """Titles of the matrices, by kind."""
 BOTH_WAYS = ("p2p-both", "p2p-off-both")
-Cells = Mapping[tuple[str, str], Figure]
 
 
 def tables(figures: Sequence[Figure]) -> list[str]:
@@ -46,12 +46,12 @@ def tables(figures: Sequence[Figure]) -> list[str]:
         if kind in BOTH_WAYS:
             cells = {(b, a): each for (a, b), each in cells.items()} | cells
         if any(a != b for a, b in cells):
-            told += [f"{title}:", *_matrix(cells, denied), ""]
+            told += [f"{title}:", *_matrix(cells, denied), "", *shares.matrix(cells, WIDTH)]
     others = [_of_all(each) for each in figures if each.row.kind in ("collective", "ring")]
     told += [*others, *([""] if others else [])]
     simulated = any(each.row.how == "simulated" for each in figures)
     notes = ["Simulated: no GPU gave these figures."] if simulated else []
-    return [*told, *LEGEND, *notes, ""] if told else []
+    return [*told, *shares.bars(figures, WIDTH), *LEGEND, *notes, ""] if told else []
 
 
 def _of_all(figure: Figure) -> str:
@@ -70,26 +70,25 @@ def _gpus(figures: Sequence[Figure]) -> list[str]:
     for kind in kinds:
         head, unit = OF_A_GPU[kind]
         cells = [_cell(found) if (found := alone.get((kind, name))) else "- " for name in names]
-        body.append(_right([f"{head} ", f"{unit} ", *cells]))
+        body.append(shares.right([f"{head} ", f"{unit} ", *cells]))
     return [*fit_columns(["", "", *map(visible, names)], body, [], WIDTH)[0], ""] if body else []
 
 
-def _matrix(cells: Cells, denied: set[tuple[str, str]]) -> list[str]:
-    names = list(dict.fromkeys(name for pair in cells for name in pair))
-    names.sort(key=lambda name: (len(name), name))
+def _matrix(cells: shares.Cells, denied: set[tuple[str, str]]) -> list[str]:
+    names = shares.names(cells)
     body = []
     for b in names:
         column = []
         for a in names:
             found = cells.get((a, b))
             column.append(_cell(found) if found else "x " if (a, b) in denied else "- ")
-        body.append(_right([f"{visible(b)} ", *column]))
+        body.append(shares.right([f"{visible(b)} ", *column]))
     return fit_columns(["", *map(visible, names)], body, [], WIDTH)[0]
 
 
-def _right(column: Sequence[str]) -> list[str]:
-    width = max(map(len, column))
-    return [cell.rjust(width) for cell in column]
+def figure_text(figure: Figure) -> str:
+    """``24.21!``, without blanks: see ``LEGEND``."""
+    return _cell(figure).strip()
 
 
 def _cell(figure: Figure) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing
@@ -21,15 +22,30 @@ _KIB_PER_GIB = 1 << 20
 Column = tuple[str, Callable[[Assessment, Device], str | Missing]]
 
 
+def glance(assessment: Assessment) -> list[list[list[str]]]:
+    """A table for the GPUs and one for the HCAs, by columns with their heads: name, bus id, state, then the facts."""
+    states = _states(assessment)
+    tables = []
+    for head, devices, facts in _kinds(assessment):
+        if devices:
+            names, places, state, columns = _columns(assessment, head, devices, facts, states)
+            tables.append([names, places, state, *columns])
+    return tables
+
+
 def tables(assessment: Assessment, width: int | None) -> list[str]:
     """All tables, with an empty line below each; a column that nothing is known of is left out."""
-    topology, states = assessment.topology, _states(assessment)
-    nics = [device for device in topology.devices if device.kind == "nic"]
-    told = [folded(line, width, 2) for line in (_machine(assessment),) if line]
-    for head, devices, facts in (("GPU", topology.gpus, _GPU), ("HCA", nics, _HCA)):
+    states = _states(assessment)
+    told = [folded(line, width, 2) for line in (machine(assessment),) if line]
+    for head, devices, facts in _kinds(assessment):
         told += _table(assessment, head, devices, facts, states, width)
     host = states.get(None)
     return [*told, *([f"Host: {_WORDS[host]}", ""] if host is not None else [])]
+
+
+def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[Column, ...]], ...]:
+    devices = assessment.topology.devices
+    return ("GPU", assessment.topology.gpus, _GPU), ("HCA", [each for each in devices if each.kind == "nic"], _HCA)
 
 
 def _states(assessment: Assessment) -> Mapping[str | None, Status]:
@@ -59,13 +75,22 @@ def _table(
 ) -> list[str]:  # fmt: skip
     if not devices:
         return []
-    names = [head, *(visible(_short_name(device)) for device in devices)]
-    state = ["State", *(_state(assessment, device, states) for device in devices)]
-    places = ["Bus id", *(device.bdf or "-" for device in devices)]
-    cells = {title: [read(assessment, device) for device in devices] for title, read in facts}
-    columns = [[title, *map(_cell, values)] for title, values in cells.items() if not _unknown(values)]
+    names, places, state, columns = _columns(assessment, head, devices, facts, states)
     table, hidden = fit_columns(names, [places, state], columns, width)
     return [*table, *(folded(line, width, 2) for line in hidden_columns(hidden)), ""]
+
+
+def _columns(
+    assessment: Assessment, head: str, devices: Sequence[Device], facts: Iterable[Column],
+    states: Mapping[str | None, Status],
+) -> tuple[list[str], list[str], list[str], list[list[str]]]:  # fmt: skip
+    """Names, bus ids, states and facts, each with its head."""
+    names = [head, *(visible(_short_name(device)) for device in devices)]
+    state = ["State", *(_state(assessment, device, states) for device in devices)]
+    places = ["Bus id", *(shown(device.bdf) or "-" for device in devices)]
+    cells = {title: [read(assessment, device) for device in devices] for title, read in facts}
+    columns = [[title, *map(_cell, values)] for title, values in cells.items() if not _unknown(values)]
+    return names, places, state, columns
 
 
 def _short_name(device: Device) -> str:
@@ -84,7 +109,7 @@ def _cell(value: str | Missing) -> str:
     return visible(value)
 
 
-def _machine(assessment: Assessment) -> str:
+def machine(assessment: Assessment) -> str:
     """``NVIDIA DGX-1 with eight V100: 8 x Tesla V100-SXM2-16GB, driver 550.127.05``"""
     nvml = assessment.snapshot.gpu
     profile = assessment.profile

@@ -15,7 +15,7 @@ from dgxcheck.score.expectation import WEIGHTS, Expectation, Score
 def render(score: Score | None, choice: SelectedProfile | None, level: str) -> str:
     """A line per area with its weight, below it one per expectation; equal ones of several GPUs stand together."""
     if score is None or choice is None:
-        return lines(["Score: none (no matching reference machine; select one with --profile)."])
+        return lines(["Score: none (no reference machine matches; select one with --profile)."])
     told: list[tuple[str, ...]] = [("", "", "share", "measured", "expected", "of", "source")]
     for area, weight in WEIGHTS.items():
         parts = [each for each in score.expectations if each.area == area]

@@ -36,12 +36,19 @@ def render(report: Report) -> str:
             "",
             *overview.tables(assessment, width),
             *_problems(report),
-            *(tables(assessment.figures) if report.verbose or assessment.level == "extended" else []),
+            *(tables(assessment.figures) if _shows_figures(report) else []),
             *host_use.as_text(assessment, report.verbose),
             *([*by_subject(assessment.findings), *skipped(assessment.findings)] if report.verbose else []),
             *(folded(line, width, 2) for line in _summary(report)),
         ]
     )
+
+
+def _shows_figures(report: Report) -> bool:
+    """Figures are shown where they are what was asked for: of a measurement, or of imported results."""
+    assessment = report.assessment
+    imported = assessment.origin.provenance.startswith("imported")
+    return report.verbose or assessment.level == "extended" or imported
 
 
 def _problems(report: Report) -> list[str]:
@@ -59,11 +66,11 @@ def _problems(report: Report) -> list[str]:
     return [*told, ""] if told else []
 
 
-def _score(assessment: Assessment) -> str:
+def score_line(assessment: Assessment) -> str:
     """The share of the reference machine's capability that is there."""
     choice, score = assessment.choice, assessment.score
     if choice is None or score is None:
-        return "Score: none (no matching reference machine; list them with dgxcheck profiles)."
+        return "Score: none (no reference machine matches; dgxcheck profiles lists them)."
     against = f"{visible(choice.profile.name)} ({_HOW[choice.how]})"
     coverage = f"coverage {percent(score.coverage)}"
     if score.gpus_uncertain:
@@ -93,7 +100,7 @@ def _summary(report: Report) -> list[str]:
     return [
         *([f"Acknowledged: {counted(known, 'finding')}, not counted."] if known else []),
         *_of_nothing(assessment),
-        _score(assessment),
+        score_line(assessment),
         f"{what_ran(assessment)}.",
         *([f"Did not run: {silent}{more}."] if silent else []),
         *provenance.line(assessment.origin),

@@ -8,6 +8,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Status, Witness
 from dgxcheck.checks.engine.run import LEAST_CHECKS, judged_checks
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import PREPARATORY, Action, first_remedy
 from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.output.health.component_name import component_name
@@ -23,7 +24,7 @@ _LONGEST_COMMAND = 60
 
 def verdict_line(assessment: Assessment) -> str:
     """``FAIL  memory of GPU2 0000:0a:00.0: 3 uncorrected memory errors -> drain, then reset GPU: nvidia-smi -r``"""
-    head = assessment.verdict.value.upper()
+    head = assessment.verdict.value.upper() + _too_little(assessment)
     bad = worst_first(assessment.findings)
     if not bad:
         return f"{head}  {_without_findings(assessment)}"
@@ -32,7 +33,8 @@ def verdict_line(assessment: Assessment) -> str:
         more = f"; {counted(len(bad) - 1, 'more finding')}" if bad[1:] else ""
         return visible(f"{head}  {subject_name(bad[0].subject)}: {bad[0].judgement.message}{more}")
     others = len(causes) - 1 + len(assessment.diagnosis.unexplained)
-    more = f" ({counted(others, 'more problem')} below)" if others else ""
+    unexplained = bool(assessment.diagnosis.unexplained)
+    more = f" ({counted(others, 'more problem' if unexplained else 'more cause')} below)" if others else ""
     return visible(f"{head}  {_blamed(assessment, causes[0])} -> {_first_action(assessment, causes[0])}{more}")
 
 
@@ -55,15 +57,35 @@ def _without_findings(assessment: Assessment) -> str:
     judged = judged_checks(assessment.findings)
     if not judged:
         return "nothing could be judged"
-    return f"too few different checks ran: {judged}, at least {LEAST_CHECKS} needed"
+    return f"nothing wrong was found, but only {counted(judged, 'kind')} of check ran; a pass needs {LEAST_CHECKS}"
+
+
+def _too_little(assessment: Assessment) -> str:
+    """Why the verdict is unknown where what was found is a warning: too few checks ran to say that it is no more."""
+    worst = {finding.status for finding in worst_first(assessment.findings)}
+    if assessment.verdict is not Status.UNKNOWN or Status.UNKNOWN in worst or not worst:
+        return ""
+    return f" (only {judged_checks(assessment.findings)} kinds of check ran, {LEAST_CHECKS} needed)"
 
 
 def _blamed(assessment: Assessment, cause: Cause) -> str:
-    """The component and its worst finding."""
+    """The component and its worst finding, with the device where that is another."""
     found = {finding.key: finding for finding in assessment.findings}
-    lead: Finding | None = next((found[key] for key in cause.explains if key in found), None)
+    explained = [found[key] for key in cause.explains if key in found]
     name = component_name(cause.component)
-    return name if lead is None else f"{name}: {lead.judgement.message}"
+    if not explained:
+        return name
+    lead = next((each for each in explained if _is_about(each, cause.component)), explained[0])
+    subject, message = lead.subject, lead.judgement.message
+    if subject.kind == "host" or subject.peer is not None or _is_about(lead, cause.component) or subject.name in name:
+        return f"{name}: {message}"
+    others = len({each.subject.name for each in explained} - {subject.name})
+    more = f" and {others} more" if others else ""
+    return f"{name}: {subject.name}{more}: {message}"
+
+
+def _is_about(finding: Finding, component: Component) -> bool:
+    return finding.subject.bdf is not None and finding.subject.bdf in (component.bdf, component.peer_bdf)
 
 
 def _first_action(assessment: Assessment, cause: Cause) -> str:

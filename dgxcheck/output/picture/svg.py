@@ -137,7 +137,7 @@ def _title(hint: str) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(visible(text).replace("￾", "�").replace("￿", "�"))
+    return escape(visible(text))
 
 
 def _n(number: float) -> str:

@@ -30,7 +30,7 @@ def cell(link: Link, pci_only: bool, labels: str) -> str:
 def matrix(topology: Topology, pci_only: bool, labels: str, width: int | None, remarks: Sequence[str]) -> str:
     """The output of ``topo -m``: matrix, legend, notes and ``remarks``; ``width`` in columns, None for no limit."""
     if not topology.devices:
-        nothing = "No NVIDIA GPUs and no InfiniBand devices found on this machine."
+        nothing = "No NVIDIA GPUs and no InfiniBand devices found."
         return lines([nothing, *map(visible, topology.notes)])
     names = row_names(topology, numbered_nics=False)
     table, dropped = _tables(topology, names, pci_only, labels, width)

@@ -9,6 +9,7 @@ from dgxcheck.readers.benchmarks import (
     nvbandwidth_json,
     p2p_bandwidth_latency,
     perftest,
+    perftest_failures,
     simple_p2p,
     tartan,
 )
@@ -23,4 +24,5 @@ READERS: tuple[Reader, ...] = (
     nccl_tests.read,
     tartan.read,
     perftest.read,
+    perftest_failures.read,
 )

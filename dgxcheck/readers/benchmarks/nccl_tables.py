@@ -40,6 +40,11 @@ class Columns(Record):
         return 1.0 if self.head[0] == "size" else 1000.0
 
 
+_GROUP = ("time", "algbw", "busbw", "#wrong")
+TODAY = Columns(head=("size", "count", "type", "redop", "root"), tail=(*_GROUP, *_GROUP))
+"""Since 2.11."""
+
+
 class SizeRow(Record):
     """One size; out of place, as the first group of columns tells."""
 
@@ -101,6 +106,18 @@ def row(line: str, heading: Columns) -> SizeRow | None:
         if second_time is not None and second_time + 2 < len(tail)
         else None,
         wrong=_wrong(heading, tail),
+    )
+
+
+def headless(line: str) -> SizeRow | None:
+    """A row of today's columns without a heading above it: all of them are there, and none can be another one."""
+    if len(line.split()) != len(TODAY.head) + len(TODAY.tail):
+        return None
+    result = row(line, TODAY)
+    return (
+        result
+        if result is not None and result.width and result.size % (result.count * result.width or 1) == 0
+        else None
     )
 
 

@@ -11,7 +11,17 @@ import re
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.benchmarks.nccl_tables import MOST_RANKS, Columns, SizeRow, columns, operation, ranks_of, row
+from dgxcheck.readers.benchmarks.nccl_tables import (
+    MOST_RANKS,
+    TODAY,
+    Columns,
+    SizeRow,
+    columns,
+    headless,
+    operation,
+    ranks_of,
+    row,
+)
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bare, bounded, gpu, imported, integer
@@ -92,7 +102,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif heading := columns(line):
             run = _next(run, facts, understood)
             run.heading = heading
-        elif run.heading is not None and (result := row(line, run.heading)) is not None:
+        elif (result := row(line, run.heading) if run.heading is not None else headless(line)) is not None:
+            run.heading = run.heading or TODAY
             run.rows.append((result, at))
             continue
         elif bounds := BOUNDS.fullmatch(line):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.benchmarks.nvbandwidth_facts import cells, device, most, version, without_result
 from dgxcheck.readers.benchmarks.nvbandwidth_tests import HEADING, Case, case
+from dgxcheck.readers.json_text import document
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GPUS, bounded, number
 
 MOST_TRIES = 64
-MOST_CHARACTERS = 1 << 22
 MOST_CASES = 256
 
 
@@ -26,33 +25,18 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if start < beyond or not line.lstrip().startswith("{") or tries >= MOST_TRIES:
             continue
         tries += 1
-        document, end = _document(lines, start)
-        body = document.get("nvbandwidth")
+        found, end = document(lines, start)
+        body = found.get("nvbandwidth")
         if isinstance(body, dict):
             part = _output(body, lines, start, end)
-        elif "bandwidth_matrix" in document:
-            part = _output({"testcases": [document]}, lines, start, end)
+        elif "bandwidth_matrix" in found:
+            part = _output({"testcases": [found]}, lines, start, end)
         else:
             continue
         if part.facts:
             parts.append(part)
             beyond = end
     return tuple(parts)
-
-
-def _document(lines: tuple[str, ...], start: int) -> tuple[dict[str, Json], int]:
-    """The object that begins in a line, and the number of the line after it; ({}, start) where there is none."""
-    text = ""
-    for line in lines[start:]:
-        if len(text) + len(line) > MOST_CHARACTERS:
-            break
-        text += line + "\n"
-    begin = len(text) - len(text.lstrip())
-    try:
-        document, length = json.JSONDecoder().raw_decode(text, begin)
-    except (ValueError, RecursionError):
-        return {}, start
-    return (document, start + text.count("\n", 0, length) + 1) if isinstance(document, dict) else ({}, start)
 
 
 def _output(body: Mapping[str, Json], lines: tuple[str, ...], start: int, end: int) -> Imported:

@@ -11,14 +11,20 @@ from dgxcheck.readers.bundles.bug_report import HEAD
 from dgxcheck.readers.bundles.kernel_logs import kernel_log
 from dgxcheck.readers.bundles.section import Section
 from dgxcheck.readers.bundles.wanted import KERNEL_LOG, options_of, reader_of, without_dots
-from dgxcheck.readers.host import dmidecode, modules, numactl, uname
+from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, nvlink
+from dgxcheck.readers.host import dmidecode, fabric_manager, lscpu, modules, numactl, uname
 from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
 from dgxcheck.readers.lspci.files import files as pci_files
 from dgxcheck.readers.lspci.listing import functions, merged
 from dgxcheck.readers.lspci.tree import tree
 from dgxcheck.readers.model import Imported, Reader
-from dgxcheck.readers.network import ibstat, ibstatus, ibv_devinfo, mst, rdma_link
+from dgxcheck.readers.network import ibdev2netdev, ibstat, ibstatus, ibv_devinfo, mlxlink, mst, rdma_link
 from dgxcheck.readers.nvidia_smi import catalogue
+
+
+def _dcgmi(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    return tuple(part for reader in (diag, diag_json, health, nvlink, discovery) for part in reader.read(lines))
+
 
 _HOST: Mapping[str, Reader] = {
     "dmidecode": dmidecode.read,
@@ -29,6 +35,11 @@ _HOST: Mapping[str, Reader] = {
     "ibstatus": ibstatus.read,
     "ibv_devinfo": ibv_devinfo.read,
     "rdma": rdma_link.read,
+    "ibdev2netdev": ibdev2netdev.read,
+    "mlxlink": mlxlink.read,
+    "lscpu": lscpu.read,
+    "dcgmi": _dcgmi,
+    "fabricmanager": fabric_manager.read,
 }
 NO_NVLINKS = "stated nvlink-none"
 """Key of the fact that no GPU of the machine has an NVLink."""

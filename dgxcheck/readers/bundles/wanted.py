@@ -12,18 +12,9 @@ _FILES = re.compile(
 _MODULES = "/proc/modules"
 _PROGRAM = re.compile(r"(?:/[\w.+/-]{0,80}/)?(?P<name>[\w.+-]{1,40}?)(?::|(?P<options>\s.*))?")
 PROGRAMS = (
-    "lspci",
-    "nvidia-smi",
-    "dmidecode",
-    "numactl",
-    "ibstat",
-    "lsmod",
-    "mst",
-    "uname",
-    "ibstatus",
-    "ibv_devinfo",
-    "rdma",
-)
+    "lspci", "nvidia-smi", "dmidecode", "numactl", "ibstat", "lsmod", "mst", "uname", "ibstatus", "ibv_devinfo", "rdma",
+    "ibdev2netdev", "mlxlink", "lscpu", "dcgmi", "fabricmanager",
+)  # fmt: skip
 KERNEL_LOG = "kernel log"
 _LOGS = re.compile(r"Scanning kernel log files.*|  journalctl -b -\d{1,2}:|  /var/log/[\w./+-]{1,80}:"
                    r"|(?:.*/)?dmesg(?::|\s.*)?|/var/log/(?:kern\.log|dmesg|messages)")  # fmt: skip

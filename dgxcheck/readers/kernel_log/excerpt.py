@@ -32,8 +32,9 @@ _KERNELS = re.compile(
 _DATED = re.compile(rf"(?:{_ISO}|{_SYSLOG}) (?P<text>.*)")
 _HUMAN = re.compile(r"\[(?P<month>[A-Z][a-z]{2}) ?(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d)\] (?P<text>.*)")
 _AFTER = re.compile(r"\[ {0,8}\+(?P<seconds>\d{1,9}\.\d{6})\] (?P<text>.*)")
-"""``dmesg -H``: the minute, then seconds since the row before."""
-_BARE = re.compile(r"(?:kernel: ?)?(?P<text>.*)")
+_BOTH = re.compile(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>\] (?P<text>.*)")
+"""``dmesg -H``: the minute, then seconds since the row before; ``dmesg -d``: seconds since boot, and these."""
+_BARE = re.compile(r"(?:\[\.{2,4}\] ?)?(?:kernel: ?)?(?P<text>.*)")
 _OF_DRIVER = re.compile(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: |{OF_HOST}")
 """What a line without a time must begin with."""
 _APART_S = 3600
@@ -66,7 +67,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _timed(lines: tuple[str, ...]) -> Iterator[tuple[int, str]]:
     """Number and text of every row with a time, and of the indented rows that go on with it."""
     indent: str | None = None
-    clock = 0.0
+    clock = float(_APART_S)
     going_on = False
     for number, line in enumerate(lines):
         blank = line[: len(line) - len(line.lstrip(" \t>"))]
@@ -101,6 +102,8 @@ def _human(text: str, clock: float) -> tuple[float, str] | None:
     if (begins := _HUMAN.fullmatch(text)) and begins["month"] in _MONTHS:
         days = 31 * _MONTHS.index(begins["month"]) + int(begins["day"])
         return float(days * _DAY + int(begins["hour"]) * _HOUR + int(begins["minute"]) * _MINUTE), begins["text"]
-    if clock and (after := _AFTER.fullmatch(text)):
+    if both := _BOTH.fullmatch(text):
+        return float(both["seconds"]), both["text"]
+    if after := _AFTER.fullmatch(text):
         return clock + float(after["seconds"]), after["text"]
     return None

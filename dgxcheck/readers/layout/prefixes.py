@@ -33,7 +33,7 @@ _KERNEL = re.compile(
     rf"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:)|{_NAME} kernel:|kernel:"
 )
 """How a message of the kernel goes on: the time before it is its own."""
-_HOST = re.compile(rf"(?P<host>{_NAME}): ?(?!\d{{1,9}}:\d{{1,9}} \[)")
+_HOST = re.compile(rf"(?P<host>{_NAME}): ?(?!\d{{1,9}}:\d{{1,9}} \[|(?:[0-9a-f]{{2}}:)?[0-9a-f]{{2}}\.[0-7] )")
 _RANK = re.compile(r" {0,12}\d{1,4}: ?")
 _TAG = re.compile(r" {0,12}\[\d{1,5}\]")
 _DEVICE = re.compile(r"(?:gpu|nic|mlx|link|nvme|ib|eth|rank|cpu)-?_?\d+(?:_\d+)?", re.IGNORECASE)

@@ -17,7 +17,9 @@ def unwrapped(lines: Sequence[str]) -> tuple[list[str], dict[int, int]]:
     for at in range(len(lines) - 1):
         first, rest = lines[at].rstrip("\r\n"), lines[at + 1]
         head, tail = first.strip(), rest.strip()
-        broken = len(head) >= FEWEST and head[0] in _EDGES and tail[:1] not in ("", *_EDGES) and tail[-1] in _EDGES
+        deeper = len(rest) - len(rest.lstrip()) > len(first) - len(first.lstrip())
+        begins = tail[:1] not in ("", *_EDGES) or (tail[:1] == "|" and deeper)
+        broken = len(first) >= FEWEST and head[:1] in ("|", "+") and begins and tail[-1] in _EDGES
         if broken and at not in joined and len(first) + len(rest) <= WIDEST:
             found[at], found[at + 1] = first + rest, ""
             joined[at + 1] = at

@@ -13,12 +13,13 @@ from dgxcheck.readers.values import bounded
 TOOL, TREE = "lspci", "lspci -t"
 _PART = re.compile(r"\blspci\b.{0,200}\s-[a-zA-Z]*[ds]\b")
 _COMMAND = re.compile(r"(?:.{0,80}[$#>] ?)?(?:sudo )?(?:/\S{1,40}/)?lspci(?: .{0,200})?")
+_HEAD = re.compile(r" {0,16}(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7] [A-Z0-9]", re.ASCII)
 _HOST_BRIDGE, _PCI_BRIDGE = 0x0600, 0x0604
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Files of the functions that are listed; which functions there are only where the listing shows all."""
-    lines = bounded(lines)
+    lines = _dedented(bounded(lines))
     shown, of_listing = functions(lines)
     drawn, of_tree = tree(lines)
     if not drawn.roots:
@@ -33,10 +34,17 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (Imported(tool=TOOL if shown else TREE, facts=facts, understood=understood),)
 
 
+def _dedented(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Without the blanks that all heads of functions have before them, as in an indented listing."""
+    blanks = {line[: len(line) - len(line.lstrip(" "))] for line in lines if _HEAD.match(line)}
+    common = min(blanks, key=len, default="")
+    return tuple(line.removeprefix(common) for line in lines) if common else lines
+
+
 def _is_whole(shown: dict[str, Function], lines: tuple[str, ...]) -> bool:
     """Does it begin as the listing of a whole machine does, with a host bridge and a bridge below it?"""
     classes = {function.class_code for function in shown.values()}
     if any(_PART.search(line) for line in lines if "lspci" in line):
         return False
-    first = next(iter(shown.values()))
-    return first.class_code == _HOST_BRIDGE and bool({_PCI_BRIDGE} & classes)
+    first = next(iter(shown))
+    return first.endswith(":00:00.0") and _PCI_BRIDGE in classes and _HOST_BRIDGE in classes

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.cpulist import cpulist
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.combine import INDEX
+from dgxcheck.readers.listing import INDEX
+from dgxcheck.readers.masks import bits
 from dgxcheck.readers.network.files import CLASS as INFINIBAND
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GPUS, integer
@@ -68,6 +70,8 @@ def _files(card: Card) -> Iterator[tuple[str, str]]:
         yield "current_link_width", str(width)
     if (node := integer(card.cpu.get("numaid", ""), 1023)) is not None:
         yield "numa_node", str(node)
+    if cpus := bits(card.cpu.get("affinity", "")):
+        yield "local_cpulist", cpulist(cpus)
 
 
 def _gpu_order(gpus: Sequence[Card]) -> dict[str, Json]:

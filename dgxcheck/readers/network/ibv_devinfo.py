@@ -79,7 +79,10 @@ def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _of_device(device: str, members: dict[str, str]) -> dict[str, Json]:
+    part = members.get("vendor_part_id", "")
+    mellanox = members.get("vendor_id", "") == "0x02c9" and part.isascii() and part.isdecimal()
     return device_files(device, {
+        "hca_type": f"MT{part}" if mellanox else None,  # as mlx5_ib words it
         "fw_ver": members.get("fw_ver") or None, "board_id": members.get("board_id") or None,
         "node_guid": guid(members.get("node_guid", "")), "sys_image_guid": guid(members.get("sys_image_guid", "")),
     })  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from dgxcheck.facts.bdf import UNPLACED, unplaced
 from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
@@ -34,8 +35,8 @@ _RESET = 1
 MIB = 1 << 20
 MOST_FIELDS = 4096
 """Of one GPU; lists of supported clocks and processes have the most."""
-NOWHERE = "0000:00:00.0"
-"""The bdf of a GPU whose dump begins after it: zeros, as NVML writes what it does not know."""
+NOWHERE = UNPLACED
+"""The bdf of a GPU whose dump begins after it, until its number is known."""
 UNSUPPORTED: Json = {"missing": "unsupported", "detail": "nvidia-smi: N/A"}
 _UNSUPPORTED = (
     "",
@@ -45,7 +46,9 @@ _UNSUPPORTED = (
     "Function Not Found",
     "Requested functionality has been deprecated",
 )
-_ERRORS = {"GPU is lost": "lost", "GPU requires reset": "lost", "Insufficient Permissions": "denied"}
+NO_ANSWER = "no answer"
+"""A value of a GPU that does not even tell its name."""
+_ERRORS = {NO_ANSWER: "lost", "GPU is lost": "lost", "GPU requires reset": "lost", "Insufficient Permissions": "denied"}
 
 
 class Section(Record, kw_only=False):
@@ -53,23 +56,39 @@ class Section(Record, kw_only=False):
 
     bdf: str
     fields: Fields
+    index: int | None = None
+    """NVML's number of it, where the output or the command above it has it."""
 
 
 def imported(tool: str, gpus: Sequence[Section], system: Mapping[str, str], understood: frozenset[int]) -> Imported:
     """The answers of NVML about the GPUs of one dump, indexes in its order; ``system`` has its first lines."""
-    gpus = list({gpu.bdf: gpu for gpu in gpus[:MOST_GPUS]}.values())
-    facts: dict[str, Json] = {f"nvml nvmlDeviceGetHandleByIndex {n}": gpu.bdf for n, gpu in enumerate(gpus)}
+    gpus = _numbered(gpus[:MOST_GPUS])
+    facts: dict[str, Json] = {f"nvml nvmlDeviceGetHandleByIndex {gpu.index}": gpu.bdf for gpu in gpus}
     driver, cuda = system.get("driver version", ""), system.get("cuda version", "")
+    driver = driver.partition(" ")[0]  # 610 adds that the field is deprecated
     if re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}", driver, re.ASCII):
         facts["nvml nvmlSystemGetDriverVersion"] = driver
         tool = f"{tool} {driver}"
-    if match := re.fullmatch(r"(\d{1,3})\.(\d{1,2})", cuda, re.ASCII):
+    if match := re.fullmatch(r"(\d{1,3})\.(\d{1,2})(?: .*)?", cuda, re.ASCII):
         facts["nvml nvmlSystemGetCudaDriverVersion"] = int(match[1]) * 1000 + int(match[2]) * 10
     for gpu in gpus:
         for question, answer in answers(gpu.fields):
             function, _, args = question.partition(" ")
             facts[f"nvml nvmlDeviceGet{function} {gpu.bdf} {args}".rstrip()] = answer
     return Imported(tool=tool, facts=facts, understood=understood)
+
+
+def _numbered(gpus: Sequence[Section]) -> list[Section]:
+    """Every GPU once, with the number that is printed or, without any, that of its place."""
+    found: dict[str, Section] = {}
+    taken = {gpu.index for gpu in gpus}
+    free = (number for number in range(2 * MOST_GPUS) if number not in taken)
+    for gpu in gpus:
+        bdf = unplaced(gpu.index) if gpu.bdf == NOWHERE and gpu.index is not None else gpu.bdf
+        known = found.get(bdf)
+        number = gpu.index if gpu.index is not None else next(free) if known is None else known.index
+        found[bdf] = Section(bdf, gpu.fields, number)
+    return [*found.values()]
 
 
 def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
@@ -92,7 +111,9 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
         if (text := _field(fields, pattern)) is not None:
             yield f"RetiredPages {cause}", _read(text, pages)
     if "fabric/state" in fields and "fabric/status" in fields:
-        yield "GpuFabricInfo", fabric(fields) or UNSUPPORTED
+        words = {fields["fabric/state"], fields["fabric/status"]}
+        unread: Json = {"missing": "garbled", "detail": f"nvidia-smi: {', '.join(sorted(words))[:60]}"}
+        yield "GpuFabricInfo", fabric(fields) or (UNSUPPORTED if words & {"N/A", ""} else unread)
     device = re.fullmatch(r"(?:0x)?([0-9A-Fa-f]{8})", _field(fields, "pci/(?:pci )?device id") or "")
     if device:
         yield "PciInfo", {"pciDeviceId": int(device[1], 16)}
@@ -167,6 +188,10 @@ def _limits_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
 def _clock_event_reasons(fields: Fields) -> Iterator[tuple[str, Json]]:
     if next(reversed(fields), "").startswith(("clocks throttle reasons/", "clocks event reasons/")):
         return  # truncated within the list
+    mask = fields.get("clocks event reasons mask", "")
+    if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", mask):
+        yield "CurrentClocksEventReasons", int(mask, 16)
+        return
     states = {bit: _field(fields, pattern) for bit, pattern in THROTTLE}
     words = set(states.values()) - {None}
     if words & {"Active", "Not Active"}:
@@ -185,5 +210,6 @@ def _ecc_totals(fields: Fields) -> Iterator[tuple[str, Json]]:
         if total is not None:
             yield f"TotalEccErrors 1 {when}", _read(total, number)
         elif parts and _field(fields, f"ecc errors/{period}/dram uncorrectable") is not None:  # the last of the group
-            gaps = [part for part in parts if not isinstance(part, int)]
-            yield f"TotalEccErrors 1 {when}", gaps[0] if gaps else sum(numbers)
+            unread = [part for part in parts if not isinstance(part, int) and part != UNSUPPORTED]
+            known = sum(numbers) if numbers else UNSUPPORTED
+            yield f"TotalEccErrors 1 {when}", unread[0] if unread and not sum(numbers) else known

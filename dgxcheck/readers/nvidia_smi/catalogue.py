@@ -5,9 +5,12 @@ from __future__ import annotations
 from dgxcheck.readers.model import Reader
 from dgxcheck.readers.nvidia_smi import (
     failure,
+    gpu_list,
+    monitors,
     nvlink,
     nvlink_errors,
     p2p,
+    query_csv,
     query_json,
     query_text,
     query_xml,
@@ -25,4 +28,7 @@ READERS: tuple[Reader, ...] = (
     query_xml.read,
     query_json.read,
     table.read,
+    query_csv.read,
+    gpu_list.read,
+    monitors.read,
 )

@@ -6,13 +6,11 @@ import re
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.combine import COUNT, INIT
+from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.matrix import bare
 
 TOOL = "nvidia-smi"
-NO_HANDLE = "stated no-handle"
-"""Begins the key of a GPU that nvidia-smi could not open: ``stated no-handle BDF``."""
 _INIT = (
     (re.compile(r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*"), "absent", 9),
     (re.compile(r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*"), "absent", 12),
@@ -28,7 +26,7 @@ _MORE = re.compile(r"Please also try adding directory that contains libnvidia-ml
 _NO_GPU = re.compile(r"No devices were found\.?")
 _HANDLE = re.compile(
     r"Unable to determine the device handle for GPU ?(?:\d{1,3}: )?"
-    r"(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): (?P<why>\S.{0,200})",
+    r"(?P<bdf>[0-9a-f]{1,8}:[0-9a-f]{1,4}:[0-9a-f]{1,4}(?:\.\d)?)\"?: (?P<why>\S.{0,200}?)[\"*]{0,4}",
     re.IGNORECASE | re.ASCII,
 )
 
@@ -45,7 +43,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     facts: dict[str, Json] = {}
     understood: set[int] = set()
     for number, line in enumerate(lines):
-        text = bare(line[:400]).strip()
+        text = bare(line[:400]).strip().strip('"')
         if found := _facts(text):
             understood.add(number)
             if INIT not in facts or INIT not in found:
@@ -61,8 +59,8 @@ def _facts(text: str) -> dict[str, Json]:
             return {INIT: {"missing": gap, "detail": f"nvidia-smi: {text[:160]}", "code": code}}
     if _NO_GPU.fullmatch(text):
         return {INIT: True, COUNT: 0}
-    if (match := _HANDLE.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
-        return {f"{NO_HANDLE} {bdf}": match["why"]}
+    if match := _HANDLE.fullmatch(text):
+        return {f"{NO_HANDLE} {as_bdf(match['bdf']) or match['bdf'].lower()}": match["why"]}
     if (match := _INFOROM.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
         return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED}
     return {}

@@ -8,8 +8,8 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.matrix import bare
 
-_GPU = re.compile(r"GPU (\d{1,3}): .*\(UUID: [^)]*\)", re.ASCII)
-_STATE = re.compile(r"Link (\d{1,2}): (\d{1,4}(?:\.\d+)? GB/s|<?inactive>?)", re.IGNORECASE | re.ASCII)
+_GPU = re.compile(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", re.ASCII)
+_STATE = re.compile(r"Link (\d{1,2}): (\d{1,4}(?:\.\d{1,6})? ?GB/s|<?inactive>?)", re.IGNORECASE | re.ASCII)
 _REMOTE = re.compile(r"Link (\d{1,2}): Remote Device ([0-9A-Fa-f:.]{12,16}): Link \d+", re.IGNORECASE | re.ASCII)
 _NONE = re.compile(r"Device does not have or support Nvlink\.?", re.IGNORECASE | re.ASCII)
 _DOWN = re.compile(

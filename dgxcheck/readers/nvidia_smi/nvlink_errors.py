@@ -9,7 +9,7 @@ from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.matrix import bare
 
 KIND = "nvlink-errors"
-_GPU = re.compile(r"GPU (\d{1,3}): .*\(UUID: [^)]*\)", re.ASCII)
+_GPU = re.compile(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", re.ASCII)
 _COUNT = re.compile(r"Link (\d{1,2}): (Replay|Recovery|CRC) Errors: (\d{1,20})", re.ASCII)
 _COUNTERS = {"Replay": 0, "Recovery": 1, "CRC": 2}
 """``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""

@@ -1,92 +1,154 @@
-"""The table that ``nvidia-smi`` without options prints: two lines for each GPU.
+"""The table that ``nvidia-smi`` without options prints, of every driver: two or three rows for each GPU.
 
-It cuts long names short (``Tesla V100-SXM2...``): such a name is left out.
+Cells are what stands between bars, however wide: R545 made the columns wider, R450 added MIG. A cell without its right
+bar is cut. Long names are cut by nvidia-smi itself (``Tesla V100-SXM2...``): such a name is left out.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
+from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, Section, imported
 from dgxcheck.readers.nvidia_smi.matrix import plain
-from dgxcheck.readers.values import bounded
+from dgxcheck.readers.values import bounded, gpu
 
 TOOL = "nvidia-smi"
+ERR = "ERR!"
+"""A value that NVML did not give."""
 LONGEST = 240
 """Characters of a line; the widest tables have 115."""
-_HEAD = re.compile(r"\| NVIDIA-SMI \S+ +Driver Version: (?P<driver>\S+)(?: +CUDA Version: (?P<cuda>\S+))? +\|")
-_FIRST = re.compile(
-    r"\| +(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) {1,64}(?P<persistence>On|Off|N/A|ERR!) +\|"
-    r" (?P<bdf>[0-9A-Fa-f:.]{7,16}) +(?P<display>On|Off|N/A|ERR!) +\| +(?P<ecc>\S+) +\|"
+_HEAD = re.compile(r"\| *NVIDIA-SMI \S.*")
+_VERSION = re.compile(r"(?:Driver|KMD) Version: {0,9}(\d[\d.]{2,20})")
+_CUDA = re.compile(r"CUDA (?:UMD )?Version: {0,9}(\d[\d.]{1,8})")
+_GPU = re.compile(r"(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) +(?P<persistence>On|Off|N/A|ERR!|Enabled|Disabled)")
+_PLACE = re.compile(r"(?P<bdf>[0-9A-Fa-f:.]{7,16}|\S{1,24}) +(?P<display>On|Off|N/A|ERR!|Enabled|Disabled)")
+_FAN = re.compile(
+    r"(?P<fan>\S+%?) +(?P<temp>\S+) +(?P<pstate>P\d{1,2}|\S+) +(?P<power>\S[^/]{0,24}|N/A) ?/ +(?P<cap>\S.{0,24})"
 )
-_SECOND = re.compile(
-    r"\| *(?P<fan>\S+%?) +(?P<temp>\S+) +(?P<pstate>\S+) +(?P<power>\S+) ?/ +(?P<cap>\S+) +\|"
-    r" *(?P<used>\S+) ?/ *(?P<total>\S+) +\| +(?P<busy>\S+) +(?P<mode>\S.{0,64}?) {1,64}\|"
-)
-_THIRD = re.compile(r"\| +\| +\| +(?P<mig>N/A|Enabled\*?|Disabled\*?|ERR!)? *\|")
-_FRAME = re.compile(r"[+|][-=+]+[+|]|\| GPU  .*\||\| Fan  .*\||\|[\s|]+MIG M\. \|")
+_MEMORY = re.compile(r"(?P<used>\d+ ?MiB|\S{1,16}) ?/ *(?P<total>\d+ ?MiB|\S{1,16})")
+_MODE = re.compile(r"(?P<busy>\d+%|N/A|ERR!|Unknown Error|\S{1,16}) +(?P<mode>\S.{0,32})")
+_MIG = re.compile(r"(?:N/A|(?:Enabled|Disabled)\*?|ERR!)?")
+_TITLES = re.compile(r"\| *(?:GPU +Name|Fan +Temp|GPU +GI|ID +ID|GPU +CI).*|\|[\s|]{0,200}MIG M\. *\|")
+_FRAME = re.compile(r"[+|][-=+|]{3,}[+|]?")
+_PART = re.compile(r"\| *(?:Processes|MIG devices|vGPU):?[ |].*")
 _CLOCK = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d \d{4}")
-_PROCESSES = re.compile(r"\| Processes: .*\|")
 _COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi$")
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """All tables of a text; a head or an index that comes again begins another."""
-    tables: list[Imported] = []
-    gpus: list[Section] = []
-    system: dict[str, str] = {}
-    understood: set[int] = set()
-    chatter: set[int] = set()
-    wanted = False
-    processes = False
-    for number, line in enumerate((*bounded(lines), "| NVIDIA-SMI end Driver Version: end |")):
-        text = plain(line[:LONGEST]).strip()
-        if head := _HEAD.fullmatch(text):
-            if gpus:
-                tables.append(imported(TOOL, gpus, system, frozenset(understood)))
-            gpus, understood, wanted, processes = [], {number, *chatter}, False, False
-            system = {"driver version": head["driver"], "cuda version": head["cuda"] or ""}
-            chatter = set()
-        elif first := _FIRST.fullmatch(text):
-            gpus.append(Section(as_bdf(first["bdf"]) or NOWHERE, _first(first)))
-            understood.add(number)
-            wanted = True
-        elif wanted and (second := _SECOND.fullmatch(text)):
-            gpus[-1].fields.update(_second(second))
-            understood.add(number)
-            wanted = False
-        elif _PROCESSES.fullmatch(text):
-            processes = True
-            understood.add(number)
-        elif _FRAME.fullmatch(text) or (gpus and _THIRD.fullmatch(text)) or (processes and text.startswith("|")):
-            (understood if gpus else chatter).add(number)
-            if not gpus:
-                understood.add(number)
+    reader = _Reader()
+    for number, line in enumerate(bounded(lines)):
+        reader.take(number, plain(line[:LONGEST]).strip())
+    reader.end()
+    return tuple(reader.tables)
+
+
+class _Reader:
+    """Line by line: the table that is open, and the GPU whose second or third row comes next."""
+
+    def __init__(self) -> None:
+        self.tables: list[Imported] = []
+        self._gpus: list[Section] = []
+        self._system: dict[str, str] = {}
+        self._understood: set[int] = set()
+        self._above: set[int] = set()
+        """Lines that may belong to the table that follows: frame, titles, date, command."""
+        self._row = 0
+        self._below = False
+        """Within the list of MIG devices or of processes."""
+
+    def take(self, number: int, text: str) -> None:
+        """One line."""
+        cells = text[1:].split("|") if text.startswith("|") else []
+        cut = bool(cells) and not text.endswith("|")
+        if _HEAD.fullmatch(text):
+            self.end()
+            driver, cuda = _VERSION.search(text), _CUDA.search(text)
+            self._system = {
+                "driver version": driver[1] if driver else "", "cuda version": cuda[1] if cuda else "",
+            }  # fmt: skip
+            self._understood = {number, *self._above}
+        elif _FRAME.fullmatch(text) or _TITLES.fullmatch(text):
+            self._keep(number)
+        elif _PART.fullmatch(text):
+            self._below = True
+            self._keep(number)
+        elif self._below and cells:
+            self._keep(number)
+        elif cells and (section := _first(cells, cut)) is not None:
+            if section.index in [each.index for each in self._gpus]:
+                system = self._system
+                self.end()
+                self._system = system
+            self._gpus.append(section)
+            self._row = 1
+            self._understood |= {number, *self._above}
+        elif cells and self._gpus and self._row and (fields := [*_next(cells, cut, self._row)]):
+            dead = self._gpus[-1].fields.get("product name") == ERR
+            self._gpus[-1].fields.update(
+                (path, NO_ANSWER if dead and value == ERR else value) for path, value in fields[1:]
+            )
+            self._row += 1
+            self._understood.add(number)
         elif _CLOCK.fullmatch(text) or _COMMAND.search(text):
-            chatter.add(number)
+            self._above.add(number)
         elif text:
-            processes = False
-    return tuple(tables)
+            self._below = False
+
+    def end(self) -> None:
+        """The table is over."""
+        if self._gpus:
+            self.tables.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood)))
+            self._above = set()
+        self._gpus, self._system, self._understood = [], {}, set()
+        self._row, self._below = 0, False
+
+    def _keep(self, number: int) -> None:
+        (self._understood if self._gpus or self._system else self._above).add(number)
 
 
-def _first(row: re.Match[str]) -> dict[str, str]:
-    fields = {
-        "persistence mode": row["persistence"],
-        "display active": row["display"],
-        "ecc errors/volatile/double bit/total": row["ecc"],
-    }
-    return fields if row["name"].endswith("...") else {"product name": row["name"], **fields}
+def _first(cells: Sequence[str], cut: bool) -> Section | None:
+    """Number, name, bus id and ECC: the first row of a GPU."""
+    gpu_cell = _GPU.fullmatch(cells[0].strip()) if len(cells) > 1 else None
+    place = _PLACE.fullmatch(cells[1].strip()) if len(cells) > 2 or (len(cells) == 2 and not cut) else None
+    if gpu_cell is None or place is None or (number := gpu(gpu_cell["index"])) is None:
+        return None
+    fields = {"persistence mode": gpu_cell["persistence"], "display active": place["display"]}
+    if not gpu_cell["name"].endswith(("...", "..")) and gpu_cell["name"] != "N/A":
+        fields["product name"] = gpu_cell["name"]
+    whole = len(cells) > 3 or (len(cells) == 3 and not cut)
+    ecc = cells[2].strip() if whole else ""
+    if ecc.isdecimal() or ecc in ("N/A", "ERR!", "Unknown Error"):
+        fields["ecc errors/volatile/double bit/total"] = ecc
+    elif ecc == "Off":
+        fields["ecc errors/volatile/double bit/total"] = "N/A"
+    return Section(as_bdf(place["bdf"]) or NOWHERE, fields, number)
 
 
-def _second(row: re.Match[str]) -> dict[str, str]:
-    return {
-        "performance state": row["pstate"],
-        "temperature/gpu current temp": row["temp"],
-        "power readings/power draw": row["power"],
-        "power readings/enforced power limit": row["cap"],
-        "fb memory usage/total": row["total"],
-        "fb memory usage/used": row["used"],
-        "compute mode": row["mode"],
-    }
+def _next(cells: Sequence[str], cut: bool, row: int) -> Iterator[tuple[str, str]]:
+    """The fields of a GPU's second or third row; the first pair only says that it is one."""
+    whole = [cell.strip() for cell in (cells[:-1] if len(cells) > 1 else [])]
+    if row == 2:
+        if len(whole) == 3 and not whole[0] and not whole[1] and _MIG.fullmatch(whole[2]):
+            yield "", ""
+            if whole[2] and not whole[2].endswith("*"):  # a star: the other mode is pending
+                yield "mig mode/current", whole[2]
+                yield "mig mode/pending", whole[2]
+        return
+    fan = _FAN.fullmatch(whole[0]) if whole else None
+    if fan is None:
+        return
+    yield "", ""
+    yield "performance state", fan["pstate"]
+    yield "temperature/gpu current temp", fan["temp"]
+    yield "power readings/power draw", fan["power"].strip()
+    yield "power readings/enforced power limit", fan["cap"].strip()
+    if len(whole) > 1 and (memory := _MEMORY.fullmatch(whole[1])):
+        yield "fb memory usage/total", memory["total"]
+        yield "fb memory usage/used", memory["used"]
+    if len(whole) > 2 and (mode := _MODE.fullmatch(whole[2])):
+        yield "compute mode", mode["mode"]

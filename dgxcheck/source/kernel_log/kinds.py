@@ -36,6 +36,11 @@ _MOST_KINDS = 64
 """Of a real log; in a forged one the rest share one."""
 
 
+def is_relevant(message: str) -> bool:
+    """Is a message about a GPU, a PCIe error, a fabric or trouble of the host?"""
+    return _ABOUT.match(message) is not None
+
+
 class Kept:
     """Messages in their order, as many of each kind as ``LOG_LINES``."""
 
@@ -63,11 +68,6 @@ class Kept:
         """Seconds and message of all that were kept."""
         merged = sorted(entry for kind in self._kinds.values() for entry in kind)
         return [(seconds, message) for _, seconds, message in merged]
-
-
-def is_relevant(message: str) -> bool:
-    """Is a message about a GPU, a PCIe error, a fabric or trouble of the host?"""
-    return _ABOUT.match(message) is not None
 
 
 def _kind(message: str) -> tuple[int, str]:

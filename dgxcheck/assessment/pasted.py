@@ -1,0 +1,25 @@
+"""A text with the output of other tools as a machine that can be asked, without an import before it."""
+
+from __future__ import annotations
+
+from dgxcheck.assessment.import_text import facts_of, read
+from dgxcheck.assessment.import_texts import texts
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.source.protocol import Origin
+from dgxcheck.source.recording.keys import GroupedFacts, insert
+from dgxcheck.source.recording.replay import RecordedSource
+
+
+def open_text(path: str) -> RecordedSource | None:
+    """The machine that a text tells of; None where no tool's output is in it. BadInput where it holds several hosts."""
+    reading = read(texts((path,)))
+    if not reading.combined.facts:
+        return None
+    lines: GroupedFacts = {}
+    facts = facts_of(reading.combined, None)
+    for key in sorted(facts):
+        insert(lines, key, facts[key])
+    left = sum(map(len, reading.unread.values()))
+    notes = [f"{counted(left, 'line')} not recognised; dgxcheck import --show lists them"] if left else []
+    origin = Origin("report", path, provenance="imported", note="; ".join(notes))
+    return RecordedSource(lines, origin, head={"provenance": {"kind": "imported"}}, unheard="not in the text")

@@ -1,0 +1,1 @@
+"""What other tools found: diagnostics, and logs of libraries and services."""

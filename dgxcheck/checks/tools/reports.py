@@ -1,0 +1,120 @@
+"""The results of other tools that were imported: dcgmi, NCCL, fabric manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from dgxcheck.checks.engine.blame import component_of, own_link
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.tool_report import ToolReport
+
+_FAULTS = {fault.value: fault for fault in Fault}
+_PARTS = {
+    Fault.ECC_UNCORRECTED: "memory", Fault.ECC_CORRECTED: "memory", Fault.REMAP_PENDING: "memory",
+    Fault.RETIREMENT_PENDING: "memory", Fault.REMAP_FAILED: "memory", Fault.THERMAL_SLOWDOWN: "cooling",
+    Fault.OVERHEATING: "cooling", Fault.POWER_VIOLATION: "power supply", Fault.INFOROM: "InfoROM",
+    Fault.NVLINK_DOWN: "NVLink", Fault.NVLINK_ERRORS: "NVLink", Fault.FABRIC_FAILED: "fabric",
+    Fault.PERSISTENCE_OFF: "persistence mode", Fault.ECC_OFF: "ECC mode",
+}  # fmt: skip
+"""What of a GPU such a result is about."""
+_OF_HOST = {
+    Fault.GDR_UNUSED: "peer memory module", Fault.TCP_FALLBACK: "network of NCCL", Fault.P2P_BLOCKED: "P2P setting",
+    Fault.TRANSFER_FAILED: "network of NCCL", Fault.TOOL_ERROR: "results of NCCL", Fault.MEMLOCK: "memlock limit",
+    Fault.TEST_FAILED: "results of diagnostics", Fault.NVSWITCH_FATAL: "NVSwitches",
+    Fault.NVSWITCH_NOTICE: "NVSwitches",
+}  # fmt: skip
+_REMEDIES = {
+    Fault.TRANSFER_FAILED: "look for the first such line of all hosts; then check the state and error counters of the"
+    " HCAs at both ends, cables and switch ports, and measure the path with ib_write_bw",
+    Fault.TCP_FALLBACK: "check the state of the HCAs' ports, NCCL_IB_DISABLE, NCCL_IB_HCA and NCCL_NET",
+    Fault.GDR_UNUSED: "load nvidia-peermem (or use a kernel with DMA-BUF) and start the job again; then compare"
+    " NCCL_NET_GDR_LEVEL with the distance of GPUs and HCAs: dgxcheck topo",
+    Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
+}
+_ORDER = (Status.FAIL, Status.WARN, Status.PASS)
+_STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL}
+
+
+def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    """One judgement for each subject, tool and fault; of what passed one for each tool."""
+    reports = box.snapshot.tool_reports
+    if isinstance(reports, Missing):
+        return
+    for (subject, tool), of_one in groupby(sorted(reports, key=_group), key=_group):
+        results = [*of_one]
+        bad = [result for result in results if result.outcome != "pass"]
+        for fault in dict.fromkeys(result.fault for result in bad):
+            yield _subject(box, subject, fault), _bad([result for result in bad if result.fault == fault])
+        if not bad:
+            message = f"{tool}: {counted(len(results), 'result')} without a fault"
+            evidence = tuple(_evidence(result) for result in results)
+            yield _subject(box, subject, tool), Judgement(Status.PASS, message, evidence=evidence)
+
+
+def _group(report: ToolReport) -> tuple[str, str]:
+    return report.subject, report.tool
+
+
+def _bad(results: list[ToolReport]) -> Judgement:
+    """Of results with one fault."""
+    worst = min((_STATUSES[result.outcome] for result in results), key=_ORDER.index)
+    first = next(result for result in results if _STATUSES[result.outcome] is worst)
+    more = len({result.text for result in results}) - 1
+    times = sum(result.count for result in results if result.text == first.text)
+    again = f" ({counted(times, 'time')})" if times > 1 else ""
+    text = f"{first.tool}: {first.text}{again}" + (f", and {counted(more, 'other result')}" if more else "")
+    fault = _FAULTS.get(first.fault, Fault.TEST_FAILED)
+    remedy = _REMEDIES.get(fault, "")
+    return Judgement(worst, text[:280], evidence=tuple(map(_evidence, results)), fault=fault, remedy=remedy)
+
+
+def _evidence(report: ToolReport) -> Evidence:
+    return Evidence(f"{report.tool}: {report.topic}", report.text or report.outcome)
+
+
+def _subject(box: Box, name: str, part: str) -> Subject:
+    device = box.topology.device(name)
+    if device is not None and device.kind == "gpu":
+        found = box.subject(device)
+    elif device is not None:
+        found = Subject(kind="hca", name=device.name, bdf=device.bdf)
+    elif name.startswith("GPU"):
+        found = Subject(kind="gpu", name=name, bdf=None)
+    elif ":" in name:
+        found = Subject(kind="gpu", name=f"GPU@{name}", bdf=name)
+    else:
+        found = HOST if name == HOST.name else Subject(kind="hca", name=name, bdf=None)
+    return Subject(kind=found.kind, name=found.name, bdf=found.bdf, uuid=found.uuid, serial=found.serial,
+                   slot=found.slot, part=part)  # fmt: skip
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The part of the device that the fault is of; of the host its setting, driver or fabric."""
+    fault = judgement.fault or Fault.TEST_FAILED
+    if subject.kind == "gpu" and fault in (Fault.LINK_NARROW, Fault.LINK_DEGRADED, Fault.PCIE_REPLAYS):
+        yield from own_link(box, subject, judgement)
+    elif subject.kind == "host":
+        yield DRIVER if fault not in _OF_HOST else host_part(_OF_HOST[fault])
+    else:
+        yield component_of(box, subject, _PARTS.get(fault, ""))
+
+
+CHECKS = (
+    Check(
+        id="tools.reports",
+        rule="Fails or warns as a tool did whose output was imported: tests of dcgmi diag and dcgmi health that failed,"
+        " errors that NCCL or fabric manager logged. Other machines have no such finding.",
+        source="imported outputs of dcgmi, NCCL (NCCL_DEBUG=INFO) and fabric manager",
+        remedy="run the tool again after the actions for what else is found at this device",
+        judge=_reports,
+        blames=_blames,
+        witness="log",
+    ),
+)

@@ -1,0 +1,74 @@
+"""``dgxcheck bind``: run a program next to its GPU."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+
+import click
+
+from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
+from dgxcheck.cli.options import reading
+from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.launch.placement import Placement, placements
+from dgxcheck.launch.rank import LOCAL_RANK, VISIBLE, local_rank, of_rank
+from dgxcheck.output.launch.env import nccl_ib_hca
+from dgxcheck.output.plain_text import visible
+
+
+@click.command("bind", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "-i",
+    "--gpu",
+    type=click.IntRange(min=0),
+    metavar="RANK",
+    help="Local rank of this process; the default is what Slurm, Open MPI, Intel MPI or torchrun set.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be set, and run nothing.")
+@reading
+@click.argument("program", nargs=-1, required=True)
+@click.pass_context
+def command(
+    ctx: click.Context, gpu: int | None, dry_run: bool, spec: str | None, deadline: float, program: tuple[str, ...]
+) -> int:  # fmt: skip
+    """Run PROGRAM on the cores of the NUMA node of its GPU, with the HCA next to it.
+
+    The GPU is that of the process's local rank, among those of CUDA_VISIBLE_DEVICES. Sets the CPU affinity (memory
+    follows: Linux allocates it on the node of the CPU that first touches it), CUDA_DEVICE_ORDER, NCCL_IB_HCA and
+    UCX_NET_DEVICES; a variable that is set already is kept. Then it becomes PROGRAM.
+    """
+    if spec is not None and not dry_run:
+        raise click.UsageError("--from is another machine; add --dry-run", ctx)
+    rank = gpu if gpu is not None else local_rank(os.environ)
+    if rank is None:
+        raise click.UsageError(f"no local rank: none of {', '.join(LOCAL_RANK)} is set; give -i RANK", ctx)
+    live: LiveMachine = ctx.obj
+    machine = examine(live.source(spec, "EVERYTHING", deadline), LAUNCH)
+    placed = placements(machine.snapshot, machine.topology)
+    own = of_rank(placed, rank, os.environ.get(VISIBLE))
+    wanted = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_IB_HCA": nccl_ib_hca(placed), "UCX_NET_DEVICES": own.port}
+    new = {name: value for name, value in wanted.items() if value and name not in os.environ}
+    if dry_run:
+        near = own.cpulist if isinstance(own.cpulist, str) else "unknown, affinity unchanged"
+        click.echo(visible(f"# {own.gpu.name} {own.gpu.bdf}, CPUs {near}"))
+        click.echo(visible(" ".join([*(f"{name}={value}" for name, value in new.items()), shlex.join(program)])))
+        return 0
+    cpus = _allowed(own)
+    if cpus:
+        os.sched_setaffinity(0, cpus)
+    else:
+        click.echo(f"dgxcheck: CPUs near {own.gpu.name} are unknown or not allowed here; affinity unchanged", err=True)
+    live.close()
+    sys.stdout.flush()
+    try:
+        os.execvpe(program[0], program, {**os.environ, **new})
+    except OSError as error:
+        raise BadInput(f"{program[0]}: cannot be run: {error.strerror}") from None
+
+
+def _allowed(own: Placement) -> set[int]:
+    """The CPUs near the GPU that this process may run on; empty where they are unknown, or none of them is allowed."""
+    near = ranges(own.cpulist) if isinstance(own.cpulist, str) else None
+    return {cpu for cpu in os.sched_getaffinity(0) if any(cpu in run for run in near or ())}

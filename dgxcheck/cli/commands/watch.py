@@ -1,0 +1,151 @@
+"""``dgxcheck watch``: report what is new in the kernel log, devices, counters and health, each thing once."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import sys
+
+import click
+
+from dgxcheck.assessment.interrupt import interruptible
+from dgxcheck.assessment.machine import LiveMachine
+from dgxcheck.assessment.selection import site_settings
+from dgxcheck.cli.options import deadline, profiles, seconds, writable
+from dgxcheck.cli.terminal.duration import duration
+from dgxcheck.cli.watch import sinks
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.output.watch.lines import json_line, text_line
+from dgxcheck.profiles.library import by_name
+from dgxcheck.source import state_file
+from dgxcheck.watch.desk import Sink
+from dgxcheck.watch.memory import NAME
+from dgxcheck.watch.plan import LONGEST_S, Plan
+
+_FORMS = {"json": json_line, "text": text_line}
+
+
+@click.command("watch")
+@click.option(
+    "--every",
+    default="5m",
+    show_default=True,
+    metavar="TIME",
+    callback=duration,
+    help="Check the health of the box after each such time (90s, 30m, 2h), in a process of its own.",
+)
+@click.option("--no-health", is_flag=True, help="Never check the health; report only events.")
+@click.option(
+    "--counters",
+    type=click.FloatRange(min=1, max=86400),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    callback=seconds,
+    help="Read link states and error counters from sysfs this often.",
+)
+@click.option(
+    "--state",
+    type=click.Path(),
+    metavar="FILE",
+    help="File that survives restarts; the default is watch.json in the state directory.",
+)
+@click.option(
+    "--metrics",
+    type=click.Path(),
+    metavar="FILE",
+    callback=writable,
+    help="Write counts as metrics to FILE, for the textfile collector of node_exporter.",
+)
+@click.option(
+    "--exec",
+    "program",
+    type=click.Path(),
+    metavar="PROGRAM",
+    help="Run PROGRAM for each event, with the event as JSON on stdin.",
+)
+@click.option(
+    "--kernel-log",
+    type=click.Path(),
+    metavar="FILE",
+    help="Print the events of a saved kernel log and exit; nothing is watched.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["auto", "table", "text", "json"]),
+    default="auto",
+    show_default=True,
+    help="A table, or a line per event; auto: a table on a terminal, JSON otherwise.",
+)
+@click.option(
+    "--profile",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=profiles,
+    help="The reference machine of the health check, as for dgxcheck health.",
+)
+@click.option(
+    "-c", "--config", metavar="FILE", type=click.Path(), help="The site's configuration, as for dgxcheck health."
+)
+@deadline
+@click.pass_context
+def command(
+    ctx: click.Context, every: float, no_health: bool, counters: float, state: str | None, metrics: str | None,
+    program: str | None, kernel_log: str | None, form: str, profile: str, config: str | None, deadline: float,
+) -> int:  # fmt: skip
+    """Watch this machine, and report each event once: Xids, PCIe errors, removed devices, counters, health.
+
+    Nothing is repaired or changed. SIGTERM or Ctrl-C ends it. Exit code 0: ended as told; 3: it could not run.
+    """
+    gc.enable()  # it runs for months
+    if program is not None and shutil.which(program) is None:
+        raise BadInput(f"--exec {program}: no such program, or not executable")
+    hook = [sinks.Program(os.path.abspath(shutil.which(program) or program))] if program is not None else []
+    if kernel_log is not None:
+        return _replay(kernel_log, form, hook)
+    site_settings(config)
+    if profile not in ("auto", "none"):
+        by_name(profile)
+    machine: LiveMachine = ctx.obj
+    shown = _shown(form)
+    # workers do not run in this directory
+    plan = Plan(
+        root=machine.root, state=os.path.abspath(state or state_file.default_path(NAME)),
+        judge_s=0 if no_health else every, counters_s=counters,
+        profile=os.path.abspath(profile) if profile.endswith(".toml") or "/" in profile else profile,
+        config=None if config is None else os.path.abspath(config), deadline=deadline,
+        tick_s=sinks.TABLE_S if isinstance(shown, sinks.Table) else 1.0 if hook else LONGEST_S,
+    )  # fmt: skip
+    listening: list[Sink] = [shown, *([sinks.Metrics(metrics)] if metrics is not None else []), *hook]
+    from dgxcheck.watch.loop import Watch
+
+    watch = Watch(plan, listening)
+    with interruptible(watch.stop):
+        watch.run()
+    for each in hook:
+        each.hook.stop()
+    return 0
+
+
+def _shown(form: str) -> Sink:
+    if form == "auto":
+        if sinks.stdout_is_journal():
+            return sinks.Journal()
+        form = "table" if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else "json"
+    return sinks.Table() if form == "table" else sinks.Lines(_FORMS[form])
+
+
+def _replay(path: str, form: str, hook: list[sinks.Program]) -> int:
+    from dgxcheck.watch.replay import replayed
+
+    lines = sinks.Lines(_FORMS["json" if form == "json" or (form == "auto" and not sys.stdout.isatty()) else "text"])
+    for told in replayed(path):
+        lines.tell(told)
+        for each in hook:
+            each.tell(told)
+    for each in hook:
+        each.hook.finish()
+    return 0

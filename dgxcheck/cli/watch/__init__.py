@@ -1,0 +1,1 @@
+"""Where the events of ``dgxcheck watch`` go."""

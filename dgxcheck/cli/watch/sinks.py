@@ -1,0 +1,137 @@
+"""Where the events of the watch go: lines, a terminal, the journal, a file of metrics, the site's program."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Callable
+
+import click
+
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.output.watch import journal, metrics, table
+from dgxcheck.output.watch.lines import json_line
+from dgxcheck.source.state_file import now
+from dgxcheck.watch.event import Told
+from dgxcheck.watch.hook import Hook
+from dgxcheck.watch.memory import Memory
+
+JOURNAL = "/run/systemd/journal/socket"
+METRICS_S = 30.0
+TABLE_S = 1.0
+_HOME, _CLEAR_BELOW = "\x1b[H\x1b[2J", "\x1b[J"
+
+
+class Lines:
+    """A line on stdout for each event."""
+
+    def __init__(self, form: Callable[[Told], str]) -> None:
+        self._form = form
+
+    def tell(self, told: Told) -> None:
+        try:
+            sys.stdout.write(f"{self._form(told)}\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise click.exceptions.Exit(3) from None
+        except OSError as error:
+            raise BadInput(f"stdout: cannot be written: {error.strerror}") from None
+
+    def show(self, known: Memory) -> None:
+        return
+
+
+class Table:
+    """All that is known, drawn anew every second."""
+
+    def __init__(self) -> None:
+        self._due = 0.0
+
+    def tell(self, told: Told) -> None:
+        self._due = 0.0
+
+    def show(self, known: Memory) -> None:
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + TABLE_S
+        size = shutil.get_terminal_size()
+        sys.stdout.write(f"{_HOME}{table.render(known, now()[1], size.columns, size.lines)}{_CLEAR_BELOW}")
+        sys.stdout.flush()
+
+
+class Journal:
+    """Entries with fields, in place of lines on a stdout that is the journal."""
+
+    def __init__(self, address: str = JOURNAL) -> None:
+        self._address = address
+
+    def tell(self, told: Told) -> None:
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+                sender.setblocking(False)
+                sender.sendto(journal.entry(told), self._address)
+        except OSError:  # journald is being restarted: its own pipe takes the line
+            sys.stdout.write(f"{json_line(told)}\n")
+            sys.stdout.flush()
+
+    def show(self, known: Memory) -> None:
+        return
+
+
+class Metrics:
+    """A file for the textfile collector of node_exporter."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._due = 0.0
+        self._trouble = ""
+
+    def tell(self, told: Told) -> None:
+        self._due = min(self._due, time.monotonic() + 1.0)
+
+    def show(self, known: Memory) -> None:
+        from dgxcheck.cli.options import save
+
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + METRICS_S
+        try:
+            save(self._file, metrics.render(known), 0o644, exactly=True)
+            self._trouble = ""
+        except BadInput as error:
+            if str(error) != self._trouble:
+                self._trouble = str(error)
+                click.echo(f"dgxcheck: {error}", err=True)
+
+
+class Program:
+    """The site's own program, given each event as a line of JSON."""
+
+    def __init__(self, program: str) -> None:
+        self.hook = Hook(program)
+        self._trouble = ""
+
+    def tell(self, told: Told) -> None:
+        self.hook.give(json_line(told))
+
+    def show(self, known: Memory) -> None:
+        self.hook.turn()
+        dropped = f"{self.hook.dropped} events were not given to the program" if self.hook.dropped else ""
+        trouble = self.hook.trouble or dropped
+        if trouble and trouble != self._trouble:
+            click.echo(f"dgxcheck: {trouble}", err=True)
+        self._trouble = trouble
+
+
+def stdout_is_journal() -> bool:
+    """Has systemd connected our stdout with the journal? (``$JOURNAL_STREAM``, systemd.exec(5))"""
+    device, _, inode = os.environ.get("JOURNAL_STREAM", "").partition(":")
+    try:
+        status = os.fstat(1)
+    except OSError:
+        return False
+    return (device, inode) == (str(status.st_dev), str(status.st_ino)) and os.path.exists(JOURNAL)

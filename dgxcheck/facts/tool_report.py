@@ -1,0 +1,26 @@
+"""What another tool found wrong, or right: a diagnostic's test, or an error in a library's log."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dgxcheck.facts.record import Record
+
+Outcome = Literal["pass", "warn", "fail"]
+
+
+class ToolReport(Record):
+    """One result of one tool about one device or the host."""
+
+    subject: str
+    """``GPU3`` as the tool numbers it, a bdf, the name of an HCA, or ``host``."""
+    tool: str
+    topic: str
+    """The tool's own test, or the kind of its error: ``memory``, ``ib-completion``."""
+    outcome: Outcome
+    fault: str
+    """A word of ``checks/engine/fault.py``; empty where nothing is wrong."""
+    text: str
+    """What is wrong, for people, in one line."""
+    count: int = 1
+    """How often it is reported."""

@@ -1,0 +1,85 @@
+"""The HCA ports, CPUs and NUMA node that belong to each GPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from dgxcheck.facts.infiniband import IbPort, PortState
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.model import Device, Topology
+
+_ORDER = ("PIX", "PXB", "PHB", "NODE", "SOC")
+_BELOW_A_SWITCH = ("PIX", "PXB")
+
+
+class Placement(Record, kw_only=False):
+    """What a process on one GPU should use."""
+
+    gpu: Device
+    ports: tuple[str, ...]
+    """The nearest ports of the compute fabric, ``mlx5_0:1``, its own one first; empty without any."""
+    cpulist: str | Missing
+    numa_node: int | Missing
+
+    @property
+    def port(self) -> str:
+        """Its own port: GPUs with the same ports take them in turn. Empty without one."""
+        return self.ports[0] if self.ports else ""
+
+
+def placements(snapshot: Snapshot, topology: Topology) -> tuple[Placement, ...]:
+    """One per GPU, in the order of the bus, which is CUDA's with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``."""
+    gpus = sorted((gpu for gpu in topology.gpus if gpu.bdf), key=lambda gpu: gpu.bdf or "")
+    fabric = compute_ports(snapshot, topology)
+    turns: Counter[tuple[str, ...]] = Counter()
+    found = []
+    for gpu in gpus:
+        near = _nearest(topology, gpu, fabric)
+        first = turns[near] % len(near) if near else 0
+        turns[near] += 1
+        found.append(Placement(gpu, near[first:] + near[:first], gpu.cpu_affinity, gpu.numa_node))
+    return tuple(found)
+
+
+def compute_ports(snapshot: Snapshot, topology: Topology) -> Mapping[str, tuple[str, ...]]:
+    """The ports of the compute fabric by HCA: ``{"mlx5_0": ("mlx5_0:1",)}``.
+
+    Storage and management ports are left out: where some HCAs share a PCIe switch with a GPU, only those count, and of
+    these the ports that are up and of the link layer that most of them have. No single fact tells the fabrics apart.
+    """
+    hcas = [device for device in topology.devices if device.kind == "nic" and device.bdf and device.is_vf is not True]
+    below = [hca for hca in hcas if _class(topology, hca) in _BELOW_A_SWITCH]
+    up = {hca.name: tuple(_up(snapshot, hca.name)) for hca in below or hcas}
+    layers = Counter(port.link_layer for ports in up.values() for port in ports if isinstance(port.link_layer, str))
+    layer = layers.most_common(1)[0][0] if layers else None
+    return {
+        name: tuple(f"{name}:{port.port}" for port in ports if port.link_layer == layer)
+        for name, ports in up.items()
+        if any(port.link_layer == layer for port in ports)
+    }
+
+
+def _class(topology: Topology, hca: Device) -> str:
+    """The best way to any GPU; empty where none is known."""
+    known = {link.pci for gpu in topology.gpus if (link := topology.link(gpu, hca)).pci}
+    return next((each for each in _ORDER if each in known), "")
+
+
+def _up(snapshot: Snapshot, name: str) -> Iterator[IbPort]:
+    devices = () if isinstance(snapshot.ib_ports, Missing) else snapshot.ib_ports
+    for device in devices:
+        if device.device == name and not isinstance(device.ports, Missing):
+            yield from (port for port in device.ports if port.state is PortState.ACTIVE)
+
+
+def _nearest(topology: Topology, gpu: Device, fabric: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    classes = {
+        hca.name: _ORDER.index(link.pci)
+        for hca in topology.devices
+        if hca.name in fabric and (link := topology.link(gpu, hca)).pci
+    }
+    best = min(classes.values(), default=None)
+    return tuple(port for name, rank in classes.items() if rank == best for port in fabric[name])

@@ -1,0 +1,173 @@
+"""What was measured, as tables and heat maps of a report, and the curves of a burn-in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dgxcheck.assessment.result import Assessment
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.measurement import Measurement, NotMeasured
+from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.output.health import shares
+from dgxcheck.output.health.measurement_tables import BOTH_WAYS, OF_A_GPU, OF_A_PAIR, figure_text
+from dgxcheck.output.health.share import LOW, alike, percent_of, share
+from dgxcheck.output.page.blocks import Block, Cell, Table, Text, Tone
+from dgxcheck.output.plain_text import visible
+from dgxcheck.readiness.figures import Figure
+
+_TONES: Mapping[Status, Tone] = {Status.FAIL: "fail", Status.UNKNOWN: "unknown", Status.WARN: "warn"}
+_LEGEND = (
+    "Matrices: from the row's GPU to the column's. Colour: share of what the path should carry, or where nothing is"
+    " expected, of the median of the pairs that are joined alike; from green (98 % and more) to red (below 50 %). The"
+    " percentage stands in the cell where it is below 90 %. Outlined: a finding. Grey: not measured, or nothing to"
+    " compare with."
+)
+_CURVES = (("temperature", "Temperature", "°C"), ("power_w", "Power", "W"), ("sm_clock", "SM clock", "MHz"))
+Alike = Mapping[tuple[str, str, str], float]
+BURN_IN, ALL = "burn-in", "all"
+
+
+def figures(assessment: Assessment) -> Iterator[Block]:
+    """A table of the GPUs, then a heat map for each kind that was measured between GPUs."""
+    found = assessment.figures
+    if not found:
+        return
+    yield Text(_LEGEND)
+    alone = _of_gpus(found)
+    if alone is not None:
+        yield alone
+    others = alike(found, assessment.topology)
+    for kind, title in OF_A_PAIR.items():
+        table = _heat_map(found, kind, title, others)
+        if table is not None:
+            yield table
+    if any(each.row.how == "simulated" for each in found):
+        yield Text("Simulated: no GPU gave these figures.")
+
+
+def _of_gpus(found: Sequence[Figure]) -> Table | None:
+    by = {(each.row.kind, each.a): each for each in found if each.row.kind in OF_A_GPU}
+    kinds = [kind for kind in OF_A_GPU if any(kind == known for known, _ in by)]
+    names = list(dict.fromkeys(name for _, name in by))
+    if not names:
+        return None
+    rows = [
+        (Cell(visible(name)), *(_cell(by[kind, name]) if (kind, name) in by else Cell("") for kind in kinds))
+        for name in names
+    ]
+    head = ("GPU", *(f"{title}, {unit}" for title, unit in (OF_A_GPU[kind] for kind in kinds)))
+    return Table(head=head, rows=tuple(rows), caption="Each GPU", heat=True)
+
+
+def _heat_map(found: Sequence[Figure], kind: str, title: str, others: Alike) -> Table | None:
+    cells = {(each.a, each.b): each for each in found if each.row.kind == kind and each.a != each.b}
+    if not cells:
+        return None
+    if kind in BOTH_WAYS:
+        cells = {(b, a): each for (a, b), each in cells.items()} | cells
+    names = shares.names(cells)
+    rows = [
+        (
+            Cell(visible(a)),
+            *(_cell(cells[a, b], others) if (a, b) in cells else Cell("·" if a == b else "") for b in names),
+        )
+        for a in names
+    ]
+    return Table(head=("", *map(visible, names)), rows=tuple(rows), caption=title, heat=True)
+
+
+def _cell(figure: Figure, others: Alike | None = None) -> Cell:
+    part = share(figure)
+    if part is None and others is not None:
+        part = others.get((figure.row.kind, figure.a, figure.b))
+    low = part is not None and part < LOW
+    tone = None if figure.verdict is None else _TONES.get(figure.verdict)
+    return Cell(figure_text(figure), tone, percent_of(part) if low and part is not None else "", part)
+
+
+def burn_in(assessment: Assessment) -> Iterator[Block]:
+    """How long it ran, then a row for each GPU: its curves, or where none were recorded its extremes."""
+    rows = assessment.snapshot.measurement
+    found = {} if isinstance(rows, Missing) else {row.a: row for row in rows if row.kind == BURN_IN}
+    whole = found.pop(ALL, None)
+    if whole is None:
+        return
+    asked = whole.more.get("asked")
+    stopped = whole.more.get("detail") or ""
+    length = f"{whole.number:g} s" if whole.number is not None else _why(whole)
+    of = f" of {asked:g} s" if isinstance(asked, int | float) and whole.number is not None else ""
+    yield Text(visible(f"All GPUs under load: {length}{of}{f', then stopped: {stopped}' if stopped else ''}."))
+    body = tuple(_burned(assessment, bdf, row) for bdf, row in found.items())
+    if body:
+        head = ("GPU", *(f"{title}, {unit}" for _, title, unit in _CURVES), "Cycles", "Wrong words", "Throttled")
+        note = "Curves run from the start of the load to its end, each from its lowest to its highest value."
+        yield Table(
+            head=head,
+            rows=body,
+            caption="Burn-in",
+            note=note if any(row.more.get("curve") for row in found.values()) else "",
+        )
+
+
+def _burned(assessment: Assessment, bdf: str, row: Measurement) -> tuple[Cell, ...]:
+    device = assessment.topology.device(bdf)
+    name = Cell(visible(bdf if device is None else device.name))
+    if row.number is None:
+        return name, Cell(visible(_why(row)), "fail" if _failed(row) else "skip")
+    more = row.more
+    wrong = more.get("wrong")
+    throttled = more.get("throttled")
+    reasons = throttled.items() if isinstance(throttled, dict) else ()
+    held = ", ".join(
+        f"{reason} {100 * part:.3g} %" for reason, part in reasons if isinstance(part, int | float) and part
+    )
+    return (
+        name,
+        *(_curve(more, key) for key, *_ in _CURVES),
+        Cell(_number(more.get("cycles"))),
+        Cell(_number(wrong), "fail" if wrong else None),
+        Cell(visible(held) or "never"),
+    )
+
+
+_EXTREMES = {"temperature": "temperature_max", "power_w": "power_max"}
+
+
+def _curve(more: Mapping[str, Json], key: str) -> Cell:
+    """The curve with its lowest and highest value; of a recording without curves what it has."""
+    recorded = more.get("curve")
+    points = curve_points(recorded, key)
+    if points:
+        values = [value for _, value in points]
+        return Cell(f"{min(values):.0f} to {max(values):.0f}", curve=points)
+    if key == "sm_clock":
+        clock = more.get("sm_clock")
+        median = clock.get("median") if isinstance(clock, dict) else None
+        return Cell(f"median {_number(median)}" if median is not None else "?")
+    return Cell(f"at most {_number(more.get(_EXTREMES[key]))}")
+
+
+def curve_points(recorded: Json, key: str) -> tuple[tuple[float, float], ...]:
+    """Seconds and values; empty where the recording holds none, or not as many of one as of the other."""
+    if not isinstance(recorded, dict):
+        return ()
+    times, values = recorded.get("at"), recorded.get(key)
+    if not isinstance(times, list) or not isinstance(values, list) or len(times) != len(values):
+        return ()
+    return tuple(
+        (float(at), float(value))
+        for at, value in zip(times, values, strict=True)
+        if isinstance(at, int | float) and isinstance(value, int | float)
+    )
+
+
+def _failed(row: Measurement) -> bool:
+    return isinstance(row.value, NotMeasured) and row.value.reason == "failed"
+
+
+def _why(row: Measurement) -> str:
+    return str(row.value) if isinstance(row.value, Missing | NotMeasured) else "not measured"
+
+
+def _number(value: Json) -> str:
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else "?"

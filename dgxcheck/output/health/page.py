@@ -1,0 +1,214 @@
+"""The whole report of ``dgxcheck health`` as blocks, for the formats that are one file."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from dgxcheck import __version__
+from dgxcheck.assessment.result import Assessment
+from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.diagnosis.action import PREPARATORY, Action
+from dgxcheck.diagnosis.causes import Cause
+from dgxcheck.facts.missing import Missing
+from dgxcheck.output import provenance
+from dgxcheck.output.health import figure_blocks, overview
+from dgxcheck.output.health.cause_marks import cause_marks
+from dgxcheck.output.health.causes import Remedies, due, place, remedies_of
+from dgxcheck.output.health.evidence import confidence_text, recurrence_text
+from dgxcheck.output.health.finding_lines import SKIPPED, sentence, skip_counts, subject_name, worst_first
+from dgxcheck.output.health.instructions import STEPS, URGENCIES, disturbed, instruction_text, preserve_text
+from dgxcheck.output.health.report import Report
+from dgxcheck.output.health.text import score_line
+from dgxcheck.output.health.verdict_line import verdict_line, what_ran
+from dgxcheck.output.page.blocks import (
+    Bars,
+    Block,
+    Cell,
+    Drawing,
+    Fold,
+    Page,
+    Problem,
+    Section,
+    Step,
+    Steps,
+    Table,
+    Text,
+    Tone,
+)
+from dgxcheck.output.picture import layout
+from dgxcheck.output.picture.shapes import Picture
+from dgxcheck.output.plain_text import visible
+from dgxcheck.output.topo.matrix import matrix
+from dgxcheck.output.topo.picture import title_of
+
+TONES: Mapping[Status, Tone] = {
+    Status.PASS: "pass", Status.WARN: "warn", Status.FAIL: "fail", Status.UNKNOWN: "unknown", Status.SKIP: "skip",
+}  # fmt: skip
+
+
+def page_of(report: Report) -> Page:
+    """Verdict, what is wrong and what to do, picture, devices, figures, findings, and what did not run."""
+    assessment = report.assessment
+    status = assessment.verdict.value.upper()
+    sections = (
+        Section(title="What is wrong, and what to do", blocks=tuple(_problems(assessment))),
+        Section(title="Score", blocks=tuple(_score(assessment))),
+        Section(title="Wiring", blocks=(_drawing(assessment),)),
+        Section(title="Devices", blocks=tuple(_devices(assessment))),
+        Section(title="Measurements", blocks=tuple(figure_blocks.figures(assessment))),
+        Section(title="Under load", blocks=tuple(figure_blocks.burn_in(assessment))),
+        Section(title="Findings", blocks=tuple(_findings(assessment))),
+        Section(title="Checks that did not run", blocks=tuple(_skipped(assessment))),
+    )
+    return Page(
+        title=_title(assessment),
+        status=status,
+        tone=TONES[assessment.verdict],
+        lead=verdict_line(assessment).removeprefix(status).strip(),
+        facts=tuple(_facts(assessment)),
+        sections=tuple(section for section in sections if section.blocks),
+    )
+
+
+def picture_of(assessment: Assessment) -> Picture:
+    """The wiring, with each cause at its place."""
+    topology = assessment.topology
+    title = title_of(topology, provenance.describe(assessment.origin))
+    return layout.drawn(topology, assessment.snapshot.numa, title, cause_marks(assessment), topology.notes)
+
+
+def _title(assessment: Assessment) -> str:
+    host = assessment.host.get("host", "")
+    named = "" if isinstance(host, Missing) else visible(host)
+    return named or overview.machine(assessment) or provenance.describe(assessment.origin)
+
+
+def _facts(assessment: Assessment) -> Iterator[tuple[str, str]]:
+    machine = overview.machine(assessment)
+    if machine and machine != _title(assessment):
+        yield "Machine", machine
+    yield "Source", provenance.describe(assessment.origin)
+    if assessment.choice is not None:
+        yield "Reference", visible(assessment.choice.profile.title)
+    yield "Level", f"{assessment.level}; {what_ran(assessment)}"
+    written = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    yield "Written", f"{written} by dgxcheck {__version__}"
+
+
+def _problems(assessment: Assessment) -> Iterator[Block]:
+    remedies, found = remedies_of(assessment.findings), {each.key: each for each in assessment.findings}
+    for number, cause in enumerate(assessment.causes, 1):
+        yield _cause(number, cause, found, remedies)
+    loose = {*assessment.diagnosis.unexplained}
+    for number, finding in enumerate(
+        (each for each in worst_first(assessment.findings) if each.key in loose), len(assessment.causes) + 1
+    ):
+        told: list[Block] = [Text(sentence(finding), TONES[finding.status])]
+        told += [Text(f"Do: {visible(finding.remedy)}")] if finding.status is not Status.UNKNOWN else []
+        yield Problem(title=f"{number}. {visible(subject_name(finding.subject))}", tone=TONES[finding.status],
+                      blocks=tuple(told))  # fmt: skip
+    for finding in assessment.findings:
+        known = finding.acknowledgement
+        if known is not None and finding.acknowledged:
+            text = f"{sentence(finding)} (acknowledged until {known.expiry}: {visible(known.reason)})"
+            yield Text(text, "skip")
+    if not any(each.status in BAD and not each.acknowledged for each in assessment.findings):
+        yield Text(f"No problems found. {what_ran(assessment)}.")
+
+
+def _cause(number: int, cause: Cause, found: Mapping[str, Finding], remedies: Remedies) -> Problem:
+    notes = [f"Confidence {confidence_text(cause.confidence)}."]
+    notes += [f"{recurrence_text(cause.recurrence)}."] if cause.recurrence is not None else []
+    findings = [sentence(found[key]) for key in cause.explains if key in found]
+    save = list(dict.fromkeys(preserve_text(each) for each in cause.preserve))
+    disturbs = any(action.scope != "none" for action in cause.actions)
+    more = len(findings) - 3
+    blocks: list[Block] = [Text(text, TONES[cause.severity]) for text in findings[:3]]
+    if more > 0:
+        blocks.append(Fold(title=f"and {counted(more, 'more finding')}", blocks=tuple(map(Text, findings[3:]))))
+    blocks += [Text(visible(note)) for note in notes]
+    blocks.append(Steps(steps=tuple(_step(action, remedies, number) for number, action in enumerate(cause.actions))))
+    if save and disturbs:
+        blocks += [Text("Save first what this destroys:"), Text("\n".join(map(visible, save)), code=True)]
+    title = f"{number}. {place(cause.component)} ({cause.severity.value}, {due(cause)})"
+    return Problem(title=visible(title), tone=TONES[cause.severity], blocks=tuple(blocks))
+
+
+def _step(action: Action, remedies: Remedies, number: int) -> Step:
+    how = instruction_text(action.instruction, remedies.get(action.remedy_of, ""))
+    commands = tuple(visible(shlex.join(command)) for command in action.commands)
+    notes = [f"disturbs {disturbed(action)}"] if action.scope != "none" else []
+    notes += [URGENCIES[action.urgency]] if number == 0 or action.step not in PREPARATORY else []
+    return Step(name=STEPS[action.step], commands=commands, how=visible(how), note=visible("; ".join(notes)))
+
+
+def _score(assessment: Assessment) -> Iterator[Block]:
+    yield Text(score_line(assessment))
+    if assessment.score is not None and assessment.score.areas:
+        rows = tuple((str(area), share) for area, share in assessment.score.areas.items())
+        yield Bars(rows=rows, caption="Areas, of 100")
+
+
+def _drawing(assessment: Assessment) -> Drawing:
+    return Drawing(pictures=(picture_of(assessment),), text=matrix(assessment.topology, False, "soc", None, []))
+
+
+def _devices(assessment: Assessment) -> Iterator[Block]:
+    for columns in overview.glance(assessment):
+        rows = tuple(
+            tuple(Cell(text, _STATES.get(text) if number == 2 else None) for number, text in enumerate(row))
+            for row in zip(*(column[1:] for column in columns), strict=True)
+        )
+        yield Table(head=tuple(column[0] for column in columns), rows=rows)
+
+
+_STATES: Mapping[str, Tone] = {"ok": "pass", "WARN": "warn", "FAIL": "fail", "?": "unknown"}
+
+
+def _findings(assessment: Assessment) -> Iterator[Block]:
+    bad = worst_first(assessment.findings)
+    if bad:
+        yield _listed(bad)
+        for finding in bad:
+            if finding.judgement.evidence:
+                text = "\n".join(f"{each.where}: {each.value}" for each in finding.judgement.evidence)
+                title = f"Evidence of {finding.id} {subject_name(finding.subject)}"
+                yield Fold(title=visible(title), blocks=(Text("\n".join(map(visible, text.split("\n"))), code=True),))
+    passed = [each for each in assessment.findings if each.status is Status.PASS]
+    by_check: dict[str, list[Finding]] = {}
+    for finding in passed:
+        by_check.setdefault(finding.id.partition(".")[0], []).append(finding)
+    for area, same in by_check.items():
+        yield Fold(title=f"{area}: {counted(len(same), 'check')} passed", blocks=(_listed(same),))
+
+
+def _listed(findings: Iterable[Finding]) -> Table:
+    rows = tuple(
+        (
+            Cell(each.id),
+            Cell(each.status.value.upper(), TONES[each.status]),
+            Cell(visible(subject_name(each.subject))),
+            Cell(visible(each.judgement.message)),
+        )
+        for each in findings
+    )
+    return Table(head=("Check", "Status", "Device", "Finding"), rows=rows)
+
+
+def _skipped(assessment: Assessment) -> Iterator[Block]:
+    skipped: Sequence[Finding] = [each for each in assessment.findings if each.status is Status.SKIP]
+    if not skipped:
+        return
+    yield Text(f"{counted(len(skipped), 'check')}: {skip_counts(skipped)}.")
+    for reason, text in SKIPPED.items():
+        same = [each for each in skipped if each.judgement.reason == reason]
+        if same:
+            rows = tuple(
+                tuple(map(Cell, (each.id, visible(subject_name(each.subject)), visible(each.judgement.message))))
+                for each in same
+            )
+            table = Table(head=("Check", "Device", "Reason"), rows=rows)
+            yield Fold(title=f"{counted(len(same), 'check')}: {text}", blocks=(table,))

@@ -1,0 +1,1 @@
+"""How launchers and schedulers want to be told: a file per format."""

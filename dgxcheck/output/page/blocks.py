@@ -1,0 +1,112 @@
+"""What a report is made of, in no format: a head, and sections of paragraphs, steps, tables, pictures and curves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from dgxcheck.facts.record import Record
+from dgxcheck.output.picture.shapes import Picture
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+Tone = Literal["pass", "warn", "fail", "unknown", "skip"]
+
+
+class Cell(Record, kw_only=False):
+    """Of a table."""
+
+    text: str
+    tone: Tone | None = None
+    note: str = ""
+    """A second line: a percentage, a reason."""
+    share: float | None = None
+    """Of what was expected, 1 for all of it: the colour in a heat map."""
+    curve: tuple[tuple[float, float], ...] = ()
+    """Points over time, drawn in place of the text, which says the same in figures."""
+
+
+class Table(Record):
+    """Cells by row; the first of a row is its name."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    note: str = ""
+    """A sentence below it: the unit, what the colours mean."""
+    heat: bool = False
+
+
+class Text(Record, kw_only=False):
+    """A paragraph."""
+
+    text: str
+    tone: Tone | None = None
+    code: bool = False
+    """To be typed, or shown as it is, line by line."""
+
+
+class Step(Record):
+    """Of a numbered list: what to do, how, and what that means for others."""
+
+    name: str
+    commands: tuple[str, ...]
+    """What to type."""
+    how: str
+    """What to do by hand, or to know."""
+    note: str
+
+
+class Steps(Record):
+    steps: tuple[Step, ...]
+
+
+class Bars(Record):
+    """Shares of 100."""
+
+    rows: tuple[tuple[str, float], ...]
+    caption: str
+
+
+class Drawing(Record):
+    """A picture, and the same as text for formats without pictures."""
+
+    pictures: tuple[Picture, ...]
+    text: str
+
+
+class Fold(Record):
+    """What is shown on request."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+class Problem(Record):
+    """A cause, or a finding without one."""
+
+    title: str
+    tone: Tone
+    blocks: tuple[Block, ...]
+
+
+Block: TypeAlias = "Text | Table | Steps | Bars | Drawing | Fold | Problem"
+
+
+class Section(Record):
+    title: str
+    blocks: tuple[Block, ...]
+
+
+class Page(Record):
+    """The whole report."""
+
+    title: str
+    status: str
+    """One word: ``FAIL``."""
+    tone: Tone
+    lead: str
+    """The first sentence: what is wrong, where, what to do."""
+    facts: tuple[tuple[str, str], ...]
+    """Where it comes from: name and value."""
+    sections: tuple[Section, ...]

@@ -1,0 +1,1 @@
+"""What is shown on a terminal while the machine is measured or under load."""

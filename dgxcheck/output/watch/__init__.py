@@ -1,0 +1,1 @@
+"""What the watch tells: lines, a table, metrics, entries of the journal."""

@@ -1,0 +1,1 @@
+"""What ``dcgmi`` prints: diagnostics, health watches, NVLinks, the list of GPUs."""

@@ -1,0 +1,56 @@
+"""The two columns of dcgmi's tables: wrapped cells put together again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from dgxcheck.facts.record import Record
+
+_ROW = re.compile(r"\|(?P<left>[^|]{0,80})\|(?P<right>[^|]{0,400})\|?")
+_RULE = re.compile(r"[+|][-=+\s]{6,200}[+|]?|[+|]-{2,12}\s{1,3}[A-Z][\w ]{2,30}\s{1,3}-{2,20}\+?-{0,100}[+|]")
+
+
+class Cell(Record):
+    """One row of the table, with the lines that it was wrapped over."""
+
+    left: str
+    parts: tuple[str, ...]
+    """Of the right column by line; the first blank of each is the table's."""
+    lines: tuple[int, ...]
+
+    @property
+    def right(self) -> str:
+        """The text as it was before it was wrapped."""
+        return " ".join("".join(self.parts).split())
+
+
+def is_rule(line: str) -> bool:
+    """A line between rows, with or without a heading in it."""
+    return _RULE.fullmatch(line.strip()) is not None
+
+
+def cells(lines: Sequence[str], begin: int, end: int) -> Iterator[Cell]:
+    """The rows between two lines; a row with an empty left column goes on with the one before it."""
+    left = ""
+    parts: list[str] = []
+    numbers: list[int] = []
+    for number in range(begin, end):
+        match = _ROW.fullmatch(lines[number].strip())
+        if match is None or is_rule(lines[number]):
+            if left and match is None and not lines[number].strip():
+                continue
+            if left:
+                yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers))
+            left, parts, numbers = "", [], []
+            continue
+        part = match["right"][1:].rstrip()
+        if match["left"].strip():
+            if left:
+                yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers))
+            left, parts, numbers = match["left"].strip(), [part], [number]
+        elif left:
+            parts.append(part)
+            numbers.append(number)
+    if left:
+        yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers))

@@ -1,0 +1,32 @@
+"""DCGM's messages by what they say of a GPU (https://github.com/NVIDIA/DCGM/blob/master/dcgmlib/dcgm_errors.h)."""
+
+from __future__ import annotations
+
+import re
+
+_FORMS = (
+    ("gpu-lost", r"fell(?:en)? off the bus|GPU is lost|not be detected|unable to communicate"),
+    ("remap-failed", r"row remap\w* (?:has )?fail|failed to remap"),
+    ("remap-pending", r"(?:row remap\w*|remapp\w*)[\w ]{0,24}pending|pending row remap"),
+    ("retirement-pending", r"(?:page retire\w*|retired pages)[\w ]{0,24}pending|pending page retire"),
+    ("pages-exhausted", r"(?:retired|page retire)[\w ]{0,60}(?:limit|more than|maximum)"),
+    ("ecc-uncorrected", r"uncorrectable|double[- ]bit|\bDBEs?\b"),
+    ("ecc-corrected", r"single[- ]bit|\bSBEs?\b"),
+    ("ecc-off", r"ECC (?:mode )?is (?:disabled|not enabled)"),
+    ("thermal-slowdown", r"thermal violation|thermal slowdown|clocks? (?:event|throttl)\w*.{0,40}thermal"),
+    ("overheating", r"temperature"),
+    ("nvlink-down", r"NV_?Link link \d{1,2} is (?:currently )?down|NVLinks? (?:is|are) down"),
+    ("nvlink-errors", r"NV_?Link.{0,80}error|error.{0,40}NV_?Link"),
+    ("fabric-manager-down", r"fabric ?manager"),
+    ("pcie-replays", r"PCIe? replay"),
+    ("link-degraded", r"PCIe.{0,40}(?:generation|link (?:width|speed))"),
+    ("power-violation", r"power violation|power brake"),
+    ("inforom", r"inforom"),
+    ("persistence-off", r"persistence mode"),
+)  # fmt: skip
+_COMPILED = tuple((fault, re.compile(words, re.IGNORECASE)) for fault, words in _FORMS)
+
+
+def fault_of(message: str) -> str:
+    """A word of ``checks/engine/fault.py``; that of a failed test where the message is none of the known ones."""
+    return next((fault for fault, words in _COMPILED if words.search(message[:2000])), "test-failed")

@@ -1,0 +1,67 @@
+"""``fabricmanager.log``, and the same lines in the journal: errors of NVSwitches and of the service itself.
+
+Messages: NVIDIA Fabric Manager user guide, appendix on error handling
+(https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html).
+"""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.reports import HOST, Reports
+from dgxcheck.readers.values import bounded
+
+TOOL = "fabric manager"
+_LINE = re.compile(
+    r"\[[A-Z][a-z]{2} [ \d]\d \d{4} \d\d:\d\d:\d\d\] \[(?P<level>INFO|NOTICE|WARNING|ERROR|CRITICAL|FATAL|DEBUG)\]"
+    r" \[tid \d{1,10}\] ?(?P<text>.{0,1000})"
+)
+_JOURNAL = re.compile(r"(?:.{0,120} )?nv-fabricmanager\[\d{1,9}\]: ?(?P<text>.{1,1000})")
+_PAYLOAD = re.compile(r"Message (?:payload|header) details:.{0,2000}")
+_FORMS: tuple[tuple[re.Pattern[str], str, Outcome, str], ...] = (
+    (re.compile(r"NV_WARN_NOTHING_TO_DO"), "no-nvswitch", "pass", ""),
+    (re.compile(r"Successfully configured all the available"), "configured", "pass", ""),
+    (re.compile(r"NVSwitch fatal error", re.IGNORECASE), "nvswitch-fatal", "fail", "nvswitch-fatal"),
+    (re.compile(r"NVSwitch non-?fatal error", re.IGNORECASE), "nvswitch-error", "warn", "nvswitch-notice"),
+    (re.compile(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", re.IGNORECASE),
+     "nvlink", "fail", "nvlink-down"),
+    (re.compile(r"version.{0,80}(?:mismatch|don't match|does not match)", re.IGNORECASE), "version", "fail",
+     "fabric-manager-down"),
+    (re.compile(r"fail|error|abort|not supported", re.IGNORECASE), "error", "warn", "fabric-failed"),
+)  # fmt: skip
+_BDF = re.compile(
+    r"(?:pci bus id:? ?|PCI:?)(?P<bdf>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", re.IGNORECASE
+)
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Errors by what they name; a log of notices alone is a result without a fault."""
+    reports = Reports(TOOL)
+    understood: set[int] = set()
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if match := _LINE.fullmatch(text):
+            _take(reports, match["level"], match["text"])
+        elif match := _JOURNAL.fullmatch(text) if "nv-fabricmanager[" in text else None:
+            _take(reports, "ERROR" if _FORMS[0][0].search(match["text"]) or "fail" in match["text"] else "INFO",
+                  match["text"])  # fmt: skip
+        elif not (understood and _PAYLOAD.fullmatch(text)):
+            continue
+        understood.add(number)
+    if understood and not reports:
+        reports.add(HOST, "log", "pass")
+    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
+
+
+def _take(reports: Reports, level: str, text: str) -> None:
+    """A line: of notices those alone that tell that all is well."""
+    is_error = level in ("ERROR", "CRITICAL", "FATAL")
+    for form, topic, outcome, fault in _FORMS:
+        if form.search(text) and (is_error or outcome == "pass"):
+            named = _BDF.search(text)
+            bdf = as_bdf(named["bdf"]) if named and fault == "nvlink-down" else None
+            reports.add(bdf or HOST, topic, outcome, fault, text if outcome != "pass" else "")
+            return

@@ -1,0 +1,133 @@
+"""hwloc's XML (``lstopo FILE.xml``), versions 1 and 2: the PCI tree with its root buses, NUMA nodes and devices.
+
+It is read tag by tag, as a pasted file may be cut. Format: hwloc2.dtd (https://github.com/open-mpi/hwloc).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.cpulist import cpulist
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.listing import INDEX
+from dgxcheck.readers.masks import bits
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.network.files import CLASS as INFINIBAND
+from dgxcheck.readers.network.files import NAME
+from dgxcheck.readers.values import MOST_GPUS, bounded
+
+TOOL = "hwloc"
+MOST_DEPTH = 64
+MOST_DEVICES = 4096
+_DEVICES = "/sys/bus/pci/devices"
+_NODES = "/sys/devices/system/node"
+_TAG = re.compile(r"<(?P<end>/)?(?P<name>object|topology|root)\b(?P<members>[^<>]{0,4000}?)(?P<leaf>/)?>")
+_HEAD = re.compile(r"<\?xml [^<>]{1,100}\?>|<!DOCTYPE topology SYSTEM [^<>]{1,60}>")
+_MEMBER = re.compile(r'([a-z_]{1,24})="([^"<>]{0,600})"')
+_TYPE = re.compile(
+    r"(?P<class>[0-9a-f]{4}) \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]"
+    r"(?: \[(?P<subvendor>[0-9a-f]{4}):(?P<subdevice>[0-9a-f]{4})\])?.{0,8}",
+    re.IGNORECASE | re.ASCII,
+)
+_ROOT = re.compile(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]", re.IGNORECASE | re.ASCII)
+_NVML = re.compile(r"nvml(\d{1,3})", re.ASCII)
+_OPENFABRICS = "3"
+_NO_SUBSYSTEM = "0000"
+
+
+class _Object(Record):
+    """An object whose end has not come yet."""
+
+    members: dict[str, str]
+
+    def of(self, *types: str) -> bool:
+        return self.members.get("type") in types
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Files of every PCI function, of NUMA nodes and HCAs, and NVML's order where hwloc was built with it."""
+    facts: dict[str, Json] = {}
+    stack: list[_Object] = []
+    numbers: list[int] = []
+    order: dict[int, str] = {}
+    hcas: dict[str, None] = {}
+    nodes: dict[str, None] = {}
+    for number, line in enumerate(bounded(lines)):
+        for match in _TAG.finditer(line) if "<" in line else ():
+            numbers.append(number)
+            if match["name"] != "object":
+                continue
+            if match["end"]:
+                stack = stack[:-1]
+                continue
+            found = _Object(members=dict(_MEMBER.findall(match["members"])))
+            if len(facts) < 16 * MOST_DEVICES:
+                facts |= dict(_pci(stack, found))
+                facts |= dict(_node(found, nodes))
+                facts |= dict(_device(stack, found, order, hcas))
+            if not match["leaf"] and len(stack) < MOST_DEPTH:
+                stack.append(found)
+    if not facts:
+        return ()
+    if [*sorted(order)] == [*range(len(order))]:
+        facts |= {f"{INDEX} {index}": bdf for index, bdf in sorted(order.items())}
+    facts |= {f"names {INFINIBAND}": [*hcas]} if hcas else {}
+    facts |= {f"names {_NODES}": [*nodes]} if nodes else {}
+    inside = range(min(numbers), max(numbers) + 1)
+    head = {number for number, line in enumerate(lines[: inside.start]) if _HEAD.fullmatch(line.strip())}
+    understood = head | {number for number in inside if lines[number].strip()}
+    return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)
+
+
+def _pci(stack: list[_Object], found: _Object) -> Iterator[tuple[str, Json]]:
+    kind = _TYPE.fullmatch(found.members.get("pci_type", ""))
+    bdf = as_bdf(found.members.get("pci_busid", ""))
+    if kind is None or bdf is None:
+        return
+    base = f"text {_DEVICES}/{bdf}"
+    yield f"{base}/class", f"0x{kind['class'].lower()}00\n"
+    yield f"{base}/vendor", f"0x{kind['vendor'].lower()}\n"
+    yield f"{base}/device", f"0x{kind['device'].lower()}\n"
+    if kind["subvendor"] not in (None, _NO_SUBSYSTEM):
+        yield f"{base}/subsystem_vendor", f"0x{kind['subvendor'].lower()}\n"
+        yield f"{base}/subsystem_device", f"0x{kind['subdevice'].lower()}\n"
+    above = [each for each in stack if each.of("Bridge")]
+    root = _ROOT.fullmatch(above[0].members.get("bridge_pci", "")) if above else None
+    bridges = [as_bdf(each.members.get("pci_busid", "")) for each in above[1:]]
+    if root is not None and above[0].members.get("bridge_type") == "0-1" and None not in bridges:
+        path = "/".join([f"pci{root[1].lower()}:{root[2].lower()}", *map(str, bridges), bdf])
+        yield f"link {_DEVICES}/{bdf}", f"../../../devices/{path}"
+    place = next((each.members for each in reversed(stack) if "nodeset" in each.members), {})
+    near = bits(place.get("nodeset", ""))
+    if near is not None and sum(map(len, near)) == 1:
+        yield f"{base}/numa_node", f"{near[0].start}\n"
+        if cpus := bits(place.get("cpuset", "")):
+            yield f"{base}/local_cpulist", f"{cpulist(cpus)}\n"
+
+
+def _node(found: _Object, nodes: dict[str, None]) -> Iterator[tuple[str, Json]]:
+    index = found.members.get("os_index", "")
+    if not found.of("NUMANode") or not (index.isascii() and index.isdecimal() and len(index) < 5):
+        return
+    nodes[f"node{index}"] = None
+    cpus = bits(found.members.get("cpuset", ""))
+    if cpus is not None:
+        yield f"text {_NODES}/node{index}/cpulist", f"{cpulist(cpus)}\n"
+
+
+def _device(
+    stack: list[_Object], found: _Object, order: dict[int, str], hcas: dict[str, None]
+) -> Iterator[tuple[str, Json]]:
+    """An HCA, or a GPU's number in NVML's list."""
+    name, holder = found.members.get("name", ""), stack[-1].members if stack else {}
+    bdf = as_bdf(holder.get("pci_busid", ""))
+    if not found.of("OSDev") or bdf is None:
+        return
+    if (nvml := _NVML.fullmatch(name)) and int(nvml[1]) < MOST_GPUS:
+        order[int(nvml[1])] = bdf
+    elif found.members.get("osdev_type") == _OPENFABRICS and re.fullmatch(NAME, name, re.ASCII):
+        hcas[name] = None
+        yield f"link {INFINIBAND}/{name}/device", f"../../../{bdf}"

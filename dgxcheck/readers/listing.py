@@ -1,0 +1,102 @@
+"""NVML's list of GPUs, out of what several outputs say of it: numbers, bus ids, UUIDs, and GPUs that did not open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from dgxcheck.facts.bdf import is_unplaced, unplaced
+from dgxcheck.facts.missing import Json
+
+INDEX = "nvml nvmlDeviceGetHandleByIndex"
+COUNT = "nvml nvmlDeviceGetCount"
+INIT = "nvml nvmlInit"
+NO_HANDLE = "stated no-handle"
+"""Begins the key of a GPU that nvidia-smi could not open: ``stated no-handle BDF``."""
+_UUID = "nvml nvmlDeviceGetUUID "
+_NOT_SHOWN: Json = {"missing": "unasked", "detail": "no text shows this GPU"}
+_OF_LINKS = re.compile(r"stated nvlink[a-z-]{0,20} GPU(\d{1,2})(?: |$)", re.ASCII)
+_GPU = re.compile(r"GPU\d{1,2}", re.ASCII)
+
+
+def handles(facts: Mapping[str, Json]) -> dict[int, str]:
+    """Bus id by number, as one output has them."""
+    numbers = {key.rpartition(" ")[2]: fact for key, fact in facts.items() if key.startswith(f"{INDEX} ")}
+    return {int(number): str(bdf) for number, bdf in numbers.items() if number.isdecimal() and isinstance(bdf, str)}
+
+
+def placed(outputs: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:
+    """The facts of each output, with the bus ids of another for GPUs of which it has the UUID or the number alone."""
+    every = [*outputs]
+    lists = [{number: bdf for number, bdf in handles(facts).items() if not is_unplaced(bdf)} for facts in every]
+    numbers = _one_list(lists) or {}
+    uuids = {str(fact): key.rpartition(" ")[2] for facts in every for key, fact in facts.items()
+             if key.startswith(_UUID) and not is_unplaced(key.rpartition(" ")[2])}  # fmt: skip
+    return [_with_places(facts, numbers, uuids) for facts in every]
+
+
+def _with_places(facts: Mapping[str, Json], numbers: Mapping[int, str], uuids: Mapping[str, str]) -> dict[str, Json]:
+    places: dict[str, str] = {}
+    for number, bdf in handles(facts).items():
+        if is_unplaced(bdf):
+            uuid = facts.get(f"{_UUID}{bdf}")
+            place = uuids.get(str(uuid)) if uuid is not None else None
+            if place is None and (uuid is None or uuid not in uuids):
+                place = numbers.get(number)
+            if place is not None:
+                places[bdf] = place
+    if not places:
+        return dict(facts)
+    moved = {key: places.get(str(fact), fact) if key.startswith(INDEX) else fact for key, fact in facts.items()}
+    return {" ".join(places.get(word, word) for word in key.split(" ")): fact for key, fact in moved.items()}
+
+
+def gpu_list(lists: Sequence[Mapping[int, str]]) -> dict[str, Json]:
+    """NVML's answers: GPUs under the numbers that were printed; in bus order where these contradict each other.
+
+    The numbers between are of GPUs that no text shows.
+    """
+    numbers = _one_list(lists)
+    if numbers is None:
+        every = {bdf for one in lists for bdf in one.values()}
+        numbers = dict(enumerate(sorted(every, key=lambda bdf: (len(bdf), bdf))))
+    return answers(numbers)
+
+
+def without_unplaced(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The facts without GPUs of which nothing tells the bus id."""
+    real = {number: bdf for number, bdf in handles(facts).items() if not is_unplaced(bdf)}
+    kept = {key: fact for key, fact in facts.items()
+            if not key.startswith((INDEX, COUNT)) and not any(map(is_unplaced, key.split(" ")))}  # fmt: skip
+    return kept | answers(dict(real))
+
+
+def with_numbers(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The facts with every GPU of which a text tells NVLinks in NVML's list, and those of a matrix beside it."""
+    listed = handles(facts)
+    named = {int(match[1]) for key in facts if (match := _OF_LINKS.match(key))}
+    if (named or listed) and all(map(is_unplaced, listed.values())):
+        words = {word for key in facts if key.startswith("stated label") for word in key.split()[2:]}
+        named |= {int(word[3:]) for word in words if _GPU.fullmatch(word)}
+    missing: dict[int, Json] = {number: unplaced(number) for number in named - listed.keys()}
+    return {**facts, **answers({**listed, **missing})} if missing else dict(facts)
+
+
+def answers(numbers: Mapping[int, Json]) -> dict[str, Json]:
+    """NVML's answers for a list of GPUs, or gaps, by number."""
+    if not numbers:
+        return {}
+    count = max(numbers) + 1
+    return {INIT: True, COUNT: count} | {
+        f"{INDEX} {number}": numbers.get(number, _NOT_SHOWN) for number in range(count)
+    }
+
+
+def _one_list(lists: Sequence[Mapping[int, str]]) -> dict[int, str] | None:
+    """All lists as one; None where they number a GPU differently, or two GPUs alike."""
+    found: dict[int, str] = {}
+    for one in lists:
+        if any(found.get(number, bdf) != bdf for number, bdf in one.items()):
+            return None
+        found |= one
+    return found if len(set(found.values())) == len(found) else None

@@ -1,0 +1,84 @@
+"""``mlxlink``: state, rate and diagnosis of one port of an adapter, which the command line above it names."""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.network.files import NAME, listed, physical, port_files, rate, state
+from dgxcheck.readers.reports import Reports
+from dgxcheck.readers.values import bare, bounded, integer
+
+TOOL = "mlxlink"
+_COMMAND = re.compile(
+    rf"(?:.{{0,120}}\s)?mlxlink\s.{{0,200}}?(?:-d|--device)[ =](?P<device>{NAME})(?P<more>\s.{{0,200}})?", re.ASCII
+)
+_PORT = re.compile(r"\s(?:-p|--port)[ =](?P<port>\d{1,2})\b")
+_GROUP = re.compile(
+    r"(?:Operational|Supported|Troubleshooting|Physical Counters and BER|Module|Serdes .{1,20}|Tool|EYE Opening"
+    r"|FEC .{1,20}"
+    r"|Show .{1,20}|Link Down|PHY) (?:Info|Information|Histogram)?(?: #| \(.{1,60}\))?"
+)
+_MEMBER = re.compile(r"(?P<name>[A-Z][\w /().\[\]-]{2,60}?)\s{0,60}: ?(?P<value>.{0,300})")
+_SPEEDS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
+_SPEED = re.compile(r"IB-(?P<name>[A-Z]DR)")
+_LANES = re.compile(r"(?P<lanes>\d{1,2})x", re.IGNORECASE)
+_RULE = re.compile(r"[-=]{3,80}")
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Nothing where no command line names the device; of several ports each."""
+    facts: dict[str, Json] = {}
+    ports: dict[str, list[int]] = {}
+    reports = Reports(TOOL)
+    understood: set[int] = set()
+    device, port, inside = "", 1, False
+    members: dict[str, str] = {}
+
+    def close() -> None:
+        if device and "State" in members:
+            ports.setdefault(device, []).append(port)
+            facts.update(port_files(device, port, _files(members)))
+            _diagnose(reports, device, members)
+        members.clear()
+
+    for number, raw in enumerate(bounded(lines)):
+        line = bare(raw)
+        if command := _COMMAND.fullmatch(line) if "mlxlink" in line else None:
+            close()
+            of_port = _PORT.search(command["more"] or "")
+            device, port, inside = command["device"], int(of_port["port"]) if of_port else 1, False
+        elif device and line.startswith("Operational Info"):
+            inside = True
+        elif inside and (member := _MEMBER.fullmatch(line)):
+            members.setdefault(member["name"].strip(), member["value"].strip())
+        elif not (inside and (_GROUP.fullmatch(line) or _RULE.fullmatch(line))):
+            continue
+        understood.add(number)
+    close()
+    if not ports:
+        return ()
+    facts |= reports.facts() | listed(ports)
+    return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)
+
+
+def _files(members: dict[str, str]) -> dict[str, str | None]:
+    speed = _SPEED.fullmatch(members.get("Speed", ""))
+    lanes = _LANES.fullmatch(members.get("Width", ""))
+    lane = _SPEEDS.get(speed["name"]) if speed else None
+    return {
+        "state": state(members["State"].replace("Polling", "Down").replace("Disable", "Down")),
+        "phys_state": physical(members.get("Physical state", "")),
+        "link_layer": "InfiniBand" if speed else None,
+        "rate": rate(int(lanes["lanes"]), lane) if lanes and lane else None,
+    }
+
+
+def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
+    """Status opcode 0 is no issue; every other one has a recommendation."""
+    code = integer(members.get("Status Opcode", ""), 1 << 16)
+    if code:
+        reports.add(device, "status", "warn", "port-module", f"status {code}: {members.get('Recommendation', '')}")
+    elif code == 0:
+        reports.add(device, "status", "pass")

@@ -1,0 +1,72 @@
+"""``nvidia-smi --query-gpu=.. --format=csv``: any columns, with or without units; the head may be the command above."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.record import Record
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
+from dgxcheck.readers.nvidia_smi.query_columns import BUS_ID, field, is_column
+from dgxcheck.readers.values import bounded, gpu
+
+TOOL = "nvidia-smi --query-gpu"
+LONGEST = 16_384
+"""Characters of a line; all 190 columns of R590 have 5,000."""
+_UNIT = re.compile(r" {0,2}\[[^\]]{1,12}\]$")
+_COMMAND = re.compile(r"--query-gpu[= ]['\"]?([\w.,]{1,8000})")
+_SEPARATOR = re.compile(r" ?, ?|\t")
+
+
+class _Table(Record, kw_only=False):
+    """The columns that are open, the lines of their head, and the rows so far."""
+
+    columns: tuple[str, ...]
+    lines: set[int]
+    gpus: list[Section]
+    system: dict[str, str]
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Every table of a text; a GPU that comes again, as with ``-l``, is of another moment: the first one counts."""
+    tables: list[_Table] = []
+    asked: tuple[str, ...] = ()
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if not text or len(text) > LONGEST:
+            continue
+        if command := _COMMAND.search(text):
+            asked = tuple(command[1].split(","))
+            tables.append(_Table(asked, set(), [], {}))
+        elif (columns := _head(text, asked)) is not None:
+            tables.append(_Table(columns, {number}, [], {}))
+        elif tables and (cells := _SEPARATOR.split(text)) and len(cells) == len(tables[-1].columns):
+            _row(tables[-1], number, cells)
+    return tuple(imported(TOOL, table.gpus, table.system, frozenset(table.lines)) for table in tables if table.gpus)
+
+
+def _head(text: str, asked: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Names of columns without units, where all words of a line are such."""
+    names = tuple(_UNIT.sub("", cell) for cell in _SEPARATOR.split(text))
+    enough = len(names) > 1 or names == asked or "." in names[0] or names[0] in ("name", "uuid", "gpu_name", "gpu_uuid")
+    return names if enough and all(map(is_column, names)) else None
+
+
+def _row(table: _Table, number: int, cells: Sequence[str]) -> None:
+    """One GPU; a row whose number or bus id is none is not read."""
+    row = dict(zip(table.columns, (cell.strip().strip('"') for cell in cells), strict=True))
+    address = next((row[name] for name in BUS_ID if name in row), None)
+    bdf = NOWHERE if address is None else as_bdf(address)
+    index = gpu(row["index"]) if "index" in row else None
+    if bdf is None or ("index" in row and index is None) or not any(row.values()):
+        return
+    table.lines.add(number)
+    known = [section.index if index is not None else section.bdf for section in table.gpus]
+    if (index if index is not None else bdf) in known and (index is not None or bdf != NOWHERE):
+        return
+    fields = {path: value for name, value in row.items() if (path := field(name)) is not None}
+    table.gpus.append(Section(bdf, {**fields, "": ""}, index if index is not None or bdf != NOWHERE else len(known)))
+    for name in ("driver_version", "cuda_version"):
+        table.system.setdefault(name.replace("_", " "), row.get(name, ""))

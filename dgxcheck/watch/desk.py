@@ -1,0 +1,95 @@
+"""Where events arrive: counted, told to whoever listens, and remembered in the state file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.source import state_file
+from dgxcheck.watch.event import Event, Told
+from dgxcheck.watch.fold import RANK
+from dgxcheck.watch.memory import Memory, load, save
+
+SAVE_S, SAVE_AGAIN_S = 10.0, 60.0
+"""Between two writes of the state file, and after one that failed."""
+
+
+class Sink(Protocol):
+    """Where events go."""
+
+    def tell(self, told: Told) -> None:
+        """One event that is news."""
+
+    def show(self, known: Memory) -> None:
+        """All that is known, once per turn of the loop."""
+
+
+class Desk:
+    """Counts events and tells them."""
+
+    def __init__(self, path: str | None, sinks: Sequence[Sink]) -> None:
+        """``path`` is the state file; None: none is kept."""
+        self._path, self._sinks = path, sinks
+        self._save_at = 0.0
+        self._changed = False
+        self.memory = Memory()
+
+    def begin(self, boot_id: str) -> None:
+        """Read the state file; a file that is something else is said, and replaced."""
+        if self._path is not None:
+            try:
+                self.memory = load(self._path) or self.memory
+            except BadInput as error:
+                self.note("state", f"{error}; starting anew")
+        self.memory.of_boot(boot_id)
+
+    def tell(self, events: Iterable[Event]) -> Status:
+        """Count events and tell what is news; the worst status of that."""
+        at_s, date = state_file.now()
+        worst = Status.PASS
+        for told in self.memory.ledger.take(events, at_s, date):
+            self._tell(told)
+            worst = max(worst, told.event.status, key=RANK.index)
+            self._changed = True
+        return worst
+
+    def note(self, about: str, text: str, status: Status = Status.PASS) -> None:
+        """Say something about the watching itself."""
+        self.tell([Event(kind="note", status=status, code=about, text=text)])
+
+    def turn(self) -> None:
+        """Sum up what repeated, and show what is known."""
+        for told in self.memory.ledger.repeated(*state_file.now()):
+            self._tell(told)
+            self._changed = True
+        for sink in self._sinks:
+            sink.show(self.memory)
+
+    def changed(self) -> None:
+        """Something other than an event is to be remembered."""
+        self._changed = True
+
+    @property
+    def save_at(self) -> float | None:
+        """When the state is to be written (monotonic); None if it has not changed."""
+        return self._save_at if self._changed and self._path is not None else None
+
+    def save(self, now: bool = False) -> None:
+        """Write the state if that is due, or ``now``; a full disk stops nothing."""
+        if self._path is None or not self._changed or (time.monotonic() < self._save_at and not now):
+            return
+        try:
+            state_file.make_folder(self._path)
+            save(self._path, self.memory)
+            self._changed = False
+            self._save_at = time.monotonic() + SAVE_S
+        except OSError as error:
+            self._save_at = time.monotonic() + SAVE_AGAIN_S
+            self.note("state", f"{self._path}: cannot be written: {error.strerror}", Status.WARN)
+
+    def _tell(self, told: Told) -> None:
+        for sink in self._sinks:
+            sink.tell(told)

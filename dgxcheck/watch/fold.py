@@ -1,0 +1,91 @@
+"""Events into counts: what is new is told at once, what repeats is counted and summed up.
+
+Bounded, however long it runs: a fixed number of keys, and the last events.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from math import inf
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+from dgxcheck.watch.event import CHANGES, Event, Told, as_json
+
+MOST_KEYS = 512
+"""Of device, kind and code; what is beyond is counted by its kind alone."""
+MOST_EVENTS = 1000
+REPEAT_S = 900.0
+"""What repeats is told again after this time, with the number of occurrences in between."""
+MOST_CHANGES = 5
+"""Changes of one key that are told within ``REPEAT_S``: a link that flaps does not flood either."""
+RANK = (Status.PASS, Status.WARN, Status.UNKNOWN, Status.FAIL)
+"""The mildest first."""
+Key = tuple[str, str, str]
+
+
+class Tally:
+    """Occurrences of one key."""
+
+    __slots__ = ("began", "count", "event", "first", "last", "told", "waiting", "worst")
+
+    def __init__(self, event: Event, date: str) -> None:
+        self.event = event
+        """The last one."""
+        self.count = 0
+        self.first, self.last = date, date
+        self.worst = event.status
+        self.waiting = 0
+        """Occurrences that no report has covered yet."""
+        self.began = -inf
+        """Seconds since boot of the first report of a period of ``REPEAT_S``."""
+        self.told = 0
+        """Reports in that period."""
+
+
+class Ledger:
+    """All that was counted, and the last events that were told."""
+
+    def __init__(self) -> None:
+        self.tallies: dict[Key, Tally] = {}
+        self.recent: deque[dict[str, Json]] = deque(maxlen=MOST_EVENTS)
+
+    def take(self, events: Iterable[Event], now: float, date: str, quiet: bool = False) -> Iterator[Told]:
+        """Count events, and yield those to tell; ``now`` is in seconds since boot. ``quiet``: none is told."""
+        for each in events:
+            event = self._bounded(each)
+            tally = self.tallies.get(event.key)
+            if tally is None:
+                tally = self.tallies[event.key] = Tally(event, date)
+            worse = RANK.index(event.status) > RANK.index(tally.worst)
+            tally.event, tally.last = event, date
+            tally.count += event.count
+            tally.worst = event.status if worse else tally.worst
+            if quiet:
+                continue
+            tally.waiting += event.count
+            often = MOST_CHANGES if event.kind in CHANGES else 1
+            if worse or tally.told < often or now - tally.began >= REPEAT_S:
+                yield self._tell(tally, now, date)
+
+    def repeated(self, now: float, date: str) -> Iterator[Told]:
+        """What occurred again since it was last told, ``REPEAT_S`` ago."""
+        for tally in self.tallies.values():
+            if tally.waiting and now - tally.began >= REPEAT_S:
+                yield self._tell(tally, now, date)
+
+    def _tell(self, tally: Tally, now: float, date: str) -> Told:
+        if now - tally.began >= REPEAT_S:
+            tally.began, tally.told = now, 0
+        tally.told += 1
+        told = Told(replace(tally.event, count=tally.waiting), date, tally.count)
+        tally.waiting = 0
+        self.recent.append(as_json(told))
+        return told
+
+    def _bounded(self, event: Event) -> Event:
+        if event.key in self.tallies or len(self.tallies) < MOST_KEYS:
+            return event
+        return replace(event, bdf="", code="other")

@@ -1,0 +1,69 @@
+"""The worker that judges the machine once, as ``dgxcheck health`` does.
+
+The plan is one line of JSON on stdin: ``root``, ``profile``, ``config``, ``state``, ``deadline`` and ``known``, the
+keys of earlier bad findings. It says ``judgement`` before and after: verdict, bad findings, which of the known ones
+pass now and which are not judged, and is persistence mode on for all GPUs?
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Collection
+from typing import Any
+
+from dgxcheck.assessment.health import assess
+from dgxcheck.assessment.request import Request
+from dgxcheck.assessment.result import Assessment
+from dgxcheck.checks.engine.finding import BAD, Status
+from dgxcheck.facts.gpu import GpuModes
+from dgxcheck.facts.missing import BadInput, Json, Missing
+from dgxcheck.workers.answers import answer, ask, done, first_line, leave
+
+JUDGEMENT = "judgement"
+
+
+def main() -> None:
+    gc.enable()
+    plan = json.loads(first_line())
+    ask(JUDGEMENT)
+    answer(JUDGEMENT, _judged(plan))
+    done()
+    leave()
+
+
+def _judged(plan: dict[str, Any]) -> dict[str, Json]:
+    request = Request(
+        profile=plan["profile"], config=plan["config"], state=plan["state"], deadline=plan["deadline"],
+    )  # fmt: skip
+    try:
+        assessment = assess(None, request, root=plan["root"])
+    except BadInput as error:
+        return {"error": str(error)}
+    return document(assessment, plan["known"])
+
+
+def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
+    """What the loop needs of an assessment."""
+    bad = [each for each in assessment.findings if each.status in BAD and not each.acknowledged]
+    judged = {each.key: each for each in assessment.findings if each.key in known}
+    return {
+        "passed": [key for key, each in judged.items() if each.status is Status.PASS or each.acknowledged],
+        "unjudged": [key for key, each in judged.items() if each.status is Status.SKIP],
+        "verdict": assessment.verdict.value,
+        "persistence": _persistence(assessment.snapshot.gpu_modes),
+        "findings": {
+            each.key: {
+                "status": each.status.value, "bdf": each.subject.bdf or "", "text": each.judgement.message,
+                "log": each.witness == "log",
+            }
+            for each in bad
+        },
+    }  # fmt: skip
+
+
+def _persistence(rows: tuple[GpuModes, ...] | Missing) -> Json:
+    """False if any GPU has it off; null where that is not known."""
+    modes = [] if isinstance(rows, Missing) else [row.persistence for row in rows]
+    known = [mode for mode in modes if isinstance(mode, bool)]
+    return None if not known else all(known)

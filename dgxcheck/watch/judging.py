@@ -1,0 +1,74 @@
+"""When the machine is judged next, and what a judgement says that the last one did not."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from math import inf
+from typing import Any
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.watch.children import JUDGEMENT, NVML_EVENTS, OPENING_S, Children
+from dgxcheck.watch.desk import Desk
+from dgxcheck.watch.judgement import compared
+from dgxcheck.watch.memory import COUNTERS
+from dgxcheck.watch.plan import Plan
+
+SOON_S, LEAST_BETWEEN_S = 10.0, 60.0
+"""After trouble the machine is judged this soon, but not more often than that."""
+PERSISTENCE_OFF_S = 3600.0
+"""Between judgements where each one makes the driver load and unload its state, which has frozen GPUs: a client that
+ends while the driver tears down (github.com/NVIDIA/dcgm-exporter/issues/84)."""
+
+
+class Judging:
+    """Starts a worker that judges, as often as the plan says."""
+
+    def __init__(self, plan: Plan, desk: Desk, workers: Children) -> None:
+        self._plan, self._desk, self._workers = plan, desk, workers
+        self._next, self._last = 0.0, -inf
+        self._persistence: bool | None = None
+
+    @property
+    def due(self) -> float | None:
+        """When the next judgement begins (monotonic); None if none will."""
+        return self._next if self._plan.judge_s and not self._workers.running(JUDGEMENT) else None
+
+    def turn(self) -> None:
+        """Start one if it is due."""
+        now = time.monotonic()
+        if self.due is None or now < self.due:
+            return
+        plan, known = self._plan, self._desk.memory.judged.findings
+        beside = os.path.join(os.path.dirname(plan.state), COUNTERS) if plan.state is not None else None
+        told = {"root": plan.root, "profile": plan.profile, "config": plan.config, "deadline": plan.deadline,
+                "state": beside, "known": [*known]}  # fmt: skip
+        self._workers.start(JUDGEMENT, told, plan.deadline + OPENING_S)
+        self._last, self._next = now, now + self._every_s()
+
+    def soon(self) -> None:
+        """Something happened that a judgement explains."""
+        if self._every_s() <= self._plan.judge_s:
+            self._next = min(self._next, max(time.monotonic() + SOON_S, self._last + LEAST_BETWEEN_S))
+
+    def take(self, document: Mapping[str, Any]) -> None:
+        """The answer of the worker."""
+        desk = self._desk
+        if "error" in document:
+            desk.note("judgement", document["error"], Status.UNKNOWN)
+            return
+        desk.memory.judged, events = compared(desk.memory.judged, document)
+        self._persistence, before = document["persistence"], self._persistence
+        self._next = self._last + self._every_s()
+        if self._persistence is False and before is not False and self._every_s() > self._plan.judge_s:
+            every = f"one every {PERSISTENCE_OFF_S / 60:g} min"
+            desk.note("persistence", f"persistence mode is off: each judgement makes the driver load, so {every}")
+        desk.changed()
+        desk.tell(events)
+
+    def _every_s(self) -> float:
+        """A worker that stays in NVML keeps the driver's state loaded."""
+        if self._persistence is not False or self._workers.running(NVML_EVENTS):
+            return self._plan.judge_s
+        return max(self._plan.judge_s, PERSISTENCE_OFF_S)

@@ -1,0 +1,135 @@
+"""Records of the kernel log as events, by the same parsers and tables that ``health`` judges them by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.kernel_log.sxid import sxid_status
+from dgxcheck.checks.kernel_log.xid_status import xid_status
+from dgxcheck.facts.kernel_log import HostEvent, KernelLog, Xid
+from dgxcheck.facts.missing import Missing
+from dgxcheck.source.protocol import Origin
+from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.survey import survey
+from dgxcheck.watch.event import TEXT_CHARACTERS, Event
+from dgxcheck.xid.line import OFF_BUS
+from dgxcheck.xid.table import meaning, sxids
+
+SAME_S = 2.0
+"""A GPU that falls off the bus is logged with and without an Xid within this time."""
+Seen = Callable[[str, str], int]
+"""How often an Xid of a GPU was counted before, by bus id and number."""
+
+
+class _Read(RecordedSource):
+    """A kernel log alone, as it was just read."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        super().__init__({}, Origin("recording"))
+        self._read = lines
+
+    def kernel_log(self) -> tuple[str, ...]:
+        return self._read
+
+
+def log_facts(lines: Sequence[str]) -> KernelLog | Missing:
+    """Lines as a source gives them, ``<seconds since boot>;<message>``, as facts."""
+    return survey(_Read(tuple(lines)), ("kernel_log",)).kernel_log
+
+
+def log_events(log: KernelLog, seen: Seen, past: bool = True) -> list[Event]:
+    """Its events in their order; ``past`` False: without those from before a reset or driver load."""
+    found = [*_xids(log, seen, past), *_off_bus(log, past), *_devices(log, past), *_pcie(log), *_host(log, past)]
+    return sorted(found, key=lambda event: event.seconds or 0.0)
+
+
+def xid_event(bdf: str, number: int, more: str, times: int, seconds: float | None = None) -> Event:
+    """``more`` is what its line says after the number, ``times`` how often this GPU had it by now."""
+    known = meaning(number, None)
+    text = f"Xid {number} ({known.text}){f': {more}' if more else ''}"
+    return Event(
+        kind="xid", status=xid_status(known, more, times), bdf=bdf, code=str(number), text=_cut(text), seconds=seconds
+    )
+
+
+def _xids(log: KernelLog, seen: Seen, past: bool) -> Iterator[Event]:
+    times: dict[tuple[str, int], int] = {}
+    for xid in log.xids:
+        if past or not xid.past:
+            number = times[xid.bdf, xid.number] = times.get((xid.bdf, xid.number), 0) + 1
+            before = seen(xid.bdf, str(xid.number))
+            yield xid_event(xid.bdf, xid.number, _more(xid), number + before, xid.seconds)
+    for sxid in log.sxids:
+        if past or not sxid.past:
+            entry = sxids().get(sxid.number)
+            text = entry.text if entry is not None else "not in NVIDIA's guide"
+            yield Event(
+                kind="sxid", status=sxid_status(sxid), bdf=sxid.bdf, code=str(sxid.number),
+                text=f"SXid {sxid.number} ({text})", seconds=sxid.seconds,
+            )  # fmt: skip
+
+
+def _more(xid: Xid) -> str:
+    by = [f"pid {xid.pid}"] if xid.pid is not None else []
+    by += [xid.process] if xid.process else []
+    return ", ".join([*by, *([xid.text] if xid.text else [])])
+
+
+def _off_bus(log: KernelLog, past: bool) -> Iterator[Event]:
+    """Without those that an Xid 79 announces."""
+    announced = [(xid.bdf, xid.seconds) for xid in log.xids if xid.number == OFF_BUS]
+    for lost in log.off_bus:
+        if lost.xid or (lost.past and not past):
+            continue
+        if not any(bdf == lost.bdf and abs(seconds - lost.seconds) <= SAME_S for bdf, seconds in announced):
+            yield Event(
+                kind="off-bus", status=Status.FAIL, bdf=lost.bdf, text="GPU has fallen off the bus",
+                seconds=lost.seconds,
+            )  # fmt: skip
+
+
+def _devices(log: KernelLog, past: bool) -> Iterator[Event]:
+    for gpu in log.not_started:
+        if past or not gpu.past:
+            why = "power cables not connected" if gpu.unpowered else "the driver could not initialize the GPU"
+            yield Event(kind="not-started", status=Status.FAIL, bdf=gpu.bdf or "", text=why, seconds=gpu.seconds)
+    for hca in log.hcas:
+        if past or not hca.past:
+            module = "" if hca.module is None else f", module {hca.module}"
+            yield Event(
+                kind="hca", status=Status.FAIL, bdf=hca.bdf, code=hca.trouble,
+                text=_cut(f"adapter: {hca.trouble}{module}: {hca.text}"), seconds=hca.seconds,
+            )  # fmt: skip
+
+
+def _pcie(log: KernelLog) -> Iterator[Event]:
+    status = {"fatal": Status.FAIL, "nonfatal": Status.WARN, "corrected": Status.PASS}
+    for error in log.pcie:
+        bits = f" ({', '.join(error.names)})" if error.names else ""
+        stuck = "; the kernel could not recover the device" if error.unrecovered else ""
+        yield Event(
+            kind="pcie-error", status=status[error.severity], bdf=error.bdf, code=error.severity,
+            text=_cut(f"{error.severity} PCIe error{bits}{stuck}"), seconds=error.seconds,
+        )  # fmt: skip
+
+
+def _host(log: KernelLog, past: bool) -> Iterator[Event]:
+    for each in log.host:
+        if past or not each.past:
+            part = each.part if each.trouble != "stuck" else ""  # tasks have any name, and there are many
+            yield Event(
+                kind="host", status=_of_host(each), bdf=each.part if each.trouble == "unplugged" else "",
+                code=f"{each.trouble}{f' {part}' if part else ''}"[:80], seconds=each.seconds,
+                text=_cut(f"{each.trouble}: {each.line}"), count=max(1, each.count),
+            )  # fmt: skip
+
+
+def _of_host(event: HostEvent) -> Status:
+    if event.trouble in ("memory", "machine check"):
+        return Status.PASS if event.corrected else Status.FAIL
+    return Status.WARN
+
+
+def _cut(text: str) -> str:
+    return text[:TEXT_CHARACTERS]

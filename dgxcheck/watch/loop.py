@@ -1,0 +1,177 @@
+"""The loop of the sentinel: it waits for the kernel log, devices, workers and timers, and tells what is new."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.measure.burn_in.hot_plug import HotPlug
+from dgxcheck.rootfs import decode, read_bytes
+from dgxcheck.watch import children
+from dgxcheck.watch.children import Answer, Children
+from dgxcheck.watch.desk import Desk, Sink
+from dgxcheck.watch.judging import Judging
+from dgxcheck.watch.kmsg import opened
+from dgxcheck.watch.log_events import xid_event
+from dgxcheck.watch.log_follower import LogFollower
+from dgxcheck.watch.notify import Notifier
+from dgxcheck.watch.plan import LONGEST_S, Plan
+from dgxcheck.watch.readings import changes, merged, watched
+from dgxcheck.watch.uevents import SUBSYSTEMS, hot_plug
+
+_KMSG, _BOOT_ID = "/dev/kmsg", "/proc/sys/kernel/random/boot_id"
+
+
+class Watch:
+    """One run. ``stop`` may be called from a signal handler."""
+
+    def __init__(self, plan: Plan, sinks: Sequence[Sink]) -> None:
+        self._plan = plan
+        self._root = plan.root.rstrip("/")
+        self._workers = Children()
+        self._desk = Desk(plan.state, sinks)
+        self._judging = Judging(plan, self._desk, self._workers)
+        self._notifier = Notifier()
+        self._log: LogFollower | None = None
+        self._plug = HotPlug(SUBSYSTEMS, "kernel")
+        self._logged: set[tuple[str, str]] = set()
+        """PCIe errors by device and severity that the log told of since the counters were read."""
+        self._stopped = False
+        self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def stop(self) -> None:
+        """End the loop soon."""
+        self._stopped = True
+        with suppress(OSError):
+            os.write(self._wake, b".")
+
+    def run(self) -> None:
+        """Watch until ``stop``."""
+        try:
+            self._begin()
+            while not self._stopped:
+                self._turn()
+                self._wait()
+        finally:
+            self._notifier.say("STOPPING=1")
+            self._workers.stop()
+            self._desk.save(now=True)
+            if self._log is not None:
+                self._log.close()
+            os.close(self._woken)
+            os.close(self._wake)
+
+    def _begin(self) -> None:
+        try:
+            boot_id = decode(read_bytes(self._root + _BOOT_ID)).strip()
+        except OSError:
+            boot_id = ""
+        self._desk.begin(boot_id)
+        try:
+            self._log = LogFollower(opened(self._root + _KMSG), self._desk.memory.sequence, self._times)
+        except OSError as error:
+            self._log_closed(error)
+        if self._plug.trouble:
+            self._desk.note("hot-plug", self._plug.trouble)
+
+    def _turn(self) -> None:
+        self._follow_log()
+        self._see_devices()
+        for said in self._workers.take():
+            if isinstance(said, Answer):
+                self._take(said)
+            else:
+                self._desk.note(children.NAMES[said.module], said.text, Status.UNKNOWN)
+        if self._caught_up:
+            self._start_workers()
+        self._desk.turn()
+        self._desk.save()
+        if self._caught_up:
+            self._notifier.alive()
+
+    @property
+    def _caught_up(self) -> bool:
+        return self._log is None or self._log.caught_up
+
+    def _wait(self) -> None:
+        """Until something is to be read or a timer is due."""
+        if not self._caught_up or self._stopped:
+            return
+        poll = select.poll()
+        log = self._log
+        readable = [self._woken, *([log.fd] if log is not None else []), self._plug.fileno()]
+        for fd in readable:
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
+        self._workers.watch(poll)
+        now = time.monotonic()
+        timers = (log.due if log is not None else None, self._desk.save_at, self._judging.due, self._notifier.due)
+        due = min((each for each in timers if each is not None), default=now + LONGEST_S)
+        poll.poll(max(10.0, min(due - now, self._plan.tick_s) * 1000))
+
+    def _follow_log(self) -> None:
+        log = self._log
+        if log is None:
+            return
+        try:
+            events = [*log.events()]
+        except OSError as error:
+            log.close()
+            self._log = None
+            self._log_closed(error)
+            return
+        self._logged |= {(event.bdf, event.code) for event in events if event.kind == "pcie-error"}
+        memory = self._desk.memory
+        memory.lost += sum(event.count for event in events if event.kind == "lost")
+        if log.sequence != memory.sequence:
+            memory.sequence = log.sequence
+            self._desk.changed()
+        if self._desk.tell(events) is Status.FAIL:
+            self._judging.soon()
+
+    def _log_closed(self, error: OSError) -> None:
+        why = error.strerror or "no reason given"
+        self._desk.note("kernel log", f"kernel log not readable: {why}; Xids come from NVML", Status.UNKNOWN)
+
+    def _see_devices(self) -> None:
+        known = watched(self._desk.memory.readings)
+        if self._desk.tell([hot_plug(change, known) for change in self._plug.changes()]) is not Status.PASS:
+            self._judging.soon()
+        if self._plug.trouble and self._plug.lost:
+            trouble, self._plug = self._plug.trouble, HotPlug(SUBSYSTEMS, "kernel")
+            self._desk.note("hot-plug", f"{trouble}; started again, some may be missing", Status.UNKNOWN)
+
+    def _start_workers(self) -> None:
+        if self._plan.counters_s:
+            plan = {"root": self._plan.root, "every_s": self._plan.counters_s}
+            self._workers.start(children.COUNTERS, plan, self._plan.counters_s + children.READING_S)
+        if self._log is None:
+            self._workers.start(children.NVML_EVENTS, {}, children.OPENING_S)
+        self._judging.turn()
+
+    def _take(self, said: Answer) -> None:
+        memory = self._desk.memory
+        if said.module == children.COUNTERS:
+            events = changes(memory.readings, said.value, self._logged)
+            memory.readings = merged(memory.readings, said.value)
+            self._logged.clear()
+            self._desk.changed()
+            self._desk.tell(events)
+        elif said.module == children.JUDGEMENT:
+            self._judging.take(said.value)
+        elif isinstance(said.value, dict) and "xid" in said.value:
+            bdf, number = str(said.value["bdf"]), int(said.value["xid"])
+            if self._desk.tell([xid_event(bdf, number, "", self._times(bdf, str(number)) + 1)]) is Status.FAIL:
+                self._judging.soon()
+        elif isinstance(said.value, dict):
+            why = said.value.get("detail") or said.value.get("missing")
+            self._desk.note("NVML events", f"Xids are not monitored: {why}", Status.UNKNOWN)
+
+    def _times(self, bdf: str, code: str) -> int:
+        """How often an Xid of a GPU was counted before."""
+        tally = self._desk.memory.ledger.tallies.get((bdf, "xid", code))
+        return 0 if tally is None else tally.count

@@ -1,0 +1,112 @@
+"""What survives a restart: the place in the kernel log, counts, the last events, counters and the last judgement."""
+
+from __future__ import annotations
+
+import json
+from math import inf
+from typing import Any, get_args
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.input_file import read_input
+from dgxcheck.source.recording.save import replace_file
+from dgxcheck.watch.event import Event, Kind
+from dgxcheck.watch.fold import MOST_KEYS, Ledger, Tally
+from dgxcheck.watch.judgement import MOST_FINDINGS, Bad, Judged
+from dgxcheck.watch.readings import MOST, Readings
+
+SCHEMA = "dgxcheck/watch-state/1"
+NAME = "watch.json"
+COUNTERS = "watch-counters.json"
+"""The counters that judgements of the watch compare with; ``health`` has its own."""
+MOST_BYTES = 4 << 20
+_KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+class Memory:
+    """All that the watch knows."""
+
+    def __init__(self) -> None:
+        self.boot_id = ""
+        self.sequence = -1
+        """Of the last record of the kernel log in that boot; -1: none was read."""
+        self.lost = 0
+        """Records that were overwritten before they were read, ever."""
+        self.ledger = Ledger()
+        self.readings: Readings = {}
+        self.judged = Judged()
+
+    def of_boot(self, boot_id: str) -> None:
+        """Another boot: sequence numbers, counters and times since boot begin anew."""
+        if boot_id == self.boot_id:
+            return
+        self.boot_id, self.sequence, self.readings = boot_id, -1, {}
+        for tally in self.ledger.tallies.values():
+            tally.began, tally.told, tally.waiting = -inf, 0, 0
+
+
+def load(path: str) -> Memory | None:
+    """What an earlier run left; None where there is no file. BadInput for a file that is something else."""
+    try:
+        raw = read_input(path, MOST_BYTES)
+    except BadInput as error:
+        if isinstance(error.__context__, FileNotFoundError):
+            return None
+        raise
+    try:
+        return _memory(json.loads(raw))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise BadInput(f"{path}: not a state file of dgxcheck watch") from None
+
+
+def save(path: str, memory: Memory) -> None:
+    """Write beside, fsync, rename; anyone may read it. OSError where it cannot be written."""
+    replace_file(path, f"{json.dumps(_document(memory))}\n", 0o644, exactly=True, regular=True)
+
+
+def _document(memory: Memory) -> dict[str, Json]:
+    return {
+        "schema": SCHEMA, "boot_id": memory.boot_id, "sequence": memory.sequence, "lost": memory.lost,
+        "tallies": [_row(tally) for tally in memory.ledger.tallies.values()],
+        "events": [*memory.ledger.recent], "readings": {**memory.readings}, "verdict": memory.judged.verdict,
+        "findings": {key: [bad.status, bad.bdf, bad.text] for key, bad in memory.judged.findings.items()},
+    }  # fmt: skip
+
+
+def _row(tally: Tally) -> Json:
+    event = tally.event
+    began = None if tally.began == -inf else tally.began
+    return [
+        event.kind, event.status.value, event.bdf, event.code, event.text, tally.count, tally.first, tally.last,
+        tally.worst.value, tally.waiting, began, tally.told,
+    ]  # fmt: skip
+
+
+def _memory(document: Any) -> Memory:
+    if document["schema"] != SCHEMA:
+        raise ValueError(document["schema"])
+    memory = Memory()
+    memory.boot_id, memory.sequence = str(document["boot_id"]), int(document["sequence"])
+    memory.lost = int(document["lost"])
+    for row in document["tallies"][: MOST_KEYS + len(_KINDS)]:
+        tally = _tally(*row)
+        memory.ledger.tallies[tally.event.key] = tally
+    memory.ledger.recent.extend(event for event in document["events"] if isinstance(event, dict))
+    memory.readings = {str(name): int(value) for name, value in [*document["readings"].items()][:MOST]}
+    found = [*document["findings"].items()][:MOST_FINDINGS]
+    memory.judged = Judged(
+        verdict=str(document["verdict"]),
+        findings={str(key): Bad(Status(status).value, str(bdf), str(text)) for key, (status, bdf, text) in found},
+    )
+    return memory
+
+
+def _tally(
+    kind: str, status: str, bdf: str, code: str, text: str, count: int, first: str, last: str, worst: str, waiting: int,
+    began: float | None, told: int,
+) -> Tally:  # fmt: skip
+    of_kind = next(each for each in _KINDS if each == kind)
+    tally = Tally(Event(kind=of_kind, status=Status(status), bdf=str(bdf), code=str(code), text=str(text)), str(first))
+    tally.count, tally.last, tally.worst, tally.waiting = int(count), str(last), Status(worst), int(waiting)
+    tally.began, tally.told = -inf if began is None else float(began), int(told)
+    return tally

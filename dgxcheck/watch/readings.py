@@ -1,0 +1,142 @@
+"""Link state and error counters of one moment as flat names and numbers, and what changed between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.network.port_errors import CEILING, DOWNED, OF_THE_LINK
+from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
+from dgxcheck.facts.infiniband import IbPort, PortState
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.pci import AerDevice, AerErrors, PciFunction
+from dgxcheck.survey import Snapshot
+from dgxcheck.watch.event import Event, Kind
+
+PROBES = ("pci", "aer", "infiniband", "ib_ports", "edac")
+"""What is read: files of sysfs alone, so that no GPU is woken up."""
+MOST = 4096
+"""Of a large box about 1500."""
+_AER = ("correctable", "nonfatal", "fatal")
+_LOGGED = {"correctable": "corrected", "nonfatal": "nonfatal", "fatal": "fatal"}
+"""How the kernel log calls them."""
+Readings = dict[str, int]
+"""``aer fatal 0000:06:00.0``, ``width 0000:06:00.0``, ``port state mlx5_0/1 0000:05:00.0``,
+``port symbol_error mlx5_0/1 0000:05:00.0``, ``edac corrected mc0``. What could not be read is not in it."""
+
+
+def readings(facts: Snapshot) -> Readings:
+    """All numbers of a survey."""
+    found = dict([*_links(facts), *_aer(facts.aer), *_ports(facts), *_memory(facts)][:MOST])
+    return {name: value for name, value in found.items() if isinstance(value, int)}
+
+
+def watched(found: Mapping[str, int]) -> set[str]:
+    """Bus ids of the GPUs, NVSwitches and adapters of a reading."""
+    return {name.partition(" ")[2] for name in found if name.startswith("width ")}
+
+
+def _links(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
+    """Of GPUs, NVSwitches and adapters; a width of 0 is a link that is down."""
+    devices = () if isinstance(facts.infiniband, Missing) else facts.infiniband
+    adapters = {device.bdf for device in devices if device.is_vf is False}
+    for row in () if isinstance(facts.pci, Missing) else facts.pci:
+        if row.bdf in adapters or _is_gpu_or_switch(row):
+            yield f"width {row.bdf}", row.link_width
+
+
+def _is_gpu_or_switch(row: PciFunction) -> bool:
+    code = row.class_code
+    return row.vendor == NVIDIA and isinstance(code, int) and (code >> 16 == DISPLAY or code >> 8 == OTHER_BRIDGE)
+
+
+def _aer(rows: tuple[AerDevice, ...] | Missing) -> Iterator[tuple[str, int | Missing]]:
+    for row in () if isinstance(rows, Missing) else rows:
+        for severity in _AER:
+            errors: AerErrors | Missing = getattr(row, severity)
+            if not isinstance(errors, Missing):
+                yield f"aer {severity} {row.bdf}", errors.total
+
+
+def _ports(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
+    devices = () if isinstance(facts.infiniband, Missing) else facts.infiniband
+    bdfs = {device.name: device.bdf for device in devices}
+    for device in () if isinstance(facts.ib_ports, Missing) else facts.ib_ports:
+        for port in () if isinstance(device.ports, Missing) else device.ports:
+            bdf = bdfs.get(port.device)
+            where = f"{port.device}/{port.port} {bdf if isinstance(bdf, str) else ''}".strip()
+            yield f"port state {where}", port.state
+            yield from ((f"port {name} {where}", value) for name, value in _errors(port))
+
+
+def _errors(port: IbPort) -> Iterator[tuple[str, int | Missing]]:
+    counters = {} if isinstance(port.counters, Missing) else port.counters
+    return ((name, counters[name]) for name in (DOWNED, *OF_THE_LINK) if name in counters)
+
+
+def _memory(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
+    for controller in () if isinstance(facts.edac, Missing) else facts.edac:
+        yield f"edac corrected {controller.name}", controller.corrected
+        yield f"edac uncorrected {controller.name}", controller.uncorrected
+
+
+def merged(old: Mapping[str, int], new: Mapping[str, int]) -> Readings:
+    """The new ones, and the old ones of what could not be read now."""
+    return dict([*({**new} | {name: value for name, value in old.items() if name not in new}).items()][:MOST])
+
+
+def changes(old: Mapping[str, int], new: Mapping[str, int], logged: Collection[tuple[str, str]] = ()) -> list[Event]:
+    """What grew or changed; ``logged`` are devices and severities of PCIe errors that the kernel log told of already.
+
+    A counter that fell was reset, and one that was not read before has no growth. Whether growth is a fault is
+    judged by ``health``: here it is news.
+    """
+    found = (_change(name, old[name], value, logged) for name, value in new.items() if old.get(name, value) != value)
+    return [event for event in found if event is not None]
+
+
+def _change(name: str, old: int, new: int, logged: Collection[tuple[str, str]]) -> Event | None:
+    group, what, *where = name.split(" ")
+    if group == "width":
+        return _link(what, old, new)
+    if group == "port" and what == "state":
+        return _port(where, old, new)
+    if new <= old:
+        return None
+    kind: Kind = "counter"
+    more = new - old
+    bdf = where[-1] if ":" in where[-1] else ""
+    if group == "aer":
+        if (bdf, _LOGGED[what]) in logged:
+            return None
+        text = f"{counted(more, f'new {what} PCIe error')}, {new} in all"
+        status = {"fatal": Status.FAIL, "nonfatal": Status.WARN}.get(what, Status.PASS)
+    elif group == "edac":
+        text = f"{counted(more, f'new {what} memory error')} at {where[0]}, {new} in all"
+        status = Status.FAIL if what == "uncorrected" else Status.PASS
+    else:
+        text = f"{where[0]}: {what} grew by {more} to {new}{' (saturated)' if new == CEILING.get(what) else ''}"
+        status = Status.WARN if what == DOWNED else Status.PASS
+    code = f"{group} {what}" if bdf and group == "aer" else f"{group} {what} {where[0]}"
+    return Event(kind=kind, status=status, bdf=bdf, code=code, text=text, count=more)
+
+
+def _link(bdf: str, old: int, new: int) -> Event:
+    status = Status.WARN if new < old else Status.PASS
+    return Event(kind="link", status=status, bdf=bdf, code="width", text=f"PCIe link x{new}, was x{old}")
+
+
+def _port(where: list[str], old: int, new: int) -> Event:
+    status = Status.PASS if new == PortState.ACTIVE else Status.WARN
+    bdf = where[1] if len(where) > 1 else ""
+    return Event(
+        kind="port", status=status, bdf=bdf, code=where[0], text=f"port {where[0]} {_state(new)}, was {_state(old)}"
+    )
+
+
+def _state(number: int) -> str:
+    try:
+        return PortState(number).name
+    except ValueError:
+        return str(number)

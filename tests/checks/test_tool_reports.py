@@ -1,0 +1,75 @@
+"""Results of other tools become findings of the device that they name, with the fault that they stand for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from seam import run
+
+LOG = "box:1:2 [{gpu}] {file} NCCL WARN {text}\n"
+ECC = LOG.format(gpu=3, file="enqueue.cc:9", text="Cuda failure 'uncorrectable ECC error encountered'")
+LOST = LOG.format(gpu=0, file="transport/net_ib.cc:9", text="NET/IB : Got completion with error 12, opcode 1")
+PASSED = "| GPU Memory | Pass - All |\n| PCIe | Pass - All |\n"
+FAILED = "| GPU Memory | Fail - GPU: 3 |\n| Warning | GPU 3 row remappings are pending |\n"
+
+
+@pytest.fixture
+def judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    def judge(text: str, *onto: str) -> Any:
+        (tmp_path / "text").write_text(text)
+        run(capsys, "import", str(tmp_path / "text"), *onto, "-o", str(tmp_path / "box.json"))
+        document = json.loads(run(capsys, "health", "--format", "json", "--from", str(tmp_path / "box.json")).out)
+        return [each for each in document["findings"] if each["id"] == "tools.reports"], document["causes"]
+
+    return judge
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "fault", "subject", "blamed"),
+    [
+        (ECC, "fail", "ecc-uncorrected", "GPU3", ("gpu", "GPU3", "memory")),
+        (LOST, "fail", "transfer-failed", "host", ("host", "host", "network of NCCL")),
+        (FAILED, "fail", "remap-pending", "GPU3", ("gpu", "GPU3", "memory")),
+    ],
+)
+def test_a_bad_result(text: str, status: str, fault: str, subject: str, blamed: tuple[str, ...], judged: Any) -> None:
+    (finding,), causes = judged(text)
+    assert (finding["status"], finding["fault"], finding["subject"]["name"]) == (status, fault, subject)
+    component = causes[0]["component"]
+    assert (component["kind"], component["name"], component.get("part", "")) == blamed
+
+
+def test_on_a_known_box_the_gpu_has_its_bus_id(judged: Any) -> None:
+    (finding,), causes = judged(ECC, "--onto", "dgx-1-v100")
+    assert finding["subject"]["bdf"] == "0000:0b:00.0"
+    assert causes[0]["component"]["name"] == "GPU3"
+
+
+def test_what_passed_is_one_result(judged: Any) -> None:
+    findings, causes = judged(PASSED)
+    assert [each["status"] for each in findings] == ["pass"]
+    assert causes == []
+
+
+def test_a_box_without_such_outputs_has_no_such_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(run(capsys, "health", "--format", "json", "--from", "dgx-1-v100").out)
+    assert not [each for each in document["findings"] if each["id"] == "tools.reports"]
+
+
+def test_a_pasted_log_is_judged_on_the_box_that_it_is_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "dmesg").write_text("[ 99.000001] NVRM: Xid (PCI:0000:0b:00): 79, pid=1, GPU has fallen off the bus.\n")
+    run(capsys, "import", str(tmp_path / "dmesg"), "--onto", "dgx-1-v100", "-o", str(tmp_path / "box.json"))
+    document = json.loads(run(capsys, "health", "--format", "json", "--from", str(tmp_path / "box.json")).out)
+    bad = {(each["id"], each["subject"]["name"]) for each in document["findings"] if each["status"] == "fail"}
+    assert bad == {("kernel.off-bus", "GPU3")}
+
+
+def test_an_output_that_contradicts_the_box_is_a_finding(judged: Any) -> None:
+    status = "Infiniband device 'mlx5_0' port 1 status:\n\tstate:\t\t {}\n\tphys state:\t 5: LinkUp\n"
+    (finding,), _ = judged(status.format("1: DOWN"), "--onto", "dgx-1-v100")
+    assert (finding["status"], finding["fault"], finding["subject"]["name"]) == ("warn", "contradiction", "mlx5_0")
+    findings, _ = judged(status.format("4: ACTIVE"), "--onto", "dgx-1-v100")
+    assert findings == []

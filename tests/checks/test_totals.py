@@ -1,0 +1,55 @@
+"""Checks that judge totals, on the overlays that ship for them: what is said with and without the time since boot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fabric_box import box as box_of
+from fabric_box import findings
+from sample import BY_NAME
+
+from dgxcheck.checks.engine.box import NO_GROWTH
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.record import replace
+
+
+@pytest.mark.parametrize(
+    ("overlay", "check", "subject"),
+    [
+        ("pcie-x8-edac-total", "host.edac", "mc3"),
+        ("pcie-x8-aer-totals", "pcie.aer", ""),
+        ("pcie-x4-replays-total", "pcie.replay", ""),
+        ("dgx-1-v100-nvlink-crc-total", "nvlink.errors", "2"),
+        ("dgx-a100-transport-totals", "network.transport-errors", "1"),
+        ("dgx-1-v100-port-flapping", "network.port-errors", "1"),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_a_total_is_judged_with_and_without_the_time_since_boot(
+    overlay: str, check: str, subject: str, known: bool, tmp_path: Path
+) -> None:
+    document = json.loads(Path(BY_NAME[overlay]).read_text(encoding="utf-8"))
+    if not known:
+        document["facts"]["text /proc/uptime"] = {"missing": "absent"}
+    path = tmp_path / "fault.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    whole = box_of(str(path))
+    for box in (whole, replace(whole, growth=NO_GROWTH)):
+        warned = [each for each in findings(box, check) if each.status is Status.WARN]
+        assert warned
+        assert {each.subject.part for each in warned} == {subject}
+    boots = "since boot" in warned[0].judgement.message
+    assert boots is known or check == "pcie.replay"
+
+
+def test_clocks_that_are_locked_under_load_are_found() -> None:
+    box = box_of("pcie-x8-clocks-locked-under-load")
+    (odd,) = [each for each in findings(box, "clock.application") if each.status is not Status.PASS]
+    assert (odd.subject.name, odd.judgement.measured) == ("GPU0", 544)
+
+
+def test_an_sxid_names_its_port() -> None:
+    (odd,) = [each for each in findings(box_of("dgx-a100-sxid-20009"), "kernel.xid") if each.status is Status.WARN]
+    assert [event.link for event in odd.judgement.events] == [12]

@@ -1,0 +1,50 @@
+"""``dgxcheck watch`` on the command line: a saved log, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from seam import is_one_clear_line, run
+
+LOG = """\
+[    1.000001] Linux version 6.1.0
+[   70.512345] NVRM: Xid (PCI:0000:06:00): 31, pid=4711, name=python3, Ch 00000010, MMU Fault
+[   71.512345] NVRM: Xid (PCI:0000:06:00): 31, pid=4712, name=python3, Ch 00000010, MMU Fault
+[  104.100000] NVRM: Xid (PCI:0000:0a:00): 79, pid=1, GPU has fallen off the bus.
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    path = tmp_path / "kern.log"
+    path.write_text(LOG)
+    return str(path)
+
+
+def test_a_saved_log_as_lines(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    done = run(capsys, "watch", "--kernel-log", log)
+    told = [json.loads(line) for line in done.out.splitlines()]
+    assert done.code == 0
+    assert [(each["code"], each["count"], each["total"]) for each in told] == [("31", 1, 1), ("79", 1, 1), ("31", 1, 2)]
+
+
+def test_a_program_is_given_its_events(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "hook"
+    program.write_text(f"#!/bin/sh\ncat >> {tmp_path}/got\n")
+    program.chmod(0o755)
+    done = run(capsys, "watch", "--kernel-log", log, "--exec", str(program))
+    assert sorted((tmp_path / "got").read_text().splitlines()) == sorted(done.out.splitlines())
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [("--exec", "/nowhere/hook"), ("--every", "1x"), ("--counters", "0"), ("--kernel-log", "/nowhere"),
+     ("--kernel-log", "/dev/null"), ("--metrics", "/nowhere/x.prom"), ("-c", "/nowhere.toml"),
+     ("--profile", "dgx-7")],
+)  # fmt: skip
+def test_what_is_refused(argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    done = run(capsys, "watch", *argv)
+    assert (done.code, done.out) == (3, "")
+    assert is_one_clear_line(done.err), done.err

@@ -1,0 +1,58 @@
+"""``dgxcheck bind``: the GPU of a local rank, and what its process is given."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
+from dgxcheck.cli.commands.bind import command
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.launch.placement import placements
+from dgxcheck.launch.rank import LOCAL_RANK, local_rank, of_rank
+
+RANKS = [
+    ("0", None, "GPU0", "mlx5_0:1"), ("5", None, "GPU5", "mlx5_7:1"), ("9", None, "GPU1", "mlx5_1:1"),
+    ("1", "6,7", "GPU7", "mlx5_9:1"), ("0", " 3 ", "GPU3", "mlx5_3:1"),
+]  # fmt: skip
+
+
+def dry(environment: dict[str, str | None]) -> str:
+    unset = dict.fromkeys((*LOCAL_RANK, "CUDA_VISIBLE_DEVICES", "NCCL_IB_HCA", "UCX_NET_DEVICES"))
+    argv = ["--dry-run", "--from", "dgx-a100", "--", "./train", "-x", "a b"]
+    done = CliRunner().invoke(command, argv, obj=LiveMachine(), env={**unset, **environment})
+    assert done.exit_code == 0, done.exception
+    return done.output
+
+
+@pytest.mark.parametrize(("rank", "seen", "gpu", "port"), RANKS)
+@pytest.mark.parametrize("launcher", ["SLURM_LOCALID", "LOCAL_RANK"])
+def test_the_gpu_of_a_rank(launcher: str, rank: str, seen: str | None, gpu: str, port: str) -> None:
+    said, line = dry({launcher: rank, "CUDA_VISIBLE_DEVICES": seen}).splitlines()
+    assert said.startswith(f"# {gpu} ")
+    assert line.startswith("CUDA_DEVICE_ORDER=PCI_BUS_ID NCCL_IB_HCA==mlx5_0:1,")
+    assert line.endswith(f"UCX_NET_DEVICES={port} ./train -x 'a b'")
+
+
+def test_what_is_set_is_kept() -> None:
+    assert "NCCL_IB_HCA" not in dry({"LOCAL_RANK": "0", "NCCL_IB_HCA": "mlx5_9"})
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "1e3", "٣", "9" * 30])
+def test_what_is_no_rank_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="not a local rank of Slurm"):
+        local_rank({"SLURM_LOCALID": text})
+
+
+@pytest.mark.parametrize("seen", ["8", "GPU-none", "", "NoDevFiles"])
+def test_a_gpu_that_is_not_here_is_refused(seen: str) -> None:
+    machine = examine("dgx-1-v100", LAUNCH)
+    with pytest.raises(BadInput, match="GPU"):
+        of_rank(placements(machine.snapshot, machine.topology), 0, seen)
+
+
+def test_a_uuid_is_found_by_its_beginning() -> None:
+    machine = examine("dgx-1-v100", LAUNCH)
+    placed = placements(machine.snapshot, machine.topology)
+    uuid = str(placed[5].gpu.uuid)
+    assert of_rank(placed, 0, uuid) is placed[5]

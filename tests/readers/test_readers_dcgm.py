@@ -1,0 +1,124 @@
+"""dcgmi: each test that failed is said of its GPU, with the fault that its message names."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from readers_text import one, unread
+
+from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, nvlink
+from dgxcheck.readers.model import Imported
+
+TABLE = """\
+Successfully ran diagnostic for group.
++---------------------------+------------------------------------------------+
+| Diagnostic                | Result                                         |
++===========================+================================================+
+|-----  Metadata  ----------+------------------------------------------------|
+| DCGM Version              | 3.3.5                                          |
+|-----  Deployment  --------+------------------------------------------------|
+| Denylist                  | Pass                                           |
+| Inforom                   | Skip                                           |
++-----  Integration  -------+------------------------------------------------+
+| PCIe                      | Pass - All                                     |
++-----  Hardware  ----------+------------------------------------------------+
+| GPU Memory                | Pass - GPUs: 0, 1, 3                           |
+|                           | Fail - GPU: 2                                  |
+| Warning                   | GPU 2 has uncorrectable memory errors and row  |
+|                           |  remappings are pending                        |
+| Diagnostic                | Fail - GPUs: 1, 3                              |
++---------------------------+------------------------------------------------+
+"""
+FOUR = """\
+| memory                    | Pass                                           |
+|                           | GPU0: Pass                                     |
+|                           | GPU1: Fail                                     |
+| Warning: GPU1             | GPU 1 Thermal violations totaling 13.3 s       |
+"""
+
+
+def bad(found: Imported) -> dict[str, str]:
+    return {
+        key.removeprefix("stated report "): str(fact["fault"])
+        for key, fact in found.facts.items()
+        if isinstance(fact, dict) and fact["outcome"] != "pass"
+    }
+
+
+def test_the_table() -> None:
+    found = one(diag.read, TABLE)
+    assert unread([found], TABLE) == []
+    assert bad(found) == {
+        "GPU2 dcgmi-diag-gpu-memory": "remap-pending",
+        "GPU1 dcgmi-diag-diagnostic": "test-failed",
+        "GPU3 dcgmi-diag-diagnostic": "test-failed",
+    }
+    assert found.facts["stated report GPU0 dcgmi-diag-gpu-memory"]
+    assert "stated report host dcgmi-diag-inforom" not in found.facts  # skipped is no result
+
+
+def test_the_message_is_put_together_again() -> None:
+    fact: Any = one(diag.read, TABLE).facts["stated report GPU2 dcgmi-diag-gpu-memory"]
+    assert fact["text"].endswith("uncorrectable memory errors and row remappings are pending")
+
+
+def test_dcgm_4_names_gpus_below_the_test() -> None:
+    assert bad(one(diag.read, FOUR)) == {"GPU1 dcgmi-diag-memory": "thermal-slowdown"}
+
+
+@pytest.mark.parametrize("cut", range(200, len(TABLE), 53))
+def test_a_cut_table_blames_no_gpu_that_the_whole_does_not(cut: int) -> None:
+    gpus = {key.split()[0] for key in bad(one(diag.read, TABLE))}
+    for text in (TABLE[:cut], TABLE[cut:]):
+        for part in diag.read(tuple(text.splitlines())):
+            assert {key.split()[0] for key in bad(part)} <= gpus
+
+
+def test_json_of_3_and_4() -> None:
+    three = {"gpu_ids": "2", "status": "FAIL", "warnings": ["GPU 2's NvLink link 3 is currently down"]}
+    four = {"entity_group": "GPU", "entity_id": 5, "status": "Fail", "warnings": [{"warning": "PCIe replay count"}]}
+    tests = [{"name": "PCIe", "results": [three, four, {"gpu_ids": "0,1", "status": "PASS"}]}]
+    text = json.dumps({"DCGM Diagnostic": {"test_categories": [{"category": "Integration", "tests": tests}]}}, indent=1)
+    found = one(diag_json.read, text)
+    assert bad(found) == {"GPU2 dcgmi-diag-pcie": "nvlink-down", "GPU5 dcgmi-diag-pcie": "pcie-replays"}
+    assert unread([found], text) == []
+
+
+def test_nvlinks() -> None:
+    text = "+---+\n|  NvLink Link Status  |\nGPUs:\n    gpuId 0:\n        U D X _\n    gpuId 1:\n        _ _ _ _\n"
+    facts = one(nvlink.read, text).facts
+    assert facts == {
+        "stated nvlink GPU0 0": "up", "stated nvlink GPU0 1": "<inactive>", "stated nvlink GPU0 2": "<inactive>",
+        "stated nvlink GPU1": "none",
+    }  # fmt: skip
+
+
+def test_health_as_table_and_in_a_log() -> None:
+    table = """\
+| Overall Health            | Warning                                                  |
+| GPU                       |                                                          |
+| -> 3                      | Warning                                                  |
+|    -> Errors              |                                                          |
+|       -> PCIe system      | Warning                                                  |
+|                           | Detected more than 8 PCIe replays per minute for GPU 3   |
+"""
+    assert bad(one(health.read, "| Overall Health            | Healthy     |")) == {}
+    assert bad(one(health.read, table)) == {"GPU3 dcgmi-health-pcie": "pcie-replays"}
+    logged = "ERROR Detected a WARNING in health system Thermal: 'clocks event due to thermal violation in GPU 2.'"
+    assert bad(one(health.read, logged)) == {"GPU2 dcgmi-health-thermal": "thermal-slowdown"}
+
+
+def test_discovery() -> None:
+    text = """\
+2 GPUs found.
+| GPU ID | Device Information                                                   |
+| 0      | Name: Tesla V100-SXM2-16GB                                           |
+|        | PCI Bus ID: 00000000:07:00.0                                         |
+| 1      | Name: Tesla V100-SXM2-16GB                                           |
+|        | PCI Bus ID: 00000000:0A:00.0                                         |
+"""
+    found = one(discovery.read, text)
+    assert found.facts["nvml nvmlDeviceGetHandleByIndex 1"] == "0000:0a:00.0"
+    assert unread([found], text) == []

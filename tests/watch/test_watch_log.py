@@ -1,0 +1,154 @@
+"""Records of the kernel log become events: each told once, forged ones never, lost ones counted."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from watched import XID_31, XID_79, Log, kmsg, record
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.watch.event import Event
+from dgxcheck.watch.log_events import log_events, log_facts
+from dgxcheck.watch.log_follower import GATHER_S, LogFollower
+
+AER = "pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: 0000:06:00.0"
+AER_DETAIL = "nvidia 0000:06:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)"
+
+
+def never(_bdf: str, _code: str) -> int:
+    return 0
+
+
+def followed(log: Log, sequence: int = -1) -> tuple[LogFollower, list[Event]]:
+    """What is there at the start."""
+    follower = LogFollower(log.detach(), sequence, never)
+    return follower, [*follower.events()]
+
+
+def later(follower: LogFollower) -> list[Event]:
+    """What came since, once the lines are gathered."""
+    found = [*follower.events()]
+    if follower.due is not None:
+        time.sleep(max(0.0, follower.due - time.monotonic()))
+        found += follower.events()
+    return found
+
+
+def in_log(*messages: str) -> list[Event]:
+    lines = [f"{10 + number / 100:.6f};{message}" for number, message in enumerate(messages)]
+    facts = log_facts(["0.000000;dgxcheck: log begins", *lines])
+    assert isinstance(facts, KernelLog)
+    return log_events(facts, never)
+
+
+def test_a_real_xid_is_read_and_a_forged_one_is_not() -> None:
+    real = record(1, XID_79)
+    by_user = record(2, XID_79, priority=12)
+    by_crash = record(3, f"NVRM: Xid (PCI:[99]: segfault at 0 ip 0\\x0a{XID_79}")
+    read = kmsg(real, by_user, by_crash).records()
+    assert [line.partition(";")[2] for line in read.lines[:1]] == [XID_79]
+    facts = log_facts(["0.000000;dgxcheck: log begins", *read.lines])
+    assert isinstance(facts, KernelLog)
+    (event,) = log_events(facts, never)
+    assert (event.kind, event.bdf, event.code) == ("xid", "0000:0a:00.0", "79")
+
+
+def test_what_was_read_before_a_restart_is_not_read_again() -> None:
+    records = [record(number, XID_31.format(pid=number)) for number in range(5)]
+    first = kmsg(*records[:3])
+    assert len(first.records().lines) == 3
+    second = kmsg(*records, sequence=first.sequence)
+    assert len(second.records().lines) == 2
+    assert second.sequence == 4
+
+
+@pytest.mark.parametrize("said", [True, False], ids=["overrun", "gap"])
+def test_records_that_were_overwritten_are_counted(said: bool) -> None:
+    before, after = record(7, XID_79), record(20, XID_79)
+    read = kmsg(before, *([None] if said else []), after).records()
+    assert (read.lost, len(read.lines)) == (12, 2)
+
+
+def test_records_that_were_overwritten_before_the_first_start_are_not() -> None:
+    assert kmsg(record(5000, XID_79)).records().lost == 0
+
+
+def test_what_is_no_record_is_passed_over() -> None:
+    read = kmsg(b"", b"\xff\xfe", record(1, XID_79)).records()
+    assert read.lines == ()  # the end of a file that is no log
+    assert len(kmsg(b"garbage\n", record(1, XID_79)).records().lines) == 1
+
+
+def test_a_flood_is_read_in_turns() -> None:
+    log = kmsg(*(record(number, "usb 1-1: new device") for number in range(1200)))
+    assert [log.records().more for _ in range(3)] == [True, True, False]
+
+
+def test_an_error_of_several_lines_is_one_event() -> None:
+    log = Log()
+    follower, before = followed(log)
+    assert before == []
+    log.write(record(0, AER, 10.0))
+    assert [*follower.events()] == []
+    log.write(record(1, AER_DETAIL, 10.1), record(2, "nvidia 0000:06:00.0:    [20] UnsupReq", 10.1))
+    (event,) = later(follower)
+    assert (event.kind, event.bdf, event.code, event.status) == ("pcie-error", "0000:06:00.0", "fatal", Status.FAIL)
+    assert follower.sequence == 2
+    follower.close()
+
+
+def test_errors_from_before_a_driver_load_are_no_news_at_the_first_start_only() -> None:
+    load = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.14"
+    for sequence, due in ((-1, []), (0, ["79"])):
+        log = Log()
+        log.write(record(1, XID_79, 10.0), record(2, load, 20.0))
+        follower, events = followed(log, sequence)
+        assert [event.code for event in events] == due
+        follower.close()
+
+
+def test_the_sequence_waits_for_the_events() -> None:
+    """A restart while lines are gathered must not lose them."""
+    log = Log()
+    follower, _ = followed(log)
+    log.write(record(0, XID_79))
+    assert [*follower.events()] == []
+    assert follower.sequence == -1
+    assert later(follower)
+    assert (follower.sequence, GATHER_S <= 1) == (0, True)
+    follower.close()
+
+
+def test_off_the_bus_is_told_once_with_and_without_an_xid() -> None:
+    without = "NVRM: GPU 0000:0a:00.0: GPU has fallen off the bus."
+    assert [(event.kind, event.status) for event in in_log(XID_79, without)] == [("xid", Status.FAIL)]
+    assert [(event.kind, event.status) for event in in_log(without)] == [("off-bus", Status.FAIL)]
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "code", "status"),
+    [
+        (XID_31.format(pid=7), "xid", "31", Status.PASS),
+        ("NVRM: Xid (PCI:0000:06:00): 48, pid=1, DBE (double bit error)", "xid", "48", Status.FAIL),
+        ("NVRM: Xid (PCI:0000:06:00): 9999, what", "xid", "9999", Status.WARN),
+        ("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up", "sxid", "20034",
+         Status.FAIL),
+        ("NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (0x26:0xffff:1290)", "not-started", "", Status.FAIL),
+        ("EDAC MC1: 3 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1)", "host",
+         "memory CPU_SrcID#0_Ha#0_Chan#1_DIMM#0", Status.PASS),
+        ("nvme nvme0: controller is down; will reset: CSTS=0xffffffff", "host", "disk nvme0", Status.WARN),
+    ],
+)  # fmt: skip
+def test_every_kind_of_record(message: str, kind: str, code: str, status: Status) -> None:
+    (event,) = in_log(message)
+    assert (event.kind, event.code, event.status) == (kind, code, status)
+    assert event.seconds == 10.0
+
+
+def test_an_xid_that_fails_when_repeated_does_so_over_restarts() -> None:
+    facts = log_facts(["0.0;dgxcheck: log begins", "5.0;NVRM: Xid (PCI:0000:06:00): 74, NVLink: error"])
+    assert isinstance(facts, KernelLog)
+    assert [event.status for event in log_events(facts, lambda bdf, code: 0)] == [Status.WARN]
+    assert [event.status for event in log_events(facts, lambda bdf, code: 1)] == [Status.FAIL]

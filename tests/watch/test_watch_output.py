@@ -1,0 +1,148 @@
+"""Where events go: lines, journal, metrics, table, systemd, the site's program."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.cli.watch.sinks import Journal
+from dgxcheck.output.watch import journal, metrics, table
+from dgxcheck.output.watch.lines import json_line, text_line
+from dgxcheck.watch.event import Event, Told
+from dgxcheck.watch.hook import MOST_WAITING, Hook
+from dgxcheck.watch.judgement import Bad, Judged
+from dgxcheck.watch.memory import Memory
+from dgxcheck.watch.notify import Notifier
+
+DATE = "2026-11-22T10:00:00Z"
+EVENT = Event(kind="xid", status=Status.FAIL, bdf="0000:0a:00.0", code="79", text="Xid 79 (\x1b[31mgone)\nNAME=forged")
+TOLD = Told(EVENT, DATE, 1)
+
+
+def known(*events: Event) -> Memory:
+    memory = Memory()
+    assert [*memory.ledger.take(events or (EVENT,), 1.0, DATE)]
+    memory.judged = Judged(verdict="fail", findings={"pcie.width/x": Bad("fail", "x", "x8 of x16")})
+    return memory
+
+
+def test_lines_hold_no_control_characters() -> None:
+    assert text_line(TOLD) == f"{DATE}  FAIL  0000:0a:00.0  Xid 79 (\ufffd[31mgone)\ufffdNAME=forged"
+    assert json.loads(json_line(TOLD))["text"] == "Xid 79 (\ufffd[31mgone)\ufffdNAME=forged"
+    repeated = Told(EVENT, "", 12)
+    assert text_line(repeated).startswith("[    0.000000]  FAIL")
+    assert text_line(repeated).endswith("(1 more, 12 in all)")
+
+
+def test_an_entry_of_the_journal_has_fields_that_nobody_can_forge() -> None:
+    fields = dict(line.split("=", 1) for line in journal.entry(TOLD).decode().splitlines())
+    assert "NAME" not in fields
+    assert (fields["GPU_BDF"], fields["DGXCHECK_ID"], fields["PRIORITY"]) == ("0000:0a:00.0", "79", "2")
+
+
+def test_the_journal_gets_a_datagram(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as there:
+        there.bind(str(tmp_path / "socket"))
+        Journal(str(tmp_path / "socket")).tell(TOLD)
+        assert there.recv(4096) == journal.entry(TOLD)
+
+
+def test_a_journal_that_is_gone_leaves_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Journal(str(tmp_path / "socket")).tell(TOLD)
+    assert json.loads(capsys.readouterr().out)["code"] == "79"
+
+
+def test_metrics_are_read_by_prometheus() -> None:
+    found = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(metrics.render(known(EVENT, EVENT)))
+        for sample in family.samples
+    }
+    assert found["dgxcheck_watch_events_total", "0000:0a:00.0", "xid", "79"] == 2
+    assert found["dgxcheck_watch_verdict",] == 2
+    assert found["dgxcheck_watch_findings", "fail"] == 1
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 10), (20, 3), (200, 60)])
+def test_the_table_fits_the_terminal(size: tuple[int, int]) -> None:
+    wide = "x" * 90
+    many = [Event(kind="xid", status=Status.WARN, bdf="0000:0a:00.0", code=str(each), text=wide) for each in range(50)]
+    drawn = table.render(known(*many), DATE, *size).splitlines()
+    assert len(drawn) < size[1]
+    assert max(map(len, drawn)) <= size[0]
+    assert "\x1b" not in "".join(drawn)
+
+
+def test_systemd_hears_of_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        name = f"\0dgxcheck-test-{os.getpid()}"
+        manager.bind(name)
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{name[1:]}")
+        monkeypatch.setenv("WATCHDOG_USEC", "40000")
+        monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()))
+        notifier = Notifier()
+        notifier.alive()
+        notifier.alive()  # not due
+        time.sleep(0.03)
+        notifier.alive()
+        notifier.say("STOPPING=1")
+        assert [manager.recv(99) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"STOPPING=1"]
+
+
+def test_without_systemd_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    monkeypatch.setenv("WATCHDOG_USEC", "40000")
+    monkeypatch.setenv("WATCHDOG_PID", "1")
+    notifier = Notifier()
+    notifier.alive()
+    assert notifier.due is None
+
+
+def script(folder: Path, text: str) -> str:
+    path = folder / "hook"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def finished(hook: Hook) -> None:
+    until = time.monotonic() + 10
+    while hook.busy and time.monotonic() < until:
+        hook.turn()
+        time.sleep(0.01)
+    assert not hook.busy
+
+
+def test_the_program_gets_every_event_on_stdin(tmp_path: Path) -> None:
+    hook = Hook(script(tmp_path, f"cat >> {tmp_path}/got"))
+    for number in range(6):
+        hook.give(json.dumps({"number": number}))
+    finished(hook)
+    lines = (tmp_path / "got").read_text().splitlines()
+    assert sorted(json.loads(line)["number"] for line in lines) == [*range(6)]
+    assert (hook.dropped, hook.trouble) == (0, "")
+
+
+def test_a_program_that_hangs_is_killed_and_what_waits_too_long_is_dropped(tmp_path: Path) -> None:
+    hook = Hook(script(tmp_path, "sleep 60"), seconds=0.1)
+    for _ in range(2 * MOST_WAITING):
+        hook.give("{}")
+    assert hook.dropped >= MOST_WAITING - 4
+    hook.turn()
+    time.sleep(0.15)
+    hook.turn()
+    hook.stop()
+
+
+def test_a_program_that_cannot_be_started_is_said(tmp_path: Path) -> None:
+    hook = Hook(str(tmp_path / "nothing"))
+    hook.give("{}")
+    assert "cannot be started" in hook.trouble
+    assert hook.dropped == 1

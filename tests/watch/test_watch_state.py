@@ -1,0 +1,178 @@
+"""What the watch compares: counters, devices, judgements, and its own state file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from watched import Listener
+
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.measure.burn_in.hot_plug import Change
+from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.survey import survey
+from dgxcheck.watch.desk import Desk
+from dgxcheck.watch.event import Event
+from dgxcheck.watch.judgement import Bad, Judged, compared
+from dgxcheck.watch.memory import Memory, load, save
+from dgxcheck.watch.readings import PROBES, Readings, changes, merged, readings, watched
+from dgxcheck.watch.uevents import hot_plug
+
+GPU = "0000:06:00.0"
+PORT = "mlx5_0/1 0000:05:00.0"
+
+
+def of_box(name: str) -> Readings:
+    return readings(survey(open_source(name), PROBES))
+
+
+def test_a_box_has_links_ports_and_counters() -> None:
+    found = of_box("dgx-1-v100")
+    assert len(watched(found)) == 12
+    assert found[f"width {GPU}"] == 16
+    counters = {f"port {name} {PORT}" for name in ("state", "symbol_error", "link_downed")}
+    assert counters | {f"aer fatal {GPU}"} <= {*found}
+    assert changes(found, of_box("dgx-1-v100")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "due"),
+    [
+        (f"aer fatal {GPU}", 0, 1, ("counter", GPU, "fail", "aer fatal", 1)),
+        (f"aer correctable {GPU}", 5, 12, ("counter", GPU, "pass", "aer correctable", 7)),
+        (f"port link_downed {PORT}", 1, 2, ("counter", "0000:05:00.0", "warn", "port link_downed mlx5_0/1", 1)),
+        (f"port symbol_error {PORT}", 1, 2, ("counter", "0000:05:00.0", "pass", "port symbol_error mlx5_0/1", 1)),
+        ("port symbol_error rxe0/1", 1, 2, ("counter", "", "pass", "port symbol_error rxe0/1", 1)),
+        ("edac uncorrected mc0", 0, 1, ("counter", "", "fail", "edac uncorrected mc0", 1)),
+        (f"width {GPU}", 16, 8, ("link", GPU, "warn", "width", 1)),
+        (f"width {GPU}", 8, 16, ("link", GPU, "pass", "width", 1)),
+        (f"port state {PORT}", 4, 1, ("port", "0000:05:00.0", "warn", "mlx5_0/1", 1)),
+        (f"port state {PORT}", 1, 4, ("port", "0000:05:00.0", "pass", "mlx5_0/1", 1)),
+    ],
+)  # fmt: skip
+def test_what_grew_or_changed(name: str, old: int, new: int, due: tuple[object, ...]) -> None:
+    (event,) = changes({name: old}, {name: new})
+    assert (event.kind, event.bdf, event.status.value, event.code, event.count) == due
+
+
+def test_what_is_no_news() -> None:
+    assert changes({f"aer fatal {GPU}": 7}, {f"aer fatal {GPU}": 0}) == []  # reset
+    assert changes({}, {f"aer fatal {GPU}": 7}) == []  # not read before
+    assert changes({f"aer fatal {GPU}": 7}, {}) == []  # not read now
+    grown = ({f"aer fatal {GPU}": 1}, {f"aer fatal {GPU}": 2})
+    assert changes(*grown, logged={(GPU, "fatal")}) == []
+    assert len(changes(*grown, logged={(GPU, "corrected"), ("0000:07:00.0", "fatal")})) == 1
+
+
+def test_a_counter_that_could_not_be_read_once_grows_all_the_same() -> None:
+    known = merged({f"aer fatal {GPU}": 1}, {})
+    assert [event.count for event in changes(known, {f"aer fatal {GPU}": 3})] == [2]
+
+
+@pytest.mark.parametrize(
+    ("action", "subsystem", "name", "path", "known", "due"),
+    [
+        ("remove", "pci", "0000:0a:00.0", "/devices/pci0000:00/0000:00:02.0/0000:0a:00.0", True,
+         ("0000:0a:00.0", "warn", "PCI function 0000:0a:00.0 removed")),
+        ("remove", "pci", "0000:0a:00.0", "/devices/pci0000:00/0000:00:02.0/0000:0a:00.0", False,
+         ("0000:0a:00.0", "pass", "PCI function 0000:0a:00.0 removed")),
+        ("add", "pci", "0000:0a:00.0", "/devices/pci0000:00/0000:0a:00.0", True,
+         ("0000:0a:00.0", "pass", "PCI function 0000:0a:00.0 added")),
+        ("remove", "infiniband", "mlx5_0", "/devices/pci0000:00/0000:05:00.0/infiniband/mlx5_0", True,
+         ("0000:05:00.0", "pass", "infiniband device mlx5_0 removed")),
+        ("add", "drm", "card1", "/devices/virtual/drm/card1", True, ("", "pass", "drm device card1 added")),
+    ],
+)  # fmt: skip
+def test_devices_that_come_and_go(
+    action: str, subsystem: str, name: str, path: str, known: bool, due: tuple[str, str, str]
+) -> None:
+    event = hot_plug(Change(action, subsystem, name, path), {"0000:0a:00.0"} if known else ())
+    assert (event.bdf, event.status.value, event.text) == due
+
+
+def judgement(verdict: str, *bad: str, passed: Sequence[str] = (), unjudged: Sequence[str] = ()) -> dict[str, object]:
+    said = {"status": "fail", "bdf": GPU, "text": "x8 of x16"}
+    return {
+        "verdict": verdict, "findings": {key: {**said, "log": key.startswith("kernel")} for key in bad},
+        "passed": [*passed], "unjudged": [*unjudged], "persistence": True,
+    }  # fmt: skip
+
+
+def test_judgements_are_compared() -> None:
+    width = f"pcie.width/{GPU}"
+    first, told = compared(Judged(), judgement("fail", width, f"kernel.xid/{GPU}"))
+    assert [(event.kind, event.code) for event in told] == [("finding", width), ("verdict", "")]
+    second, told = compared(first, judgement("fail", width))
+    assert told == []
+    third, told = compared(second, judgement("unknown", unjudged=(width,)))
+    assert [event.kind for event in told] == ["verdict"]  # not judged is not cured
+    fourth, told = compared(third, judgement("pass", passed=(width,)))
+    assert [(event.kind, event.status) for event in told] == [("cleared", Status.PASS), ("verdict", Status.PASS)]
+    assert fourth == Judged(verdict="pass", findings={})
+
+
+def filled() -> Memory:
+    memory = Memory()
+    memory.of_boot("b1")
+    memory.sequence, memory.lost, memory.readings = 42, 3, {f"aer fatal {GPU}": 1}
+    memory.judged = Judged(verdict="warn", findings={"a.b": Bad("warn", GPU, "text")})
+    event = Event(kind="xid", status=Status.FAIL, bdf=GPU, code="79", text="gone")
+    assert len([*memory.ledger.take([event], 5.0, "2026-11-22T10:00:00Z")]) == 1
+    return memory
+
+
+def test_the_state_file_keeps_all(tmp_path: Path) -> None:
+    path = str(tmp_path / "watch.json")
+    assert load(path) is None
+    save(path, filled())
+    found = load(path)
+    assert found is not None
+    again = str(tmp_path / "again.json")
+    save(again, found)
+    assert Path(again).read_text() == Path(path).read_text()
+    event = Event(kind="xid", status=Status.FAIL, bdf=GPU, code="79", text="gone")
+    assert [*found.ledger.take([event], 6.0, "")] == []  # told before the restart
+
+
+def test_another_boot_begins_anew_but_keeps_counts(tmp_path: Path) -> None:
+    memory = filled()
+    memory.of_boot("b2")
+    assert (memory.sequence, memory.readings, memory.lost) == (-1, {}, 3)
+    event = Event(kind="xid", status=Status.FAIL, bdf=GPU, code="79", text="gone")
+    assert [told.total for told in memory.ledger.take([event], 6.0, "")] == [2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"schema": "dgxcheck/recording/1"}', "[" * 9999, '{"schema": "dgxcheck/watch-state/1"}',
+     json.dumps({"schema": "dgxcheck/watch-state/1", "boot_id": "", "sequence": 1, "lost": 0, "tallies": [[1]],
+                 "events": [], "readings": {}, "verdict": "", "findings": {}})],
+    ids=range(7),
+)  # fmt: skip
+def test_a_state_file_that_is_something_else_is_said_and_replaced(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "watch.json"
+    path.write_text(text)
+    with pytest.raises(BadInput, match="not a state file"):
+        load(str(path))
+    listener = Listener()
+    desk = Desk(str(path), [listener])
+    desk.begin("b1")
+    assert [event.text.endswith("; starting anew") for event in listener.events("note")] == [True]
+    desk.save(now=True)
+    assert load(str(path)) is not None
+
+
+def test_a_state_file_that_cannot_be_written_is_said_once_and_stops_nothing() -> None:
+    listener = Listener()
+    desk = Desk("/proc/watch/state.json", [listener])  # nobody can write there
+    desk.begin("b1")
+    event = Event(kind="xid", status=Status.FAIL, bdf=GPU, code="79", text="gone")
+    for _ in range(3):
+        desk.tell([event])
+        desk.save(now=True)
+    assert len(listener.events("xid")) == 1
+    (said,) = listener.events("note")
+    assert "cannot be written" in said.text
