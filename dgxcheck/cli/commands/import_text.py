@@ -6,6 +6,7 @@ import click
 
 from dgxcheck.assessment.bundle import opened
 from dgxcheck.assessment.import_base import base_of
+from dgxcheck.assessment.import_nearest import nearest
 from dgxcheck.assessment.import_text import Reading, read, recording
 from dgxcheck.assessment.import_texts import KNOWN, Text, bundles, named, texts
 from dgxcheck.checks.engine.wording import counted
@@ -83,7 +84,8 @@ def _complain(complaints: list[str]) -> None:
 def _complaints(text: Text, reading: Reading) -> list[str]:
     """Nothing known in it: one line; else one for each line that is not understood."""
     if not any(part.file == text.name for part in reading.parts):
-        return [f"{text.name}: contains no output of a supported tool; import reads {KNOWN}"]
+        like = nearest(text.layout.lines)
+        return [f"{text.name}: contains no output of a supported tool; {like or f'import reads {KNOWN}'}"]
     unread = reading.unread[text.name]
     named_lines = [
         f"{text.name}:{number + 1}: not read: {' '.join(text.lines[number][:LONGEST].split())[:SHOWN]}"

@@ -68,7 +68,8 @@ def without_column(lines: Sequence[str]) -> list[str]:
         text = lines[at].strip() if at < len(lines) else ""
         if len(text) > 1 and text[0] == text[-1] == "|":
             continue
-        if at - start >= FEWEST:
+        framed = any(line.strip().startswith("+") for line in (*lines[max(start - 1, 0) : start], *lines[at : at + 1]))
+        if at - start >= FEWEST and not framed:
             found[start:at] = _column([line.strip()[1:-1] for line in lines[start:at]]) or lines[start:at]
         start = at + 1
     return found

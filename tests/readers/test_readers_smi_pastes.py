@@ -1,0 +1,187 @@
+"""nvidia-smi's tables, lists and CSV of every driver: no cell becomes what it does not say, no number another GPU's."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from readers_text import one, unread
+from seam import run
+from smi_texts import LINKS, QUERY, STATION
+
+from dgxcheck.facts.bdf import is_unplaced, unplaced
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.nvidia_smi import gpu_list, monitors, query_csv, query_text, query_xml, table, topo
+
+NEW = """\
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 590.1.2                Driver Version: 590.1.2        CUDA Version: 13.1     |
++-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   2  Example 80GB                   On  |   00000000:83:00.0 Off |                   On |
+| N/A   28C    P0            N/A /  700W  |      55MiB / 143771MiB |     N/A      Default |
+|                                         |                        |              Enabled |
++-----------------------------------------+------------------------+----------------------+
+|   5  Example 80GB                   On  |   00000000: Off        |                    3 |
+| N/A   29C    P0             71W /  700W |       0MiB / 143771MiB |      0%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+
++-----------------------------------------------------------------------------------------+
+| MIG devices:                                                                            |
++------------------+----------------------------------+-----------+-----------------------+
+|  2    2   0   0  |              22MiB / 71424MiB    | 16      7 |  3   0    3    0    3 |
+|                  |               0MiB / 59237MiB    |           |                       |
++------------------+----------------------------------+-----------+-----------------------+
+"""
+A = "0000:83:00.0"
+CSV = """\
+index, name, pci.bus_id, memory.total [MiB], ecc.errors.uncorrected.volatile.total, temperature.gpu, power.draw [W]
+4, Example 80GB, 00000000:83:00.0, 81920 MiB, 0, 41, 55.50 W
+5, Example 80GB, 00000000:84:00.0, 81920 MiB, [N/A], [Unknown Error], [GPU is lost]
+"""
+
+
+def fact(text: str, key: str) -> Json:
+    return one(table.read, text).facts.get(f"nvml nvmlDeviceGet{key}")
+
+
+def test_a_table_of_today_is_read_by_its_bars() -> None:
+    assert unread([one(table.read, NEW)], NEW) == []
+    assert fact(NEW, "HandleByIndex 2") == A
+    assert fact(NEW, "HandleByIndex 5") == unplaced(5), "no bus id, and no other than the printed number"
+    assert fact(NEW, f"TotalEccErrors {A} 1 0") is None, "On says that MIG is on, and counts nothing"
+    assert fact(NEW, f"TotalEccErrors {unplaced(5)} 1 0") == 3
+    assert fact(NEW, f"MigMode {A}") == [1, 1]
+    assert fact(NEW, f"EnforcedPowerLimit {A}") == 700000
+
+
+def test_a_gpu_that_tells_not_even_its_name_does_not_respond() -> None:
+    dead = NEW.replace(
+        "Example 80GB                   On  |   00000000:83", "ERR!                           On  |   00000000:83"
+    )
+    dead = dead.replace("28C    P0            N/A /", "ERR!   ERR!         ERR! /")
+    answer = fact(dead, f"Temperature {A} 0")
+    assert isinstance(answer, dict)
+    assert answer["missing"] == "lost"
+    assert fact(dead, f"Temperature {unplaced(5)} 0") == 29
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 120))
+def test_a_table_cut_on_the_right_says_nothing_else(width: int) -> None:
+    whole = one(table.read, NEW).facts
+    for part in table.read(tuple(line[:width] for line in NEW.split("\n"))):
+        assert all(whole[key] == each for key, each in part.facts.items())
+
+
+def test_csv_with_any_columns() -> None:
+    found = one(query_csv.read, CSV).facts
+    assert found["nvml nvmlDeviceGetHandleByIndex 4"] == A
+    assert found[f"nvml nvmlDeviceGetPowerUsage {A}"] == 55500
+    assert found[f"nvml nvmlDeviceGetTotalEccErrors {A} 1 0"] == 0
+    lost = found["nvml nvmlDeviceGetPowerUsage 0000:84:00.0"]
+    assert isinstance(lost, dict)
+    assert lost["missing"] == "lost"
+
+
+def test_csv_without_a_head_is_read_by_its_command() -> None:
+    rows = "\n".join(CSV.splitlines()[1:]).replace(" MiB", "").replace(" W", "")
+    assert query_csv.read(tuple(rows.split("\n"))) == ()
+    columns = re.sub(r" \[\w+\]", "", CSV.splitlines()[0]).replace(" ", "")
+    text = f"$ nvidia-smi --query-gpu={columns} --format=csv,noheader,nounits\n{rows}\n"
+    assert one(query_csv.read, text).facts == one(query_csv.read, CSV).facts
+
+
+def test_a_list_has_numbers_and_no_bus_ids() -> None:
+    found = one(gpu_list.read, LINKS).facts
+    assert found["nvml nvmlDeviceGetHandleByIndex 2"] == unplaced(2)
+    assert found[f"nvml nvmlDeviceGetName {unplaced(2)}"] == "Example"
+    assert gpu_list.read(("GPU 3: it fell off the bus yesterday",)) == ()
+
+
+def test_the_command_says_which_gpu_it_was() -> None:
+    text = "$ nvidia-smi -i 3 -q\n" + QUERY[: QUERY.index("GPU 00000000:07")]
+    assert one(query_text.read, text).facts["nvml nvmlDeviceGetHandleByIndex 3"] == "0000:06:00.0"
+
+
+def test_other_programs_write_gpu_elements_too() -> None:
+    assert query_xml.read(('<system version="1">', '<gpu dev="0" sm="90" gdr="1">', "</gpu>")) == ()
+
+
+def test_monitors_are_known_and_tell_nothing() -> None:
+    text = "# gpu    pwr  gtemp     sm\n# Idx      W      C      %\n    0     77     28      0\n"
+    assert unread([one(monitors.read, text)], text) == []
+    assert not one(monitors.read, text).facts
+
+
+@pytest.mark.parametrize("width", range(14, 96, 3))
+def test_a_wrapped_matrix_says_nothing_else(width: int) -> None:
+    text = STATION.replace("\x1b[4m", "").replace("\x1b[0m", "").expandtabs()
+    (whole,) = (found.facts for found in topo.read(tuple(text.split("\n"))))
+    halves = [line[at : at + width] for line in text.split("\n") for at in range(0, max(len(line), 1), width)]
+    for part in topo.read(tuple(halves)):
+        assert all(isinstance(each, dict) or whole.get(key) == each for key, each in part.facts.items())
+
+
+def cells(text: str) -> dict[tuple[str, str], str]:
+    """What a naive reader of tabs sees: the label of each pair."""
+    head, *rows = [line.split("\t") for line in text.splitlines() if "\t" in line]
+    names = [name for name in head if re.fullmatch(r"(?:GPU|NIC)\d+", name)]
+    return {(row[0], name): cell.strip() for row in rows for name, cell in zip(names, row[1:], strict=False)}
+
+
+def test_every_cell_of_a_matrix() -> None:
+    found = one(topo.read, STATION).facts
+    naive = cells(STATION.replace("\x1b[4m", "").replace("\x1b[0m", ""))
+    assert len(naive) == 25
+    assert {key: label for key, label in found.items() if " label " in key} == {
+        f"stated label {a} {b}": label for (a, b), label in naive.items()
+    }
+
+
+@pytest.fixture
+def judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Findings of an imported text that are neither pass nor skip, and the text of the recording."""
+
+    def judge(text: str) -> tuple[dict[str, str], str]:
+        (tmp_path / "t.txt").write_text(text, encoding="utf-8")
+        run(capsys, "import", str(tmp_path / "t.txt"), "-o", str(tmp_path / "box.json"))
+        document = json.loads(run(capsys, "health", "--format", "json", "--from", str(tmp_path / "box.json")).out)
+        bad = {each["id"]: f"{each['status']} {each['subject']['name']}" for each in document["findings"]
+               if each["status"] not in ("pass", "skip")}  # fmt: skip
+        assert not any(is_unplaced(each["subject"]["bdf"]) for each in document["findings"])
+        return bad, run(capsys, "list", "--from", str(tmp_path / "box.json")).out
+
+    return judge
+
+
+def links(up: str, *, last: str) -> str:
+    head = "GPU {0}: NVIDIA A100-SXM4-80GB (UUID: GPU-{0}1234567-89ab-cdef-0123-456789abcdef)\n"
+    rows = ["".join(f"\t Link {n}: {last if gpu == 3 else up}\n" for n in range(12)) for gpu in range(4)]
+    return "".join(head.format(gpu) + rows[gpu] for gpu in range(4))
+
+
+@pytest.mark.parametrize(("text", "due"), [
+    (links("25 GB/s", last="25 GB/s"), {}),
+    (links("25 GB/s", last="<inactive>"), {"nvlink.state": "fail GPU3"}),
+    ("GPU 6: NVIDIA A100-SXM4-80GB (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
+     "NVML: Unable to retrieve NVLink information as all links are inactive\n", {"nvlink.state": "warn GPU6"}),
+    ("GPU 0: NVIDIA GeForce RTX 2080 SUPER (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
+     "NVML: Unable to retrieve NVLink information as all links are inactive\n", {}),
+    ("Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n", {"gpu.lost": "fail host"}),
+    ("    Remapped Rows\n        Correctable Error : 0\n        Uncorrectable Error : 4\n        Pending : Yes\n"
+     "        Remapping Failure Occurred : No\n", {"ecc.row-remap": "fail GPU0"}),
+])  # fmt: skip
+def test_what_is_stated_is_judged(text: str, due: dict[str, str], judged: Any) -> None:
+    bad, listed = judged(text)
+    assert bad == due
+    assert "ffff" not in listed.split("\n\n")[0]
