@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.assessment.machine import topology_of
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Gpu
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
@@ -13,12 +14,14 @@ from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.slots import slot_of
 
+NO_BUS_ID = Missing(Gap.UNRECORDED, "nvidia-smi", "the text has no bus id")
+
 
 class Row(Record):
     """One GPU; ``index`` None for one that NVML does not list."""
 
     index: int | None
-    bdf: str
+    bdf: str | Missing
     name: str | Missing
     uuid: str | Missing
     serial: str | Missing
@@ -55,7 +58,7 @@ def _row(device: Device, facts: Snapshot) -> Row:
     gap = device.uuid if isinstance(device.uuid, Missing) else Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex")
     return Row(
         index=device.index,
-        bdf=device.bdf or "",
+        bdf=shown(device.bdf) or NO_BUS_ID,
         name=_pci_name(device, facts) if gpu is None else gpu.name,
         uuid=gap if gpu is None else gpu.uuid,
         serial=gap if gpu is None else gpu.serial,

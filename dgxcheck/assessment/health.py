@@ -33,6 +33,7 @@ from dgxcheck.score.box import score_of
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
+from dgxcheck.topology.build import NOTHING_STATED
 
 if TYPE_CHECKING:
     from dgxcheck.assessment.machine import Given
@@ -96,7 +97,7 @@ def _box(
     """All that the checks judge: facts, counters at two times, and what they are compared with."""
     live = source.origin.kind == "live"
     settings = site_settings(request.config) if request.settings is None else request.settings
-    topology = topology_of(facts)
+    topology = topology_of(replace(facts, stated=NOTHING_STATED))  # nvlink.matrix judges what a matrix states
     choice = library.select(request.profile, facts, topology)
     gpus = topology.gpus
     if request.gpus:

@@ -16,7 +16,7 @@ from dgxcheck.readers.catalogue import READERS
 from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.derived import completed
 from dgxcheck.readers.listing import handles as numbered
-from dgxcheck.readers.listing import with_lost, with_numbers
+from dgxcheck.readers.listing import with_numbers
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.onto import mismatch, rebase_indexes
 from dgxcheck.source.recording.anonymize import anonymized
@@ -118,7 +118,7 @@ def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
         if not base.gpus:
             raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
         return rebase_indexes(found.facts, base.gpus)
-    facts = with_lost(with_numbers(found.facts))
+    facts = with_numbers(found.facts)
     gpus = numbered(facts)
     if gpus and not mismatch(facts, gpus):
         own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}

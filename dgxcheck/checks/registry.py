@@ -42,7 +42,7 @@ from dgxcheck.checks.network import (
     transport_errors,
 )
 from dgxcheck.checks.nvlink import errors as nvlink_errors
-from dgxcheck.checks.nvlink import nvswitches, speed
+from dgxcheck.checks.nvlink import matrix, nvswitches, speed
 from dgxcheck.checks.nvlink import state as nvlink
 from dgxcheck.checks.pcie import aer as pcie_aer
 from dgxcheck.checks.pcie import bar1, control, generation, path, replays
@@ -82,6 +82,7 @@ CHECKS: tuple[Check, ...] = (
     *nvswitches.CHECKS,
     *speed.CHECKS,
     *nvlink_errors.CHECKS,
+    *matrix.CHECKS,
     *p2p.CHECKS,
     *placement.CHECKS,
     *hcas.CHECKS,
@@ -137,7 +138,7 @@ PROBES = (
     "pci", "numa", "numa_memory", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac",
     "network", "storage", "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie",
     "gpu_memory", "gpu_ecc", "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes",
-    "nvlink_rate", "nvlink_errors", "p2p", "measurement", "config_space", "iommu", "memlock", "units",
+    "nvlink_rate", "nvlink_errors", "p2p", "measurement", "config_space", "iommu", "memlock", "units", "stated",
     "tool_reports",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""

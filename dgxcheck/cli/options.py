@@ -72,26 +72,45 @@ def writing(command: F) -> F:
 
 
 def sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Shipped recordings by name, then files."""
+    """Shipped recordings by name, and files: first, for bash drops what stands before them."""
     from click.shell_completion import CompletionItem
 
     from dgxcheck.source.recording.shipped import shipped
 
     names = [CompletionItem(name) for name, _ in shipped() if name.startswith(incomplete)]
-    return [*names, CompletionItem(incomplete, type="file")]
+    return [CompletionItem(incomplete, type="file"), *names]
 
 
 def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Reference machines by name, then files."""
+    """Reference machines by name, and files: first, for bash drops what stands before them."""
     from click.shell_completion import CompletionItem
 
     from dgxcheck.profiles import library
 
     names = (*library.names(), "auto", "none")
-    return [
-        *(CompletionItem(name) for name in names if name.startswith(incomplete)),
-        CompletionItem(incomplete, "file"),
-    ]
+    known = (CompletionItem(name) for name in names if name.startswith(incomplete))
+    return [CompletionItem(incomplete, type="file"), *known]
+
+
+def checks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Ids and subjects of checks; of several with commas between the last."""
+    from click.shell_completion import CompletionItem
+
+    from dgxcheck.checks.registry import CHECKS
+
+    before, comma, last = incomplete.rpartition(",")
+    names = dict.fromkeys((*(check.id.partition(".")[0] for check in CHECKS), *(check.id for check in CHECKS)))
+    return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(last)]
+
+
+def explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What ``--explain`` knows: checks, fault words, score and privileges."""
+    from click.shell_completion import CompletionItem
+
+    from dgxcheck.assessment.explanation import words
+
+    names = dict.fromkeys(("score", "privileges", *words()))
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def emit(text: str, output: str | None, color: str, form: str = "text") -> None:

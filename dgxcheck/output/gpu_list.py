@@ -29,7 +29,13 @@ def text(rows: Sequence[Row], notes: Sequence[str], width: int | None) -> str:
 def _cells(row: Row) -> tuple[str, ...]:
     names = tuple(_cell(value, row.index is not None) for value in (row.name, row.uuid, row.serial))
     index = "?" if row.index is None else str(row.index)
-    return (index, row.bdf, *names, _cell(row.slot, True), _cell(row.vbios, row.index is not None))
+    return (
+        index,
+        row.bdf if isinstance(row.bdf, str) else "-",
+        *names,
+        _cell(row.slot, True),
+        _cell(row.vbios, row.index is not None),
+    )
 
 
 def _cell(value: str | Missing, listed: bool) -> str:

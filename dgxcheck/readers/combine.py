@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.listing import INDEX, gpu_list, handles, placed
+from dgxcheck.readers.listing import INDEX, INIT, gpu_list, handles, placed
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 
@@ -69,7 +69,8 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
         if numbers := handles(facts):
             gpu_lists.append(numbers)
     named: dict[str, Json] = {key: [*dict.fromkeys(listed)] for key, listed in lists.items()}
-    return Combined({**merge_runs(measured), **first, **named, **gpu_list(gpu_lists)}, tuple(refused))
+    failed = {INIT: first[INIT]} if isinstance(first.get(INIT), dict) else {}
+    return Combined({**merge_runs(measured), **first, **named, **gpu_list(gpu_lists), **failed}, tuple(refused))
 
 
 def _driver(facts: Mapping[str, Json]) -> dict[str, Json]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.kernel_log.domain import DOMAIN
-from dgxcheck.readers.listing import COUNT, INDEX, INIT, NO_HANDLE
+from dgxcheck.readers.listing import NO_HANDLE, answers, handles
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
 from dgxcheck.readers.onto import nvml_gpus
@@ -29,14 +30,14 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
         _without_handle(facts) | _nodes(facts) | _functions_of_hcas(facts) | _domains(facts) | _shown_functions(facts)
     )
     own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
-    return {**derived, **own}
+    return {**own, **derived} if NO_HANDLE in {key.rpartition(" ")[0] for key in facts} else {**derived, **own}
 
 
 def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The PCI functions that some outputs show, and NVML's GPUs, where no output lists all that there are."""
     before, after = _CLASS
     shown = {key[len(before) : -len(after)] for key in facts if key.startswith(before) and key.endswith(after)}
-    listed = set(nvml_gpus(facts))
+    listed = {bdf for bdf in nvml_gpus(facts) if not is_unplaced(bdf)}
     gpus = {bdf for bdf in shown if str(facts[f"text {DEVICES}/{bdf}/class"]).startswith("0x03")}
     if not (gpus or (shown and listed)) or f"names {DEVICES}" in facts:
         return {}  # of adapters alone nobody says that there is no GPU
@@ -91,13 +92,15 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     The driver's directory has every GPU that it holds; nvidia-smi numbers them in the order of their bus ids.
     """
     lost = {key.rpartition(" ")[2]: str(fact) for key, fact in facts.items() if key.startswith(NO_HANDLE)}
-    if not lost or INDEX in {key.rpartition(" ")[0] for key in facts}:
+    if not lost:
         return {}
-    driver = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
-    held = sorted((driver or _bound(facts)) | set(lost))
-    listed: dict[str, Json] = {}
-    for number, bdf in enumerate(held):
-        gap: Json = {"missing": "lost" if lost.get(bdf, "").startswith(_LOST) else "garbled",
-                     "detail": f"nvidia-smi: no handle for GPU {bdf}: {lost.get(bdf, '')[:80]}"}  # fmt: skip
-        listed[f"{INDEX} {number}"] = gap if bdf in lost else bdf
-    return {INIT: True, COUNT: len(held), **listed}
+    numbers: dict[int, Json] = {**handles(facts)}
+    if not numbers:
+        driver = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
+        numbers = dict(enumerate(sorted((driver or _bound(facts)) | set(lost))))
+    of_bdf = {str(bdf): number for number, bdf in numbers.items()}
+    for bdf, why in lost.items():
+        gap: Json = {"missing": "lost" if why.startswith(_LOST) else "garbled",
+                     "detail": f"nvidia-smi: no handle for GPU {bdf}: {why[:80]}"}  # fmt: skip
+        numbers[of_bdf.get(bdf, max(numbers) + 1)] = gap
+    return answers(numbers)

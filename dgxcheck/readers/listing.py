@@ -17,7 +17,6 @@ _UUID = "nvml nvmlDeviceGetUUID "
 _NOT_SHOWN: Json = {"missing": "unasked", "detail": "no text shows this GPU"}
 _OF_LINKS = re.compile(r"stated nvlink[a-z-]{0,20} GPU(\d{1,2})(?: |$)", re.ASCII)
 _GPU = re.compile(r"GPU\d{1,2}", re.ASCII)
-_LOST = ("GPU is lost", "Unknown Error")
 
 
 def handles(facts: Mapping[str, Json]) -> dict[int, str]:
@@ -61,20 +60,15 @@ def gpu_list(lists: Sequence[Mapping[int, str]]) -> dict[str, Json]:
     if numbers is None:
         every = {bdf for one in lists for bdf in one.values()}
         numbers = dict(enumerate(sorted(every, key=lambda bdf: (len(bdf), bdf))))
-    return _answers(numbers)
+    return answers(numbers)
 
 
-def with_lost(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The facts with the GPUs that nvidia-smi could not open in NVML's list: counted, and lost."""
-    numbers: dict[int, Json] = {**handles(facts)}
-    of_bdf = {str(bdf): number for number, bdf in numbers.items()}
-    gone = {key.rpartition(" ")[2]: str(why) for key, why in facts.items() if key.startswith(NO_HANDLE)}
-    for bdf, why in gone.items():
-        detail = f"nvidia-smi: no handle for GPU {bdf}: {why[:80]}"
-        gap: Json = {"missing": "lost" if why.startswith(_LOST) else "garbled", "detail": detail}
-        numbers[of_bdf.get(bdf, max(numbers, default=-1) + 1)] = gap
-    kept = {key: fact for key, fact in facts.items() if not key.startswith(NO_HANDLE)}
-    return {**kept, **_answers(numbers)} if gone else kept
+def without_unplaced(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The facts without GPUs of which nothing tells the bus id."""
+    real = {number: bdf for number, bdf in handles(facts).items() if not is_unplaced(bdf)}
+    kept = {key: fact for key, fact in facts.items()
+            if not key.startswith((INDEX, COUNT)) and not any(map(is_unplaced, key.split(" ")))}  # fmt: skip
+    return kept | answers(dict(real))
 
 
 def with_numbers(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -85,10 +79,11 @@ def with_numbers(facts: Mapping[str, Json]) -> dict[str, Json]:
         words = {word for key in facts if key.startswith("stated label") for word in key.split()[2:]}
         named |= {int(word[3:]) for word in words if _GPU.fullmatch(word)}
     missing: dict[int, Json] = {number: unplaced(number) for number in named - listed.keys()}
-    return {**facts, **_answers({**listed, **missing})} if missing else dict(facts)
+    return {**facts, **answers({**listed, **missing})} if missing else dict(facts)
 
 
-def _answers(numbers: Mapping[int, Json]) -> dict[str, Json]:
+def answers(numbers: Mapping[int, Json]) -> dict[str, Json]:
+    """NVML's answers for a list of GPUs, or gaps, by number."""
     if not numbers:
         return {}
     count = max(numbers) + 1

@@ -152,6 +152,8 @@ def _as_nvml(words: list[str], fact: Json) -> tuple[str, Json]:
             return f"{_STATUS} {' '.join(rest)} {_P2P[what]}", STATUSES.index(fact)
         if what == "nvlink" and len(rest) == 2:
             return f"{_STATE} {rest[0]} {rest[1]}", 0 if fact == "<inactive>" else 1
+        if what == "nvlink" and fact == "all inactive":
+            return f"{_STATE} {rest[0]} 0", 0
         if what == "nvlink" and fact == "none":
             return f"{_STATE} {rest[0]} 0", {"missing": "unsupported", "detail": "nvidia-smi: no NVLink"}
         if what == "nvlink-remote" and len(rest) == 2 and (bdf := as_bdf(fact)) is not None:

@@ -112,7 +112,7 @@ def _structure(picture: Picture) -> list[str]:
 def test_a_mark_is_seen_where_it_is_and_told_in_words(name: str, at: At) -> None:
     """Also at what is not drawn else: a disk, an NVSwitch on PCI, ports inside of a switch."""
     machine = examine(name)
-    mark = Mark(number=7, tone="fail", tag="memory", words="something is wrong here", at=(at,))
+    mark = Mark(number=7, tone="fail", sign="FAIL", tag="memory", words="something is wrong here", at=(at,))
     picture = picture_of(machine, (mark,))
     assert faults(picture) == []
     toned = tones(picture)
@@ -209,7 +209,7 @@ def test_hostile_names_stay_text() -> None:
     evil = '</text><script>alert("1")</script>\x1b[31m&\u202e￾'
     topology = build(tree([nic_at("pci0000:00", "0000:00:01.0", "0000:01:00.0", node=0)]), (ib(evil, "0000:01:00.0"),),
                      NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1))  # fmt: skip
-    mark = Mark(number=1, tone="warn", tag=evil, words=evil, at=(at_box("0000:01:00.0"),))
+    mark = Mark(number=1, tone="warn", sign="WARN", tag=evil, words=evil, at=(at_box("0000:01:00.0"),))
     drawn = svg.render([layout.drawn(topology, nodes(1), evil, [mark], [evil])])
     root = ElementTree.fromstring(drawn)
     assert {each.tag.rpartition("}")[2] for each in root.iter()} == {

@@ -125,6 +125,17 @@ def test_heat_maps_say_in_figures_what_they_say_in_colours(loaded: Report) -> No
     assert len(cells) == 64 == len(low) + len(whole) + len(unmeasured)
 
 
+def test_latencies_without_a_reference_are_compared_with_pairs_joined_alike(tmp_path: Path) -> None:
+    slow = {f"latency {GPUS[0]} {GPUS[1]}": fact(25.0, "us")}
+    tree = parsed(html.render(report_on(overlay(tmp_path, dgx1_p100() | slow))))
+    maps = [each for each in tree.iter(f"{HTML}table") if each.get("class") == "heat"]
+    on = next(each for each in maps if "latency of a small copy" in each.find(f"{HTML}caption").text)
+    told = {
+        "".join(each.itertext()) for each in on.iter(f"{HTML}td") if {"h1", "h2"} & {*str(each.get("class")).split()}
+    }
+    assert told == {"25.00*38%"}
+
+
 def test_markdown_has_headings_steps_and_tables(loaded: Report) -> None:
     text = markdown.render(loaded)
     lines = text.splitlines()

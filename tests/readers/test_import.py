@@ -139,7 +139,7 @@ def test_nvlinks_beside_a_dump_are_nvmls_answers(written: Any) -> None:
     two = LINKS[: LINKS.index("GPU 2")]
     _, _, document = written(two, QUERY)
     assert document["facts"][f"nvml nvmlDeviceGetNvLinkState {A}"] == {"0": 1, "1": 0}
-    assert document["facts"]["stated nvlink"] == {B: "all inactive"}
+    assert document["facts"][f"nvml nvmlDeviceGetNvLinkState {B}"] == {"0": 0}, "all are inactive"
 
 
 def test_identities_leave_as_pseudonyms(written: Any) -> None:

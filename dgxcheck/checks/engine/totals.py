@@ -27,7 +27,7 @@ def flood(box: Box, count: int, others: Iterable[int], limit: float, period: flo
     A counter begins at boot or later, so that this rate is the least. Where the time since boot is not known the total
     is compared with those of the ``others``. None where it is no flood.
     """
-    seconds = _uptime(box)
+    seconds = uptime(box)
     if seconds is not None:
         many = count >= MIN_EVENTS and count * period / max(seconds, period) > limit
         return f"in the {duration(seconds)} since boot" if many else None
@@ -36,7 +36,7 @@ def flood(box: Box, count: int, others: Iterable[int], limit: float, period: flo
     return f"in all, usual here: {usual:g}" if many else None
 
 
-def _uptime(box: Box) -> float | None:
+def uptime(box: Box) -> float | None:
     """Seconds since boot; None where not known, and where a counter can be older: of an adapter that a virtual machine
     was given, or in a container with a clock of its own.
     """

@@ -31,7 +31,8 @@ from dgxcheck.checks.nvlink.endpoints import (
     severity,
     switched,
 )
-from dgxcheck.facts.missing import Missing
+from dgxcheck.checks.nvlink.unreferenced import states_of, without_reference
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import End
 from dgxcheck.topology.reference import Reference
@@ -72,16 +73,20 @@ def _expected_links(box: Box, reference: Reference | Judgement) -> int | None:
 
 def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None, by_pairs: bool) -> Judgement:
     view = ends[gpu.bdf or ""]
-    if view.gap is not None:
-        return unread(view.gap) if expected and guest(box) is None else unjudged(view.gap)
-    if not view.positions:
-        return _without_links(box, gpu, ends, expected)
-    up = links_up(view)
-    states = _states(box, gpu)
+    states = states_of(box, gpu)
     down = [link for link, state in states.items() if not state]
     evidence = tuple(
         answered(int(states[link]), "nvmlDeviceGetNvLinkState", gpu.bdf or "", link) for link in down or [*states][:1]
     )
+    if view.gap is not None:
+        partly = view.gap.gap is Gap.UNRECORDED and expected is None
+        found = without_reference(box, gpu, evidence) if partly else None
+        if found is not None:
+            return found
+        return unread(view.gap) if expected and guest(box) is None else unjudged(view.gap)
+    if not view.positions:
+        return _without_links(box, gpu, ends, expected)
+    up = links_up(view)
     positions = f"{up} of {counted(view.positions, 'NVLink position')} up"
     if not up and mig_enabled(box, gpu.bdf):
         return skip("not-supported", f"{positions}: MIG mode is on", *evidence)
@@ -121,13 +126,6 @@ def _lacks_gpus(box: Box) -> bool:
     """Are GPUs missing, to which links may lead? Then links that are down are not at fault."""
     number = box.choice.number("gpu.count") if box.choice else None
     return number is not None and sum(gpu.index is not None for gpu in box.topology.gpus) < number.value
-
-
-def _states(box: Box, gpu: Device) -> Mapping[int, bool]:
-    """By link position: is it up? Without positions that did not answer."""
-    rows = box.snapshot.nvlink
-    listed = () if isinstance(rows, Missing) else rows
-    return {row.link: row.up for row in listed if row.bdf == gpu.bdf and isinstance(row.up, bool)}
 
 
 def _graph(box: Box) -> Judged:
@@ -238,8 +236,10 @@ CHECKS = (
         rule="Fails if a GPU has no NVLink up, or fewer than the profile expects and no pair can be named: with"
         " NVSwitches, or without a graph to compare with. A link that is down between two GPUs is reported by"
         " nvlink.graph, one that is up at one end only by nvlink.symmetry. Unknown without a profile if NVML reports no"
-        " NVLink of a GPU and has some of most others of the model. Not judged without a profile otherwise, and on GPUs"
-        " in MIG mode that have no NVLink up.",
+        " NVLink of a GPU and has some of most others of the model. Of imported text that does not tell where the links"
+        " lead: warns if a GPU has fewer up than most others of its model, or some down of a model all of whose links"
+        " are wired on its board (A100 SXM4 to B300), and fails if it has none up where others have. Not judged"
+        " without a profile otherwise, and on GPUs in MIG mode that have no NVLink up.",
         source="nvmlDeviceGetNvLinkState; the profile's nvlink.links or the degree of its graph",
         remedy="check the kernel log for Xid 74 and, with NVSwitches, the log of the fabric manager (journalctl -u"
         f" nvidia-fabricmanager); {_RETRAIN}",

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered
 from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MIN_EVENTS, NO_EARLIER_READING, counter_growth, rate
 from dgxcheck.checks.engine.per_gpu import need, ruled
-from dgxcheck.checks.engine.totals import flood, is_short
+from dgxcheck.checks.engine.totals import flood, is_short, uptime
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.missing import Missing
@@ -44,9 +44,9 @@ def _odd_total(box: Box, gpu: Device, totals: Mapping[str | None, int], most: Se
     """
     own = totals.get(gpu.bdf)
     limit = int(box.settings.limit("pcie.replay-fail"))
-    if own is None or len(most) < 2 or own != most[0] or own < ODD * most[1]:
+    if own is None or len(most) < 2 or own <= limit or own != most[0] or own < ODD * most[1]:
         return None
-    if flood(box, own, most[1:], limit, DAY_S) is None:
+    if uptime(box) is not None and flood(box, own, most[1:], limit, DAY_S) is None:
         return None
     rest = "the other GPU has" if len(totals) == 2 else "other GPUs have at most"
     message = f"{counted(own, 'PCIe replay')} since driver load, {rest} {most[1]}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 WORSE = 1
-RENDERERS = {"text": "text", "json": "as_json"}
+RENDERERS = {"text": "text", "json": "as_json", "html": "html", "markdown": "markdown", "svg": "svg"}
 """Module below ``dgxcheck.output.diff`` of each format, imported when it is asked for."""
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from dgxcheck.assessment.explanation import has_nvidia_gpu, topic
 from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.request import Request, validate
-from dgxcheck.assessment.selection import named, selected, site_settings
+from dgxcheck.assessment.selection import selected, site_settings
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.cli.health import informational
 from dgxcheck.cli.health.options import FAILING, RENDERERS, Asked, options, request_of
@@ -45,8 +46,10 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if asked.explain == PRIVILEGES:
         source = ctx.obj.source(asked.spec, "EVERYTHING", asked.deadline)
         return informational.explain_privileges(source, output, asked.color)
-    if asked.explain is not None and asked.explain != SCORE:
-        return informational.explain(named((asked.explain,)), settings, output, asked.color)
+    about = None if asked.explain in (None, SCORE) else topic(asked.explain or "")
+    rules_alone = about is not None and bool(about.checks) and not about.key and asked.spec is None
+    if about is not None and rules_alone and not has_nvidia_gpu(ctx.obj.root):
+        return informational.explain(about.checks, settings, output, asked.color)
     by_default = ctx.get_parameter_source("deadline") is ParameterSource.DEFAULT
     request = request_of(asked, settings, None if by_default else asked.deadline)
     validate(request, live=asked.spec is None)
@@ -56,6 +59,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     report = _report(ctx.obj, asked, request, debug, progress)
     if asked.explain == SCORE:
         return informational.explain_score(report.assessment, output, asked.color)
+    if about is not None:
+        return informational.explain_on_box(about, report.assessment, settings, output, asked.color)
     render = import_module(f"dgxcheck.output.health.{RENDERERS[asked.form]}").render
     emit(render(report), output, asked.color, asked.form)
     if debug is not None:

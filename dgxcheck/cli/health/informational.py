@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import click
 
+from dgxcheck.assessment.explanation import Topic, findings_of
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.cli.options import emit
+from dgxcheck.cli.options import emit, width
 from dgxcheck.output.health import rules
 from dgxcheck.settings import Settings
 from dgxcheck.source.protocol import Source
@@ -25,6 +26,17 @@ def one_file(ctx: click.Context, output: str | None, log_file: str | None) -> st
 def explain(checks: Sequence[Check], settings: Settings, output: str | None, color: str) -> int:
     """``--explain``: rule, numbers of this site, sources and remedies."""
     emit("\n".join(rules.explained(check, settings) for check in checks), output, color)
+    return 0
+
+
+def explain_on_box(
+    about: Topic, assessment: Assessment, settings: Settings, output: str | None, color: str
+) -> int:  # fmt: skip
+    """``--explain`` of checks, a finding or a fault on a box: the rules, then what the box has of it."""
+    from dgxcheck.output.health import explanation
+
+    text = explanation.render(about, assessment, findings_of(about, assessment), settings, width(output))
+    emit(text, output, color)
     return 0
 
 

@@ -9,7 +9,7 @@ import click
 from dgxcheck import __version__
 from dgxcheck.assessment.request import Level, Request
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.cli.options import F, profiles, reading, seconds, sources, writable, writing
+from dgxcheck.cli.options import F, checks, explained, profiles, reading, seconds, sources, writable, writing
 from dgxcheck.cli.terminal.duration import duration
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
@@ -82,7 +82,8 @@ def request_of(asked: Asked, settings: Settings, deadline: float | None) -> Requ
 
 
 def _ids(*names: str, text: str) -> Callable[[F], F]:
-    return click.option(*names, multiple=True, metavar="ID[,ID]", help=text)
+    complete = None if "--id" in names else checks
+    return click.option(*names, multiple=True, metavar="ID[,ID]", help=text, shell_complete=complete)
 
 
 OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
@@ -90,9 +91,9 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     _ids("--only", text="Run only these checks: by id (ecc.mode) or subject (ecc)."),
     _ids("--skip", text="Run all checks except these."),
     _ids("--require", text="Checks that must run: one that skips is unknown."),
-    click.option("--explain", metavar="ID",
-                 help="Print rule, thresholds, source and remedy of a check, how the score is calculated (score), or"
-                      " what root and capabilities add (privileges)."),
+    click.option("--explain", metavar="ID|KEY|FAULT", shell_complete=explained,
+                 help="Explain a check, a finding by its key, or a fault word, with what this box has of it; how the"
+                      " score is calculated (score); or what root and capabilities add (privileges)."),
     click.option("-q", "--quick", is_flag=True, help="Check only the current state: no counter growth, no kernel log."),
     click.option("-e", "--extended", is_flag=True,
                  help="Also measure bandwidth, latency and data integrity of every GPU and pair under load."),

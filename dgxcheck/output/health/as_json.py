@@ -9,6 +9,7 @@ from dgxcheck import __version__
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Subject
 from dgxcheck.checks.engine.run import counts
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import causes as health_causes
@@ -149,7 +150,7 @@ def _spread(row: Measurement) -> float | None:
 
 
 def _subject(subject: Subject) -> Json:
-    named: dict[str, Json] = {"kind": subject.kind, "name": subject.name, "bdf": subject.bdf}
+    named: dict[str, Json] = {"kind": subject.kind, "name": subject.name, "bdf": shown(subject.bdf)}
     named |= {"part": subject.part} if subject.part else {}
     for key in ("uuid", "serial", "slot"):
         named |= either(key, getattr(subject, key))

@@ -20,7 +20,10 @@ _TONES: dict[Status, Tone] = {Status.FAIL: "fail", Status.UNKNOWN: "warn", Statu
 
 
 def cause_marks(assessment: Assessment) -> list[Mark]:
-    """One for each cause, with its number in the report, then one for each finding that no cause explains."""
+    """One for each cause, with its number in the report, then one for each finding that no cause explains.
+
+    A cause that is no part of the picture, such as the cooling of the host, is marked at the devices that it affects.
+    """
     found = {finding.key: finding for finding in assessment.findings}
     marks = [_mark(assessment, number, cause, found) for number, cause in enumerate(assessment.causes, 1)]
     loose = set(assessment.diagnosis.unexplained)
@@ -55,11 +58,21 @@ def at_component(topology: Topology, component: Component, nvswitches: Component
 def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Finding]) -> Mark:
     component = cause.component
     at = tuple(at_component(assessment.topology, component, all_nvlinks(assessment)))
-    lead = next((found[key] for key in cause.explains if key in found), None)
+    explained = [found[key] for key in cause.explains if key in found]
+    at = at or tuple(dict.fromkeys(box(each.subject.bdf) for each in explained if each.subject.bdf))
+    lead = next(iter(explained), None)
     words = component_name(component) + (f": {lead.judgement.message}" if lead is not None else "")
-    tag = component.part or _TAGS.get(component.kind, "")
+    tag = component.part or _TAGS.get(component.kind) or next((fault.value for fault in cause.faults), "")
     down = max((down_by_pair(assessment.topology).get(each, 0) for each in at if each[0] == "pair"), default=0)
-    return Mark(number=number, tone=_TONES[cause.severity], tag=tag, words=words, at=at, down=down)
+    return Mark(
+        number=number,
+        tone=_TONES[cause.severity],
+        sign=cause.severity.value.upper(),
+        tag=tag,
+        words=words,
+        at=at,
+        down=down,
+    )
 
 
 def _loose(number: int, finding: Finding) -> Mark:
@@ -70,4 +83,6 @@ def _loose(number: int, finding: Finding) -> Mark:
         at = (pair(subject.bdf, peer.bdf),) if subject.kind == peer.kind == "gpu" else (*at, box(peer.bdf))  # type: ignore[arg-type]
     tag = finding.id.partition(".")[0]
     words = f"{finding.id} {subject_name(subject)}: {finding.judgement.message}"
-    return Mark(number=number, tone=_TONES[finding.status], tag=tag, words=words, at=at)
+    return Mark(
+        number=number, tone=_TONES[finding.status], sign=finding.status.value.upper(), tag=tag, words=words, at=at
+    )

@@ -12,6 +12,7 @@ from dgxcheck.diagnosis.causes import Cause, Diagnosis
 from dgxcheck.diagnosis.confidence import Confidence
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.diagnosis.sources import SOURCES
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.evidence import confidence_text, recurrence_text
@@ -190,7 +191,7 @@ def _component(component: Component) -> Json:
     return {
         "kind": component.kind,
         "name": component.name,
-        "bdf": component.bdf,
+        "bdf": shown(component.bdf),
         "peer_bdf": component.peer_bdf,
         "part": component.part or None,
         "position": component.position or None,

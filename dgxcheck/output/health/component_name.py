@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.components.component import Component
+from dgxcheck.facts.bdf import shown
 
 _NOUNS: dict[str, str] = {
     "link": "PCIe link", "nvlink": "NVLinks", "nvswitch": "NVSwitch", "port": "port", "hca": "HCA", "driver": "the",
@@ -14,7 +15,7 @@ _NOUNS: dict[str, str] = {
 
 def component_name(component: Component) -> str:
     """With its bus id, unless the name holds it or it joins two GPUs."""
-    plain = component.bdf is None or component.bdf in component.name or component.kind in ("nvlink", "path")
+    plain = not (bdf := shown(component.bdf)) or bdf in component.name or component.kind in ("nvlink", "path")
     name = component.name if plain else f"{component.name} {component.bdf}"
     part = f"{component.part} at {component.position}" if component.position else component.part
     if component.kind == "slot":

@@ -10,31 +10,36 @@ from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import shares
 from dgxcheck.output.health.measurement_tables import BOTH_WAYS, OF_A_GPU, OF_A_PAIR, figure_text
-from dgxcheck.output.health.share import LOW, percent_of, share
+from dgxcheck.output.health.share import LOW, alike, percent_of, share
 from dgxcheck.output.page.blocks import Block, Cell, Table, Text, Tone
 from dgxcheck.output.plain_text import visible
 from dgxcheck.readiness.figures import Figure
 
 _TONES: Mapping[Status, Tone] = {Status.FAIL: "fail", Status.UNKNOWN: "unknown", Status.WARN: "warn"}
 _LEGEND = (
-    "From the row's GPU to the column's. Colour: share of what the path should carry, from green (98 % and more) to red"
-    " (below 50 %); the percentage stands in the cell where it is below 90 %. Outlined: a finding. Grey: not"
-    " measured, or nothing known to compare with."
+    "Matrices: from the row's GPU to the column's. Colour: share of what the path should carry, or where nothing is"
+    " expected, of the median of the pairs that are joined alike; from green (98 % and more) to red (below 50 %). The"
+    " percentage stands in the cell where it is below 90 %. Outlined: a finding. Grey: not measured, or nothing to"
+    " compare with."
 )
 _CURVES = (("temperature", "Temperature", "°C"), ("power_w", "Power", "W"), ("sm_clock", "SM clock", "MHz"))
+Alike = Mapping[tuple[str, str, str], float]
 BURN_IN, ALL = "burn-in", "all"
 
 
-def figures(found: Sequence[Figure]) -> Iterator[Block]:
+def figures(assessment: Assessment) -> Iterator[Block]:
     """A table of the GPUs, then a heat map for each kind that was measured between GPUs."""
+    found = assessment.figures
+    if not found:
+        return
+    yield Text(_LEGEND)
     alone = _of_gpus(found)
     if alone is not None:
         yield alone
-    first = True
+    others = alike(found, assessment.topology)
     for kind, title in OF_A_PAIR.items():
-        table = _heat_map(found, kind, title, _LEGEND if first else "")
+        table = _heat_map(found, kind, title, others)
         if table is not None:
-            first = False
             yield table
     if any(each.row.how == "simulated" for each in found):
         yield Text("Simulated: no GPU gave these figures.")
@@ -54,7 +59,7 @@ def _of_gpus(found: Sequence[Figure]) -> Table | None:
     return Table(head=head, rows=tuple(rows), caption="Each GPU", heat=True)
 
 
-def _heat_map(found: Sequence[Figure], kind: str, title: str, note: str) -> Table | None:
+def _heat_map(found: Sequence[Figure], kind: str, title: str, others: Alike) -> Table | None:
     cells = {(each.a, each.b): each for each in found if each.row.kind == kind and each.a != each.b}
     if not cells:
         return None
@@ -62,14 +67,19 @@ def _heat_map(found: Sequence[Figure], kind: str, title: str, note: str) -> Tabl
         cells = {(b, a): each for (a, b), each in cells.items()} | cells
     names = shares.names(cells)
     rows = [
-        (Cell(visible(a)), *(_cell(cells[a, b]) if (a, b) in cells else Cell("·" if a == b else "") for b in names))
+        (
+            Cell(visible(a)),
+            *(_cell(cells[a, b], others) if (a, b) in cells else Cell("·" if a == b else "") for b in names),
+        )
         for a in names
     ]
-    return Table(head=("", *map(visible, names)), rows=tuple(rows), caption=title, note=note, heat=True)
+    return Table(head=("", *map(visible, names)), rows=tuple(rows), caption=title, heat=True)
 
 
-def _cell(figure: Figure) -> Cell:
+def _cell(figure: Figure, others: Alike | None = None) -> Cell:
     part = share(figure)
+    if part is None and others is not None:
+        part = others.get((figure.row.kind, figure.a, figure.b))
     low = part is not None and part < LOW
     tone = None if figure.verdict is None else _TONES.get(figure.verdict)
     return Cell(figure_text(figure), tone, percent_of(part) if low and part is not None else "", part)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.checks.engine.finding import BAD, Finding, SkipReason, Status, Subject
+from dgxcheck.facts.bdf import shown
 from dgxcheck.output.plain_text import columns, folded, visible
 
 SKIPPED: Mapping[SkipReason, str] = {
@@ -31,7 +32,8 @@ def sentence(finding: Finding) -> str:
 
 def subject_name(subject: Subject) -> str:
     """``GPU2 0000:0a:00.0 - GPU3 0000:0b:00.0``"""
-    name = f"{subject.name} {subject.bdf}" if subject.bdf and subject.bdf not in subject.name else subject.name
+    bdf = shown(subject.bdf)
+    name = f"{subject.name} {bdf}" if bdf and bdf not in subject.name else subject.name
     return f"{name} - {subject_name(subject.peer)}" if subject.peer else name
 
 

@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from dgxcheck import __version__
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.health.remedies import remedies
 from dgxcheck.output.health.report import Report
@@ -84,7 +85,7 @@ def _name(finding: Finding) -> str:
 def _words(subject: Subject) -> Iterator[str]:
     """Name, bus id and part; of the host the part alone."""
     named = "" if subject.kind == "host" else subject.name
-    yield from filter(None, (named, subject.bdf if subject.bdf != subject.name else "", subject.part))
+    yield from filter(None, (named, shown(subject.bdf) if subject.bdf != subject.name else "", subject.part))
 
 
 def _told(finding: Finding, remedy: str) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing
@@ -86,7 +87,7 @@ def _columns(
     """Names, bus ids, states and facts, each with its head."""
     names = [head, *(visible(_short_name(device)) for device in devices)]
     state = ["State", *(_state(assessment, device, states) for device in devices)]
-    places = ["Bus id", *(device.bdf or "-" for device in devices)]
+    places = ["Bus id", *(shown(device.bdf) or "-" for device in devices)]
     cells = {title: [read(assessment, device) for device in devices] for title, read in facts}
     columns = [[title, *map(_cell, values)] for title, values in cells.items() if not _unknown(values)]
     return names, places, state, columns

@@ -58,7 +58,7 @@ def page_of(report: Report) -> Page:
         Section(title="Score", blocks=tuple(_score(assessment))),
         Section(title="Wiring", blocks=(_drawing(assessment),)),
         Section(title="Devices", blocks=tuple(_devices(assessment))),
-        Section(title="Measurements", blocks=tuple(figure_blocks.figures(assessment.figures))),
+        Section(title="Measurements", blocks=tuple(figure_blocks.figures(assessment))),
         Section(title="Under load", blocks=tuple(figure_blocks.burn_in(assessment))),
         Section(title="Findings", blocks=tuple(_findings(assessment))),
         Section(title="Checks that did not run", blocks=tuple(_skipped(assessment))),

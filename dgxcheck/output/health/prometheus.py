@@ -15,6 +15,7 @@ from dgxcheck.checks.engine.run import EXIT_CODES, counts
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.causes import Diagnosis
+from dgxcheck.facts.bdf import shown
 from dgxcheck.output.exposition import Sample, metric
 from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.metrics import measurements
@@ -83,7 +84,7 @@ def _causes(found: Diagnosis) -> list[str]:
 
 
 def _component(component: Component) -> dict[str, str]:
-    return {"kind": component.kind, "component": component_name(component), "pci_bus_id": component.bdf or ""}
+    return {"kind": component.kind, "component": component_name(component), "pci_bus_id": shown(component.bdf) or ""}
 
 
 def _measured(findings: Iterable[Finding]) -> list[str]:
@@ -100,7 +101,7 @@ def _subject(finding: Finding) -> dict[str, str]:
     subject, peer = finding.subject, finding.subject.peer
     return {
         "gpu": subject.name if subject.kind == "gpu" else "",
-        "pci_bus_id": subject.bdf or "",
+        "pci_bus_id": shown(subject.bdf) or "",
         "peer": peer.name if peer else "",
         "device": "/".join(filter(None, (subject.name if subject.kind not in ("gpu", "host") else "", subject.part))),
     }

@@ -126,7 +126,7 @@ def _table(table: Table) -> Markup:
                     *(_cell(cell, table.heat) for cell in row[1:])) for row in table.rows]  # fmt: skip
     whole = element("table", *parts, element("tbody", *body), class_="heat" if table.heat else "plain")
     note = [element("p", table.note, class_="note")] if table.note else []
-    return joined(element("div", whole, class_="scroll"), *note)
+    return joined(element("div", whole, class_="scroll beside" if table.heat else "scroll"), *note)
 
 
 def _cell(cell: Cell, heat: bool) -> Markup:

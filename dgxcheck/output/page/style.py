@@ -74,7 +74,8 @@ _SHAPES = (
     "code,pre{font:13px/1.4 'DejaVu Sans Mono',Menlo,Consolas,monospace;border-radius:3px}"
     "code{padding:1px 4px;overflow-wrap:anywhere}pre{padding:8px 12px;overflow-x:auto;margin:6px 0}"
     ".note,small{font-size:13px}figure{margin:0;overflow-x:auto}figure svg{max-width:100%;height:auto}"
-    ".scroll{overflow-x:auto}table{border-collapse:collapse;margin:6px 0}"
+    ".scroll{overflow-x:auto}.beside{display:inline-block;vertical-align:top;margin-right:28px;max-width:100%}"
+    "table{border-collapse:collapse;margin:6px 0}"
     "caption{text-align:left;font-weight:600;padding:6px 0;white-space:nowrap}"
     "th,td{padding:3px 10px 3px 0;text-align:left;vertical-align:top;font-weight:400}"
     ".plain th,.plain td{border-bottom:1px solid}thead th{font-size:13px}.plain tbody th{font-weight:600}"
@@ -90,7 +91,9 @@ _SHAPES = (
     "td.fail,td.unknown,td.warn,p.fail,p.warn{font-weight:600}"
 )
 _PAPER = (
-    "@media print{main{max-width:none;padding:0}body{font-size:11px}.problem,figure,tr{break-inside:avoid}"
+    "@media print{main{max-width:none;padding:0}body{font-size:11px}.note,small,.figures,dl,thead th{font-size:10px}"
+    "code,pre{font-size:10px;white-space:pre-wrap}.scroll,pre{overflow:visible}.curve{width:130px}"
+    ".problem,figure,tr,.beside{break-inside:avoid}"
     "h2{break-after:avoid}.badge,.problem,.gauge,.gauge span,.heat td{print-color-adjust:exact;"
     "-webkit-print-color-adjust:exact}.badge{border:1px solid}}"
 )

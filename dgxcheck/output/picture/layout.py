@@ -21,7 +21,6 @@ from dgxcheck.topology.model import Topology
 MARGIN = 16.0
 _LEAST = 560.0
 _HEAD = 26.0
-_SIGNS = {"fail": "FAIL", "warn": "WARN", "better": "better", "way": ""}
 
 
 def drawn(
@@ -115,7 +114,7 @@ def _captions(marks: Sequence[Mark], notes: Sequence[str], width: float, y: floa
     """What the numbers in the picture mean, then the legend."""
     boxes: list[tuple[list[str], float, Tone | None]] = []
     for mark in marks:
-        sign = " ".join(filter(None, (_SIGNS[mark.tone], str(mark.number) if mark.tone != "way" else "")))
+        sign = " ".join(filter(None, (mark.sign, str(mark.number) if mark.number else "")))
         text = visible(f"{sign}: {mark.words}" if sign else mark.words)
         boxes.append((wrapped(text, width, NORMAL), NORMAL, mark.tone))
     boxes += [(wrapped(visible(note), width, SMALL), SMALL, None) for note in notes]

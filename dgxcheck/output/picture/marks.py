@@ -17,7 +17,10 @@ class Mark(Record):
     """One thing that is said of parts of the picture."""
 
     number: int
+    """0 for the way that was asked about."""
     tone: Tone
+    sign: str
+    """``FAIL``, ``WORSE``: how bad it is, in a word; empty for what is not."""
     tag: str
     """A word or two, for the box itself."""
     words: str

@@ -77,11 +77,10 @@ def switched(topology: Topology) -> dict[str, int | None]:
     on_pci = any(map(is_nvswitch, topology.functions.values()))
     if not (joined[0].switched if joined else on_pci and len(gpus) > 1):
         return {}
-    found: dict[str, int | None] = {gpu.bdf or gpu.name: None for gpu in gpus}
+    keys = {gpu.name: gpu.bdf or gpu.name for gpu in gpus}
+    found: dict[str, int | None] = dict.fromkeys(keys.values())
     for link in links:
-        for name in (link.a, link.b):
-            gpu = topology.device(name)
-            key = name if gpu is None else gpu.bdf or name
+        for key in (keys[link.a], keys[link.b]):
             if link.nvlinks is not None:
                 found[key] = max(found[key] or 0, link.nvlinks)
     return found
@@ -116,7 +115,7 @@ def through_bar(
             Line(kind="nvlink", points=((x, start), (x, end)), tone=worst(at_pair), down=not links,
                  hint=f"NVLinks up to the NVSwitches: {known}", ends=(key, bar.key))
         )  # fmt: skip
-        number = ",".join(str(mark.number) for mark in at_pair if mark.tone != "way")
+        number = ",".join(str(mark.number) for mark in at_pair if mark.number)
         text = f"{number}: NV{known}" if number else f"NV{known}"
         drawn.boxes.append(_label(text, x, (start + end) / 2, at_pair))
     return drawn
@@ -134,8 +133,8 @@ def arcs(places: Mapping[str, Rect], found: Sequence[Joint], upper: float, lower
         own = [_arc(joint, a, b, spans[number] / widest, upper, lower, single, index, widest)
                for index, (a, b) in enumerate(ends[number])]  # fmt: skip
         drawn.arcs.extend(own)
-        if any(mark.tone != "way" for mark in joint.marks) or not single:
-            number_text = ",".join(str(mark.number) for mark in joint.marks if mark.tone != "way")
+        if any(mark.number for mark in joint.marks) or not single:
+            number_text = ",".join(str(mark.number) for mark in joint.marks if mark.number)
             count = "" if single else f"NV{joint.up}"
             text = ": ".join(filter(None, (number_text, count)))
             if text:
@@ -196,7 +195,7 @@ def _arc(
     else:
         bend = (lower - reach, lower - reach)
     down = index >= joint.up if single else not joint.up
-    trouble = any(mark.tone != "way" for mark in joint.marks)
+    trouble = any(mark.number for mark in joint.marks)
     partly = trouble and any(mark.down for mark in joint.marks) and joint.up > 0
     tone = None if partly and not down else worst(joint.marks)
     generation = f" of generation {joint.generation}" if joint.generation else ""

@@ -56,7 +56,7 @@ class Tree:
     def __init__(self, marks: Sequence[Mark], whole_bdfs: bool) -> None:
         self.marks = marks
         self._whole = whole_bdfs
-        tagged = any(at[0] == "box" and mark.tone != "way" for mark in marks for at in mark.at)
+        tagged = any(at[0] == "box" and mark.number for mark in marks for at in mark.at)
         self.device_height = device_height(tagged)
 
     def row(self, panels: Sequence[Panel]) -> Row:
@@ -106,7 +106,7 @@ class Tree:
     def _title(self, panel: Panel, x: float, width: float) -> Box:
         marks = [] if panel.node is None else numbered(self.marks, node(panel.node))
         room = width - 2 * PADDING
-        tag = f"{' '.join(str(mark.number) for mark in marks)} " if marks else ""
+        tag = f"{','.join(str(mark.number) for mark in marks)}: " if marks else ""
         lines = [Text(shortened(tag + panel.title, room, NORMAL, True), NORMAL, True, worst(marks))]
         lines += [Text(shortened(panel.cpus, room, SMALL), SMALL)] if panel.cpus else []
         return Box(kind="title", rect=Rect(x + PADDING, 3, room, _TITLE - 6), lines=tuple(lines), hint=panel.cpus)
@@ -148,8 +148,8 @@ class Tree:
         points = (start, (start[0], bus), (x, bus), (x, y))
         lines.append(Line(kind="pcie", points=points, tone=tone, hint=visible(hint), ends=(above.key, node.key)))
         told = [Text(text, SMALL, tone is not None, tone) for text in link_lines(node.hop)]
-        if marks and tone != "way":
-            numbers = ",".join(str(mark.number) for mark in marks)
+        numbers = ",".join(str(mark.number) for mark in marks if mark.number)
+        if numbers:
             told = [Text(f"{numbers}: {told[0].text}" if told else f"{numbers}:", SMALL, True, tone), *told[1:]]
         if told:
             width = max(text_width(line.text, line.size, line.bold) for line in told) + 4
@@ -168,7 +168,7 @@ class Tree:
         return [mark for mark in self.marks if {box(part) for part in (node.key, *node.parts)} & {*mark.at}]
 
     def _tag(self, node: Node) -> str:
-        marks = [mark for mark in self._marks_of(node) if mark.tone != "way"]
+        marks = [mark for mark in self._marks_of(node) if mark.number]
         if not marks:
             return ""
         tag = marks[0].tag if len(marks) == 1 else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck import __version__
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_null import either, source
 from dgxcheck.output.json_text import compact
@@ -27,7 +28,7 @@ def document(topology: Topology, origin: Origin, members: dict[str, Json]) -> st
 
 def _device(device: Device) -> Json:
     members: dict[str, Json] = {"name": device.name, "kind": device.kind}
-    members |= either("bdf", device.path if device.bdf is None else device.bdf)
+    members |= either("bdf", device.path if shown(device.bdf) is None else device.bdf)
     if device.kind == "gpu":
         members |= either("index", device.uuid if device.index is None else device.index) | either("uuid", device.uuid)
     else:

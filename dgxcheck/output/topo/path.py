@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.bandwidth.expected import Machine, between
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_null import either
 from dgxcheck.output.plain_text import columns, lines, visible
@@ -78,7 +79,7 @@ def is_known(topology: Topology, a: Device, b: Device) -> bool:
 
 
 def _title(device: Device) -> str:
-    return f"{visible(device.name)} ({device.bdf})" if device.bdf else visible(device.name)
+    return f"{visible(device.name)} ({device.bdf})" if shown(device.bdf) else visible(device.name)
 
 
 def _gbs(value: float | Missing) -> str:

@@ -37,6 +37,23 @@ def tree(topology: Topology, names: Mapping[str, str]) -> str:
     return lines([*(text or ["No PCI functions found."]), *_summary(topology, hops)])
 
 
+def excerpt(topology: Topology, names: Mapping[str, str], bdf: str) -> list[str]:
+    """The way from the root bus to one device, and what is directly below that; empty where it is not known."""
+    function = topology.functions.get(bdf)
+    if function is None or isinstance(function.path, Missing):
+        return []
+    hops = _hops(topology)
+    root, *way = function.path
+    text = [visible(root)]
+    text += [f"{'   ' * depth}└─ {_entry(topology, names, hops, part)}" for depth, part in enumerate(way)]
+    below = sorted(
+        (each.bdf for each in topology.functions.values() if not isinstance(each.path, Missing)
+         and each.path[:-1] == function.path),
+        key=bus_order,
+    )  # fmt: skip
+    return text + [f"{'   ' * len(way)}└─ {_entry(topology, names, hops, each)}" for each in below]
+
+
 def as_json(topology: Topology) -> dict[str, Json]:
     """The links of the tree for the JSON document, from the root down."""
     return {"hops": [hop_json(hop) for hop in sorted(_hops(topology).values(), key=lambda hop: bus_order(hop.device))]}

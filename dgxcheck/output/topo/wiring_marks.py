@@ -19,13 +19,15 @@ def wiring_marks(topology: Topology) -> list[Mark]:
         if hop.narrow is True:
             behind = ", ".join(map(visible, sharers(hop, topology)))
             words = f"link {hop}{f' of {behind}' if behind else ''}: {hop_text(hop)}"
-            marks.append(Mark(number=len(marks) + 1, tone="fail", tag="", words=words, at=(link(hop.device),)))
+            marks.append(
+                Mark(number=len(marks) + 1, tone="fail", sign="FAIL", tag="", words=words, at=(link(hop.device),))
+            )
     for each, machines in lacking_nvlinks(topology):
         words = (
             f"{visible(each.a)} - {visible(each.b)}: {each.has} of {each.expected} NVLinks up, expected of {machines}"
         )
         at, down = (pair(_key(topology, each.a), _key(topology, each.b)),), each.expected - each.has
-        marks.append(Mark(number=len(marks) + 1, tone="fail", tag="", words=words, at=at, down=down))
+        marks.append(Mark(number=len(marks) + 1, tone="fail", sign="FAIL", tag="", words=words, at=at, down=down))
     return marks
 
 
@@ -55,10 +57,12 @@ def path_mark(topology: Topology, a: Device, b: Device, words: str) -> Mark:
     """The way from one device to the other: over NVLink where links are up, else over PCI."""
     ends = (box(a.bdf or a.name), box(b.bdf or b.name))
     if topology.link(a, b).nvlinks:
-        return Mark(number=0, tone="way", tag="", words=words, at=(*ends, pair(a.bdf or a.name, b.bdf or b.name)))
+        return Mark(
+            number=0, tone="way", sign="", tag="", words=words, at=(*ends, pair(a.bdf or a.name, b.bdf or b.name))
+        )
     hops = hops_between(a, b, topology.functions)
     links = () if isinstance(hops, Missing) else tuple(link(hop.device) for hop in hops)
-    return Mark(number=0, tone="way", tag="", words=words, at=(*ends, *links, *_roots(a, b)))
+    return Mark(number=0, tone="way", sign="", tag="", words=words, at=(*ends, *links, *_roots(a, b)))
 
 
 def _roots(a: Device, b: Device) -> tuple[At, ...]:

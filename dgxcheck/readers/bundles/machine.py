@@ -8,6 +8,8 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.bundles.outputs import NO_NVLINKS, Output
 from dgxcheck.readers.combine import Part, combine
 from dgxcheck.readers.derived import completed
+from dgxcheck.readers.listing import without_unplaced
+from dgxcheck.readers.lspci.files import DEVICES
 from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
 
 _INVALID: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no such link", "code": 2}
@@ -19,6 +21,8 @@ _MOST_LINKS = 36
 def machine_facts(found: Sequence[Output]) -> dict[str, Json]:
     """By key. What names GPUs by their index belongs to those of nvidia-smi's dump."""
     facts = combine([Part(output.title, output.found) for output in found]).facts
+    if f"names {DEVICES}" in facts:
+        facts = without_unplaced(facts)
     gpus = nvml_gpus(facts)
     if gpus and not mismatch(facts, gpus):
         own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}

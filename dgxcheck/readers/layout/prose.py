@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_WORD = re.compile(r"[^\W\d_][^\W\d_'\u2019-]{0,30}[.,:;!?)]*")
+_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|['\u2019-]){0,30}[.,:;!?)]{0,4}")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _COLUMNS = re.compile(r"\t|  |\S\s+:\s+\S|[|=]")
 """What lines of tools have and sentences do not."""

@@ -111,7 +111,9 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
         if (text := _field(fields, pattern)) is not None:
             yield f"RetiredPages {cause}", _read(text, pages)
     if "fabric/state" in fields and "fabric/status" in fields:
-        yield "GpuFabricInfo", fabric(fields) or UNSUPPORTED
+        words = {fields["fabric/state"], fields["fabric/status"]}
+        unread: Json = {"missing": "garbled", "detail": f"nvidia-smi: {', '.join(sorted(words))[:60]}"}
+        yield "GpuFabricInfo", fabric(fields) or (UNSUPPORTED if words & {"N/A", ""} else unread)
     device = re.fullmatch(r"(?:0x)?([0-9A-Fa-f]{8})", _field(fields, "pci/(?:pci )?device id") or "")
     if device:
         yield "PciInfo", {"pciDeviceId": int(device[1], 16)}
@@ -208,5 +210,6 @@ def _ecc_totals(fields: Fields) -> Iterator[tuple[str, Json]]:
         if total is not None:
             yield f"TotalEccErrors 1 {when}", _read(total, number)
         elif parts and _field(fields, f"ecc errors/{period}/dram uncorrectable") is not None:  # the last of the group
-            gaps = [part for part in parts if not isinstance(part, int)]
-            yield f"TotalEccErrors 1 {when}", gaps[0] if gaps else sum(numbers)
+            unread = [part for part in parts if not isinstance(part, int) and part != UNSUPPORTED]
+            known = sum(numbers) if numbers else UNSUPPORTED
+            yield f"TotalEccErrors 1 {when}", unread[0] if unread and not sum(numbers) else known

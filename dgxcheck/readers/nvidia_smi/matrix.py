@@ -7,7 +7,7 @@ numbers, ``CPU     Affinity``; rows with tabs doubled before ``N/A``, or a list 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.record import Record
 from dgxcheck.readers import values
@@ -16,11 +16,14 @@ MOST_COLUMNS = 512
 TITLES = {"CPU": "cpu-affinity", "NUMA": "numa-affinity", "GPU": "gpu-numa-id"}
 """First word of a title -> kind of fact."""
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_TITLE = re.compile(r"\b(?:(CPU|NUMA)\s+Affinity|(GPU)\s+NUMA\s+ID)\b")
-_GLUED = re.compile(r"(GPU\d{1,3}|NIC\d{1,3})(?=\D)")
+_TITLE = re.compile(r"(CPU|NUMA) {0,8}Affinity|(GPU) {0,8}NUMA {0,8}ID|(?<= )(NUMA)(?: Node)? {0,8}$")
+_GLUED = re.compile(r"(GPU\d{1,3}|NIC\d{1,3}|mlx\d_\d{1,3})(?=\D)")
 _NAME = re.compile(r"(?!NV\d+$)(?=[\w.-]{0,63}\d)[A-Za-z][\w.-]{0,63}", re.ASCII)
 _CELL = re.compile(r"X|PIX|PXB|PHB|NODE|SOC|SYS|NV\d+|OK|CNS|GNS|TNS|NS|DR|U")
 _GPU = re.compile(r"GPU\d{1,3}", re.ASCII)
+_REST = re.compile(r"[\d,-]{1,4096}|N/A|0N/A", re.ASCII)
+"""What stands under the titles."""
+LONGEST_REST = 4096
 _COMMAND = re.compile(r"nvidia-smi\s+topo\s+(-\S+)(?:\s+(\w+))?")
 _LEGEND = re.compile(r"(?:NIC )?Legend:|\S{1,4}\s*=\s\S.*")
 _NIC = re.compile(r"(NIC\d{1,3}):\s+(\S{1,64})", re.ASCII)
@@ -33,6 +36,8 @@ class TopoRow(Record, kw_only=False):
     name: str
     cells: tuple[str, ...]
     rest: tuple[str, ...]
+    more: tuple[int, ...] = ()
+    """Further lines of a row that was wrapped."""
 
 
 class TopoMatrix(Record):
@@ -65,7 +70,7 @@ def bare(line: str) -> str:
 
 def matrices(lines: tuple[str, ...]) -> Iterator[TopoMatrix]:
     """Every matrix in a text, in order."""
-    lines = values.bounded(lines)
+    lines, more = _unwrapped(values.bounded(lines))
     heads: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
     commands: dict[int, str] = {}
     for number, line in enumerate(lines):
@@ -78,7 +83,7 @@ def matrices(lines: tuple[str, ...]) -> Iterator[TopoMatrix]:
     cut = len(lines) - 1  # a last line without an end may be half of one
     for (number, columns, titles), end in zip(heads, ends, strict=False):
         above = [at for at in range(max(previous + 1, number - 8), number) if at in commands]
-        rows = [row for at in range(number + 1, end) if (row := _row(at, lines[at], columns)) is not None]
+        rows = [row for at in range(number + 1, end) if (row := _row(at, lines[at], columns, more)) is not None]
         if rows:
             below = [(at, bare(lines[at]).strip()) for at in range(rows[-1].line + 1, end)]
             legend = {at: text for at, text in below if _LEGEND.fullmatch(text)}
@@ -90,16 +95,59 @@ def matrices(lines: tuple[str, ...]) -> Iterator[TopoMatrix]:
                 option=commands[above[-1]] if above else "",
                 legend="\n".join(legend.values()),
                 nics={nic[1]: nic[2] for nic in nics.values()},
-                lines=frozenset((number, *above, *legend, *nics)),
+                lines=frozenset((number, *more.get(number, ()), *above, *legend, *nics)),
             )
             previous = max(rows[-1].line, number)
+
+
+def _unwrapped(lines: tuple[str, ...]) -> tuple[tuple[str, ...], dict[int, tuple[int, ...]]]:
+    """Heads and rows that a narrow terminal or a mail broke, as one line each; by line, the others that it was on."""
+    found = [*lines]
+    more: dict[int, tuple[int, ...]] = {}
+    open_at = -1
+    for at, line in enumerate(lines):
+        words = bare(line).split() if open_at >= 0 and len(line) < LONGEST_REST else []
+        if not words:
+            open_at = at if _head(line) is not None or _GPU.match(line.lstrip()) else -1
+        elif open_at == at - 1 - len(more.get(open_at, ())) and _continues(found[open_at], words):
+            found[open_at] = _glued(found[open_at], line)
+            found[at] = ""
+            more[open_at] = (*more.get(open_at, ()), at)
+        else:
+            open_at = at
+    return tuple(found), more
+
+
+def _continues(line: str, words: list[str]) -> bool:
+    """Are these words the rest of a head or of a row?"""
+    if (head := _head(line)) is not None:
+        return not head[1] and _names(words) and not any(map(_CELL.fullmatch, words))
+    first = bare(line).split()
+    return (
+        len(first) > 1 and _NAME.fullmatch(first[0]) is not None and _CELL.fullmatch(first[1]) is not None
+        and all(_CELL.fullmatch(word) or _REST.fullmatch(word) for word in words)
+    )  # fmt: skip
+
+
+def _names(words: list[str]) -> bool:
+    text = _TITLE.sub(" ", " ".join(words))
+    return all(map(_NAME.fullmatch, _GLUED.sub(r"\1 ", text).split()))
+
+
+def _glued(first: str, rest: str) -> str:
+    """Two halves of a line, with nothing between them where a word was broken: ``NV1`` ``8``, ``NO`` ``DE``."""
+    last, begin = first.split()[-1], rest.split()[0]
+    whole = _CELL.fullmatch(last + begin) is not None and not rest[:1].isspace()
+    parts = _CELL.fullmatch(last) is not None and (_CELL.fullmatch(begin) is not None or _REST.fullmatch(begin))
+    broken = whole and (not parts or (last.startswith("NV") and begin.isdecimal() and len(begin) < 3))
+    return f"{first.rstrip()}{rest}" if broken and not first[-1:].isspace() else f"{first} {rest}"
 
 
 def _sure(rows: list[TopoRow], cut: int) -> tuple[TopoRow, ...]:
     """The rows; the affinities of a last line that may be cut are kept only if another row has the same."""
     last = rows[-1]
-    if last.line == cut and last.rest not in [row.rest for row in rows[:-1]]:
-        rows[-1] = TopoRow(last.line, last.name, last.cells, ())
+    if cut in (last.line, *last.more) and last.rest not in [row.rest for row in rows[:-1]]:
+        rows[-1] = TopoRow(last.line, last.name, last.cells, (), last.more)
     return tuple(rows)
 
 
@@ -107,8 +155,8 @@ def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Columns and titles; None for any other line."""
     if len(line) > 80 * MOST_COLUMNS or "0" not in line:
         return None
-    text = bare(line)
-    titles = tuple(TITLES[title[1] or title[2]] for title in _TITLE.finditer(text))
+    text = bare(line).expandtabs(1)
+    titles = tuple(TITLES[next(filter(None, title.groups()))] for title in _TITLE.finditer(text))
     words = _GLUED.sub(r"\1 ", _TITLE.sub(" ", text)).split()
     if titles and words[:1] == ["0"]:
         numbers = [word for word in words if word.isascii() and word.isdecimal()]
@@ -118,11 +166,11 @@ def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     return (tuple(words), titles) if words and named and _GPU.fullmatch(words[0]) else None
 
 
-def _row(number: int, line: str, columns: tuple[str, ...]) -> TopoRow | None:
+def _row(number: int, line: str, columns: tuple[str, ...], more: Mapping[int, tuple[int, ...]]) -> TopoRow | None:
     words = bare(line).split()
     if len(words) < 2 or (words[0] not in columns and not _GPU.fullmatch(words[0])):
         return None
     if not any(map(_CELL.fullmatch, words[1 : 1 + len(columns)])):
         return None
     rest = " ".join(words[1 + len(columns) :]).replace("0N/A", "0 N/A").split()
-    return TopoRow(number, words[0], tuple(words[1 : 1 + len(columns)]), tuple(rest))
+    return TopoRow(number, words[0], tuple(words[1 : 1 + len(columns)]), tuple(rest), more.get(number, ()))

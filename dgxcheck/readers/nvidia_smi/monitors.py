@@ -12,7 +12,7 @@ _UNITS = re.compile(r"# {0,4}Idx {1,12}[\w%#/ -]{1,200}")
 _ROW = re.compile(r"\d{1,3}(?: {1,12}[\w.,/:+-]{1,60}){2,24}")
 _CLOCKS = re.compile(r"graphics \[MHz\], memory \[MHz\]|memory \[MHz\], graphics \[MHz\]")
 _PAIR = re.compile(r"\d{2,5}(?: MHz)?, \d{2,5}(?: MHz)?")
-_VERSION = re.compile(r"(?:NVIDIA-SMI|NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,4}: .{1,100}", re.IGNORECASE)
+_VERSION = re.compile(r"(?:NVIDIA-SMI|NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,12}: .{1,100}", re.IGNORECASE)
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -32,5 +32,5 @@ def _imported(matrix: TopoMatrix) -> Imported:
             fact: Json = cell if valid else {"missing": "garbled", "detail": cell[:40]}
             complete = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and valid and complete
         if complete:
-            understood.add(row.line)
+            understood |= {row.line, *row.more}
     return Imported(tool=f"nvidia-smi topo -p2p {option}".strip(), facts=facts, understood=frozenset(understood))

@@ -23,7 +23,10 @@ _GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])"
 _GROUP = re.compile(r"[a-z][a-z0-9 .&-]{1,60}")
 _SYSTEM = ("timestamp", "driver version", "cuda version", "attached gpus")
 _WHOLE = re.compile(r"[\d.]+ (?:MHz|MiB|C|W|%|KB/s)|N/A|None|Disabled|Enabled")
-_COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi\s+(?:-q|-a|--query)\b")
+_COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi\s(?:.{0,80}\s)?(?:-q|-a|--query)(?:\s|$)")
+_ASKED = re.compile(r"\s(?:-i|--id)[ =](\d{1,2})(?:\s|$)")
+_TELLING = ("remapped rows", "retired pages", "fabric", "ecc errors", "clocks throttle reasons", "clocks event reasons")
+"""Groups that are unmistakable without the line of their GPU."""
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -54,6 +57,8 @@ class _Reader:
         """Lines that call for a dump."""
         self._pending: set[int] = set()
         """Lines of the GPU that is open."""
+        self._asked: int | None = None
+        """The GPU that the command above asks for."""
         self._open: Section | None = None
         self._base = 0
         self._above: list[tuple[int, str, int]] = []
@@ -74,9 +79,14 @@ class _Reader:
         elif _COMMAND.search(text):
             self._close()
             self.commands.add(number)
+            asked = _ASKED.search(text)
+            self._asked = None if asked is None else int(asked[1])
         elif colon and label in _SYSTEM and (self._open is None or depth <= self._base):
             self._system.setdefault(label, value)
             self._understood.add(number)
+        elif self._open is None and not colon and label in _TELLING:
+            self._begin(number, -1, NOWHERE)
+            self._field(number, depth, label, colon, value)
         elif self._open is not None and (depth > self._base or self._open.bdf == NOWHERE) and depth:
             self._field(number, depth, label, colon, value)
         elif self._open is None and colon and depth:
@@ -94,6 +104,8 @@ class _Reader:
         """The dump is over."""
         self._close()
         if self._gpus:
+            if len(self._gpus) == 1 and self._asked is not None:
+                self._gpus = [Section(self._gpus[0].bdf, self._gpus[0].fields, self._asked)]
             self.outputs.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood)))
         self._gpus, self._system, self._understood = [], {}, set()
 
@@ -121,7 +133,9 @@ class _Reader:
         """Keep the GPU that is open; a piece without a GPU's line only where it tells enough."""
         if self._open is not None:
             fields: Fields = self._open.fields
-            if self._open.bdf != NOWHERE or len(dict(answers(fields))) >= FEWEST:
+            told = len(dict(answers(fields)))
+            telling = told and any(path.startswith(tuple(f"{group}/" for group in _TELLING)) for path in fields)
+            if self._open.bdf != NOWHERE or told >= FEWEST or telling:
                 self._gpus.append(self._open)
                 self._understood |= self._pending
         self._open = None

@@ -43,7 +43,7 @@ def _imported(matrix: TopoMatrix) -> Imported:
             complete = facts.setdefault(f"stated {kind} {row.name} {column}", fact) == fact and valid and complete
         facts |= dict(_affinities(row, matrix.titles))
         if complete:
-            understood.add(row.line)
+            understood |= {row.line, *row.more}
     facts |= {f"stated nic-name {name}": nic_name for name, nic_name in matrix.nics.items() if name in matrix.columns}
     tool = f"nvidia-smi topo {'-m' if kind == 'label' else matrix.option}".strip()
     return Imported(tool=tool, facts=facts, understood=frozenset(understood))

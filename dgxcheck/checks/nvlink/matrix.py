@@ -1,0 +1,114 @@
+"""The NVLinks of an imported ``nvidia-smi topo -m``: against those of the box, and of each GPU against the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.nvlink.blames import nvlinks
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.nvidia_smi_topo import NvidiaSmiTopo
+
+Pair = tuple[str, str]
+WHERE = "nvidia-smi topo -m"
+FEWEST = 3
+"""GPUs with NVLinks to two others or more, before one without any is odd: two bridged cards beside a third are not."""
+SHOWN = 6
+
+
+def _matrix(box: Box) -> Iterator[tuple[Subject, Judgement]]:
+    stated = box.snapshot.stated
+    if isinstance(stated, Missing) or not stated.labels:
+        return
+    own = _of_box(box, stated)
+    if own:
+        yield HOST, _against(stated, own)
+        return
+    names = {name: device.name for name in stated.names if (device := box.topology.device(name)) is not None}
+    counts = _counts(stated, names)
+    order = [names.get(name, name) for name in stated.names]
+    gpus = sorted({name for pair in counts for name in pair}, key=order.index)
+    complete = [gpu for gpu in gpus if all(frozenset((gpu, other)) in counts for other in gpus if other != gpu)]
+    if len(complete) < 2 or not any(counts.values()):
+        yield HOST, skip("not-supported", "the imported matrix shows no NVLink, or one GPU alone")
+        return
+    yield HOST, _odd(complete, counts)
+
+
+def _counts(stated: NvidiaSmiTopo, names: Mapping[str, str]) -> dict[frozenset[str], int]:
+    """NVLinks by pair of GPUs, as ``names`` call them; without cells that make no sense or differ from their mirror."""
+    found: dict[frozenset[str], int] = {}
+    for (a, b), label in stated.labels.items():
+        gpus = all(name.startswith("GPU") or ":" in name for name in (a, b))
+        if gpus and isinstance(label, str) and stated.labels.get((b, a), label) == label:
+            found[frozenset((names.get(a, a), names.get(b, b)))] = int(label[2:]) if label.startswith("NV") else 0
+    return found
+
+
+def _of_box(box: Box, stated: NvidiaSmiTopo) -> dict[Pair, tuple[str, str]]:
+    """By pair: the matrix's label, and the box's own; only pairs of which both are known."""
+    names = {name: device.name for name in stated.names if (device := box.topology.device(name)) is not None}
+    links = box.topology.matrix() if names else {}
+    found: dict[Pair, tuple[str, str]] = {}
+    for (a, b), label in stated.labels.items():
+        if a in names and b in names and isinstance(label, str):
+            link = links[names[a], names[b]]
+            if link.nvlinks is not None and (link.nvlinks or link.pci is not None):
+                found[names[a], names[b]] = label, link.label
+    return found
+
+
+def _against(stated: NvidiaSmiTopo, own: Mapping[Pair, tuple[str, str]]) -> Judgement:
+    differing = {tuple(sorted(pair)): labels for pair, labels in own.items() if labels[0] != labels[1]}
+    if not differing:
+        return Judgement(Status.PASS, "the imported matrix shows what the box reports", 0, 0, "pairs")
+    shown = [f"{a}-{b} {said}, not {is_own}" for (a, b), (said, is_own) in sorted(differing.items())]
+    more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
+    message = f"the imported matrix differs from what the box reports: {', '.join(shown[:SHOWN])}{more}"
+    evidence = (Evidence(WHERE, ", ".join(shown[:SHOWN])),)
+    return Judgement(Status.WARN, message, len(shown), 0, "pairs", evidence, fault=Fault.NVLINK_MISWIRED)
+
+
+def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judgement:
+    """Does one GPU have no NVLink, or fewer to all others, where the rest are joined to each other alike?"""
+    peers = {gpu: [counts[frozenset((gpu, other))] for other in gpus if other != gpu] for gpu in gpus}
+    meshed = [gpu for gpu, links in peers.items() if sum(count > 0 for count in links) > 1]
+    without = [gpu for gpu, links in peers.items() if not any(links)]
+    if without and len(meshed) >= FEWEST and len(meshed) > len(without):
+        message = f"{', '.join(without)} {_has(without)} no NVLink, {counted(len(meshed), 'other GPU')} have some"
+        evidence = (Evidence(WHERE, {gpu: sum(peers[gpu]) for gpu in gpus}),)
+        return Judgement(Status.FAIL, message, 0, None, "links", evidence, fault=Fault.NVLINK_DOWN)
+    pairs = {(a, b): counts[frozenset((a, b))] for a, b in combinations(gpus, 2)}
+    (usual, often), *_ = Counter(pairs.values()).most_common(1)
+    fewer = {pair: links for pair, links in pairs.items() if links < usual}
+    if fewer and len(gpus) > FEWEST and 4 * often >= 3 * len(pairs):
+        shown = [f"{a}-{b} {links}" for (a, b), links in fewer.items()][:SHOWN]
+        message = f"fewer NVLinks than the {usual} between most GPUs: {', '.join(shown)}"
+        evidence = (Evidence(WHERE, ", ".join(shown)),)
+        return Judgement(Status.WARN, message, min(fewer.values()), usual, "links", evidence, fault=Fault.NVLINK_DOWN)
+    return Judgement(Status.PASS, "every GPU of the imported matrix has the NVLinks that the others have")
+
+
+def _has(names: list[str]) -> str:
+    return "has" if len(names) == 1 else "have"
+
+
+CHECKS = (
+    Check(
+        id="nvlink.matrix",
+        rule="Of an imported nvidia-smi topo -m alone: fails if a GPU has no NVLink where three others or more are"
+        " joined to each other, and warns if a pair has fewer than three quarters of all pairs have. Beside the facts"
+        " of a box: warns if the matrix shows other labels than the box reports.",
+        source="an imported nvidia-smi topo -m",
+        remedy="run nvidia-smi topo -m, nvidia-smi nvlink -s and nvidia-smi nvlink -R again, and check the kernel log"
+        " for Xid 74",
+        judge=_matrix,
+        blames=nvlinks,
+    ),
+)

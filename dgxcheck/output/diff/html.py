@@ -1,0 +1,12 @@
+"""The comparison of ``dgxcheck diff`` as one HTML file."""
+
+from __future__ import annotations
+
+from dgxcheck.output.diff.page import page_of
+from dgxcheck.output.diff.report import Report
+from dgxcheck.output.page import html
+
+
+def render(report: Report) -> str:
+    """The whole comparison."""
+    return html.render(page_of(report))
