@@ -17,7 +17,9 @@ _ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'"
 _ENTITY = re.compile("|".join(_ENTITIES))
 _ARROW = re.compile(r"(?<=\S)\s+(?:<={1,40}|<-{2,40}|<{2,40}|[\u2190\u21d0\u25c4]).{0,200}$")
 """What people write behind a row: ``<=== here``."""
-_PLAIN = re.compile(r"[ -;=-Z\\^-~\t]*")
+SHORT = 3
+"""Characters behind a carriage return that do not overwrite the line."""
+_PLAIN = re.compile(r"[ -%'-;=-Z\\^-~\t]*")
 """A line without any of these characters; most lines are such."""
 
 
@@ -32,5 +34,6 @@ def plain(line: str) -> str:
     if "&" in line and not line.lstrip().startswith("<"):
         line = _ENTITY.sub(lambda match: _ENTITIES[match[0]], line)
     if "\r" in line:
-        line = line.rstrip("\r").rpartition("\r")[2]
+        before, _, last = line.rstrip("\r").rpartition("\r")
+        line = last if len(last) > SHORT else before + last
     return _ARROW.sub("", line) if "<" in line or not line.isascii() else line

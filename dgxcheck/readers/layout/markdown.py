@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_QUOTE = re.compile(r"(?: {0,3}>{1,3} ?){1,8}")
+_QUOTE = re.compile(r"(?: {0,12}>{1,3} ?){1,8}")
 _FENCE = re.compile(
     r"(?:\s*(?:`{3,8}|~{3,8})[\w+.-]{0,24}|\[/?(?:code|quote|pre)\]"
     r"|(?:</?(?:pre|code|details|summary|blockquote|p|br|div)(?: [^<>]{0,80})?/?>\s*){1,6}"
@@ -15,6 +15,12 @@ _FENCE = re.compile(
 """A line that only begins or ends a block."""
 _TAGS = re.compile(r"^\s*(?:<(?:pre|code|p)>){1,3}|(?:</(?:pre|code|p)>|<br ?/?>){1,3}\s*$", re.IGNORECASE)
 _TICKS = re.compile(r"^(\s*)`{1,3}(?=\S)|(?<=\S)`{1,3}\s*$")
+FEWEST = 3
+"""Lines of a table of one column."""
+CODE = 4
+"""Blanks that begin a line of code."""
+_MARKED = re.compile(r"[\w.]{0,40}[\d:'\[|+#=]")
+"""How a paragraph begins that is no part of a dump, in which indentation has a meaning: ``07:00.0``, ``|``, ``[``."""
 _RULE = frozenset("|-: ")
 
 
@@ -25,7 +31,7 @@ def is_fence(line: str) -> bool:
 
 def unquoted(line: str) -> str:
     """A line without the marks of a mail that quotes it."""
-    match = _QUOTE.match(line) if ">" in line[:4] else None
+    match = _QUOTE.match(line) if line.lstrip()[:1] == ">" else None
     return line[match.end() :] if match else line
 
 
@@ -52,6 +58,48 @@ def without_tables(lines: Sequence[str]) -> tuple[list[str], set[int]]:
         elif found[at] is line and _is_listed(line):
             found[at] = line.rstrip(" |")
     return found, rules
+
+
+def without_column(lines: Sequence[str]) -> list[str]:
+    """Lines without the bars around each, where a table of one column was made of them; no tool draws such a table."""
+    found = [*lines]
+    start = 0
+    for at in range(len(lines) + 1):
+        text = lines[at].strip() if at < len(lines) else ""
+        if len(text) > 1 and text[0] == text[-1] == "|":
+            continue
+        if at - start >= FEWEST:
+            found[start:at] = _column([line.strip()[1:-1] for line in lines[start:at]]) or lines[start:at]
+        start = at + 1
+    return found
+
+
+def _column(cells: list[str]) -> list[str]:
+    """The texts of the only column, without head and rule; none where there are several, or a tool drew the table."""
+    if _is_rule(f"|{cells[1]}|"):
+        if "|" in cells[1]:
+            return []
+        cells = ["", "", *cells[2:]]
+    texts = [cell.removeprefix(" ") for cell in cells]
+    filled = [text.strip() for text in texts if text.strip()]
+    frames = sum(text[0] in "|+" for text in filled)
+    plain = sum("|" not in text and "---" not in text for text in filled)
+    nested = any(text[0] == "+" for text in filled) and 10 * frames >= 7 * len(filled)
+    return texts if nested or 10 * plain >= 9 * len(filled) else []
+
+
+def dedented(lines: Sequence[str]) -> list[str]:
+    """Lines without the indentation that makes a paragraph code in Markdown, where all of its lines have it."""
+    found = [*lines]
+    start = 0
+    for at in range(len(lines) + 1):
+        if at < len(lines) and lines[at].strip():
+            continue
+        margin = min((len(line) - len(line.lstrip(" ")) for line in lines[start:at]), default=0)
+        if margin >= CODE and _MARKED.match(lines[start], margin):
+            found[start:at] = [line[margin:] for line in lines[start:at]]
+        start = at + 1
+    return found
 
 
 def _is_rule(line: str) -> bool:

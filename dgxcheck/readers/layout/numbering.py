@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dgxcheck.readers.layout.prompts import prompt
 from dgxcheck.readers.layout.prose import is_prose
 
-_NUMBER = re.compile(r"\s{0,24}(\d{1,6})(?: {0,2}[:|.)-] ?|\t| {1,4}|$)")
+_NUMBER = re.compile(r"\s{0,24}(\d{1,6})(?: {0,2}[:|.)-](?![0-9a-f]{2}[.:]) ?|\t| {1,4}|$)")
 FEWEST = 4
 
 

@@ -33,8 +33,9 @@ _KERNEL = re.compile(
     rf"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:)|{_NAME} kernel:|kernel:"
 )
 """How a message of the kernel goes on: the time before it is its own."""
-_HOST = re.compile(rf"(?P<host>{_NAME}): ?(?!\d{{1,9}}:\d{{1,9}} \[|(?:[0-9a-f]{{2}}:)?[0-9a-f]{{2}}\.[0-7] )")
-_RANK = re.compile(r" {0,12}\d{1,4}: ?")
+_CLOCKED = re.compile(_CLOCK)
+_HOST = re.compile(rf"(?P<host>{_NAME}):(?: |$)")
+_RANK = re.compile(r" {0,12}\d{1,4}:(?: |$)")
 _TAG = re.compile(r" {0,12}\[\d{1,5}\]")
 _DEVICE = re.compile(r"(?:gpu|nic|mlx|link|nvme|ib|eth|rank|cpu)-?_?\d+(?:_\d+)?", re.IGNORECASE)
 _FIRST = frozenset("[(0123456789-/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
@@ -66,7 +67,7 @@ def _bare(line: str) -> str:
         if match is None or match.end() == 0:
             break
         rest = text[match.end() :]
-        if _KERNEL.match(rest) or (match is not time and "kernel" in match[0]):
+        if (_CLOCKED.search(match[0]) and _KERNEL.match(rest)) or (match is not time and "kernel" in match[0]):
             break
         line = rest
     return line

@@ -6,6 +6,10 @@ from dgxcheck.readers.layout import characters, markdown, numbering, prefixes, p
 from dgxcheck.readers.layout.model import Layout
 from dgxcheck.readers.values import bounded
 
+STEPS = (
+    markdown.dedented, markdown.without_column, numbering.without_numbers, prefixes.without_times,
+    prefixes.without_ranks,
+)  # fmt: skip
 ROUNDS = 12
 """Layers of quotes, numbers and prefixes around each other."""
 
@@ -21,7 +25,7 @@ def undone(lines: tuple[str, ...]) -> Layout:
         fences = {at for at, line in enumerate(found) if markdown.is_fence(line)}
         furniture |= fences
         found = ["" if at in fences else line for at, line in enumerate(found)]
-        for step in (numbering.without_numbers, prefixes.without_times, prefixes.without_ranks):
+        for step in STEPS:
             if found == before:
                 found = step(found)
         if found == before:
