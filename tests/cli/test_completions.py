@@ -64,7 +64,7 @@ def test_they_are_as_click_writes_them(name: str) -> None:
         ("dgxcheck ", {*COMMANDS}),
         ("dgxcheck re", {"record", "recordings"}),
         ("dgxcheck topo --tr", {"--tree"}),
-        ("dgxcheck diff --format ", {"text", "json"}),
+        ("dgxcheck xid --format ", {"text", "json"}),
         ("dgxcheck topo -p2p ", {*"rwnap"}),
         ("dgxcheck list --fo", {"--format"}),
     ],
