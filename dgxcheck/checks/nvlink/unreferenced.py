@@ -41,7 +41,8 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
         return Judgement(status, message, up, most, "links", evidence, fault=Fault.NVLINK_DOWN)
     model = model_family(box, gpu)
     if model is None and not up:
-        message = f"none of {counted(len(states), 'NVLink')} is up; the model, which tells if they are wired, is unknown"
+        links = counted(len(states), "NVLink")
+        message = f"none of {links} is up; the model, which decides whether they are wired, is unknown"
         return Judgement(Status.UNKNOWN, message, evidence=evidence)
     if not _ALL_WIRED.fullmatch(model or "") or (up in (0, len(states)) and others):
         return None
