@@ -33,7 +33,7 @@ def test_an_hca_may_have_no_verbs_device_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "word"), [
-    ({"missing": "absent"}, "of the kernel"), ("2.2-1\n", "old kernels"), ("5.4-1.0.3\n", "MLNX_OFED"),
+    ({"missing": "absent"}, "inbox drivers"), ("2.2-1\n", "old kernels"), ("5.4-1.0.3\n", "MLNX_OFED"),
 ])  # fmt: skip
 def test_whose_drivers_they_are(version: Json, word: str, tmp_path: Path) -> None:
     of = box(changed(tmp_path, {f"text {MODULE}/mlx5_ib/version": version}))

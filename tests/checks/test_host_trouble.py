@@ -48,9 +48,9 @@ def test_memory_errors(lines: list[Line], expected: tuple[str, Status], tmp_path
 
 
 def test_a_dimm_by_counters_and_by_log_is_one_component(tmp_path: Path) -> None:
-    """``mc1`` of EDAC in sysfs and ``EDAC MC1`` of the log."""
+    """``mc1`` of EDAC in sysfs and ``EDAC MC1`` of the log; then the memory of its socket."""
     (by_log,) = findings(tmp_path, "kernel.memory", edac(100.0, 99))
-    assert [each.key for each in by_log.blames] == [("host", "host", "memory/mc1")]
+    assert [each.key for each in by_log.blames] == [("host", "host", "memory/mc1"), ("host", "host", "memory/socket 0")]
 
 
 def test_each_controller_is_judged_by_itself(tmp_path: Path) -> None:

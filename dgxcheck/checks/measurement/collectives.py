@@ -131,7 +131,7 @@ def _collective(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     rows = figures.of_kinds("collective")
     for row in rows:
         for run in _runs(row):
-            part = " ".join(filter(None, (row.a, row.b, _names(box, run, len(_runs(row)) > 1))))
+            part = " ".join(filter(None, (row.a or "?", row.b, _names(box, run, len(_runs(row)) > 1))))
             yield replace(HOST, part=part), judge_collective(box, figures, run)
     rings = figures.of_kinds("ring")
     if rings:
