@@ -89,7 +89,7 @@ def test_show_of_a_pasted_text(tmp_path: Path, capsys: pytest.CaptureFixture[str
     text.write_text("hello\nGPU 0: Tesla (UUID: GPU-1)\n\t Link 0: 25.781 GB/s\nbye\nbye\n", encoding="utf-8")
     done = run(capsys, "import", "--show", str(text))
     assert "       2       2      1  nvidia-smi nvlink -s" in done.out
-    assert "left, as no reader knows them: 1, 4-5" in done.out
+    assert "not recognised: lines 1, 4-5" in done.out
     assert done.code == 3
 
 
