@@ -22,7 +22,7 @@ test test-all: $(VENV)/.developed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m compileall -q dgxcheck probes
-	$(BIN)/pytest -n auto $(MORE)
+	$(BIN)/pytest -n auto --dist worksteal $(MORE)
 
 new-check: $(VENV)/.developed  ## NAME=subject.word: write the skeleton of a check with its test, and register it
 	@$(BIN)/python tests/new_check.py $(NAME) $(PACKAGE)

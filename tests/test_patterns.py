@@ -1,7 +1,11 @@
-"""Every regular expression takes time linear in its text, whatever is pumped into each of its repeats."""
+"""Every regular expression takes time linear in its text, whatever is pumped into each of its repeats.
+
+They are found by themselves: in the objects of all modules, and in the source, where a function uses one directly.
+"""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -12,24 +16,30 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from checkout import ROOT
 
 import dgxcheck
 import probes
+from dgxcheck.facts.record import Record, fields
 
 try:
     op, parser = importlib.import_module("re._constants"), importlib.import_module("re._parser")
 except ImportError:  # before Python 3.11
     op, parser = importlib.import_module("sre_constants"), importlib.import_module("sre_parse")
 
-SIZE = 1 << 13
-SECONDS = 0.2
-"""What is quadratic takes several times that on 8 KiB, what is linear a hundredth."""
+SIZE = 1 << 14
+SECONDS = 0.1
+"""What is quadratic takes twice that on 16 KiB where it steps fastest, what is linear a hundredth."""
 TAILS = ("", "\0", "!", " !", "a", "<", ")")
 
 
-def patterns() -> dict[str, re.Pattern[str]]:
+ANYWHERE = ("search", "finditer", "findall", "sub", "subn", "split")
+Found = dict[str, re.Pattern[str]]
+
+
+def patterns() -> Found:
     """The expressions in all modules, by module and name."""
-    found: dict[str, re.Pattern[str]] = {}
+    found: Found = {}
     for package in (dgxcheck, probes):
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not info.name.endswith("__main__"):
@@ -39,17 +49,45 @@ def patterns() -> dict[str, re.Pattern[str]]:
     return found
 
 
-def within(name: str, value: object, depth: int = 3) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Expressions in a module's constant, in tuples and tables too."""
+def within(name: str, value: object, depth: int = 4) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Expressions in a module's constant, in tuples, tables, records and classes too; of bytes as if they were text."""
     if isinstance(value, re.Pattern):
-        if isinstance(value.pattern, str):
-            yield name, value
-    elif isinstance(value, tuple | list) and depth:
+        yield name, value if isinstance(value.pattern, str) else of_bytes(value)
+    elif isinstance(value, Record) and depth:
+        for label in fields(value):
+            yield from within(f"{name}[{label!r}]", getattr(value, label), depth - 1)
+    elif isinstance(value, type) and value.__module__ == name.rpartition(".")[0] and depth:
+        for label, each in vars(value).items():
+            yield from within(f"{name}[{label!r}]", each, depth - 1)
+    elif isinstance(value, tuple | list | set | frozenset) and depth:
         for number, each in enumerate(value):
             yield from within(f"{name}[{number}]", each, depth - 1)
     elif isinstance(value, dict) and depth:
         for key, each in value.items():
             yield from within(f"{name}[{key!r}]", each, depth - 1)
+
+
+def of_bytes(pattern: re.Pattern[bytes]) -> re.Pattern[str]:
+    return re.compile(pattern.pattern.decode("latin-1"), pattern.flags & ~re.LOCALE)
+
+
+def literals() -> Iterator[tuple[str, str, re.Pattern[str]]]:
+    """Expressions that stand in a call of ``re`` in the source: place, function, expression."""
+    for path in sorted([*(ROOT / "dgxcheck").rglob("*.py"), *(ROOT / "probes").rglob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args:
+                text = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+                if isinstance(text, str | bytes):
+                    compiled = re.compile(text, flags_of(node))
+                    each = compiled if isinstance(text, str) else of_bytes(compiled)  # type: ignore[arg-type]
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", ast.unparse(node.func)[3:], each  # type: ignore[misc]
+
+
+def flags_of(call: ast.Call) -> int:
+    """``re.VERBOSE | re.MULTILINE``, given last or by name."""
+    given = [each.value for each in call.keywords if each.arg == "flags"] + call.args[1:]
+    names = {each.attr for value in given for each in ast.walk(value) if isinstance(each, ast.Attribute)}
+    return sum(getattr(re, name) for name in names if name in re.RegexFlag.__members__)
 
 
 def samples(tree: Sequence[Any]) -> str:
@@ -117,7 +155,7 @@ def searched(name: str) -> bool:
     """Is an expression looked for anywhere in a text? In a table of some it counts as such."""
     module, _, label = name.rpartition(".") if "[" not in name else (*name.partition("[")[0].rpartition("."),)
     source = inspect.getsource(sys.modules[module])
-    use = r"\.(?:search|finditer|findall|sub|subn|split)\b"
+    use = rf"\.(?:{'|'.join(ANYWHERE)})\b"
     return re.search(use if "[" in name else rf"\b{label}{use}", source) is not None
 
 
@@ -140,9 +178,28 @@ def slowest(pattern: re.Pattern[str], anywhere: bool) -> tuple[float, str]:
 
 
 PATTERNS = patterns()
+USED_DIRECTLY = {place: (use, each) for place, use, each in literals() if use != "compile"}
 
 
 @pytest.mark.parametrize("name", sorted(PATTERNS))
 def test_linear(name: str) -> None:
     seconds, text = slowest(PATTERNS[name], searched(name))
     assert seconds <= SECONDS, text
+
+
+@pytest.mark.parametrize("place", sorted(USED_DIRECTLY))
+def test_linear_where_it_stands(place: str) -> None:
+    use, pattern = USED_DIRECTLY[place]
+    seconds, text = slowest(pattern, use in ANYWHERE)
+    assert seconds <= SECONDS, text
+
+
+def test_no_expression_is_overlooked() -> None:
+    """Each that is compiled from a text in the source was found in its module."""
+    found = {pattern.pattern for pattern in PATTERNS.values()}
+    assert [place for place, use, each in literals() if use == "compile" and each.pattern not in found] == []
+
+
+def test_a_quadratic_expression_is_seen() -> None:
+    for text, anywhere in ((r"a*a*b", False), (r"\s+$", True), (r"[a-z]*[a-z0-9]*=", False)):
+        assert slowest(re.compile(text), anywhere)[0] > SECONDS

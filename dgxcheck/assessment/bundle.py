@@ -43,6 +43,6 @@ def open_bundle(spec: str) -> RecordedSource:
 
 
 def provenance(found: Opened) -> dict[str, Json]:
-    """What a recording made of it says of its origin."""
+    """What a recording made of it says of its origin; the names of files may tell whose machine it is."""
     tools: list[Json] = [*dict.fromkeys(output.found.tool for output in found.outputs)]
-    return {"kind": "imported", "files": [{"file": found.bundle.name, "tools": tools, "unread": 0}]}
+    return {"kind": "imported", "files": [{"file": found.bundle.kind, "tools": tools, "unread": 0}]}

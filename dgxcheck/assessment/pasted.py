@@ -20,6 +20,6 @@ def open_text(path: str) -> RecordedSource | None:
     for key in sorted(facts):
         insert(lines, key, facts[key])
     left = sum(map(len, reading.unread.values()))
-    notes = [f"{counted(left, 'line')} not recognised; dgxcheck import --show lists them"] if left else []
-    origin = Origin("report", path, provenance="imported", note="; ".join(notes))
+    unread = f"{counted(left, 'line')} not recognised: see dgxcheck import --show" if left else ""
+    origin = Origin("report", path, provenance="imported", unread=unread)
     return RecordedSource(lines, origin, head={"provenance": {"kind": "imported"}}, unheard="not in the text")

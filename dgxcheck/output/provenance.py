@@ -23,5 +23,6 @@ def describe(origin: Origin) -> str:
     """``recording dgx-1-v100, reconstructed from published facts``, or ``this machine``."""
     if origin.kind == "live":
         return "this machine"
-    note = f" ({visible(origin.note)})" if origin.note else ""
+    notes = [visible(each) for each in (origin.note, origin.unread) if each]
+    note = f" ({'; '.join(notes)})" if notes else ""
     return f"{origin.kind} {visible(origin.name)}{_MADE.get(origin.provenance, '')}{note}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.readers.benchmarks import catalogue as benchmarks
 from dgxcheck.readers.dcgm import diag, diag_json, discovery, health
 from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
-from dgxcheck.readers.host import dmidecode, fabric_manager, hwloc_xml, lscpu, modules, numactl
+from dgxcheck.readers.host import dmidecode, fabric_manager, healthmon, hwloc_xml, lscpu, modules, numactl
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Reader
@@ -23,6 +23,7 @@ _MACHINE: tuple[Reader, ...] = (
     lscpu.read,
     fabric_manager.read,
     hwloc_xml.read,
+    healthmon.read,
     excerpt.read,
 )
 _NETWORK: tuple[Reader, ...] = (

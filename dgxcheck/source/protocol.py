@@ -23,6 +23,8 @@ class Origin(Record, kw_only=False):
     provenance: str = ""
     note: str = ""
     """Of a source that is not whole: it is cut off, a part of it is damaged. Empty for every other."""
+    unread: str = ""
+    """Of a text: how much of it no reader knows."""
 
 
 class Source(Protocol):

@@ -50,7 +50,7 @@ class Children:
         self._not_before: dict[str, float] = {}
 
     def start(self, module: str, plan: Mapping[str, Any], silence_s: float) -> bool:
-        """Start one unless one runs, failed a short while ago, or an ended one cannot be reaped."""
+        """Start one unless one runs, failed a short while ago, or one that hung cannot be killed."""
         now = time.monotonic()
         if module in self._workers or now < self._not_before.get(module, -inf):
             return False

@@ -59,9 +59,9 @@ class Supervisor:
         self._ended.append(worker)
 
     def reap(self) -> int:
-        """Reap ended workers without waiting; how many are still there. Needed only by what runs for long."""
+        """Reap ended workers without waiting; how many that hung are still there. Only what runs for long needs it."""
         self._ended = [worker for worker in self._ended if not worker.reaped()]
-        return len(self._ended)
+        return sum(worker.hung for worker in self._ended)
 
     def stop(self) -> None:
         """End all workers; nothing more is wanted of them. Those that cannot be reaped are listed for the next run."""

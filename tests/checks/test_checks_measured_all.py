@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, of_box, said
 from test_measurement import FACTS, JSON
@@ -155,7 +155,6 @@ ROWS = st.lists(
 BOXES = [of_box(open_source("dgx-1-p100")), of_box(open_source("k80-x8")), imported({})]
 
 
-@settings(max_examples=200)
 @given(ROWS, st.integers(0, len(BOXES) - 1))
 def test_no_measurement_breaks_a_check(rows: list[Measurement], which: int) -> None:
     box = BOXES[which]
@@ -165,7 +164,6 @@ def test_no_measurement_breaks_a_check(rows: list[Measurement], which: int) -> N
     assert len(keys) == len(set(keys))
 
 
-@settings(max_examples=100)
 @given(st.dictionaries(st.tuples(st.sampled_from(KINDS), ENDS, ENDS), FACTS | JSON, max_size=6))
 def test_no_recorded_fact_breaks_a_check(facts: dict[tuple[str, str, str], Json]) -> None:
     box = imported({" ".join(filter(None, key)): fact for key, fact in facts.items() if key[1]})

@@ -23,7 +23,6 @@ from dgxcheck.facts.record import replace
         ("pcie-x4-replays-total", "pcie.replay", ""),
         ("dgx-1-v100-nvlink-crc-total", "nvlink.errors", "2"),
         ("dgx-a100-transport-totals", "network.transport-errors", "1"),
-        ("dgx-1-v100-port-flapping", "network.port-errors", "1"),
     ],
 )
 @pytest.mark.parametrize("known", [True, False])
@@ -53,3 +52,14 @@ def test_clocks_that_are_locked_under_load_are_found() -> None:
 def test_an_sxid_names_its_port() -> None:
     (odd,) = [each for each in findings(box_of("dgx-a100-sxid-20009"), "kernel.xid") if each.status is Status.WARN]
     assert [event.link for event in odd.judgement.events] == [12]
+
+
+def test_links_that_went_down_in_years_are_no_fault(tmp_path: Path) -> None:
+    """An adapter in service has a count that says nothing where it is not known for how long."""
+    document = json.loads(Path(BY_NAME["dgx-1-v100-port-flapping"]).read_text(encoding="utf-8"))
+    path = tmp_path / "fault.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert Status.WARN in {each.status for each in findings(box_of(str(path)), "network.port-errors")}
+    document["facts"]["text /proc/uptime"] = {"missing": "absent"}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert Status.WARN not in {each.status for each in findings(box_of(str(path)), "network.port-errors")}

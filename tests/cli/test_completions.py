@@ -64,9 +64,17 @@ def test_they_are_as_click_writes_them(name: str) -> None:
         ("dgxcheck ", {*COMMANDS}),
         ("dgxcheck re", {"record", "recordings"}),
         ("dgxcheck topo --tr", {"--tree"}),
-        ("dgxcheck diff --format ", {"text", "json"}),
+        ("dgxcheck xid --format ", {"text", "json"}),
+        ("dgxcheck health --fail-on ", {"warn", "unknown", "fail", "never"}),
         ("dgxcheck topo -p2p ", {*"rwnap"}),
         ("dgxcheck list --fo", {"--format"}),
+        ("dgxcheck schema re", {"recording", "result"}),
+        ("dgxcheck health --only pcie.w", {"pcie.width"}),
+        ("dgxcheck health --skip ecc.mode,pcie.w", {"ecc.mode,pcie.width"}),
+        ("dgxcheck health --explain link-n", {"link-narrow"}),
+        ("dgxcheck health --profile dgx-1", {"dgx-1-p100", "dgx-1-v100"}),
+        ("dgxcheck topo --from dgx-1-v100-gpu-l", {"dgx-1-v100-gpu-lost"}),
+        ("dgxcheck watch --profile k80", {"k80-x8"}),
     ],
 )
 def test_bash_completes(words: str, wanted: set[str], tmp_path: Path) -> None:

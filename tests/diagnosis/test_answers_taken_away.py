@@ -113,8 +113,12 @@ def removals(name: str) -> Iterator[tuple[str, list[Key]]]:
 
 
 def cases(names: list[str]) -> Iterator[object]:
-    for number, (name, gap) in enumerate((name, gap) for name in names for gap in GAPS):
-        yield pytest.param(name, gap, marks=() if number % 61 == 5 else pytest.mark.exhaustive)
+    """Each fault with two of the six gaps, which take turns: with all of them the sweep took eight minutes."""
+    for number, name in enumerate(names):
+        for kind, gap in enumerate(GAPS):
+            if (number + kind) % 3 == 0:
+                marks = () if number % 24 == 4 and kind < 3 else pytest.mark.exhaustive
+                yield pytest.param(name, gap, marks=marks)
 
 
 @pytest.mark.parametrize(("name", "gap"), [*cases([*FAULTS])])

@@ -27,10 +27,12 @@ def workers_of(pid: int) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_workers_end_with_the_command(number: signal.Signals, served: Callable[[str, int], Box], standin: Path) -> None:
-    if signal.getsignal(number) is signal.SIG_IGN:  # as below nohup; children inherit it
-        signal.signal(number, signal.SIG_DFL)
     box = served("dgx-1-v100", 8)
-    running = box.start(box.environment(standin, "hang nvmlDeviceGetName"), "topo", "--deadline", "20")
+    before = signal.signal(number, signal.SIG_DFL)  # children inherit what nohup ignores
+    try:
+        running = box.start(box.environment(standin, "hang nvmlDeviceGetName"), "topo", "--deadline", "20")
+    finally:
+        signal.signal(number, before)
     children: list[int] = []
     until = time.monotonic() + 10
     while not children and time.monotonic() < until:

@@ -62,7 +62,7 @@ def test_the_verdict_names_what_ran_and_nothing_else(
     [
         (("dgx-1-v100",), "Score: 100 of 100 against dgx-1-v100 (by product name); coverage 100 %."),
         (("dgx-1-v100", "--profile", "none"),
-         "Score: none (no matching reference machine; list them with dgxcheck profiles)."),
+         "Score: none (no reference machine matches; dgxcheck profiles lists them)."),
         (("dgx-1-v100-hot", "--profile", "dgx-1-v100"),
          "Score: 79 of 100 (capped by the verdict, otherwise 99.5) against dgx-1-v100 (as requested);"
          " weakest area: gpu 97.5; coverage 100 %."),

@@ -45,6 +45,10 @@ def devices_in(picture: Picture) -> list[str]:
     return sorted(box.lines[0].text for box in picture.boxes if box.kind in ("gpu", "nic"))
 
 
+def mark_at(*at: At) -> Mark:
+    return Mark(number=7, tone="fail", sign="FAIL", tag="memory", words="something is wrong here", at=at)
+
+
 def tones(picture: Picture) -> list[str | None]:
     return [
         *(box.tone for box in picture.boxes),
@@ -112,8 +116,7 @@ def _structure(picture: Picture) -> list[str]:
 def test_a_mark_is_seen_where_it_is_and_told_in_words(name: str, at: At) -> None:
     """Also at what is not drawn else: a disk, an NVSwitch on PCI, ports inside of a switch."""
     machine = examine(name)
-    mark = Mark(number=7, tone="fail", sign="FAIL", tag="memory", words="something is wrong here", at=(at,))
-    picture = picture_of(machine, (mark,))
+    picture = picture_of(machine, (mark_at(at),))
     assert faults(picture) == []
     toned = tones(picture)
     captions = [box for box in picture.boxes if box.kind == "caption" and box.tone]
@@ -181,6 +184,19 @@ def test_an_imported_matrix_is_drawn_by_its_classes(tmp_path: Path, monkeypatch:
     assert faults(picture) == []
     assert devices_in(picture) == sorted(device.name for device in machine.topology.devices)
     assert picture.arcs
+
+
+def test_two_hcas_of_one_function_are_two_boxes() -> None:
+    """Both are named by one bus id, and each has a place of its own."""
+    function = nic_at("pci0000:00", "0000:00:01.0", "0000:01:00.0", node=0)
+    hcas = (ib("mlx4_0", "0000:01:00.0"), ib("mlx4_1", "0000:01:00.0"))
+    topology = build(tree([function]), hcas, NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1))
+    picture = layout.drawn(topology, nodes(1), "a box", [mark_at(at_box("0000:01:00.0"))])
+    assert faults(picture) == []
+    assert devices_in(picture) == ["mlx4_0", "mlx4_1"]
+    keys = [box.key for box in picture.boxes if box.key]
+    assert len({*keys}) == len(keys)
+    assert [box.tone for box in picture.boxes if box.kind == "nic"] == ["fail", "fail"]
 
 
 def test_a_machine_without_anything_is_a_picture_too() -> None:

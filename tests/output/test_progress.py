@@ -22,6 +22,7 @@ def test_measurements_show_what_runs_what_comes_and_the_figures_so_far() -> None
     shown.figure(KEYS[0], {"value": 11.9, "unit": "GB/s"})
     shown.figure(KEYS[2], {"value": 12.3, "unit": "GB/s"})
     shown.figure(KEYS[1], {"failed": "died: SIGSEGV"})
+    shown.figure("measure latency 0000:06:00.0 0000:07:00.0", {"value": 1.25, "unit": "us"})
     shown.figure("measure cuda all", {"value": 1, "unit": "x"})
     shown.figure(KEYS[3], {"skipped": "busy"})
     shown.step(KEYS[1], 1)
@@ -32,6 +33,7 @@ def test_measurements_show_what_runs_what_comes_and_the_figures_so_far() -> None
         "next  host-to-device 0000:07:00.0, compute 0000:07:00.0",
         "host  CPUs 12 % busy, load average 3.2, 100.0 of 503.0 GiB memory available",
         "  host-to-device  2 measured  11.9 to 12.3 GB/s",
+        "  latency         1 measured  1.25 us",
         "  compute         1 failed",
     ]
 
@@ -49,6 +51,7 @@ def test_a_burn_in_has_a_row_per_gpu() -> None:
     second: dict[str, Json] = {"0000:06:00.0": hot, "0000:07:00.0": {"lost": True}}
     shown.event({"event": "sample", "under_load_s": 60.0, "gpus": second})
     shown.event({"event": "aer", "gpu": "0000:06:00.0", "text": "1 new fatal\x1b PCIe error", "under_load_s": 61.0})
+    shown.event({"event": "started", "gpu": None, "text": "GPUs under load: 2", "under_load_s": 0.0})
     shown.moment(60.0, "fma", "fail: GPU0 1 new")
     shown.host = HOST
     assert shown.lines(120, 24) == [
@@ -59,6 +62,7 @@ def test_a_burn_in_has_a_row_per_gpu() -> None:
         "0000:06:00.0  287 W  85 °C  ?         hardware thermal slowdown, power cap  1 uncorrected, 2 corrected",
         "0000:07:00.0                          stopped responding",
         "1:01 0000:06:00.0 1 new fatal\ufffd PCIe error",
+        "0:00 GPUs under load: 2",
     ]
 
 

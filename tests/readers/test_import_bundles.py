@@ -53,7 +53,7 @@ def test_the_import_says_what_the_report_says(written: str, tmp_path: Path, caps
     assert (done.code, done.out) == (0, "")
     assert "facts imported from nvidia-bug-report.log.gz" in done.err
     document = json.loads(Path(out).read_text(encoding="utf-8"))
-    assert document["provenance"]["files"][0]["file"] == "nvidia-bug-report.log.gz"
+    assert document["provenance"]["files"][0]["file"] == "bug report"
     assert "nvidia-smi -q" in " ".join(document["provenance"]["files"][0]["tools"])
     before, after = judged(written, capsys), judged(out, capsys)
     assert {each[:3] for each in before} == {each[:3] for each in after}

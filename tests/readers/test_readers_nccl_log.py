@@ -131,6 +131,13 @@ def test_the_system_graph() -> None:
     assert isinstance(found.facts["stated label-pci 0000:2a:00.0 0000:3b:00.0"], dict)  # PHB or NODE
 
 
+@pytest.mark.parametrize(("kind", "wanted"), [("NVL", ["host NCCL-2.21.5-shm"]), ("PHB", [])])
+def test_host_memory_between_gpus_that_nvlinks_join(kind: str, wanted: list[str]) -> None:
+    way = f"box:1:2 [0] NCCL INFO GPU/0-18000 :GPU/0-18000 (0/5000.0/LOC) GPU/0-9b000 (1/60.0/{kind})"
+    via = "box:1:2 [0] NCCL INFO Channel 00/02 : 0[0] -> 1[1] via SHM/direct/direct"
+    assert [*reports(f"{INFO}{way}\n{via}\n")] == [each.replace("-2.21.5", "") for each in wanted]
+
+
 def test_every_form_names_a_fault_that_there_is() -> None:
     words = {fault.value for fault in Fault}
     assert {form.fault for form in errors._FORMS} <= words

@@ -103,6 +103,7 @@ JUDGED = {
         "network.port-state",
         "network.uniform",
         "pcie.answers",
+        "pcie.switches",
         "pcie.uniform",
         "topology.numa",
     },

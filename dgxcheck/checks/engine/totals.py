@@ -21,19 +21,21 @@ def is_short(growth: Growth | Judgement) -> bool:
     return isinstance(growth, Judgement) or growth.seconds < HOUR_S
 
 
-def flood(box: Box, count: int, others: Iterable[int], limit: float, period: float) -> str | None:
+def flood(box: Box, count: int, others: Iterable[int] | None, limit: float, period: float) -> str | None:
     """In words the time in which so many errors are a flood: more than ``limit`` in each ``period`` seconds since boot.
 
     A counter begins at boot or later, so that this rate is the least. Where the time since boot is not known the total
-    is compared with those of the ``others``. None where it is no flood.
+    is compared with those of the ``others``, or not judged where there are none to compare with. None where it is no
+    flood.
     """
     seconds = uptime(box)
     if seconds is not None:
         many = count >= MIN_EVENTS and count * period / max(seconds, period) > limit
         return f"in the {duration(seconds)} since boot" if many else None
+    if others is None or count <= MANY * limit * DAY_S / period:
+        return None
     usual = median([*others] or [count])
-    many = count > MANY * max(limit * DAY_S / period, usual)
-    return f"in all, usual here: {usual:g}" if many else None
+    return f"in all, usual here: {usual:g}" if count > MANY * usual else None
 
 
 def uptime(box: Box) -> float | None:

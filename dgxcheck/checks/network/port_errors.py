@@ -102,7 +102,7 @@ def _raw(value: int | Missing) -> int | str:
 def _total(box: Box, port: IbPort) -> Judgement | None:
     limits = ((OF_THE_LINK, "network.errors"), ((DOWNED,), "network.errors-warn"))
     judged = (
-        judge_total(box, port, "counters", names, box.settings.limit(limit), Fault.PORT_ERRORS)
+        judge_total(box, port, "counters", names, box.settings.limit(limit), Fault.PORT_ERRORS, names is OF_THE_LINK)
         for names, limit in limits
     )  # fmt: skip
     return next((judgement for judgement in judged if judgement is not None), None)

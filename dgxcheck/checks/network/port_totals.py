@@ -15,23 +15,26 @@ from dgxcheck.facts.infiniband import IbPort
 
 
 def judge_total(
-    box: Box, port: IbPort, which: str, names: Collection[str], limit: float, fault: Fault
+    box: Box, port: IbPort, which: str, names: Collection[str], limit: float, fault: Fault, compared: bool = True
 ) -> Judgement | None:
     """A warning where one of these counters, of ``counters`` or ``hw_counters``, counted more than ``limit`` an hour
-    over all the time since boot; None where none did.
+    over all the time since boot; None where none did. ``compared``: with the other ports where that time is not known.
     """
-    listed = ports(box)
-    others = [
-        other for _, other in ([] if isinstance(listed, Judgement) else listed) if name_of(other) != name_of(port)
-    ]
     for name, count in _counts(port, which, names):
-        usual = [more for other in others for each, more in _counts(other, which, names) if each == name]
-        since = flood(box, count, usual, limit, HOUR_S)
+        since = flood(box, count, _of_others(box, port, which, name) if compared else None, limit, HOUR_S)
         if since is not None:
             message = f"{name}: {counted(count, 'event')} {since} ({limit:g} an hour allowed)"
             evidence = (Evidence(file_of(port, f"{which}/{name}"), count),)
             return Judgement(Status.WARN, message, count, limit, "an hour", evidence, fault=fault)
     return None
+
+
+def _of_others(box: Box, port: IbPort, which: str, name: str) -> Iterator[int]:
+    """The same counter of the other ports; looked up only where ``flood`` asks."""
+    listed = ports(box)
+    for _, other in [] if isinstance(listed, Judgement) else listed:
+        if name_of(other) != name_of(port):
+            yield from (count for _, count in _counts(other, which, (name,)))
 
 
 def _counts(port: IbPort, which: str, names: Collection[str]) -> Iterator[tuple[str, int]]:

@@ -67,9 +67,8 @@ def _totals(box: Box, gpu: Device) -> dict[int, Judgement]:
     for row in [row for row in rows if row.bdf == gpu.bdf and row.link not in down]:
         for name in COUNTERS:
             count, limit = getattr(row, name), box.settings.limit("nvlink.total-crc" if name in CRC else "nvlink.total")
-            others = [getattr(other, name) for other in rows if other is not row]
-            known = [number for number in others if isinstance(number, int)]
-            since = flood(box, count, known, limit, DAY_S) if isinstance(count, int) else None
+            others = (_count(other, name) for other in rows if other is not row)
+            since = flood(box, count, others, limit, DAY_S) if isinstance(count, int) else None
             if since is not None:
                 message = f"link {row.link}: {counted(count, f'{name} error')} {since} ({limit:g} per day allowed)"
                 asked = answered(count, "nvmlDeviceGetNvLinkErrorCounter", row.bdf, row.link, COUNTERS.index(name))
@@ -77,6 +76,11 @@ def _totals(box: Box, gpu: Device) -> dict[int, Judgement]:
                     Status.WARN, message, count, limit, "errors", (asked,), fault=Fault.NVLINK_ERRORS
                 )
     return found
+
+
+def _count(row: NvLinkErrors, name: str) -> int:
+    count = getattr(row, name)
+    return count if isinstance(count, int) else 0
 
 
 def _links_down(box: Box, gpu: Device) -> set[int]:

@@ -39,7 +39,11 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
         message = f"{counted(up, 'NVLink')} up, {most} at {counted(len(more), 'other GPU')} of the model; {links}"
         status = Status.WARN if up else Status.FAIL
         return Judgement(status, message, up, most, "links", evidence, fault=Fault.NVLINK_DOWN)
-    if not _ALL_WIRED.fullmatch(model_family(box, gpu) or "") or (up in (0, len(states)) and others):
+    model = model_family(box, gpu)
+    if model is None and not up:
+        message = f"none of {counted(len(states), 'NVLink')} is up; the model, which tells if they are wired, is unknown"
+        return Judgement(Status.UNKNOWN, message, evidence=evidence)
+    if not _ALL_WIRED.fullmatch(model or "") or (up in (0, len(states)) and others):
         return None
     some = f"{up} of {counted(len(states), 'NVLink')} up ({links})" if up else "no NVLink up"
     message = f"{some}, and all of this model are wired on its board"

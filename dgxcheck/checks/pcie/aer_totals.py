@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
@@ -27,7 +27,7 @@ def totals_of(box: Box, rows: Sequence[AerDevice]) -> Iterator[tuple[str, Judgem
     counts = {row.bdf: total(row.correctable) for row in rows}
     by_port = dict(messages_from(box.topology, rows, kinds=("correctable",)))
     for row in rows:
-        others = [count for bdf, count in counts.items() if bdf != row.bdf]
+        others = counts.values()
         judgement = _fatal(row) or _many(box, counts[row.bdf], others, counters(row, "correctable", row.correctable))
         if judgement is None and row.bdf in by_port:
             kind, messages = by_port[row.bdf]
@@ -45,7 +45,7 @@ def _fatal(row: AerDevice) -> Judgement | None:
     return Judgement(Status.WARN, message, count, 0, "errors", evidence, fault=Fault.AER_UNCORRECTABLE)
 
 
-def _many(box: Box, count: int, others: Sequence[int], evidence: Evidence, whence: str = "") -> Judgement | None:
+def _many(box: Box, count: int, others: Collection[int], evidence: Evidence, whence: str = "") -> Judgement | None:
     limit = box.settings.limit("kernel.corrected-pcie")
     since = flood(box, count, others, limit, DAY_S)
     if since is None:

@@ -31,7 +31,7 @@ def messages_from(
         for kind in kinds:
             now = getattr(row.root_port, kind)
             was = 0 if before is None or before.root_port is None else getattr(before.root_port, kind)
-            if isinstance(now, Missing) or isinstance(was, Missing) or (earlier and before is None):
+            if isinstance(now, Missing) or isinstance(was, Missing) or (earlier and before is None) or now <= was:
                 continue
             own = [each for each in rows if _is_below(topology, each.bdf, row.bdf)]
             counted = sum(total(getattr(each, kind)) for each in own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
@@ -12,10 +13,8 @@ from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.visibility import gpus_hidden
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
-from dgxcheck.components.containment import board
 from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.topology.model import Device
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _DEVICES = "/sys/bus/pci/devices"
@@ -55,12 +54,12 @@ def _halves(box: Box) -> Judgement | Missing:
 
 def _by_socket(box: Box) -> Mapping[int, Mapping[str, Sequence[str]]] | Missing:
     """Per socket the nearest switch above its GPUs, with their names; a gap where the tree does not tell."""
-    nodes_per_socket = _nodes_per_socket(box)
+    nodes_per_socket, boards = _nodes_per_socket(box), _sharing_a_board(box)
     found: dict[int, dict[str, list[str]]] = {}
     for gpu in box.topology.gpus:
         path, node = () if isinstance(gpu.path, Missing) else gpu.path, gpu.numa_node
         switch = path[-3] if len(path) > 4 else None  # root bus, root port, upstream port, downstream port, GPU
-        if switch is None or not isinstance(node, int) or node < 0 or _is_on_its_board(box, gpu):
+        if switch is None or not isinstance(node, int) or node < 0 or gpu.bdf in boards:
             return Missing(Gap.ABSENT, f"{_DEVICES}/{gpu.bdf}", "no switch of the machine above it, or no NUMA node")
         found.setdefault(node // nodes_per_socket, {}).setdefault(switch, []).append(gpu.name)
     return found
@@ -75,9 +74,14 @@ def _nodes_per_socket(box: Box) -> int:
     return with_cpus // sockets if sockets and with_cpus % sockets == 0 and with_cpus else 1
 
 
-def _is_on_its_board(box: Box, gpu: Device) -> bool:
-    """A card with two GPUs brings its own switch, and a slot may be empty."""
-    return len(board(box, gpu)) > 1
+def _sharing_a_board(box: Box) -> frozenset[str]:
+    """GPUs with one serial number behind one switch: a card with two brings its own, and a slot may be empty."""
+    rows = () if isinstance(box.nvml, Missing) else box.nvml.gpus
+    paths = {gpu.bdf: gpu.path for gpu in box.topology.gpus}
+    boards = {row.bdf: (row.serial, path[-3:-2]) for row in rows
+              if isinstance(row.serial, str) and isinstance(path := paths.get(row.bdf), tuple)}  # fmt: skip
+    times = Counter(boards.values())
+    return frozenset(bdf for bdf, place in boards.items() if times[place] > 1)
 
 
 def _model(box: Box, switch: str) -> object:

@@ -36,6 +36,7 @@ _REMEDIES = {
     Fault.TCP_FALLBACK: "check the state of the HCAs' ports, NCCL_IB_DISABLE, NCCL_IB_HCA and NCCL_NET",
     Fault.GDR_UNUSED: "load nvidia-peermem (or use a kernel with DMA-BUF) and start the job again; then compare"
     " NCCL_NET_GDR_LEVEL with the distance of GPUs and HCAs: dgxcheck topo",
+    Fault.NVLINK_DOWN: "confirm it with nvidia-smi nvlink -s: DCGM before 2.4.7 also reports boards without NVLinks",
     Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
 }
 _ORDER = (Status.FAIL, Status.WARN, Status.PASS)
@@ -112,9 +113,9 @@ CHECKS = (
         rule="Fails or warns as a tool did whose output was imported: tests of dcgmi diag and dcgmi health that failed,"
         " errors that NCCL or fabric manager logged. Other machines have no such finding.",
         source="imported outputs of dcgmi, NCCL (NCCL_DEBUG=INFO) and fabric manager",
-        remedy="run the tool again after the actions for what else is found at this device",
+        remedy="confirm it with that tool for this device alone; then compare nvidia-smi -q and the kernel log of that"
+        " time",
         judge=_reports,
         blames=_blames,
-        witness="log",
     ),
 )

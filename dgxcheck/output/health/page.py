@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.diagnosis.action import PREPARATORY, Action
-from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output import provenance
 from dgxcheck.output.health import figure_blocks, overview
 from dgxcheck.output.health.cause_marks import cause_marks
-from dgxcheck.output.health.causes import Remedies, due, place, remedies_of
-from dgxcheck.output.health.evidence import confidence_text, recurrence_text
-from dgxcheck.output.health.finding_lines import SKIPPED, sentence, skip_counts, subject_name, worst_first
-from dgxcheck.output.health.instructions import STEPS, URGENCIES, disturbed, instruction_text, preserve_text
+from dgxcheck.output.health.finding_lines import SKIPPED, skip_counts, subject_name, worst_first
+from dgxcheck.output.health.problem_blocks import TONES, problems
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.health.text import score_line
 from dgxcheck.output.health.verdict_line import verdict_line, what_ran
@@ -30,10 +25,7 @@ from dgxcheck.output.page.blocks import (
     Drawing,
     Fold,
     Page,
-    Problem,
     Section,
-    Step,
-    Steps,
     Table,
     Text,
     Tone,
@@ -44,19 +36,15 @@ from dgxcheck.output.plain_text import visible
 from dgxcheck.output.topo.matrix import matrix
 from dgxcheck.output.topo.picture import title_of
 
-TONES: Mapping[Status, Tone] = {
-    Status.PASS: "pass", Status.WARN: "warn", Status.FAIL: "fail", Status.UNKNOWN: "unknown", Status.SKIP: "skip",
-}  # fmt: skip
-
 
 def page_of(report: Report) -> Page:
     """Verdict, what is wrong and what to do, picture, devices, figures, findings, and what did not run."""
     assessment = report.assessment
     status = assessment.verdict.value.upper()
     sections = (
-        Section(title="What is wrong, and what to do", blocks=tuple(_problems(assessment))),
+        Section(title="What is wrong, and what to do", blocks=tuple(problems(assessment))),
         Section(title="Score", blocks=tuple(_score(assessment))),
-        Section(title="Wiring", blocks=(_drawing(assessment),)),
+        Section(title="Wiring", blocks=(_drawing(assessment),) if assessment.topology.devices else ()),
         Section(title="Devices", blocks=tuple(_devices(assessment))),
         Section(title="Measurements", blocks=tuple(figure_blocks.figures(assessment))),
         Section(title="Under load", blocks=tuple(figure_blocks.burn_in(assessment))),
@@ -98,53 +86,6 @@ def _facts(assessment: Assessment) -> Iterator[tuple[str, str]]:
     yield "Written", f"{written} by dgxcheck {__version__}"
 
 
-def _problems(assessment: Assessment) -> Iterator[Block]:
-    remedies, found = remedies_of(assessment.findings), {each.key: each for each in assessment.findings}
-    for number, cause in enumerate(assessment.causes, 1):
-        yield _cause(number, cause, found, remedies)
-    loose = {*assessment.diagnosis.unexplained}
-    for number, finding in enumerate(
-        (each for each in worst_first(assessment.findings) if each.key in loose), len(assessment.causes) + 1
-    ):
-        told: list[Block] = [Text(sentence(finding), TONES[finding.status])]
-        told += [Text(f"Do: {visible(finding.remedy)}")] if finding.status is not Status.UNKNOWN else []
-        yield Problem(title=f"{number}. {visible(subject_name(finding.subject))}", tone=TONES[finding.status],
-                      blocks=tuple(told))  # fmt: skip
-    for finding in assessment.findings:
-        known = finding.acknowledgement
-        if known is not None and finding.acknowledged:
-            text = f"{sentence(finding)} (acknowledged until {known.expiry}: {visible(known.reason)})"
-            yield Text(text, "skip")
-    if not any(each.status in BAD and not each.acknowledged for each in assessment.findings):
-        yield Text(f"No problems found. {what_ran(assessment)}.")
-
-
-def _cause(number: int, cause: Cause, found: Mapping[str, Finding], remedies: Remedies) -> Problem:
-    notes = [f"Confidence {confidence_text(cause.confidence)}."]
-    notes += [f"{recurrence_text(cause.recurrence)}."] if cause.recurrence is not None else []
-    findings = [sentence(found[key]) for key in cause.explains if key in found]
-    save = list(dict.fromkeys(preserve_text(each) for each in cause.preserve))
-    disturbs = any(action.scope != "none" for action in cause.actions)
-    more = len(findings) - 3
-    blocks: list[Block] = [Text(text, TONES[cause.severity]) for text in findings[:3]]
-    if more > 0:
-        blocks.append(Fold(title=f"and {counted(more, 'more finding')}", blocks=tuple(map(Text, findings[3:]))))
-    blocks += [Text(visible(note)) for note in notes]
-    blocks.append(Steps(steps=tuple(_step(action, remedies, number) for number, action in enumerate(cause.actions))))
-    if save and disturbs:
-        blocks += [Text("Save first what this destroys:"), Text("\n".join(map(visible, save)), code=True)]
-    title = f"{number}. {place(cause.component)} ({cause.severity.value}, {due(cause)})"
-    return Problem(title=visible(title), tone=TONES[cause.severity], blocks=tuple(blocks))
-
-
-def _step(action: Action, remedies: Remedies, number: int) -> Step:
-    how = instruction_text(action.instruction, remedies.get(action.remedy_of, ""))
-    commands = tuple(visible(shlex.join(command)) for command in action.commands)
-    notes = [f"disturbs {disturbed(action)}"] if action.scope != "none" else []
-    notes += [URGENCIES[action.urgency]] if number == 0 or action.step not in PREPARATORY else []
-    return Step(name=STEPS[action.step], commands=commands, how=visible(how), note=visible("; ".join(notes)))
-
-
 def _score(assessment: Assessment) -> Iterator[Block]:
     yield Text(score_line(assessment))
     if assessment.score is not None and assessment.score.areas:
@@ -172,17 +113,22 @@ def _findings(assessment: Assessment) -> Iterator[Block]:
     bad = worst_first(assessment.findings)
     if bad:
         yield _listed(bad)
-        for finding in bad:
-            if finding.judgement.evidence:
-                text = "\n".join(f"{each.where}: {each.value}" for each in finding.judgement.evidence)
-                title = f"Evidence of {finding.id} {subject_name(finding.subject)}"
-                yield Fold(title=visible(title), blocks=(Text("\n".join(map(visible, text.split("\n"))), code=True),))
+        evidence = [line for finding in bad for line in _evidence(finding)]
+        if evidence:
+            yield Fold(title="Evidence", blocks=(Text("\n".join(evidence), code=True),))
     passed = [each for each in assessment.findings if each.status is Status.PASS]
     by_check: dict[str, list[Finding]] = {}
     for finding in passed:
         by_check.setdefault(finding.id.partition(".")[0], []).append(finding)
     for area, same in by_check.items():
         yield Fold(title=f"{area}: {counted(len(same), 'check')} passed", blocks=(_listed(same),))
+
+
+def _evidence(finding: Finding) -> Iterator[str]:
+    """The finding, and below it each raw fact."""
+    if finding.judgement.evidence:
+        yield visible(f"{finding.id} {subject_name(finding.subject)}")
+        yield from (visible(f"  {each.where}: {each.value}") for each in finding.judgement.evidence)
 
 
 def _listed(findings: Iterable[Finding]) -> Table:

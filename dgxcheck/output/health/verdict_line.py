@@ -65,7 +65,7 @@ def _too_little(assessment: Assessment) -> str:
     worst = {finding.status for finding in worst_first(assessment.findings)}
     if assessment.verdict is not Status.UNKNOWN or Status.UNKNOWN in worst or not worst:
         return ""
-    return f" (only {judged_checks(assessment.findings)} kinds of check ran, {LEAST_CHECKS} needed)"
+    return f" (only {counted(judged_checks(assessment.findings), 'kind')} of check ran, {LEAST_CHECKS} needed)"
 
 
 def _blamed(assessment: Assessment, cause: Cause) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.picture import nvlinks
-from dgxcheck.output.picture.marks import Mark, box, link
+from dgxcheck.output.picture.link_words import link_lines
+from dgxcheck.output.picture.marks import Mark, box, link, worst
+from dgxcheck.output.picture.other_functions import others
 from dgxcheck.output.picture.palette import LIGHT
-from dgxcheck.output.picture.tree_layout import link_lines, worst
-from dgxcheck.output.picture.wiring import Node, others, panels
+from dgxcheck.output.picture.wiring import Node, panels
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.topology.model import Topology
 
@@ -41,8 +42,7 @@ def _tree(node: Node, above: Node | None, marks: Sequence[Mark]) -> Iterator[str
     fill = {"host-bridge": "bridge"}.get(node.kind, node.kind)
     tone = worst(own)
     numbers = ",".join(str(mark.number) for mark in own if mark.number)
-    place = node.key if node.kind in ("gpu", "nic", "other") and ":" in node.key else ""
-    label = "\n".join(filter(None, (f"{numbers}: {node.name}" if numbers else node.name, place)))
+    label = "\n".join(filter(None, (f"{numbers}: {node.name}" if numbers else node.name, node.bdf)))
     members = [f"label={_quoted(label)}", f"shape={_SHAPES.get(node.kind, 'box')}"]
     members += [f"fillcolor={_hex(fill)}"] if fill in LIGHT else []
     members += [f"color={_hex(tone)}", "penwidth=2.5"] if tone else []

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
-from dgxcheck.output.picture import nvlinks
+from dgxcheck.output.picture import nvlink_layout, nvlinks
 from dgxcheck.output.picture.describe import description
 from dgxcheck.output.picture.marks import Mark, Tone
+from dgxcheck.output.picture.other_functions import others
 from dgxcheck.output.picture.rows import in_rows
 from dgxcheck.output.picture.shapes import NORMAL, SMALL, Box, Line, Picture, Rect, Text, moved, upside_down
 from dgxcheck.output.picture.text_size import LINE, text_width, wrapped
 from dgxcheck.output.picture.tree_layout import BETWEEN, Row, Tree
-from dgxcheck.output.picture.wiring import others, panels
+from dgxcheck.output.picture.wiring import panels
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Topology
 
@@ -35,7 +36,7 @@ def drawn(
     pairs = nvlinks.joints(topology, marks)
     wired = bool(to_bar or pairs)
     rows = [tree.row(row) for row in in_rows(found, tree, 2 if wired else None)]
-    between = nvlinks.BAR + 2 * nvlinks.TO_BAR if to_bar else nvlinks.ROOM
+    between = nvlink_layout.BAR + 2 * nvlink_layout.TO_BAR if to_bar else nvlink_layout.ROOM
     facing = len(rows) == 2 and wired
     width = max([row.width for row in rows] + [_LEAST, text_width(title, NORMAL + 2, True)])
     boxes, lines, bottom = _stacked(rows, width, between if facing else BETWEEN, facing)
@@ -73,22 +74,22 @@ def _stacked(rows: Sequence[Row], width: float, between: float, facing: bool) ->
 def _wires(
     topology: Topology, boxes: Sequence[Box], to_bar: Mapping[str, int | None], pairs: Sequence[nvlinks.Joint],
     marks: Sequence[Mark], facing: bool,
-) -> nvlinks.Wires:  # fmt: skip
+) -> nvlink_layout.Wires:  # fmt: skip
     """The NVLinks: below the panels, or in the space between two rows."""
     gpus = {box.key: box.rect for box in boxes if box.kind == "gpu"}
     panel_ends = [box.rect.y + box.rect.h for box in boxes if box.kind == "panel"]
     if not gpus or not (to_bar or pairs):
-        return nvlinks.Wires(boxes=[], lines=[], arcs=[])
+        return nvlink_layout.Wires(boxes=[], lines=[], arcs=[])
     first = min(rect.y for rect in gpus.values())
     upper = first + gpus[min(gpus, key=lambda key: gpus[key].y)].h
     lower = max(rect.y for rect in gpus.values())
-    lower = lower if facing and lower > upper else upper + nvlinks.ROOM
-    at = (upper + lower - nvlinks.BAR) / 2 if facing else max(panel_ends) + nvlinks.TO_BAR - BETWEEN
-    bar = nvlinks.through_bar(gpus, to_bar, marks, at, _nvswitches(topology)) if to_bar else None
-    arcs = nvlinks.arcs(gpus, pairs, upper, lower)
+    lower = lower if facing and lower > upper else upper + nvlink_layout.ROOM
+    at = (upper + lower - nvlink_layout.BAR) / 2 if facing else max(panel_ends) + nvlink_layout.TO_BAR - BETWEEN
+    bar = nvlink_layout.through_bar(gpus, to_bar, marks, at, _nvswitches(topology)) if to_bar else None
+    arcs = nvlink_layout.arcs(gpus, pairs, upper, lower)
     if bar is None:
         return arcs
-    return nvlinks.Wires(boxes=bar.boxes + arcs.boxes, lines=bar.lines, arcs=arcs.arcs)
+    return nvlink_layout.Wires(boxes=bar.boxes + arcs.boxes, lines=bar.lines, arcs=arcs.arcs)
 
 
 def _title(title: str, width: float) -> Box:
@@ -106,7 +107,7 @@ def _legend(topology: Topology, rows: Sequence[Row], pairs: Sequence[nvlinks.Joi
     elif pairs:
         told.append("A green line with NV# is # NVLinks.")
     if not rows:
-        told.append("No GPUs and no HCAs found on this machine.")
+        told.append("No GPUs and no HCAs found.")
     return told + ([visible(topology.headline)] if topology.headline else [])
 
 

@@ -9,6 +9,7 @@ from dgxcheck.facts.record import Record
 
 Tone = Literal["fail", "warn", "way", "better"]
 """``way`` is what was asked about, not trouble."""
+_WORST: tuple[Tone, ...] = ("fail", "warn", "better", "way")
 At = tuple[Literal["box", "link", "pair", "node", "nvswitches"], str, str]
 """A bus id or name of a device, switch or host bridge; a link by its lower end; two GPUs; a NUMA node; NVSwitches."""
 
@@ -54,3 +55,8 @@ NVSWITCHES: At = ("nvswitches", "", "")
 def numbered(marks: Sequence[Mark], at: At) -> list[Mark]:
     """Those that stand at one place, in their order."""
     return [mark for mark in marks if at in mark.at]
+
+
+def worst(marks: Sequence[Mark]) -> Tone | None:
+    """The tone of the worst; None without any."""
+    return min((mark.tone for mark in marks), key=_WORST.index, default=None)

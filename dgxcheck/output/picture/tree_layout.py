@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.output.picture.marks import Mark, Tone, box, link, node, numbered
+from dgxcheck.output.picture.link_words import link_lines
+from dgxcheck.output.picture.marks import Mark, box, link, node, numbered, worst
 from dgxcheck.output.picture.shapes import NORMAL, SMALL, Box, BoxKind, Line, Rect, Text
 from dgxcheck.output.picture.text_size import LINE, shortened, text_width
 from dgxcheck.output.picture.wiring import Node, Panel
-from dgxcheck.output.plain_text import shown, visible
-from dgxcheck.topology.paths import Hop
+from dgxcheck.output.plain_text import visible
 
 PADDING, GAP, BETWEEN = 12.0, 10.0, 14.0
 """Inside a panel, between devices, between panels."""
@@ -21,7 +20,6 @@ _BUS = 12.0
 """From a box down to where the links below it part."""
 _LEAST, _MOST = 66.0, 128.0
 """Widths of a device."""
-_WORST: tuple[Tone, ...] = ("fail", "warn", "better", "way")
 
 
 class Row(Record):
@@ -31,10 +29,6 @@ class Row(Record):
     lines: list[Line]
     width: float
     height: float
-
-
-def worst(marks: Sequence[Mark]) -> Tone | None:
-    return min((mark.tone for mark in marks), key=_WORST.index, default=None)
 
 
 def depth(nodes: Sequence[Node]) -> int:
@@ -192,9 +186,7 @@ class Tree:
 
     def _place_name(self, node: Node) -> str:
         """``06:00.0``: as lspci writes it, without the domain where all have the same."""
-        if node.kind not in ("gpu", "nic", "other") or ":" not in node.key:
-            return ""
-        return node.key if self._whole else node.key.partition(":")[2]
+        return node.bdf if self._whole else node.bdf.partition(":")[2]
 
 
 def _is_device(node: Node) -> bool:
@@ -203,15 +195,3 @@ def _is_device(node: Node) -> bool:
 
 def _with_number(tag: str, name: str) -> str:
     return f"{tag.partition(':')[0]}: {name}" if tag else name
-
-
-def link_lines(hop: Hop | None) -> list[str]:
-    """``gen3 x16``, and below it what both ends support where it is trained lower."""
-    if hop is None or hop.skip_reason:
-        return []
-    if isinstance(hop.gen, Missing) and isinstance(hop.width, Missing):
-        return ["link ?"]
-    now = f"gen{shown(hop.gen)} x{shown(hop.width)}"
-    below = [f"x{hop.max_width}"] if hop.narrow is True else []
-    below = [*([f"gen{hop.max_gen}"] if hop.slow is True else []), *below]
-    return [now, f"of {' '.join(below)}"] if below else [now]

@@ -8,29 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
-from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.by_class import Group, groups
-from dgxcheck.output.picture.marks import Mark
+from dgxcheck.output.picture.other_functions import class_name
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.build import bus_order
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import Hop, hops_above
 
-NVME = 0x0108
-"""PCI class and subclass."""
-_CLASSES = {
-    NVME: "NVMe",
-    0x0200: "Ethernet",
-    0x0207: "HCA",
-    0x0106: "SATA",
-    0x0104: "RAID",
-    0x0302: "GPU",
-    0x0300: "GPU",
-}
 Kind = Literal["host-bridge", "switch", "card", "gpu", "nic", "other"]
 UNKNOWN_NODE = "NUMA node unknown"
 
@@ -44,6 +32,8 @@ class Node(Record):
     name: str
     hop: Hop | None = None
     """The physical link above it; None where there is none, or where it is not known."""
+    bdf: str = ""
+    """Of a device."""
     parts: tuple[str, ...] = ()
     """Bus ids of all ports that belong to it."""
     children: tuple[Node, ...] = ()
@@ -94,29 +84,30 @@ def devices_below(nodes: Iterable[Node]) -> Iterable[Node]:
 
 def _from_paths(topology: Topology, also: Collection[str]) -> Iterable[tuple[int | None, Node]]:
     """Host bridges with their NUMA node, by bus."""
-    shown: dict[str, list[tuple[tuple[str, ...], Kind, str, int | Missing]]] = {}
+    shown: dict[str, list[tuple[tuple[str, ...], Kind, str, str, int | Missing]]] = {}
     for device in topology.devices:
         if device.bdf and isinstance(device.path, tuple) and not _is_folded(device, topology):
             kind: Kind = "gpu" if device.kind == "gpu" else "nic"
             name = _name(device, topology)
-            shown.setdefault(device.path[0], []).append((device.path, kind, name, device.numa_node))
+            row = (device.path, kind, name, _key(device, topology), device.numa_node)
+            shown.setdefault(device.path[0], []).append(row)
     for bdf in also:
         function = topology.functions.get(bdf)
         if function is not None and isinstance(function.path, tuple):
             other: Kind = "other"
-            row = (function.path, other, _class_name(function), function.numa_node)
-            shown.setdefault(function.path[0], []).append(row)
+            found = (function.path, other, class_name(function), bdf, function.numa_node)
+            shown.setdefault(function.path[0], []).append(found)
     for root in sorted(shown, key=bus_order):
         rows = sorted(shown[root], key=lambda row: [bus_order(part) for part in row[0]])
         nodes = {node for *_, node in rows if isinstance(node, int) and node >= 0}
-        children = _below([(hops_of(path, topology.functions), path, kind, name) for path, kind, name, _ in rows])
+        children = _below([(hops_of(row[0], topology.functions), *row[:4]) for row in rows])
         bridge = Node(kind="host-bridge", key=root, name=f"host bridge {root.removeprefix('pci')}", parts=(root,),
                       children=children)  # fmt: skip
         yield (min(nodes) if len(nodes) == 1 else None), bridge
 
 
-Row = tuple[list[tuple[Hop, tuple[str, ...]]], tuple[str, ...], Kind, str]
-"""Links still above a device with the bus ids of the switch below each, its path, its kind and name."""
+Row = tuple[list[tuple[Hop, tuple[str, ...]]], tuple[str, ...], Kind, str, str]
+"""Links still above a device with the bus ids of the switch below each; its path, kind, name and key."""
 
 
 def hops_of(path: tuple[str, ...], functions: Mapping[str, PciFunction]) -> list[tuple[Hop, tuple[str, ...]]]:
@@ -136,44 +127,26 @@ def _below(rows: Sequence[Row]) -> tuple[Node, ...]:
     for row in rows:
         hops = row[0]
         at_end = not hops or hops[0][0].device == row[1][-1]
-        key = f"{hops[0][0].port} card" if at_end and hops else row[1][-1] if at_end else hops[0][0].device
-        nodes.setdefault(key, []).append(row)
+        below = f"{hops[0][0].port} card" if at_end and hops else row[1][-1] if at_end else hops[0][0].device
+        nodes.setdefault(below, []).append(row)
     found = []
     for same in nodes.values():
-        hops, path, kind, name = same[0]
+        hops, path, kind, name, key = same[0]
         hop = hops[0][0] if hops else None
         if hop is not None and hop.device != path[-1]:
             parts = tuple({part: None for row in same for part in row[0][0][1]})
-            below = _below([(row[0][1:], *row[1:]) for row in same])
-            found.append(Node(kind="switch", key=hop.device, name="PCIe switch", hop=hop, parts=parts, children=below))
+            children = _below([(row[0][1:], *row[1:]) for row in same])
+            switch = Node(kind="switch", key=hop.device, name="PCIe switch", hop=hop, parts=parts, children=children)
+            found.append(switch)
         elif len(same) == 1:
-            found.append(Node(kind=kind, key=path[-1], name=name, hop=hop, parts=(path[-1],)))
+            found.append(Node(kind=kind, key=key, name=name, hop=hop, bdf=path[-1], parts=(path[-1],)))
         else:
             functions = tuple(
-                Node(kind=kind, key=path[-1], name=name, parts=(path[-1],)) for _, path, kind, name in same
+                Node(kind=kind, key=key, name=name, bdf=path[-1], parts=(path[-1],))
+                for _, path, kind, name, key in same
             )
             found.append(Node(kind="card", key=f"card {path[-1]}", name="", hop=hop, children=functions))
     return tuple(found)
-
-
-def others(topology: Topology, marks: Iterable[Mark], nvme: bool) -> tuple[str, ...]:
-    """Functions beside GPUs and NICs to show: those that are marked, or that a marked link leads to, and NVMe disks."""
-    marked = {at[1] for mark in marks for at in mark.at if at[0] in ("box", "link")}
-    shown = {device.bdf for device in topology.devices}
-    on_path = {bdf for each in topology.functions.values() if isinstance(each.path, tuple) for bdf in each.path[:-1]}
-    return tuple(
-        bdf
-        for bdf, function in topology.functions.items()
-        if bdf not in shown and bdf not in on_path and (bdf in marked or (nvme and _class(function) == NVME))
-    )
-
-
-def _class(function: PciFunction) -> int:
-    return -1 if isinstance(function.class_code, Missing) else function.class_code >> 8
-
-
-def _class_name(function: PciFunction) -> str:
-    return "NVSwitch" if is_nvswitch(function) else _CLASSES.get(_class(function), "PCI device")
 
 
 def _is_folded(device: Device, topology: Topology) -> bool:
@@ -204,13 +177,20 @@ def _from_classes(topology: Topology) -> Iterable[tuple[int | None, Node]]:
     """Devices without a PCI path (an imported matrix), by the classes of their pairs."""
     pathless = [device for device in topology.devices if device.bdf is None or not isinstance(device.path, tuple)]
     for number, (node, tree) in enumerate(groups(topology, pathless)):
-        yield node, _group(tree, f"group{number}")
+        yield node, _group(tree, f"group{number}", topology)
 
 
-def _group(tree: Group | Device, key: str) -> Node:
+def _group(tree: Group | Device, key: str, topology: Topology) -> Node:
     if isinstance(tree, Device):
         kind: Kind = "gpu" if tree.kind == "gpu" else "nic"
         name = visible(tree.name.removesuffix(f"@{tree.bdf}"))
-        return Node(kind=kind, key=tree.bdf or tree.name, name=name, parts=tuple(filter(None, (tree.bdf, tree.name))))
-    children = tuple(_group(member, f"{key}.{number}") for number, member in enumerate(tree.members))
+        parts = tuple(filter(None, (tree.bdf, tree.name)))
+        return Node(kind=kind, key=_key(tree, topology), name=name, bdf=tree.bdf or "", parts=parts)
+    children = tuple(_group(member, f"{key}.{number}", topology) for number, member in enumerate(tree.members))
     return Node(kind=tree.kind, key=key, name=tree.name, children=children)
+
+
+def _key(device: Device, topology: Topology) -> str:
+    """The bus id; with the name where several devices share one PCI function (ConnectX-3, multi-plane HCAs)."""
+    same = [each for each in topology.devices if each.bdf == device.bdf]
+    return f"{device.bdf} {device.name}" if device.bdf and len(same) > 1 else device.bdf or device.name

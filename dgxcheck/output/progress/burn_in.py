@@ -38,7 +38,8 @@ class BurningIn:
         if members.get("event") != "sample" or not isinstance(gpus, dict):
             at = members.get("under_load_s")
             seconds = clock(at) if isinstance(at, int | float) else "?"
-            self._events.append(visible(f"{seconds} {members.get('gpu') or ''} {members.get('text') or ''}"))
+            words = (seconds, members.get("gpu"), members.get("text"))
+            self._events.append(visible(" ".join(str(word) for word in words if word)))
             del self._events[:-_EVENTS]
             return
         for bdf, row in gpus.items():

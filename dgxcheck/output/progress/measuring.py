@@ -57,10 +57,15 @@ class Measuring:
 
     def _rows(self) -> list[tuple[str, str, str]]:
         rows = [
-            (f"  {kind}", f"{len(values)} measured", f"{min(values):.4g} to {max(values):.4g} {self._units[kind]}")
+            (f"  {kind}", f"{len(values)} measured", f"{_range(values)} {self._units[kind]}")
             for kind, values in [*self._figures.items()]
         ]
         return rows + [(f"  {kind}", f"{number} failed", "") for kind, number in [*self._bad.items()]]
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _words(key: str) -> str:

@@ -43,6 +43,8 @@ class Columns(Record):
 _GROUP = ("time", "algbw", "busbw", "#wrong")
 TODAY = Columns(head=("size", "count", "type", "redop", "root"), tail=(*_GROUP, *_GROUP))
 """Since 2.11."""
+BEFORE = Columns(head=("size", "count", "type", "redop"), tail=("time", "algbw", "busbw", "error") * 2)
+"""Of all-reduce in 2.0 to 2.10."""
 
 
 class SizeRow(Record):
@@ -109,16 +111,17 @@ def row(line: str, heading: Columns) -> SizeRow | None:
     )
 
 
-def headless(line: str) -> SizeRow | None:
-    """A row of today's columns without a heading above it: all of them are there, and none can be another one."""
-    if len(line.split()) != len(TODAY.head) + len(TODAY.tail):
-        return None
-    result = row(line, TODAY)
-    return (
-        result
-        if result is not None and result.width and result.size % (result.count * result.width or 1) == 0
-        else None
+def headless(line: str) -> Columns | None:
+    """The columns of a row without a heading above it: all of them are there, and none can be another one."""
+    count = len(line.split())
+    return next(
+        (each for each in (TODAY, BEFORE) if count == len(each.head + each.tail) and _is_whole(line, each)), None
     )
+
+
+def _is_whole(line: str, heading: Columns) -> bool:
+    result = row(line, heading)
+    return result is not None and result.width > 0 and result.size % (result.count * result.width or 1) == 0
 
 
 def _rate_fits_size(size: int, time_us: float, algbw: float) -> bool:

@@ -13,7 +13,6 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.benchmarks.nccl_tables import (
     MOST_RANKS,
-    TODAY,
     Columns,
     SizeRow,
     columns,
@@ -102,8 +101,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif heading := columns(line):
             run = _next(run, facts, understood)
             run.heading = heading
-        elif (result := row(line, run.heading) if run.heading is not None else headless(line)) is not None:
-            run.heading = run.heading or TODAY
+        elif (heading := run.heading or headless(line)) is not None and (result := row(line, heading)) is not None:
+            run.heading = heading
             run.rows.append((result, at))
             continue
         elif bounds := BOUNDS.fullmatch(line):

@@ -22,7 +22,11 @@ class Cell(Record):
     @property
     def right(self) -> str:
         """The text as it was before it was wrapped."""
-        return " ".join("".join(self.parts).split())
+        width = max(map(len, self.parts), default=0)
+        text = "".join(
+            part if len(part) == width else f"{part} " for part in self.parts
+        )  # a full row may end in a word
+        return " ".join(text.split())
 
 
 def is_rule(line: str) -> bool:

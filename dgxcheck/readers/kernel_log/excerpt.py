@@ -25,10 +25,11 @@ _LEVEL = r"(?:[a-z0-9]{2,9} {0,9}:[a-z]{2,9} {0,9}: )?"
 _KERNELS = re.compile(
     rf"{_LEVEL}(?:(?:<\d{{1,5}}>)?\[ {{0,12}}\d{{1,10}}\.\d{{6}}\]"
     rf"|\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}}\]"
-    rf"|(?:{_ISO}|{_SYSLOG}) \S{{1,255}} kernel: "
+    rf"|(?:{_ISO}|{_SYSLOG}) {{1,2}}(?:\S{{1,255}} )?kernel: "
     rf"|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{{6}}[+-]\d\d:\d\d).*"
 )
 """A row that no program but the kernel's log prints."""
+_HOSTLESS = re.compile(rf"^({_ISO}|{_SYSLOG}) {{1,2}}kernel: ")
 _DATED = re.compile(rf"(?:{_ISO}|{_SYSLOG}) (?P<text>.*)")
 _HUMAN = re.compile(r"\[(?P<month>[A-Z][a-z]{2}) ?(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d)\] (?P<text>.*)")
 _AFTER = re.compile(r"\[ {0,8}\+(?P<seconds>\d{1,9}\.\d{6})\] (?P<text>.*)")
@@ -75,7 +76,7 @@ def _timed(lines: tuple[str, ...]) -> Iterator[tuple[int, str]]:
         row = ""
         if blank == (blank if indent is None else indent):
             if _KERNELS.fullmatch(text) or ((dated := _DATED.fullmatch(text)) and is_relevant(dated["text"])):
-                row = text
+                row = _HOSTLESS.sub(r"\1 host kernel: ", text)
             elif (human := _human(text, clock)) is not None:
                 clock, row = human[0], f"[{human[0]:.6f}] {human[1]}"
         if row:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 _QUOTE = re.compile(r"(?: {0,12}>{1,3} ?){1,8}")
 _FENCE = re.compile(
     r"(?:\s*(?:`{3,8}|~{3,8})[\w+.-]{0,24}|\[/?(?:code|quote|pre)\]"
-    r"|(?:</?(?:pre|code|details|summary|blockquote|p|br|div)(?: [^<>]{0,80})?/?>\s*){1,6}"
+    r"|(?:</?(?:pre|code|details|summary|blockquote|p|br|div)(?: [^<>]{0,80})?/?>\s{0,8}){1,6}"
     r"|<summary>[^<>]{0,200}</summary>|=== \"[^\"]{1,80}\")\s*",
     re.IGNORECASE,
 )

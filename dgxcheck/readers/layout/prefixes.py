@@ -67,7 +67,7 @@ def _bare(line: str) -> str:
         if match is None or match.end() == 0:
             break
         rest = text[match.end() :]
-        if (_CLOCKED.search(match[0]) and _KERNEL.match(rest)) or (match is not time and "kernel" in match[0]):
+        if (_CLOCKED.search(match[0]) and _KERNEL.match(rest.lstrip())) or (match is not time and "kernel" in match[0]):
             break
         line = rest
     return line

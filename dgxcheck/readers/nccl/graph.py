@@ -41,6 +41,10 @@ class Graph:
             return _PLAIN.fullmatch(text) is not None
         return True
 
+    def joined(self, a: str, b: str) -> bool:
+        """Does the graph show a path over NVLinks between two GPUs?"""
+        return "NVL" in (self._pairs.get((a, b)), self._pairs.get((b, a)))
+
     def facts(self) -> Iterator[tuple[str, Json]]:
         """What sysfs and ``nvidia-smi topo -mp`` would say."""
         for bdf in self._gpus:

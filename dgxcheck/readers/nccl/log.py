@@ -65,6 +65,8 @@ class _Log:
         self._how: Counter[str] = Counter()
         self._no_gdr: set[str] = set()
         self._graph = Graph()
+        self._shared: dict[tuple[str, str], None] = {}
+        """GPUs that talk over memory of the host: CUDA's indexes, or bus ids in older versions."""
         self._warnings: list[tuple[int | None, str]] = []
 
     @property
@@ -88,7 +90,7 @@ class _Log:
             if how.startswith("NET/"):
                 self._how[f"{how}{_GDR}" if _GDR in via["more"] else how] += 1
             elif how == "SHM" and via["dev_a"] and via["dev_b"]:
-                self._how[how] += 1
+                self._shared[via["dev_a"], via["dev_b"]] = None
         elif self._graph.take(text):
             pass
         elif no_gdr := _NO_GDR.match(text):
@@ -114,7 +116,19 @@ class _Log:
             subject = f"GPU{device}" if alone and device is not None and not form.of_host else HOST
             reports.add(subject, form.topic, form.outcome, form.fault, shown)
         self._transports(reports)
+        if alone:
+            self._without_p2p(reports)
         return facts | reports.facts()
+
+    def _without_p2p(self, reports: Reports) -> None:
+        """Pairs over host memory although the graph shows NVLinks between them."""
+        numbers = {bdf: index for index, bdf in self._order.items()}
+        for pair in self._shared:
+            a, b = (self._order.get(int(word)) if word.isdecimal() and len(word) < 3 else bdf_of(word) for word in pair)
+            if a is not None and b is not None and self._graph.joined(a, b):
+                names = [f"GPU{numbers[bdf]}" if bdf in numbers else bdf for bdf in (a, b)]
+                text = f"{names[0]} and {names[1]} talk over host memory, although NVLinks join them"
+                reports.add(HOST, "shm", "warn", "p2p-blocked", text)
 
     def _transports(self, reports: Reports) -> None:
         verbs, direct = self._how["NET/IB"], self._how[f"NET/IB{_GDR}"]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 CPU_WORDS, NODE_WORDS = 128, 16  # room for 8192 CPUs and 1024 NUMA nodes, the most that kernels are built for
 MOST_PROCESSES = 64 * 16 * 16
+_MISMATCH: tuple[type[Exception], ...] = tuple(filter(None, [getattr(pynvml, "NVMLLibraryMismatchError", None)]))
+"""nvidia-ml-py 12.535 has none."""
 _LIBRARY = "libnvidia-ml.so.1"
 _UNKNOWN = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)  # what NVML fills in where a process's memory is not known
 _SAID = {
@@ -48,7 +50,7 @@ def answer(where: str, call: Callable[[], Any]) -> Any:
         return _plain(call())
     except pynvml.NVMLError as error:
         return gap(where, error.value)
-    except pynvml.NVMLLibraryMismatchError:
+    except _MISMATCH:
         return gap(where, 13)
     except AttributeError:  # a function that this release of the binding no longer has
         return Missing(Gap.UNSUPPORTED, where, "not in this nvidia-ml-py")
@@ -107,7 +109,7 @@ def _newest(*calls: Callable[[], Any]) -> Any:
     for attempt in calls[:-1]:
         try:
             return attempt()
-        except (pynvml.NVMLError_FunctionNotFound, pynvml.NVMLLibraryMismatchError, AttributeError):
+        except (pynvml.NVMLError_FunctionNotFound, AttributeError, *_MISMATCH):
             continue
         except pynvml.NVMLError as error:
             if error.value != 25:

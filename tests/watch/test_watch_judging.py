@@ -1,0 +1,123 @@
+"""When the machine is judged: on time, soon after trouble, and rarely where each judgement loads the driver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from watched import Listener
+
+from dgxcheck.watch.children import JUDGEMENT, NVML_EVENTS, Children
+from dgxcheck.watch.desk import Desk
+from dgxcheck.watch.judging import LEAST_BETWEEN_S, PERSISTENCE_OFF_S, SOON_S, Judging
+from dgxcheck.watch.plan import Plan
+
+
+class Started(Children):
+    """Notes what is started, and starts nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plans: list[Mapping[str, Any]] = []
+        self.resident = False
+
+    def start(self, module: str, plan: Mapping[str, Any], silence_s: float) -> bool:
+        assert module == JUDGEMENT
+        self.plans.append(plan)
+        return True
+
+    def running(self, module: str) -> bool:
+        return module == NVML_EVENTS and self.resident
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(time, "monotonic", found)
+    return found
+
+
+def judging(plan: Plan) -> tuple[Judging, Started, Listener]:
+    listener, workers = Listener(), Started()
+    return Judging(plan, Desk(None, [listener]), workers), workers, listener
+
+
+def answer(verdict: str = "pass", persistence: bool | None = True) -> dict[str, Any]:
+    return {"verdict": verdict, "findings": {}, "passed": [], "unjudged": [], "persistence": persistence}
+
+
+def after(judge: Judging, clock: Clock, seconds: float, workers: Started) -> int:
+    """How many are started within this time, looked at every second."""
+    before = len(workers.plans)
+    for _ in range(int(seconds)):
+        clock.now += 1
+        judge.turn()
+    return len(workers.plans) - before
+
+
+def test_it_is_judged_at_once_and_then_on_time(clock: Clock) -> None:
+    judge, workers, listener = judging(Plan(judge_s=300, state="/var/lib/dgxcheck/watch.json"))
+    judge.turn()
+    assert [plan["state"] for plan in workers.plans] == ["/var/lib/dgxcheck/watch-counters.json"]
+    judge.take(answer())
+    assert after(judge, clock, 299, workers) == 0
+    assert after(judge, clock, 301, workers) == 2
+    assert [event.text for event in listener.events("verdict")] == ["verdict pass"]
+
+
+def test_it_is_never_judged_where_that_is_not_wanted(clock: Clock) -> None:
+    judge, workers, _ = judging(Plan(judge_s=0))
+    judge.soon()
+    assert after(judge, clock, 1000, workers) == 0
+    assert judge.due is None
+
+
+def test_after_trouble_it_is_judged_soon_but_not_all_the_time(clock: Clock) -> None:
+    judge, workers, _ = judging(Plan(judge_s=3600))
+    judge.turn()
+    clock.now += LEAST_BETWEEN_S
+    judge.soon()
+    assert after(judge, clock, SOON_S + 1, workers) == 1
+    for _ in range(10):
+        judge.soon()
+        assert after(judge, clock, 5, workers) == 0
+    assert after(judge, clock, LEAST_BETWEEN_S, workers) == 1
+
+
+def test_without_persistence_mode_it_is_judged_rarely_and_that_is_said_once(clock: Clock) -> None:
+    judge, workers, listener = judging(Plan(judge_s=300))
+    judge.turn()
+    judge.take(answer(persistence=False))
+    judge.soon()
+    assert after(judge, clock, PERSISTENCE_OFF_S - 1, workers) == 0
+    assert after(judge, clock, 2, workers) == 1
+    judge.take(answer(persistence=False))
+    (note,) = listener.events("note")
+    assert note.code == "persistence"
+    judge.take(answer(persistence=True))
+    assert after(judge, clock, 301, workers) == 1
+
+
+def test_a_worker_that_stays_in_nvml_keeps_the_driver_loaded(clock: Clock) -> None:
+    judge, workers, listener = judging(Plan(judge_s=300))
+    workers.resident = True
+    judge.turn()
+    judge.take(answer(persistence=False))
+    assert after(judge, clock, 301, workers) == 1
+    assert listener.events("note") == []
+
+
+def test_what_cannot_be_judged_is_said(clock: Clock) -> None:
+    judge, _, listener = judging(Plan())
+    judge.take({"error": "config.toml: no such check"})
+    assert [event.status.value for event in listener.events("note")] == ["unknown"]
