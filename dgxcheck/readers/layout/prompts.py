@@ -33,13 +33,14 @@ _DOLLAR = re.compile(
     r"(?:\([\w.-]{1,40}\) ?)?[$%\u276f\u279c\u27a4] {1,4}(?P<command>[A-Za-z./~_(\[{'\"].{0,900})|[$%] {0,4}"
 )
 _ROOT = re.compile(
-    r"(?:#|>|\+|PS [A-Z]:[^>]{0,120}>|[A-Z]:\\[^>]{0,120}>|In ?\[\d{0,4}\]:|!|%) {0,4}!?"
+    r"(?:# \$|#|>|\+|PS [A-Z]:[^>]{0,120}>|[A-Z]:\\[^>]{0,120}>|In ?\[\d{0,4}\]:|!|%) {0,4}!?"
     rf"(?P<command>{_TOOL}\b.{{0,900}})"
 )
 _BARS = re.compile(
     rf"(?:={{3,40}}|-{{3,40}}|\*{{3,40}}|\#{{2,40}}|>{{3,40}}|\+{{3,40}}) {{0,4}}"
     r"(?:(?:hostname|host|node)(?: {0,2}[:=] {0,2}| {1,2}))?"
-    rf"(?P<host>{_NAME}) {{0,4}}:? {{0,4}}(?:={{3,80}}|-{{3,80}}|\*{{3,80}}|\#{{2,80}}|<{{3,80}}|\+{{3,80}})",
+    rf"(?P<host>{_NAME})(?: \| [^=]{{0,80}})? {{0,4}}:? {{0,4}}"
+    rf"(?:={{3,80}}|-{{3,80}}|\*{{3,80}}|\#{{2,80}}|<{{3,80}}|\+{{3,80}})",
     re.IGNORECASE,
 )
 _NAMED = re.compile(
@@ -49,6 +50,8 @@ _NAMED = re.compile(
 )
 _ANSIBLE = re.compile(rf"(?P<host>{_NAME}) \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{{1,3}} >>)?")
 _RULE = re.compile(r"-{5,120}")
+_DRAWN = re.compile(r"([#=*~_-])\1{7,200}|\[exit \d{1,3}\]")
+"""A line drawn between outputs, or what a script says of the one above."""
 _ALONE = re.compile(r"[A-Za-z0-9][\w.,\[\]-]{0,120}")
 _NO_HOSTS = frozenset(("nvsmi", "topology", "output", "results", "summary", "legend", "log", "begin", "end", "test"))
 
@@ -80,6 +83,11 @@ def prompt(line: str) -> Prompt | None:
         if match and match["host"].lower() not in _NO_HOSTS and _is_host(match["host"]):
             return Prompt(match["host"], "")
     return None
+
+
+def is_drawn(line: str) -> bool:
+    """Does a line only separate outputs?"""
+    return _DRAWN.fullmatch(line.strip()) is not None
 
 
 def _is_host(name: str) -> bool:

@@ -27,7 +27,7 @@ def is_prose(line: str) -> bool:
     comment = _COMMENT.match(text)
     words = text.lstrip("#*->! ").split()
     known = sum(_WORD.fullmatch(word.lstrip("(\"'*_`")) is not None for word in words)
-    sentence = known >= FEWEST and 10 * known >= 6 * len(words)
+    sentence = known >= FEWEST and 10 * known >= (5 if comment else 6) * len(words)
     if (comment and sentence) or _URL.search(text) or (text.endswith(":") and words and ":" not in text[:-1]):
         return True
     return not _TECHNICAL.search(text) and (sentence or len(_CJK.findall(text)) >= FEWEST)

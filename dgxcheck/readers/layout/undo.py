@@ -39,7 +39,8 @@ def undone(lines: tuple[str, ...]) -> Layout:
     found, joined = wrapping.unwrapped(found)
     calls = prompts.headings(found)
     calls |= {at: call for at, line in enumerate(found) if at not in calls and (call := prompts.prompt(line))}
-    furniture = (furniture | rules | calls.keys()) - joined.keys()
+    drawn = {at for at, line in enumerate(found) if prompts.is_drawn(line)}
+    furniture = (furniture | rules | drawn | calls.keys()) - joined.keys()
     present = ""
     for at in range(len(found)):
         present = (calls[at].host.partition(".")[0] or present) if at in calls else present

@@ -15,11 +15,12 @@ _NONE = re.compile(r"Device does not have or support Nvlink\.?", re.IGNORECASE |
 _DOWN = re.compile(
     r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive\.?", re.IGNORECASE | re.ASCII
 )
+_CAPABILITY = re.compile(r"Link \d{1,2}, [\w ]{4,60} (?:is )?supported: (?:true|false)", re.IGNORECASE | re.ASCII)
 _COMMAND = re.compile(r"nvidia-smi\s+nvlink\b.*")
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """The NVLinks of all GPUs in a text; lines above the first GPU are ignored."""
+    """The NVLinks of all GPUs in a text; capabilities give no facts, and lines above the first GPU are ignored."""
     facts: dict[str, Json] = {}
     understood: set[int] = set()
     tools: dict[str, None] = {}
@@ -38,6 +39,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif gpu and (_NONE.fullmatch(text) or _DOWN.fullmatch(text)):
             facts[f"stated nvlink {gpu}"] = "none" if _NONE.fullmatch(text) else "all inactive"
             tools["nvidia-smi nvlink -s"] = None
+        elif gpu and _CAPABILITY.fullmatch(text):  # whether a link is there and up is what nvlink -s tells
+            tools["nvidia-smi nvlink -c"] = None
         elif not text or (match := _COMMAND.search(text)):
             understood |= {number} if text else set()
             continue
@@ -45,4 +48,4 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             gpu = ""
             continue
         understood |= {number, at}
-    return (Imported(tool=", ".join(tools), facts=facts, understood=frozenset(understood)),) if facts else ()
+    return (Imported(tool=", ".join(tools), facts=facts, understood=frozenset(understood)),) if tools else ()
