@@ -47,7 +47,7 @@ def old_pci(symbol, index, *args):
 for expression in sys.argv[1:]:
     try:
         answer = plain(eval(expression))
-    except (n.NVMLError, n.NVMLLibraryMismatchError) as error:
+    except (n.NVMLError, getattr(n, "NVMLLibraryMismatchError", n.NVMLError)) as error:
         answer = {"error": getattr(error, "value", 13)}
     print(json.dumps(answer), flush=True)
 """

@@ -54,7 +54,7 @@ def answer(where: str, call: Callable[[], Any]) -> Any:
         return gap(where, 13)
     except AttributeError:  # a function that this release of the binding no longer has
         return Missing(Gap.UNSUPPORTED, where, "not in this nvidia-ml-py")
-    except (ArgumentError, UnicodeDecodeError, ValueError) as error:
+    except (ArgumentError, LookupError, TypeError, ValueError) as error:
         return Missing(Gap.GARBLED, where, f"{type(error).__name__} in nvidia-ml-py")
 
 
@@ -175,7 +175,8 @@ def _fabric(handle: Any) -> Any:
     def ask(function: str, struct: Callable[[], Any]) -> Any:
         info = struct()
         getattr(pynvml, function)(handle, byref(info))
-        raw = bytes(info.clusterUuid).hex()
+        at = type(info).clusterUuid.offset  # nvidia-ml-py 12.535 gives its bytes as text
+        raw = bytes(info)[at : at + 16].hex()
         uuid = "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:]))
         known = {"state": info.state, "status": info.status, "cliqueId": info.cliqueId, "clusterUuid": uuid}
         return known | {name: getattr(info, name) for name in ("healthMask", "healthSummary") if hasattr(info, name)}
