@@ -28,7 +28,8 @@ def _switches(box: Box) -> Judged:
         return
     judgement = ruled(_halves, box)
     if judgement.status is Status.WARN and box.choice is not None and box.choice.number("gpu.count") is not None:
-        judgement = skip("dependency-failed", f"{judgement.message}: see gpu.count", *judgement.evidence)
+        words = "the sockets' halves of the PCI tree are not alike: see gpu.count"
+        judgement = skip("dependency-failed", words, *judgement.evidence)
     yield HOST, judgement
 
 

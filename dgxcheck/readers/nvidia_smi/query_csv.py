@@ -18,12 +18,17 @@ LONGEST = 16_384
 _UNIT = re.compile(r" {0,2}\[[^\]]{1,12}\]$")
 _COMMAND = re.compile(r"--query-gpu[= ]['\"]?([\w.,]{1,8000})")
 _SEPARATOR = re.compile(r" ?, ?|\t")
+_OURS = frozenset(("uuid", "gpu_uuid", "gpu_name", "gpu_bus_id", "driver_version", "vbios_version", "pstate"))
+"""Columns that no other table has; neither have others names with a dot or a unit."""
+_GPU_NAME = re.compile(r"\b(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN)\b")
 
 
 class _Table(Record, kw_only=False):
     """The columns that are open, the lines of their head, and the rows so far."""
 
     columns: tuple[str, ...]
+    certain: bool
+    """Is it nvidia-smi's by its columns alone? Otherwise a row has to name a GPU's model."""
     lines: set[int]
     gpus: list[Section]
     system: dict[str, str]
@@ -39,9 +44,10 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         if command := _COMMAND.search(text):
             asked = tuple(command[1].split(","))
-            tables.append(_Table(asked, set(), [], {}))
+            tables.append(_Table(asked, True, set(), [], {}))
         elif (columns := _head(text, asked)) is not None:
-            tables.append(_Table(columns, {number}, [], {}))
+            certain = columns == asked or _UNIT.search(text) is not None or any(map(_is_ours, columns))
+            tables.append(_Table(columns, certain, {number}, [], {}))
         elif tables and (cells := _SEPARATOR.split(text)) and len(cells) == len(tables[-1].columns):
             _row(tables[-1], number, cells)
     return tuple(imported(TOOL, table.gpus, table.system, frozenset(table.lines)) for table in tables if table.gpus)
@@ -54,6 +60,10 @@ def _head(text: str, asked: tuple[str, ...]) -> tuple[str, ...] | None:
     return names if enough and all(map(is_column, names)) else None
 
 
+def _is_ours(column: str) -> bool:
+    return "." in column or column in _OURS
+
+
 def _row(table: _Table, number: int, cells: Sequence[str]) -> None:
     """One GPU; a row whose number or bus id is none is not read."""
     row = dict(zip(table.columns, (cell.strip().strip('"') for cell in cells), strict=True))
@@ -62,6 +72,8 @@ def _row(table: _Table, number: int, cells: Sequence[str]) -> None:
     index = gpu(row["index"]) if "index" in row else None
     if bdf is None or ("index" in row and index is None) or not any(row.values()):
         return
+    if all(map(is_column, cells)) or not (table.certain or any(map(_GPU_NAME.search, cells))):
+        return  # a list of columns, or somebody's table of names and counts
     table.lines.add(number)
     known = [section.index if index is not None else section.bdf for section in table.gpus]
     if (index if index is not None else bdf) in known and (index is not None or bdf != NOWHERE):

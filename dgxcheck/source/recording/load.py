@@ -62,7 +62,10 @@ def _parsed(raw: bytes, path: str) -> dict[str, Json]:
         raise BadInput(f"{path}: nested too deeply for a recording") from None
     except ValueError as error:
         if not raw.lstrip().startswith(b"{"):
-            raise BadInput(f"{path}: not a recording; expected JSON written by 'dgxcheck record'") from None
+            raise BadInput(
+                f"{path}: not a recording (JSON of 'dgxcheck record'), and no output of a known tool; see dgxcheck import"
+                " --show"
+            ) from None
         raise BadInput(f"{path}: incomplete or damaged recording: {error}; record the box again") from None
     if not isinstance(document, dict):
         raise BadInput(f"{path}: not a recording: not a JSON object with a schema")
