@@ -63,8 +63,8 @@ def _parsed(raw: bytes, path: str) -> dict[str, Json]:
     except ValueError as error:
         if not raw.lstrip().startswith(b"{"):
             raise BadInput(
-                f"{path}: not a recording (JSON of 'dgxcheck record'), and no output of a known tool; see dgxcheck import"
-                " --show"
+                f"{path}: not a recording (JSON of 'dgxcheck record'), and no output of a known tool; see dgxcheck"
+                " import --show"
             ) from None
         raise BadInput(f"{path}: incomplete or damaged recording: {error}; record the box again") from None
     if not isinstance(document, dict):
