@@ -60,7 +60,7 @@ def pci(bdf: str) -> Subject:
         ("network.port-errors", AT_PORT, Fault.PORT_ERRORS, [PORT_KEY]),
         ("host.cpu", HOST, Fault.CPU_MISSING, [("host", "host", "CPUs")]),
         ("host.memory", HOST, Fault.MEMORY_MISSING, [("host", "host", "memory")]),
-        ("host.edac", replace(HOST, part="mc2"), Fault.DIMM_ERRORS, [("host", "host", "memory/mc2")]),
+        ("host.edac", replace(HOST, part="mc2"), Fault.DIMM_ERRORS, [("host", "host", "memory/mc2"), ("host", "host", "memory/socket 1")]),
         ("host.disks", HOST, Fault.DISK, [("host", "host", "disks")]),
         ("host.disks", Subject(kind="disk", name="md0", bdf=None), Fault.DISK, [("disk", "md0", "")]),
         ("host.ethernet", Subject(kind="interface", name="eth0", bdf="0000:02:00.0"), Fault.ETHERNET_SLOW,

@@ -15,11 +15,11 @@ from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
-from dgxcheck.checks.network.hcas import nics
+from dgxcheck.checks.network.hcas import MELLANOX, nics
 from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
 from dgxcheck.checks.pcie.width import own_hop
 from dgxcheck.components.component import Component
-from dgxcheck.topology.classes import NEAR
+from dgxcheck.topology.classes import NEAR, pci_class
 from dgxcheck.topology.model import Device, PciClass
 from dgxcheck.topology.paths import Hop, hops_between
 
@@ -81,9 +81,22 @@ def _nearest(box: Box, gpu: Device, near: list[Device], others_have_one: bool) -
     if not others_have_one:
         return skip("not-supported", "no GPU shares a PCIe switch with an HCA")
     message = "shares no PCIe switch with an HCA, other GPUs do"
+    if silent := _without_rdma_device(box, gpu):
+        return skip("dependency-failed", f"the adapter {silent} on its PCIe switch has no RDMA device")
     if box.choice is not None:
         return skip("not-supported", f"{message}: see network.hca-placement")
     return Judgement(Status.WARN, message, evidence=(Evidence(where, "no HCA near"),), fault=Fault.MISPLACED)
+
+
+def _without_rdma_device(box: Box, gpu: Device) -> str:
+    """The bdf of a Mellanox adapter on the GPU's PCIe switch that the driver made no device of; empty without one."""
+    listed = {nic.bdf for nic in nics(box)}
+    for bdf, function in sorted(box.topology.functions.items()):
+        is_adapter = function.vendor == MELLANOX and isinstance(function.class_code, int)
+        if is_adapter and function.class_code >> 16 == 2 and bdf not in listed and gpu.function is not None:
+            if pci_class(gpu.function, function, box.snapshot.numa)[0] in NEAR:
+                return bdf
+    return ""
 
 
 def _link(box: Box) -> Judged:

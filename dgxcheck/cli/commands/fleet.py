@@ -9,8 +9,10 @@ import click
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import EXIT_CODES
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.health.options import FAILING
 from dgxcheck.cli.options import emit, seconds, writing
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.fleet.node_names import unfolded
 from dgxcheck.fleet.remote import Asked
@@ -101,6 +103,10 @@ def command(
         fleet = _asked(asked)
     elif results:
         fleet = judge(results, () if nodes is None else unfolded(nodes))
+        if fleet.unread and not fleet.nodes:
+            more = f" ({counted(len(fleet.unread) - 1, 'more file or line', 'more files or lines')})"
+            first = fleet.unread[0]
+            raise BadInput(f"{first.where}: {first.why}{more if fleet.unread[1:] else ''}")
     else:
         raise click.UsageError("give files or folders with results, - for stdin, or -w NODES", ctx)
     if gate:
