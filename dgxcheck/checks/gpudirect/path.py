@@ -43,6 +43,9 @@ def path(box: Box, gpu: Device, nic: Device) -> Precondition:
     rates = [f"{total.rate} {way}" for total, way in ((carries.read, "read"), (carries.write, "written"))]
     return Precondition("slow", skip("not-supported", f"{_FAR[link.pci]} ({', '.join(rates)}); {_NCCL}"))
 
+_NETWORK = 2
+"""Base class of a PCI function."""
+
 
 @needs_facts
 def link(box: Box, gpu: Device, nic: Device) -> Precondition:
@@ -90,13 +93,14 @@ def _nearest(box: Box, gpu: Device, near: list[Device], others_have_one: bool) -
 
 def _without_rdma_device(box: Box, gpu: Device) -> str:
     """The bdf of a Mellanox adapter on the GPU's PCIe switch that the driver made no device of; empty without one."""
-    listed = {nic.bdf for nic in nics(box)}
-    for bdf, function in sorted(box.topology.functions.items()):
-        is_adapter = function.vendor == MELLANOX and isinstance(function.class_code, int)
-        if is_adapter and function.class_code >> 16 == 2 and bdf not in listed and gpu.function is not None:
-            if pci_class(gpu.function, function, box.snapshot.numa)[0] in NEAR:
-                return bdf
-    return ""
+    own, listed = gpu.function, {nic.bdf for nic in nics(box)}
+    adapters = (
+        each for bdf, each in sorted(box.topology.functions.items())
+        if each.vendor == MELLANOX and isinstance(each.class_code, int) and each.class_code >> 16 == _NETWORK
+        and bdf not in listed
+    )  # fmt: skip
+    near = (each.bdf for each in adapters if own and pci_class(own, each, box.snapshot.numa)[0] in NEAR)
+    return next(near, "")
 
 
 def _link(box: Box) -> Judged:
