@@ -22,15 +22,12 @@ def drain(box: Box) -> Action:
 
     kubectl: https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/
     """
-    host, memlock = box.snapshot.host, box.snapshot.memlock
-    node = host.hostname.partition(".")[0] if isinstance(host, Host) and isinstance(host.hostname, str) else ""
-    daemons = {daemon.name for daemon in memlock.daemons} if isinstance(memlock, Memlock) else set()
-    daemons |= running_units(box) or frozenset()
+    node, daemons = _node(box), _daemons(box)
     by_scheduler = {
         "slurmd": ("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=dgxcheck"),
         "pbs_mom": ("pbsnodes", "-o", node),
         "pbs": ("pbsnodes", "-o", node),
-        "kubelet": ("kubectl", "drain", node, "--ignore-daemonsets"),
+        "kubelet": ("kubectl", "cordon", node),
     }
     command = next((argv for daemon, argv in by_scheduler.items() if daemon in daemons and node), None)
     if command is None:
@@ -38,17 +35,37 @@ def drain(box: Box) -> Action:
     return Action(step="drain", commands=(command,), instruction=Instruction(code="drain-scheduler"))
 
 
+def _node(box: Box) -> str:
+    host = box.snapshot.host
+    return host.hostname.partition(".")[0] if isinstance(host, Host) and isinstance(host.hostname, str) else ""
+
+
+def _daemons(box: Box) -> frozenset[str]:
+    memlock = box.snapshot.memlock
+    listed = {daemon.name for daemon in memlock.daemons} if isinstance(memlock, Memlock) else set()
+    return (running_units(box) or frozenset()) | listed
+
+
+def _evict(box: Box) -> tuple[tuple[str, ...], ...]:
+    """Kubernetes starts what is stopped on a node again: pods are evicted from the whole node instead."""
+    node = _node(box)
+    if "kubelet" not in _daemons(box) or not node:
+        return ()
+    return (("kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data"),)
+
+
 def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
     """All that keeps these GPUs open; ``with_switches``: and the NVSwitches."""
     nodes = device_nodes(box, gpus) or ("/dev/nvidiactl",)
-    display = drives_a_display(box, gpus)
+    display, evict = drives_a_display(box, gpus), _evict(box)
     to_stop, known = services(box, gpus, with_switches), running_units(box) is not None
-    commands: list[tuple[str, ...]] = [("systemctl", "isolate", "multi-user.target")] if display else []
+    commands = [*evict]
+    commands += [("systemctl", "isolate", "multi-user.target")] if display else []
     commands += [("systemctl", "stop", *to_stop)] if known and to_stop else []
     values = {} if known else {"services": to_stop}
     return Action(
         step="stop-jobs", commands=(*commands, ("fuser", "-v", *nodes)), scope="jobs",
-        disturbs=tuple(gpu.name for gpu in gpus),
+        disturbs=tuple(gpu.name for gpu in (box.topology.gpus if evict else gpus)),
         instruction=Instruction(code="stop-gpu-clients-and-display" if display else "stop-gpu-clients", values=values),
     )  # fmt: skip
 

@@ -210,10 +210,16 @@ def test_nothing_is_stopped_where_no_unit_runs() -> None:
     assert command[0] == "fuser"
 
 
-def test_a_node_of_kubernetes_is_drained_by_kubectl() -> None:
+def test_a_node_of_kubernetes_is_cordoned_and_its_pods_are_evicted_with_the_jobs() -> None:
+    """A cordon lets running jobs end; an eviction stops those of all GPUs."""
     box = with_units("dgx-a100", "kubelet")
-    (command,) = step(planned(box, gpu_part(box, 0), Fault.XID), "drain").commands
-    assert command[:2] == ("kubectl", "drain")
+    acts = planned(box, gpu_part(box, 0), Fault.XID)
+    drain, stop = step(acts, "drain"), step(acts, "stop-jobs")
+    assert [command[:2] for command in drain.commands] == [("kubectl", "cordon")]
+    assert drain.scope == "none"
+    node = drain.commands[0][2]
+    assert stop.commands[0] == ("kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data")
+    assert (stop.scope, stop.disturbs) == ("jobs", ALL)
 
 
 @pytest.mark.parametrize(
