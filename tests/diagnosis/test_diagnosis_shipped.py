@@ -117,7 +117,7 @@ CAUSES = {
     "dgx-1-v100-xid-48": ("gpu/0000:0a:00.0/memory", "reset-gpu"),
     "dgx-1-v100-xid-48-again": ("gpu/0000:0a:00.0/memory", "field-diagnostic"),
     "dgx-1-v100-xid-62-again": ("gpu/0000:0a:00.0", "reboot"),
-    "dgx-1-v100-xid-79-again": ("gpu/0000:0a:00.0", "field-diagnostic"),
+    "dgx-1-v100-xid-79-again": ("gpu/0000:0a:00.0", "power-cycle"),
     "dgx-1-v100-xid-62": ("gpu/0000:0a:00.0", "reset-gpu"),
     "dgx-1-v100-xid-63": ("gpu/0000:0a:00.0/memory", "reset-gpu"),
     "dgx-1-v100-xid-74": ("gpu/0000:0a:00.0/NVLink", "reset-gpu"),
