@@ -14,7 +14,7 @@ from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_reset
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
-from dgxcheck.diagnosis.steps import drain, load, reset, restart, stop_clients, stop_programs
+from dgxcheck.diagnosis.steps import ask_subnet_manager, drain, load, reset, restart, stop_clients, stop_programs
 from dgxcheck.diagnosis.urgency import urgency_of
 from dgxcheck.facts.record import replace
 
@@ -67,7 +67,12 @@ def _urgency(action: Action, due: Urgency) -> Urgency:
 
 
 def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Less a mode that is set already and waits for the reset, and less the reset where a mode is taken back."""
+    """Less a mode that is set already and waits for the reset, and less the reset where a mode is taken back.
+
+    A subnet manager that one port lacks serves the others: it is restarted last.
+    """
+    if component.kind == "subnet-manager" and component.bdf is not None:
+        return tuple(sorted(steps, key=lambda step: step == "restart-service"))
     if component.part != "ECC mode":
         return steps
     to_set, to_reset = changed_by(box, component)
@@ -97,6 +102,8 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         return replace(finding_remedy, scope="traffic", disturbs=(component.name,)) if flashed else finding_remedy
     if step == "inspect":
         commands, instruction = by_hand.inspection(box, component)
+        if component.kind == "subnet-manager":
+            commands = ask_subnet_manager(remedy_finding(component, explained).subject.name)
         return finding_remedy if instruction is None else Action(step=step, commands=commands, instruction=instruction)
     if step == "stop-jobs":
         return stop_programs(box, component) if gpus_of(box, component) else replace(finding_remedy, scope="programs")

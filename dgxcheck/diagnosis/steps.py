@@ -98,18 +98,23 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
 
 
 def restart(box: Box, component: Component) -> Action:
-    """The subnet manager, where it runs (sminfo(8)), or Fabric Manager, which can abort CUDA programs everywhere.
+    """The subnet manager, where it runs, or Fabric Manager, which can abort CUDA programs everywhere.
 
     DU-09883: ``ABORT_CUDA_JOBS_ON_FM_EXIT=1`` in shipped configurations.
     """
     if component.kind == "subnet-manager":
-        commands: tuple[tuple[str, ...], ...] = (("sminfo",),)
         instruction = Instruction(code="restart-subnet-manager")
-        return Action(step="restart-service", commands=commands, instruction=instruction, scope="fabric")
+        return Action(step="restart-service", instruction=instruction, scope="fabric")
     return Action(
         step="restart-service", commands=(("systemctl", "restart", "nvidia-fabricmanager"),), scope="jobs",
         instruction=Instruction(code="restart-fabric-manager"), disturbs=tuple(gpu.name for gpu in box.topology.gpus),
     )  # fmt: skip
+
+
+def ask_subnet_manager(port: str) -> tuple[tuple[str, ...], ...]:
+    """sminfo(8) through one port, ``mlx5_1/1``: without ``-C`` it asks through the first port that is up."""
+    hca, _, number = port.rpartition("/")
+    return (("sminfo", "-C", hca, "-P", number),) if hca and number.isdecimal() else ()
 
 
 def load(box: Box, component: Component) -> Action | None:
