@@ -14,7 +14,16 @@ from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_reset
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
-from dgxcheck.diagnosis.steps import ask_subnet_manager, drain, load, reset, restart, stop_clients, stop_programs
+from dgxcheck.diagnosis.steps import (
+    ask_subnet_manager,
+    drain,
+    load,
+    reset,
+    restart,
+    stop_clients,
+    stop_load,
+    stop_programs,
+)
 from dgxcheck.diagnosis.urgency import urgency_of
 from dgxcheck.facts.record import replace
 
@@ -23,6 +32,11 @@ _ANY_TIME: tuple[Step, ...] = (
     "change-setting", "restart-service", "inspect", "check-program", "restart-program",
 )  # fmt: skip
 """Steps that need not wait for a drain of this host if they disturb nothing on it."""
+_BEFORE_A_RESTART: tuple[Code, ...] = ("finding-remedy", "large-bars", "pcie-setting", "nvlink-setting")
+"""Changes by hand, of the system firmware, the boot loader or a module's options."""
+_OVERHEATING = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
+_DOWN = frozenset({Fault.PORT_DOWN, Fault.PORT_DISABLED})
+"""Of a port that carries no traffic."""
 
 
 def actions(
@@ -44,10 +58,34 @@ def actions(
     tried = recurrence_of(box, explained)
     steps, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)
     planned = [action for step in steps for action in _with_jobs_stopped(box, component, step, explained)]
+    if steps != ("stop-jobs",):
+        acute = due == "now" and any(finding.status is Status.FAIL for finding in explained)
+        planned = _drained(box, component, planned, faults, acute)
+    drained = next((n for n, action in enumerate(planned) if action.step == "drain"), len(planned))
+    timed = (replace(action, urgency=_urgency(action, due) if n < drained else due) for n, action in enumerate(planned))
+    return tuple(timed), recurrence
+
+
+def _drained(
+    box: Box, component: Component, planned: list[Action], faults: Collection[Fault | None], acute: bool
+) -> list[Action]:
+    """With the drain before the first step that disturbs jobs or traffic, and before a change that the reboot after it
+    brings into effect. ``acute``: a failure that is due now, whose drain comes before an inspection too, and before the
+    vendor, and whose load is stopped where it overheats.
+    """
     at = next((n for n, action in enumerate(planned) if action.scope in _DRAINED), None)
-    if at is not None and steps != ("stop-jobs",):
-        planned.insert(at, drain(box))
-    return tuple(replace(action, urgency=_urgency(action, due)) for action in planned), recurrence
+    if acute and at is None:
+        at = next((n for n, action in enumerate(planned) if action.step == "contact-vendor"), None)
+    if at is None:
+        return planned
+    restarts = planned[at].step in ("reboot", "power-cycle")
+    while at and (
+        (acute and planned[at - 1].step == "inspect")
+        or (restarts and planned[at - 1].instruction.code in _BEFORE_A_RESTART)
+    ):
+        at -= 1
+    heated = acute and not _OVERHEATING.isdisjoint(faults) and planned[at].step == "inspect"
+    return [*planned[:at], drain(box), *([stop_load(box, component)] if heated else []), *planned[at:]]
 
 
 def remedy_finding(component: Component, explained: Sequence[Finding]) -> Finding:

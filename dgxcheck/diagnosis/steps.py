@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import has_nvswitches
+from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Instruction
 from dgxcheck.diagnosis.gpu_clients import device_nodes, drives_a_display, running_units, services
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere
 from dgxcheck.facts.host import Host, Memlock, Modules
+from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
 _HOLDERS = ("nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
@@ -79,6 +80,15 @@ def stop_programs(box: Box, component: Component) -> Action:
         step="stop-jobs", commands=(command,), instruction=Instruction(code="stop-gpu-programs"), scope="jobs",
         disturbs=tuple(gpu.name for gpu in gpus),
     )  # fmt: skip
+
+
+def stop_load(box: Box, component: Component) -> Action:
+    """Programs on a GPU that overheats; on all GPUs where the host's cooling is to blame."""
+    stop = stop_programs(box, component) if gpus_of(box, component) else stop_programs(box, all_gpus(box, ""))
+    evict = _evict(box)
+    disturbs = tuple(gpu.name for gpu in box.topology.gpus) if evict else stop.disturbs
+    commands = (*evict, *stop.commands)
+    return replace(stop, commands=commands, disturbs=disturbs, instruction=Instruction(code="stop-load"))
 
 
 def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:

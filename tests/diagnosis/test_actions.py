@@ -244,9 +244,23 @@ def test_only_the_vendor_takes_out_modules_and_water_cooled_cards(name: str, for
 def test_water_cooling_is_no_airflow() -> None:
     for name, code in (("dgx-station-v100", "inspect-water-cooling"), ("dgx-1-v100", "inspect-airflow")):
         box = box_of(name)
-        first = planned(box, gpu_part(box, 0, "cooling"), Fault.OVERHEATING)[0]
+        first = first_remedy(planned(box, gpu_part(box, 0, "cooling"), Fault.OVERHEATING))
         assert (first.step, first.instruction.code, first.scope) == ("inspect", code, "none")
-        assert planned(box, host_part("cooling"), Fault.OVERHEATING)[0].instruction.code == code
+        assert first_remedy(planned(box, host_part("cooling"), Fault.OVERHEATING)).instruction.code == code
+
+
+def test_a_failure_that_is_due_now_is_drained_before_it_is_inspected() -> None:
+    box = box_of("dgx-1-v100")
+    cooling, supply, switch = gpu_part(box, 2, "cooling"), gpu_part(box, 2, "power supply"), host_part("cooling")
+    hot = planned(box, cooling, Fault.OVERHEATING)
+    assert steps(hot)[:3] == ["drain", "stop-jobs", "inspect"]
+    assert (hot[1].instruction.code, hot[1].disturbs) == ("stop-load", ("GPU2",))
+    assert planned(box, switch, Fault.OVERHEATING)[1].disturbs == ALL
+    assert steps(planned(box, supply, Fault.POWER_BRAKE))[:2] == ["drain", "inspect"]
+    assert steps(planned(box, host_part("CPUs"), Fault.MACHINE_CHECK))[:2] == ["drain", "inspect"]
+    for component, fault in ((cooling, Fault.OVERHEATING), (supply, Fault.POWER_BRAKE)):
+        assert steps(planned(box, component, fault, status=Status.WARN))[0] == "inspect"
+    assert steps(planned(box, gpu_part(box, 2, "memory"), Fault.PAGES_MANY))[0] == "watch"
 
 
 def ecc(current: int, pending: int) -> Box:

@@ -23,6 +23,7 @@ SENTENCES: Mapping[Code, str] = {
     "stop-gpu-clients": "stop every program listed{also}",
     "stop-gpu-clients-and-display": "a display runs on the GPU; stop every program listed{also}",
     "stop-gpu-programs": "stop those programs listed that are not needed",
+    "stop-load": "stop the programs listed, so that it cools",
     "reset-one": "then restart the stopped services",
     "reset-together": "these GPUs are reset together; then restart the stopped services",
     "reset-with-fabric-manager": "with Fabric Manager running; then restart the stopped services",
