@@ -80,12 +80,15 @@ def _drained(
         return planned
     restarts = planned[at].step in ("reboot", "power-cycle")
     while at and (
-        (acute and planned[at - 1].step == "inspect")
-        or (restarts and planned[at - 1].instruction.code in _BEFORE_A_RESTART)
+        (acute and planned[at - 1].step == "inspect") or (restarts and _waits_for_a_restart(planned[at - 1]))
     ):
         at -= 1
     heated = acute and not _OVERHEATING.isdisjoint(faults) and planned[at].step == "inspect"
     return [*planned[:at], drain(box), *([stop_load(box, component)] if heated else []), *planned[at:]]
+
+
+def _waits_for_a_restart(action: Action) -> bool:
+    return action.step == "change-setting" and action.instruction.code in _BEFORE_A_RESTART
 
 
 def remedy_finding(component: Component, explained: Sequence[Finding]) -> Finding:
@@ -111,6 +114,8 @@ def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[St
     """
     if component.kind == "subnet-manager" and component.bdf is not None:
         return tuple(sorted(steps, key=lambda step: step == "restart-service"))
+    if component.part == "MIG mode" and setting(box, component, ()) is not None:
+        return tuple(step for step in steps if step not in ("reset-gpu", "reboot", "power-cycle"))
     if component.part != "ECC mode":
         return steps
     to_set, to_reset = changed_by(box, component)
@@ -168,12 +173,19 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
 
 
 def _by_hand(box: Box, component: Component, step: Step, faults: Collection[Fault | None]) -> Action:
-    """Cables outside and disks can be changed while the machine runs."""
+    """Cables outside and disks can be changed while the machine runs, and those of a port that is down disturb nothing,
+    as does a call to the vendor.
+    """
     if step == "replace":
         instruction = by_hand.replacing(box, component, faults)
     else:
         instruction = (by_hand.reseating if step == "reseat" else by_hand.vendor)(box, component)
     outside: dict[str, Scope] = {"port": "traffic", "interface": "traffic", "fabric": "traffic", "disk": "device"}
     scope = outside.get(component.kind, "host")
-    disturbs = () if scope == "host" or component.kind == "fabric" else (component.name,)
+    down = (
+        not _DOWN.isdisjoint(faults) if component.kind == "port" else component.kind == "fabric" and {*faults} <= _DOWN
+    )
+    if down or step == "contact-vendor":
+        scope = "none"
+    disturbs = () if scope in ("host", "none") or component.kind == "fabric" else (component.name,)
     return Action(step=step, instruction=instruction, disturbs=disturbs, scope=scope)

@@ -464,3 +464,55 @@ def test_nvswitches_are_reset_with_all_gpus_and_fabric_manager_stopped() -> None
     assert step(acts, "stop-jobs").commands[0] == ("systemctl", "stop", "nvidia-fabricmanager")
     assert step(acts, "reset-gpu").commands == (("nvidia-smi", "-r"),)
     assert step(acts, "reset-gpu").instruction.code == "reset-all-with-switches"
+
+
+def test_a_port_that_is_down_carries_no_traffic_to_disturb() -> None:
+    box = box_of("dgx-1-v100")
+    port = Component(kind="port", name="mlx5_1/1", bdf="0000:0c:00.0")
+    down, disabled = planned(box, port, Fault.PORT_DOWN), planned(box, port, Fault.PORT_DISABLED)
+    assert steps(down) == ["reseat", "replace"]
+    assert steps(disabled) == ["change-setting", "reseat", "replace"]
+    assert {action.scope for action in (*down, *disabled)} == {"none"}
+    slow = planned(box, port, Fault.PORT_SLOW)
+    assert (steps(slow)[0], slow[1].scope, slow[1].disturbs) == ("drain", "traffic", ("mlx5_1/1",))
+    fabric = Component(kind="fabric", name="InfiniBand fabric")
+    assert {action.scope for action in planned(box, fabric, Fault.PORT_DOWN)} == {"none"}
+    assert "drain" in steps(planned(box, fabric, Fault.PORT_DOWN, Fault.PORT_SLOW))
+
+
+def test_the_vendor_disturbs_nothing() -> None:
+    box = box_of("dgx-1-v100")
+    vendor = step(planned(box, gpu_part(box, 2), Fault.XID), "contact-vendor")
+    assert (vendor.scope, vendor.disturbs) == ("none", ())
+    assert "drain" not in steps(planned(box, gpu_part(box, 2), Fault.XID_SOFTWARE, status=Status.WARN))
+
+
+def test_a_mode_that_is_taken_back_needs_no_reset() -> None:
+    acts = planned(box_of("dgx-a100-mig-pending"), gpu_part(box_of("dgx-a100-mig-pending"), 1, "MIG mode"),
+                   Fault.MIG_PENDING)  # fmt: skip
+    assert [(action.step, action.instruction.code) for action in acts] == [("change-setting", "take-back-or-reset")]
+
+
+@pytest.mark.parametrize(
+    ("component", "fault"),
+    [
+        (DRIVER, Fault.NOUVEAU),
+        (host_part("kernel command line"), Fault.COMMAND_LINE),
+        (Component(kind="hca", name="mlx5_1", bdf="0000:0c:00.0", part="MaxReadReq"), Fault.READ_REQUEST),
+        (Component(kind="port", name="mlx5_1/1", bdf="0000:0c:00.0", part="link layer"), Fault.LINK_LAYER),
+    ],
+)
+def test_the_host_is_drained_before_a_change_that_waits_for_the_reboot(component: Component, fault: Fault) -> None:
+    for status in (Status.FAIL, Status.WARN):
+        acts = planned(box_of("dgx-1-v100"), component, fault, status=status)
+        assert steps(acts) == ["drain", "change-setting", "reboot"]
+        assert len({action.urgency for action in acts}) == 1
+
+
+def test_a_warning_is_inspected_and_a_module_loaded_before_the_drain() -> None:
+    box = box_of("dgx-1-v100")
+    link = next(iter(links_above(box, box.topology.gpus[2])))
+    warned = steps(planned(box, link, Fault.XID_PCIE, status=Status.WARN))
+    assert warned[:2] == ["inspect", "drain"]
+    loaded = planned(box, host_part("peer memory module"), Fault.PEER_MEMORY, status=Status.WARN)
+    assert steps(loaded) == ["load-module", "drain", "reboot"]

@@ -41,11 +41,15 @@ def as_text(diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool, wi
         told.append("")
     if len(diagnosis.causes) == 1 and not diagnosis.unexplained:
         told.append(folded("No other problems found in the checks that ran.", width, 2))
-    disturbing = [cause for cause in diagnosis.causes if any(action.scope != "none" for action in cause.actions)]
+    disturbing = [cause for cause in diagnosis.causes if any(map(_destroys_evidence, cause.actions))]
     if disturbing:
         save = dict.fromkeys(preserve_text(each) for cause in disturbing for each in cause.preserve)
         told.append(folded(visible(f"Save first: {'; '.join(save)}"), width, 2))
     return told
+
+
+def _destroys_evidence(action: Action) -> bool:
+    return action.scope != "none" or action.step in ("reseat", "replace", "contact-vendor")
 
 
 def due(cause: Cause) -> str:
@@ -71,7 +75,7 @@ def remedies_of(findings: Sequence[Finding]) -> Remedies:
 def _actions(actions: Sequence[Action], remedies: Remedies, verbose: bool) -> Iterator[str]:
     """Up to the first that can help: draining and stopping jobs cures nothing, and many settings wait for a reset."""
     first = 1
-    while first < len(actions) and _leads_to(actions[first - 1], actions[first]):
+    while first < len(actions) and _leads_to(actions[first - 1], actions[first:]):
         first += 1
     due = actions[0].urgency
     for number, action in enumerate(actions if verbose else actions[:first], 1):
@@ -83,15 +87,15 @@ def _actions(actions: Sequence[Action], remedies: Remedies, verbose: bool) -> It
         yield f"if the fault persists: {', '.join(STEPS[action.step] for action in rest)} (details: -v)"
 
 
-_APPLY = (*PREPARATORY, "reset-gpu", "reboot", "power-cycle")
-"""Bring a setting into effect, or come before what does."""
+_APPLY = ("reset-gpu", "reboot", "power-cycle")
+"""Bring a setting into effect."""
 
 
-def _leads_to(action: Action, following: Action) -> bool:
-    """Does the action help only together with the one that follows?"""
-    if action.step == "change-setting":
-        return following.step in _APPLY and action.instruction.code != "take-back-or-reset"
-    return action.step in PREPARATORY
+def _leads_to(action: Action, following: Sequence[Action]) -> bool:
+    """Does the action help only together with the one that follows? ``following``: one action at least."""
+    return action.step in PREPARATORY or (
+        action.step == "change-setting" and first_remedy(tuple(following)).step in _APPLY
+    )
 
 
 def as_json(diagnosis: Diagnosis, findings: Sequence[Finding]) -> dict[str, Json]:
