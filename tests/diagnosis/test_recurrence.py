@@ -39,7 +39,7 @@ ONCE = "Xid {} came back after 1 reboot (last seen at D): {}"
 OFTEN = (
     "Xid {} came back after {} reboots (last seen at D): reset and reboots did not cure it, which points to hardware"
 )
-OFF_BUS = "the GPU fell off the bus again after {} (last seen at D): the {} did not cure it"
+OFF_BUS = "the GPU fell off the bus again after {} (last seen at D): that did not cure it"
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ OFF_BUS = "the GPU fell off the bus again after {} (last seen at D): the {} did 
         (MEMORY, 48, False, 2, "field-diagnostic", OFTEN.format(48, 2)),
         (LOST, 79, True, 0, "power-cycle", ""),
         (("reboot", *LOST), 79, True, 0, "reboot", ""),
-        (("reboot", *LOST), 79, False, 1, "power-cycle", OFF_BUS.format("1 reboot", "reboot")),
-        (("reboot", *LOST), 79, False, 3, "power-cycle", OFF_BUS.format("3 reboots", "reboots")),
+        (("reboot", *LOST), 79, False, 1, "power-cycle", OFF_BUS.format("1 reboot or power cycle")),
+        (("reboot", *LOST), 79, False, 3, "power-cycle", OFF_BUS.format("3 reboots or power cycles")),
         (("field-diagnostic", "replace"), 48, True, 5, "field-diagnostic", ""),
         (("reset-gpu",), 48, True, 5, "reset-gpu", ""),
     ],

@@ -41,13 +41,16 @@ def recurrence_text(recurrence: Recurrence) -> str:
     what = "the GPU fell off the bus again" if off_bus else f"Xid {recurrence.number} came back"
     if not reboots:
         return f"{what} after a reset or driver reload, which did not cure it"
+    cycles = (
+        counted(reboots, "reboot or power cycle", "reboots or power cycles") if off_bus else counted(reboots, "reboot")
+    )
     last = f" (last seen at {recurrence.date})" if recurrence.date else ""
-    return f"{what} after {counted(reboots, 'reboot')}{last}: {_not_cured_by(recurrence)}"
+    return f"{what} after {cycles}{last}: {_not_cured_by(recurrence)}"
 
 
 def _not_cured_by(recurrence: Recurrence) -> str:
     if recurrence.number == OFF_BUS:
-        return "the reboot did not cure it" if recurrence.reboots == 1 else "the reboots did not cure it"
+        return "that did not cure it"
     if recurrence.reboots > 1:
         return "reset and reboots did not cure it, which points to hardware"
     return "reset and reboot did not cure it" if "reboot" in recurrence.skipped else "the reset did not cure it"
