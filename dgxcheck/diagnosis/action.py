@@ -24,6 +24,7 @@ Code = Literal[
     "finding-remedy",  # the remedy of the finding ``remedy_of``
     # before anything that disturbs
     "drain-host", "drain-scheduler", "stop-gpu-clients", "stop-gpu-clients-and-display", "stop-gpu-programs",
+    "stop-load",
     # resets and restarts
     "reset-one", "reset-together", "reset-with-fabric-manager", "reset-all-with-switches", "reboot", "power-cycle",
     "restart-fabric-manager", "restart-subnet-manager", "reload-driver", "reload-hca-driver",

@@ -14,7 +14,16 @@ from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_reset
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
-from dgxcheck.diagnosis.steps import drain, load, reset, restart, stop_clients, stop_programs
+from dgxcheck.diagnosis.steps import (
+    ask_subnet_manager,
+    drain,
+    load,
+    reset,
+    restart,
+    stop_clients,
+    stop_load,
+    stop_programs,
+)
 from dgxcheck.diagnosis.urgency import urgency_of
 from dgxcheck.facts.record import replace
 
@@ -23,6 +32,11 @@ _ANY_TIME: tuple[Step, ...] = (
     "change-setting", "restart-service", "inspect", "check-program", "restart-program",
 )  # fmt: skip
 """Steps that need not wait for a drain of this host if they disturb nothing on it."""
+_BEFORE_A_RESTART: tuple[Code, ...] = ("finding-remedy", "large-bars", "pcie-setting", "nvlink-setting")
+"""Changes by hand, of the system firmware, the boot loader or a module's options."""
+_OVERHEATING = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
+_DOWN = frozenset({Fault.PORT_DOWN, Fault.PORT_DISABLED})
+"""Of a port that carries no traffic."""
 
 
 def actions(
@@ -44,10 +58,37 @@ def actions(
     tried = recurrence_of(box, explained)
     steps, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)
     planned = [action for step in steps for action in _with_jobs_stopped(box, component, step, explained)]
+    if steps != ("stop-jobs",):
+        acute = due == "now" and any(finding.status is Status.FAIL for finding in explained)
+        planned = _drained(box, component, planned, faults, acute)
+    drained = next((n for n, action in enumerate(planned) if action.step == "drain"), len(planned))
+    timed = (replace(action, urgency=_urgency(action, due) if n < drained else due) for n, action in enumerate(planned))
+    return tuple(timed), recurrence
+
+
+def _drained(
+    box: Box, component: Component, planned: list[Action], faults: Collection[Fault | None], acute: bool
+) -> list[Action]:
+    """With the drain before the first step that disturbs jobs or traffic, and before a change that the reboot after it
+    brings into effect. ``acute``: a failure that is due now, whose drain comes before an inspection too, and before the
+    vendor, and whose load is stopped where it overheats.
+    """
     at = next((n for n, action in enumerate(planned) if action.scope in _DRAINED), None)
-    if at is not None and steps != ("stop-jobs",):
-        planned.insert(at, drain(box))
-    return tuple(replace(action, urgency=_urgency(action, due)) for action in planned), recurrence
+    if acute and at is None:
+        at = next((n for n, action in enumerate(planned) if action.step == "contact-vendor"), None)
+    if at is None:
+        return planned
+    restarts = planned[at].step in ("reboot", "power-cycle")
+    while at and (
+        (acute and planned[at - 1].step == "inspect") or (restarts and _waits_for_a_restart(planned[at - 1]))
+    ):
+        at -= 1
+    heated = acute and not _OVERHEATING.isdisjoint(faults) and planned[at].step == "inspect"
+    return [*planned[:at], drain(box), *([stop_load(box, component)] if heated else []), *planned[at:]]
+
+
+def _waits_for_a_restart(action: Action) -> bool:
+    return action.step == "change-setting" and action.instruction.code in _BEFORE_A_RESTART
 
 
 def remedy_finding(component: Component, explained: Sequence[Finding]) -> Finding:
@@ -67,7 +108,14 @@ def _urgency(action: Action, due: Urgency) -> Urgency:
 
 
 def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Less a mode that is set already and waits for the reset, and less the reset where a mode is taken back."""
+    """Less a mode that is set already and waits for the reset, and less the reset where a mode is taken back.
+
+    A subnet manager that one port lacks serves the others: it is restarted last.
+    """
+    if component.kind == "subnet-manager" and component.bdf is not None:
+        return tuple(sorted(steps, key=lambda step: step == "restart-service"))
+    if component.part == "MIG mode" and setting(box, component, ()) is not None:
+        return tuple(step for step in steps if step not in ("reset-gpu", "reboot", "power-cycle"))
     if component.part != "ECC mode":
         return steps
     to_set, to_reset = changed_by(box, component)
@@ -97,6 +145,8 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         return replace(finding_remedy, scope="traffic", disturbs=(component.name,)) if flashed else finding_remedy
     if step == "inspect":
         commands, instruction = by_hand.inspection(box, component)
+        if component.kind == "subnet-manager":
+            commands = ask_subnet_manager(remedy_finding(component, explained).subject.name)
         return finding_remedy if instruction is None else Action(step=step, commands=commands, instruction=instruction)
     if step == "stop-jobs":
         return stop_programs(box, component) if gpus_of(box, component) else replace(finding_remedy, scope="programs")
@@ -123,12 +173,19 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
 
 
 def _by_hand(box: Box, component: Component, step: Step, faults: Collection[Fault | None]) -> Action:
-    """Cables outside and disks can be changed while the machine runs."""
+    """Cables outside and disks can be changed while the machine runs, and those of a port that is down disturb nothing,
+    as does a call to the vendor.
+    """
     if step == "replace":
         instruction = by_hand.replacing(box, component, faults)
     else:
         instruction = (by_hand.reseating if step == "reseat" else by_hand.vendor)(box, component)
     outside: dict[str, Scope] = {"port": "traffic", "interface": "traffic", "fabric": "traffic", "disk": "device"}
     scope = outside.get(component.kind, "host")
-    disturbs = () if scope == "host" or component.kind == "fabric" else (component.name,)
+    down = (
+        not _DOWN.isdisjoint(faults) if component.kind == "port" else component.kind == "fabric" and {*faults} <= _DOWN
+    )
+    if down or step == "contact-vendor":
+        scope = "none"
+    disturbs = () if scope in ("host", "none") or component.kind == "fabric" else (component.name,)
     return Action(step=step, instruction=instruction, disturbs=disturbs, scope=scope)

@@ -13,14 +13,18 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.facts.host import Host
+from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.record import Record
+from dgxcheck.xid.line import OFF_BUS
 
 _GPU_SIDE = ("gpu", "gpus", "board", "link", "switch", "nvlink", "nvswitch", "path", "slot", "driver")
 _OF_NVLINKS = ("NVLink", "NVSwitches", "missing NVSwitch")
 _FABRIC = ("hca", "port", "fabric", "subnet-manager")
 _BMC = ("memory", "cooling", "power supply", "missing GPU", "missing HCA", "missing PCIe switch")
-_BUG_REPORT_HANGS = frozenset({Fault.GPU_LOST, Fault.DRIVER_UNRESPONSIVE})
+_BUG_REPORT_HANGS = frozenset({Fault.GPU_LOST, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
 """nvidia-bug-report.sh asks the driver: ``--safe-mode`` leaves out what can hang, and may still take long."""
+_GPU_HANGS = (62, OFF_BUS, 119, 120)
+"""Xids after which a GPU does not answer: its microcontroller halted, it fell off the bus, its GSP timed out."""
 
 
 class Preserve(Record, kw_only=False):
@@ -40,7 +44,7 @@ def _commands(box: Box, component: Component, faults: Collection[Fault]) -> Iter
     yield Preserve(("dgxcheck", "record", "before.json"))
     yield Preserve(("dmesg",), "dmesg.txt")
     nvlinks = component.kind in ("nvlink", "nvswitch") or component.part.startswith(_OF_NVLINKS)
-    hangs = bool(_BUG_REPORT_HANGS & {*faults})
+    hangs = bool(_BUG_REPORT_HANGS & {*faults}) or _a_gpu_hangs(box)
     if nvlinks or hangs or (component.kind in _GPU_SIDE and component.part != "missing HCA"):
         safe = ("--safe-mode", "--extra-system-data") if hangs else ()
         yield Preserve(("nvidia-bug-report.sh", *safe))
@@ -62,6 +66,12 @@ def _commands(box: Box, component: Component, faults: Collection[Fault]) -> Iter
         yield Preserve(("ipmitool", "sel", "elist"), "sel.txt")
     if _is_dgx(box) and component.kind not in ("disk", "interface"):
         yield Preserve(("nvsm", "dump", "health"))
+
+
+def _a_gpu_hangs(box: Box) -> bool:
+    """Any of the box, for the report asks them all."""
+    log = box.snapshot.kernel_log
+    return isinstance(log, KernelLog) and any(xid.number in _GPU_HANGS and not xid.past for xid in log.xids)
 
 
 def _is_dgx(box: Box) -> bool:

@@ -1,6 +1,7 @@
 """An Xid that came back after a reset or reboot: which steps that rules out.
 
-Two reboots before hardware is blamed are gpud's rule; for a GPU that fell off the bus one is enough.
+Two reboots before hardware is blamed are gpud's rule. A GPU that fell off the bus keeps its cold power cycle: no log
+tells one from a reboot, and no diagnostic can test a GPU that is lost.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def remaining_steps(steps: Sequence[Step], tried: Recurrence) -> tuple[tuple[Ste
     spent: set[Step] = {"reset-gpu"}
     if tried.reboots:
         spent |= {"reboot"}
-    if tried.reboots > (0 if off_bus else 1):
+    if tried.reboots > 1 and not off_bus:
         spent |= {"power-cycle"}
     left = tuple(step for step in steps if step not in spent)
     if tried.reboots < 2 and not off_bus and left[:1] and left[0] in _HARDWARE and "reboot" in steps:

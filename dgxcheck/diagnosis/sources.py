@@ -22,6 +22,7 @@ SOURCES: Mapping[Code, str] = {
     "stop-gpu-clients": f"{_RESET}: no program may use the GPU; {_MIG}; fuser(1)",
     "stop-gpu-clients-and-display": f"{_RESET}: no program, X server included, may use the GPU; systemctl(1), isolate",
     "stop-gpu-programs": f"{_SMI}, --query-compute-apps",
+    "stop-load": f"{_DEBUG}: thermal; {_SMI}, --query-compute-apps",
     "reset-one": f"{_RESET}: GPUs with NVLinks are reset one by one from Ampere on, before Ampere together",
     "reset-together": f"{_RESET}: before Ampere all GPUs that NVLinks join",
     "reset-with-fabric-manager": f"{_RESET}: on Ampere NVSwitch systems Fabric Manager is required",

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import has_nvswitches
+from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Instruction
 from dgxcheck.diagnosis.gpu_clients import device_nodes, drives_a_display, running_units, services
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere
 from dgxcheck.facts.host import Host, Memlock, Modules
+from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
 _HOLDERS = ("nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
@@ -22,15 +23,12 @@ def drain(box: Box) -> Action:
 
     kubectl: https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/
     """
-    host, memlock = box.snapshot.host, box.snapshot.memlock
-    node = host.hostname.partition(".")[0] if isinstance(host, Host) and isinstance(host.hostname, str) else ""
-    daemons = {daemon.name for daemon in memlock.daemons} if isinstance(memlock, Memlock) else set()
-    daemons |= running_units(box) or frozenset()
+    node, daemons = _node(box), _daemons(box)
     by_scheduler = {
         "slurmd": ("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=dgxcheck"),
         "pbs_mom": ("pbsnodes", "-o", node),
         "pbs": ("pbsnodes", "-o", node),
-        "kubelet": ("kubectl", "drain", node, "--ignore-daemonsets"),
+        "kubelet": ("kubectl", "cordon", node),
     }
     command = next((argv for daemon, argv in by_scheduler.items() if daemon in daemons and node), None)
     if command is None:
@@ -38,17 +36,37 @@ def drain(box: Box) -> Action:
     return Action(step="drain", commands=(command,), instruction=Instruction(code="drain-scheduler"))
 
 
+def _node(box: Box) -> str:
+    host = box.snapshot.host
+    return host.hostname.partition(".")[0] if isinstance(host, Host) and isinstance(host.hostname, str) else ""
+
+
+def _daemons(box: Box) -> frozenset[str]:
+    memlock = box.snapshot.memlock
+    listed = {daemon.name for daemon in memlock.daemons} if isinstance(memlock, Memlock) else set()
+    return (running_units(box) or frozenset()) | listed
+
+
+def _evict(box: Box) -> tuple[tuple[str, ...], ...]:
+    """Kubernetes starts what is stopped on a node again: pods are evicted from the whole node instead."""
+    node = _node(box)
+    if "kubelet" not in _daemons(box) or not node:
+        return ()
+    return (("kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data"),)
+
+
 def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
     """All that keeps these GPUs open; ``with_switches``: and the NVSwitches."""
     nodes = device_nodes(box, gpus) or ("/dev/nvidiactl",)
-    display = drives_a_display(box, gpus)
+    display, evict = drives_a_display(box, gpus), _evict(box)
     to_stop, known = services(box, gpus, with_switches), running_units(box) is not None
-    commands: list[tuple[str, ...]] = [("systemctl", "isolate", "multi-user.target")] if display else []
+    commands = [*evict]
+    commands += [("systemctl", "isolate", "multi-user.target")] if display else []
     commands += [("systemctl", "stop", *to_stop)] if known and to_stop else []
     values = {} if known else {"services": to_stop}
     return Action(
         step="stop-jobs", commands=(*commands, ("fuser", "-v", *nodes)), scope="jobs",
-        disturbs=tuple(gpu.name for gpu in gpus),
+        disturbs=tuple(gpu.name for gpu in (box.topology.gpus if evict else gpus)),
         instruction=Instruction(code="stop-gpu-clients-and-display" if display else "stop-gpu-clients", values=values),
     )  # fmt: skip
 
@@ -62,6 +80,15 @@ def stop_programs(box: Box, component: Component) -> Action:
         step="stop-jobs", commands=(command,), instruction=Instruction(code="stop-gpu-programs"), scope="jobs",
         disturbs=tuple(gpu.name for gpu in gpus),
     )  # fmt: skip
+
+
+def stop_load(box: Box, component: Component) -> Action:
+    """Programs on a GPU that overheats; on all GPUs where the host's cooling is to blame."""
+    stop = stop_programs(box, component) if gpus_of(box, component) else stop_programs(box, all_gpus(box, ""))
+    evict = _evict(box)
+    disturbs = tuple(gpu.name for gpu in box.topology.gpus) if evict else stop.disturbs
+    commands = (*evict, *stop.commands)
+    return replace(stop, commands=commands, disturbs=disturbs, instruction=Instruction(code="stop-load"))
 
 
 def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
@@ -81,18 +108,23 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
 
 
 def restart(box: Box, component: Component) -> Action:
-    """The subnet manager, where it runs (sminfo(8)), or Fabric Manager, which can abort CUDA programs everywhere.
+    """The subnet manager, where it runs, or Fabric Manager, which can abort CUDA programs everywhere.
 
     DU-09883: ``ABORT_CUDA_JOBS_ON_FM_EXIT=1`` in shipped configurations.
     """
     if component.kind == "subnet-manager":
-        commands: tuple[tuple[str, ...], ...] = (("sminfo",),)
         instruction = Instruction(code="restart-subnet-manager")
-        return Action(step="restart-service", commands=commands, instruction=instruction, scope="fabric")
+        return Action(step="restart-service", instruction=instruction, scope="fabric")
     return Action(
         step="restart-service", commands=(("systemctl", "restart", "nvidia-fabricmanager"),), scope="jobs",
         instruction=Instruction(code="restart-fabric-manager"), disturbs=tuple(gpu.name for gpu in box.topology.gpus),
     )  # fmt: skip
+
+
+def ask_subnet_manager(port: str) -> tuple[tuple[str, ...], ...]:
+    """sminfo(8) through one port, ``mlx5_1/1``: without ``-C`` it asks through the first port that is up."""
+    hca, _, number = port.rpartition("/")
+    return (("sminfo", "-C", hca, "-P", number),) if hca and number.isdecimal() else ()
 
 
 def load(box: Box, component: Component) -> Action | None:

@@ -210,10 +210,16 @@ def test_nothing_is_stopped_where_no_unit_runs() -> None:
     assert command[0] == "fuser"
 
 
-def test_a_node_of_kubernetes_is_drained_by_kubectl() -> None:
+def test_a_node_of_kubernetes_is_cordoned_and_its_pods_are_evicted_with_the_jobs() -> None:
+    """A cordon lets running jobs end; an eviction stops those of all GPUs."""
     box = with_units("dgx-a100", "kubelet")
-    (command,) = step(planned(box, gpu_part(box, 0), Fault.XID), "drain").commands
-    assert command[:2] == ("kubectl", "drain")
+    acts = planned(box, gpu_part(box, 0), Fault.XID)
+    drain, stop = step(acts, "drain"), step(acts, "stop-jobs")
+    assert [command[:2] for command in drain.commands] == [("kubectl", "cordon")]
+    assert drain.scope == "none"
+    node = drain.commands[0][2]
+    assert stop.commands[0] == ("kubectl", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data")
+    assert (stop.scope, stop.disturbs) == ("jobs", ALL)
 
 
 @pytest.mark.parametrize(
@@ -238,9 +244,23 @@ def test_only_the_vendor_takes_out_modules_and_water_cooled_cards(name: str, for
 def test_water_cooling_is_no_airflow() -> None:
     for name, code in (("dgx-station-v100", "inspect-water-cooling"), ("dgx-1-v100", "inspect-airflow")):
         box = box_of(name)
-        first = planned(box, gpu_part(box, 0, "cooling"), Fault.OVERHEATING)[0]
+        first = first_remedy(planned(box, gpu_part(box, 0, "cooling"), Fault.OVERHEATING))
         assert (first.step, first.instruction.code, first.scope) == ("inspect", code, "none")
-        assert planned(box, host_part("cooling"), Fault.OVERHEATING)[0].instruction.code == code
+        assert first_remedy(planned(box, host_part("cooling"), Fault.OVERHEATING)).instruction.code == code
+
+
+def test_a_failure_that_is_due_now_is_drained_before_it_is_inspected() -> None:
+    box = box_of("dgx-1-v100")
+    cooling, supply, switch = gpu_part(box, 2, "cooling"), gpu_part(box, 2, "power supply"), host_part("cooling")
+    hot = planned(box, cooling, Fault.OVERHEATING)
+    assert steps(hot)[:3] == ["drain", "stop-jobs", "inspect"]
+    assert (hot[1].instruction.code, hot[1].disturbs) == ("stop-load", ("GPU2",))
+    assert planned(box, switch, Fault.OVERHEATING)[1].disturbs == ALL
+    assert steps(planned(box, supply, Fault.POWER_BRAKE))[:2] == ["drain", "inspect"]
+    assert steps(planned(box, host_part("CPUs"), Fault.MACHINE_CHECK))[:2] == ["drain", "inspect"]
+    for component, fault in ((cooling, Fault.OVERHEATING), (supply, Fault.POWER_BRAKE)):
+        assert steps(planned(box, component, fault, status=Status.WARN))[0] == "inspect"
+    assert steps(planned(box, gpu_part(box, 2, "memory"), Fault.PAGES_MANY))[0] == "watch"
 
 
 def ecc(current: int, pending: int) -> Box:
@@ -444,3 +464,55 @@ def test_nvswitches_are_reset_with_all_gpus_and_fabric_manager_stopped() -> None
     assert step(acts, "stop-jobs").commands[0] == ("systemctl", "stop", "nvidia-fabricmanager")
     assert step(acts, "reset-gpu").commands == (("nvidia-smi", "-r"),)
     assert step(acts, "reset-gpu").instruction.code == "reset-all-with-switches"
+
+
+def test_a_port_that_is_down_carries_no_traffic_to_disturb() -> None:
+    box = box_of("dgx-1-v100")
+    port = Component(kind="port", name="mlx5_1/1", bdf="0000:0c:00.0")
+    down, disabled = planned(box, port, Fault.PORT_DOWN), planned(box, port, Fault.PORT_DISABLED)
+    assert steps(down) == ["reseat", "replace"]
+    assert steps(disabled) == ["change-setting", "reseat", "replace"]
+    assert {action.scope for action in (*down, *disabled)} == {"none"}
+    slow = planned(box, port, Fault.PORT_SLOW)
+    assert (steps(slow)[0], slow[1].scope, slow[1].disturbs) == ("drain", "traffic", ("mlx5_1/1",))
+    fabric = Component(kind="fabric", name="InfiniBand fabric")
+    assert {action.scope for action in planned(box, fabric, Fault.PORT_DOWN)} == {"none"}
+    assert "drain" in steps(planned(box, fabric, Fault.PORT_DOWN, Fault.PORT_SLOW))
+
+
+def test_the_vendor_disturbs_nothing() -> None:
+    box = box_of("dgx-1-v100")
+    vendor = step(planned(box, gpu_part(box, 2), Fault.XID), "contact-vendor")
+    assert (vendor.scope, vendor.disturbs) == ("none", ())
+    assert "drain" not in steps(planned(box, gpu_part(box, 2), Fault.XID_SOFTWARE, status=Status.WARN))
+
+
+def test_a_mode_that_is_taken_back_needs_no_reset() -> None:
+    acts = planned(box_of("dgx-a100-mig-pending"), gpu_part(box_of("dgx-a100-mig-pending"), 1, "MIG mode"),
+                   Fault.MIG_PENDING)  # fmt: skip
+    assert [(action.step, action.instruction.code) for action in acts] == [("change-setting", "take-back-or-reset")]
+
+
+@pytest.mark.parametrize(
+    ("component", "fault"),
+    [
+        (DRIVER, Fault.NOUVEAU),
+        (host_part("kernel command line"), Fault.COMMAND_LINE),
+        (Component(kind="hca", name="mlx5_1", bdf="0000:0c:00.0", part="MaxReadReq"), Fault.READ_REQUEST),
+        (Component(kind="port", name="mlx5_1/1", bdf="0000:0c:00.0", part="link layer"), Fault.LINK_LAYER),
+    ],
+)
+def test_the_host_is_drained_before_a_change_that_waits_for_the_reboot(component: Component, fault: Fault) -> None:
+    for status in (Status.FAIL, Status.WARN):
+        acts = planned(box_of("dgx-1-v100"), component, fault, status=status)
+        assert steps(acts) == ["drain", "change-setting", "reboot"]
+        assert len({action.urgency for action in acts}) == 1
+
+
+def test_a_warning_is_inspected_and_a_module_loaded_before_the_drain() -> None:
+    box = box_of("dgx-1-v100")
+    link = next(iter(links_above(box, box.topology.gpus[2])))
+    warned = steps(planned(box, link, Fault.XID_PCIE, status=Status.WARN))
+    assert warned[:2] == ["inspect", "drain"]
+    loaded = planned(box, host_part("peer memory module"), Fault.PEER_MEMORY, status=Status.WARN)
+    assert steps(loaded) == ["load-module", "drain", "reboot"]

@@ -22,13 +22,28 @@ def programs(name: str, component: Component, *faults: Fault) -> list[str]:
 @pytest.mark.parametrize(
     ("fault", "command"),
     [
-        (Fault.GPU_LOST, SAFE), (Fault.DRIVER_UNRESPONSIVE, SAFE), (Fault.XID, PLAIN), (Fault.ECC_UNCORRECTED, PLAIN),
+        (Fault.GPU_LOST, SAFE), (Fault.DRIVER_UNRESPONSIVE, SAFE), (Fault.DRIVER_STUCK, SAFE),
+        (Fault.XID, PLAIN), (Fault.ECC_UNCORRECTED, PLAIN),
     ],
 )  # fmt: skip
 def test_the_bug_report_does_not_ask_a_driver_that_hangs(fault: Fault, command: tuple[str, ...]) -> None:
     box = box_of("dgx-1-v100")
     for component in (gpu_part(box, 2), DRIVER):
         saved = preserve_evidence(box, component, [fault])
+        assert [each.command for each in saved if each.command[0] == PLAIN[0]] == [command]
+
+
+@pytest.mark.parametrize(
+    ("box", "command"),
+    [
+        ("dgx-1-v100-xid-62", SAFE), ("dgx-a100-xid-119-reboot", SAFE), ("dgx-1-v100-xid-79", SAFE),
+        ("dgx-1-v100-xid-48", PLAIN), ("dgx-1-v100-xid-74", PLAIN),
+    ],
+)  # fmt: skip
+def test_the_bug_report_asks_every_gpu_and_hangs_with_any(box: str, command: tuple[str, ...]) -> None:
+    """Also where something else is to be mended."""
+    for component in (gpu_part(box_of(box), 0), DRIVER):
+        saved = preserve_evidence(box_of(box), component, [Fault.ECC_UNCORRECTED])
         assert [each.command for each in saved if each.command[0] == PLAIN[0]] == [command]
 
 

@@ -54,8 +54,9 @@ OFF_BUS = "the GPU fell off the bus again after {} (last seen at D): that did no
         (MEMORY, 48, False, 1, "reboot", ONCE.format(48, "the reset did not cure it")),
         (MEMORY, 48, False, 2, "field-diagnostic", OFTEN.format(48, 2)),
         (LOST, 79, True, 0, "power-cycle", ""),
-        (LOST, 79, False, 1, "reseat", OFF_BUS.format("1 reboot or power cycle")),
-        (LOST, 79, False, 3, "reseat", OFF_BUS.format("3 reboots or power cycles")),
+        (("reboot", *LOST), 79, True, 0, "reboot", ""),
+        (("reboot", *LOST), 79, False, 1, "power-cycle", OFF_BUS.format("1 reboot or power cycle")),
+        (("reboot", *LOST), 79, False, 3, "power-cycle", OFF_BUS.format("3 reboots or power cycles")),
         (("field-diagnostic", "replace"), 48, True, 5, "field-diagnostic", ""),
         (("reset-gpu",), 48, True, 5, "reset-gpu", ""),
     ],
@@ -166,7 +167,7 @@ def test_a_fault_of_another_part_is_not_the_same_again(tmp_path: Path) -> None:
     [
         ("dgx-1-v100-xid-62-again", ["reboot", "power-cycle", "field-diagnostic", "contact-vendor"]),
         ("dgx-1-v100-xid-48-again", ["field-diagnostic", "contact-vendor"]),
-        ("dgx-1-v100-xid-79-again", ["field-diagnostic", "contact-vendor"]),
+        ("dgx-1-v100-xid-79-again", ["power-cycle", "field-diagnostic", "contact-vendor"]),
     ],
 )
 def test_the_shipped_faults_go_up(fault: str, steps: list[str]) -> None:

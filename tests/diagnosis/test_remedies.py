@@ -78,3 +78,16 @@ def test_no_program_leads_to_hardware_by_repetition() -> None:
     found = [case.values[0] for case in causes() if case.values[0]["faults"] == ["xid-application"]]
     assert found
     assert not [cause["id"] for cause in found if hardware & {action["action"] for action in cause["actions"]}]
+
+
+def test_the_subnet_manager_of_one_port_is_asked_through_it_and_restarted_last() -> None:
+    (cause,) = judged("dgx-1-v100-port-init")[1]["causes"]
+    inspect, restart = cause["actions"]
+    assert (inspect["action"], inspect["commands"]) == ("inspect", [["sminfo", "-C", "mlx5_1", "-P", "1"]])
+    assert (restart["action"], restart["commands"]) == ("restart-service", [])
+
+
+def test_the_subnet_manager_of_the_fabric_is_restarted_early() -> None:
+    (cause,) = judged("dgx-a100-no-subnet-manager")[1]["causes"]
+    assert cause["actions"][0]["action"] == "restart-service"
+    assert not cause["actions"][0]["commands"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import PREPARATORY, Action, Urgency, first_remedy
 from dgxcheck.diagnosis.causes import Cause, Diagnosis
@@ -36,16 +37,23 @@ def as_text(diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool, wi
         notes = [f"confidence {confidence_text(cause.confidence)}"]
         notes += [recurrence_text(cause.recurrence)] if cause.recurrence is not None else []
         told += [folded(f"  {visible(note)}", width, 4) for note in notes]
-        told += [folded(f"  {visible(line)}", width, 5) for line in _actions(cause.actions, remedies, verbose)]
+        told += [
+            folded(f"  {visible(line)}", width, 5)
+            for line in _actions(cause.actions, remedies, again(cause, found), verbose)
+        ]
         told += [folded(f"  {visible(line)}", width, 7) for line in _support(cause, found, verbose)]
         told.append("")
     if len(diagnosis.causes) == 1 and not diagnosis.unexplained:
         told.append(folded("No other problems found in the checks that ran.", width, 2))
-    disturbing = [cause for cause in diagnosis.causes if any(action.scope != "none" for action in cause.actions)]
+    disturbing = [cause for cause in diagnosis.causes if any(map(_destroys_evidence, cause.actions))]
     if disturbing:
         save = dict.fromkeys(preserve_text(each) for cause in disturbing for each in cause.preserve)
         told.append(folded(visible(f"Save first: {'; '.join(save)}"), width, 2))
     return told
+
+
+def _destroys_evidence(action: Action) -> bool:
+    return action.scope != "none" or action.step in ("reseat", "replace", "contact-vendor")
 
 
 def due(cause: Cause) -> str:
@@ -68,30 +76,61 @@ def remedies_of(findings: Sequence[Finding]) -> Remedies:
     return {finding.key: finding.remedy for finding in findings}
 
 
-def _actions(actions: Sequence[Action], remedies: Remedies, verbose: bool) -> Iterator[str]:
-    """Up to the first that can help: draining and stopping jobs cures nothing, and many settings wait for a reset."""
+_COUNTED = frozenset({
+    Fault.PAGES_MANY, Fault.ROWS_LOW, Fault.ECC_CORRECTED, Fault.NVLINK_ERRORS, Fault.PCIE_REPLAYS,
+    Fault.AER_CORRECTABLE, Fault.TRANSPORT_ERRORS,
+})  # fmt: skip
+"""Retired pages and totals: what is counted never goes away."""
+_LOGGED = frozenset({Fault.XID_NOTICE, Fault.NVSWITCH_WATCHED, Fault.GPU_STARTED_LATE})
+"""Events: what is logged stays in the log."""
+
+
+def again(cause: Cause, findings: Mapping[str, Finding]) -> str:
+    """When the steps after the first are due: ``if it grows (limit 63 pages)``; ``findings`` by key."""
+    if cause.actions[0].urgency != "watch" or not cause.faults:
+        return "if the fault persists"
+    if {*cause.faults} <= _LOGGED:
+        return "if it comes back"
+    if not {*cause.faults} <= _COUNTED:
+        return "if the fault persists"
+    limits = dict.fromkeys(filter(None, (_limit(findings[key].judgement) for key in cause.explains if key in findings)))
+    return f"if it grows (limit {', '.join(limits)})" if limits else "if it grows"
+
+
+def _limit(judgement: Judgement) -> str:
+    """The number that is still to be reached; empty where there is none."""
+    measured, limit = judgement.measured, judgement.expected
+    ahead = isinstance(measured, (int, float)) and isinstance(limit, (int, float)) and measured < limit
+    return f"{limit} {judgement.unit}".strip() if ahead else ""
+
+
+def _actions(actions: Sequence[Action], remedies: Remedies, again: str, verbose: bool) -> Iterator[str]:
+    """Up to the first that can help: draining and stopping jobs cures nothing, and many settings wait for a reset.
+
+    ``again``: when those after it are due.
+    """
     first = 1
-    while first < len(actions) and _leads_to(actions[first - 1], actions[first]):
+    while first < len(actions) and _leads_to(actions[first - 1], actions[first:]):
         first += 1
     due = actions[0].urgency
     for number, action in enumerate(actions if verbose else actions[:first], 1):
-        lead = "if the fault persists, " if number > first and action.step not in PREPARATORY else ""
+        lead = f"{again}, " if number > first and action.step not in PREPARATORY else ""
         yield f"{number}. {lead}{_action(action, remedies, due)}"
         due = action.urgency
     rest = [action for action in actions[first:] if action.step not in PREPARATORY]
     if rest and not verbose:
-        yield f"if the fault persists: {', '.join(STEPS[action.step] for action in rest)} (details: -v)"
+        yield f"{again}: {', '.join(STEPS[action.step] for action in rest)} (details: -v)"
 
 
-_APPLY = (*PREPARATORY, "reset-gpu", "reboot", "power-cycle")
-"""Bring a setting into effect, or come before what does."""
+_APPLY = ("reset-gpu", "reboot", "power-cycle")
+"""Bring a setting into effect."""
 
 
-def _leads_to(action: Action, following: Action) -> bool:
-    """Does the action help only together with the one that follows?"""
-    if action.step == "change-setting":
-        return following.step in _APPLY and action.instruction.code != "take-back-or-reset"
-    return action.step in PREPARATORY
+def _leads_to(action: Action, following: Sequence[Action]) -> bool:
+    """Does the action help only together with the one that follows? ``following``: one action at least."""
+    return action.step in PREPARATORY or (
+        action.step == "change-setting" and first_remedy(tuple(following)).step in _APPLY
+    )
 
 
 def as_json(diagnosis: Diagnosis, findings: Sequence[Finding]) -> dict[str, Json]:

@@ -23,6 +23,7 @@ SENTENCES: Mapping[Code, str] = {
     "stop-gpu-clients": "stop every program listed{also}",
     "stop-gpu-clients-and-display": "a display runs on the GPU; stop every program listed{also}",
     "stop-gpu-programs": "stop those programs listed that are not needed",
+    "stop-load": "stop the programs listed, so that it cools",
     "reset-one": "then restart the stopped services",
     "reset-together": "these GPUs are reset together; then restart the stopped services",
     "reset-with-fabric-manager": "with Fabric Manager running; then restart the stopped services",
@@ -31,8 +32,8 @@ SENTENCES: Mapping[Code, str] = {
     "power-cycle": "shut down, remove AC power for a minute, power on",
     "restart-fabric-manager": "its version must be the driver's; see journalctl -u nvidia-fabricmanager; CUDA programs"
     " on all GPUs can be aborted",
-    "restart-subnet-manager": "if no subnet manager answers: on the host or switch where it runs, read its log and"
-    " restart it (opensm)",
+    "restart-subnet-manager": "if none answers (sminfo): on the host or switch where the subnet manager runs, read its"
+    " log and restart it (opensm)",
     "reload-driver": "then restart the stopped services",
     "reload-hca-driver": "",
     "command": "",
@@ -72,7 +73,8 @@ SENTENCES: Mapping[Code, str] = {
     "inspect-power": "check power supplies, power cables and feeds",
     "inspect-dimms": "find the DIMM that is missing or has errors",
     "inspect-cabling": "check the switch that the cables lead to and how they are seated",
-    "inspect-far-end": "check where the cable leads: that fabric may have no subnet manager",
+    "inspect-far-end": "if none answers, check where the cable leads: that fabric may have no subnet manager; if one"
+    " answers, read its log and the partitions of this port",
     "reseat-card": "reseat the card{slot} and its riser",
     "reseat-dual-gpu-card": "reseat the card{slot} that carries {gpus}, and its riser",
     "reseat-carrier": "reseat the board or riser that carries {devices}",
