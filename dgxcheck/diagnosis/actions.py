@@ -93,8 +93,9 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         known = setting(box, component, faults)
         if known is not None:
             return Action(step=step, commands=known[0], instruction=known[1])
-        flashed = component.kind == "hca" and component.part == "firmware"
-        return replace(finding_remedy, scope="traffic", disturbs=(component.name,)) if flashed else finding_remedy
+        odd = [each for each in explained if each.judgement.fault is Fault.HCA_FIRMWARE]
+        hcas = tuple(each.subject.name for each in odd if each.judgement.measured != each.judgement.expected)
+        return replace(finding_remedy, scope="traffic", disturbs=hcas) if hcas else finding_remedy
     if step == "inspect":
         commands, instruction = by_hand.inspection(box, component)
         return finding_remedy if instruction is None else Action(step=step, commands=commands, instruction=instruction)
