@@ -98,7 +98,9 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         return replace(finding_remedy, scope="traffic", disturbs=hcas) if hcas else finding_remedy
     if step == "inspect":
         commands, instruction = by_hand.inspection(box, component)
-        return finding_remedy if instruction is None else Action(step=step, commands=commands, instruction=instruction)
+        if instruction is None:
+            return replace(finding_remedy, commands=commands)
+        return Action(step=step, commands=commands, instruction=instruction)
     if step == "stop-jobs":
         return stop_programs(box, component) if gpus_of(box, component) else replace(finding_remedy, scope="programs")
     if step == "restart-service":
@@ -130,6 +132,6 @@ def _by_hand(box: Box, component: Component, step: Step, faults: Collection[Faul
     else:
         instruction = (by_hand.reseating if step == "reseat" else by_hand.vendor)(box, component)
     outside: dict[str, Scope] = {"port": "traffic", "interface": "traffic", "fabric": "traffic", "disk": "device"}
-    scope = outside.get(component.kind, "host")
+    scope = "host" if step == "contact-vendor" else outside.get(component.kind, "host")
     disturbs = () if scope == "host" or component.kind == "fabric" else (component.name,)
     return Action(step=step, instruction=instruction, disturbs=disturbs, scope=scope)

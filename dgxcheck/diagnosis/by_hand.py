@@ -10,7 +10,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
 from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, is_station
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
-from dgxcheck.facts.host import MdArray, Storage
+from dgxcheck.facts.host import Host, MdArray, Storage
 from dgxcheck.facts.missing import Missing
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
@@ -45,6 +45,8 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         steps = tuple(step for step in steps if step != "field-diagnostic")
     elif form_factor(box, component) in VENDOR_ONLY:
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
+    if component.kind == "disk" and _is_boot_mirror(box, component.name):
+        steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
     return steps or ("contact-vendor",)
 
 
@@ -53,6 +55,8 @@ def inspection(box: Box, component: Component) -> tuple[tuple[tuple[str, ...], .
     code = _INSPECT.get((component.kind, component.part))
     if code == "inspect-airflow" and is_station(box):
         code = "inspect-water-cooling"
+    if component.kind == "disk" and _is_array(box, component.name):
+        return (("cat", "/proc/mdstat"), ("mdadm", "--detail", f"/dev/{component.name}")), None
     return (_COMMANDS.get(code, ()), Instruction(code=code)) if code is not None else ((), None)
 
 
@@ -132,6 +136,19 @@ def _arrays(box: Box) -> tuple[MdArray, ...]:
 def _is_array(box: Box, name: str) -> bool:
     """Is it no disk by itself? An array that is not there any more has its name only (``md0``)."""
     return name.startswith("md") or any(row.name == name for row in _arrays(box))
+
+
+def _is_boot_mirror(box: Box, name: str) -> bool:
+    """A mirror of NVMe drives in a DGX: M.2 modules on the board, which are changed with the power off.
+
+    DGX-2 and DGX A100 user guides: two M.2 drives in RAID 1 for the operating system; the data drives are RAID 0 or 5.
+    """
+    host = box.snapshot.host
+    product = host.dmi.product_name if isinstance(host, Host) else None
+    dgx = isinstance(product, str) and "DGX" in product.upper()
+    members = [row.members for row in _arrays(box) if row.name == name and row.level == "raid1"]
+    drives = [drive for each in members if not isinstance(each, Missing) for drive in each]
+    return dgx and bool(drives) and all(drive.startswith("nvme") for drive in drives)
 
 
 def _without_redundancy(box: Box, name: str) -> bool:

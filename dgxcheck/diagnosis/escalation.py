@@ -61,7 +61,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("slot", "missing HCA"): _MISSING,
     ("slot", "missing PCIe switch"): _MISSING,
     ("slot", "missing NVSwitch"): _LOST_NVSWITCH,
-    ("disk", ""): ("reseat", "replace"),
+    ("disk", ""): ("inspect", "reseat", "replace"),
     ("interface", ""): ("inspect", "reseat"),
     ("host", "IOMMU setting"): ("change-setting", "reboot"),
     ("host", "NVLink rate"): ("inspect", "reboot", "power-cycle", "contact-vendor"),

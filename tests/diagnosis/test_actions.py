@@ -315,7 +315,15 @@ def test_a_raid_0_is_not_rebuilt(level: str, last: str) -> None:
     arrays = tuple(replace(row, level=level) for row in storage.arrays)
     changed = replace(box, snapshot=replace(box.snapshot, storage=replace(storage, arrays=arrays)))
     acts = planned(changed, Component(kind="disk", name="md0"), Fault.DISK)
-    assert [action.instruction.code for action in acts] == ["reseat-disk", last]
+    assert [action.instruction.code for action in acts] == ["finding-remedy", "reseat-disk", last]
+    assert acts[0].commands == (("cat", "/proc/mdstat"), ("mdadm", "--detail", "/dev/md0"))
+
+
+def test_the_boot_mirror_of_a_dgx_is_changed_with_the_power_off() -> None:
+    acts = planned(box_of("dgx-a100"), Component(kind="disk", name="md0"), Fault.DISK, status=Status.WARN)
+    assert [(action.step, action.scope) for action in acts] == [
+        ("inspect", "none"), ("drain", "none"), ("contact-vendor", "host"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ CAUSES = {
     "dgx-1-v100-nvlink-down-xid-74": ("nvlink/0000:0a:00.0/0000:0b:00.0", "reset-gpu"),
     "dgx-a100-sxid-20034": ("nvswitch/0000:c6:00.0", "reset-gpu"),
     "dgx-a100-governor": ("host/host/CPU frequency governor", "change-setting"),
-    "dgx-a100-md-degraded": ("disk/md0", "reseat"),
+    "dgx-a100-md-degraded": ("disk/md0", "inspect"),
     "dgx-a100-mig-pending": ("gpu/0000:0f:00.0/MIG mode", "change-setting"),
     "dgx-a100-nvlink-down": ("gpu/0000:07:00.0/NVLink", "reset-gpu"),
     "dgx-a100-remap-failed": ("gpu/0000:07:00.0/memory", "field-diagnostic"),
