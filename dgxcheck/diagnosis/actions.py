@@ -101,6 +101,10 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         if instruction is None:
             return replace(finding_remedy, commands=commands)
         return Action(step=step, commands=commands, instruction=instruction)
+    if step == "stop-jobs" and Fault.WRONG_DATA in faults:
+        ends = [end for each in explained for end in (each.subject, each.subject.peer) if end is not None]
+        names = tuple(dict.fromkeys(end.name for end in ends if end.kind == "gpu"))
+        return replace(finding_remedy, scope="jobs", disturbs=names or tuple(gpu.name for gpu in box.topology.gpus))
     if step == "stop-jobs":
         return stop_programs(box, component) if gpus_of(box, component) else replace(finding_remedy, scope="programs")
     if step == "restart-service":

@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.pcie.bar1 import others_have_bar1
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
 from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, is_station
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.host import Host, MdArray, Storage
 from dgxcheck.facts.missing import Missing
+from dgxcheck.topology.model import Device
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
     ("gpu", "cooling"): "inspect-airflow",
@@ -45,9 +47,16 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         steps = tuple(step for step in steps if step != "field-diagnostic")
     elif form_factor(box, component) in VENDOR_ONLY:
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
+    if steps == ("change-setting", "reboot") and component.part == "BAR1":
+        gpus = gpus_of(box, component)
+        steps = ("inspect", "reboot", "power-cycle", "contact-vendor") if _bars_elsewhere(box, gpus) else steps
     if component.kind == "disk" and _is_boot_mirror(box, component.name):
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
     return steps or ("contact-vendor",)
+
+
+def _bars_elsewhere(box: Box, gpus: Collection[Device]) -> bool:
+    return bool(gpus) and all(others_have_bar1(box, gpu) for gpu in gpus)
 
 
 def inspection(box: Box, component: Component) -> tuple[tuple[tuple[str, ...], ...], Instruction | None]:

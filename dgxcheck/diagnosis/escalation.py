@@ -210,6 +210,8 @@ def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
         return next(steps for fault, steps in OF_ALL_FAULTS.items() if fault in known)
     particular = next((steps for fault, steps in OF_FAULT.items() if fault in known), None)
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
+    if Fault.WRONG_DATA in known and steps[0] == "change-setting":
+        return ("stop-jobs", *steps)  # what runs meanwhile computes with wrong data
     if not known and Fault.SLOW in faults and steps[0] in _OF_HARDWARE:
         return ("inspect", *steps)  # a figure alone is measured again and compared before anything is disturbed
     return steps

@@ -8,7 +8,7 @@ from sample import FAULTS
 
 CAUSES = {
     "dgx-1-p100-nvlink-unsupported-gpu": ("gpu/0000:89:00.0/NVLink", "reset-gpu"),
-    "dgx-1-v100-bars-unassigned": ("gpu/0000:86:00.0/BAR1", "change-setting"),
+    "dgx-1-v100-bars-unassigned": ("gpu/0000:86:00.0/BAR1", "inspect"),
     "dgx-1-v100-odd-acs-validation": ("bridge/0000:09:08.0/versions and settings", "change-setting"),
     "dgx-1-v100-silent-and-lost": ("gpu/0000:0a:00.0", "reboot"),
     "dgx-1-v100-xid-before-reload": ("gpu/0000:0a:00.0/memory", "watch"),
@@ -46,8 +46,8 @@ CAUSES = {
     "dgx-1-v100-aer-flood": ("link/0000:06:00.0", "watch"),
     "dgx-1-v100-application-clock": ("gpu/0000:0a:00.0/clock setting", "change-setting"),
     "dgx-1-v100-bar1-full": ("gpu/0000:86:00.0/BAR1", "stop-jobs"),
-    "dgx-1-v100-bar1-small": ("gpu/0000:0a:00.0/BAR1", "change-setting"),
-    "dgx-1-v100-bar1-unassigned": ("gpu/0000:8a:00.0/BAR1", "change-setting"),
+    "dgx-1-v100-bar1-small": ("gpu/0000:0a:00.0/BAR1", "inspect"),
+    "dgx-1-v100-bar1-unassigned": ("gpu/0000:8a:00.0/BAR1", "inspect"),
     "dgx-1-v100-cores-offline": ("host/host/CPUs", "change-setting"),
     "dgx-1-v100-dimm-missing": ("host/host/memory", "inspect"),
     "dgx-1-v100-disk-missing": ("host/host/disks", "inspect"),
