@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.pcie.bar1 import others_have_bar1
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
 from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, is_station
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
@@ -47,12 +47,21 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         steps = tuple(step for step in steps if step != "field-diagnostic")
     elif form_factor(box, component) in VENDOR_ONLY:
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
+    if steps[0] == "change-setting" and _by_nvlink(box, component):
+        steps = ("inspect", *steps[1:])
     if steps == ("change-setting", "reboot") and component.part == "BAR1":
         gpus = gpus_of(box, component)
         steps = ("inspect", "reboot", "power-cycle", "contact-vendor") if _bars_elsewhere(box, gpus) else steps
     if component.kind == "disk" and _is_boot_mirror(box, component.name):
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
     return steps or ("contact-vendor",)
+
+
+def _by_nvlink(box: Box, path: Component) -> bool:
+    """Is it peer access of two GPUs that NVLinks join? No setting of PCIe keeps them from each other."""
+    ends = [box.topology.device(bdf) for bdf in (path.bdf, path.peer_bdf) if bdf is not None]
+    a, b = ends if path.kind == "path" and len(ends) == 2 else (None, None)
+    return a is not None and b is not None and bool(box.topology.link(a, b).nvlinks)
 
 
 def _bars_elsewhere(box: Box, gpus: Collection[Device]) -> bool:
@@ -64,6 +73,11 @@ def inspection(box: Box, component: Component) -> tuple[tuple[tuple[str, ...], .
     code = _INSPECT.get((component.kind, component.part))
     if code == "inspect-airflow" and is_station(box):
         code = "inspect-water-cooling"
+    if _by_nvlink(box, component):
+        return (("nvidia-smi", "nvlink", "-s"), ("nvidia-smi", "topo", "-p2p", "r")), None
+    if component == FABRIC_MANAGER:
+        unit = "nvidia-fabricmanager"
+        return (("systemctl", "status", unit), ("journalctl", "-b", "-u", unit)), None
     if component.kind == "disk" and _is_array(box, component.name):
         return (("cat", "/proc/mdstat"), ("mdadm", "--detail", f"/dev/{component.name}")), None
     return (_COMMANDS.get(code, ()), Instruction(code=code)) if code is not None else ((), None)

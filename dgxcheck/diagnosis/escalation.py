@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
-from dgxcheck.components.component import PEER_TRAFFIC, Component, Kind
+from dgxcheck.components.component import FABRIC_MANAGER, PEER_TRAFFIC, Component, Kind
 from dgxcheck.diagnosis.action import Step
 
 Steps = tuple[Step, ...]
@@ -75,6 +75,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "memory bandwidth"): ("change-setting", "inspect"),
     ("host", "cooling"): ("inspect", "contact-vendor"),
     ("host", "power supply"): ("inspect", "contact-vendor"),
+    (FABRIC_MANAGER.kind, FABRIC_MANAGER.part): ("inspect", "restart-service", "reboot"),
     ("host", "NVSwitches"): ("restart-service", "reset-gpu", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("host", "placement of GPUs"): ("reseat",),
     ("host", "missing socket"): ("inspect", "power-cycle", "contact-vendor"),
@@ -106,7 +107,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.LIBRARY_MISSING: ("change-setting",),
     Fault.LIBRARY_BROKEN: ("change-setting",),
     Fault.NOUVEAU: ("change-setting", "reboot"),
-    Fault.FABRIC_MANAGER_DOWN: ("restart-service", "reset-gpu", "reboot"),
+    Fault.FABRIC_MANAGER_DOWN: ("inspect", "restart-service", "reboot"),
     Fault.NVSWITCH_MISSING: _LOST_NVSWITCH,
     Fault.NVSWITCH_DRIVER: ("inspect", *_LOST_NVSWITCH),
     Fault.FABRIC_MISCONFIGURED: ("inspect", "contact-vendor"),
