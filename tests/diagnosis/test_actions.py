@@ -336,6 +336,14 @@ def test_jobs_end_before_a_setting_that_makes_data_wrong_is_changed() -> None:
     assert acts[1].scope == "jobs"
 
 
+def test_locked_clocks_exist_from_volta_on() -> None:
+    cases = (("pcie-x8-clocks-locked-under-load", 0, "-rac"), ("dgx-1-v100-clocks-locked", 6, "-rgc"))
+    for name, number, option in cases:
+        box = box_of(name)
+        (only,) = planned(box, gpu_part(box, number, "clock setting"), Fault.CLOCKS_LOWERED, status=Status.WARN)
+        assert only.commands == (("nvidia-smi", "-i", box.topology.gpus[number].bdf, option),)
+
+
 def test_the_boot_mirror_of_a_dgx_is_changed_with_the_power_off() -> None:
     acts = planned(box_of("dgx-a100"), Component(kind="disk", name="md0"), Fault.DISK, status=Status.WARN)
     assert [(action.step, action.scope) for action in acts] == [

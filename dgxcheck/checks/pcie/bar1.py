@@ -42,9 +42,9 @@ def others_have_bar1(box: Box, gpu: Device) -> bool:
 
     def size(device: Device) -> int:
         row = bars_of(box, device)
-        bar = row if isinstance(row, Missing) else row.bar1
-        known = not isinstance(bar, Missing) and bar.assigned and not isinstance(bar.size, Missing)
-        return bar.size if known and isinstance(bar.size, int) else 0
+        if isinstance(row, Missing) or isinstance(row.bar1, Missing) or not row.bar1.assigned:
+            return 0
+        return row.bar1.size if isinstance(row.bar1.size, int) else 0
 
     model = gpu.function.device if gpu.function is not None else None
     alike = [other for other in box.topology.gpus if other.function is not None and other.function.device == model]
