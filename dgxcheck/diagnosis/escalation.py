@@ -20,6 +20,7 @@ _LINK: Steps = ("power-cycle", *_TO_HARDWARE)
 _ADAPTER: Steps = ("power-cycle", "reseat", "replace")
 _LOST_NVSWITCH: Steps = ("reboot", "power-cycle", "field-diagnostic", "contact-vendor")
 _MISSING: Steps = ("power-cycle", "reseat", "contact-vendor")
+_MISSING_SWITCH: Steps = ("power-cycle", "contact-vendor")
 
 OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpu", ""): _GPU,
@@ -27,7 +28,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpu", "memory"): ("reset-gpu", "reboot", "field-diagnostic", "replace"),
     ("gpu", "cooling"): ("inspect", *_TO_HARDWARE),
     ("gpu", "power supply"): ("inspect", *_TO_HARDWARE),
-    ("gpu", "InfoROM"): ("reboot", "field-diagnostic", "replace"),
+    ("gpu", "InfoROM"): ("field-diagnostic", "contact-vendor"),
     ("gpu", "fabric"): ("inspect", "reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("gpu", "BAR1"): ("change-setting", "reboot"),
     ("gpu", "ECC mode"): ("change-setting", "reset-gpu"),
@@ -59,7 +60,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("driver", ""): ("load-module", "reboot"),
     ("slot", "missing GPU"): _MISSING,
     ("slot", "missing HCA"): _MISSING,
-    ("slot", "missing PCIe switch"): _MISSING,
+    ("slot", "missing PCIe switch"): _MISSING_SWITCH,
     ("slot", "missing NVSwitch"): _LOST_NVSWITCH,
     ("disk", ""): ("inspect", "reseat", "replace"),
     ("interface", ""): ("inspect", "reseat"),
@@ -110,7 +111,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.FABRIC_MANAGER_DOWN: ("inspect", "restart-service", "reboot"),
     Fault.NVSWITCH_MISSING: _LOST_NVSWITCH,
     Fault.NVSWITCH_DRIVER: ("inspect", *_LOST_NVSWITCH),
-    Fault.FABRIC_MISCONFIGURED: ("inspect", "contact-vendor"),
+    Fault.FABRIC_MISCONFIGURED: ("inspect",),
     Fault.FABRIC_FAILED: ("reset-gpu", "restart-service", "reboot"),
     Fault.DRIVER_MISMATCH: ("load-module", "reboot"),
     Fault.HCA_NOT_STARTED: ("load-module", *_ADAPTER),
@@ -118,7 +119,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.BAR1_FULL: ("stop-jobs",),
     Fault.PORT_DISABLED: ("change-setting", "reseat", "replace"),
     Fault.NVLINK_MISWIRED: ("inspect", "power-cycle", "field-diagnostic", "reseat", "contact-vendor"),
-    Fault.SWITCH_MISSING: ("inspect", *_MISSING),
+    Fault.SWITCH_MISSING: ("inspect", *_MISSING_SWITCH),
     Fault.LINK_SLOW: ("change-setting", *_LINK),
     Fault.LINK_LIMITED: ("change-setting", "reboot"),
     Fault.LINK_DEGRADED: _LINK,
@@ -134,6 +135,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.DISK_ERRORS: ("inspect", "replace"),
     Fault.CPU_OFFLINE: ("change-setting", "reboot"),
     Fault.ARRAY_FAILED: ("inspect", "replace"),
+    Fault.DISAGREEMENT: ("inspect",),
 }
 """A fault that asks for other steps than its component does; of several the first here.
 
