@@ -211,6 +211,8 @@ def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
     known = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
     if known and known <= {*OF_ALL_FAULTS}:
         return next(steps for fault, steps in OF_ALL_FAULTS.items() if fault in known)
+    if Fault.UNPLUGGED in known:  # a device that left its slot: no reboot brings a card back that is out of it
+        return OF_ALL_FAULTS[Fault.UNPLUGGED]
     particular = next((steps for fault, steps in OF_FAULT.items() if fault in known), None)
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
     if Fault.WRONG_DATA in known and steps[0] == "change-setting":
