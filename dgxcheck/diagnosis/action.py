@@ -27,7 +27,7 @@ Code = Literal[
     "stop-load",
     # resets and restarts
     "reset-one", "reset-together", "reset-with-fabric-manager", "reset-all-with-switches", "reboot", "power-cycle",
-    "restart-fabric-manager", "restart-subnet-manager", "reload-driver", "reload-hca-driver",
+    "restart-fabric-manager", "restart-subnet-manager", "reload-driver",
     # settings
     "command", "take-back-setting", "take-back-or-reset", "default-power-limit", "persistence", "large-bars",
     "pcie-setting", "nccl-settings", "nccl-network", "nvlink-setting", "memory-channels", "driver-library",
@@ -41,6 +41,7 @@ Code = Literal[
     # what is taken out
     "reseat-card", "reseat-dual-gpu-card", "reseat-carrier", "reseat-adapter", "reseat-cable", "reseat-disk",
     "reseat-dimms", "move-cards", "move-adapter", "reseat-part",
+    "reseat-drive",
     "replace-card", "replace-dual-gpu-card", "replace-carrier", "replace-adapter", "replace-cable", "replace-disk",
     "replace-one-disk", "replace-dimms", "restore-array", "replace-part",
     # what only the vendor does

@@ -94,10 +94,11 @@ def _waits_for_a_restart(action: Action) -> bool:
 def remedy_finding(component: Component, explained: Sequence[Finding]) -> Finding:
     """The finding whose remedy is about the component: one that blames it first, of a state rather than of the log."""
 
-    def rank(finding: Finding) -> tuple[bool, bool, int]:
+    def rank(finding: Finding) -> tuple[bool, bool, bool, int]:
+        gone = finding.judgement.fault is Fault.UNPLUGGED
         indirect = finding.judgement.fault in DEVICE_DEAD or finding.witness == "log"
         elsewhere = not finding.blames or finding.blames[0].key != component.key
-        return indirect, elsewhere, BAD.index(finding.status)
+        return not gone, indirect, elsewhere, BAD.index(finding.status)
 
     return min(explained, key=rank)
 
@@ -145,7 +146,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         hcas = tuple(each.subject.name for each in odd if each.judgement.measured != each.judgement.expected)
         return replace(finding_remedy, scope="traffic", disturbs=hcas) if hcas else finding_remedy
     if step == "inspect":
-        commands, instruction = by_hand.inspection(box, component)
+        commands, instruction = by_hand.inspection(box, component, faults)
         if component.kind == "subnet-manager":
             commands = ask_subnet_manager(remedy_finding(component, explained).subject.name)
         if instruction is None:

@@ -8,6 +8,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.pcie.bar1 import others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
+from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
 from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, is_station
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
@@ -32,12 +33,17 @@ _COMMANDS: Mapping[Code, tuple[tuple[str, ...], ...]] = {
 _VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
 _CARRIERS = ("link", "switch", "bridge")
 """Above one card they end at it; above several they are on a board or riser."""
+_NVME = 0x0108
+"""PCI class of non-volatile memory controllers (pci.ids)."""
 _CABLED = ("port", "interface", "fabric")
 _OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs")
 
 
 def has_gpus(box: Box, component: Component) -> bool:
     """Is it a GPU, a part of one, what joins or carries GPUs, or where one is missing?"""
+    function = box.topology.functions.get(component.bdf or "") if component.kind == "link" else None
+    if function is not None and is_nvswitch(function):
+        return True
     return bool(gpus_of(box, component)) or component.kind in ("gpu", "nvswitch") or component.part in _OF_THE_GPUS
 
 
@@ -47,7 +53,7 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         steps = tuple(step for step in steps if step != "field-diagnostic")
     elif form_factor(box, component) in VENDOR_ONLY:
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
-    if steps[0] == "change-setting" and _by_nvlink(box, component):
+    if "change-setting" in steps[:1] and _by_nvlink(box, component):
         steps = ("inspect", *steps[1:])
     if steps == ("change-setting", "reboot") and component.part == "BAR1":
         gpus = gpus_of(box, component)
@@ -68,9 +74,13 @@ def _bars_elsewhere(box: Box, gpus: Collection[Device]) -> bool:
     return bool(gpus) and all(others_have_bar1(box, gpu) for gpu in gpus)
 
 
-def inspection(box: Box, component: Component) -> tuple[tuple[tuple[str, ...], ...], Instruction | None]:
+def inspection(
+    box: Box, component: Component, faults: Collection[Fault | None] = ()
+) -> tuple[tuple[tuple[str, ...], ...], Instruction | None]:
     """Commands and instruction of the step ``inspect``; None where the finding's remedy says what to look at."""
     code = _INSPECT.get((component.kind, component.part))
+    if component.kind == "gpu" and {*faults} == {Fault.HOTTER} and not is_station(box):
+        return (), None
     if code == "inspect-airflow" and is_station(box):
         code = "inspect-water-cooling"
     if _by_nvlink(box, component):
@@ -117,6 +127,7 @@ def _hardware(box: Box, component: Component, verb: str) -> Instruction:
         "adapter": ("reseat-adapter", "replace-adapter"),
         "cable": ("reseat-cable", "replace-cable"),
         "disk": ("reseat-disk", "replace-disk"),
+        "drive": ("reseat-drive", "replace-one-disk"),
         "one-disk": ("reseat-part", "replace-one-disk"),
         "dimms": ("reseat-dimms", "replace-dimms"),
         "part": ("reseat-part", "replace-part"),
@@ -128,6 +139,8 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     slot: dict[str, Value] = {"slot": component.slot or ""}
     if component.kind in _CABLED:
         return "cable", {"name": component.name if component.kind != "fabric" else ""}
+    if component.kind == "link" and _ends_at_a_drive(box, component):
+        return "drive", {"name": component.bdf or ""}
     if component.kind == "disk":
         return "disk" if _is_array(box, component.name) else "one-disk", {"name": component.name}
     if (component.kind, component.part) == ("host", "memory"):
@@ -143,6 +156,12 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     if component.kind in _CARRIERS:
         return "carrier", {"devices": component.shared_by or (component.name,)}
     return "part", {}
+
+
+def _ends_at_a_drive(box: Box, link: Component) -> bool:
+    function = box.topology.functions.get(link.bdf or "")
+    code = None if function is None else function.class_code
+    return isinstance(code, int) and code >> 8 == _NVME
 
 
 def _on_one_board(box: Box, one: str, other: str) -> bool:

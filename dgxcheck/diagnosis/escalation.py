@@ -135,7 +135,6 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.DISK_ERRORS: ("inspect", "replace"),
     Fault.CPU_OFFLINE: ("change-setting", "reboot"),
     Fault.ARRAY_FAILED: ("inspect", "replace"),
-    Fault.DISAGREEMENT: ("inspect",),
 }
 """A fault that asks for other steps than its component does; of several the first here.
 
@@ -211,6 +210,10 @@ def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
     known = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
     if known and known <= {*OF_ALL_FAULTS}:
         return next(steps for fault, steps in OF_ALL_FAULTS.items() if fault in known)
+    if Fault.UNPLUGGED in known:  # a device that left its slot: no reboot brings a card back that is out of it
+        return OF_ALL_FAULTS[Fault.UNPLUGGED]
+    if component.kind == "driver" and known == {Fault.DISAGREEMENT}:
+        return ("inspect",)
     particular = next((steps for fault, steps in OF_FAULT.items() if fault in known), None)
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
     if Fault.WRONG_DATA in known and steps[0] == "change-setting":

@@ -14,7 +14,6 @@ _XIDS = "https://docs.nvidia.com/deploy/xid-errors/index.html"
 _RMA = f"{_DEBUG}: field diagnostic before an RMA"
 _DGX = "NVIDIA DGX service manuals: replaceable parts, and those that only the vendor replaces"
 _MIG = "NVIDIA MIG user guide: nvsm and dcgm are stopped before a reset on DGX"
-_RDMA = "NVIDIA MLNX_OFED user manual"
 _ACS = "NVIDIA NCCL user guide, troubleshooting: PCI Access Control Services"
 SOURCES: Mapping[Code, str] = {
     "drain-host": f"{_DEBUG}: drain the node before anything that stops jobs",
@@ -32,7 +31,6 @@ SOURCES: Mapping[Code, str] = {
     "restart-fabric-manager": f"{_FM}: ABORT_CUDA_JOBS_ON_FM_EXIT",
     "restart-subnet-manager": "opensm(8), sminfo(8)",
     "reload-driver": "modprobe(8); NVIDIA driver README: modules and what uses them",
-    "reload-hca-driver": f"modprobe(8); {_RDMA}: mlx5_core and mlx5_ib",
     "command": f"{_SMI}, nvidia-modprobe(1)",
     "take-back-setting": "nvmlDeviceGetEccMode: current and pending mode",
     "take-back-or-reset": "nvmlDeviceGetMigMode: current and pending mode; NVIDIA MIG user guide",
@@ -66,6 +64,7 @@ SOURCES: Mapping[Code, str] = {
     "reseat-adapter": "server's manual; NVIDIA ConnectX user manual",
     "reseat-cable": "NVIDIA ConnectX user manual: cables and transceivers",
     "reseat-disk": "md(4), mdadm(8); server's manual",
+    "reseat-drive": "server's manual: drives",
     "reseat-dimms": "server's manual: memory",
     "move-cards": "the reference machine's wiring (dgxcheck profiles)",
     "move-adapter": "the reference machine's wiring (dgxcheck profiles)",

@@ -128,12 +128,10 @@ def ask_subnet_manager(port: str) -> tuple[tuple[str, ...], ...]:
 
 
 def load(box: Box, component: Component) -> Action | None:
-    """Reload the NVIDIA driver or the HCAs' driver; None for other modules, which the finding's remedy names."""
-    if component.kind == "hca":
-        commands: tuple[tuple[str, ...], ...] = (("modprobe", "-r", "mlx5_ib", "mlx5_core"), ("modprobe", "mlx5_ib"))
-        hcas = tuple(device.name for device in box.topology.devices if device.kind != "gpu")
-        instruction = Instruction(code="reload-hca-driver")
-        return Action(step="load-module", commands=commands, instruction=instruction, disturbs=hcas, scope="traffic")
+    """Reload the NVIDIA driver; None for other modules, which the finding's remedy names.
+
+    An HCA is bound to its driver by itself: the other HCAs use the same module.
+    """
     if component.kind != "driver":
         return None
     modules = box.snapshot.modules

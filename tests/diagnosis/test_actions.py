@@ -364,6 +364,26 @@ def test_locked_clocks_exist_from_volta_on() -> None:
         assert only.commands == (("nvidia-smi", "-i", box.topology.gpus[number].bdf, option),)
 
 
+def test_one_hot_gpu_among_cool_ones_is_no_matter_of_fans() -> None:
+    box = box_of("dgx-1-v100")
+    first = planned(box, gpu_part(box, 2, "cooling"), Fault.HOTTER, status=Status.WARN)[0]
+    assert (first.step, first.instruction.code) == ("inspect", "finding-remedy")
+
+
+def test_an_hca_that_did_not_start_is_bound_again_alone() -> None:
+    first = planned(box_of("dgx-1-v100"), Component(kind="hca", name="x", bdf="0000:0c:00.0"), Fault.HCA_NOT_STARTED)[0]
+    assert (first.commands, first.instruction.code, first.scope) == ((), "finding-remedy", "none")
+
+
+def test_a_drives_link_and_an_nvswitchs_link_name_what_ends_there() -> None:
+    drives = box_of("dgx-a100-nvme-x2")
+    link = Component(kind="link", name="0000:04:04.0 - 0000:08:00.0", bdf="0000:08:00.0")
+    assert "reseat-drive" in [action.instruction.code for action in planned(drives, link, Fault.LINK_NARROW)]
+    switches = box_of("dgx-2-nvswitch-gen1")
+    link = Component(kind="link", name="0000:60:02.0 - 0000:61:00.0", bdf="0000:61:00.0")
+    assert steps(planned(switches, link, Fault.LINK_NARROW))[-1] == "contact-vendor"
+
+
 def test_the_boot_mirror_of_a_dgx_is_changed_with_the_power_off() -> None:
     acts = planned(box_of("dgx-a100"), Component(kind="disk", name="md0"), Fault.DISK, status=Status.WARN)
     assert [(action.step, action.scope) for action in acts] == [

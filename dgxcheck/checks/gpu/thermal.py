@@ -84,6 +84,12 @@ def _memory_limit(box: Box, gpu: Device) -> Judgement | Missing:
     return Judgement(status, message, now, most, "°C", evidence, fault=fault)
 
 
+_ALONE = (
+    "its siblings are cool, so fans and inlet air are not the reason: at the next drain look at this GPU's heat sink"
+    " (PCIe card: clean it; SXM or liquid-cooled: call the vendor)"
+)
+
+
 class _State(Record):
     """The temperature of a GPU, with what it is comparable by."""
 
@@ -137,7 +143,8 @@ def _compare(box: Box, own: _State, others: list[_State]) -> Judgement:
     status, fault = (Status.WARN, Fault.HOTTER) if hotter else (Status.PASS, None)
     compared_with = f"{len(alike)} other GPUs in P{own.pstate} at similar power"
     message = f"{_NAMES[own.sensor]}{own.temperature_c} °C; {compared_with}: median {usual:g} °C"
-    return Judgement(status, message, own.temperature_c, usual, "°C", evidence, fault=fault)
+    remedy = _ALONE if hotter else ""
+    return Judgement(status, message, own.temperature_c, usual, "°C", evidence, fault=fault, remedy=remedy)
 
 
 CHECKS = (
@@ -168,8 +175,7 @@ CHECKS = (
         rule="Warns if a GPU is more than {thermal.outlier} above the median of the other GPUs of its model that are in"
         " the same P-state and draw the same power within {thermal.like-power}.",
         source="nvmlDeviceGetTemperature, GetPerformanceState and GetPowerUsage of all GPUs",
-        remedy="check this GPU's heat sink, fan and airflow; PCIe card: clean and reseat it; SXM or liquid-cooled:"
-        " call the vendor",
+        remedy=_ALONE,
         judge=_outlier,
         blames=part("cooling"),
         shared=host_if_all("cooling"),

@@ -86,9 +86,7 @@ def _array(array: MdArray) -> Judgement:
             "find the member that is gone and the reason in the kernel log; if its device is back without errors:"
             f" mdadm /dev/{array.name} --re-add DEVICE"
         )
-        return Judgement(
-            Status.WARN, message, missing, 0, "disks", tuple(evidence), fault=Fault.DISK, remedy=remedy
-        )
+        return Judgement(Status.WARN, message, missing, 0, "disks", tuple(evidence), fault=Fault.DISK, remedy=remedy)
     return Judgement(Status.PASS, f"{name} is {state}", 0, 0, "disks", tuple(evidence))
 
 

@@ -30,8 +30,8 @@ class _Meaning(Record, kw_only=False):
 _MEANINGS: dict[HcaTrouble, _Meaning] = {
     "not started": _Meaning(
         Status.FAIL, Fault.HCA_NOT_STARTED, "mlx5_core could not start it",
-        "read the lines before it in the kernel log; reload the driver (modprobe -r mlx5_ib mlx5_core; modprobe"
-        " mlx5_ib); if the fault persists, cold power cycle, then burn the firmware again or replace the adapter",
+        "bind this adapter alone to its driver again (echo {bdf} > /sys/bus/pci/drivers/mlx5_core/bind) and read the"
+        " kernel log; if the fault persists, cold power cycle, then burn the firmware again or replace the adapter",
     ),
     "firmware": _Meaning(
         Status.FAIL, Fault.HCA_UNRESPONSIVE, "its firmware stopped responding",
@@ -82,7 +82,8 @@ def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
     meanings = "; ".join(_MEANINGS[trouble].text for trouble in troubles)
     message = f"{meanings}: {about[0].text.rstrip('.')}{reach(log)}"
     return Judgement(
-        worst.status, message, len(now), 0, "lines", lines(log, about), remedy=worst.remedy, fault=worst.fault,
+        worst.status, message, len(now), 0, "lines", lines(log, about), fault=worst.fault,
+        remedy=worst.remedy.format(bdf=about[0].bdf),
         events=happened(about, "device") if worst.fault in DEVICE_DEAD else (),
     )  # fmt: skip
 

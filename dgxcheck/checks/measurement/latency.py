@@ -78,8 +78,8 @@ CHECKS = (
         source="cuMemcpyDtoDAsync of 16 bytes with peer access on, cuMemcpyPeerAsync with it off;"
         " p2pBandwidthLatencyTest on a DGX-1, on K80, RTX and GeForce boxes",
         remedy="over NVLink look at nvidia-smi nvlink -s and nvidia-smi topo -p2p r; over PCIe turn off ACS redirection"
-        " and IOMMU translation on the path (dgxcheck topo --peers names them); in a virtual machine pass the PCIe switch"
-        " through too",
+        " and IOMMU translation on the path (dgxcheck topo --peers names them); in a virtual machine pass the PCIe"
+        " switch through too",
         judge=_latency,
         blames=paths.between_pair,
         crossed=paths.small_copy,

@@ -77,9 +77,7 @@ def _version(device: IbDevice, among: Compared | None, devices: Sequence[IbDevic
     target, remedy = usual, _burn(usual, [device]) if usual else ""
     if usual is None and newest is not None:
         target, remedy = newest[0], _burn(*newest)
-    return Judgement(
-        Status.WARN, message, version, target, evidence=evidence, fault=Fault.HCA_FIRMWARE, remedy=remedy
-    )
+    return Judgement(Status.WARN, message, version, target, evidence=evidence, fault=Fault.HCA_FIRMWARE, remedy=remedy)
 
 
 CHECKS = (

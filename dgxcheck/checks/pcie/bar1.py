@@ -32,7 +32,7 @@ def expected_bar1_mib(box: Box, gpu: Device) -> float | None:
 
 
 _ALONE = (
-    "look in the kernel log for \"BAR ...: no space\" and \"failed to assign\" of this GPU; other GPUs have their BARs,"
+    'look in the kernel log for "BAR ...: no space" and "failed to assign" of this GPU; other GPUs have their BARs,'
     " so the firmware setup is not the reason"
 )
 

@@ -35,7 +35,6 @@ SENTENCES: Mapping[Code, str] = {
     "restart-subnet-manager": "if none answers (sminfo): on the host or switch where the subnet manager runs, read its"
     " log and restart it (opensm)",
     "reload-driver": "then restart the stopped services",
-    "reload-hca-driver": "",
     "command": "",
     "take-back-setting": "takes the pending change back; needs no reset",
     "take-back-or-reset": "takes the pending change back and needs no reset; if the change was intended, reset the GPU"
@@ -81,6 +80,7 @@ SENTENCES: Mapping[Code, str] = {
     "reseat-adapter": "reseat the adapter{slot} and its riser",
     "reseat-cable": "reseat the cable or transceiver{at}",
     "reseat-disk": "reseat the missing or failed disk of {name}",
+    "reseat-drive": "reseat the NVMe drive {name}",
     "reseat-dimms": "reseat the DIMMs{at}",
     "move-cards": "move the cards back to the slots of the reference machine",
     "move-adapter": "move the adapter to its slot in the reference machine",
