@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dgxcheck.assessment.request import DEADLINE_S
+from dgxcheck.facts.bdf import without_unplaced
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.plain_text import visible, wrap_sentences
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
+_FOR_PEOPLE = ("text", "healthmon", "markdown")
 
 
 def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -121,6 +123,8 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
     Renderers make what is hostile visible where it stands; this is the net below them.
     """
     text = "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
+    if form in _FOR_PEOPLE:
+        text = without_unplaced(text)
     if output not in (None, "-"):
         if color == "always" and form == "text":
             from dgxcheck.output.color import colorize

@@ -54,6 +54,8 @@ PEER_TRAFFIC = "peer traffic"
 """Part of a host bridge: what devices below different ports of it send each other."""
 DRIVER = Component(kind="driver", name="NVIDIA driver")
 HOST = Component(kind="host", name="host")
+FABRIC_MANAGER = replace(HOST, part="Fabric Manager")
+"""The service that sets up NVSwitches and the NVLinks that lead to them."""
 
 
 def host_part(part: str, position: str = "") -> Component:

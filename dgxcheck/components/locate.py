@@ -130,8 +130,12 @@ def bridge_setting(bdf: str) -> Component:
 
 
 def all_nvlinks(machine: Machine) -> Component:
-    """What keeps the NVLinks of every GPU down or slow: the NVSwitches, else the driver's setting."""
-    return host_part("NVSwitches" if has_nvswitches(machine) else "NVLink setting")
+    """What keeps the NVLinks of every GPU down or slow: the NVSwitches, else the driver's setting.
+
+    That setting (``NVreg_NvLinkDisable``) also where NVML calls every NVLink unsupported: no fabric is asked for then.
+    """
+    unsupported = machine.snapshot.nvlink == ()
+    return host_part("NVSwitches" if has_nvswitches(machine) and not unsupported else "NVLink setting")
 
 
 def has_nvswitches(machine: Machine) -> bool:

@@ -141,13 +141,20 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         known = setting(box, component, faults)
         if known is not None:
             return Action(step=step, commands=known[0], instruction=known[1])
-        flashed = component.kind == "hca" and component.part == "firmware"
-        return replace(finding_remedy, scope="traffic", disturbs=(component.name,)) if flashed else finding_remedy
+        odd = [each for each in explained if each.judgement.fault is Fault.HCA_FIRMWARE]
+        hcas = tuple(each.subject.name for each in odd if each.judgement.measured != each.judgement.expected)
+        return replace(finding_remedy, scope="traffic", disturbs=hcas) if hcas else finding_remedy
     if step == "inspect":
         commands, instruction = by_hand.inspection(box, component)
         if component.kind == "subnet-manager":
             commands = ask_subnet_manager(remedy_finding(component, explained).subject.name)
-        return finding_remedy if instruction is None else Action(step=step, commands=commands, instruction=instruction)
+        if instruction is None:
+            return replace(finding_remedy, commands=commands)
+        return Action(step=step, commands=commands, instruction=instruction)
+    if step == "stop-jobs" and Fault.WRONG_DATA in faults:
+        ends = [end for each in explained for end in (each.subject, each.subject.peer) if end is not None]
+        names = tuple(dict.fromkeys(end.name for end in ends if end.kind == "gpu"))
+        return replace(finding_remedy, scope="jobs", disturbs=names or tuple(gpu.name for gpu in box.topology.gpus))
     if step == "stop-jobs":
         return stop_programs(box, component) if gpus_of(box, component) else replace(finding_remedy, scope="programs")
     if step == "restart-service":

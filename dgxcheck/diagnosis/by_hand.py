@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.components.component import Component
+from dgxcheck.checks.pcie.bar1 import others_have_bar1
+from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
 from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, is_station
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
-from dgxcheck.facts.host import MdArray, Storage
+from dgxcheck.facts.host import Host, MdArray, Storage
 from dgxcheck.facts.missing import Missing
+from dgxcheck.topology.model import Device
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
     ("gpu", "cooling"): "inspect-airflow",
@@ -45,7 +47,25 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         steps = tuple(step for step in steps if step != "field-diagnostic")
     elif form_factor(box, component) in VENDOR_ONLY:
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
+    if steps[0] == "change-setting" and _by_nvlink(box, component):
+        steps = ("inspect", *steps[1:])
+    if steps == ("change-setting", "reboot") and component.part == "BAR1":
+        gpus = gpus_of(box, component)
+        steps = ("inspect", "reboot", "power-cycle", "contact-vendor") if _bars_elsewhere(box, gpus) else steps
+    if component.kind == "disk" and _is_boot_mirror(box, component.name):
+        steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
     return steps or ("contact-vendor",)
+
+
+def _by_nvlink(box: Box, path: Component) -> bool:
+    """Is it peer access of two GPUs that NVLinks join? No setting of PCIe keeps them from each other."""
+    ends = [box.topology.device(bdf) for bdf in (path.bdf, path.peer_bdf) if bdf is not None]
+    a, b = ends if path.kind == "path" and len(ends) == 2 else (None, None)
+    return a is not None and b is not None and bool(box.topology.link(a, b).nvlinks)
+
+
+def _bars_elsewhere(box: Box, gpus: Collection[Device]) -> bool:
+    return bool(gpus) and all(others_have_bar1(box, gpu) for gpu in gpus)
 
 
 def inspection(box: Box, component: Component) -> tuple[tuple[tuple[str, ...], ...], Instruction | None]:
@@ -53,6 +73,13 @@ def inspection(box: Box, component: Component) -> tuple[tuple[tuple[str, ...], .
     code = _INSPECT.get((component.kind, component.part))
     if code == "inspect-airflow" and is_station(box):
         code = "inspect-water-cooling"
+    if _by_nvlink(box, component):
+        return (("nvidia-smi", "nvlink", "-s"), ("nvidia-smi", "topo", "-p2p", "r")), None
+    if component == FABRIC_MANAGER:
+        unit = "nvidia-fabricmanager"
+        return (("systemctl", "status", unit), ("journalctl", "-b", "-u", unit)), None
+    if component.kind == "disk" and _is_array(box, component.name):
+        return (("cat", "/proc/mdstat"), ("mdadm", "--detail", f"/dev/{component.name}")), None
     return (_COMMANDS.get(code, ()), Instruction(code=code)) if code is not None else ((), None)
 
 
@@ -132,6 +159,19 @@ def _arrays(box: Box) -> tuple[MdArray, ...]:
 def _is_array(box: Box, name: str) -> bool:
     """Is it no disk by itself? An array that is not there any more has its name only (``md0``)."""
     return name.startswith("md") or any(row.name == name for row in _arrays(box))
+
+
+def _is_boot_mirror(box: Box, name: str) -> bool:
+    """A mirror of NVMe drives in a DGX: M.2 modules on the board, which are changed with the power off.
+
+    DGX-2 and DGX A100 user guides: two M.2 drives in RAID 1 for the operating system; the data drives are RAID 0 or 5.
+    """
+    host = box.snapshot.host
+    product = host.dmi.product_name if isinstance(host, Host) else None
+    dgx = isinstance(product, str) and "DGX" in product.upper()
+    members = [row.members for row in _arrays(box) if row.name == name and row.level == "raid1"]
+    drives = [drive for each in members if not isinstance(each, Missing) for drive in each]
+    return dgx and bool(drives) and all(drive.startswith("nvme") for drive in drives)
 
 
 def _without_redundancy(box: Box, name: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.gpu.locked_clocks import can_lock_clocks
 from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.pcie.iommu import reason_to_keep_acs
 from dgxcheck.components.component import PEER_TRAFFIC, Component
@@ -86,11 +87,12 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
 
 
 def _clock_option(box: Box, gpus: Collection[Device]) -> str:
-    """``-rac`` takes application clocks back; where these are at their default, ``-rgc`` locked ones."""
+    """``-rac`` takes application clocks back; where these are at their default, ``-rgc`` locked ones, from Volta on."""
     rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).clocks, GpuClocks)]
     at_default = [row.application == row.default_application for row in rows]
     known = [not isinstance(row.application.graphics, Missing) for row in rows]
-    return "-rgc" if rows and all(at_default) and all(known) else "-rac"
+    lockable = [can_lock_clocks(box, row.bdf) for row in rows]
+    return "-rgc" if rows and all(at_default) and all(known) and all(lockable) else "-rac"
 
 
 def _mig(box: Box, gpus: Collection[Device]) -> Setting | None:

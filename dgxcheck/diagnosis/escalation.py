@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
-from dgxcheck.components.component import PEER_TRAFFIC, Component, Kind
+from dgxcheck.components.component import FABRIC_MANAGER, PEER_TRAFFIC, Component, Kind
 from dgxcheck.diagnosis.action import Step
 
 Steps = tuple[Step, ...]
@@ -20,6 +20,7 @@ _LINK: Steps = ("power-cycle", *_TO_HARDWARE)
 _ADAPTER: Steps = ("power-cycle", "reseat", "replace")
 _LOST_NVSWITCH: Steps = ("reboot", "power-cycle", "field-diagnostic", "contact-vendor")
 _MISSING: Steps = ("power-cycle", "reseat", "contact-vendor")
+_MISSING_SWITCH: Steps = ("power-cycle", "contact-vendor")
 
 OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpu", ""): _GPU,
@@ -27,7 +28,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpu", "memory"): ("reset-gpu", "reboot", "field-diagnostic", "replace"),
     ("gpu", "cooling"): ("inspect", *_TO_HARDWARE),
     ("gpu", "power supply"): ("inspect", *_TO_HARDWARE),
-    ("gpu", "InfoROM"): ("reboot", "field-diagnostic", "replace"),
+    ("gpu", "InfoROM"): ("field-diagnostic", "contact-vendor"),
     ("gpu", "fabric"): ("inspect", "reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("gpu", "BAR1"): ("change-setting", "reboot"),
     ("gpu", "ECC mode"): ("change-setting", "reset-gpu"),
@@ -59,9 +60,9 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("driver", ""): ("load-module", "reboot"),
     ("slot", "missing GPU"): _MISSING,
     ("slot", "missing HCA"): _MISSING,
-    ("slot", "missing PCIe switch"): _MISSING,
+    ("slot", "missing PCIe switch"): _MISSING_SWITCH,
     ("slot", "missing NVSwitch"): _LOST_NVSWITCH,
-    ("disk", ""): ("reseat", "replace"),
+    ("disk", ""): ("inspect", "reseat", "replace"),
     ("interface", ""): ("inspect", "reseat"),
     ("host", "IOMMU setting"): ("change-setting", "reboot"),
     ("host", "NVLink rate"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
@@ -75,6 +76,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "memory bandwidth"): ("change-setting", "inspect"),
     ("host", "cooling"): ("inspect", "contact-vendor"),
     ("host", "power supply"): ("inspect", "contact-vendor"),
+    (FABRIC_MANAGER.kind, FABRIC_MANAGER.part): ("inspect", "restart-service", "reboot"),
     ("host", "NVSwitches"): ("restart-service", "reset-gpu", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("host", "placement of GPUs"): ("reseat",),
     ("host", "missing socket"): ("inspect", "power-cycle", "contact-vendor"),
@@ -106,10 +108,10 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.LIBRARY_MISSING: ("change-setting",),
     Fault.LIBRARY_BROKEN: ("change-setting",),
     Fault.NOUVEAU: ("change-setting", "reboot"),
-    Fault.FABRIC_MANAGER_DOWN: ("restart-service", "reset-gpu", "reboot"),
+    Fault.FABRIC_MANAGER_DOWN: ("inspect", "restart-service", "reboot"),
     Fault.NVSWITCH_MISSING: _LOST_NVSWITCH,
     Fault.NVSWITCH_DRIVER: ("inspect", *_LOST_NVSWITCH),
-    Fault.FABRIC_MISCONFIGURED: ("inspect", "contact-vendor"),
+    Fault.FABRIC_MISCONFIGURED: ("inspect",),
     Fault.FABRIC_FAILED: ("reset-gpu", "restart-service", "reboot"),
     Fault.DRIVER_MISMATCH: ("load-module", "reboot"),
     Fault.HCA_NOT_STARTED: ("load-module", *_ADAPTER),
@@ -117,7 +119,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.BAR1_FULL: ("stop-jobs",),
     Fault.PORT_DISABLED: ("change-setting", "reseat", "replace"),
     Fault.NVLINK_MISWIRED: ("inspect", "power-cycle", "field-diagnostic", "reseat", "contact-vendor"),
-    Fault.SWITCH_MISSING: ("inspect", *_MISSING),
+    Fault.SWITCH_MISSING: ("inspect", *_MISSING_SWITCH),
     Fault.LINK_SLOW: ("change-setting", *_LINK),
     Fault.LINK_LIMITED: ("change-setting", "reboot"),
     Fault.LINK_DEGRADED: _LINK,
@@ -133,6 +135,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.DISK_ERRORS: ("inspect", "replace"),
     Fault.CPU_OFFLINE: ("change-setting", "reboot"),
     Fault.ARRAY_FAILED: ("inspect", "replace"),
+    Fault.DISAGREEMENT: ("inspect",),
 }
 """A fault that asks for other steps than its component does; of several the first here.
 
@@ -210,6 +213,8 @@ def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
         return next(steps for fault, steps in OF_ALL_FAULTS.items() if fault in known)
     particular = next((steps for fault, steps in OF_FAULT.items() if fault in known), None)
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
+    if Fault.WRONG_DATA in known and steps[0] == "change-setting":
+        return ("stop-jobs", *steps)  # what runs meanwhile computes with wrong data
     if not known and Fault.SLOW in faults and steps[0] in _OF_HARDWARE:
         return ("inspect", *steps)  # a figure alone is measured again and compared before anything is disturbed
     return steps

@@ -52,6 +52,17 @@ def is_unplaced(bdf: str | None) -> bool:
     return bdf is not None and bdf[:4] == _NUMBERED and bdf[8:] == ":00:00.0"
 
 
+def without_unplaced(text: str) -> str:
+    """A text for people with ``-`` for every bdf that stands for one that is not known."""
+    at = text.find(_NUMBERED)
+    while at >= 0:
+        bdf = text[at : at + len(UNPLACED)]
+        if is_unplaced(bdf) and _HEX.issuperset(bdf[4:8]):
+            text = f"{text[:at]}-{text[at + len(bdf) :]}"
+        at = text.find(_NUMBERED, at + 1)
+    return text
+
+
 def number_of(bdf: str) -> int | None:
     """The number of a GPU of which a text gives nothing else; None for every other bdf."""
     return int(bdf[4:8], 16) if is_unplaced(bdf) and bdf != UNPLACED else None

@@ -31,7 +31,7 @@ class Kind(Record, kw_only=False):
 
 
 class Difference(Record, kw_only=False):
-    """A version that not all machines with the same GPUs and profile have."""
+    """A version that not all machines with the same GPUs have."""
 
     name: str
     gpus: str

@@ -33,6 +33,9 @@ class Unread(Record, kw_only=False):
 def documents(specs: Iterable[str]) -> Iterator[tuple[str, Json] | Unread]:
     """Every document of the named files and folders, with where it stands. Raises BadInput for a name of nothing."""
     for path in _files(specs):
+        if isinstance(path, Unread):
+            yield path
+            continue
         try:
             with _opened(path) as stream:
                 yield from _documents(stream, "stdin" if path == STDIN else path)
@@ -40,20 +43,21 @@ def documents(specs: Iterable[str]) -> Iterator[tuple[str, Json] | Unread]:
             yield Unread(path, f"cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
-def _files(specs: Iterable[str]) -> Iterator[str]:
+def _files(specs: Iterable[str]) -> Iterator[str | Unread]:
     for spec in specs:
-        if spec == STDIN or os.path.isfile(spec):
-            yield spec
-        elif os.path.isdir(spec):
+        if os.path.isdir(spec):
             yield from _below(spec)
+        elif spec == STDIN or os.path.exists(spec):
+            yield spec
         else:
             raise BadInput(f"{spec}: no such file or folder; give results of 'dgxcheck health --format jsonl'")
 
 
-def _below(folder: str) -> Iterator[str]:
+def _below(folder: str) -> Iterator[str | Unread]:
     """The files of a folder and those below it, in order; links to folders are not followed."""
     count = 0
-    for at, folders, names in os.walk(folder):
+    failed: list[OSError] = []
+    for at, folders, names in os.walk(folder, onerror=failed.append):
         folders.sort()
         for name in sorted(names):
             path = os.path.join(at, name)
@@ -62,6 +66,7 @@ def _below(folder: str) -> Iterator[str]:
                 if count > FLEET_FILES:
                     raise BadInput(f"{folder}: more than {FLEET_FILES} results")
                 yield path
+    yield from (Unread(str(error.filename), f"cannot be read: {error.strerror}") for error in failed)
 
 
 @contextmanager

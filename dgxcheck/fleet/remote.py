@@ -34,7 +34,7 @@ class Asked(Record):
     program: str = "dgxcheck"
     """How it is called on the nodes; with the worker ``exec``, which runs here, ``%h`` is the node's name."""
     worker: str = "ssh"
-    window: int = 64
+    fanout: int = 64
     """Nodes at once."""
     seconds: float = 300
     """After which a node's command is ended."""
@@ -59,9 +59,9 @@ def judge_nodes(asked: Asked, told: Told = lambda _done, _nodes: None) -> Fleet:
         raise BadInput(f"{asked.nodes[:80]}: no node")
     task = task_self()
     task.set_default("distant_workername", asked.worker)
-    task.set_info("fanout", asked.window)
+    task.set_info("fanout", asked.fanout)
     answers = _Answers(lambda done: told(done, len(nodes)))
-    command = f"{asked.program} health --format jsonl --fail-on never {shlex.join(asked.options)}".rstrip()
+    command = f"{asked.program} health {shlex.join((*asked.options, '--format', 'jsonl', '--fail-on', 'never'))}"
     task.shell(command, nodes=nodes, handler=answers.handler(), timeout=asked.seconds, stderr=True)
     try:
         task.run()
@@ -71,7 +71,7 @@ def judge_nodes(asked: Asked, told: Told = lambda _done, _nodes: None) -> Fleet:
 
 
 class _Answers:
-    """What the nodes print, line by line: no more than one line of each is held."""
+    """What the nodes print, line by line; of a result what Result holds is kept."""
 
     def __init__(self, told: Callable[[int], None]) -> None:
         self._results: list[Result] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
@@ -31,8 +32,13 @@ class Placement(Record, kw_only=False):
 
 
 def placements(snapshot: Snapshot, topology: Topology) -> tuple[Placement, ...]:
-    """One per GPU, in the order of the bus, which is CUDA's with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``."""
-    gpus = sorted((gpu for gpu in topology.gpus if gpu.bdf), key=lambda gpu: gpu.bdf or "")
+    """One per GPU, in the order of the bus, which is CUDA's with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
+
+    A GPU that NVML does not open is left out, as CUDA does; so is one without a bus id, whose place is not known.
+    """
+    asked = any(gpu.index is not None for gpu in topology.gpus)
+    usable = [gpu for gpu in topology.gpus if not is_unplaced(gpu.bdf) and (gpu.index is not None or not asked)]
+    gpus = sorted(usable, key=lambda gpu: gpu.bdf or "")
     fabric = compute_ports(snapshot, topology)
     turns: Counter[tuple[str, ...]] = Counter()
     found = []

@@ -8,6 +8,7 @@ from itertools import groupby
 from dgxcheck.assessment.bundle import Opened
 from dgxcheck.assessment.import_text import Reading
 from dgxcheck.assessment.import_texts import Text
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.readers.bundles.section import Section
 
 SHOWN = 60
@@ -24,7 +25,7 @@ def recognised(reading: Reading) -> list[str]:
 
 
 def _text(text: Text, reading: Reading) -> Iterator[str]:
-    yield f"{text.name}: {len(text.lines)} lines"
+    yield f"{text.name}: {counted(len(text.lines), 'line')}"
     rows = [
         (min(part.found.understood, default=0) + 1, len(part.found.understood), len(part.found.facts), part.found.tool)
         for part in reading.parts

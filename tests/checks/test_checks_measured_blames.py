@@ -92,7 +92,9 @@ def test_a_system_that_is_not_ready_lacks_the_fabric_manager_where_it_needs_one(
     base: str, fault: Fault, tmp_path: Path
 ) -> None:
     finding = found(measured(tmp_path, {"cuda all": NOT_READY}, base), "measure.host-bandwidth")["host"]
-    assert (finding.judgement.fault, ids(finding.blames)) == (fault, ["driver/NVIDIA driver"])
+    assert (finding.judgement.fault, ids(finding.blames)) == (
+        fault, ["host/host/Fabric Manager" if base == "dgx-a100" else "driver/NVIDIA driver"],
+    )  # fmt: skip
     assert ("nvidia-fabricmanager" in finding.remedy) == (base == "dgx-a100")
 
 

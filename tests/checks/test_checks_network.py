@@ -284,3 +284,12 @@ def firmware(*versions: str, boards: str = "AAAA") -> dict[str, Json]:
 )
 def test_firmware(facts: dict[str, Json], due: list[str], tmp_path: Path) -> None:
     assert said(box(changed(tmp_path, facts)), "network.firmware") == due
+
+
+def test_without_a_majority_the_older_hcas_get_the_newest_firmware_of_their_board(tmp_path: Path) -> None:
+    found = findings(box(changed(tmp_path, firmware("12.9.1", "12.9.1", "12.28.1", "12.28.1"))), "network.firmware")
+    (remedy,) = {each.judgement.remedy for each in found}
+    assert "burn 12.28.1 on mlx5_0, mlx5_1 (" in remedy
+    assert "mlxfwreset -d 0000:0c:00.0 reset" in remedy
+    assert "0000:84:00.0" not in remedy
+    assert "PSID" not in remedy

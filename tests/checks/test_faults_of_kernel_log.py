@@ -68,12 +68,12 @@ def test_faults_of_the_kernel_log(text: str, tmp_path: Path) -> None:
     ("text", "fault", "words"),
     [
         ("20034, Fatal, Link 28 LTSSM Fault Up", Fault.NVSWITCH, "reset all GPUs"),
-        ("12028, Non-fatal, x", Fault.NVSWITCH, "reset all GPUs"),
-        ("19084, Non-fatal, x", Fault.NVSWITCH, "reset all GPUs"),
+        ("12028, Non-fatal, x", Fault.NVSWITCH_WATCHED, "comes back"),
+        ("19084, Non-fatal, x", Fault.NVSWITCH_WATCHED, "comes back"),
         ("22003, Fatal, x", Fault.NVSWITCH_FATAL, "reboot it"),
         ("10004, Non-fatal, x", Fault.NVSWITCH_NOTICE, "cooling"),
         ("20012, Non-fatal, x", Fault.NVSWITCH_NOTICE, "seated"),
-        ("99999, Non-fatal, x", Fault.NVSWITCH_NOTICE, "comes back"),
+        ("99999, Non-fatal, x", Fault.NVSWITCH_WATCHED, "comes back"),
         ("99999, Fatal, x", Fault.NVSWITCH, "reset all GPUs"),
     ],
 )

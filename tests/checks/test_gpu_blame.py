@@ -136,10 +136,10 @@ def test_fault_and_component_from_ampere_on(
     assert blame(box(changed(tmp_path, facts, "dgx-a100")), check, A100_GPU) == (fault, blamed)
 
 
-def test_a_fabric_manager_that_is_down_blames_the_driver(tmp_path: Path) -> None:
+def test_a_fabric_manager_that_is_down_is_blamed(tmp_path: Path) -> None:
     down: Json = {"state": 2, "status": 0}
     spec = changed(tmp_path, {f"{NVML}GpuFabricInfo 0000:{bus}:00.0": down for bus in A100_BUSES}, "dgx-a100")
-    assert blame(box(spec), "driver.fabric", None) == (Fault.FABRIC_MANAGER_DOWN, DRIVER)
+    assert blame(box(spec), "driver.fabric", None) == (Fault.FABRIC_MANAGER_DOWN, ("host", "host", "Fabric Manager"))
 
 
 def test_programs_with_another_library_are_to_blame_themselves() -> None:

@@ -16,7 +16,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.components.component import DRIVER, Component, host_part
-from dgxcheck.components.locate import all_gpus, links_above, nvlinks_between, switch_above
+from dgxcheck.components.locate import all_gpus, device_part, links_above, nvlinks_between, switch_above
 from dgxcheck.diagnosis.action import PREPARATORY, Action, Code, first_remedy
 from dgxcheck.diagnosis.actions import actions, remedy_finding
 from dgxcheck.diagnosis.escalation import OF_COMPONENT
@@ -335,7 +335,40 @@ def test_a_raid_0_is_not_rebuilt(level: str, last: str) -> None:
     arrays = tuple(replace(row, level=level) for row in storage.arrays)
     changed = replace(box, snapshot=replace(box.snapshot, storage=replace(storage, arrays=arrays)))
     acts = planned(changed, Component(kind="disk", name="md0"), Fault.DISK)
-    assert [action.instruction.code for action in acts] == ["reseat-disk", last]
+    assert [action.instruction.code for action in acts] == ["finding-remedy", "reseat-disk", last]
+    assert acts[0].commands == (("cat", "/proc/mdstat"), ("mdadm", "--detail", "/dev/md0"))
+
+
+def test_one_gpu_without_its_bar1_is_no_matter_of_the_firmware_setup() -> None:
+    alone = box_of("dgx-1-v100-bars-unassigned")
+    gpu = next(gpu for gpu in alone.topology.gpus if gpu.bdf == "0000:86:00.0")
+    acts = planned(alone, device_part(alone, gpu, "BAR1"), Fault.BAR1_SMALL)
+    assert steps(acts) == ["inspect", "drain", "reboot", "power-cycle", "contact-vendor"]
+    equal = box_of("dgx-1-v100")
+    assert planned(equal, gpu_part(equal, 0, "BAR1"), Fault.BAR1_SMALL)[0].instruction.code == "large-bars"
+
+
+def test_jobs_end_before_a_setting_that_makes_data_wrong_is_changed() -> None:
+    box = box_of("k80-x8-p2p-acs-silent")
+    port = Component(kind="bridge", name="0000:09:08.0", bdf="0000:09:08.0", part="ACS setting")
+    acts = planned(box, port, Fault.WRONG_DATA)
+    assert steps(acts) == ["drain", "stop-jobs", "change-setting"]
+    assert acts[1].scope == "jobs"
+
+
+def test_locked_clocks_exist_from_volta_on() -> None:
+    cases = (("pcie-x8-clocks-locked-under-load", 0, "-rac"), ("dgx-1-v100-clocks-locked", 6, "-rgc"))
+    for name, number, option in cases:
+        box = box_of(name)
+        (only,) = planned(box, gpu_part(box, number, "clock setting"), Fault.CLOCKS_LOWERED, status=Status.WARN)
+        assert only.commands == (("nvidia-smi", "-i", box.topology.gpus[number].bdf, option),)
+
+
+def test_the_boot_mirror_of_a_dgx_is_changed_with_the_power_off() -> None:
+    acts = planned(box_of("dgx-a100"), Component(kind="disk", name="md0"), Fault.DISK, status=Status.WARN)
+    assert [(action.step, action.scope) for action in acts] == [
+        ("inspect", "none"), ("drain", "none"), ("contact-vendor", "host"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

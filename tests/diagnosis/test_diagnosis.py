@@ -24,7 +24,7 @@ ELSEWHERE = {
     # the link's other end is named first
     "dgx-1-v100-nvlink-crc": "0000:07:00.0", "dgx-1-v100-nvlink-recoveries": "0000:07:00.0",
     "dgx-1-v100-nvlink-recovery-xid-74": "0000:07:00.0", "dgx-1-v100-nvlink-replays": "0000:06:00.0",
-    "dgx-1-v100-nvlink-crc-flood": "0000:07:00.0",
+    "dgx-1-v100-nvlink-crc-flood": "0000:07:00.0", "dgx-1-v100-nvlink-crc-total": "0000:07:00.0",
     # of all devices alike, or missing without an address
     **dict.fromkeys(
         ("dgx-1-v100-root-complex", "dgx-1-v100-supply-failed", "dgx-1-v100-two-hot", "dgx-a100-nvlink-unsupported",
@@ -33,7 +33,9 @@ ELSEWHERE = {
     # the link or the switch on the board that the devices named share
     "dgx-2-uplink-slow": "0000:2c:00.0", "k80-x8-board-off-bus": "0000:83:00.0", "pcie-x4-uplink-slow": "0000:0c:00.0",
     "pcie-x8-uplink-slow": "0000:06:00.0",
-    "dgx-2-nvlinks-slow": None, "dgx-a100-read-request-all": None, "dgx-2-nvswitch-missing": None,
+    "pcie-x4-root-port-messages": "0000:05:00.0", "dgx-1-v100-hca-firmware-split": None,
+    "dgx-a100-no-subnet-manager": None, "dgx-2-nvlinks-slow": None, "dgx-a100-read-request-all": None,
+    "dgx-2-nvswitch-missing": None,
 }  # fmt: skip
 COMBINED = (
     ("dgx-1-v100-nvlink-down", "dgx-1-v100-port-down"),

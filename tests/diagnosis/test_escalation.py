@@ -62,7 +62,7 @@ def of(kind: Kind, part: str, *faults: Fault) -> list[Step]:
         ("driver", "", {Fault.DRIVER_MISMATCH}, ["load-module", "reboot"]),
         ("driver", "", {Fault.LIBRARY_MISSING}, ["change-setting"]),
         ("driver", "", {Fault.NOUVEAU}, ["change-setting", "reboot"]),
-        ("driver", "", {Fault.FABRIC_MANAGER_DOWN}, ["restart-service", "reset-gpu", "reboot"]),
+        ("driver", "", {Fault.FABRIC_MANAGER_DOWN}, ["inspect", "restart-service", "reboot"]),
         ("link", "", {Fault.LINK_NARROW}, ["power-cycle", "reseat", "field-diagnostic", "replace"]),
         ("link", "", {Fault.LINK_SLOW}, ["change-setting", "power-cycle", "reseat", "field-diagnostic", "replace"]),
         ("port", "", {Fault.PORT_DOWN}, ["reseat", "replace"]),

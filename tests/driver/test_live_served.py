@@ -25,6 +25,8 @@ from dgxcheck.workers.nvml.plan import IDENTITY, TOPOLOGY
 
 Served = Callable[..., Box]
 Command = Callable[..., tuple[int, str]]
+NOT_RECORDED = ("--skip", "host.inventory")
+"""What only the live machine can be compared with: its earlier runs."""
 COMMANDS = {
     "topo -m": ("topo", "-m"),
     "topo -mp": ("topo", "-mp"),
@@ -33,8 +35,8 @@ COMMANDS = {
     "topo -p2p=n": ("topo", "-p2p=n"),
     "topo nvidia-smi": ("topo", "--format", "nvidia-smi"),
     "topo json": ("topo", "--format", "json"),
-    "health -q": ("health", "-q"),
-    "health -q json": ("health", "-q", "--format", "json"),
+    "health -q": ("health", "-q", *NOT_RECORDED),
+    "health -q json": ("health", "-q", "--format", "json", *NOT_RECORDED),
     "topo --peers": ("topo", "--peers"),
     "topo --peers json": ("topo", "--peers", "--format", "json"),
     "topo --rdma": ("topo", "--rdma"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,22 @@ def test_a_common_fault_is_marked(tmp_path: Path) -> None:
     documents = [result(SICK if number < 4 else "dgx-1-v100", host=f"n{number}") for number in range(20)]
     fleet: Fleet = judge([written(tmp_path, *documents)])
     assert [(kind.check, len(kind.nodes), kind.common) for kind in fleet.kinds] == [("pcie.bar1", 4, True)]
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = written(tmp_path, at(1))
+    walk = os.walk
+
+    def denied(top: str, onerror: Any) -> Any:
+        onerror(PermissionError(13, "Permission denied", f"{top}/rack2"))
+        return walk(top)
+
+    monkeypatch.setattr(os, "walk", denied)
+    fleet = judge([folder])
+    assert (list(fleet.nodes), [each.where for each in fleet.unread]) == (["dgx001"], [f"{folder}/rack2"])
+    assert fleet.verdict == "unknown"
+
+
+def test_options_of_w_alone_are_refused_without_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "--timeout", "5", written(tmp_path, at(1))]) == 3
+    assert "--timeout is valid only with -w" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.facts.gpu import Fabric, GpuModes
 from dgxcheck.facts.missing import Gap, Json, Missing
@@ -138,7 +138,10 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     """What one GPU reports is about its own place in the fabric; what all report, about fabric manager and driver."""
     if subject.kind == "gpu":
         yield component_of(box, subject, "fabric")
-    yield from driver(box, subject, judgement)
+    if judgement.fault is Fault.FABRIC_MANAGER_DOWN:
+        yield FABRIC_MANAGER
+    else:
+        yield from driver(box, subject, judgement)
 
 
 CHECKS = (
@@ -148,8 +151,8 @@ CHECKS = (
         " others of its model do. Before Hopper, where GPUs"
         " report no fabric state, fails if there are NVSwitches and not one NVLink is up.",
         source="nvmlGpuFabricInfo_t; https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html",
-        remedy="check journalctl -u nvidia-fabricmanager; install fabric manager in the driver's own version and start"
-        " it: systemctl enable --now nvidia-fabricmanager",
+        remedy="read why it does not run (journalctl -u nvidia-fabricmanager); its version must be the driver's own;"
+        " start it: systemctl enable --now nvidia-fabricmanager",
         judge=_fabric,
         blames=_blames,
     ),

@@ -11,6 +11,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu_growth
 from dgxcheck.checks.engine.per_gpu import need, per_gpu
+from dgxcheck.checks.gpu.locked_clocks import can_lock_clocks
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.gpu import ClockPair, Clocks, GpuClocks, GpuCounters, GpuPower
@@ -117,7 +118,8 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
     measured, expected = need(clocks.application.graphics), need(clocks.default_application.graphics)
     message = f"application clock below default: {'; '.join(low)}" if low else f"application clock {measured} MHz"
     if not low and (locked := _locked(box, clocks, measured)) is not None:
-        message = f"clocks locked at {locked} MHz under load, application clock {measured} MHz"
+        how = "locked" if can_lock_clocks(box, clocks.bdf) else "held"
+        message = f"clocks {how} at {locked} MHz under load, application clock {measured} MHz"
         evidence.append(answered(locked, "nvmlDeviceGetClockInfo", clocks.bdf, 0))
         fault = Fault.CLOCKS_LOWERED
         return Judgement(Status.WARN, message, locked, measured, "MHz", tuple(evidence), fault=fault)

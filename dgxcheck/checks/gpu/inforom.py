@@ -52,8 +52,8 @@ CHECKS = (
         " version and other GPUs of the model have one.",
         source="NVML_ERROR_CORRUPTED_INFOROM; nvmlDeviceGetInforomImageVersion;"
         " https://github.com/NVIDIA/DCGM/issues/2",
-        remedy="reboot; if the fault persists, run the field diagnostic (dcgmi diag -r 3) and ask the vendor to restore"
-        " the InfoROM",
+        remedy="at the next maintenance run the field diagnostic (dcgmi diag -r 3) and have the vendor write the InfoROM"
+        " again",
         judge=_inforom,
         blames=part("InfoROM"),
     ),

@@ -93,7 +93,8 @@ def _remap(box: Box, ecc: GpuEcc) -> Judgement:
             Status.FAIL, message, rows, most, "rows", evidence, fault=Fault.ROWS_EXHAUSTED, remedy=FIELD_DIAGNOSTIC
         )
     if ecc.remap_pending is True:
-        message, fault = "a row remapping is pending: the row stays in use until the GPU is reset", Fault.REMAP_PENDING
+        # the page is taken out of use at once, the spare row takes its place at the reset (REMAPPING)
+        message, fault = "a row remapping is pending: the next reset of the GPU applies it", Fault.REMAP_PENDING
         return Judgement(Status.FAIL, message, evidence=evidence, fault=fault)
     for state in states:
         need(state)

@@ -15,11 +15,11 @@ from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
-from dgxcheck.checks.network.hcas import nics
+from dgxcheck.checks.network.hcas import MELLANOX, nics
 from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
 from dgxcheck.checks.pcie.width import own_hop
 from dgxcheck.components.component import Component
-from dgxcheck.topology.classes import NEAR
+from dgxcheck.topology.classes import NEAR, pci_class
 from dgxcheck.topology.model import Device, PciClass
 from dgxcheck.topology.paths import Hop, hops_between
 
@@ -42,6 +42,9 @@ def path(box: Box, gpu: Device, nic: Device) -> Precondition:
     carries = between(box, gpu, nic)
     rates = [f"{total.rate} {way}" for total, way in ((carries.read, "read"), (carries.write, "written"))]
     return Precondition("slow", skip("not-supported", f"{_FAR[link.pci]} ({', '.join(rates)}); {_NCCL}"))
+
+_NETWORK = 2
+"""Base class of a PCI function."""
 
 
 @needs_facts
@@ -81,9 +84,23 @@ def _nearest(box: Box, gpu: Device, near: list[Device], others_have_one: bool) -
     if not others_have_one:
         return skip("not-supported", "no GPU shares a PCIe switch with an HCA")
     message = "shares no PCIe switch with an HCA, other GPUs do"
+    if silent := _without_rdma_device(box, gpu):
+        return skip("dependency-failed", f"the adapter {silent} on its PCIe switch has no RDMA device")
     if box.choice is not None:
         return skip("not-supported", f"{message}: see network.hca-placement")
     return Judgement(Status.WARN, message, evidence=(Evidence(where, "no HCA near"),), fault=Fault.MISPLACED)
+
+
+def _without_rdma_device(box: Box, gpu: Device) -> str:
+    """The bdf of a Mellanox adapter on the GPU's PCIe switch that the driver made no device of; empty without one."""
+    own, listed = gpu.function, {nic.bdf for nic in nics(box)}
+    adapters = (
+        each for bdf, each in sorted(box.topology.functions.items())
+        if each.vendor == MELLANOX and isinstance(each.class_code, int) and each.class_code >> 16 == _NETWORK
+        and bdf not in listed
+    )  # fmt: skip
+    near = (each.bdf for each in adapters if own and pci_class(own, each, box.snapshot.numa)[0] in NEAR)
+    return next(near, "")
 
 
 def _link(box: Box) -> Judged:

@@ -82,7 +82,13 @@ def _array(array: MdArray) -> Judgement:
         )  # fmt: skip
     if missing:
         message = f"{name} is degraded: {counted(missing, 'disk')} missing{size}"
-        return Judgement(Status.WARN, message, missing, 0, "disks", tuple(evidence), fault=Fault.DISK)
+        remedy = (
+            "find the member that is gone and the reason in the kernel log; if its device is back without errors:"
+            f" mdadm /dev/{array.name} --re-add DEVICE"
+        )
+        return Judgement(
+            Status.WARN, message, missing, 0, "disks", tuple(evidence), fault=Fault.DISK, remedy=remedy
+        )
     return Judgement(Status.PASS, f"{name} is {state}", 0, 0, "disks", tuple(evidence))
 
 

@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.siblings import siblings
+from dgxcheck.checks.gpu.locked_clocks import can_lock_clocks
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
 from dgxcheck.checks.measurement.expectations import far_below, quantity
@@ -80,7 +81,9 @@ def _reason(box: Box, figures: Figures, row: Measurement, alike: list[Measuremen
 def _held_back(box: Box, figures: Figures, row: Measurement) -> tuple[str, Fault] | None:
     load = figures.get("under-load", row.a)
     mask = load.more.get("reasons") if load is not None else None
-    return held_back(mask, box.gpu(row.a).power) if isinstance(mask, int) and not isinstance(mask, bool) else None
+    if not isinstance(mask, int) or isinstance(mask, bool):
+        return None
+    return held_back(mask, box.gpu(row.a).power, can_lock_clocks(box, row.a))
 
 
 def _ceiling(box: Box, row: Measurement) -> tuple[str, Fault] | None:

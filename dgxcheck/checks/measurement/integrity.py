@@ -30,7 +30,10 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 
 MIB = 1 << 20
-_UNUSED = "do not use P2P between them until it is fixed (NCCL_P2P_DISABLE=1)"
+_UNUSED = (
+    "results of jobs that used P2P between them are suspect; end such jobs, or set NCCL_P2P_DISABLE=1, until this is"
+    " done and dgxcheck health -e finds no wrong words"
+)
 _BY_NVLINK = "check for Xid 74 and CRC errors of their NVLinks"
 _BY_PCIE = "check the kernel log for DMAR faults and PCIe errors of the ports between them"
 _METHODS = {"ce": "copy engine", "sm": "stores of a kernel", "ping-pong": "two kernels that wait for each other"}

@@ -12,10 +12,15 @@ from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.expectations import figure_text, quantity
 from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
 from dgxcheck.checks.measurement.host_copies import combined
-from dgxcheck.checks.measurement.lookup import Figures, evidence, pair_subject, pairs
+from dgxcheck.checks.measurement.lookup import Figures, evidence, link_between, pair_subject, pairs
 from dgxcheck.facts.measurement import Measurement
+from dgxcheck.facts.record import replace
 
 ID = "measure.p2p-latency"
+_BY_NVLINK = (
+    "see whether their NVLinks are up (nvidia-smi nvlink -s) and reads are offered (nvidia-smi topo -p2p r); if they"
+    " are, measure again on the idle machine"
+)
 
 
 def judge_latency(box: Box, figures: Figures, row: Measurement) -> Judgement:
@@ -56,6 +61,9 @@ def _latency(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         judgement = combined(
             box, [(row, judge_latency(box, figures, row)) for row in figures.each_way("latency", a, b)]
         )
+        link = link_between(box, a, b)
+        if judgement.status is Status.WARN and link is not None and link.nvlinks:
+            judgement = replace(judgement, remedy=_BY_NVLINK)
         yield pair_subject(box, a, b), unless_reported(figures, ID, judgement, a, b)
     if not tried:
         yield HOST, skip("not-recorded", "no latency between GPUs was measured")
@@ -69,8 +77,9 @@ CHECKS = (
         " the same way. The latency of a kernel's loads is shown and not judged.",
         source="cuMemcpyDtoDAsync of 16 bytes with peer access on, cuMemcpyPeerAsync with it off;"
         " p2pBandwidthLatencyTest on a DGX-1, on K80, RTX and GeForce boxes",
-        remedy="turn off ACS redirection and IOMMU translation on the path (dgxcheck topo --peers names them); in a"
-        " virtual machine pass the PCIe switch through too",
+        remedy="over NVLink look at nvidia-smi nvlink -s and nvidia-smi topo -p2p r; over PCIe turn off ACS redirection"
+        " and IOMMU translation on the path (dgxcheck topo --peers names them); in a virtual machine pass the PCIe switch"
+        " through too",
         judge=_latency,
         blames=paths.between_pair,
         crossed=paths.small_copy,

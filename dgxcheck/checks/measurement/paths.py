@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.measurement.comparisons import over_network
 from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
-from dgxcheck.components.component import DRIVER, PEER_TRAFFIC, Component, host_part
+from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, PEER_TRAFFIC, Component, host_part
 from dgxcheck.components.locate import (
     all_nvlinks,
     device_part,
@@ -127,14 +127,19 @@ def nccl_or_nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterato
         yield host_part("results of NCCL", subject.part)
 
 
+def _not_ready(fault: Fault | None) -> Component:
+    """What keeps CUDA from starting."""
+    return FABRIC_MANAGER if fault is Fault.FABRIC_MANAGER_DOWN else DRIVER
+
+
 def gpu_or_driver(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """Of a failed measurement: the GPU; the driver where nothing could be measured."""
-    yield DRIVER if subject.kind == "host" else component_of(box, subject)
+    yield _not_ready(judgement.fault) if subject.kind == "host" else component_of(box, subject)
 
 
 def pair_or_driver(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """Of failed measurements between GPUs: what joins the two, then the GPUs; the driver where none could be made."""
-    yield from (DRIVER,) if subject.kind == "host" else between_pair(box, subject, judgement)
+    yield from (_not_ready(judgement.fault),) if subject.kind == "host" else between_pair(box, subject, judgement)
 
 
 def pair_or_setting(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -174,7 +179,7 @@ def loaded_gpu(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Com
     """Of a GPU under load: the part that its fault names, else the GPU; the run itself for the host."""
     fault = judgement.fault
     if subject.kind == "host":
-        yield DRIVER if fault in (Fault.NOT_READY, Fault.FABRIC_MANAGER_DOWN) else host_part("burn-in")
+        yield _not_ready(fault) if fault in (Fault.NOT_READY, Fault.FABRIC_MANAGER_DOWN) else host_part("burn-in")
     elif fault in _PARTS:
         yield component_of(box, subject, _PARTS[fault])
     else:

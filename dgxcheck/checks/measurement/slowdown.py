@@ -18,11 +18,11 @@ FAULTS = {
 """By name of the reason, the one that says most first: 0x8 is set along with the others."""
 
 
-def held_back(mask: int, power: GpuPower | Missing) -> tuple[str, Fault] | None:
+def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str, Fault] | None:
     """What holds the clocks down, in words, and its fault; None where nothing does.
 
     ``power``: the GPU's. A power limit is a setting to blame only where it is below its default: a GPU that reaches the
-    default limit at lower clocks than its siblings needs more power than they do.
+    default limit at lower clocks than its siblings needs more power than they do. ``can_lock``: from Volta on.
     """
     bit = slowdown(mask)
     if bit:
@@ -31,7 +31,8 @@ def held_back(mask: int, power: GpuPower | Missing) -> tuple[str, Fault] | None:
         if not isinstance(power, Missing) and _is_lowered(power):
             return "lowered power limit reached", Fault.POWER_CAPPED
         return "power limit reached, which was not lowered", Fault.POWER_REACHED
-    return ("application or locked clocks", Fault.CLOCKS_LOWERED) if mask & CLOCK_SETTING else None
+    setting = "application or locked clocks" if can_lock else "application clocks"
+    return (setting, Fault.CLOCKS_LOWERED) if mask & CLOCK_SETTING else None
 
 
 def _is_lowered(power: GpuPower) -> bool:

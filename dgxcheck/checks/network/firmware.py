@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
@@ -16,6 +17,7 @@ from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing
 
 Judged = Iterator[tuple[Subject, Judgement]]
+_NUMBERS = re.compile(r"\d+(\.\d+)+", re.ASCII)
 
 
 def _firmware(box: Box) -> Judged:
@@ -33,10 +35,35 @@ def _firmware(box: Box) -> Judged:
     versions = {each.sibling.subject: each for each in compared(box, ["hca"], ["IbDevice.fw_ver"])}
     for device in devices:
         at = subject(device)
-        yield at, ruled(_version, device, versions.get(at))
+        yield at, ruled(_version, device, versions.get(at), devices)
 
 
-def _version(device: IbDevice, among: Compared | None) -> Judgement:
+def _newest(device: IbDevice, devices: Sequence[IbDevice]) -> tuple[str, list[IbDevice]] | None:
+    """The newest firmware among HCAs of the same model and board_id (PSID), and those that run another."""
+    same = [other for other in devices if _model(other) == _model(device)]
+    known = [other.fw_ver for other in same if isinstance(other.fw_ver, str) and _NUMBERS.fullmatch(other.fw_ver)]
+    if not known:
+        return None
+    newest = max(known, key=lambda version: [int(number) for number in version.split(".")])
+    return newest, [other for other in same if isinstance(other.fw_ver, str) and other.fw_ver != newest]
+
+
+def _model(device: IbDevice) -> tuple[str | None, ...]:
+    return tuple(None if isinstance(each, Missing) else each for each in (device.board_id, device.hca_type))
+
+
+def _burn(version: str, devices: Sequence[IbDevice]) -> str:
+    """What to type for each device; an image is made for one PSID."""
+    known = [(device.name, device.bdf) for device in devices if isinstance(device.bdf, str)]
+    checked = [device.name for device in devices if isinstance(device.board_id, Missing)]
+    first = "compare the PSIDs (mstflint -d BDF query), then " if checked else ""
+    burn = "; ".join(f"mstflint -d {bdf} -i IMAGE burn" for _, bdf in known)
+    reset = "; ".join(f"mlxfwreset -d {bdf} reset" for _, bdf in known)
+    names = ", ".join(name for name, _ in known)
+    return f"{first}burn {version} on {names} ({burn}) while no job uses these adapters, then reset them ({reset})"
+
+
+def _version(device: IbDevice, among: Compared | None, devices: Sequence[IbDevice]) -> Judgement:
     version, files = need(device.fw_ver), f"/sys/class/infiniband/{device.name}"
     evidence: tuple[Evidence, ...] = (Evidence(f"{files}/fw_ver", version),)
     board = "this model"
@@ -46,8 +73,13 @@ def _version(device: IbDevice, among: Compared | None) -> Judgement:
         return Judgement(Status.PASS, f"firmware {version}", version, version, evidence=evidence)
     usual = str(among.usual) if among.majority else None
     others = f"other HCAs of {board} run {usual}" if usual else f"HCAs of {board} run different versions"
-    message = f"firmware {version}, {others}"
-    return Judgement(Status.WARN, message, version, usual, evidence=evidence, fault=Fault.HCA_FIRMWARE)
+    message, newest = f"firmware {version}, {others}", _newest(device, devices)
+    target, remedy = usual, _burn(usual, [device]) if usual else ""
+    if usual is None and newest is not None:
+        target, remedy = newest[0], _burn(*newest)
+    return Judgement(
+        Status.WARN, message, version, target, evidence=evidence, fault=Fault.HCA_FIRMWARE, remedy=remedy
+    )
 
 
 CHECKS = (

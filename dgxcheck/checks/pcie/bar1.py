@@ -31,6 +31,26 @@ def expected_bar1_mib(box: Box, gpu: Device) -> float | None:
     return None if number is None else number.value
 
 
+_ALONE = (
+    "look in the kernel log for \"BAR ...: no space\" and \"failed to assign\" of this GPU; other GPUs have their BARs,"
+    " so the firmware setup is not the reason"
+)
+
+
+def others_have_bar1(box: Box, gpu: Device) -> bool:
+    """Has another GPU of the same PCI device id a larger BAR1? Then Above 4G Decoding is on."""
+
+    def size(device: Device) -> int:
+        row = bars_of(box, device)
+        if isinstance(row, Missing) or isinstance(row.bar1, Missing) or not row.bar1.assigned:
+            return 0
+        return row.bar1.size if isinstance(row.bar1.size, int) else 0
+
+    model = gpu.function.device if gpu.function is not None else None
+    alike = [other for other in box.topology.gpus if other.function is not None and other.function.device == model]
+    return any(size(other) > size(gpu) for other in alike)
+
+
 def _bar1(box: Box) -> Judged:
     for gpu in box.gpus:
         yield box.subject(gpu), ruled(_size, box, gpu)
@@ -39,13 +59,18 @@ def _bar1(box: Box) -> Judged:
 def _size(box: Box, gpu: Device) -> Judgement:
     row = need(bars_of(box, gpu))
     resource = f"/sys/bus/pci/devices/{gpu.bdf}/resource"
+    alone = _ALONE if others_have_bar1(box, gpu) else ""
     if row.bars == ():
         zeros = (Evidence(resource, 0),)
-        return Judgement(Status.FAIL, "no BAR is assigned", 0, unit="MiB", evidence=zeros, fault=Fault.BAR1_SMALL)
+        return Judgement(
+            Status.FAIL, "no BAR is assigned", 0, unit="MiB", evidence=zeros, fault=Fault.BAR1_SMALL, remedy=alone
+        )
     bar = need(row.bar1)
     if not bar.assigned:
         address = (Evidence(resource, bar.start),)
-        return Judgement(Status.FAIL, "BAR1 is unassigned", 0, unit="MiB", evidence=address, fault=Fault.BAR1_SMALL)
+        return Judgement(
+            Status.FAIL, "BAR1 is unassigned", 0, unit="MiB", evidence=address, fault=Fault.BAR1_SMALL, remedy=alone
+        )
     size = need(bar.size)
     mib = size // MIB
     pcie = box.gpu(gpu).pcie
@@ -58,7 +83,7 @@ def _size(box: Box, gpu: Device) -> Judgement:
         small = mib <= box.settings.limit("pcie.bar1-small") and expected >= box.settings.limit("pcie.bar1-large")
         status = Status.FAIL if small else Status.WARN
         message = f"BAR1 has {mib} MiB, {expected:g} MiB expected for this model{_memory(box, gpu)}"
-        return Judgement(status, message, mib, expected, "MiB", evidence, fault=Fault.BAR1_SMALL)
+        return Judgement(status, message, mib, expected, "MiB", evidence, fault=Fault.BAR1_SMALL, remedy=alone)
     if not isinstance(total, Missing) and total != size:
         message = f"BAR1 has {mib} MiB on the PCI bus, {total // MIB} MiB in NVML"
         return Judgement(Status.WARN, message, total // MIB, mib, "MiB", evidence, fault=Fault.BAR1_MISMATCH)

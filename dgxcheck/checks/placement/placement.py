@@ -256,8 +256,8 @@ CHECKS = (
         rule="Warns if NVML reports another common ancestor for a pair of GPUs than the PCI tree shows. Pairs with an"
         " unknown class are left out.",
         source="nvmlDeviceGetTopologyCommonAncestor against the paths under /sys/devices",
-        remedy="end all GPU clients and reload the driver, which reads the PCI tree when it loads; if the difference"
-        " persists, rely on the PCI tree",
+        remedy="compare nvidia-smi topo -m with lspci -tv and rely on the PCI tree; nothing needs to be reloaded: jobs run"
+        " as before",
         judge=_nvml,
         blames=_blame_ancestors,
     ),

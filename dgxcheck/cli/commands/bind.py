@@ -9,6 +9,7 @@ import sys
 import click
 
 from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import reading
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import BadInput
@@ -37,7 +38,8 @@ def command(
 
     The GPU is that of the process's local rank, among those of CUDA_VISIBLE_DEVICES. Sets the CPU affinity (memory
     follows: Linux allocates it on the node of the CPU that first touches it), CUDA_DEVICE_ORDER, NCCL_IB_HCA and
-    UCX_NET_DEVICES; a variable that is set already is kept. Then it becomes PROGRAM.
+    UCX_NET_DEVICES; a variable that is set already is kept. Then it is replaced by PROGRAM. If there are more ranks
+    than GPUs, they take turns.
     """
     if spec is not None and not dry_run:
         raise click.UsageError("--from is another machine; add --dry-run", ctx)
@@ -47,6 +49,8 @@ def command(
     live: LiveMachine = ctx.obj
     machine = examine(live.source(spec, "EVERYTHING", deadline), LAUNCH)
     placed = placements(machine.snapshot, machine.topology)
+    if gpu is not None and VISIBLE not in os.environ and gpu >= len(placed):
+        raise BadInput(f"-i {gpu}: this machine has {counted(len(placed), 'GPU')} for ranks from 0")
     own = of_rank(placed, rank, os.environ.get(VISIBLE))
     wanted = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_IB_HCA": nccl_ib_hca(placed), "UCX_NET_DEVICES": own.port}
     new = {name: value for name, value in wanted.items() if value and name not in os.environ}

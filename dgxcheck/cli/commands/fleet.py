@@ -6,11 +6,14 @@ import sys
 from importlib import import_module
 
 import click
+from click.core import ParameterSource
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import EXIT_CODES
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.health.options import FAILING
 from dgxcheck.cli.options import emit, seconds, writing
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.fleet.node_names import unfolded
 from dgxcheck.fleet.remote import Asked
@@ -19,6 +22,7 @@ from dgxcheck.output.fleet.report import Report
 RENDERERS = {"text": "text", "json": "as_json", "prometheus": "prometheus"}
 """Module below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
 HELD = 2
+OF_WHERE = ("worker", "program", "fanout", "timeout")
 
 
 @click.command("fleet")
@@ -34,7 +38,7 @@ HELD = 2
     type=click.Choice(["ssh", "exec"]),
     default="ssh",
     show_default=True,
-    help="With -w: how; exec runs the command here, where %h is the node's name.",
+    help="With -w: how commands are run; exec runs them here, where %h is the node's name.",
 )
 @click.option(
     "--program",
@@ -44,7 +48,7 @@ HELD = 2
     help="With -w: how dgxcheck is called on the nodes.",
 )
 @click.option(
-    "--window",
+    "--fanout",
     type=click.IntRange(1, 1024),
     default=64,
     show_default=True,
@@ -69,7 +73,7 @@ HELD = 2
 @click.option(
     "--gate",
     is_flag=True,
-    help="May repaired nodes return to service? Exit code 0 if what was wrong is proven right, else 2.",
+    help="May repaired nodes return to service? Exit code 0 if all faults are shown to be gone, else 2.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")
 @click.option(
@@ -83,24 +87,34 @@ HELD = 2
 @writing
 @click.pass_context
 def command(
-    ctx: click.Context, results: tuple[str, ...], where: str | None, worker: str, program: str, window: int,
+    ctx: click.Context, results: tuple[str, ...], where: str | None, worker: str, program: str, fanout: int,
     timeout: float, nodes: str | None, gate: bool, verbose: bool, fail_on: str, form: str, output: str | None,
     color: str,
 ) -> int:  # fmt: skip
     """Judge the results of many machines together.
 
-    RESULT is a file, a folder or - for stdin, with the output of dgxcheck health --format jsonl or json, one or many;
-    gzip is unpacked. With -w, dgxcheck health runs on the nodes instead, over ClusterShell. A node is judged by all its
-    results: a fault stays until a newer result of the same level or a higher one proves it right. Exit code 0: pass; 1:
-    warn; 2: fail; 3: unknown, also if a node has no result.
+    RESULT is a file, a folder or - for stdin, with the output of dgxcheck health --format jsonl or json, one or
+    many; gzip is unpacked. With -w, dgxcheck health runs on the nodes instead, over ClusterShell. A node is judged
+    by all its results: a fault stays until a newer result of the same level or a higher one shows that it is gone.
+    Exit code 0: pass; 1: warn; 2: fail; 3: unknown, also if a node has no result.
     """
     if gate and form != "text":
         raise click.UsageError("--gate has one format, text", ctx)
+    if where is not None and nodes is not None and not gate:
+        raise click.UsageError("-n is for results that are there; with -w every node must have one", ctx)
+    if where is None:
+        idle = [name for name in OF_WHERE if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
+        if idle:
+            raise click.UsageError(f"--{idle[0]} is valid only with -w", ctx)
     if where is not None:
-        asked = Asked(nodes=where, options=results, program=program, worker=worker, window=window, seconds=timeout)
+        asked = Asked(nodes=where, options=results, program=program, worker=worker, fanout=fanout, seconds=timeout)
         fleet = _asked(asked)
     elif results:
         fleet = judge(results, () if nodes is None else unfolded(nodes))
+        if fleet.unread and not fleet.nodes:
+            more = f" ({counted(len(fleet.unread) - 1, 'more file or line', 'more files or lines')})"
+            first = fleet.unread[0]
+            raise BadInput(f"{first.where}: {first.why}{more if fleet.unread[1:] else ''}")
     else:
         raise click.UsageError("give files or folders with results, - for stdin, or -w NODES", ctx)
     if gate:
@@ -132,7 +146,8 @@ def _gate(fleet: Fleet, nodes: str | None, output: str | None, color: str) -> in
 
     if nodes is not None:
         wanted = unfolded(nodes)
-        fleet = replace(fleet, nodes={name: fleet.nodes[name] for name in wanted if name in fleet.nodes}, unread=())
+        own = {name: fleet.nodes[name] for name in wanted if name in fleet.nodes}
+        fleet = replace(fleet, nodes=own, silent=tuple(name for name in wanted if name not in own))
     code = 0 if gate.may_return(fleet) else HELD
     emit(gate.render(Report(fleet, code)), output, color)
     return code

@@ -18,7 +18,8 @@ def render(report: Report) -> str:
     return lines([
         *(fill(visible(row), 80, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
           for row in rows),
-        *(visible(f"not read: {each.where}: {each.why}") for each in fleet.unread),
+        *(fill(visible(f"hold: not read: {each.where}: {each.why}"), 80, subsequent_indent="    ",
+               break_long_words=False, break_on_hyphens=False) for each in fleet.unread),
     ])  # fmt: skip
 
 
@@ -28,7 +29,7 @@ def may_return(fleet: Fleet) -> bool:
 
 
 def _clear(node: Node) -> bool:
-    """Nothing is open, and the newest result is no worse than a warning that was never more."""
+    """Nothing fails and nothing is unknown."""
     return node.verdict in ("pass", "warn")
 
 

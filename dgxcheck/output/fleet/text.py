@@ -25,7 +25,7 @@ def render(report: Report) -> str:
         _summary(fleet),
         *_verdicts(fleet),
         *_section("Faults", [_kind(kind) for kind in fleet.kinds], most),
-        *_section("Found earlier, not proven right since", list(_unproven(fleet)), most),
+        *_section("Found earlier, and not shown to be gone since", list(_unproven(fleet)), most),
         *_section("Off the median of the fleet", [_outlier(each) for each in fleet.outliers], most),
         *_section("Versions that differ", [_difference(each) for each in fleet.differences], None),
         *_section("Lowest scores", list(_scores(fleet)), 5),

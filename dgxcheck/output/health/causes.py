@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding, Judgement
@@ -31,18 +32,16 @@ def as_text(diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool, wi
     remedies = remedies_of(findings)
     found = {finding.key: finding for finding in findings}
     told: list[str] = []
-    for number, cause in enumerate(diagnosis.causes, 1):
-        head = f"Cause {number} ({cause.severity.value}, {due(cause)}): {place(cause.component)}"
-        told.append(folded(visible(head), width, 9))
-        notes = [f"confidence {confidence_text(cause.confidence)}"]
-        notes += [recurrence_text(cause.recurrence)] if cause.recurrence is not None else []
-        told += [folded(f"  {visible(note)}", width, 4) for note in notes]
-        told += [
-            folded(f"  {visible(line)}", width, 5)
-            for line in _actions(cause.actions, remedies, again(cause, found), verbose)
-        ]
-        told += [folded(f"  {visible(line)}", width, 7) for line in _support(cause, found, verbose)]
+    number = 1
+    for (severity, time, *said), alike in _alike(diagnosis.causes, remedies, found, verbose):
+        last = number + len(alike) - 1
+        which = f"Cause {number}" if last == number else f"Causes {number} to {last}"
+        places = ", ".join(place(cause.component) for cause in alike)
+        told.append(folded(visible(f"{which} ({severity}, {time}): {places}"), width, 9))
+        told += [folded(f"  {visible(line)}", width, 5) for line in said]
+        told += [folded(f"  {visible(line)}", width, 7) for line in _support(alike, found, verbose)]
         told.append("")
+        number = last + 1
     if len(diagnosis.causes) == 1 and not diagnosis.unexplained:
         told.append(folded("No other problems found in the checks that ran.", width, 2))
     disturbing = [cause for cause in diagnosis.causes if any(map(_destroys_evidence, cause.actions))]
@@ -50,6 +49,21 @@ def as_text(diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool, wi
         save = dict.fromkeys(preserve_text(each) for cause in disturbing for each in cause.preserve)
         told.append(folded(visible(f"Save first: {'; '.join(save)}"), width, 2))
     return told
+
+
+def _alike(
+    causes: Sequence[Cause], remedies: Remedies, found: Mapping[str, Finding], verbose: bool
+) -> Iterator[tuple[tuple[str, ...], list[Cause]]]:
+    """Causes that follow each other and of which the same is said: severity, urgency, confidence and actions."""
+
+    def said(cause: Cause) -> tuple[str, ...]:
+        notes = [f"confidence {confidence_text(cause.confidence)}"]
+        notes += [recurrence_text(cause.recurrence)] if cause.recurrence is not None else []
+        lines = _actions(cause.actions, remedies, again(cause, found), verbose)
+        return cause.severity.value, due(cause), *notes, *lines
+
+    for key, alike in groupby(causes, said):
+        yield key, [*alike]
 
 
 def _destroys_evidence(action: Action) -> bool:
@@ -61,9 +75,9 @@ def due(cause: Cause) -> str:
     return URGENCIES[cause.actions[0].urgency]
 
 
-def _support(cause: Cause, found: Mapping[str, Finding], verbose: bool) -> Iterator[str]:
-    """The findings that the cause explains, the worst first."""
-    explained = [found[key] for key in cause.explains if key in found]
+def _support(causes: Sequence[Cause], found: Mapping[str, Finding], verbose: bool) -> Iterator[str]:
+    """The findings that the causes explain, the worst of each first."""
+    explained = [found[key] for cause in causes for key in cause.explains if key in found]
     most = len(explained) if verbose or len(explained) <= _MOST_FINDINGS else _MOST_FINDINGS - 1
     for finding in explained[:most]:
         yield sentence(finding)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.assessment.explanation import Topic
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.diagnosis.action import first_remedy
+from dgxcheck.diagnosis.action import Action, first_remedy
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output import provenance
 from dgxcheck.output.health import rules
@@ -80,13 +80,19 @@ def _blame(finding: Finding, assessment: Assessment) -> list[str]:
             return [
                 f"  Blames:    {visible(component_name(cause.component))}{also}",
                 f"  Sure:      {visible(confidence_text(cause.confidence))}",
-                f"  First:     {visible(f'{STEPS[first.step]}: {action_text(first, remedies)} ({due})')}",
+                f"  First:     {visible(f'{_step(first, remedies)} ({due})')}",
             ]
     if finding.status not in BAD:
         return []
     blamed = [visible(component_name(each)) for each in finding.blames[:_MOST_EVIDENCE]]
     could = [f"  Blames:    {' or '.join(blamed)}"] if blamed else []
     return [*could, f"  First:     {visible(finding.remedy)}"]
+
+
+def _step(action: Action, remedies: Mapping[str, str]) -> str:
+    """``reboot``, or ``reset GPU: nvidia-smi -r ..``: the name of a step is not repeated."""
+    step, text = STEPS[action.step], action_text(action, remedies)
+    return step if text in ("", step) else f"{step}: {text}"
 
 
 def _names(assessment: Assessment) -> dict[str, str]:

@@ -180,7 +180,7 @@ def _nearest(assessment: Assessment, device: Device) -> str | Missing:
     """Devices of the other kind below the same PCIe switch."""
     links = assessment.topology.matrix()
     others = [each for each in assessment.topology.devices if each.kind != device.kind]
-    near = [_short_name(each) for each in others if (link := links.get((device.name, each.name))) and link.pci in NEAR]
+    near = [each.name for each in others if (link := links.get((device.name, each.name))) and link.pci in NEAR]
     return ", ".join(near) if near else Missing(Gap.UNSUPPORTED, device.name, "none below the same switch")
 
 

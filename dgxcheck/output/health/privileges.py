@@ -17,13 +17,14 @@ def render(privileges: Sequence[Needed]) -> str:
 
 
 def _paragraph(needed: Needed) -> str:
-    checks = ", ".join(needed.checks) or "none"
+    checks = ", ".join(needed.checks)
     return lines(
         [
-            f"{needed.privilege.name}: {'missing' if needed.missing else 'not missing'}",
+            f"{needed.privilege.name}: {'missing' if needed.missing else 'available'}",
             f"  Gives: {needed.privilege.gives}",
             *([f"  Not readable now: {_some(needed.missing)}"] if needed.missing else []),
-            fill(checks, 110, initial_indent="  Adds to: ", subsequent_indent="    ", break_on_hyphens=False),
+            *([fill(checks, 110, initial_indent="  Adds to: ", subsequent_indent="    ", break_on_hyphens=False)]
+              if checks else []),
         ]
     )
 

@@ -30,7 +30,7 @@ def _lines(placed: Sequence[Placement]) -> Iterator[str]:
     else:
         yield "# no HCA port of the compute fabric is up"
     for rank, each in enumerate(placed):
-        port = f"UCX_NET_DEVICES={each.port} " if each.port else ""
+        port = f"UCX_NET_DEVICES={each.port}, " if each.port else ""
         cpus = "?" if isinstance(each.cpulist, Missing) else each.cpulist
         node = "?" if isinstance(each.numa_node, Missing) else each.numa_node
         yield visible(f"# local rank {rank}, {each.gpu.name} {each.gpu.bdf}: {port}CPUs {cpus}, NUMA node {node}")
