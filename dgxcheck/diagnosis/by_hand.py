@@ -47,7 +47,7 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         steps = tuple(step for step in steps if step != "field-diagnostic")
     elif form_factor(box, component) in VENDOR_ONLY:
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
-    if steps[0] == "change-setting" and _by_nvlink(box, component):
+    if steps[:1] == ("change-setting",) and _by_nvlink(box, component):
         steps = ("inspect", *steps[1:])
     if steps == ("change-setting", "reboot") and component.part == "BAR1":
         gpus = gpus_of(box, component)
