@@ -193,7 +193,9 @@ def _by_hand(box: Box, component: Component, step: Step, faults: Collection[Faul
     down = (
         not _DOWN.isdisjoint(faults) if component.kind == "port" else component.kind == "fabric" and {*faults} <= _DOWN
     )
-    if down or step == "contact-vendor":
+    if component.kind == "disk" and step == "contact-vendor":
+        scope = "host"  # a boot mirror is changed with the power off
+    elif down or step == "contact-vendor":
         scope = "none"
     disturbs = () if scope in ("host", "none") or component.kind == "fabric" else (component.name,)
     return Action(step=step, instruction=instruction, disturbs=disturbs, scope=scope)
