@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.pcie.bar1 import others_have_bar1
+from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
@@ -71,7 +71,8 @@ def _by_nvlink(box: Box, path: Component) -> bool:
 
 
 def _bars_elsewhere(box: Box, gpus: Collection[Device]) -> bool:
-    return bool(gpus) and all(others_have_bar1(box, gpu) for gpu in gpus)
+    largest = largest_bar1(box)
+    return bool(gpus) and all(others_have_bar1(box, gpu, largest) for gpu in gpus)
 
 
 def inspection(

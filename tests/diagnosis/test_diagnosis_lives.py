@@ -125,10 +125,11 @@ def test_nvlinks_through_switches_are_the_fabric_managers(every: bool, tmp_path:
         return every or first
 
     (cause,) = judged(tmp_path, nvlinks_down("dgx-a100", which), base="dgx-a100")["causes"]
-    assert cause["id"] == ("driver/NVIDIA driver" if every else "host/host/NVSwitches")
-    assert steps(cause)[:2] == ["restart-service", "reset-gpu"]
-    assert (cause["action"]["scope"], len(cause["action"]["disturbs"])) == ("jobs", 8)
-    assert cause["action"]["commands"] == [["systemctl", "restart", "nvidia-fabricmanager"]]
+    assert cause["id"] == ("host/host/Fabric Manager" if every else "host/host/NVSwitches")
+    assert steps(cause)[:2] == (["inspect", "restart-service"] if every else ["restart-service", "reset-gpu"])
+    restart = next(each for each in cause["actions"] if each["action"] == "restart-service")
+    assert (restart["scope"], len(restart["disturbs"])) == ("jobs", 8)
+    assert restart["commands"] == [["systemctl", "restart", "nvidia-fabricmanager"]]
 
 
 def test_beside_a_lost_gpu_none_that_nvlinks_join_to_it_is_reset(tmp_path: Path) -> None:

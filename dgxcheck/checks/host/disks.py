@@ -83,7 +83,7 @@ def _array(array: MdArray) -> Judgement:
     if missing:
         message = f"{name} is degraded: {counted(missing, 'disk')} missing{size}"
         remedy = (
-            "find the member that is gone and the reason in the kernel log; if its device is back without errors:"
+            "find the missing member and the reason in the kernel log; if its device is back without errors:"
             f" mdadm /dev/{array.name} --re-add DEVICE"
         )
         return Judgement(Status.WARN, message, missing, 0, "disks", tuple(evidence), fault=Fault.DISK, remedy=remedy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, row_of
@@ -37,29 +37,45 @@ _ALONE = (
 )
 
 
-def others_have_bar1(box: Box, gpu: Device) -> bool:
+def largest_bar1(box: Box) -> Mapping[int | Missing | None, int]:
+    """The size in bytes of the largest BAR1 by PCI device id; a model of which no GPU has one is left out."""
+    rows = () if isinstance(box.snapshot.bars, Missing) else box.snapshot.bars
+    sizes = {row.bdf: _bytes(row) for row in rows}
+    largest: dict[int | Missing | None, int] = {}
+    for gpu in box.topology.gpus:
+        model, size = _model(gpu), sizes.get(gpu.bdf or "", 0)
+        if size > largest.get(model, 0):
+            largest[model] = size
+    return largest
+
+
+def others_have_bar1(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) -> bool:
     """Has another GPU of the same PCI device id a larger BAR1? Then Above 4G Decoding is on."""
+    row = bars_of(box, gpu)
+    return largest.get(_model(gpu), 0) > (0 if isinstance(row, Missing) else _bytes(row))
 
-    def size(device: Device) -> int:
-        row = bars_of(box, device)
-        if isinstance(row, Missing) or isinstance(row.bar1, Missing) or not row.bar1.assigned:
-            return 0
-        return row.bar1.size if isinstance(row.bar1.size, int) else 0
 
-    model = gpu.function.device if gpu.function is not None else None
-    alike = [other for other in box.topology.gpus if other.function is not None and other.function.device == model]
-    return any(size(other) > size(gpu) for other in alike)
+def _model(gpu: Device) -> int | Missing | None:
+    return None if gpu.function is None else gpu.function.device
+
+
+def _bytes(row: PciBars) -> int:
+    """0 where it is not assigned or not known."""
+    if isinstance(row.bar1, Missing) or not row.bar1.assigned:
+        return 0
+    return row.bar1.size if isinstance(row.bar1.size, int) else 0
 
 
 def _bar1(box: Box) -> Judged:
+    largest = largest_bar1(box)
     for gpu in box.gpus:
-        yield box.subject(gpu), ruled(_size, box, gpu)
+        yield box.subject(gpu), ruled(_size, box, gpu, largest)
 
 
-def _size(box: Box, gpu: Device) -> Judgement:
+def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) -> Judgement:
     row = need(bars_of(box, gpu))
     resource = f"/sys/bus/pci/devices/{gpu.bdf}/resource"
-    alone = _ALONE if others_have_bar1(box, gpu) else ""
+    alone = _ALONE if others_have_bar1(box, gpu, largest) else ""
     if row.bars == ():
         zeros = (Evidence(resource, 0),)
         return Judgement(
