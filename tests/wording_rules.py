@@ -8,7 +8,8 @@ LONGEST = 280
 """Characters of a message: two lines of a terminal of 140 columns."""
 TOO_LONG = f"longer than {LONGEST} characters"
 _NAMES = (
-    "Command register|Compute|Ethernet|Fabric Manager|Fatal|InfiniBand|Linux|Mellanox|Memory|Persistence|Slurm|Tesla|Xid"
+    "Command register|Compute|Ethernet|Fabric Manager|Fatal|InfiniBand|Linux|Mellanox|Memory|Persistence|Slurm|Tesla"
+    "|Xid"
 )
 _NO_PLURALS = "access|bus|class|loss|process|status|verbs|always|was|has|is|ms|us|ns"
 _RULES = {
