@@ -45,12 +45,12 @@ def _fatal(row: AerDevice) -> Judgement | None:
     return Judgement(Status.WARN, message, count, 0, "errors", evidence, fault=Fault.AER_UNCORRECTABLE)
 
 
-def _many(box: Box, count: int, others: Collection[int], evidence: Evidence, whence: str = "") -> Judgement | None:
+def _many(box: Box, count: int, others: Collection[int], evidence: Evidence, origin: str = "") -> Judgement | None:
     limit = box.settings.limit("kernel.corrected-pcie")
     since = flood(box, count, others, limit, DAY_S)
     if since is None:
         return None
-    message = f"{counted(count, KINDS['correctable'])} {whence}{since} ({limit:g} per day allowed)"
+    message = f"{counted(count, KINDS['correctable'])} {origin}{since} ({limit:g} per day allowed)"
     return Judgement(Status.WARN, message, count, limit, "errors", (evidence,), fault=Fault.AER_CORRECTABLE)
 
 

@@ -46,7 +46,7 @@ class Lines:
 
 
 class Table:
-    """All that is known, drawn anew every second."""
+    """The state of the machine as a table, drawn every second."""
 
     def __init__(self) -> None:
         self._due = 0.0

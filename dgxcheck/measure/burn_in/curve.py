@@ -8,7 +8,7 @@ from typing import Any
 from dgxcheck.facts.missing import Json
 
 MOST = 120
-"""Points; with more, two neighbours become one with their mean."""
+"""Points; beyond that, each two that follow each other are replaced by their mean."""
 QUANTITIES = ("temperature", "power_w", "sm_clock")
 
 

@@ -77,10 +77,10 @@ def _mark(assessment: Assessment, number: int, cause: Cause, found: dict[str, Fi
 
 def _loose(number: int, finding: Finding) -> Mark:
     subject = finding.subject
+    peer = subject.peer
     at: tuple[At, ...] = (box(subject.bdf),) if subject.bdf else ()
-    if subject.bdf and subject.peer is not None and subject.peer.bdf:
-        peer = subject.peer
-        at = (pair(subject.bdf, peer.bdf),) if subject.kind == peer.kind == "gpu" else (*at, box(peer.bdf))  # type: ignore[arg-type]
+    if subject.bdf and peer is not None and peer.bdf:
+        at = (pair(subject.bdf, peer.bdf),) if subject.kind == peer.kind == "gpu" else (*at, box(peer.bdf))
     tag = finding.id.partition(".")[0]
     words = f"{finding.id} {subject_name(subject)}: {finding.judgement.message}"
     return Mark(

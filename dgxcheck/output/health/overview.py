@@ -18,7 +18,6 @@ from dgxcheck.topology.model import Device
 
 _WORDS = {Status.FAIL: "FAIL", Status.UNKNOWN: "?", Status.WARN: "WARN"}
 _SILENT = (Gap.UNASKED, Gap.UNRECORDED)
-_KIB_PER_GIB = 1 << 20
 Column = tuple[str, Callable[[Assessment, Device], str | Missing]]
 
 

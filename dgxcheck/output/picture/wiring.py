@@ -156,7 +156,9 @@ def _is_folded(device: Device, topology: Topology) -> bool:
 
 def _physical(device: Device, topology: Topology) -> str:
     """The name of the first physical function behind the same port; empty where there is none."""
-    port = device.path[:-1]  # type: ignore[index]
+    if isinstance(device.path, Missing):
+        return ""
+    port = device.path[:-1]
     beside = (each for each in topology.devices if isinstance(each.path, tuple) and each.path[:-1] == port)
     return next((each.name for each in beside if each.kind == "nic" and each.is_vf is not True), "")
 
