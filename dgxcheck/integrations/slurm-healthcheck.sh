@@ -31,9 +31,11 @@ fi
 result=$(timeout -k 2 30 dgxcheck health "${options[@]}" --fail-on fail --format drain-reason --deadline 20 $DGXCHECK_OPTIONS 2>&1 </dev/null)
 code=$?
 result=${result%%$'\n'*}
-# the form is checked too: a broken Python also exits with 1 or 2
-case "$code $result" in
-    [0-3]" dgxcheck: "*"; level "*) printf '%s\t%s\n' "$node" "$result" | "${0%/*}/slurm-nodes.sh" ;;
-    *) logger -t dgxcheck -- "health of $node is unknown (exit code $code): $result" ;;
-esac
+if [[ $state != drain* && "$code $result" =~ ^[01]\ dgxcheck:\ (pass|warn)\;\ level\  ]]; then
+    : # in service, and stays there
+elif [[ "$code $result" =~ ^[0-3]\ dgxcheck:\ .*\;\ level\  ]]; then # a broken Python also exits with 1 or 2
+    printf '%s\t%s\n' "$node" "$result" | "${0%/*}/slurm-nodes.sh"
+else
+    logger -t dgxcheck -- "health of $node is unknown (exit code $code): $result"
+fi
 exit 0

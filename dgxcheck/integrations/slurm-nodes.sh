@@ -36,15 +36,21 @@ update() { timeout 4 scontrol update NodeName="$1" "${@:2}" || { log "scontrol f
 # all nodes that dgxcheck has drained, in the order in which it did: TIME|NODE
 ours() { nodes | awk -F'|' '$2 ~ /^drain/ && $4 ~ /^dgxcheck: .*; level [a-z]+$/ { print $3 "|" $1 }' | sort -u; }
 
-most() {
-    local all
-    all=$(nodes | cut -d'|' -f1 | sort -u | wc -l)
-    echo $((all * percent / 100 > 0 ? all * percent / 100 : 1))
+# how many nodes may be drained; asked when the first one has to be
+limit=
+set_limit() {
+    [ -n "$limit" ] && return
+    limit=$(($(nodes | cut -d'|' -f1 | sort -u | wc -l) * percent / 100))
+    [ "$limit" -gt 0 ] || limit=1
 }
 
 judge() {
-    local node=$1 reason=$2 state since old
-    IFS='|' read -r _ state since old < <(nodes "$node")
+    local node=$1 reason=$2 state old
+    IFS='|' read -r _ state _ old < <(nodes "$node")
+    if [ -z "$state" ] && [[ $node == *.* ]]; then # results have host names, which may be longer than names of nodes
+        node=${node%%.*}
+        IFS='|' read -r _ state _ old < <(nodes "$node")
+    fi
     if [ -z "$state" ]; then
         log "$node is not known to Slurm, or the controller does not answer: $reason"
         return
@@ -64,6 +70,7 @@ judge() {
             ;;
         *"|drain"* | *"|down"* | *"|fail"*) log "$node is already $state ($old) and has a fault: $reason" ;;
         *)
+            set_limit
             if [ "$(ours | wc -l)" -ge "$limit" ]; then
                 log "$node is not drained, as dgxcheck has drained $limit nodes (DGXCHECK_DRAIN_PERCENT): $reason"
             elif update "$node" State=DRAIN Reason="$reason"; then
@@ -73,7 +80,6 @@ judge() {
     esac
 }
 
-limit=$(most)
 while IFS=$'\t' read -r node reason; do
     if [[ $node =~ $name && ${node,,} != all && $reason =~ $form ]]; then
         judge "$node" "$reason"

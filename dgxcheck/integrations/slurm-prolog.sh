@@ -21,6 +21,6 @@ fi
 # the counters, for slurm-epilog.sh; DGXCHECK_JOB_ERRORS=no leaves them out
 if [ "${DGXCHECK_JOB_ERRORS:-yes}" = yes ] && [ -n "$SLURM_JOB_ID" ] && mkdir -p -m 700 /run/dgxcheck; then
     timeout -k 2 15 dgxcheck health --only pcie.aer --state "/run/dgxcheck/job-$SLURM_JOB_ID.json" --fail-on never \
-        --deadline 10 -o /dev/null >/dev/null 2>&1 </dev/null
+        --deadline 10 >/dev/null 2>&1 </dev/null
 fi
 exit 0

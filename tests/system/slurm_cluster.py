@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -137,8 +137,8 @@ class Cluster(NamedTuple):
 
 
 @contextmanager
-def cluster(folder: Path, nodes: Sequence[str], lines: str = "", gres: str = "") -> Iterator[Cluster]:
-    """Up and idle. ``lines`` are more nodes and settings of slurm.conf."""
+def cluster(folder: Path, nodes: Mapping[str, str], gres: str) -> Iterator[Cluster]:
+    """Up and idle. ``nodes``: the hardware of each, as slurm.conf has it; ``gres``: the text of gres.conf."""
     if os.geteuid() != 0:
         pytest.skip("slurmd sets the user of jobs: it needs root")
     programs = {name: program(name) for name in ("munged", "slurmctld", "slurmd", "sinfo", "logger", "flock")}
@@ -149,15 +149,13 @@ def cluster(folder: Path, nodes: Sequence[str], lines: str = "", gres: str = "")
     ports = _ports(len(nodes) + 1)
     host = socket.gethostname().partition(".")[0]
     text = CONF.format(host=host, folder=folder, port=ports[0])
-    own = "".join(
-        f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=100\n"
-        if f"NodeName={node} " not in lines else ""
-        for node, port in zip(nodes, ports[1:], strict=True)
-    )  # fmt: skip
-    more = lines.replace("PLACE", f"NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[-1]}")
-    (folder / "slurm.conf").write_text(own + more + text, encoding="utf-8")
+    rows = "".join(
+        f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} RealMemory=100 {hardware}\n"
+        for (node, hardware), port in zip(nodes.items(), ports[1:], strict=True)
+    )
+    (folder / "slurm.conf").write_text(rows + text, encoding="utf-8")
     (folder / "gres.conf").write_text(gres, encoding="utf-8")
-    made = Cluster(folder, nodes)
+    made = Cluster(folder, [*nodes])
     for node in nodes:
         made.box(node, "dgx-1-v100")
     key = folder / "munge.key"
@@ -197,7 +195,7 @@ def _scripts(folder: Path) -> None:
         (bin / path.name).write_text(text, encoding="utf-8")
     for path in bin.iterdir():
         path.chmod(0o755)
-    made = f"SLURM_CONF={folder}/slurm.conf\nDGXCHECK_DRAIN_PERCENT=20\nDGXCHECK_JOB_ERRORS=no\n"
+    made = f"SLURM_CONF={folder}/slurm.conf\nDGXCHECK_DRAIN_PERCENT=15\nDGXCHECK_JOB_ERRORS=no\n"
     (folder / "dgxcheck").write_text(made, encoding="utf-8")
 
 
@@ -216,7 +214,7 @@ def _ended(folder: Path) -> None:
     pids = [int(path.read_text(encoding="utf-8")) for path in folder.glob("*.pid")]
     for pid in pids:
         subprocess.run(["kill", str(pid)], check=False, capture_output=True)
-    ends = time.monotonic() + 10
+    ends = time.monotonic() + 3
     while time.monotonic() < ends and any(Path(f"/proc/{pid}").exists() for pid in pids):
         time.sleep(0.1)
     for pid in pids:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pytest
 from checkout import ROOT
+from live_box import CHILD, Box, serve, shipped
 from programs import program
 
 from dgxcheck.cli import main
+from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.metrics import QUANTITIES
 
 FOLDER = ROOT / "dgxcheck" / "integrations"
@@ -234,6 +238,34 @@ def test_the_prolog_logs_all_but_a_sound_box(how: str, tmp_path: Path, capsys: p
 
 def test_the_prolog_is_silent_about_a_sound_box(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert slurm("slurm-prolog.sh", tmp_path, said("dgx-1-v100", capsys)) == Node(0, "", "")
+
+
+LINK_COUNTERS = "nvml nvmlDeviceGetNvLinkErrorCounter 0000:0a:00.0"
+
+
+def live(box: Box, standin: Path) -> str:
+    """A ``dgxcheck`` that asks this machine as if it were here."""
+    environment = " ".join(shlex.quote(f"{name}={value}") for name, value in box.environment(standin).items())
+    return f"exec env {environment} {sys.executable} -c {shlex.quote(CHILD)} {box.tree} \"$@\""
+
+
+@pytest.mark.parametrize("counted_before", [True, False])
+def test_an_epilog_counts_the_errors_of_the_job(counted_before: bool, tmp_path: Path, standin: Path) -> None:
+    """The quick level does not see them."""
+    for name in ("job", "before", "after"):
+        (tmp_path / name).mkdir()
+    before, after = shipped("dgx-1-v100"), copy.deepcopy(shipped("dgx-1-v100"))
+    facts = cast("dict[str, dict[str, Json]]", after["facts"])
+    facts[LINK_COUNTERS] |= {"1 2": 9120, "1 3": 7}
+    counters = tmp_path / "job" / "run" / "job-7.json"
+    if counted_before:
+        start = live(serve(before, tmp_path / "before"), standin)
+        assert slurm("slurm-prolog.sh", tmp_path / "job", start) == Node(0, "", "")
+        assert counters.is_file()
+    done = slurm("slurm-epilog.sh", tmp_path / "job", live(serve(after, tmp_path / "after"), standin))
+    assert not counters.exists()
+    assert done.code == int(counted_before)
+    assert ("dgxcheck: nvlink.errors GPU2_0000:0a:00.0 nvlink-errors 9127 errors" in done.err) == counted_before
 
 
 def test_options_of_the_site_reach_dgxcheck(tmp_path: Path) -> None:

@@ -5,12 +5,15 @@ A host sees the ports of its own HCAs, never the switches behind them: no ``Swit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.output.fleet.report import Report
 from dgxcheck.output.plain_text import lines, visible
 
+_DOMAIN = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.[0-9]{1,10}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _UNKNOWN = "# no switch of InfiniBand or Ethernet is named, as hosts do not see them; ibnetdiscover(8) lists them"
 
 
@@ -20,19 +23,26 @@ def render(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    nodes = report.fleet.nodes.values()
-    domains: dict[str, list[str]] = {}
-    for node in nodes:
-        if len(node.newest.nvlink_domains) == 1:
-            domains.setdefault(node.newest.nvlink_domains[0], []).append(node.name)
-    for number, (domain, names) in enumerate(sorted(domains.items()), 1):
+    nodes = [node for node in report.fleet.nodes.values() if _NAME.fullmatch(node.name)]
+    domains = {node.name: [each for each in node.newest.nvlink_domains if _DOMAIN.fullmatch(each)] for node in nodes}
+    blocks: dict[str, list[str]] = {}
+    for name, found in domains.items():
+        if len(found) == 1:
+            blocks.setdefault(found[0], []).append(name)
+    for domain, names in sorted(blocks.items()):
         yield f"# NVLink domain {domain}: cluster UUID and clique"
-        yield f"BlockName=nvl{number} Nodes={folded(names)}"
-    if alone := [node.name for node in nodes if not node.newest.nvlink_domains]:
+        yield f"BlockName={_block(domain)} Nodes={folded(names)}"
+    if alone := [name for name, found in domains.items() if not found]:
         yield f"# in no NVLink domain of several machines: {folded(alone)}"
-    for node in nodes:
-        if len(node.newest.nvlink_domains) > 1:
-            yield f"# {node.name} has GPUs in several NVLink domains: {', '.join(node.newest.nvlink_domains)}"
+    for name, found in domains.items():
+        if len(found) > 1:
+            yield f"# {name} has GPUs in several NVLink domains: {', '.join(found)}"
     if report.fleet.silent:
         yield f"# without a result: {folded(report.fleet.silent)}"
     yield _UNKNOWN
+
+
+def _block(domain: str) -> str:
+    """The same for the same domain, whichever others there are: ``nvl-3f2c1a9e-32766``."""
+    cluster, _, clique = domain.partition(".")
+    return f"nvl-{cluster.partition('-')[0]}-{clique}"
