@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import BAD, Status
+from dgxcheck.checks.engine.finding import BAD, Status, Subject
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Nvml
@@ -17,6 +17,7 @@ from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
 
 _WORDS = {Status.FAIL: "FAIL", Status.UNKNOWN: "?", Status.WARN: "WARN"}
+_ORDER = (*BAD, Status.PASS)
 _SILENT = (Gap.UNASKED, Gap.UNRECORDED)
 Column = tuple[str, Callable[[Assessment, Device], str | Missing]]
 
@@ -38,8 +39,8 @@ def tables(assessment: Assessment, width: int | None) -> list[str]:
     told = [folded(line, width, 2) for line in (machine(assessment),) if line]
     for head, devices, facts in _kinds(assessment):
         told += _table(assessment, head, devices, facts, states, width)
-    host = states.get(None)
-    return [*told, *([f"Host: {_WORDS[host]}", ""] if host is not None else [])]
+    host = states.get(None, Status.PASS)
+    return [*told, *([f"Host: {_WORDS[host]}", ""] if host is not Status.PASS else [])]
 
 
 def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[Column, ...]], ...]:
@@ -48,23 +49,28 @@ def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[C
 
 
 def _states(assessment: Assessment) -> Mapping[str | None, Status]:
-    """The worst status by bus id; None for the host."""
+    """The worst status by bus id, or by name where a device has none; None for the host. PASS of what was judged."""
     worst: dict[str | None, Status] = {}
     for finding in assessment.findings:
-        if finding.status not in BAD or finding.acknowledged:
+        if finding.status not in _ORDER:
             continue
-        ends = [finding.subject, *([finding.subject.peer] if finding.subject.peer else [])]
-        for place in {end.bdf if end.kind != "host" else None for end in ends}:
-            worst[place] = min(worst.get(place, Status.WARN), finding.status, key=BAD.index)
+        status = Status.PASS if finding.acknowledged else finding.status
+        for place in {_place(end) for end in (finding.subject, finding.subject.peer) if end is not None}:
+            worst[place] = min(worst.get(place, Status.PASS), status, key=_ORDER.index)
     return worst
 
 
+def _place(end: Subject) -> str | None:
+    return None if end.kind == "host" else end.bdf or end.name.partition("/")[0]
+
+
 def _state(assessment: Assessment, device: Device, states: Mapping[str | None, Status]) -> str:
-    """``ok`` only where the driver answered for the device."""
-    worst = states.get(device.bdf)
-    if worst is not None:
+    """``ok`` only where the driver answered for a GPU, or something was judged of an adapter."""
+    worst = states.get(device.bdf or device.name)
+    if worst is not None and worst is not Status.PASS:
         return _WORDS[worst]
-    silent = device.kind == "gpu" and isinstance(GpuView(assessment.snapshot, device.bdf).listed, Missing)
+    is_gpu = device.kind == "gpu"
+    silent = isinstance(GpuView(assessment.snapshot, device.bdf).listed, Missing) if is_gpu else worst is None
     return "?" if silent else "ok"
 
 
@@ -109,10 +115,13 @@ def _cell(value: str | Missing) -> str:
 
 
 def machine(assessment: Assessment) -> str:
-    """``NVIDIA DGX-1 with eight V100: 8 x Tesla V100-SXM2-16GB, driver 550.127.05``"""
+    """``NVIDIA DGX-1 with eight V100: 8 x Tesla V100-SXM2-16GB, driver 550.127.05``
+
+    Clones and clouds have the same GPUs: what is compared with a DGX by its GPUs alone is not called one.
+    """
     nvml = assessment.snapshot.gpu
-    profile = assessment.profile
-    title = visible(profile.title) if profile is not None else ""
+    choice = assessment.choice
+    title = visible(choice.profile.title) if choice is not None and choice.how != "gpus" else ""
     if not isinstance(nvml, Nvml):
         return title
     models = Counter(gpu.name for gpu in nvml.gpus if isinstance(gpu.name, str))
