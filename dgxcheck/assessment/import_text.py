@@ -56,12 +56,12 @@ def read(
     outputs: list[Part] = []
     for text in texts:
         begin(text.name)
-        outputs += [Part(text.name, output, owner) for owner, output in _outputs(text)]
+        outputs += [Part(text.name, output, output.host or owner) for owner, output in _outputs(text)]
     parts = of_host(outputs, host)
     names = {text.name: _published(number) for number, text in enumerate(texts)}
     return Reading(
         bundle=bundle, texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),
-        unread={text.name: _unread(text, parts, host) for text in texts},
+        unread={text.name: _unread(text, outputs, host) for text in texts},
     )  # fmt: skip
 
 
@@ -96,8 +96,8 @@ def _published(number: int) -> str:
     return f"text {number + 1}"
 
 
-def _unread(text: Text, parts: Sequence[Part], host: str) -> tuple[int, ...]:
-    understood = frozenset(number for part in parts if part.file == text.name for number in part.found.understood)
+def _unread(text: Text, outputs: Sequence[Part], host: str) -> tuple[int, ...]:
+    understood = frozenset(number for part in outputs if part.file == text.name for number in part.found.understood)
     accounted = text.layout.accounted(understood)
     return tuple(
         number for number, line in enumerate(text.lines)
