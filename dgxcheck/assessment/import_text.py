@@ -18,7 +18,7 @@ from dgxcheck.readers.derived import completed
 from dgxcheck.readers.listing import handles as numbered
 from dgxcheck.readers.listing import with_numbers
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.onto import mismatch, rebase_indexes
+from dgxcheck.readers.onto import mismatch, printed_bdfs, rebase_indexes
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
@@ -119,7 +119,7 @@ def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
             raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
         return rebase_indexes(found.facts, base.gpus)
     facts = with_numbers(found.facts)
-    gpus = numbered(facts)
+    gpus = numbered(facts) or printed_bdfs(facts)
     if gpus and not mismatch(facts, gpus):
         own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}
         return rebase_indexes(facts, gpus) | own
