@@ -56,8 +56,9 @@ def nameless(place: int) -> str:
 
 def place_of(bdf: str | None) -> int | None:
     """Which of the GPUs that a text does not name this is, from 0; None for every other bdf."""
-    named = not is_unplaced(bdf) or bdf is None or bdf[4:6] != _NUMBERED[:2]
-    return None if named else _NAMELESS - int(bdf[4:8], 16)
+    if bdf is None or not is_unplaced(bdf) or bdf[4:6] != _NUMBERED[:2]:
+        return None
+    return _NAMELESS - int(bdf[4:8], 16)
 
 
 def is_unplaced(bdf: str | None) -> bool:

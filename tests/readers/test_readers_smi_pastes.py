@@ -191,8 +191,9 @@ ROWS = (
     (ROWS, {"ecc.row-remap": "fail unnamed GPU"}),
     (ROWS[: ROWS.index("        Remapping")], {"ecc.row-remap": "fail unnamed GPU"}),
     (f"{ROWS.replace('Yes', 'No')}--\n{ROWS}", {"ecc.row-remap": "fail unnamed GPU 2"}),
-    ("    Clocks Event Reasons\n        Idle : Not Active\n        SW Power Cap : Not Active\n        HW Slowdown : Active\n"
-     "            HW Thermal Slowdown : Active\n", {"clock.throttle": "warn unnamed GPU"}),
+    ("    Clocks Event Reasons\n        Idle : Not Active\n        SW Power Cap : Not Active\n"
+     "        HW Slowdown : Active\n            HW Thermal Slowdown : Active\n",
+     {"clock.throttle": "warn unnamed GPU"}),
     ("Fabric\n    State : Completed\n    Status : Insufficient Resources\n    CliqueId : 0\n"
      "    ClusterUUID : 00000000-0000-0000-0000-000000000000\n", {"driver.fabric": "fail unnamed GPU"}),
 ])  # fmt: skip
