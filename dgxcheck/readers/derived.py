@@ -28,11 +28,21 @@ _MOST_NODES = 1024
 
 def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The facts, what follows from them, and none that only served to put outputs together."""
+    facts = {**_measured(facts), **facts}
     derived = (
         _without_handle(facts) | _nodes(facts) | _functions_of_hcas(facts) | _domains(facts) | _shown_functions(facts)
     )
     own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
     return {**own, **derived} if NO_HANDLE in {key.rpartition(" ")[0] for key in facts} else {**derived, **own}
+
+
+def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The functions of GPUs of which a benchmark printed bus ids."""
+    devices = [fact for key, fact in facts.items() if key.startswith("measure device ") and isinstance(fact, dict)]
+    bdfs = [str(fact["bdf"]) for fact in devices if fact.get("bdf")]
+    before, after = _CLASS
+    classes: dict[str, Json] = {f"{before}{bdf}{after}": "0x030200\n" for bdf in bdfs}
+    return classes | {f"{before}{bdf}/vendor": "0x10de\n" for bdf in bdfs}
 
 
 def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:

@@ -70,7 +70,7 @@ def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered) -> dict[str, Json]
     Bus ids that p2pBandwidthLatencyTest prints take precedence. NVLink and P2P states become NVML's answers.
     """
     table = _table(gpus)
-    order = table | _printed_bdfs(facts)
+    order = table | printed_bdfs(facts)
     if why := mismatch(facts, gpus):
         raise BadInput(why)
     for index, bdf in order.items():
@@ -134,8 +134,8 @@ def _bdf(word: str, table: Mapping[int, str]) -> str:
     return table.get(int(match[1]), word) if match else word
 
 
-def _printed_bdfs(facts: Mapping[str, Json]) -> dict[int, str]:
-    """Bus ids by index, where a tool printed both."""
+def printed_bdfs(facts: Mapping[str, Json]) -> dict[int, str]:
+    """Bus ids by CUDA's index, where a tool printed both."""
     bdfs: dict[int, str] = {}
     for key, fact in facts.items():
         index = key.removeprefix("measure device ")
