@@ -86,7 +86,8 @@ def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
         onto = "" if base is None else base.spec
         names = named([text.name for text in reading.texts])
         raise BadInput(f"{names} onto {onto}: {error}; no file was written") from None
-    head, lines, later = _recording(facts, base)
+    hosts = {host for text in reading.texts for host in text.layout.hosts if host}
+    head, lines, later = _recording(facts, base, sorted(hosts))
     head["provenance"] = _provenance(reading, base)
     return written(head, lines, later), len(facts) + (0 if reading.bundle is None else len(reading.bundle.facts))
 
@@ -126,17 +127,19 @@ def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
     return facts
 
 
-def _recording(facts: dict[str, Json], base: Base | None) -> tuple[dict[str, Json], GroupedFacts, Moments]:
+def _recording(
+    facts: dict[str, Json], base: Base | None, hosts: Sequence[str]
+) -> tuple[dict[str, Json], GroupedFacts, Moments]:
     """Head, lines and later moments; identities of either side leave as pseudonyms of one key."""
     key = site_key()
     new: GroupedFacts = {}
     for name in sorted(facts):
         insert(new, name, facts[name])
-    new, _ = anonymized(new, (), key)
+    new, _ = anonymized(new, (), key, hosts)
     head: dict[str, Json] = {"schema": SCHEMA, "tool_version": __version__, "identities": "pseudonyms"}
     if base is None:
         return head, new, []
-    lines, later = base.with_identities_hidden(key)
+    lines, later = base.with_identities_hidden(key, hosts)
     if LOG in new and (
         base.kind != REPORT or LOG not in lines
     ):  # one log or the other: their times do not count from one moment

@@ -12,8 +12,10 @@ from dgxcheck.readers.listing import NO_HANDLE, answers, handles
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
 from dgxcheck.readers.onto import nvml_gpus
+from dgxcheck.readers.reports import Reports
 
 _OF_DRIVER = "text /proc/driver/nvidia/gpus/"
+_OF_PCI = (_OF_DRIVER, f"link {DEVICES}/", f"text {DEVICES}/", f"names {DEVICES}")
 _LOST = ("GPU is lost", "Unknown Error")
 _INFINIBAND = "/sys/class/infiniband"
 _ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ")
@@ -97,13 +99,21 @@ def _bound(facts: Mapping[str, Json]) -> set[str]:
 
 
 def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The list of GPUs where nvidia-smi stopped at one that it could not open.
+    """The list of GPUs where nvidia-smi stopped at one that it could not open, or what it said of one of which no
+    output tells anything else.
 
     The driver's directory has every GPU that it holds; nvidia-smi numbers them in the order of their bus ids.
     """
     lost = {key.rpartition(" ")[2]: str(fact) for key, fact in facts.items() if key.startswith(NO_HANDLE)}
     if not lost:
         return {}
+    if not any(key.startswith(_OF_PCI) for key in facts):
+        reports = Reports("nvidia-smi")
+        for bdf, why in lost.items():
+            if why.startswith(_LOST):
+                reports.add(bdf, "handle", "fail", "gpu-lost", f"cannot open GPU {bdf}: {why[:80]}")
+        if reports:
+            return reports.facts()
     numbers: dict[int, Json] = {**handles(facts)}
     if not numbers:
         driver = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
