@@ -6,7 +6,8 @@ from typing import Literal
 
 from dgxcheck.facts.record import Record
 
-Outcome = Literal["pass", "warn", "fail"]
+Outcome = Literal["pass", "warn", "fail", "unknown"]
+"""``unknown``: not as it should be, but by that output alone it may be meant so."""
 
 
 class ToolReport(Record):

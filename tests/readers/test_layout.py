@@ -6,6 +6,7 @@ import pytest
 from damage import HARMLESS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lspci_texts import LSPCI
 from smi_texts import LINKS, QUERY, STATION, TABLE
 from test_import import P2P
 
@@ -17,7 +18,7 @@ from dgxcheck.readers.layout.undo import undone
 
 LAYERS = HARMLESS.keys() - {"column", "table of one column"}
 """Those that are put around each other; nobody makes a table of what stands in another layout."""
-TEXTS = {"matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P}
+TEXTS = {"matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P, **LSPCI}
 
 
 def facts(lines: tuple[str, ...]) -> dict[tuple[str, str], Json]:

@@ -179,6 +179,8 @@ ROWS = (
 @pytest.mark.parametrize(("text", "due"), [
     (links("25 GB/s", last="25 GB/s"), {}),
     (links("25 GB/s", last="<inactive>"), {"nvlink.state": "fail GPU3"}),
+    (links("25.781 GB/s", last="").replace("A100-SXM4-80GB", "V100-SXM2-32GB").partition("GPU 1:")[0]
+     .replace("Link 3: 25.781 GB/s", "Link 3: <inactive>"), {"nvlink.state": "unknown GPU0"}),
     ("GPU 6: NVIDIA A100-SXM4-80GB (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
      "NVML: Unable to retrieve NVLink information as all links are inactive\n", {"nvlink.state": "warn GPU6"}),
     ("GPU 0: NVIDIA GeForce RTX 2080 SUPER (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"

@@ -44,8 +44,8 @@ _REMEDIES = {
     Fault.NVLINK_DOWN: "confirm it with nvidia-smi nvlink -s: DCGM before 2.4.7 also reports boards without NVLinks",
     Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
 }
-_ORDER = (Status.FAIL, Status.WARN, Status.PASS)
-_STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL}
+_ORDER = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.PASS)
+_STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unknown": Status.UNKNOWN}
 
 
 def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
@@ -76,8 +76,8 @@ def _bad(results: list[ToolReport]) -> Judgement:
     times = sum(result.count for result in results if result.text == first.text)
     again = f" ({counted(times, 'time')})" if times > 1 else ""
     text = f"{first.tool}: {first.text}{again}" + (f", and {counted(more, 'other result')}" if more else "")
-    fault = _FAULTS.get(first.fault, Fault.TEST_FAILED)
-    remedy = _REMEDIES.get(fault, "")
+    fault = None if worst is Status.UNKNOWN else _FAULTS.get(first.fault, Fault.TEST_FAILED)
+    remedy = _REMEDIES.get(fault, "") if fault else ""
     return Judgement(worst, text[:280], evidence=tuple(map(_evidence, results)), fault=fault, remedy=remedy)
 
 

@@ -11,10 +11,12 @@ _ZONE = r"(?: ?(?:Z|UTC|GMT|CES?T|[+-]\d\d:?\d\d))?"
 _DATE = r"\d{0,4}[-/]\d\d[-/]\d\d"
 _NAME = r"[A-Za-z0-9][\w.-]{0,63}"
 _TIME = re.compile(
-    rf"(?:\[(?:{_DATE}[T ])?{_CLOCK}{_ZONE}\]|(?:{_DATE}[T ])?{_CLOCK}{_ZONE}(?:,\d{{1,3}})?(?= |\t|: |$|\|))"
+    rf"(?:\[(?:{_DATE}[T ])?{_CLOCK}{_ZONE}\]"
+    rf"|(?!\d{{1,2}}:\d\d:\d\d\.[0-7] )(?:{_DATE}[T ])?{_CLOCK}{_ZONE}(?:,\d{{1,3}})?(?= |\t|: |$|\|))"
     r"(?: - |:(?= ))?[ \t]?"
 )
-"""A time of a container's log or of a wrapper: ISO 8601 with a blank or T, or in brackets."""
+"""A time of a container's log or of a wrapper: ISO 8601 with a blank or T, or in brackets. ``1:4b:00.0`` is the first
+line of ``lspci | grep -n``."""
 _WORDS = re.compile(
     rf"\[\d{{1,6}},\d{{1,6}}\]<std(?:out|err|diag)>:? ?"  # Open MPI 4 --tag-output
     r"|\[[\w.@-]{1,80}(?:,\d{1,9}){1,3}\]<std(?:out|err)>: ?"  # Open MPI 5
@@ -37,6 +39,8 @@ _CLOCKED = re.compile(_CLOCK)
 _HOST = re.compile(rf"(?P<host>{_NAME}):(?: |$)")
 _RANK = re.compile(r" {0,12}\d{1,4}:(?: |$)")
 _TAG = re.compile(r" {0,12}\[\d{1,5}\]")
+_BYTES = re.compile(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*", re.ASCII)
+"""A row of ``lspci -x``: its offset is no rank and no host."""
 _DEVICE = re.compile(r"(?:gpu|nic|mlx|link|nvme|ib|eth|rank|cpu)-?_?\d+(?:_\d+)?", re.IGNORECASE)
 _FIRST = frozenset("[(0123456789-/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LABELS = frozenset((
@@ -100,13 +104,15 @@ def _is_run(lines: Sequence[str], names: Sequence[str]) -> bool:
 def _host(line: str) -> str:
     match = _HOST.match(line.lstrip())
     name = match["host"] if match else ""
-    return "" if name.isdigit() or name.lower() in _LABELS or _DEVICE.fullmatch(name) else name
+    return (
+        "" if name.isdigit() or _BYTES.fullmatch(line) or name.lower() in _LABELS or _DEVICE.fullmatch(name) else name
+    )
 
 
 def without_ranks(lines: Sequence[str]) -> list[str]:
     """Lines without the number of the task (srun -l) before each, or the tag (mpirun) before and within."""
     tags = [match[0].lstrip() if (match := _TAG.match(line)) else "" for line in lines]
-    ranks = [match[0] if (match := _RANK.match(line)) else "" for line in lines]
+    ranks = [match[0] if (match := _RANK.match(line)) and not _BYTES.fullmatch(line) else "" for line in lines]
     if _all_alike(lines, tags):
         return [line.replace(tag, " ") if tag else line for line, tag in zip(lines, tags, strict=True)]
     if _all_alike(lines, ranks):
