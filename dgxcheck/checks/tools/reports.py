@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.blame import component_of, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.missing import Missing
@@ -37,6 +37,8 @@ _REMEDIES = {
     Fault.GDR_UNUSED: "load nvidia-peermem (or use a kernel with DMA-BUF) and start the job again; then compare"
     " NCCL_NET_GDR_LEVEL with the distance of GPUs and HCAs: dgxcheck topo",
     Fault.NVLINK_DOWN: "confirm it with nvidia-smi nvlink -s: DCGM before 2.4.7 also reports boards without NVLinks",
+    Fault.PORT_SLOW: "ask both ends for the speeds and widths that they support and enable (ibportstate LID PORT"
+    " query), then clean, reseat or replace the cable",
     Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
 }
 _ORDER = (Status.FAIL, Status.WARN, Status.PASS)
@@ -50,12 +52,15 @@ def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         return
     for (subject, tool), of_one in groupby(sorted(reports, key=_group), key=_group):
         results = [*of_one]
-        bad = [result for result in results if result.outcome != "pass"]
+        bad = [result for result in results if result.outcome in ("warn", "fail")]
+        for note in (result for result in results if result.outcome == "note"):
+            yield _subject(box, subject, note.topic), skip("no-history", f"{tool}: {note.text}"[:280], _evidence(note))
         for fault in dict.fromkeys(result.fault for result in bad):
             yield _subject(box, subject, fault), _bad([result for result in bad if result.fault == fault])
-        if not bad:
-            message = f"{tool}: {counted(len(results), 'result')} without a fault"
-            evidence = tuple(_evidence(result) for result in results)
+        good = [result for result in results if result.outcome == "pass"]
+        if good and not bad:
+            message = f"{tool}: {counted(len(good), 'result')} without a fault"
+            evidence = tuple(map(_evidence, good))
             yield _subject(box, subject, tool), Judgement(Status.PASS, message, evidence=evidence)
 
 
@@ -88,6 +93,8 @@ def _subject(box: Box, name: str, part: str) -> Subject:
         found = Subject(kind="hca", name=device.name, bdf=device.bdf)
     elif name.startswith("GPU"):
         found = Subject(kind="gpu", name=name, bdf=None)
+    elif "/" in name:
+        found = Subject(kind="port", name=name, bdf=None)
     elif ":" in name:
         found = Subject(kind="gpu", name=f"GPU@{name}", bdf=name)
     else:
@@ -101,6 +108,8 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     fault = judgement.fault or Fault.TEST_FAILED
     if subject.kind == "gpu" and fault in (Fault.LINK_NARROW, Fault.LINK_DEGRADED, Fault.PCIE_REPLAYS):
         yield from own_link(box, subject, judgement)
+    elif fault is Fault.NO_SUBNET_MANAGER:
+        yield Component(kind="subnet-manager", name="of the fabric")
     elif subject.kind == "host":
         yield DRIVER if fault not in _OF_HOST else host_part(_OF_HOST[fault])
     else:
