@@ -87,7 +87,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "CPUs"): ("inspect", "contact-vendor"),
     ("host", "burn-in"): ("inspect",),
     ("host", "results of NCCL"): ("inspect",),
-    ("host", "network of NCCL"): ("change-setting",),
+    ("host", "network of NCCL"): ("inspect",),
     ("host", "results of diagnostics"): ("inspect",),
     ("host", "changes since the baseline"): ("inspect",),
 }
@@ -157,6 +157,7 @@ OF_ALL_FAULTS: Mapping[Fault, Steps] = {
     Fault.XID_CONTAINED: ("restart-program", "reset-gpu", "field-diagnostic", "replace"),
     Fault.XID_PCIE: ("inspect", *_LINK),
     Fault.XID_SOFTWARE: ("inspect", "contact-vendor"),
+    Fault.NVLINK_REPORTED: ("inspect", "reset-gpu", "reboot", "field-diagnostic", "replace"),
     Fault.NVSWITCH_WATCHED: ("watch", "contact-vendor"),
     Fault.NVSWITCH_NOTICE: ("inspect", "contact-vendor"),
     Fault.XID_NOTICE: ("watch", "contact-vendor"),
