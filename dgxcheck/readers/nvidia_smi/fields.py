@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from dgxcheck.facts.ids import BRANDS
 from dgxcheck.facts.missing import Json
 
 MOST_PAGES = 512
@@ -19,6 +20,9 @@ RECOVERY_ACTIONS = {
 _REASONS = (("idle|gpu idle", 0x1), ("applications clocks setting", 0x2), ("sw power cap", 0x4), ("hw slowdown", 0x8),
             ("sync boost", 0x10), ("sw thermal slowdown", 0x20), ("hw thermal slowdown", 0x40),
             ("hw power brake slowdown", 0x80), ("display clocks? setting", 0x100))  # fmt: skip
+SW_THERMAL = 0x20
+"""The last but one of the reasons; the last is the setting for displays."""
+SLOWDOWNS = 0x8 | SW_THERMAL | 0x40 | 0x80
 _INTEGER = re.compile(r"-?\d{1,18}(?!\d)", re.ASCII)
 _DECIMAL = re.compile(r"\d{1,9}(?:\.\d{1,6})?(?!\d)", re.ASCII)
 
@@ -75,7 +79,7 @@ SINGLE: tuple[tuple[str, re.Pattern[str], Callable[[str], Json]], ...] = tuple(
         ("MaxPcieLinkGeneration", "pci/.*/(?:pcie gen(?:eration)?)/max(?: link gen)?", number),
         ("CurrPcieLinkWidth", "pci/.*/link widths?/current(?: link width)?", number),
         ("MaxPcieLinkWidth", "pci/.*/link widths?/max(?: link width)?", number),
-        ("BoardPartNumber", "board part number", _text),
+        ("BoardPartNumber", "board part number", _text), ("Brand", "product brand", BRANDS.get),
         ("FanSpeed", "fan speed", number),
         ("TemperatureThreshold 2", f"{_TEMP}(?:memory max operating temp|gpu temp max mem threshold)", number),
         ("TemperatureThreshold 3", f"{_TEMP}gpu (?:max operating temp|temp max gpu threshold)", number),
