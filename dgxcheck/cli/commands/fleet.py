@@ -19,7 +19,10 @@ from dgxcheck.fleet.node_names import unfolded
 from dgxcheck.fleet.remote import Asked
 from dgxcheck.output.fleet.report import Report
 
-RENDERERS = {"text": "text", "json": "as_json", "prometheus": "prometheus"}
+RENDERERS = {
+    "text": "text", "json": "as_json", "prometheus": "prometheus", "drain-reason": "drain_reason",
+    "topology": "topology",
+}  # fmt: skip
 """Module below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
 HELD = 2
 OF_WHERE = ("worker", "program", "fanout", "timeout")
