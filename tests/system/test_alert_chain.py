@@ -121,10 +121,10 @@ def test_an_alert_fires_for_a_lost_gpu_and_clears(tmp_path: Path) -> None:
         until(lambda: "node_textfile_scrape_error 0" in answer(f"http://127.0.0.1:{there}/metrics"),
               "node_exporter reads the file", tmp_path, servers)  # fmt: skip
         # a fail caps the score: that is no reason of its own to alert
-        until(lambda: fire("DgxcheckFail", "DgxcheckCheckFailing"), "the alerts fire", tmp_path, servers)
-        (failing,) = (labels for name, labels in seen if name == "DgxcheckCheckFailing")
-        assert failing["check"] == "gpu.lost"
-        assert failing["pci_bus_id"] == "0000:0a:00.0"
+        until(lambda: fire("DgxcheckFail", "DgxcheckCause"), "the alerts fire", tmp_path, servers)
+        (failing,) = (labels for name, labels in seen if name == "DgxcheckCause")
+        assert failing["component"] == "GPU@0000:0a:00.0"
+        assert failing["pci_bus_id"] == "00000000:0A:00.0"
         assert failing["severity"] == "critical"
 
         assert judge("dgx-1-v100") == 0
