@@ -41,6 +41,12 @@ INTEGRATIONS = (
          f"promtool test rules {_RULES}/dgxcheck-alerts.test.yml", "systemctl reload prometheus"),
     ),
     Integration(
+        "grafana", "dashboard of all nodes, on the Grafana server with a Prometheus data source",
+        {"grafana-dashboard.json": "/etc/grafana/dgxcheck/dgxcheck.json",
+         "grafana-provider.yml": "/etc/grafana/provisioning/dashboards/dgxcheck.yml"},
+        ("systemctl restart grafana-server",),
+    ),
+    Integration(
         "nrpe", "command for the NRPE server of Nagios or Icinga, on the box",
         {"nrpe.cfg": "/etc/nagios/nrpe.d/dgxcheck.cfg"}, ("systemctl reload nagios-nrpe-server",),
     ),
