@@ -22,7 +22,7 @@ def test_every_file_belongs_to_one_integration_and_has_a_place_of_its_own() -> N
     places = [place for each in INTEGRATIONS for place in each.files.values()]
     assert sorted(sources) == sorted(path.name for path in FOLDER.iterdir())
     assert len({*places}) == len(places)
-    assert all(place.startswith("/etc/") and os.path.normpath(place) == place for place in places)
+    assert all(place.startswith(("/etc/", "/usr/lib/")) and os.path.normpath(place) == place for place in places)
     assert len({each.name for each in INTEGRATIONS}) == len(INTEGRATIONS)
     assert all(each.steps and len(each.purpose) < 100 for each in INTEGRATIONS)
 
