@@ -190,7 +190,8 @@ def test_the_template_of_zabbix_finds_its_metrics(capsys: pytest.CaptureFixture[
                       for path in rule["lld_macro_paths"]}  # fmt: skip
             for item in rule["item_prototypes"]:
                 (value,) = matching(item["preprocessing"][0]["parameters"][0], macros)
-                values[(item["key"], *macros.values())] = value
+                key = (item["key"], *macros.values())
+                values[key] = value
     assert values[("dgxcheck.cause[{#COMPONENT}]", "GPU@0000:0a:00.0", "reboot")] == 3
     for item in template["items"][1:]:
         assert item["master_item"] == {"key": template["items"][0]["key"]}
