@@ -62,7 +62,7 @@ INTEGRATIONS = (
     ),
     Integration(
         "checkmk", "local check for the agent of Checkmk, every five minutes, on the box",
-        {"checkmk-local.sh": "/usr/lib/check_mk_agent/local/300/dgxcheck"},
+        {"checkmk-local": "/usr/lib/check_mk_agent/local/300/dgxcheck"},
         ("discover the services of the host in Checkmk",),
     ),
     Integration(

@@ -59,7 +59,7 @@ def saying(box: str, capsys: pytest.CaptureFixture[str], *options: str) -> str:
 def test_checkmk_gets_one_line_of_four_parts(
     box: str, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = installed("checkmk-local.sh", tmp_path, saying(box, capsys, "--format", "nagios"))
+    script = installed("checkmk-local", tmp_path, saying(box, capsys, "--format", "nagios"))
     done = ran(str(script))
     assert (done.returncode, done.stderr) == (0, "")
     (line,) = done.stdout.splitlines()
@@ -74,7 +74,7 @@ def test_checkmk_gets_one_line_of_four_parts(
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_a_dgxcheck_that_does_not_run_is_unknown_to_checkmk(how: str, tmp_path: Path) -> None:
-    done = ran(str(installed("checkmk-local.sh", tmp_path, BROKEN[how])))
+    done = ran(str(installed("checkmk-local", tmp_path, BROKEN[how])))
     assert done.stdout.startswith("3 dgxcheck - dgxcheck did not run (exit code ")
     assert done.stdout.count("\n") == 1
 
