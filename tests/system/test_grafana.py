@@ -21,6 +21,7 @@ from servers import answer, free_port, running, until
 from test_watch_output import EVENT, known
 
 from dgxcheck.assessment import Request, assess
+from dgxcheck.facts.missing import Missing
 from dgxcheck.output.exposition import STATES
 from dgxcheck.output.health import openmetrics, prometheus
 from dgxcheck.output.health.report import Report
@@ -102,8 +103,22 @@ def texts(nodes: Sequence[str]) -> dict[str, tuple[str, str]]:
         found[name] = (CONTENT[kind], render(report))
     kind, text = found[GROWING]
     assert kind == CONTENT["prometheus"]
-    found[GROWING] = (kind, text + watch_metrics.render(known(EVENT)))
+    found[GROWING] = (kind, text + watch_metrics.render(known(EVENT)) + of_dcgm_exporter(GROWING))
     return found
+
+
+def of_dcgm_exporter(name: str) -> str:
+    """Temperatures as dcgm-exporter renders them, with the bus id as NVML spells it: upper case, a domain of 8 digits.
+
+    https://github.com/NVIDIA/dcgm-exporter/blob/main/internal/pkg/rendermetrics/render_metrics.go
+    """
+    nvml = assess(name, Request()).snapshot.gpu
+    assert not isinstance(nvml, Missing)
+    return "# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n" + "".join(
+        f'DCGM_FI_DEV_GPU_TEMP{{gpu="{gpu.index}",UUID="{gpu.uuid}",pci_bus_id="0000{gpu.bdf.upper()}",'
+        f'device="nvidia{gpu.minor}",modelName="{gpu.name}",Hostname="dgx1"}} 40\n'
+        for gpu in nvml.gpus
+    )
 
 
 class Nodes(ThreadingHTTPServer):
@@ -188,5 +203,7 @@ def test_prometheus_answers_every_query_of_every_panel(names: Sequence[str], tmp
         assert ("dgx-1-v100-gpu-lost", "GPU@0000:0a:00.0") in causes
         assert {node for node, _ in causes} == {node for node in names if judged(node)[1]["causes"]}
         assert {node for node, _ in causes}.isdisjoint(BOXES)
+        joined = asked(url, "dgxcheck_gpu_info * on (instance, gpu, UUID, pci_bus_id) DCGM_FI_DEV_GPU_TEMP")
+        assert [each["value"][1] for each in joined] == ["40"] * 8
         grown = {each["metric"]["instance"] for each in shown["NVLink"] if float(each["value"][1]) > 0}
         assert grown == {GROWING}

@@ -1,5 +1,5 @@
-"""Labels of metrics. Those of GPUs have the names and spelling of dcgm-exporter, so that the metrics of both join:
-``on (instance, UUID)`` where both are scraped from one host.
+"""Labels of metrics. Those of GPUs have the names and spelling of dcgm-exporter, so that the metrics of both join
+``on (UUID)``; their ``instance`` differs by the port.
 
 https://github.com/NVIDIA/dcgm-exporter/blob/main/internal/pkg/rendermetrics/render_metrics.go
 """
