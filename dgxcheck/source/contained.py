@@ -17,6 +17,8 @@ from dgxcheck.source.recording.keys import from_json
 from dgxcheck.workers.nvml.supervisor import INIT
 
 _CONTROL = "/dev/nvidiactl"
+_CONTAINER = "/run/systemd/container"
+"""Its content is what encloses this system; on a host there is no such file."""
 _HOLDS = ("sys/bus/pci", "proc/sys/kernel", "dev")
 
 
@@ -30,6 +32,11 @@ def check_root(root: str) -> None:
 
 class ContainedSource(LiveSource):
     """Answers of the machine that this container runs on; its / is mounted at ``root``."""
+
+    def text(self, path: str) -> str | Missing:
+        if path == _CONTAINER and self._sees_some_gpus_only():
+            return "container\n"
+        return super().text(path)
 
     def opens(self, path: str) -> bool | Missing:
         opens = super().opens(path)
@@ -49,3 +56,9 @@ class ContainedSource(LiveSource):
         if code == NvmlReturn.DRIVER_NOT_LOADED and not os.path.exists(_CONTROL):
             return f"this container is not given {_CONTROL}"
         return ""
+
+    def _sees_some_gpus_only(self) -> bool:
+        """Is one of the host's GPUs not given to this container? Then NVML does not list it, and it is not lost."""
+        listed = self.names("/dev")
+        numbers = () if isinstance(listed, Missing) else (name.removeprefix("nvidia") for name in listed)
+        return any(super(ContainedSource, self).opens(f"/dev/nvidia{n}") is False for n in numbers if n.isdecimal())

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from live_box import Box, Ran, finished, gpu_bdfs, serve, shipped, started
+from live_box import Box, Ran, answered, facts_of, finished, gpu_bdfs, serve, shipped, started, with_gpus
+from standin import nvml
 
 from dgxcheck.cli import main
 
@@ -64,6 +65,20 @@ def test_devices_that_the_container_may_not_open_are_not_judged(served: Served, 
     assert "this container is not given the device" in ran.out
     node.unlink()  # where the host's /dev lacks it, it is lacking
     assert statuses(contained(box, box.environment(standin), *HEALTH))[key] == "warn"
+
+
+def test_gpus_that_the_container_is_not_given_are_not_lost(served: Served, standin: Path, tmp_path: Path) -> None:
+    document = shipped("dgx-1-v100")
+    box = serve(document, tmp_path)
+    nvml.write_answers(answered(facts_of(with_gpus(document, 4))), box.answers)
+    outside = statuses(box.live(box.environment(standin), *HEALTH))
+    assert "fail" in outside.values()
+    for number in range(4, 8):
+        (box.tree / f"dev/nvidia{number}").unlink()
+        (box.tree / f"dev/nvidia{number}").symlink_to("/proc/sys/kernel/ostype")
+    found = statuses(contained(box, box.environment(standin), *HEALTH))
+    assert "fail" not in found.values()
+    assert sum(status == "pass" for status in found.values()) > 100
 
 
 @pytest.mark.parametrize(
