@@ -20,7 +20,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 def main(wheel: Path, out: Path) -> None:
     """Build both from a wheel of dgxcheck."""
-    modules, shared = {}, {}
+    modules: dict[str, bytes] = {}
+    shared: dict[str, bytes] = {}
     with TemporaryDirectory() as folder:
         for library in fetched(PROJECT / "requirements-dev.txt", Path(folder)):
             modules.update(unpacked(library))

@@ -115,7 +115,8 @@ def _installed(modules: Mapping[str, bytes], shared: Mapping[str, bytes]) -> Ite
 def _documents(modules: Mapping[str, bytes], project: Path, version: str) -> dict[str, bytes]:
     when = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"])))
     changelog = _CHANGELOG.format(version=version, maintainer=_MAINTAINER, when=when)
-    licences = [name for name in modules if ".dist-info/" in name and ("LICEN" in name.upper() or "COPYING" in name)]
+    of_libraries = (name for name in modules if ".dist-info/" in name and not name.startswith("dgxcheck-"))
+    licences = [name for name in of_libraries if "LICEN" in name.upper() or "COPYING" in name]
     said = [
         "dgxcheck is under the Apache License 2.0: /usr/share/common-licenses/Apache-2.0 on Debian.\n",
         *(f"{name}\n\n{modules[name].decode('utf-8', 'replace')}\n" for name in sorted(licences)),
