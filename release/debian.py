@@ -66,12 +66,12 @@ py3clean -p dgxcheck
 }
 _SHARED = {
     "bash-completion/": "usr/share/bash-completion/",
-    "dgxcheck/": "usr/share/dgxcheck/",
     "fish/": "usr/share/fish/",
     "man/": "usr/share/man/",
     "zsh/site-functions/": "usr/share/zsh/vendor-completions/",
 }
 """Where Debian has what a wheel puts under ``share/``."""
+_SAMPLES = "dgxcheck/integrations/"
 _UNITS = (".service", ".timer", ".socket")
 
 
@@ -101,15 +101,12 @@ def _installed(modules: Mapping[str, bytes], shared: Mapping[str, bytes]) -> Ite
     yield "usr/bin/dgxcheck", _COMMAND
     for name, data in modules.items():
         yield f"usr/lib/dgxcheck/{name}", data
+        if name.startswith(_SAMPLES) and name.endswith(_UNITS):
+            unit = data.replace(b"=/usr/local/bin/dgxcheck ", b"=/usr/bin/dgxcheck ")
+            yield f"usr/lib/systemd/system/{os.path.basename(name)}", unit
     for name, data in shared.items():
         (place,) = (f"{there}{name[len(here):]}" for here, there in _SHARED.items() if name.startswith(here))
-        if place.endswith(_UNITS):
-            unit = data.replace(b"=/usr/local/bin/dgxcheck ", b"=/usr/bin/dgxcheck ")
-            yield f"usr/lib/systemd/system/{os.path.basename(place)}", unit
-        elif name.startswith("man/"):
-            yield f"{place}.gz", _packed(data)
-        else:
-            yield place, data
+        yield (f"{place}.gz", _packed(data)) if name.startswith("man/") else (place, data)
 
 
 def _documents(modules: Mapping[str, bytes], project: Path, version: str) -> dict[str, bytes]:
@@ -134,7 +131,7 @@ def _packed(data: bytes) -> bytes:
 
 
 def _mode(name: str, data: bytes) -> int:
-    return 0o755 if name.startswith(("usr/bin/", "usr/share/dgxcheck/")) and data.startswith(b"#!") else 0o644
+    return 0o755 if name.startswith(("usr/bin/", f"usr/lib/dgxcheck/{_SAMPLES}")) and data.startswith(b"#!") else 0o644
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:

@@ -29,9 +29,13 @@ from release.single_file import single_file
 
 EPOCH = "1700000000"
 NOBODY = 65534
-MODULES = {"dgxcheck/__init__.py": b"", "x-1.dist-info/licenses/LICENSE": b"free\n"}
-SHARED = {"man/man1/x.1": b".Dd\n", "dgxcheck/x.sh": b"#!/bin/sh\n", "zsh/site-functions/_x": b"",
-          "dgxcheck/x.service": b"ExecStart=/usr/local/bin/dgxcheck watch\n"}  # fmt: skip
+MODULES = {
+    "dgxcheck/__init__.py": b"",
+    "dgxcheck/integrations/x.service": b"ExecStart=/usr/local/bin/dgxcheck watch\n",
+    "dgxcheck/integrations/x.sh": b"#!/bin/sh\n",
+    "x-1.dist-info/licenses/LICENSE": b"free\n",
+}
+SHARED = {"man/man1/x.1": b".Dd\n", "zsh/site-functions/_x": b""}
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +190,7 @@ def test_the_package_has_everything_in_its_place(unpacked: Path) -> None:
     assert (share / "bash-completion/completions/dgxcheck").is_file()
     assert (share / "zsh/vendor-completions/_dgxcheck").is_file()
     assert (share / "fish/vendor_completions.d/dgxcheck.fish").is_file()
-    assert os.access(share / "dgxcheck/slurm-healthcheck.sh", os.X_OK)
+    assert os.access(unpacked / "usr/lib/dgxcheck/dgxcheck/integrations/slurm-healthcheck.sh", os.X_OK)
     assert "rich-" in (share / "doc/dgxcheck/copyright").read_text(encoding="utf-8")
     units = {path.name: path.read_text(encoding="utf-8") for path in (unpacked / "usr/lib/systemd/system").iterdir()}
     assert {"dgxcheck-watch.service", "dgxcheck-textfile.service", "dgxcheck-textfile.timer"} <= units.keys()
