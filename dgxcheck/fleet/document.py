@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import isfinite
 from typing import TypeGuard, TypeVar
 
 from dgxcheck.facts.missing import Json
@@ -11,6 +10,7 @@ from dgxcheck.fleet.result import COMPARED, LEVELS, VERDICTS, Fault, Group, Resu
 
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
 Word = TypeVar("Word", bound=str)
+_MOST = 1e15
 Figures = dict[str, float]
 """By key of the finding, in the unit of its check."""
 
@@ -95,7 +95,7 @@ def _judged(findings: list[dict[str, Json]]) -> tuple[frozenset[str], Figures]:
 
 
 def _is_figure(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST
 
 
 def _counts(finding: Mapping[str, Json]) -> bool:
