@@ -2,7 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUNS ?= 100000
-TARGETS ?= recording bug_report text kernel_log configuration profile config_space shown
+TARGETS ?= recording bug_report text kernel_log configuration profile config_space shown \
+	results node_names counters watch_state watch_records rank
 
 .PHONY: help demo test test-all new-check ptxas chaos fuzz lock lowest dist golden clean
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
@@ -31,11 +33,11 @@ class Base(Record):
     gpus: tuple[str, ...]
     """bdfs by NVML's index."""
 
-    def with_identities_hidden(self, key: bytes) -> tuple[GroupedFacts, Moments]:
+    def with_identities_hidden(self, key: bytes, hosts: Sequence[str]) -> tuple[GroupedFacts, Moments]:
         """Copies of lines and moments; pseudonyms and made-up identities stay as they are."""
         if self.head.get("identities") in ("pseudonyms", "made up"):
             return {line: dict(group) for line, group in self.lines.items()}, self.later
-        return anonymized(self.lines, self.later, key)
+        return anonymized(self.lines, self.later, key, hosts)
 
     def provenance(self) -> dict[str, Json]:
         """What the provenance of the import says of this box."""

@@ -70,3 +70,10 @@ RESULT_BYTES = 8 << 20
 """One result of ``health --format json`` or ``jsonl``; that of a DGX A100 has 0.5 MiB."""
 FLEET_FILES = 200_000
 """Files of a folder of results."""
+NODES = 200_000
+"""Names of a list such as ``dgx[001-999]``."""
+NODE_RANGES = 8
+"""Ranges in one name, of which each multiplies the names."""
+
+WATCH_BYTES = 4 << 20
+"""The state file of ``watch``; with all that it keeps it has 0.5 MiB."""

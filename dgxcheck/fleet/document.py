@@ -10,7 +10,8 @@ from dgxcheck.fleet.result import COMPARED, LEVELS, VERDICTS, Fault, Group, Resu
 
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
 Word = TypeVar("Word", bound=str)
-_MOST = 1e15
+_LARGEST = 1e18
+"""A figure of any unit is less; floating point goes on to sum its square."""
 Figures = dict[str, float]
 """By key of the finding, in the unit of its check."""
 
@@ -45,7 +46,7 @@ def result_of(document: Json, shared: Shared) -> tuple[Result, Figures]:
         generated_at=_text(document, "generated_at", "when it was made"),
         level=_word(document, "level", LEVELS),
         verdict=_word(document, "verdict", VERDICTS),
-        score=float(total) if isinstance(total, int | float) and not isinstance(total, bool) else None,
+        score=float(total) if _is_figure(total) else None,
         group=_group(document),
         versions=_versions(document),
         faults=faults,
@@ -95,7 +96,7 @@ def _judged(findings: list[dict[str, Json]]) -> tuple[frozenset[str], Figures]:
 
 
 def _is_figure(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
 def _counts(finding: Mapping[str, Json]) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice, product
 
+from dgxcheck.facts.limits import NODE_RANGES, NODES
 from dgxcheck.facts.missing import BadInput
 
 _LAST_NUMBER = re.compile(r"(?P<before>.*?)(?P<number>[0-9]{1,9})(?P<after>[^0-9]*)", re.DOTALL)
-_BRACKETS = re.compile(r"(?P<before>[^][]*)\[(?P<ranges>[0-9,-]+)\](?P<after>.*)", re.DOTALL)
+_BRACKETS = re.compile(r"\[([0-9,-]+)\]")
 _RANGE = re.compile(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
-_MOST = 200_000
 
 
 def folded(names: Iterable[str]) -> str:
@@ -54,9 +55,11 @@ def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
 
 def unfolded(text: str) -> tuple[str, ...]:
     """The names that a folded text stands for. Raises BadInput for what is no such text, or for too many names."""
-    found = [name for part in _parts(text) for name in _names(part, text)]
-    if len(found) > _MOST:
-        raise BadInput(f"{text[:80]}: more than {_MOST} nodes")
+    shown = " ".join(text[:80].split())
+    names = (name for part in _parts(text) for name in _names(part, shown))
+    found = [*islice(names, NODES + 1)]
+    if len(found) > NODES:
+        raise BadInput(f"{shown}: more than {NODES} nodes")
     return tuple(dict.fromkeys(found))
 
 
@@ -75,20 +78,28 @@ def _parts(text: str) -> Iterator[str]:
         yield part
 
 
-def _names(part: str, text: str) -> Iterator[str]:
-    found = _BRACKETS.fullmatch(part)
-    if found is None:
-        if "[" in part or "]" in part:
-            raise BadInput(f"{text[:80]}: no list of nodes; write them as dgx[001-016,020]")
-        yield part
-        return
-    for each in found["ranges"].split(","):
+def _names(part: str, shown: str) -> Iterator[str]:
+    """One after the other: ``[0-999][0-999]`` is a million, of which nobody asks for more than ``NODES``."""
+    *pieces, after = _BRACKETS.split(part)
+    ranges = pieces[1::2]
+    if any(mark in piece for piece in (*pieces[::2], after) for mark in "[]"):
+        raise BadInput(f"{shown}: no list of nodes; write them as dgx[001-016,020]")
+    if len(ranges) > NODE_RANGES:
+        raise BadInput(f"{shown}: more than {NODE_RANGES} ranges in one name")
+    for numbers in product(*(_numbers(each, shown) for each in ranges)):
+        yield "".join(chain.from_iterable(zip(pieces[::2], numbers, strict=True))) + after
+
+
+def _numbers(ranges: str, shown: str) -> list[str]:
+    """``001-003,007`` as the four numbers, in their width."""
+    found: list[str] = []
+    for each in ranges.split(","):
         span = _RANGE.fullmatch(each)
         if span is None:
-            raise BadInput(f"{text[:80]}: {each[:40]!r} is no range; write nodes as dgx[001-016,020]")
+            raise BadInput(f"{shown}: {each[:40]!r} is no range; write nodes as dgx[001-016,020]")
         first, last = span["first"], span["last"] or span["first"]
         width = len(first) if first[0] == "0" else 1
-        if int(last) - int(first) >= _MOST:
-            raise BadInput(f"{text[:80]}: more than {_MOST} nodes")
-        for number in range(int(first), int(last) + 1):
-            yield from (f"{found['before']}{number:0{width}}{rest}" for rest in _names(found["after"], text))
+        if len(found) + int(last) - int(first) >= NODES:
+            raise BadInput(f"{shown}: more than {NODES} nodes")
+        found += [f"{number:0{width}}" for number in range(int(first), int(last) + 1)]
+    return found

@@ -7,6 +7,7 @@ from math import inf
 from typing import Any, get_args
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.limits import WATCH_BYTES
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.input_file import read_input
 from dgxcheck.source.recording.save import replace_file
@@ -19,7 +20,6 @@ SCHEMA = "dgxcheck/watch-state/1"
 NAME = "watch.json"
 COUNTERS = "watch-counters.json"
 """The counters that judgements of the watch compare with; ``health`` has its own."""
-MOST_BYTES = 4 << 20
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -48,14 +48,14 @@ class Memory:
 def load(path: str) -> Memory | None:
     """What an earlier run left; None where there is no file. BadInput for a file that is something else."""
     try:
-        raw = read_input(path, MOST_BYTES)
+        raw = read_input(path, WATCH_BYTES)
     except BadInput as error:
         if isinstance(error.__context__, FileNotFoundError):
             return None
         raise
     try:
         return _memory(json.loads(raw))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, OverflowError, TypeError, KeyError, AttributeError, RecursionError):
         raise BadInput(f"{path}: not a state file of dgxcheck watch") from None
 
 
@@ -95,7 +95,7 @@ def _memory(document: Any) -> Memory:
     memory.readings = {str(name): int(value) for name, value in [*document["readings"].items()][:MOST]}
     found = [*document["findings"].items()][:MOST_FINDINGS]
     memory.judged = Judged(
-        verdict=str(document["verdict"]),
+        verdict=document["verdict"] and Status(document["verdict"]).value,
         findings={str(key): Bad(Status(status).value, str(bdf), str(text)) for key, (status, bdf, text) in found},
     )
     return memory

@@ -250,7 +250,7 @@ def test_fabric_in_each_of_its_structs(library: Path) -> None:
     first, second, third, wrong = asked(
         library,
         facts,
-        "filled(nvmlDeviceGetGpuFabricInfo, 0, n.c_nvmlGpuFabricInfo_t())",
+        "filled(nvmlDeviceGetGpuFabricInfo, 0, FabricInfo())",
         "filled(nvmlDeviceGetGpuFabricInfoV, 0, n.c_nvmlGpuFabricInfo_v2_t())",
         "filled(nvmlDeviceGetGpuFabricInfoV, 0, n.c_nvmlGpuFabricInfo_v3_t())",
         "filled(nvmlDeviceGetGpuFabricInfoV, 0, n.c_nvmlGpuFabricInfo_t())",

@@ -28,6 +28,25 @@ LOG = b"""[    1.500000] NVRM: Xid (PCI:0000:06:00): 79, pid=17, GPU has fallen 
 <4>[    2.000000] pcieport 0000:00:02.0: AER: Corrected error received: 0000:00:02.0
 [    3.000000] mlx5_core 0000:05:00.0: Port module event[error]: module 0, Cable error, Power budget exceeded
 """
+RESULT = {
+    "schema": "dgxcheck/result/1", "host": "a", "generated_at": "2026-11-22T10:00:00Z", "level": "quick",
+    "verdict": "fail", "score": 99.5, "profile": "dgx-1-v100", "gpus": {"Tesla V100": 8},
+    "versions": {"driver": ["550.127.05"]}, "passed": {"ecc.dbe/GPU0": 1.5, "x": None}, "skipped": {"no": ["y"]},
+    "found": [{"key": "xid/GPU0", "status": "fail", "fault": "xid", "message": "Xid 79", "subject": "GPU0",
+               "action": "drain"}],
+}  # fmt: skip
+COUNTERS = {
+    "schema": "dgxcheck/recording/1", "facts": {"nvml nvmlDeviceGetPcieReplayCounter 0000:06:00.0": {"": 4}},
+    "state": {"boot_id": "b", "driver": "550", "at_s": 12.5, "date": "2026-11-22T10:00:00Z",
+              "xids": ["dgxcheck: earlier: boot b, begun 1.0, at 2026-11-22T09:00:00Z: NVRM: Xid (PCI:0000:06:00): 79"],
+              "inventory": {"mark": {"GPU": [8, "2026-11-22"]}}},
+}  # fmt: skip
+WATCH = {
+    "schema": "dgxcheck/watch-state/1", "boot_id": "b", "sequence": 7, "lost": 0, "verdict": "fail",
+    "tallies": [["xid", "fail", "0000:06:00.0", "79", "Xid 79", 3, "d", "d", "fail", 2, 1.5, 1]],
+    "events": [{"at": "2026-11-22T10:00:00Z", "event": "xid", "status": "fail", "text": "Xid 79"}],
+    "readings": {"width 0000:06:00.0": 16}, "findings": {"xid/GPU0": ["fail", "0000:06:00.0", "Xid 79"]},
+}  # fmt: skip
 _OF_TARGET = {
     "recording": [json.dumps(BOX).encode(), b'{"schema": "dgxcheck/overlay/1", "base": "pcie-x4", "fault": "x"}'],
     "bug_report": [gzip.compress(b"nvidia-bug-report.log\n____\n*** /proc/cpuinfo\nprocessor : 0\n" + LOG)],
@@ -36,6 +55,16 @@ _OF_TARGET = {
     "configuration": [b'[thresholds]\n"thermal.warn" = 80\n[severity]\n"ecc.mode" = "warn"\n'],
     "profile": [Path(library.__file__).with_name("k80-x8.toml").read_bytes()],
     "config_space": [bytes.fromhex("de10b11d") + bytes(48) + b"\x40" + bytes(11) + b"\x10\x00" + bytes(190)],
+    "results": [json.dumps(RESULT).encode() + b"\n" + json.dumps(RESULT | {"host": "b"}).encode(),
+                b'{"schema": "dgxcheck/health/2", "host": "a", "generated_at": "x", "level": "quick",'
+                b' "verdict": "pass", "findings": [{"key": "k", "status": "pass", "measured": 1, "unit": "W"}],'
+                b' "score": {"total": 1}}'],
+    "node_names": [b"dgx[001-016,020],login", b"a[1-3]b[2-4],c\n"],
+    "counters": [json.dumps(COUNTERS).encode()],
+    "watch_state": [json.dumps(WATCH).encode()],
+    "watch_records": [b"6,1,1500000,-;NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.\n SUBSYSTEM=pci\n\n"
+                      b"4,9,1500000,-;pcieport 0000:00:02.0: AER: Corrected error received: 0000:00:02.0"],
+    "rank": [b"3\n0,2,1,GPU-5b3a", b"1\n"],
     "shown": ["GPU0 \x1b[31m \u202e Größe \ud7a3".encode()],
 }  # fmt: skip
 

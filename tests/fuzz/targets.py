@@ -1,7 +1,11 @@
-"""What is fuzzed: functions of bytes that end with a value or with BadInput in one line, whatever the bytes are."""
+"""What is fuzzed: functions of bytes that end with a value or with BadInput in one line, whatever the bytes are.
+
+What is read of a file is also shown, written again and read again.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import unicodedata
@@ -11,12 +15,26 @@ from functools import cache
 
 from dgxcheck.assessment.import_text import read
 from dgxcheck.assessment.import_texts import lines, text_of
+from dgxcheck.assessment.machine import LAUNCH, examine
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.configuration import of_site
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.fleet.judge import judge
+from dgxcheck.fleet.node_names import folded, unfolded
+from dgxcheck.launch.placement import Placement, placements
+from dgxcheck.launch.rank import LOCAL_RANK, local_rank, of_rank
+from dgxcheck.output.fleet import as_json as fleet_json
+from dgxcheck.output.fleet import gate
+from dgxcheck.output.fleet import prometheus as fleet_metrics
+from dgxcheck.output.fleet import text as fleet_text
+from dgxcheck.output.fleet.report import Report
 from dgxcheck.output.plain_text import visible
+from dgxcheck.output.watch import metrics as watch_metrics
+from dgxcheck.output.watch import table as watch_table
+from dgxcheck.output.watch.lines import json_line, text_line
 from dgxcheck.profiles import library
+from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log import saved
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.protocol import Origin
@@ -24,6 +42,10 @@ from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.config_space import publishable
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import survey
+from dgxcheck.watch import memory as watch_memory
+from dgxcheck.watch.judgement import compared
+from dgxcheck.watch.kmsg import Kmsg
+from dgxcheck.watch.log_events import log_events, log_facts
 from probes.pci.capabilities import acs, express
 from probes.pci.parse_control import control
 
@@ -98,14 +120,94 @@ def config_space(data: bytes) -> object:
 def shown(data: bytes) -> object:
     """Any text on a terminal: nothing that controls it, nothing that hides."""
     out = visible(data.decode("utf-8", "surrogateescape"))
-    assert not any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") for char in out), ascii(out)
-    return out
+    assert "\n" not in out
+    return _printable(out)
+
+
+def results(data: bytes) -> object:
+    """Results of a fleet, one or many, judged and in every format."""
+    with _file(data, "results.jsonl") as path:
+        fleet = judge([path], ("a", "b"))
+    text, document, metrics = (each.render(Report(fleet, 0, True)) for each in (fleet_text, fleet_json, fleet_metrics))
+    assert json.loads(document, parse_constant=_no_number)["nodes"] is not None
+    assert metrics.endswith("\n")
+    return _printable(text), gate.render(Report(fleet, 0))
+
+
+def node_names(data: bytes) -> object:
+    """Names of nodes, folded."""
+    names = unfolded(data.decode("utf-8", "replace"))
+    assert set(unfolded(folded(names))) == set(names) or any("[" in name or "]" in name for name in names)
+    return names
+
+
+def counters(data: bytes) -> object:
+    """The state file of ``health``; what was read of it can be written."""
+    with _file(data, "counters.json") as path:
+        read = state_file.read(path)
+        assert read is not None
+        state_file.recent(read.xids, "2026-11-22T10:00:00Z")
+        state_file.write(path, read)
+        assert state_file.read(path) == read
+    return read
+
+
+def watch_state(data: bytes) -> object:
+    """That of ``watch``: shown, gone on with, written and read again."""
+    with _file(data, "watch.json") as path:
+        memory = watch_memory.load(path)
+        assert memory is not None
+        memory.of_boot("another boot")
+        for told in [*memory.ledger.repeated(1e6, "2026-11-22T10:00:00Z")]:
+            _printable(text_line(told)), json_line(told)
+        _printable(watch_table.render(memory, "2026-11-22T10:00:00Z", 80, 24))
+        watch_metrics.render(memory)
+        news = {"unjudged": [], "findings": {}, "passed": [*memory.judged.findings], "verdict": "pass"}
+        compared(memory.judged, news)
+        watch_memory.save(path, memory)
+        assert watch_memory.load(path) is not None
+    return memory
+
+
+def watch_records(data: bytes) -> object:
+    """Records of ``/dev/kmsg`` as they come, as events."""
+    rows = iter(data.split(b"\n\n"))
+    records = Kmsg(lambda size: next(rows, b"")[:size]).records()
+    facts = log_facts(records.lines)
+    return [] if isinstance(facts, Missing) else [*log_events(facts, lambda bdf, code: 0)]
+
+
+def rank(data: bytes) -> object:
+    """What launchers put into the environment."""
+    first, _, second = data.decode("utf-8", "replace").partition("\n")
+    number = local_rank(dict.fromkeys(LOCAL_RANK, first))
+    return of_rank(_placed(), number or 0, second or None)
+
+
+@cache
+def _placed() -> tuple[Placement, ...]:
+    box = examine(open_source("dgx-1-v100"), LAUNCH)
+    return tuple(placements(box.snapshot, box.topology))
+
+
+def _no_number(word: str) -> None:
+    raise AssertionError(f"{word} in JSON")
+
+
+def _printable(text: str) -> str:
+    """What is shown, without what controls a terminal."""
+    wrong = [char for char in text if char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+    assert not wrong, ascii(wrong)
+    return text
 
 
 TARGETS: dict[str, Target] = {
     target.__name__: target
-    for target in (recording, bug_report, text, kernel_log, configuration, profile, config_space, shown)
-}
+    for target in (
+        recording, bug_report, text, kernel_log, configuration, profile, config_space, shown, results, node_names,
+        counters, watch_state, watch_records, rank,
+    )
+}  # fmt: skip
 
 
 def tried(target: Target, data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from checkout import ROOT
 from clock import SPARE
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,11 @@ from fuzz.targets import TARGETS, tried
 
 PUMPED = (b" ", b"\t", b"\n", b"0", b"a", b"<", b"[", b"{", b"(", b"=", b":", b"-", b"a.", b"|", b'"', b"\\", b"\xff")
 PUMPED_BYTES, MOST_S = 1 << 16, 2.0
+
+
+def test_make_fuzz_runs_every_target() -> None:
+    text = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    assert next(line for line in text.splitlines() if line.startswith("TARGETS ?=")).split()[2:] == [*TARGETS]
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -85,11 +85,10 @@ def in_a_report(some: Identities) -> dict[str, Json]:
     """The stuffed box without what only other files of a machine, which no report has, show to be an identity."""
     box = open_source("dgx-a100")
     assert isinstance(box, RecordedSource)
-    plain, odd = flatten(box.lines), ("kmsg ", "name pci", f"data {PCI}", "text /sys/class/dmi/id/bios_version")
+    plain, odd = flatten(box.lines), ("kmsg ", "name pci", f"data {PCI}")
     kept = {key: fact for key, fact in stuffed(some).items() if not key.startswith(odd) and not key.endswith("/label")}
     whole = {key: fact for key, fact in plain.items() if key.startswith(odd)}
-    command_line = f"BOOT_IMAGE=/boot/{some.host}/vmlinuz-6.1 owner={some.user} quiet\n"
-    return {**kept, **whole, "text /proc/cmdline": command_line}
+    return {**kept, **whole}
 
 
 def found_in(path: Path, some: Identities) -> list[str]:

@@ -33,7 +33,7 @@ class Identities:
     """Of one box, from a seed."""
 
     def __init__(self, seed: int) -> None:
-        rng = random.Random(seed)
+        self.seed, rng = seed, random.Random(seed)
         self.mac, self.guid = _digits(rng, 12), _digits(rng, 16)
         self.made_of_guid = self.guid[:6] + self.guid[10:]
         self.uuids = [_digits(rng, 32) for _ in range(3)]

@@ -17,6 +17,7 @@ CHILD = """
 import ctypes, json, sys
 import pynvml as n
 from pynvml import *
+from dgxcheck.workers.nvml.binding import FabricInfo
 
 def plain(value):
     if isinstance(value, ctypes.Array):
@@ -47,7 +48,7 @@ def old_pci(symbol, index, *args):
 for expression in sys.argv[1:]:
     try:
         answer = plain(eval(expression))
-    except (n.NVMLError, getattr(n, "NVMLLibraryMismatchError", n.NVMLError)) as error:
+    except (n.NVMLError, n.NVMLLibraryMismatchError) as error:
         answer = {"error": getattr(error, "value", 13)}
     print(json.dumps(answer), flush=True)
 """

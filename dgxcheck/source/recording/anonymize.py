@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording import command_line
 from dgxcheck.source.recording.binary import from_rows, to_rows
-from dgxcheck.source.recording.config_space import publishable
+from dgxcheck.source.recording.config_space import publishable, serial_numbers
 from dgxcheck.source.recording.device_names import DeviceNames
-from dgxcheck.source.recording.free_text import FreeText
+from dgxcheck.source.recording.free_text import FreeText, users_of
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert, place
 from dgxcheck.source.recording.known_identities import KnownIdentities
 from dgxcheck.source.recording.pseudonyms import Pseudonyms
@@ -41,6 +41,7 @@ _LIMITS_MEMLOCK = re.compile(r"\s*(?P<who>[^\s#]+)(?P<rest>\s+(?:soft|hard|-)\s+
 _UNIT_LIMITS_MEMLOCK = re.compile(r"\s*(?:Default)?LimitMEMLOCK\s*=[\s\w:-]*")
 _EVERYONE = ("*", "root", "%", "@", "%%")
 _KERNEL_LOG = "kmsg "
+_STATED = "stated "
 _NIC_NAME = "stated nic-name "
 _COMMAND_LINE = "text /proc/cmdline"
 _BUILDER = "text /proc/version"
@@ -55,14 +56,17 @@ def pseudonym(identity: str, key: bytes) -> str:
 
 
 def anonymized(
-    lines: GroupedFacts, later: Iterable[tuple[float, GroupedFacts]], key: bytes
+    lines: GroupedFacts, later: Iterable[tuple[float, GroupedFacts]], key: bytes, hosts: Sequence[str] = ()
 ) -> tuple[GroupedFacts, list[tuple[float, GroupedFacts]]]:
-    """The same lines with every identity replaced; a kind of fact that is not known is left out."""
+    """The same lines with every identity replaced; a kind of fact that is not known is left out.
+
+    ``hosts`` are names that the facts themselves do not show to be one.
+    """
     times, changes = [], [_keyed(lines)]
     for at_s, changed in later:
         times.append(at_s)
         changes.append(_keyed(changed))
-    first, *others = map(_grouped, _replaced(changes, Pseudonyms(key)))
+    first, *others = map(_grouped, _replaced(changes, Pseudonyms(key), hosts))
     return first, list(zip(times, others, strict=True))
 
 
@@ -70,16 +74,28 @@ def _keyed(lines: GroupedFacts) -> dict[str, Json]:
     return {key: fact for key, fact in flatten(lines).items() if place(key) is not None}
 
 
-def _replaced(moments: Sequence[dict[str, Json]], pseudonyms: Pseudonyms) -> list[dict[str, Json]]:
+def _replaced(
+    moments: Sequence[dict[str, Json]], pseudonyms: Pseudonyms, hosts: Sequence[str]
+) -> list[dict[str, Json]]:
     host = moments[0].get(_HOST)
-    programs = {fact for facts in moments for key, fact in facts.items()
-                if key.startswith(_PROCESS) and isinstance(fact, str)}  # fmt: skip
-    text = FreeText(pseudonyms, host.strip() if isinstance(host, str) else "", programs)
+    people: set[str] = set()
+    for facts in moments:
+        for key, fact in facts.items():
+            if key.startswith(_PROCESS) and isinstance(fact, str):
+                people.add(fact)
+            elif key.startswith((_KERNEL_LOG, _STATED)):
+                people |= {user for text in _texts(fact) for user in users_of(text)}
+    text = FreeText(pseudonyms, [host.strip(), *hosts] if isinstance(host, str) else hosts, people)
     names = DeviceNames(pseudonyms, moments)
     by_key = _ByKey(pseudonyms, names, text)
     once = [{names.key(key): by_key.fact(key, fact) for key, fact in facts.items()} for facts in moments]
     known = KnownIdentities(pseudonyms.replaced)
     return [known.facts(facts) for facts in once]
+
+
+def _texts(fact: Json) -> list[str]:
+    """A fact that is a text, and the members of one that are."""
+    return [one for one in (fact.values() if isinstance(fact, dict) else (fact,)) if isinstance(one, str)]
 
 
 def _grouped(facts: Mapping[str, Json]) -> GroupedFacts:
@@ -104,12 +120,25 @@ class _ByKey:
             names = [name for name in fact if isinstance(name, str)]
             return [*self._names.names(key, names)] if len(names) == len(fact) else fact
         if key.startswith("data ") and (config := from_rows(fact)) is not None:
+            for serial in serial_numbers(config):
+                self._identity(serial)
             return to_rows(publishable(config))
         if isinstance(fact, dict) and "missing" in fact and isinstance(fact.get("detail"), str):
             return fact | {"detail": self._names.within(self._free.without_host(str(fact["detail"])))}
         if isinstance(fact, dict) and key.startswith(_FABRIC) and isinstance(fact.get("clusterUuid"), str):
             return fact | {"clusterUuid": self._identity(str(fact["clusterUuid"]))}
+        if isinstance(fact, dict):
+            return {name: self._member(key, inner) for name, inner in fact.items()}
         return fact
+
+    def _member(self, key: str, fact: Json) -> Json:
+        if not isinstance(fact, str):
+            return fact
+        return self._said(fact) if key.startswith(_STATED) else self._free.formed(fact)
+
+    def _said(self, text: str) -> str:
+        """What a driver or a tool says, in which anything may stand."""
+        return self._names.within(self._free.kernel_message(text))
 
     def _text(self, key: str, text: str) -> str:
         if _ADDRESS.fullmatch(key) and len(text.strip()) == 59:
@@ -122,7 +151,7 @@ class _ByKey:
             return self._pseudonyms.named("process", text)
         if key.startswith(_KERNEL_LOG):
             seconds, semicolon, message = text.partition(";")
-            return f"{seconds}{semicolon}{self._names.within(self._free.kernel_message(message))}"
+            return f"{seconds}{semicolon}{self._said(message)}"
         if _CONFIGURATION.match(key):
             return "\n".join(map(_limits_line, text.split("\n")))
         if key == _BUILDER:
@@ -136,7 +165,9 @@ class _ByKey:
             return self._names.name(text)
         if _DESCRIPTION.fullmatch(key):
             return self._names.within(self._free.description(text))
-        return self._free.text(text) if _WITHIN.fullmatch(key) else text
+        if key.startswith(_STATED):
+            return self._said(text)
+        return self._free.text(text) if _WITHIN.fullmatch(key) else self._free.formed(text)
 
     def _identity(self, text: str) -> str:
         return self._pseudonyms.identity(text, known=True)

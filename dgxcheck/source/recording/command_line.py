@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 _PARAMETER = re.compile(r'(?:"[^"]*(?:"|\Z)|[^\s"])+')  # blanks within double quotes do not end one
+_BARE_MAC = re.compile(r"(?<![\w-])[0-9a-fA-F]{12}(?![\w-])")
 _FOR_INIT = re.compile(r"(?<!\S)--(?!\S)")
 _PLAIN_NAME = re.compile(r"[\w.:-]*")
 _HARMLESS = re.compile(
@@ -38,4 +39,4 @@ def _parameter(text: str, free_text: Callable[[str], str]) -> str:
     if bare == "BOOT_IMAGE":  # (http,10.0.0.1)/images/HOST/vmlinuz-5.4.0: where it comes from tells too much
         image = value if _IMAGE.fullmatch(value) else value.rpartition("/")[2]
         value = image if _IMAGE.fullmatch(image) else "hidden"
-    return f"{name}={free_text(value)}"
+    return f"{name}={_BARE_MAC.sub('hidden', free_text(value))}"

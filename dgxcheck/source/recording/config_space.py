@@ -11,6 +11,7 @@ _LIST, _CARDBUS_LIST = 0x34, 0x14
 _FIRST_EXTENDED, _EXTENDED_HEADER = 0x100, 4
 _EXPRESS, _EXPRESS_BYTES = 0x10, 60
 _ACS, _ACS_BYTES = 0x000D, 8
+_SERIAL, _SERIAL_BYTES = 0x0003, 12
 _MOST = 960  # (4096 - 256) / 4
 
 
@@ -21,6 +22,13 @@ def publishable(config: bytes) -> bytes:
     for start, end in (*_standard(config), *_extended(config)):
         kept[start:end] = config[start:end]
     return bytes(kept)
+
+
+def serial_numbers(config: bytes) -> list[str]:
+    """Device Serial Numbers in hexadecimal, as lspci prints them: an EUI-64, which may be made of a MAC."""
+    found = (config[at + _EXTENDED_HEADER : at + _SERIAL_BYTES][::-1] for at, _ in _extended(config)
+             if int.from_bytes(config[at : at + 2], "little") == _SERIAL)  # fmt: skip
+    return [serial.hex() for serial in found if len(serial) == _SERIAL_BYTES - _EXTENDED_HEADER]
 
 
 def _standard(config: bytes) -> list[tuple[int, int]]:

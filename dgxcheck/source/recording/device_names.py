@@ -34,6 +34,12 @@ _KINDS = {"net": "net", "infiniband": "hca"}
 _FOLDER = re.compile(r"(?P<kind>\w+) (?P<folder>/(?:etc/security|etc/systemd|usr/lib/systemd)/(?:[^/]+/)*[^/]+\.d)"
                      r"(?:/(?P<name>[^/]+))?")  # fmt: skip
 
+# netdev_printk of net/core/dev.c: driver, function, interface; IFNAMSIZ is 16
+_LOGGED = re.compile(
+    r"(?<=;)[\w.-]{1,32} [0-9a-f:]{7,13}\.[0-7] (?P<name>[^\s:;()]{1,15})(?: \([a-z]{1,20}\))?: "
+    r"|: renamed from (?P<old>[^\s:;()]{1,15})(?: \(|$)"
+)
+
 
 class DeviceNames:
     """The names of one machine that a site chose, and what stands for them."""
@@ -51,6 +57,9 @@ class DeviceNames:
                     folders.setdefault(match["folder"], set()).update(_listed(match, fact))
                 elif key.startswith("stated nic-name ") and isinstance(fact, str):
                     self._learn("infiniband", fact)
+                elif key.startswith("kmsg ") and isinstance(fact, str):
+                    for match in _LOGGED.finditer(fact):
+                        self._learn("net", match["name"] or match["old"])
         self._files = {folder: _ranked(names) for folder, names in folders.items()}
         told = sorted((name for name in self._chosen if not is_word(name)), key=len, reverse=True)
         chosen = "|".join(map(re.escape, told)) or "(?!)"
@@ -63,7 +72,7 @@ class DeviceNames:
             return key if name is None else f"{key[: match.start('name')]}{self.name(name)}{key[match.end('name') :]}"
         if (match := _FOLDER.match(key)) and match["name"]:
             return f"{key[: match.start('name')]}{self._files[match['folder']][match['name']]}"
-        return key
+        return self.within(key) if key.startswith("stated ") else key
 
     def names(self, key: str, names: list[str]) -> list[str]:
         """The entries of a directory, in order again."""

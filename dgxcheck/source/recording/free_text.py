@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dgxcheck.source.recording.device_names import MADE_OF_ADDRESS
 from dgxcheck.source.recording.driver_words import is_word
@@ -28,17 +28,29 @@ _FORMED = "|".join(
 )
 _IN_TEXT = f"{_FORMED}|{_BARE}"
 _IDENTITY = re.compile(_IN_TEXT, re.MULTILINE)
+_ALONE, _BEHIND = r"(?<![\w:.-])", r"(?![\w:.-])"
+_UNMISTAKABLE = re.compile(
+    rf"{_ALONE}(?:(?P<uuid>{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}})|{_HEX}{{4}}(?::{_HEX}{{4}}){{7}}"
+    rf"|(?:{_HEX}{{2}}[:-]){{7}}{_HEX}{{2}}|(?P<guid>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})|(?P<mac>{_MAC})|{_HEX}{{32}})"
+    rf"{_BEHIND}"
+)
+"""Forms that no version has, no bus id, no address of a BAR and no mask of CPUs."""
 _REGISTERS = re.compile(r"(?:mce: )?(?:\{\d{1,10}\})?\[Hardware Error\]: |mce: |EDAC |Memory failure: ")
 """Lines of machine checks: their numbers of 16 digits are registers, and PPIN is the serial number of a CPU."""
 _PPIN = re.compile(r"(?P<before>\bPPIN:? (?:0x)?)(?P<number>[0-9a-fA-F]{1,16})\b")
 _BEFORE = (("serial", "number"), ("type", "typed"), ("made", "address"))
 _IN_KERNEL_LOG = re.compile(
-    r"(?P<number>(?i:\bserial(?:[ _]?(?:number|no\.?))?|\bs/n) ?(?:is |[:=]) ?)(?P<serial>[^\s,]+)"
-    r"|(?P<mac>(?<![\w:-])(?=[0-9]{0,11}[a-f])(?=[a-f]{0,11}[0-9])[0-9a-f]{12}(?![\w:-]))"
+    r"(?P<number>(?i:\bserial(?:[ _]?(?:number|no\.?))?|\bs/n)(?: ?(?:is |[:=]) ?| (?=[A-Z]*\d[A-Z\d]{5})))"
+    r"(?P<serial>[^\s,]+)"
+    r"|(?P<mac>(?<![\w:-])(?=[0-9]{0,11}[a-fA-F])(?=[a-fA-F]{0,11}[0-9])[0-9a-fA-F]{12}(?![\w:-]))"
+    r"|(?P<home>/home/)(?P<owner>[^\s/'\",;]{1,32})|(?P<who>\b[Uu]ser(?:name)?(?:=| ?'))(?P<user>[\w.-]{1,32})"
+    r"|(?P<address>(?<![\w.-])[A-Za-z][\w.-]{0,31}@[\w.-]{1,253})"
     r"|(?P<named>name=|(?i:client|process|comm) ')(?P<process>(?!<unknown>)[^,']+)"
     # kernel/hung_task.c, kernel/watchdog.c, mm/memory-failure.c: the name is cut after 15 characters
     r"|(?P<before>INFO: task |stuck for \d{1,8}s! \[|SIGBUS to |Killing )(?P<task>.{1,16}?)(?=:\d{1,10}\b)"
 )
+_NAMED = (("named", "process", "process"), ("before", "task", "process"), ("home", "owner", "user"),
+          ("who", "user", "user"))  # fmt: skip
 _WORD = re.compile(r"\S+")
 _PLAIN_DESCRIPTION = re.compile(
     r"(?:HCA|hca|mlx[45]|mlx5_bond|hfi1|qib|bnxt_re|irdma|port)?[-_]?\d{1,3}|(?:MT|ConnectX|BlueField)[-_\w]{0,12}"
@@ -48,20 +60,20 @@ _LEAST_NAME = 4
 
 
 class FreeText:
-    """One machine's: its host name and domain, and the names of programs and users that are known of it."""
+    """One machine's: its host names and their domains, and the names of programs and users that are known of it."""
 
-    def __init__(self, pseudonyms: Pseudonyms, host: str, programs: Iterable[str] = ()) -> None:
+    def __init__(self, pseudonyms: Pseudonyms, hosts: Sequence[str], programs: Iterable[str] = ()) -> None:
         self._pseudonyms = pseudonyms
-        self._host = host
         self._known: dict[str, str] = {}
-        short, _, domain = host.partition(".")
-        telling = len(short) > 1 and not is_word(short)
-        named = rf"(?i:\b{re.escape(short)}(?:\.[\w.-]+)?)\b" if telling else "(?!)"
-        same = re.fullmatch(r"(?=.*[A-Za-z])[\w.-]{3,253}", domain)
-        neighbour = rf"(?i:\b[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{0,8}}\.{re.escape(domain)})\b" if same else "(?!)"
-        hosts = f"(?P<host>{named})|(?P<neighbour>{neighbour})"
-        self._with_host = re.compile(f"{hosts}|{_IN_TEXT}", re.MULTILINE)
-        self._in_registers = re.compile(f"{hosts}|{_FORMED}", re.MULTILINE)
+        self._hosts = {host.partition(".")[0].lower(): host for host in reversed(hosts)}
+        short = "|".join(re.escape(name) for name in self._hosts if len(name) > 1 and not is_word(name)) or "(?!)"
+        domains = {host.partition(".")[2] for host in hosts}
+        same = filter(re.compile(r"(?=.*[A-Za-z])[\w.-]{3,253}").fullmatch, sorted(domains))
+        domain = "|".join(map(re.escape, same)) or "(?!)"
+        neighbour = rf"[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{0,8}}\.(?:{domain})"
+        named = rf"(?i:\b(?P<host>{short})(?:\.[\w.-]+)?\b|\b(?P<neighbour>{neighbour})\b)"
+        self._with_host = re.compile(f"{named}|{_IN_TEXT}", re.MULTILINE)
+        self._in_registers = re.compile(f"{named}|{_FORMED}", re.MULTILINE)
         names = {name for program in programs for name in _telling(program)}
         programs_named = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
         self._program = re.compile(rf"(?<![\w-])(?:{programs_named})(?![\w-])")
@@ -76,21 +88,26 @@ class FreeText:
             self._known[text] = _IDENTITY.sub(self._match, text)
         return self._known[text]
 
+    def formed(self, text: str) -> str:
+        """Text that should hold no identity: what can be nothing else is replaced."""
+        return _UNMISTAKABLE.sub(self._match, text)
+
     def text(self, text: str) -> str:
         """Text that may name the host, and other hosts of its domain."""
         return self._with_host.sub(self._match, text)
 
     def kernel_message(self, text: str) -> str:
-        """Serial numbers and processes by the words before them, the rest as any free text."""
+        """Serial numbers, processes and users by what stands before them, the rest as any free text."""
 
         def replaced(match: re.Match[str]) -> str:
             if match["serial"]:
                 return match["number"] + self._pseudonyms.identity(match["serial"], known=True)
             if match["mac"]:
                 return self._pseudonyms.identity(match["mac"], known=True)
-            if match["task"]:
-                return f"{match['before']}{self._pseudonyms.named('process', match['task'])}"
-            return f"{match['named']}{self._pseudonyms.named('process', match['process'])}"
+            if match["address"]:
+                return "hidden"
+            before, name, kind = next(named for named in _NAMED if match[named[1]])
+            return f"{match[before]}{self._pseudonyms.named(kind, match[name])}"
 
         return self._programs(_IN_KERNEL_LOG.sub(replaced, self._registers(text) or self.text(text)))
 
@@ -117,13 +134,20 @@ class FreeText:
     def _match(self, match: re.Match[str]) -> str:
         parts = match.groupdict()
         if parts.get("host"):
-            return self.host_name(self._host)
+            return self.host_name(self._hosts[parts["host"].lower()])
         if parts.get("neighbour"):
             return self.host_name(match[0])
         for before, after in _BEFORE:
-            if parts[before]:
+            if parts.get(before):
                 return f"{parts[before]}{self._pseudonyms.identity(parts[after], known=True)}"
-        return self._pseudonyms.identity(match[0], known=bool(parts["uuid"] or parts["guid"] or parts["mac"]))
+        return self._pseudonyms.identity(match[0], known=any(map(parts.get, ("uuid", "guid", "mac"))))
+
+
+def users_of(text: str) -> set[str]:
+    """``/home/NAME/-`` for every user that a text names so, or as ``NAME@HOST``."""
+    found = (match["owner"] or match["user"] or (match["address"] or "").partition("@")[0]
+             for match in _IN_KERNEL_LOG.finditer(text))  # fmt: skip
+    return {f"/home/{name}/-" for name in found if name}
 
 
 def _telling(program: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from ctypes import CDLL, ArgumentError, Array, Structure, byref, c_uint, c_ulonglong
+from ctypes import CDLL, ArgumentError, Array, Structure, byref, c_ubyte, c_uint, c_ulonglong
 from functools import partial
 
 import pynvml
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 CPU_WORDS, NODE_WORDS = 128, 16  # room for 8192 CPUs and 1024 NUMA nodes, the most that kernels are built for
 MOST_PROCESSES = 64 * 16 * 16
-_MISMATCH: tuple[type[Exception], ...] = tuple(filter(None, [getattr(pynvml, "NVMLLibraryMismatchError", None)]))
-"""nvidia-ml-py 12.535 has none."""
 _LIBRARY = "libnvidia-ml.so.1"
 _UNKNOWN = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)  # what NVML fills in where a process's memory is not known
 _SAID = {
@@ -50,7 +48,7 @@ def answer(where: str, call: Callable[[], Any]) -> Any:
         return _plain(call())
     except pynvml.NVMLError as error:
         return gap(where, error.value)
-    except _MISMATCH:
+    except pynvml.NVMLLibraryMismatchError:
         return gap(where, 13)
     except AttributeError:  # a function that this release of the binding no longer has
         return Missing(Gap.UNSUPPORTED, where, "not in this nvidia-ml-py")
@@ -109,7 +107,7 @@ def _newest(*calls: Callable[[], Any]) -> Any:
     for attempt in calls[:-1]:
         try:
             return attempt()
-        except (pynvml.NVMLError_FunctionNotFound, AttributeError, *_MISMATCH):
+        except (pynvml.NVMLError_FunctionNotFound, AttributeError, pynvml.NVMLLibraryMismatchError):
             continue
         except pynvml.NVMLError as error:
             if error.value != 25:
@@ -171,12 +169,17 @@ def _temperature(handle: Any, sensor: int) -> Any:
     )
 
 
+class FabricInfo(Structure):
+    """``nvmlGpuFabricInfo_t``; that of nvidia-ml-py 13.590 and before has 80 bytes for the UUID, and reads no state."""
+
+    _fields_ = (("clusterUuid", c_ubyte * 16), ("status", c_uint), ("cliqueId", c_uint), ("state", c_ubyte))
+
+
 def _fabric(handle: Any) -> Any:
     def ask(function: str, struct: Callable[[], Any]) -> Any:
         info = struct()
         getattr(pynvml, function)(handle, byref(info))
-        at = type(info).clusterUuid.offset  # nvidia-ml-py 12.535 gives its bytes as text
-        raw = bytes(info)[at : at + 16].hex()
+        raw = bytes(info.clusterUuid).hex()
         uuid = "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:]))
         known = {"state": info.state, "status": info.status, "cliqueId": info.cliqueId, "clusterUuid": uuid}
         return known | {name: getattr(info, name) for name in ("healthMask", "healthSummary") if hasattr(info, name)}
@@ -184,7 +187,7 @@ def _fabric(handle: Any) -> Any:
     return _newest(
         lambda: ask("nvmlDeviceGetGpuFabricInfoV", pynvml.c_nvmlGpuFabricInfo_v3_t),
         lambda: ask("nvmlDeviceGetGpuFabricInfoV", pynvml.c_nvmlGpuFabricInfo_v2_t),
-        lambda: ask("nvmlDeviceGetGpuFabricInfo", pynvml.c_nvmlGpuFabricInfo_t),
+        lambda: ask("nvmlDeviceGetGpuFabricInfo", FabricInfo),
     )
 
 
