@@ -110,7 +110,7 @@ def rewritten(block: str, aliases: Mapping[str, str]) -> str:
 
     Where only totals differ nothing changes.
     """
-    known = ("--from", "dgxcheck recordings", "dgxcheck diff dgx", *aliases)
+    known = ("--from", "dgxcheck recordings", "dgxcheck diff dgx", "dgxcheck integrate", *aliases)
     if not any(name in block for name in known):
         return block
     said = [block[: block.index("$ ")]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.assessment.machine import topology_of
-from dgxcheck.facts.bdf import shown
+from dgxcheck.facts.bdf import place_of, shown
 from dgxcheck.facts.gpu import Gpu
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
@@ -57,7 +57,7 @@ def _row(device: Device, facts: Snapshot) -> Row:
     gpu = next((gpu for gpu in listed if gpu.bdf == device.bdf), None)
     gap = device.uuid if isinstance(device.uuid, Missing) else Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex")
     return Row(
-        index=device.index,
+        index=None if place_of(device.bdf) is not None else device.index,
         bdf=shown(device.bdf) or NO_BUS_ID,
         name=_pci_name(device, facts) if gpu is None else gpu.name,
         uuid=gap if gpu is None else gpu.uuid,

@@ -16,7 +16,7 @@ def of_host(parts: Sequence[Part], host: str) -> list[Part]:
     if host and host not in hosts:
         raise BadInput(f"--host {host}: {_have(hosts)}")
     if len(hosts) > 1 and not host:
-        raise BadInput(f"{_have(hosts)}; say with --host NAME whose box to make")
+        raise BadInput(f"{_have(hosts)}; choose one: dgxcheck import --host NAME -o FILE")
     return [part for part in parts if part.host in ("", host or part.host)]
 
 
@@ -24,4 +24,6 @@ def _have(hosts: Sequence[str]) -> str:
     if not hosts:
         return "no prefix, heading or prompt in the texts names a host"
     more = f" and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else ""
-    return f"the texts hold output of {'host' if len(hosts) == 1 else 'the hosts'} {', '.join(hosts[:SHOWN])}{more}"
+    if len(hosts) == 1:
+        return f"the texts come from host {hosts[0]}"
+    return f"the texts come from several hosts: {', '.join(hosts[:SHOWN])}{more}"

@@ -18,7 +18,7 @@ from dgxcheck.readers.derived import completed
 from dgxcheck.readers.listing import handles as numbered
 from dgxcheck.readers.listing import with_numbers
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.onto import mismatch, rebase_indexes
+from dgxcheck.readers.onto import mismatch, printed_bdfs, rebase_indexes
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
 from dgxcheck.source.recording.load import SCHEMA
@@ -56,12 +56,12 @@ def read(
     outputs: list[Part] = []
     for text in texts:
         begin(text.name)
-        outputs += [Part(text.name, output, owner) for owner, output in _outputs(text)]
+        outputs += [Part(text.name, output, output.host or owner) for owner, output in _outputs(text)]
     parts = of_host(outputs, host)
     names = {text.name: _published(number) for number, text in enumerate(texts)}
     return Reading(
         bundle=bundle, texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),
-        unread={text.name: _unread(text, parts, host) for text in texts},
+        unread={text.name: _unread(text, outputs, host) for text in texts},
     )  # fmt: skip
 
 
@@ -97,8 +97,8 @@ def _published(number: int) -> str:
     return f"text {number + 1}"
 
 
-def _unread(text: Text, parts: Sequence[Part], host: str) -> tuple[int, ...]:
-    understood = frozenset(number for part in parts if part.file == text.name for number in part.found.understood)
+def _unread(text: Text, outputs: Sequence[Part], host: str) -> tuple[int, ...]:
+    understood = frozenset(number for part in outputs if part.file == text.name for number in part.found.understood)
     accounted = text.layout.accounted(understood)
     return tuple(
         number for number, line in enumerate(text.lines)
@@ -120,7 +120,7 @@ def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
             raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
         return rebase_indexes(found.facts, base.gpus)
     facts = with_numbers(found.facts)
-    gpus = numbered(facts)
+    gpus = numbered(facts) or printed_bdfs(facts)
     if gpus and not mismatch(facts, gpus):
         own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}
         return rebase_indexes(facts, gpus) | own

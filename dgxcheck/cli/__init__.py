@@ -33,6 +33,7 @@ COMMANDS = {
     "fleet": "Judge the results of many machines together: what fails where, who differs, who is missing.",
     "bind": "Run a program on the cores, memory and HCA next to its GPU.",
     "xid": "Explain an Xid of a GPU or an SXid of an NVSwitch, without a machine.",
+    "integrate": "Show or install files for Prometheus, Grafana, Nagios, Slurm and other monitors and schedulers.",
     "recordings": "List the recordings shipped with dgxcheck.",
     "profiles": "List the reference machines, or create one from a known-good box.",
     "schema": "Print the JSON Schema of an output or file format.",

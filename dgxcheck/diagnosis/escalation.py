@@ -88,6 +88,9 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "burn-in"): ("inspect",),
     ("host", "results of NCCL"): ("inspect",),
     ("host", "network of NCCL"): ("change-setting",),
+    ("host", "path to other hosts"): ("inspect",),
+    ("host", "transfers to other hosts"): ("inspect",),
+    ("host", "GPUDirect RDMA"): ("inspect",),
     ("host", "results of diagnostics"): ("inspect",),
     ("host", "changes since the baseline"): ("inspect",),
 }

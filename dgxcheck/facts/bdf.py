@@ -12,6 +12,8 @@ UNPLACED = "ffffffff:00:00.0"
 """A GPU of which a text gives neither number nor bus id; all ones, as PCI reads where nothing is."""
 _NUMBERED = "ffff"
 """First digits of the domain of a GPU of which a text gives the number alone; its last four are that number."""
+_NAMELESS = 0xFFFF
+"""The number of the first GPU of which a text does not even give the number; those of others count down from it."""
 
 
 def as_bdf(text: str, short: bool = False) -> str | None:
@@ -47,9 +49,21 @@ def unplaced(number: int) -> str:
     return f"{_NUMBERED}{number:04x}:00:00.0"
 
 
+def nameless(place: int) -> str:
+    """What stands for the bus id of a GPU that a text does not name; ``place`` counts such GPUs from 0."""
+    return unplaced(_NAMELESS - place)
+
+
+def place_of(bdf: str | None) -> int | None:
+    """Which of the GPUs that a text does not name this is, from 0; None for every other bdf."""
+    if bdf is None or not is_unplaced(bdf) or bdf[4:6] != _NUMBERED[:2]:
+        return None
+    return _NAMELESS - int(bdf[4:8], 16)
+
+
 def is_unplaced(bdf: str | None) -> bool:
     """Does a bdf stand for one that is not known? It is never shown."""
-    return bdf is not None and bdf[:4] == _NUMBERED and bdf[8:] == ":00:00.0"
+    return bdf is not None and bdf[:4] == _NUMBERED and bdf[8:] == ":00:00.0" and _HEX.issuperset(bdf[4:8])
 
 
 def without_unplaced(text: str) -> str:
@@ -57,7 +71,7 @@ def without_unplaced(text: str) -> str:
     at = text.find(_NUMBERED)
     while at >= 0:
         bdf = text[at : at + len(UNPLACED)]
-        if is_unplaced(bdf) and _HEX.issuperset(bdf[4:8]):
+        if is_unplaced(bdf):
             text = f"{text[:at]}-{text[at + len(bdf) :]}"
         at = text.find(_NUMBERED, at + 1)
     return text
@@ -65,7 +79,7 @@ def without_unplaced(text: str) -> str:
 
 def number_of(bdf: str) -> int | None:
     """The number of a GPU of which a text gives nothing else; None for every other bdf."""
-    return int(bdf[4:8], 16) if is_unplaced(bdf) and bdf != UNPLACED else None
+    return int(bdf[4:8], 16) if is_unplaced(bdf) and place_of(bdf) is None else None
 
 
 def shown(bdf: str | None) -> str | None:

@@ -8,6 +8,11 @@ FLAGS: Mapping[str, int] = {
     "degraded_bandwidth": 0, "route_recovery": 2, "route_unhealthy": 4, "access_timeout_recovery": 6,
 }  # fmt: skip
 """Fields of two bits by their shift: 0 not supported, 1 true, 2 false."""
+STATUSES: Mapping[int, str] = {
+    3: "not supported", 10: "timeout", 19: "in use", 23: "insufficient resources", 26: "invalid state",
+    999: "unknown error",
+}  # fmt: skip
+"""What the status of a registration can be, ``nvmlReturn_t``, in the words of nvmlErrorString."""
 CONFIGURATION, MANAGER = 8, 14
 """Shifts of the configuration (four bits) and of the fabric manager's state (two bits)."""
 TRUE = 1

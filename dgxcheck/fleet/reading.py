@@ -81,7 +81,7 @@ def _opened(path: str) -> Iterator[BinaryIO]:
 
 def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unread]:
     """One per line; a first line that is no whole document begins one that spans the file."""
-    number = failed = found = 0
+    number, failed, empty = 0, 0, True
     for line in iter(lambda: stream.readline(RESULT_BYTES + 1), b""):
         number += 1
         if len(line) > RESULT_BYTES:
@@ -89,12 +89,12 @@ def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unre
             return
         if not line.strip():
             continue
+        empty = False
         document = parsed(line)
         if document is None and number == 1:
             line += stream.read(RESULT_BYTES + 1 - len(line))
             document = parsed(line) if len(line) <= RESULT_BYTES else None
         if document is not None:
-            found += 1
             yield (where if number == 1 else f"{where} line {number}"), document
             continue
         failed += 1
@@ -102,7 +102,7 @@ def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unre
             yield Unread(f"{where} line {number}" if number > 1 else where, "not a JSON document")
     if failed > _MOST_LINES:
         yield Unread(where, f"{failed - _MOST_LINES} more lines are no JSON documents")
-    if not found and not failed:
+    if empty:
         yield Unread(where, "is empty")
 
 

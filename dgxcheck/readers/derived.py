@@ -12,8 +12,10 @@ from dgxcheck.readers.listing import NO_HANDLE, answers, handles
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
 from dgxcheck.readers.onto import nvml_gpus
+from dgxcheck.readers.reports import Reports
 
 _OF_DRIVER = "text /proc/driver/nvidia/gpus/"
+_OF_PCI = (_OF_DRIVER, f"link {DEVICES}/", f"text {DEVICES}/", f"names {DEVICES}")
 _LOST = ("GPU is lost", "Unknown Error")
 _INFINIBAND = "/sys/class/infiniband"
 _ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ")
@@ -26,11 +28,21 @@ _MOST_NODES = 1024
 
 def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The facts, what follows from them, and none that only served to put outputs together."""
+    facts = {**_measured(facts), **facts}
     derived = (
         _without_handle(facts) | _nodes(facts) | _functions_of_hcas(facts) | _domains(facts) | _shown_functions(facts)
     )
     own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
     return {**own, **derived} if NO_HANDLE in {key.rpartition(" ")[0] for key in facts} else {**derived, **own}
+
+
+def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The functions of GPUs of which a benchmark printed bus ids."""
+    devices = [fact for key, fact in facts.items() if key.startswith("measure device ") and isinstance(fact, dict)]
+    bdfs = [str(fact["bdf"]) for fact in devices if fact.get("bdf")]
+    before, after = _CLASS
+    classes: dict[str, Json] = {f"{before}{bdf}{after}": "0x030200\n" for bdf in bdfs}
+    return classes | {f"{before}{bdf}/vendor": "0x10de\n" for bdf in bdfs}
 
 
 def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -87,13 +99,21 @@ def _bound(facts: Mapping[str, Json]) -> set[str]:
 
 
 def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The list of GPUs where nvidia-smi stopped at one that it could not open.
+    """The list of GPUs where nvidia-smi stopped at one that it could not open, or what it said of one of which no
+    output tells anything else.
 
     The driver's directory has every GPU that it holds; nvidia-smi numbers them in the order of their bus ids.
     """
     lost = {key.rpartition(" ")[2]: str(fact) for key, fact in facts.items() if key.startswith(NO_HANDLE)}
     if not lost:
         return {}
+    if not any(key.startswith(_OF_PCI) for key in facts):
+        reports = Reports("nvidia-smi")
+        for bdf, why in lost.items():
+            if why.startswith(_LOST):
+                reports.add(bdf, "handle", "fail", "gpu-lost", f"cannot open GPU {bdf}: {why[:80]}")
+        if reports:
+            return reports.facts()
     numbers: dict[int, Json] = {**handles(facts)}
     if not numbers:
         driver = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from dgxcheck.facts.bdf import is_unplaced, unplaced
+from dgxcheck.facts.bdf import is_unplaced, place_of, unplaced
 from dgxcheck.facts.missing import Json
 
 INDEX = "nvml nvmlDeviceGetHandleByIndex"
@@ -41,7 +41,7 @@ def _with_places(facts: Mapping[str, Json], numbers: Mapping[int, str], uuids: M
         if is_unplaced(bdf):
             uuid = facts.get(f"{_UUID}{bdf}")
             place = uuids.get(str(uuid)) if uuid is not None else None
-            if place is None and (uuid is None or uuid not in uuids):
+            if place is None and place_of(bdf) is None and (uuid is None or uuid not in uuids):
                 place = numbers.get(number)
             if place is not None:
                 places[bdf] = place
@@ -54,13 +54,15 @@ def _with_places(facts: Mapping[str, Json], numbers: Mapping[int, str], uuids: M
 def gpu_list(lists: Sequence[Mapping[int, str]]) -> dict[str, Json]:
     """NVML's answers: GPUs under the numbers that were printed; in bus order where these contradict each other.
 
-    The numbers between are of GPUs that no text shows.
+    The numbers between are of GPUs that no text shows. GPUs that the texts do not name come last.
     """
-    numbers = _one_list(lists)
+    named = [{number: bdf for number, bdf in one.items() if place_of(bdf) is None} for one in lists]
+    unnamed = sorted({bdf for one in lists for bdf in one.values() if place_of(bdf) is not None}, reverse=True)
+    numbers = _one_list(named)
     if numbers is None:
-        every = {bdf for one in lists for bdf in one.values()}
+        every = {bdf for one in named for bdf in one.values()}
         numbers = dict(enumerate(sorted(every, key=lambda bdf: (len(bdf), bdf))))
-    return answers(numbers)
+    return answers({**numbers, **dict(enumerate(unnamed, max(numbers, default=-1) + 1))})
 
 
 def without_unplaced(facts: Mapping[str, Json]) -> dict[str, Json]:

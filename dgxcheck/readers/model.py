@@ -27,3 +27,5 @@ class Imported(Record):
     ``nvml FUNCTION BDF ..`` where the output has bus ids."""
     understood: frozenset[int]
     """Line numbers, from 0, of all lines that the reader recognises: data, headings, separators, status messages."""
+    host: str = ""
+    """Whose lines they are, where an output that several hosts write into names the writer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.facts.bdf import UNPLACED, as_bdf, number_of
+from dgxcheck.facts.bdf import UNPLACED, as_bdf, number_of, place_of
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.readers.listing import COUNT, INDEX, INIT
@@ -56,7 +56,7 @@ def mismatch(facts: Mapping[str, Json], gpus: Numbered) -> str:
         if of_gpu and places.get(words[1], words[1]) not in table.values():
             if (number := number_of(words[1])) is not None:
                 return f"GPU {number} does not exist; the last GPU of the box is GPU {last}"
-            what = "a GPU without a bus id" if words[1] == UNPLACED else f"GPU {words[1]}"
+            what = "a GPU without a bus id" if place_of(words[1]) is not None else f"GPU {words[1]}"
             return f"{what} in a dump is not one of the {len(table)} GPUs of the box"
         for word in _subjects(key):
             if (match := _GPU.fullmatch(word)) and int(match[1]) not in table:
@@ -70,7 +70,7 @@ def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered) -> dict[str, Json]
     Bus ids that p2pBandwidthLatencyTest prints take precedence. NVLink and P2P states become NVML's answers.
     """
     table = _table(gpus)
-    order = table | _printed_bdfs(facts)
+    order = table | printed_bdfs(facts)
     if why := mismatch(facts, gpus):
         raise BadInput(why)
     for index, bdf in order.items():
@@ -134,8 +134,8 @@ def _bdf(word: str, table: Mapping[int, str]) -> str:
     return table.get(int(match[1]), word) if match else word
 
 
-def _printed_bdfs(facts: Mapping[str, Json]) -> dict[int, str]:
-    """Bus ids by index, where a tool printed both."""
+def printed_bdfs(facts: Mapping[str, Json]) -> dict[int, str]:
+    """Bus ids by CUDA's index, where a tool printed both."""
     bdfs: dict[int, str] = {}
     for key, fact in facts.items():
         index = key.removeprefix("measure device ")

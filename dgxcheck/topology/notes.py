@@ -49,15 +49,23 @@ def sources(
     if isinstance(nvml, Missing):
         return
     unlisted = [gpu.name for gpu in gpus if gpu.index is None]
-    for lost in nvml.lost:
-        name = f" (probably {unlisted[0]})" if len(unlisted) == len(nvml.lost) == 1 else ""
-        index = lost.where.rpartition(" ")[2]
-        yield f"NVML enumerates GPU {index}{name} but cannot open it ({_why(lost)})."
-    if not (unlisted and len(unlisted) == len(nvml.lost) == 1):
+    not_shown = [_index(gap) for gap in nvml.lost if gap.gap is Gap.UNASKED]
+    failed = [gap for gap in nvml.lost if gap.gap is not Gap.UNASKED]
+    if not_shown:
+        yield f"Not shown by any output: GPU{', GPU'.join(not_shown)}."
+    for lost in failed:
+        name = f" (probably {unlisted[0]})" if len(unlisted) == len(failed) == 1 else ""
+        yield f"NVML enumerates GPU {_index(lost)}{name} but cannot open it ({_why(lost)})."
+    if not (unlisted and len(unlisted) == len(failed) == 1):
         yield from (f"{name} is on the PCI bus but not listed by NVML." for name in unlisted)
     for gpu in gpus:
         if gpu.index is not None and gpu.function is None and not isinstance(functions, Missing):
             yield f"{gpu.name} ({gpu.bdf}) is listed by NVML but missing from the PCI bus."
+
+
+def _index(gap: Missing) -> str:
+    """NVML's number of a GPU that did not open."""
+    return gap.where.rpartition(" ")[2]
 
 
 def headline(nvlinks: tuple[NvLink, ...] | Missing, gpus: Sequence[Device]) -> str:

@@ -106,7 +106,8 @@ def _tally(
     began: float | None, told: int,
 ) -> Tally:  # fmt: skip
     kinds: dict[str, Kind] = {each: each for each in _KINDS}
-    tally = Tally(Event(kind=kinds[kind], status=Status(status), bdf=str(bdf), code=str(code), text=str(text)), str(first))
+    event = Event(kind=kinds[kind], status=Status(status), bdf=str(bdf), code=str(code), text=str(text))
+    tally = Tally(event, str(first))
     tally.count, tally.last, tally.worst, tally.waiting = int(count), str(last), Status(worst), int(waiting)
     tally.began, tally.told = -inf if began is None else float(began), int(told)
     return tally

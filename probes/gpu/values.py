@@ -74,10 +74,13 @@ def numbers(source: Source, function: str, subject: str = "", *args: int) -> tup
 
 
 def outputs(source: Source, function: str, subject: str, *args: int, count: int) -> tuple[int | Missing, ...]:
-    """The ``count`` integers of a function with several outputs (``EccMode``: current, pending)."""
+    """The ``count`` integers of a function with several outputs (``EccMode``: current, pending).
+
+    null is one that an imported text does not show.
+    """
     answer, where = source.nvml(function, subject, *args), question(function, subject, *args)
     if isinstance(answer, list) and len(answer) == count:
-        return tuple(as_number(item, where) for item in answer)
+        return tuple(Missing(Gap.UNRECORDED, where) if item is None else as_number(item, where) for item in answer)
     return (answer if isinstance(answer, Missing) else garbled(where, answer),) * count
 
 

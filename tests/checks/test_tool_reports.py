@@ -12,6 +12,7 @@ from seam import run
 LOG = "box:1:2 [{gpu}] {file} NCCL WARN {text}\n"
 ECC = LOG.format(gpu=3, file="enqueue.cc:9", text="Cuda failure 'uncorrectable ECC error encountered'")
 LOST = LOG.format(gpu=0, file="transport/net_ib.cc:9", text="NET/IB : Got completion with error 12, opcode 1")
+PERFTEST = " Completion with error at client\n Failed status 4: wr_id 0 syndrom 0x51\nscnt=128, ccnt=0\n"
 PASSED = "| GPU Memory | Pass - All |\n| PCIe | Pass - All |\n"
 FAILED = "| GPU Memory | Fail - GPU: 3 |\n| Warning | GPU 3 row remappings are pending |\n"
 
@@ -31,10 +32,16 @@ def judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     ("text", "status", "fault", "subject", "blamed"),
     [
         (ECC, "fail", "ecc-uncorrected", "GPU3", ("gpu", "GPU3", "memory")),
-        (LOST, "fail", "transfer-failed", "host", ("host", "host", "network of NCCL")),
+        (LOST, "fail", "transfer-unanswered", "host", ("host", "host", "path to other hosts")),
+        (LOST.replace("error 12", "error 5"), "warn", "transfer-failed", "host",
+         ("host", "host", "transfers to other hosts")),
+        (LOST.replace("error 12", "error 4"), "fail", "rdma-access", "host", ("host", "host", "GPUDirect RDMA")),
+        (PERFTEST, "fail", "rdma-access", "host", ("host", "host", "GPUDirect RDMA")),
+        (PERFTEST.replace("status 4", "status 12"), "fail", "transfer-unanswered", "host",
+         ("host", "host", "path to other hosts")),
         (FAILED, "fail", "remap-pending", "GPU3", ("gpu", "GPU3", "memory")),
     ],
-)
+)  # fmt: skip
 def test_a_bad_result(text: str, status: str, fault: str, subject: str, blamed: tuple[str, ...], judged: Any) -> None:
     (finding,), causes = judged(text)
     assert (finding["status"], finding["fault"], finding["subject"]["name"]) == (status, fault, subject)

@@ -47,8 +47,8 @@ def told(document: dict[str, Any]) -> list[Any]:
 def layer(key: str) -> str:
     """What a fact is of, whichever device: ``text current_link_width``, ``nvml nvmlDeviceGetMinorNumber``, ``kmsg``."""
     kind, _, rest = key.partition(" ")
-    if kind == "nvml":
-        return f"nvml {rest.split()[0]}"
+    if kind in ("nvml", "measure"):
+        return f"{kind} {rest.split()[0]}"
     return kind if kind == "kmsg" else f"{kind} {rest.rpartition('/')[2]}"
 
 

@@ -23,7 +23,8 @@ COMMAND_PAGES = {"": "dgxcheck.1"} | {name: f"dgxcheck-{name}.1" for name in COM
 SECTIONS = (
     "NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO",
 )  # fmt: skip
-LOCAL = ("dgxcheck-config", "dgxcheck-recordings", "dgxcheck-diff", "dgxcheck-xid", "dgxcheck-watch")
+LOCAL = ("dgxcheck-config", "dgxcheck-recordings", "dgxcheck-diff", "dgxcheck-xid", "dgxcheck-watch",
+         "dgxcheck-integrate")  # fmt: skip
 """Pages whose commands ask no machine, so that they print the same everywhere."""
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
 every_command = pytest.mark.parametrize("name", COMMAND_PAGES)

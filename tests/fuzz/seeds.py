@@ -55,11 +55,10 @@ _OF_TARGET = {
     "configuration": [b'[thresholds]\n"thermal.warn" = 80\n[severity]\n"ecc.mode" = "warn"\n'],
     "profile": [Path(library.__file__).with_name("k80-x8.toml").read_bytes()],
     "config_space": [bytes.fromhex("de10b11d") + bytes(48) + b"\x40" + bytes(11) + b"\x10\x00" + bytes(190)],
-    "results": [
-        json.dumps(RESULT).encode() + b"\n" + json.dumps(RESULT | {"host": "b"}).encode(),
-        b'{"schema": "dgxcheck/health/2", "host": "a", "generated_at": "x", "level": "quick", "verdict": "pass",'
-        b' "findings": [{"key": "k", "status": "pass", "measured": 1, "unit": "W"}], "score": {"total": 1}}',
-    ],
+    "results": [json.dumps(RESULT).encode() + b"\n" + json.dumps(RESULT | {"host": "b"}).encode(),
+                b'{"schema": "dgxcheck/health/2", "host": "a", "generated_at": "x", "level": "quick",'
+                b' "verdict": "pass", "findings": [{"key": "k", "status": "pass", "measured": 1, "unit": "W"}],'
+                b' "score": {"total": 1}}'],
     "node_names": [b"dgx[001-016,020],login", b"a[1-3]b[2-4],c\n"],
     "counters": [json.dumps(COUNTERS).encode()],
     "watch_state": [json.dumps(WATCH).encode()],

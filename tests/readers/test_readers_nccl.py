@@ -261,7 +261,7 @@ scnt=128, ccnt=0
     assert unread([found], text) == []
     (fact,) = found.facts.values()
     assert isinstance(fact, dict)
-    assert (fact["outcome"], fact["fault"]) == ("fail", "transfer-failed")
+    assert (fact["outcome"], fact["fault"]) == ("fail", "rdma-access")
 
 
 def test_rows_of_today_without_a_heading() -> None:

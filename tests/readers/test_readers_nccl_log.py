@@ -9,9 +9,10 @@ from readers_text import one, unread
 
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.completions import COMPLETIONS
 from dgxcheck.readers.dcgm.faults import _FORMS as DCGM
 from dgxcheck.readers.nccl import errors, log
-from dgxcheck.readers.nccl.graph import bdf_of
+from dgxcheck.readers.nccl.gpus import bdf_of
 
 IB = "/sys/class/infiniband"
 INFO = """\
@@ -20,7 +21,11 @@ box:10:20 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_3:1/RoCE [RO]; OOB
 box:10:20 [0] NCCL INFO comm 0x55 rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 18000 commId 0x5 - Init COMPLETE
 box:11:21 [1] NCCL INFO comm 0x56 rank 1 nranks 16 cudaDev 1 nvmlDev 1 busId 9b000 commId 0x5 - Init COMPLETE
 """
-VIA = "box:10:20 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0"
+VIA = "box:10:20 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0"
+SENT = "box:10:20 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0"
+NO_GDR = "box:10:20 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"
+GDR = "box:10:20 [0] NCCL INFO NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'"
+FAR = "box:10:20 [0] NCCL INFO GPU Direct RDMA Disabled for GPU 18000 / HCA 0 (distance 5 > 4)"
 SOCKET = "box:10:20 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0"
 
 
@@ -42,15 +47,30 @@ def test_gpus_and_ports_of_one_host() -> None:
     assert found.facts[f"text {IB}/mlx5_3/ports/1/link_layer"] == "Ethernet\n"
 
 
-def test_a_log_of_several_hosts_names_no_gpu() -> None:
+def test_each_host_has_its_own_gpus() -> None:
     both = INFO + "other:1:2 [1] NCCL WARN Cuda failure 'uncorrectable ECC error encountered'\n"
-    (key,) = one(log.read, both).facts
-    assert key == "stated report host NCCL-ecc"
+    box, other = log.read(tuple(both.splitlines()))
+    assert (box.host, other.host) == ("box", "other")
+    assert box.facts == one(log.read, INFO).facts
+    assert [*other.facts] == ["stated report GPU1 NCCL-ecc"]
+    assert unread([box, other], both) == []
 
 
-def test_a_part_of_the_gpus_is_no_list() -> None:
+def test_a_part_of_the_gpus_keeps_its_numbers() -> None:
     part = "\n".join(line for line in INFO.splitlines() if "nvmlDev 0" not in line)
-    assert not [key for key in one(log.read, part).facts if key.startswith("nvml")]
+    assert [key for key in one(log.read, part).facts if key.startswith("nvml")] == ["nvml nvmlDeviceGetHandleByIndex 1"]
+
+
+def test_numbers_of_cuda_are_no_list() -> None:
+    """CUDA_VISIBLE_DEVICES=4,5 makes GPU4 number 0; a warning is about the GPU all the same."""
+    text = """\
+box:1:2 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 busId 87000 - Init COMPLETE
+box:1:3 [1] NCCL INFO comm 0x6 rank 1 nranks 2 cudaDev 1 busId 90000 - Init COMPLETE
+box:1:3 [1] init.cc:1 NCCL WARN Cuda failure 'uncorrectable ECC error encountered'
+"""
+    found = one(log.read, text).facts
+    assert not [key for key in found if key.startswith("nvml")]
+    assert [key for key in found if "report" in key] == ["stated report 0000:90:00.0 NCCL-ecc"]
 
 
 @pytest.mark.parametrize(
@@ -63,8 +83,12 @@ def test_bus_ids_without_separators(bus: str, bdf: str | None) -> None:
 @pytest.mark.parametrize(
     ("lines", "wanted"),
     [
-        ([f"{VIA}/GDRDMA", VIA], {"host NCCL-gdr": "pass"}),  # sent without it, as NCCL does before Hopper
+        ([f"{VIA}/GDRDMA", SENT], {"host NCCL-gdr": "pass"}),  # sent without it, as NCCL does before Ampere
         ([VIA], {"host NCCL-gdr": "warn"}),
+        ([NO_GDR, VIA], {"host NCCL-gdr": "warn"}),
+        ([SENT], {}),
+        ([INFO, GDR, VIA], {}),  # NCCL's choice
+        ([INFO, FAR, VIA], {}),
         ([SOCKET], {}),  # nobody says that there is an HCA
         ([INFO, SOCKET], {"host NCCL-2.21.5-tcp": "warn"}),
     ],
@@ -85,11 +109,18 @@ def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
     ("text", "key", "fault"),
     [
         ("NET/IB : Got completion from peer 10.1.1.1<5> with status=12 opcode=0 len=0 vendor err 129",
-         "host NCCL-ib-completion", "transfer-failed"),
+         "host NCCL-ib-completion", "transfer-unanswered"),
         ("NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129",
-         "host NCCL-ib-completion", "transfer-failed"),
+         "host NCCL-ib-completion", "transfer-unanswered"),
+        ("NET/IB : Got completion from peer 10.1.1.1<5> with error 4, opcode 0, len 0, vendor err 81",
+         "host NCCL-ib-completion", "rdma-access"),
         ("Call to ibv_create_cq failed with error Cannot allocate memory", "host NCCL-memlock", "memlock"),
-        ("Call to ibv_modify_qp failed with error Connection timed out", "host NCCL-ib-call", "transfer-failed"),
+        ("Call to ibv_modify_qp failed with error Connection timed out", "host NCCL-ib-path", "transfer-unanswered"),
+        ("Call to ibv_modify_qp failed with 110 Connection timed out", "host NCCL-ib-path", "transfer-unanswered"),
+        ("Call to ibv_modify_qp failed with error Invalid argument", "host NCCL-ib-call", "transfer-failed"),
+        ("Call to ibv_reg_mr_iova2 failed with error Bad address", "host NCCL-ib-register", "rdma-access"),
+        ("nvmlDeviceGetHandleByPciBusId() failed: GPU is lost", "GPU3 NCCL-lost", "gpu-lost"),
+        ("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 18000", "host NCCL-launch", "tool-error"),
         ("P2P is disabled between NVLINK connected GPUs 0 and 1. This should not be the case given ..",
          "host NCCL-p2p", "p2p-blocked"),
         ("Cuda failure 'uncorrectable ECC error encountered'", "GPU3 NCCL-ecc", "ecc-uncorrected"),
@@ -104,6 +135,17 @@ def test_warnings(text: str, key: str, fault: str) -> None:
     found = warn(text)
     assert [*found] == [key]
     assert found[key]["fault"] == fault
+
+
+def test_what_follows_from_another_error_is_left_out() -> None:
+    text = """\
+box:1:2 [0] net_ib.cc:1 NCCL WARN NET/IB : Got completion with error 5, opcode 1, len 0, vendor err 249
+box:1:2 [0] net_ib.cc:1 NCCL WARN NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129
+box:1:2 [0] socket.cc:1 NCCL WARN socketProgress: Connection closed by remote peer other<3>
+"""
+    assert {fact["fault"] for fact in reports(text).values()} == {"transfer-unanswered"}
+    first = "\n".join(text.splitlines()[::2])
+    assert {fact["outcome"] for fact in reports(first).values()} == {"warn"}
 
 
 def test_equal_warnings_are_counted() -> None:
@@ -131,16 +173,38 @@ def test_the_system_graph() -> None:
     assert isinstance(found.facts["stated label-pci 0000:2a:00.0 0000:3b:00.0"], dict)  # PHB or NODE
 
 
-@pytest.mark.parametrize(("kind", "wanted"), [("NVL", ["host NCCL-2.21.5-shm"]), ("PHB", [])])
-def test_host_memory_between_gpus_that_nvlinks_join(kind: str, wanted: list[str]) -> None:
-    way = f"box:1:2 [0] NCCL INFO GPU/0-18000 :GPU/0-18000 (0/5000.0/LOC) GPU/0-9b000 (1/60.0/{kind})"
-    via = "box:1:2 [0] NCCL INFO Channel 00/02 : 0[0] -> 1[1] via SHM/direct/direct"
-    assert [*reports(f"{INFO}{way}\n{via}\n")] == [each.replace("-2.21.5", "") for each in wanted]
+SHARED = "box:1:2 [0] NCCL INFO Channel 00/02 : 0[0] -> 1[1] via SHM/direct/direct"
+READ = "box:1:2 [0] NCCL INFO Channel 00/02 : {}[{}] -> {}[{}] via P2P/CUMEM/read"
+
+
+@pytest.mark.parametrize(
+    ("lines", "warned"),
+    [
+        (["GPU/0-18000 :GPU/0-18000 (0/5000.0/LOC) GPU/0-9b000 (1/60.0/NVL)"], True),
+        (["GPU/0-18000 :GPU/0-18000 (0/5000.0/LOC) GPU/0-9b000 (1/60.0/PHB)"], False),
+        (["GPU/0-18000 :GPU/0-9b000 (1/60.0/PIX)"], False),  # nor do others: GPUs without peer access
+        (["GPU/0-18000 :GPU/0-9b000 (1/60.0/PIX) GPU/0-9c000 (1/60.0/PIX)",
+          "Channel 00 : 1[9c000] -> 2[18000] via P2P/IPC"], True),
+        (["Channel 00 : 1[9c000] -> 2[18000] via P2P/IPC"], False),
+        ([READ.format(0, 0, 2, 2), READ.format(1, 1, 2, 2)], False),  # bridges join pairs
+        ([READ.format(a, a, b, b) for a, b in ((0, 2), (0, 3), (1, 2), (1, 3))], True),
+    ],
+)  # fmt: skip
+def test_host_memory_between_gpus_that_could_do_without(lines: list[str], warned: bool) -> None:
+    text = "\n".join(line if line.startswith("box:") else f"box:1:2 [0] NCCL INFO {line}" for line in lines)
+    found = reports(f"{INFO}{text}\n{SHARED}\n{SHARED}\n")
+    assert [*found] == (["host NCCL-shm"] if warned else [])
+    if warned:
+        disabled = "box:1:2 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1."
+        again = reports(f"{INFO}{text}\n{SHARED}\n{disabled}\n")["host NCCL-shm"]["text"]
+        assert again == f"{found['host NCCL-shm']['text']}; NCCL_P2P_DISABLE is set to 1"
+    also = SHARED.replace("SHM/direct/direct", "P2P/IPC")
+    assert reports(f"{INFO}{text}\n{SHARED}\n{also}\n") == {}
 
 
 def test_every_form_names_a_fault_that_there_is() -> None:
     words = {fault.value for fault in Fault}
-    assert {form.fault for form in errors._FORMS} <= words
+    assert {form.fault for form in errors._FORMS} | {each.fault for each in COMPLETIONS.values()} <= words
     assert {fault for fault, _ in DCGM} | {"test-failed"} <= words
 
 
@@ -149,3 +213,66 @@ def test_a_text_that_speaks_of_nccl_is_no_log() -> None:
         *map(str, log.read(("set NCCL_DEBUG=INFO", "box:1:2 [0] NCCL INFO Launch mode Parallel"))),
     )
     assert found == ()
+
+
+def test_functions_and_layers_of_hcas() -> None:
+    text = """\
+box:1:2 [0] NCCL INFO NET/IB: [0] mlx5_4:uverbs4:1/IB provider=Mlx5 speed=400000 context=0x5 pciPath=/sys/devices/\
+pci0000:37/0000:37:01.0/0000:38:00.0 ar=0
+box:1:2 [0] NCCL INFO NET/IBext_v8 : Using [0]mlx5_0:1/IB/SHARP [1]mlx5_bond_0:1/RoCE [RO]; OOB eno1:10.0.0.1<0>
+box:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_8:1:0:/IB ; OOB eno1:10.0.0.1<0>
+"""
+    found = one(log.read, text)
+    assert found.facts[f"names {IB}"] == ["mlx5_0", "mlx5_4", "mlx5_8", "mlx5_bond_0"]
+    assert found.facts[f"link {IB}/mlx5_4/device"] == "../../../0000:38:00.0"
+    assert found.facts[f"text {IB}/mlx5_bond_0/ports/1/link_layer"] == "Ethernet\n"
+
+
+def test_multicast_that_other_gpus_have() -> None:
+    line = "box:1:2 [{0}] NCCL INFO NVLS multicast support is {1}available on dev {0} (NVLS_NCHANNELS 24)"
+    lost = "\n".join(line.format(number, "not " if number == 2 else "") for number in range(4))
+    assert {key: fact["fault"] for key, fact in reports(lost).items()} == {"GPU2 NCCL-nvls": "fabric-failed"}
+    assert log.read((line.format(0, "not "), line.format(1, "not "))) == ()  # no NVSwitches
+
+
+Box = list[tuple[int, str, int]]
+"""CUDA's number, the bus, NVML's number of each GPU."""
+ERAS = {
+    "2.5": ("comm 0x7 rank {rank} nranks {n} cudaDev {cuda} busId {bus}000 - Init COMPLETE", "{rank}[{bus}000]", ""),
+    "2.17": ("comm 0x7 rank {rank} nranks {n} cudaDev {cuda} busId {bus}000 commId 0x1 - Init COMPLETE",
+             "{rank}[{bus}000]", "/0"),
+    "2.18": ("comm 0x7 rank {rank} nranks {n} cudaDev {cuda} nvmlDev {nvml} busId {bus}000 commId 0x1 - Init COMPLETE",
+             "{rank}[{nvml}]", "/0"),
+    "2.27": ("ncclCommInitRank comm 0x7 rank {rank} nranks {n} cudaDev {cuda} nvmlDev {nvml} busId {bus}000"
+             " commId 0x1 - Init COMPLETE", "{rank}[{nvml}]", "/1"),
+}  # fmt: skip
+"""Init line, end of a channel, connection index: as those versions write them."""
+
+
+def written(era: str, box: Box) -> str:
+    init, end, index = ERAS[era]
+    ranks = [
+        {"rank": rank, "n": len(box), "cuda": cuda, "bus": bus, "nvml": nvml}
+        for rank, (cuda, bus, nvml) in enumerate(box)
+    ]
+    lines = [init.format(**rank) for rank in ranks]
+    for one_rank, other in zip(ranks, ranks[1:] + ranks[:1], strict=True):
+        lines.append(f"Channel 00{index} : {end.format(**one_rank)} -> {end.format(**other)} via P2P/IPC")
+    return "\n".join(f"node7:{40 + n}:{80 + n} [{n % len(box)}] NCCL INFO {line}" for n, line in enumerate(lines))
+
+
+BOX: Box = [(0, "1b", 4), (1, "43", 5), (2, "c3", 6), (3, "e1", 7)]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_every_version_names_the_same_gpus(era: str) -> None:
+    text = written(era, BOX)
+    found = one(log.read, text)
+    assert unread([found], text) == []
+    listed = {int(key.split()[-1]): fact for key, fact in found.facts.items() if key.startswith("nvml")}
+    assert listed == ({nvml: f"0000:{bus}:00.0" for _, bus, nvml in BOX} if "nvmlDev" in ERAS[era][0] else {})
+    shown = {key.split("/")[5] for key in found.facts if key.endswith("/class")}
+    assert shown == {f"0000:{bus}:00.0" for _, bus, _ in BOX}
+    pairs = {tuple(key.split()[2:]) for key in found.facts if key.startswith("measure access")}
+    ring = [f"0000:{bus}:00.0" for _, bus, _ in BOX]
+    assert pairs == set(zip(ring, ring[1:] + ring[:1], strict=True))

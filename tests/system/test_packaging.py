@@ -23,7 +23,7 @@ from dgxcheck.toml_file import load as load_toml
 
 DATA = f"dgxcheck-{__version__}.data/data/share"
 SOURCES = ("dgxcheck", "probes")
-APART = ("dgxcheck/completions/", "dgxcheck/integrations/")
+APART = ("dgxcheck/completions/",)
 """Installed under share/, not as part of the package."""
 
 
@@ -103,13 +103,11 @@ def test_the_wheel_holds_every_recording(inside: set[str]) -> None:
     assert {name for name in inside if name.startswith("dgxcheck/fixtures/")} == recordings
 
 
-def test_the_wheel_holds_man_pages_completions_and_samples(inside: set[str]) -> None:
+def test_the_wheel_holds_man_pages_and_completions(inside: set[str]) -> None:
     pages = {f"{DATA}/man/man{name[-1]}/{Path(name).name}" for name in tracked("man")}
     assert pages
     assert {name for name in inside if name.startswith(f"{DATA}/man/")} == pages
-    samples = {f"{DATA}/dgxcheck/{Path(name).name}" for name in tracked("dgxcheck/integrations")}
-    assert samples
-    assert {name for name in inside if name.startswith(DATA)} - pages - samples == {
+    assert {name for name in inside if name.startswith(DATA)} - pages == {
         f"{DATA}/bash-completion/completions/dgxcheck",
         f"{DATA}/zsh/site-functions/_dgxcheck",
         f"{DATA}/fish/vendor_completions.d/dgxcheck.fish",
@@ -119,7 +117,7 @@ def test_the_wheel_holds_man_pages_completions_and_samples(inside: set[str]) -> 
 def test_the_wheel_holds_nothing_else(inside: set[str]) -> None:
     tops = {name.partition("/")[0] for name in inside}
     assert tops == {*SOURCES, f"dgxcheck-{__version__}.data", f"dgxcheck-{__version__}.dist-info"}
-    of_the_alerts = f"{DATA}/dgxcheck/dgxcheck-alerts.test.yml"
+    of_the_alerts = "dgxcheck/integrations/dgxcheck-alerts.test.yml"
     tools = {name for name in inside if name.startswith("dgxcheck/readers/")}  # named after the tools: p2p_test.py
     others = inside - tools - {of_the_alerts}
     assert not {name for name in others if "reconstruct" in name or "test" in name or name.endswith(".pyc")}
@@ -148,4 +146,5 @@ def test_the_wheel_runs_from_an_empty_environment(
     assert ran([command, "schema", "topo"], tmp_path).startswith("{")
     assert (home / "share/man/man1/dgxcheck-topo.1").is_file()
     assert (home / "share/bash-completion/completions/dgxcheck").is_file()
-    assert os.access(home / "share/dgxcheck/slurm-healthcheck.sh", os.X_OK)
+    ran([command, "integrate", "slurm", "--write", "--root", str(tmp_path)], tmp_path)
+    assert os.access(tmp_path / "etc/slurm/dgxcheck-healthcheck.sh", os.X_OK)

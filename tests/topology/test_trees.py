@@ -131,7 +131,7 @@ JUDGED = {
 """What passes in a tree: all that files alone can show."""
 WARNED = {
     "procfs-sys-class-infiniband": [("network.port-rate", "warn")],  # InfiniBand on one lane of four
-    "checkbox-dgx-station": [("driver.library", "unknown")],  # GPUs bound to nvidia, of which NVML told nothing
+    "checkbox-dgx-station": [("driver.library", "unknown")],  # GPUs bound to nvidia, and no answers of NVML
 }
 UNNEEDED = re.compile(
     r"/system/memory/|/node\d+/memory\d|/power(/|$)|/proc/self/|/usb\d|/msi_irqs/|/dma/|/firmware/|/cpuset/|/cpuidle/"

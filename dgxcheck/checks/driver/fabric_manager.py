@@ -15,6 +15,7 @@ from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.fabric_health import STATUSES
 from dgxcheck.facts.gpu import Fabric, GpuModes
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.nvlink import NvLink
@@ -84,7 +85,8 @@ def _registration(modes: GpuModes) -> Judgement | Missing:
         message = f"registration with the NVSwitch fabric: {state}"
         return replace(judgement, status=Status.FAIL, message=message, fault=Fault.FABRIC_FAILED)
     if error := need(fabric.status):
-        message = f"registration with the NVSwitch fabric failed: NVML error {error}"
+        words = f"{STATUSES[error]} (NVML error {error})" if error in STATUSES else f"NVML error {error}"
+        message = f"registration with the NVSwitch fabric failed: {words}"
         return Judgement(Status.FAIL, message, error, 0, evidence=evidence, fault=Fault.FABRIC_FAILED)
     return judgement
 

@@ -78,7 +78,7 @@ def _nvml_state(box: Box) -> Judgement:
     held = [gpu for gpu in box.topology.gpus if bound(gpu) == "nvidia"]
     if nvml.gap is Gap.UNRECORDED and held:
         evidence = (Evidence(nvml.where, nvml.reason),)
-        message = f"{counted(len(held), 'GPU')} bound to nvidia, of which NVML told nothing: {nvml.where}: {nvml}"
+        message = f"NVML was not asked about {counted(len(held), 'GPU')} bound to nvidia: {nvml}"
         return Judgement(Status.UNKNOWN, message, evidence=evidence)
     if no_error_code or nvml.gap in (Gap.UNRECORDED, Gap.TIMEOUT):
         return unjudged(nvml)

@@ -172,7 +172,9 @@ class Fault(str, Enum):
     # what other tools report
     TEST_FAILED = "test-failed", "a diagnostic of another tool failed"
     TOOL_ERROR = "tool-error", "a library or service logged an error that nothing else explains"
-    TRANSFER_FAILED = "transfer-failed", "NCCL logged that a transfer to another host failed"
+    TRANSFER_FAILED = "transfer-failed", "a program reports that a transfer to another host failed"
+    TRANSFER_UNANSWERED = "transfer-unanswered", "a transfer to another host got no answer"
+    RDMA_ACCESS = "rdma-access", "an HCA may not access the memory that a transfer uses"
     TCP_FALLBACK = "tcp-fallback", "NCCL moves data over TCP although the machine has HCAs"
     GDR_UNUSED = "gdr-unused", "NCCL moves data to HCAs without GPUDirect RDMA"
     # dgxcheck itself

@@ -117,7 +117,10 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
             low.append(f"{kind} {now} MHz, default {default} MHz")
     measured, expected = need(clocks.application.graphics), need(clocks.default_application.graphics)
     message = f"application clock below default: {'; '.join(low)}" if low else f"application clock {measured} MHz"
-    if not low and (locked := _locked(box, clocks, measured)) is not None:
+    locked = None if low else _locked(box, clocks, measured)
+    if isinstance(locked, Missing):
+        return locked
+    if locked is not None:
         how = "locked" if can_lock_clocks(box, clocks.bdf) else "held"
         message = f"clocks {how} at {locked} MHz under load, application clock {measured} MHz"
         evidence.append(answered(locked, "nvmlDeviceGetClockInfo", clocks.bdf, 0))
@@ -127,13 +130,19 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
     return Judgement(status, message, measured, expected, "MHz", tuple(evidence), fault=fault_or_none)
 
 
-def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | None:
-    """The clock of a busy GPU in P0 that a setting alone holds below its application clock; else None."""
-    reasons, now, activity = clocks.reasons, clocks.current.graphics, box.gpu(clocks.bdf).processes
-    if isinstance(reasons, Missing) or isinstance(now, Missing) or isinstance(activity, Missing):
+def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing | None:
+    """The clock that a setting alone holds below its application clock in a busy GPU in P0.
+
+    None where that is not so; Missing where all is so, but whether the GPU is busy is not known.
+    """
+    reasons, now = clocks.reasons, clocks.current.graphics
+    if isinstance(reasons, Missing) or isinstance(now, Missing) or clocks.performance_state != 0:
         return None
-    busy = clocks.performance_state == 0 and isinstance(activity.gpu_percent, int) and activity.gpu_percent > 0
-    return now if busy and reasons.mask == _BY_SETTING and now < application_mhz * _LOCKED else None
+    if reasons.mask != _BY_SETTING or now >= application_mhz * _LOCKED:
+        return None
+    activity = box.gpu(clocks.bdf).processes
+    busy = activity if isinstance(activity, Missing) else activity.gpu_percent
+    return busy if isinstance(busy, Missing) else now if busy > 0 else None
 
 
 def _of(clocks: ClockPair | Clocks, kind: str) -> int | Missing:

@@ -26,13 +26,18 @@ _PARTS = {
 """What of a GPU such a result is about."""
 _OF_HOST = {
     Fault.GDR_UNUSED: "peer memory module", Fault.TCP_FALLBACK: "network of NCCL", Fault.P2P_BLOCKED: "P2P setting",
-    Fault.TRANSFER_FAILED: "network of NCCL", Fault.TOOL_ERROR: "results of NCCL", Fault.MEMLOCK: "memlock limit",
+    Fault.TRANSFER_FAILED: "transfers to other hosts", Fault.TRANSFER_UNANSWERED: "path to other hosts",
+    Fault.RDMA_ACCESS: "GPUDirect RDMA", Fault.TOOL_ERROR: "results of NCCL", Fault.MEMLOCK: "memlock limit",
     Fault.TEST_FAILED: "results of diagnostics", Fault.NVSWITCH_FATAL: "NVSwitches",
     Fault.NVSWITCH_NOTICE: "NVSwitches",
 }  # fmt: skip
 _REMEDIES = {
-    Fault.TRANSFER_FAILED: "look for the first such line of all hosts; then check the state and error counters of the"
-    " HCAs at both ends, cables and switch ports, and measure the path with ib_write_bw",
+    Fault.TRANSFER_FAILED: "look for the first error of all hosts in their logs: the others follow from it",
+    Fault.TRANSFER_UNANSWERED: "check at both ends the state of the ports (ibstat), their error counters (perfquery"
+    " -x), cables and transceivers (mlxlink -m), then the switch ports between them; with RoCE also GID index, MTU and"
+    " flow control; then measure the path with ib_write_bw",
+    Fault.RDMA_ACCESS: "repeat the transfer with host memory: where that works, load nvidia-peermem at both ends, and"
+    " look for ACS and an IOMMU in the way with dgxcheck health; else check the limit of locked memory",
     Fault.TCP_FALLBACK: "check the state of the HCAs' ports, NCCL_IB_DISABLE, NCCL_IB_HCA and NCCL_NET",
     Fault.GDR_UNUSED: "load nvidia-peermem (or use a kernel with DMA-BUF) and start the job again; then compare"
     " NCCL_NET_GDR_LEVEL with the distance of GPUs and HCAs: dgxcheck topo",

@@ -11,6 +11,12 @@ _NOUNS: dict[str, str] = {
     "subnet-manager": "subnet manager", "host-bridge": "host bridge", "bridge": "PCIe port", "socket": "socket",
     "socket-interconnect": "interconnect of", "switch": "PCIe switch", "fabric": "the",
 }  # fmt: skip
+_OWN_NAMES = {
+    "network of NCCL": "NCCL's network", "results of NCCL": "NCCL's results", "settings of NCCL": "NCCL's settings",
+    "results of diagnostics": "results of diagnostics", "path to other hosts": "path to other hosts",
+    "transfers to other hosts": "transfers to other hosts",
+}  # fmt: skip
+"""Of the host, but not said so."""
 
 
 def component_name(component: Component) -> str:
@@ -20,6 +26,8 @@ def component_name(component: Component) -> str:
     part = f"{component.part} at {component.position}" if component.position else component.part
     if component.kind == "slot":
         return f"{part} {name}".strip()
+    if component.kind == "host" and component.part in _OWN_NAMES:
+        return f"{_OWN_NAMES[component.part]}{f' ({component.position})' if component.position else ''}"
     noun = f"{_NOUNS.get(component.kind, '')} {name}".strip()
     if component.position and not component.part:
         return f"{noun} port {component.position}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.readers.completions import completion
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nccl.errors import COMPLETIONS
 from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import bare, bounded
 
@@ -28,11 +28,10 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, raw in enumerate(bounded(lines)):
         line = bare(raw)
         if match := _STATUS.fullmatch(line):
-            meaning = COMPLETIONS.get(int(match["code"]), "see ibv_wc_status")
-            text = f"a transfer ended with status {match['code']} ({meaning})"
-            reports.add(HOST, "status", "fail", "transfer-failed", text)
+            ended, text = completion(int(match["code"]))
+            reports.add(HOST, "status", ended.outcome, ended.fault, text)
         elif _NO_MEMORY.fullmatch(line):
-            reports.add(HOST, "memory", "fail", "transfer-failed", "memory cannot be registered with the HCA")
+            reports.add(HOST, "memory", "fail", "rdma-access", "memory cannot be registered with the HCA")
         elif _CHATTER.fullmatch(line):
             chatter.add(number)
             continue

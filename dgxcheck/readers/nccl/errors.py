@@ -6,9 +6,13 @@ Their texts: https://github.com/NVIDIA/nccl/tree/master/src (misc/ibvwrap.cc, tr
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.readers.completions import completion
+from dgxcheck.readers.nccl.gpus import Gpus
+from dgxcheck.readers.reports import HOST, Reports
 
 
 class Form(Record, kw_only=False):
@@ -22,31 +26,37 @@ class Form(Record, kw_only=False):
     """May name groups of ``words``."""
     of_host: bool = False
     """Not about the GPU of the rank that logs it."""
+    follows: bool = False
+    """Something else failed before it, here or on another host."""
 
 
-COMPLETIONS = {
-    4: "local protection error", 5: "flushed after an earlier error", 9: "remote invalid request",
-    10: "remote access error", 11: "remote operation error",
-    12: "transport retries exceeded: no answer from the other end", 13: "receiver not ready, retries exceeded",
-}  # fmt: skip
-"""enum ibv_wc_status (infiniband/verbs.h)."""
+_CUDA = r"Cuda failure (?:\d{1,4} )?"
 _FORMS = (
-    Form(re.compile(r"NET/IB ?: ?Got completion.{0,120}?with (?:error|status=)\D{0,24}(?P<code>\d{1,3})"),
-         "ib-completion", "fail", "transfer-failed",
-         "a transfer over InfiniBand or RoCE ended with status {code}", True),
+    Form(re.compile(r"NET/IB ?: ?Got completion.{0,120}?with (?:error|status=)\D{0,24}(?P<status>\d{1,3})"),
+         "ib-completion", "fail", "transfer-failed", "", True),
     Form(re.compile(r"NET/IB ?: ?.{0,80}Got async event ?: ?(?P<event>[\w ]{1,60})"),
          "ib-event", "warn", "transfer-failed", "an HCA reported: {event}", True),
     Form(re.compile(r"Call to (?P<call>ibv_(?:reg_mr|create_qp|create_cq)\w{0,20}) failed with error Cannot allocate"),
          "memlock", "fail", "memlock",
          "{call} failed: cannot allocate memory, as where the limit of locked memory is low", True),
+    Form(re.compile(r"Call to (?P<call>ibv_reg_\w{1,30}) failed(?: with error (?P<why>[\w ]{1,60}))?"),
+         "ib-register", "fail", "rdma-access", "{call} failed: {why}", True),
+    Form(re.compile(r"Call to (?P<call>ibv_modify_qp\w{0,20}) failed.{0,40}"
+                    r"(?P<why>timed out|No route to host|unreachable)"),
+         "ib-path", "fail", "transfer-unanswered", "{call} failed: {why}", True),
     Form(re.compile(r"Call to (?P<call>ibv_\w{1,40}) failed(?: with error (?P<why>[\w ]{1,60}))?"),
          "ib-call", "fail", "transfer-failed", "{call} failed: {why}", True),
     Form(re.compile(r"P2P is disabled between NVLINK connected GPUs (?P<a>\d{1,3}) and (?P<b>\d{1,3})"),
          "p2p", "fail", "p2p-blocked", "P2P is disabled between GPU{a} and GPU{b}, which NVLinks join", True),
-    Form(re.compile(r"Cuda failure (?:\d{1,4} )?'uncorrectable ECC error encountered'"),
+    Form(re.compile(rf"{_CUDA}'uncorrectable ECC error encountered'"),
          "ecc", "fail", "ecc-uncorrected", "CUDA reports an uncorrectable ECC error"),
-    Form(re.compile(r"Cuda failure (?:\d{1,4} )?'system not yet initialized|Cuda failure 802\b"),
+    Form(re.compile(rf"{_CUDA}'system not yet initialized|Cuda failure 802\b"),
          "fabric", "fail", "fabric-manager-down", "CUDA reports that the NVSwitch fabric is not initialised", True),
+    Form(re.compile(rf"{_CUDA}'uncorrectable NVLink error"),
+         "nvlink", "fail", "nvlink-errors", "CUDA reports an uncorrectable NVLink error"),
+    Form(re.compile(r"nvml\w{1,60}(?:\(\))? failed: GPU is lost"), "lost", "fail", "gpu-lost", "NVML has lost the GPU"),
+    Form(re.compile(r"nvml\w{1,60}(?:\(\))? failed: Driver/library version mismatch"),
+         "driver", "fail", "driver-mismatch", "the NVIDIA driver's library and its kernel module do not match", True),
     Form(re.compile(r"transport/nvls\.cc|NVLink SHARP"),
          "nvls", "warn", "fabric-failed", "multicast memory of NVLink SHARP cannot be bound to this GPU"),
     Form(re.compile(r"Cuda failure (?:(?P<number>\d{1,4}) )?'(?P<words>[\w ,.'-]{1,120})'"),
@@ -54,22 +64,41 @@ _FORMS = (
     Form(re.compile(r"creating shared memory segment|Call to (?:posix_fallocate|ftruncate|shm_open) failed"
                     r"|No space left on device"),
          "shm", "fail", "tool-error", "shared memory cannot be allocated: /dev/shm is too small", True),
+    Form(re.compile(r"Duplicate GPU detected : rank (?P<a>\d{1,7}) and rank (?P<b>\d{1,7})"),
+         "launch", "warn", "tool-error", "ranks {a} and {b} were started on the same GPU", True),
+    Form(re.compile(r"Mismatched NCCL version detected"),
+         "version", "warn", "tool-error", "the ranks use different versions of NCCL", True),
     Form(re.compile(r"[Cc]onnect(?:ion)? (?:to|from).{0,80}(?P<why>refused|timed out|No route to host)"),
          "socket", "fail", "transfer-failed", "no TCP connection to another rank: {why}", True),
     Form(re.compile(r"[Cc]onnection closed by (?:remote )?peer|socketProgress: "),
-         "peer-gone", "warn", "transfer-failed", "another rank closed its connection", True),
+         "peer-gone", "warn", "transfer-failed", "another rank closed its connection", True, True),
 )  # fmt: skip
+_OTHER = Form(re.compile(""), "warning", "warn", "tool-error", "a warning of another kind, see the log", True, True)
+_HARMLESS = re.compile(
+    r"Could not find real path of |Failed to open libibverbs|Missing \"iommu=pt\"|NUMA auto balancing"
+)
+"""What working machines log too: virtual ones, those without HCAs."""
 
 
-def classified(text: str) -> tuple[Form, str]:
-    """The form of a warning, which may have its file and line before it, and the text for people."""
+def classified(text: str) -> Form:
+    """The form of a warning, which may have its file and line before it; its text is that for people."""
     for form in _FORMS:
         if match := form.words.search(text[:600]):
+            if status := match.groupdict().get("status"):
+                ended, sentence = completion(int(status))
+                return replace(form, outcome=ended.outcome, fault=ended.fault, text=sentence, follows=ended.follows)
             values = {name: value or "no reason given" for name, value in match.groupdict().items()}
-            shown = form.text.format(**values)
-            code = values.get("code", "")
-            return form, f"{shown} ({COMPLETIONS[int(code)]})" if code and int(code) in COMPLETIONS else shown
-    return _OTHER, _OTHER.text
+            return replace(form, text=form.text.format(**values))
+    return _OTHER
 
 
-_OTHER = Form(re.compile(""), "warning", "warn", "tool-error", "a warning of another kind, see the log", True)
+def judged(warnings: Sequence[tuple[int | None, str]], gpus: Gpus, reports: Reports) -> None:
+    """The warnings of one host by CUDA's number of the GPU; what follows from another one only if that is missing."""
+    forms = [(device, classified(text)) for device, text in warnings if not _HARMLESS.search(text)]
+    begun = any(not form.follows for _, form in forms)
+    for device, form in forms:
+        if form.follows and begun:
+            continue
+        about_gpu = device is not None and not form.of_host
+        subject = gpus.of_cuda(device) or f"GPU{device}" if about_gpu else HOST
+        reports.add(subject, form.topic, form.outcome, form.fault, form.text)

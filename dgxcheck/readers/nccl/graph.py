@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.nccl.gpus import DEVICES, bdf_of
 
-DEVICES = "/sys/bus/pci/devices"
 _NODE = r"GPU/(?:(?P<{0}host>\d{{1,5}})-)?(?P<{0}bus>[0-9A-Fa-f]{{4,10}})"
 _HANGS = re.compile(rf"\s{{0,64}}\+ (?:PCI|NVL|C2C)\[[\d.]{{1,12}}\] - {_NODE.format('')}(?: \(\d{{1,6}}\))?")
 _FROM = re.compile(rf"{_NODE.format('')} :(?P<ways>GPU/.{{1,8000}})")
@@ -41,9 +40,9 @@ class Graph:
             return _PLAIN.fullmatch(text) is not None
         return True
 
-    def joined(self, a: str, b: str) -> bool:
-        """Does the graph show a path over NVLinks between two GPUs?"""
-        return "NVL" in (self._pairs.get((a, b)), self._pairs.get((b, a)))
+    def kind(self, a: str, b: str) -> str:
+        """NCCL's class of a pair of GPUs, ``NVL``, ``PIX`` ..; empty where the log does not show it."""
+        return self._pairs.get((a, b)) or self._pairs.get((b, a), "")
 
     def facts(self) -> Iterator[tuple[str, Json]]:
         """What sysfs and ``nvidia-smi topo -mp`` would say."""
@@ -61,9 +60,3 @@ class Graph:
             return None
         self._gpus[bdf] = None
         return bdf
-
-
-def bdf_of(bus_id: str) -> str | None:
-    """``9b000`` is 0000:9b:00.0: the digits of a bdf without its separators and leading zeros."""
-    digits = bus_id.lower().rjust(9, "0")
-    return as_bdf(f"{digits[:-5]}:{digits[-5:-3]}:{digits[-3:-1]}.{digits[-1]}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from dgxcheck.facts.bdf import UNPLACED, unplaced
+from dgxcheck.facts.bdf import UNPLACED, nameless, unplaced
 from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
@@ -20,7 +20,9 @@ from dgxcheck.readers.nvidia_smi.fields import (
     POWER,
     RETIRED,
     SINGLE,
+    SLOWDOWNS,
     SRAM,
+    SW_THERMAL,
     THROTTLE,
     milli,
     number,
@@ -83,8 +85,12 @@ def _numbered(gpus: Sequence[Section]) -> list[Section]:
     found: dict[str, Section] = {}
     taken = {gpu.index for gpu in gpus}
     free = (number for number in range(2 * MOST_GPUS) if number not in taken)
+    unnamed = 0
     for gpu in gpus:
-        bdf = unplaced(gpu.index) if gpu.bdf == NOWHERE and gpu.index is not None else gpu.bdf
+        bdf = gpu.bdf
+        if bdf == NOWHERE:
+            bdf = nameless(unnamed) if gpu.index is None else unplaced(gpu.index)
+            unnamed += gpu.index is None
         known = found.get(bdf)
         number = gpu.index if gpu.index is not None else next(free) if known is None else known.index
         found[bdf] = Section(bdf, gpu.fields, number)
@@ -142,10 +148,13 @@ def _list_answer(
     if fields.get(group) == "N/A":
         yield question, UNSUPPORTED
         return
-    values = [_read(text, number) for part in parts if (text := _field(fields, part)) is not None]
-    if len(values) == len(parts):
-        gap = next((value for value in values if not isinstance(value, int)), None)
-        yield question, values if gap is None else gap
+    texts = [_field(fields, part) for part in parts]
+    values = [None if text is None else _read(text, number) for text in texts]
+    gap = next((value for value in values if isinstance(value, dict)), None)
+    if gap is not None and None not in values:
+        yield question, gap
+    elif gap is None and any(isinstance(value, int) for value in values):
+        yield question, values  # null for what a cut dump lacks
 
 
 def _memory_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
@@ -186,8 +195,6 @@ def _limits_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
 
 
 def _clock_event_reasons(fields: Fields) -> Iterator[tuple[str, Json]]:
-    if next(reversed(fields), "").startswith(("clocks throttle reasons/", "clocks event reasons/")):
-        return  # truncated within the list
     mask = fields.get("clocks event reasons mask", "")
     if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", mask):
         yield "CurrentClocksEventReasons", int(mask, 16)
@@ -195,7 +202,10 @@ def _clock_event_reasons(fields: Fields) -> Iterator[tuple[str, Json]]:
     states = {bit: _field(fields, pattern) for bit, pattern in THROTTLE}
     words = set(states.values()) - {None}
     if words & {"Active", "Not Active"}:
-        yield "CurrentClocksEventReasons", sum(bit for bit, word in states.items() if word == "Active")
+        active = sum(bit for bit, word in states.items() if word == "Active")
+        cut = next(reversed(fields), "").startswith(("clocks throttle reasons/", "clocks event reasons/"))
+        if not cut or states[SW_THERMAL] is not None or active & SLOWDOWNS:  # after it none that counts
+            yield "CurrentClocksEventReasons", active
     elif words:
         yield "CurrentClocksEventReasons", _read(str(sorted(map(str, words))[0]), number)
 

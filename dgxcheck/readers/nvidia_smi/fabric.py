@@ -9,9 +9,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.nvidia_smi.fields import WORDS, number
 
 _PREFIX = "fabric/health/"
-_STATUSES = {"Insufficient Resources": 23, "Not Supported": 3, "Invalid State": 26, "In Use": 19, "Timeout": 10,
-             "Unknown Error": 999}  # fmt: skip
-"""``nvmlReturn_t`` in the words of nvmlErrorString."""
+_CODES = {words: code for code, words in health.STATUSES.items()}
 _FLAGS: Mapping[str, tuple[str, Mapping[str, int]]] = {
     "degraded_bandwidth": ("bandwidth", {"Degraded": 1, "Full": 2}),
     "route_recovery": ("route recovery in progress", {"True": 1, "False": 2}),
@@ -29,7 +27,7 @@ _CONFIGURATIONS = (
 def fabric(fields: Mapping[str, str]) -> dict[str, Json] | None:
     """``nvmlGpuFabricInfo``, with the health where the dump has it; None without state or status that is known."""
     state, status = fields.get("fabric/state", ""), fields.get("fabric/status", "")
-    code = _STATUSES.get(status, WORDS.get(status))
+    code = _CODES.get(status.lower(), WORDS.get(status))
     if state not in WORDS or code is None:
         return None
     answer: dict[str, Json] = {

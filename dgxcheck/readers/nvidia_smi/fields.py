@@ -19,6 +19,9 @@ RECOVERY_ACTIONS = {
 _REASONS = (("idle|gpu idle", 0x1), ("applications clocks setting", 0x2), ("sw power cap", 0x4), ("hw slowdown", 0x8),
             ("sync boost", 0x10), ("sw thermal slowdown", 0x20), ("hw thermal slowdown", 0x40),
             ("hw power brake slowdown", 0x80), ("display clocks? setting", 0x100))  # fmt: skip
+SW_THERMAL = 0x20
+"""The last but one of the reasons; the last is the setting for displays."""
+SLOWDOWNS = 0x8 | SW_THERMAL | 0x40 | 0x80
 _INTEGER = re.compile(r"-?\d{1,18}(?!\d)", re.ASCII)
 _DECIMAL = re.compile(r"\d{1,9}(?:\.\d{1,6})?(?!\d)", re.ASCII)
 

@@ -25,6 +25,8 @@ _SYSTEM = ("timestamp", "driver version", "cuda version", "attached gpus")
 _WHOLE = re.compile(r"[\d.]+ (?:MHz|MiB|C|W|%|KB/s)|N/A|None|Disabled|Enabled")
 _COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi\s(?:.{0,80}\s)?(?:-q|-a|--query)(?:\s|$)")
 _ASKED = re.compile(r"\s(?:-i|--id)[ =](\d{1,2})(?:\s|$)")
+_BETWEEN = "--"
+"""What ``grep -A`` prints between its finds."""
 _TELLING = ("remapped rows", "retired pages", "fabric", "ecc errors", "clocks throttle reasons", "clocks event reasons")
 """Groups that are unmistakable without the line of their GPU."""
 
@@ -84,7 +86,7 @@ class _Reader:
         elif colon and label in _SYSTEM and (self._open is None or depth <= self._base):
             self._system.setdefault(label, value)
             self._understood.add(number)
-        elif self._open is None and not colon and label in _TELLING:
+        elif not colon and label in _TELLING and (self._open is None or self._comes_again(label)):
             self._begin(number, -1, NOWHERE)
             self._field(number, depth, label, colon, value)
         elif self._open is not None and (depth > self._base or self._open.bdf == NOWHERE) and depth:
@@ -92,6 +94,10 @@ class _Reader:
         elif self._open is None and colon and depth:
             self._begin(number, 0, NOWHERE)
             self._field(number, depth, label, colon, value)
+        elif text == _BETWEEN:
+            self._close()
+            if self._gpus:
+                self._understood.add(number)
         else:
             self._close()
 
@@ -109,9 +115,14 @@ class _Reader:
             self.outputs.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood)))
         self._gpus, self._system, self._understood = [], {}, set()
 
+    def _comes_again(self, group: str) -> bool:
+        """Is this the group of another GPU that the text does not name, as where ``grep -A`` took it out of a dump?"""
+        now = self._open
+        return now is not None and now.bdf == NOWHERE and any(path.startswith(f"{group}/") for path in now.fields)
+
     def _begin(self, number: int, depth: int, bdf: str) -> None:
         self._close()
-        if bdf in [gpu.bdf for gpu in self._gpus] or len(self._gpus) == MOST_GPUS:
+        if (bdf != NOWHERE and bdf in [gpu.bdf for gpu in self._gpus]) or len(self._gpus) == MOST_GPUS:
             system = self._system
             self.end()
             self._system = system

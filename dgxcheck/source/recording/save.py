@@ -80,6 +80,21 @@ def replace_file(path: str, text: str, mode: int, exactly: bool = False, regular
             raise
 
 
+def create_file(path: str, text: str, mode: int) -> None:
+    """Write beside, fsync, link: a reader sees no file or the whole one. FileExistsError for whatever is there."""
+    with resolved(path, last_link=False) as place:
+        fd, temporary = _beside(place, mode)
+        try:
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fchmod(file.fileno(), mode)  # read by services of other users, and the umask of root may be 077
+                os.fsync(file.fileno())
+            os.link(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        finally:
+            os.unlink(temporary, dir_fd=place.folder)
+
+
 def _keep_owner(fd: int, old: os.stat_result, mode: int) -> None:
     if mode & 0o077 and (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
         with suppress(PermissionError):  # not root, or without CAP_CHOWN

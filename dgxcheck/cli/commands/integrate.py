@@ -1,0 +1,68 @@
+"""``dgxcheck integrate``: files for monitors and schedulers."""
+
+from __future__ import annotations
+
+import click
+
+from dgxcheck.cli import INCOMPLETE
+from dgxcheck.cli.options import emit, writing
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.integrate.catalogue import INTEGRATIONS, Integration
+from dgxcheck.integrate.plan import COMMAND, missing_command, plan, write
+from dgxcheck.output.integrate.text import contents, listing, report
+from dgxcheck.suggestion import did_you_mean
+
+
+@click.command("integrate")
+@click.argument("name", required=False, metavar="[NAME]", shell_complete=lambda _ctx, _param, start: _names(start))
+@click.option("--print", "shown", is_flag=True, help="Print the contents of the files.")
+@click.option("--write", "wanted", is_flag=True, help="Write the files; existing files are never replaced.")
+@click.option("--root", type=click.Path(exists=True, file_okay=False), default="/", metavar="DIR",
+              help="Write below DIR, such as the image of a node, instead of /.")  # fmt: skip
+@click.option("--command", "program", default=COMMAND, metavar="PATH", show_default=True,
+              help="The path of dgxcheck that the files contain.")  # fmt: skip
+@writing
+@click.pass_context
+def command(
+    ctx: click.Context, name: str | None, shown: bool, wanted: bool, root: str, program: str, output: str | None,
+    color: str,
+) -> int:  # fmt: skip
+    """Show or install the files that connect dgxcheck with NAME; list all without NAME.
+
+    Without --write nothing is written: the places of the files, their state and the steps that remain are shown.
+
+    Exit code 0: shown or written; 3: a file that exists differs and was left alone, or the command could not run.
+    """
+    if shown and wanted:
+        raise click.UsageError("give --print or --write, not both", ctx)
+    if name is None:
+        if shown or wanted:
+            raise click.UsageError("give the name of an integration", ctx)
+        emit(listing(), output, color)
+        return 0
+    integration = _named(name)
+    files = plan(integration, root, program)
+    if shown:
+        emit(contents(files), output, color, "file")
+        return 0
+    refused = any(file.state in ("differs", "unusable") for file in files)
+    if wanted and not refused:
+        try:
+            write(files)
+        except OSError as error:
+            raise BadInput(f"{error.filename or name}: cannot be written: {error.strerror}") from None
+    absent = program if any(program in file.text for file in files) and missing_command(root, program) else ""
+    emit(report(integration, files, wanted and not refused, absent), output, color)
+    return INCOMPLETE if refused else 0
+
+
+def _named(name: str) -> Integration:
+    known = {each.name: each for each in INTEGRATIONS}
+    if name not in known:
+        valid = f"valid names: {', '.join(known)}"
+        raise BadInput(f"{name}: no such integration; {did_you_mean(name, known, valid)}")
+    return known[name]
+
+
+def _names(incomplete: str) -> list[str]:
+    return [each.name for each in INTEGRATIONS if each.name.startswith(incomplete)]

@@ -1,0 +1,63 @@
+"""All integrations: which file of ``dgxcheck/integrations/`` goes where, and what is to be done then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dgxcheck.facts.record import Record
+
+_UNITS = "/etc/systemd/system"
+_RULES = "/etc/prometheus/dgxcheck"
+_RELOAD = "systemctl daemon-reload"
+
+
+class Integration(Record, kw_only=False):
+    """``files`` maps names in ``dgxcheck/integrations/`` to places on the host, ``steps`` follow their installation.
+
+    Each step is a command or a short sentence. A place is an absolute path, Debian's where distributions differ.
+    """
+
+    name: str
+    purpose: str
+    files: Mapping[str, str]
+    steps: tuple[str, ...]
+
+
+INTEGRATIONS = (
+    Integration(
+        "node-exporter", "metrics for the textfile collector of node_exporter, every five minutes",
+        {name: f"{_UNITS}/{name}" for name in ("dgxcheck-textfile.service", "dgxcheck-textfile.timer")},
+        (_RELOAD, "systemctl enable --now dgxcheck-textfile.timer"),
+    ),
+    Integration(
+        "watch", "dgxcheck watch as a service: Xids, errors and changes of health in the journal and as metrics",
+        {"dgxcheck-watch.service": f"{_UNITS}/dgxcheck-watch.service"},
+        (_RELOAD, "systemctl enable --now dgxcheck-watch.service"),
+    ),
+    Integration(
+        "prometheus", "alert rules with their unit tests, on the Prometheus server",
+        {name: f"{_RULES}/{name}" for name in ("dgxcheck-alerts.yml", "dgxcheck-alerts.test.yml")},
+        (f"add to rule_files in /etc/prometheus/prometheus.yml: {_RULES}/dgxcheck-alerts.yml",
+         f"promtool test rules {_RULES}/dgxcheck-alerts.test.yml", "systemctl reload prometheus"),
+    ),
+    Integration(
+        "nrpe", "command for the NRPE server of Nagios or Icinga, on the box",
+        {"nrpe.cfg": "/etc/nagios/nrpe.d/dgxcheck.cfg"}, ("systemctl reload nagios-nrpe-server",),
+    ),
+    Integration(
+        "nagios", "command and service that ask NRPE, on the monitoring host",
+        {"nagios.cfg": "/etc/nagios4/conf.d/dgxcheck.cfg"},
+        ("define the host group dgx", "nagios4 -v /etc/nagios4/nagios.cfg", "systemctl reload nagios4"),
+    ),
+    Integration(
+        "slurm", "HealthCheckProgram and prolog that drain a node with a fault",
+        {"slurm-healthcheck.sh": "/etc/slurm/dgxcheck-healthcheck.sh",
+         "slurm-prolog.sh": "/etc/slurm/prolog.d/50-dgxcheck"},
+        ("add the lines in the heads of both files to slurm.conf", "scontrol reconfigure"),
+    ),
+    Integration(
+        "nhc", "lines for LBNL Node Health Check",
+        {"nhc.conf": "/etc/nhc/dgxcheck.conf"}, ("append /etc/nhc/dgxcheck.conf to /etc/nhc/nhc.conf",),
+    ),
+)  # fmt: skip
+"""In the order of the listing. A new integration is one entry; the test of the catalogue finds files without one."""

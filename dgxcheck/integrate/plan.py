@@ -1,0 +1,96 @@
+"""What installing an integration would write, and writing it; no file that exists is ever changed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Sequence
+from pkgutil import get_data
+from typing import Literal
+
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import Record
+from dgxcheck.integrate.catalogue import Integration
+from dgxcheck.rootfs import read_bytes
+from dgxcheck.source.recording.save import create_file
+
+COMMAND = "/usr/local/bin/dgxcheck"
+"""The path of dgxcheck as the shipped files have it."""
+State = Literal["new", "unchanged", "differs", "unusable"]
+
+
+class PlannedFile(Record):
+    """One file: its text, where it goes, and what is there now."""
+
+    source: str
+    place: str
+    text: str
+    state: State
+    reason: str = ""
+    """Why the place is unusable."""
+
+    @property
+    def mode(self) -> int:
+        """Scripts are executable. Installers and archives lose modes, so the first line decides."""
+        return 0o755 if self.text.startswith("#!") else 0o644
+
+
+def plan(integration: Integration, root: str = "/", command: str = COMMAND) -> tuple[PlannedFile, ...]:
+    """The files of an integration below ``root``, with ``command`` as the path of dgxcheck.
+
+    BadInput for a command that is no plain absolute path, or where no file of the integration names one.
+    """
+    texts = {source: shipped_text(source) for source in integration.files}
+    if command != COMMAND:
+        if not re.fullmatch(r"(/[\w.+-]+)+", command, re.ASCII):
+            raise BadInput(f"{command}: must be an absolute path of letters, digits and ._+-")
+        if not any(COMMAND in text for text in texts.values()):
+            raise BadInput(f"{integration.name}: none of its files contains the path of dgxcheck")
+    return tuple(
+        _planned(source, _below(root, place), texts[source].replace(COMMAND, command), root)
+        for source, place in integration.files.items()
+    )
+
+
+def shipped_text(source: str) -> str:
+    """A file of ``dgxcheck/integrations/``, from an installed package or a zip application."""
+    raw = get_data("dgxcheck", f"integrations/{source}")
+    assert raw is not None, "the loader of this package cannot read data"
+    return raw.decode()
+
+
+def write(files: Sequence[PlannedFile]) -> None:
+    """Create what is new; directories that are missing too. OSError, also for a file that appeared meanwhile."""
+    for file in files:
+        if file.state == "new":
+            os.makedirs(os.path.dirname(file.place), exist_ok=True)
+            create_file(file.place, file.text, file.mode)
+
+
+def missing_command(root: str, command: str) -> bool:
+    """Is there no program at the path that the files name?"""
+    return not os.access(_below(root, command), os.X_OK)
+
+
+def _below(root: str, place: str) -> str:
+    return os.path.join(root, place.lstrip("/"))
+
+
+def _planned(source: str, place: str, text: str, root: str) -> PlannedFile:
+    state, reason = _state(place, text, root)
+    return PlannedFile(source=source, place=place, text=text, state=state, reason=reason)
+
+
+def _state(place: str, text: str, root: str) -> tuple[State, str]:
+    top = os.path.realpath(root)
+    if os.path.commonpath([top, os.path.realpath(place)]) != top:
+        return "unusable", f"a symbolic link leads out of {root}"  # into the running system, from its image
+    try:
+        same = read_bytes(place) == text.encode()
+    except FileNotFoundError:
+        return ("unusable", "a symbolic link without target") if os.path.islink(place) else ("new", "")
+    except OSError as error:
+        too_large = error.errno == errno.EFBIG
+        return ("differs", "") if too_large else ("unusable", str(error.strerror))
+    return ("unchanged" if same else "differs"), ""

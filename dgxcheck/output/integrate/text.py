@@ -1,0 +1,52 @@
+"""Integrations as text: the list, the plan for one, and the contents of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.integrate.catalogue import INTEGRATIONS, Integration
+from dgxcheck.integrate.plan import PlannedFile
+from dgxcheck.output.plain_text import columns, lines
+
+_STATES = {"new": "new", "unchanged": "unchanged", "differs": "differs, left alone", "unusable": "cannot be used"}
+
+
+def listing() -> str:
+    """All integrations, a line each."""
+    rows = [(each.name, str(len(each.files)), each.purpose) for each in INTEGRATIONS]
+    return lines([*columns([("Name", "Files", "Purpose"), *rows]), "", "Show one: dgxcheck integrate NAME"])
+
+
+def report(integration: Integration, files: Sequence[PlannedFile], written: bool, missing_command: str) -> str:
+    """What would be written, or what was; then the steps that remain. ``missing_command`` is a path, or empty."""
+    rows = [(_row_state(file, written), file.place + (f" ({file.reason})" if file.reason else "")) for file in files]
+    steps = [f"  {number}. {step}" for number, step in enumerate(integration.steps, 1)]
+    return lines(
+        [
+            f"{integration.name}: {integration.purpose}",
+            *(f"  {line}" for line in columns(rows)),
+            "Then:",
+            *steps,
+            *_notes(files, written, missing_command),
+        ]
+    )
+
+
+def contents(files: Sequence[PlannedFile]) -> str:
+    """One file as it is; several below each other, each after a line with its place, as ``systemctl cat`` does."""
+    if len(files) == 1:
+        return files[0].text
+    return "\n".join(f"# {file.place}\n{file.text}" for file in files)
+
+
+def _row_state(file: PlannedFile, written: bool) -> str:
+    return "written" if written and file.state == "new" else _STATES[file.state]
+
+
+def _notes(files: Sequence[PlannedFile], written: bool, missing_command: str) -> list[str]:
+    notes = [f"{missing_command} is missing; name the path of dgxcheck with --command."] if missing_command else []
+    if any(file.state in ("differs", "unusable") for file in files):
+        notes.append("No file was written, because existing files are not replaced; --print shows the new contents.")
+    elif not written and any(file.state == "new" for file in files):
+        notes.append("Nothing was written; --print shows the contents, --write writes the files.")
+    return ["", *notes] if notes else []

@@ -1,0 +1,81 @@
+"""HCAs in NCCL's log of one host, and how data comes from other hosts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.nccl.channels import Channels
+from dgxcheck.readers.network.files import CLASS, NAME, listed, port_files
+from dgxcheck.readers.reports import HOST, Reports
+
+_USING = re.compile(r"NET/IB(?:ext(?:_v\d{1,2})?)? ?: Using (?P<ports>.{1,2000})")
+_PORT = re.compile(
+    rf"\[\d{{1,3}}\](?P<name>{NAME}):(?P<port>\d{{1,3}})(?::\d{{0,6}}){{0,2}}/(?P<layer>IB|RoCE)", re.ASCII
+)
+_FOUND = re.compile(
+    rf"NET/IB ?: \[\d{{1,3}}\] (?P<name>{NAME}):uverbs\d{{1,4}}:(?P<port>\d{{1,3}})/(?P<layer>IB|RoCE) "
+    r"provider=.{1,200}?pciPath=/sys/devices/(?:[\w:./-]{1,400}/)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b.{0,80}",
+    re.ASCII,
+)
+"""With NCCL_DEBUG_SUBSYS=NET, since 2.19."""
+_GDR = re.compile(
+    r"(?:NET/IB(?:ext(?:_v\d{1,2})?)? ?: ?)?GPU Direct RDMA (?P<state>Enabled|Disabled) for "
+    r"(?:HCA \d{1,3} '(?P<hca>[\w.-]{1,64})'|GPU .{1,60}?/ HCA .{1,60}?\((?P<why>[^()]{1,80})\)).{0,60}"
+)
+_VERBS = ("NET/IB", "NET/IBext")
+
+
+class Network:
+    """What the lines of one host say of its HCAs."""
+
+    def __init__(self) -> None:
+        self._layers: dict[tuple[str, int], str] = {}
+        self._bdfs: dict[str, str] = {}
+        self._disabled = self._enabled = self._too_far = False
+
+    def take(self, text: str) -> bool:
+        """Is a line (without NCCL's prefix) about an HCA?"""
+        if using := _USING.fullmatch(text):
+            for port in _PORT.finditer(using["ports"]):
+                self._layers[port["name"], int(port["port"])] = port["layer"]
+        elif found := _FOUND.fullmatch(text):
+            self._layers[found["name"], int(found["port"])] = found["layer"]
+            if (bdf := as_bdf(found["bdf"])) is not None:
+                self._bdfs[found["name"]] = bdf
+        elif gdr := _GDR.fullmatch(text):
+            far = "distance" in (gdr["why"] or "")
+            self._enabled |= gdr["state"] == "Enabled"
+            self._too_far |= gdr["state"] == "Disabled" and far
+            self._disabled |= gdr["state"] == "Disabled" and not far
+        else:
+            return False
+        return True
+
+    def facts(self) -> Iterator[tuple[str, Json]]:
+        """The ports, which NCCL uses where they are ACTIVE, and the functions of the HCAs."""
+        ports: dict[str, list[int]] = {}
+        for (name, port), layer in self._layers.items():
+            ports.setdefault(name, []).append(port)
+            link_layer = "InfiniBand" if layer == "IB" else "Ethernet"
+            yield from port_files(name, port, {"state": "4: ACTIVE", "link_layer": link_layer}).items()
+        yield from listed(ports).items()
+        for name, bdf in self._bdfs.items():
+            yield f"link {CLASS}/{name}/device", f"../../../{bdf}"
+
+    def judged(self, channels: Channels, reports: Reports) -> None:
+        """Data from other hosts: with GPUDirect RDMA, without it, or over TCP beside HCAs.
+
+        What is sent tells nothing: NCCL lets HCAs read the memory of GPUs from Ampere on, or over NVLinks. Where an HCA
+        has it enabled, or is too far from the GPUs, it is NCCL's choice and no fault.
+        """
+        verbs = {way for way in channels.received if way.partition("/GDR")[0].startswith(_VERBS)}
+        if any(way.endswith("GDRDMA") for way in verbs):
+            reports.add(HOST, "gdr", "pass", text="channels between hosts use GPUDirect RDMA")
+        elif verbs and not (self._enabled or self._too_far):
+            why = ", as no HCA has it enabled" if self._disabled else ""
+            reports.add(HOST, "gdr", "warn", "gdr-unused", f"no channel between hosts uses GPUDirect RDMA{why}")
+        if self._layers and "NET/Socket" in {*channels.received, *channels.sent}:
+            reports.add(HOST, "tcp", "warn", "tcp-fallback", "channels between hosts use TCP sockets beside HCAs")
