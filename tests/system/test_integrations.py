@@ -20,6 +20,7 @@ from programs import program
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.metrics import QUANTITIES
+from dgxcheck.settings import Settings
 
 FOLDER = ROOT / "dgxcheck" / "integrations"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("*.sh"))
@@ -51,13 +52,21 @@ def test_the_alerts_fire_when_they_should() -> None:
 @pytest.mark.parametrize(
     ("rule", "broken"),
     [
-        ("dgxcheck_verdict == 2", "dgxcheck_verdict == 5"),
-        ("dgxcheck_verdict == 3", "dgxcheck_verdict >= 2"),
+        ("dgxcheck_verdict == 3", "dgxcheck_verdict == 5"),
+        ("dgxcheck_verdict == 2", "dgxcheck_verdict >= 2"),
         ("dgxcheck_verdict == 1", "dgxcheck_verdict >= 1"),
-        ("dgxcheck_check_status == 2", "dgxcheck_check_status >= 2"),
+        ("dgxcheck_cause_severity == 3", "dgxcheck_cause_severity >= 1"),
+        ("dgxcheck_check_status == 3", "dgxcheck_check_status >= 2"),
+        ("(dgxcheck_check_status == 3 unless dgxcheck_check_acknowledged)", "dgxcheck_check_status == 3"),
+        (" and on (job, instance) dgxcheck_unexplained_findings > 0", ""),
+        (" unless on (job, instance) time() - node_boot_time_seconds < 86400", ""),
+        ('increase1d{counter!~"crc_.*"}', "increase1d"),
+        (">= 10\n", ">= 0\n"),
         ("> 1800", "> 18000"),
         (" and on (job, instance) up == 1", ""),
+        (" or (last_over_time(instance:dgxcheck_up:seen[15m]) and on (job, instance) up)", ""),
         ("dgxcheck_score < 90", "dgxcheck_score <= 100"),
+        ("silent_nodes > 0", "silent_nodes >= 0"),
     ],
 )
 def test_their_tests_see_a_broken_rule(rule: str, broken: str, tmp_path: Path) -> None:
@@ -73,7 +82,15 @@ def test_the_alerts_speak_of_metrics_that_there_are(capsys: pytest.CaptureFixtur
     measured = {id for id in QUANTITIES if id.startswith("measure.")}  # under load, no box that ships
     assert {f"dgxcheck_{QUANTITIES[id].metric}" for id in QUANTITIES.keys() - measured} <= there
     exprs = "\n".join(re.findall(r"expr: (.*)", read(ALERTS)))
-    assert set(re.findall(r"\bdgxcheck_\w+", exprs)) - there == set()
+    recorded = {*re.findall(r"record: (\S+)", read(ALERTS))}
+    assert {*re.findall(r"\b\w+:\w+:\w+", exprs)} <= recorded
+    assert {*re.findall(r"(?<![\w:])dgxcheck_\w+", exprs)} - there == {"dgxcheck_fleet_silent_nodes"}
+
+
+def test_alerts_on_growth_have_the_limits_of_the_checks() -> None:
+    (day, crc, other, hour) = re.findall(r"increase1[dh](?:{[^}]*})? >=? ([1-9]\d*)", read(ALERTS))
+    names = ("kernel.corrected-pcie", "nvlink.total-crc", "nvlink.total", "network.errors")
+    assert [*map(float, (day, crc, other, hour))] == [Settings().limit(name) for name in names]
 
 
 @pytest.mark.parametrize("broken", ["", "ProtectHome=", "OnBootSec="])
