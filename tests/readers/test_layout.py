@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lspci_texts import LSPCI
 from smi_texts import LINKS, QUERY, STATION, TABLE
 from test_import import P2P
+from test_readers_memory import memory, slots
 
 from dgxcheck.assessment.import_text import read
 from dgxcheck.assessment.import_texts import text_of
@@ -18,7 +19,10 @@ from dgxcheck.readers.layout.undo import undone
 
 LAYERS = HARMLESS.keys() - {"column", "table of one column"}
 """Those that are put around each other; nobody makes a table of what stands in another layout."""
-TEXTS = {"matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P, **LSPCI}
+TEXTS = {
+    "matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P, "memory": memory(slots(3)),
+    **LSPCI,
+}  # fmt: skip
 
 
 def facts(lines: tuple[str, ...]) -> dict[tuple[str, str], Json]:
