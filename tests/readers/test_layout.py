@@ -114,3 +114,17 @@ def test_of_two_hosts_one_is_asked_for(form: object) -> None:
         assert not reading.unread["t"]
     with pytest.raises(BadInput, match="--host node03"):
         read([text], host="node03")
+
+
+SHORT = """\
+pcieport 0000:00:03.0: AER: Uncorrected (Fatal) error received: 0000:00:03.0
+pcieport 0000:00:03.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)
+pcieport 0000:00:03.0: AER: Device recovery failed"""
+"""Rows of the kernel without their times."""
+
+
+@pytest.mark.parametrize("change", sorted(HARMLESS.keys() - {"journal"}))  # what a program logged is not the kernel's
+def test_a_short_log_without_times(change: str) -> None:
+    lines = undone(tuple(HARMLESS[change](SHORT.split("\n")))).lines
+    kept = [str(fact) for (tool, key), fact in facts(lines).items() if tool == "kernel log" and "pcieport" in str(fact)]
+    assert [line.partition(";")[2] for line in kept] == SHORT.split("\n")
