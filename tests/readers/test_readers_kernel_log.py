@@ -97,9 +97,9 @@ def test_a_gpu_that_fails_while_the_driver_loads_is_not_of_the_load_before() -> 
 
 
 @pytest.mark.parametrize(("address", "due"), [
-    row = "[  81{}.117000] NVRM: Xid (PCI:0000:{}:00): 48, pid=1"
-    rows = [row.format(n, each) for n, each in enumerate(("xx", "yy", "xx"))]
-    ("PCI:0000:4b:00", "0000:4b:00.0"), ("PCI:0000:10:1c", "0000:10:1c.0"), ("0000:4b:00", "0000:4b:00.0"),
+    ("PCI:...", nameless(0)), ("PCI:0000:xx:00", nameless(0)), ("PCI:<bus id>", nameless(0)),
+    ("xxxx:xx:xx", nameless(0)), ("PCI:0000:4b:00", "0000:4b:00.0"),
+    ("PCI:0000:10:1c", "0000:10:1c.0"), ("0000:4b:00", "0000:4b:00.0"),
     ("PCI:0000:4b:00 GPU-I:05", "0000:4b:00.0"),
 ])  # fmt: skip
 def test_a_bus_id_that_was_made_unreadable_is_of_a_gpu_that_is_not_named(address: str, due: str) -> None:
@@ -113,3 +113,17 @@ def test_masks_that_differ_are_different_gpus() -> None:
     facts = one(excerpt.read, "\n".join(rows)).facts
     found = [xid(str(fact).partition(";")[2]) for key, fact in sorted(facts.items()) if key.startswith("kmsg")]
     assert [each.bdf for each in found if each is not None] == [nameless(0), nameless(1), nameless(0)]
+
+
+def test_a_log_of_several_hosts_is_read_by_host() -> None:
+    text = "\n".join((
+        f"Feb 23 16:24:18 node7 kernel: {XID}",
+        f"Feb 23 16:24:19 node8.example.org kernel: {SXID}",
+        "Feb 23 16:24:20 node7 kernel: NVRM: Xid (PCI:0000:5e:00): 48, pid=1, DBE",
+        "Feb 23 16:20:00 localhost kernel: Linux version 6.8",
+    ))  # fmt: skip
+    seven, eight = excerpt.read(tuple(text.splitlines()))
+    assert (seven.host, eight.host) == ("node7", "node8")
+    assert "SXid" not in str(seven.facts)
+    assert "SXid" in str(eight.facts)
+    assert one(excerpt.read, text.replace("node8.example.org", "node7")).host == ""

@@ -17,7 +17,7 @@ from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
 
 _WORDS = {Status.FAIL: "FAIL", Status.UNKNOWN: "?", Status.WARN: "WARN"}
-_ORDER = (*BAD, Status.PASS)
+_WORST = (*BAD, Status.PASS)
 _SILENT = (Gap.UNASKED, Gap.UNRECORDED)
 Column = tuple[str, Callable[[Assessment, Device], str | Missing]]
 
@@ -39,8 +39,8 @@ def tables(assessment: Assessment, width: int | None) -> list[str]:
     told = [folded(line, width, 2) for line in (machine(assessment),) if line]
     for head, devices, facts in _kinds(assessment):
         told += _table(assessment, head, devices, facts, states, width)
-    host = states.get(None, Status.PASS)
-    return [*told, *([f"Host: {_WORDS[host]}", ""] if host is not Status.PASS else [])]
+    host = states.get(None)
+    return [*told, *([f"Host: {_WORDS[host]}", ""] if host in BAD else [])]
 
 
 def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[Column, ...]], ...]:
@@ -49,29 +49,33 @@ def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[C
 
 
 def _states(assessment: Assessment) -> Mapping[str | None, Status]:
-    """The worst status by bus id, or by name where a device has none; None for the host. PASS of what was judged."""
+    """The worst status by bus id, or by name where that is not known; None for the host. PASS: judged, and good."""
     worst: dict[str | None, Status] = {}
     for finding in assessment.findings:
-        if finding.status not in _ORDER:
+        bad = finding.status in BAD and not finding.acknowledged
+        if not bad and finding.status is Status.SKIP:
             continue
-        status = Status.PASS if finding.acknowledged else finding.status
-        for place in {_place(end) for end in (finding.subject, finding.subject.peer) if end is not None}:
-            worst[place] = min(worst.get(place, Status.PASS), status, key=_ORDER.index)
+        ends = [finding.subject, *([finding.subject.peer] if finding.subject.peer else [])]
+        for place in {_place(end) for end in ends}:
+            before, status = worst.get(place, Status.PASS), finding.status if bad else Status.PASS
+            worst[place] = min(before, status, key=_WORST.index)
     return worst
 
 
 def _place(end: Subject) -> str | None:
-    return None if end.kind == "host" else end.bdf or end.name.partition("/")[0]
+    """Disks and interfaces without a bus id are the host's; ``mlx5_0/1`` is a port of ``mlx5_0``."""
+    if end.kind in ("gpu", "hca", "port"):
+        return end.bdf or end.name.rpartition("/")[0] or end.name
+    return None if end.kind == "host" else end.bdf
 
 
 def _state(assessment: Assessment, device: Device, states: Mapping[str | None, Status]) -> str:
-    """``ok`` only where the driver answered for a GPU, or something was judged of an adapter."""
+    """``ok`` only where the driver answered for the device, and a check of an HCA passed."""
     worst = states.get(device.bdf or device.name)
-    if worst is not None and worst is not Status.PASS:
+    if worst in BAD:
         return _WORDS[worst]
-    is_gpu = device.kind == "gpu"
-    silent = isinstance(GpuView(assessment.snapshot, device.bdf).listed, Missing) if is_gpu else worst is None
-    return "?" if silent else "ok"
+    silent = device.kind == "gpu" and isinstance(GpuView(assessment.snapshot, device.bdf).listed, Missing)
+    return "?" if silent or (device.kind == "nic" and worst is None) else "ok"
 
 
 def _table(
@@ -115,13 +119,10 @@ def _cell(value: str | Missing) -> str:
 
 
 def machine(assessment: Assessment) -> str:
-    """``NVIDIA DGX-1 with eight V100: 8 x Tesla V100-SXM2-16GB, driver 550.127.05``
-
-    Clones and clouds have the same GPUs: what is compared with a DGX by its GPUs alone is not called one.
-    """
+    """``NVIDIA DGX-1 with eight V100: 8 x Tesla V100-SXM2-16GB, driver 550.127.05``"""
     nvml = assessment.snapshot.gpu
-    choice = assessment.choice
-    title = visible(choice.profile.title) if choice is not None and choice.how != "gpus" else ""
+    profile = assessment.profile
+    title = visible(profile.title) if profile is not None else ""
     if not isinstance(nvml, Nvml):
         return title
     models = Counter(gpu.name for gpu in nvml.gpus if isinstance(gpu.name, str))
