@@ -103,8 +103,8 @@ SAME = {"driver": "550.127.05", "name": "Tesla V100-SXM2-16GB", "vbios": "88.00.
 
 @pytest.mark.parametrize(("changed", "subject"), [
     ({}, ""), ({"temperature": "12"}, ""), ({"name": "NVIDIA Tesla V100-SXM2-16GB"}, ""),
-    ({"driver": "535.54.03"}, "host"), ({"name": "Tesla V100-SXM2-32GB"}, "GPU3"), ({"vbios": "88.00.43.00.03"}, "GPU3"),
-    ({"ecc": "Disabled"}, "GPU3"), ({"width": "8"}, "GPU3"),
+    ({"driver": "535.54.03"}, "host"), ({"name": "Tesla V100-SXM2-32GB"}, "GPU3"),
+    ({"vbios": "88.00.43.00.03"}, "GPU3"), ({"ecc": "Disabled"}, "GPU3"), ({"width": "8"}, "GPU3"),
 ])  # fmt: skip
 def test_a_lasting_answer_that_differs_is_a_finding_and_a_moment_is_none(
     changed: dict[str, str], subject: str, judged: Any
