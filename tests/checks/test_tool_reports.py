@@ -80,3 +80,35 @@ def test_an_output_that_contradicts_the_box_is_a_finding(judged: Any) -> None:
     assert (finding["status"], finding["fault"], finding["subject"]["name"]) == ("warn", "contradiction", "mlx5_0")
     findings, _ = judged(status.format("4: ACTIVE"), "--onto", "dgx-1-v100")
     assert findings == []
+
+
+DUMP = """
+Driver Version                        : {driver}
+GPU 00000000:0B:00.0
+    Product Name                      : {name}
+    VBIOS Version                     : {vbios}
+    ECC Mode
+        Current                       : {ecc}
+    PCI
+        GPU Link Info
+            Link Width
+                Max                   : 16x
+                Current               : {width}x
+    Temperature
+        GPU Current Temp              : {temperature} C
+"""
+SAME = {"driver": "550.127.05", "name": "Tesla V100-SXM2-16GB", "vbios": "88.00.18.00.01", "ecc": "Enabled",
+        "width": "16", "temperature": "77"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changed", "subject"), [
+    ({}, ""), ({"temperature": "12"}, ""), ({"name": "NVIDIA Tesla V100-SXM2-16GB"}, ""),
+    ({"driver": "535.54.03"}, "host"), ({"name": "Tesla V100-SXM2-32GB"}, "GPU3"),
+    ({"vbios": "88.00.43.00.03"}, "GPU3"), ({"ecc": "Disabled"}, "GPU3"), ({"width": "8"}, "GPU3"),
+])  # fmt: skip
+def test_a_lasting_answer_that_differs_is_a_finding_and_a_moment_is_none(
+    changed: dict[str, str], subject: str, judged: Any
+) -> None:
+    found, _ = judged(DUMP.format(**{**SAME, **changed}), "--onto", "dgx-1-v100")
+    named = [(each["fault"], each["subject"]["name"]) for each in found]
+    assert named == ([("contradiction", subject)] if subject else [])

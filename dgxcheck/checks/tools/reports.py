@@ -30,7 +30,7 @@ _OF_HOST = {
     Fault.TRANSFER_FAILED: "transfers to other hosts", Fault.TRANSFER_UNANSWERED: "path to other hosts",
     Fault.RDMA_ACCESS: "GPUDirect RDMA", Fault.TOOL_ERROR: "results of NCCL", Fault.MEMLOCK: "memlock limit",
     Fault.TEST_FAILED: "results of diagnostics", Fault.NVSWITCH_FATAL: "NVSwitches",
-    Fault.NVSWITCH_NOTICE: "NVSwitches",
+    Fault.NVSWITCH_NOTICE: "NVSwitches", Fault.DIMM_SPEED: "memory", Fault.MEMORY_MISSING: "memory",
 }  # fmt: skip
 _REMEDIES = {
     Fault.TRANSFER_FAILED: "look for the first error of all hosts in their logs: the others follow from it",
@@ -49,6 +49,9 @@ _REMEDIES = {
     Fault.FABRIC_MANAGER_DOWN: "compare nv-fabricmanager --version with the driver's",
     Fault.FABRIC_MANAGER_ERROR: "read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same"
     " time (SXid)",
+    Fault.DIMM_SPEED: "compare the DIMMs and their slots with the board's manual, and the memory speed in the firmware"
+    " setup: dmidecode -t memory",
+    Fault.MEMORY_MISSING: "look at that channel's slots (the BMC's event log), then reseat or replace the DIMM",
     Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
 }
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none: DCGM before 2.4.7 did so"
@@ -141,8 +144,9 @@ CHECKS = (
     Check(
         id="tools.reports",
         rule="Fails or warns as a tool did whose output was imported: tests of dcgmi diag and dcgmi health that failed,"
-        " errors that NCCL or fabric manager logged. Other machines have no such finding.",
-        source="imported outputs of dcgmi, NCCL (NCCL_DEBUG=INFO) and fabric manager",
+        " errors that NCCL or fabric manager logged. Warns if dmidecode shows DIMMs at different speeds, or the only"
+        " channel without one. Other machines have no such finding.",
+        source="imported outputs of dcgmi, NCCL (NCCL_DEBUG=INFO), fabric manager, nvidia-smi, lspci and dmidecode",
         remedy="confirm it with that tool for this device alone; then compare nvidia-smi -q and the kernel log of that"
         " time",
         judge=_reports,

@@ -33,7 +33,7 @@ _WORDS = re.compile(
     rf"|(?:{_DATE}T{_CLOCK}{_ZONE}) {_NAME} [\w./-]{{1,60}}\[\d{{1,9}}\]: ?"  # journalctl -o short-iso
     rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} (?!\d{{4}}\b)"  # ts
 )
-_KERNEL = re.compile(
+KERNEL = re.compile(
     rf"(?:{_NAME} )?(?:kernel: ?)?(?:\[ {{0,8}}\d{{1,9}}\.\d{{1,9}}\] )?"
     rf"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:)|{_NAME} kernel:|kernel:"
 )
@@ -77,7 +77,7 @@ def _bare(line: str) -> str:
         if match is None or match.end() == 0:
             break
         rest = text[match.end() :]
-        of_kernel = _CLOCKED.search(match[0]) and _KERNEL.match(rest.lstrip())
+        of_kernel = _CLOCKED.search(match[0]) and KERNEL.match(rest.lstrip())
         if of_kernel or (match is not time and _SPEAKER.search(match[0])):
             break
         line = rest
