@@ -49,6 +49,17 @@ def test_a_bad_result(text: str, status: str, fault: str, subject: str, blamed: 
     assert (component["kind"], component["name"], component.get("part", "")) == blamed
 
 
+def test_a_log_for_each_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As NCCL_DEBUG_FILE makes them: what each reports is counted, none contradicts another."""
+    for number, text in enumerate((LOST, LOST + ECC, LOST)):
+        (tmp_path / f"{number}.log").write_text(text)
+    run(capsys, "import", *(str(tmp_path / f"{n}.log") for n in range(3)), "-o", str(tmp_path / "box.json"))
+    document = json.loads(run(capsys, "health", "--format", "json", "--from", str(tmp_path / "box.json")).out)
+    found = {each["fault"]: each["message"] for each in document["findings"] if each["id"] == "tools.reports"}
+    assert found.keys() == {"transfer-unanswered", "ecc-uncorrected"}
+    assert "(3 times)" in found["transfer-unanswered"]
+
+
 def test_on_a_known_box_the_gpu_has_its_bus_id(judged: Any) -> None:
     (finding,), causes = judged(ECC, "--onto", "dgx-1-v100")
     assert finding["subject"]["bdf"] == "0000:0b:00.0"
