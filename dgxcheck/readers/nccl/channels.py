@@ -18,7 +18,7 @@ from dgxcheck.readers.values import imported
 _VIA = re.compile(
     r"(?:Channel|Ring) \d{1,3}(?:/\d{1,3})? ?: ?\d{1,7}(?:\[(?P<a>[0-9a-f]{1,13})\])? -> "
     r"\d{1,7}(?:\[(?P<b>[0-9a-f]{1,13})\])? (?:\[(?P<way>send|receive)\] )?via "
-    r"(?P<how>P2P/indirect|P2P|SHM|direct shared memory|NET/[\w-]{1,40})(?P<more>.{0,120})"
+    r"(?P<how>P2P/indirect|P2P|SHM|direct shared memory|NET/[\w -]{1,40})(?P<more>.{0,120})"
 )
 _MULTINODE = re.compile(r"\bMNNVL 1\b")
 """NVLinks between hosts: a GPU that data goes to directly may be another host's."""

@@ -22,10 +22,11 @@ _FOUND = re.compile(
 )
 """With NCCL_DEBUG_SUBSYS=NET, since 2.19."""
 _GDR = re.compile(
-    r"(?:NET/IB(?:ext(?:_v\d{1,2})?)? ?: ?)?GPU Direct RDMA (?P<state>Enabled|Disabled) for "
+    r"(?:NET/(?!Socket)[\w ]{1,40}? ?: ?)?GPU Direct RDMA (?P<state>Enabled|Disabled) for "
     r"(?:HCA \d{1,3} '(?P<hca>[\w.-]{1,64})'|GPU .{1,60}?/ HCA .{1,60}?\((?P<why>[^()]{1,80})\)).{0,60}"
 )
-_VERBS = ("NET/IB", "NET/IBext")
+_VERBS = ("NET/IB", "NET/gIB")
+"""NCCL's own and what plug-ins of NVIDIA (IBext) and Google derive from it; others have names of their own."""
 
 
 class Network:
@@ -71,8 +72,8 @@ class Network:
         What is sent tells nothing: NCCL lets HCAs read the memory of GPUs from Ampere on, or over NVLinks. Where an HCA
         has it enabled, or is too far from the GPUs, it is NCCL's choice and no fault.
         """
-        verbs = {way for way in channels.received if way.partition("/GDR")[0].startswith(_VERBS)}
-        if any(way.endswith("GDRDMA") for way in verbs):
+        verbs = {way for way in channels.received if way.startswith(_VERBS)}
+        if any(way.endswith("GDRDMA") for way in channels.received):
             reports.add(HOST, "gdr", "pass", text="channels between hosts use GPUDirect RDMA")
         elif verbs and not (self._enabled or self._too_far):
             why = ", as no HCA has it enabled" if self._disabled else ""
