@@ -38,6 +38,8 @@ _KERNEL = re.compile(
     rf"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:)|{_NAME} kernel:|kernel:"
 )
 """How a message of the kernel goes on: the time before it is its own."""
+_SPEAKER = re.compile(r"kernel|fabricmanager|nv-imex|systemd\[1\]")
+"""Who speaks for itself: its name belongs to the line."""
 _CLOCKED = re.compile(_CLOCK)
 _HOST = re.compile(rf"(?P<host>{_NAME})(?::(?: |$)| \| (?={_NHC}))")
 """As pdsh and clush write it, or a cluster's run of Node Health Check, where each host has a line or two."""
@@ -75,7 +77,8 @@ def _bare(line: str) -> str:
         if match is None or match.end() == 0:
             break
         rest = text[match.end() :]
-        if (_CLOCKED.search(match[0]) and _KERNEL.match(rest.lstrip())) or (match is not time and "kernel" in match[0]):
+        of_kernel = _CLOCKED.search(match[0]) and _KERNEL.match(rest.lstrip())
+        if of_kernel or (match is not time and _SPEAKER.search(match[0])):
             break
         line = rest
     return line
