@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from lspci_texts import LSPCI
 from smi_texts import LINKS, QUERY, STATION, TABLE
 from test_import import P2P
+from test_readers_nccl import CUDA, TODAY, WRITE
+from test_readers_nccl_log import BOX, INFO, written
 
 from dgxcheck.assessment.import_text import read
 from dgxcheck.assessment.import_texts import text_of
@@ -18,7 +20,10 @@ from dgxcheck.readers.layout.undo import undone
 
 LAYERS = HARMLESS.keys() - {"column", "table of one column"}
 """Those that are put around each other; nobody makes a table of what stands in another layout."""
-TEXTS = {"matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P, **LSPCI}
+TEXTS = {"matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P, **LSPCI,
+         "nccl": f"{INFO.splitlines()[1].replace('box', 'node7')}\n{written('2.27', BOX)}",
+         "perftest": CUDA + "\n".join(line for line in WRITE.splitlines() if "----" not in line), "collective": TODAY,
+}  # fmt: skip
 
 
 def facts(lines: tuple[str, ...]) -> dict[tuple[str, str], Json]:

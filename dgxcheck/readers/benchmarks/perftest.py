@@ -22,7 +22,9 @@ MOST_SIZES = 64
 GBS = {"Gb/sec": 0.125, "MB/sec": 1.048576e-3, "MiB/sec": 1.048576e-3}
 TITLE = re.compile(r"(RDMA_Write|RDMA_Read|Send)(?: (Bidirectional))?(?: Post List)? (BW|Latency) Test")
 DEVICE = re.compile(r"(?:Dual-port : (?:ON|OFF) )?Device : ([A-Za-z0-9_.-]{1,64})")
-BANDWIDTH = re.compile(r"bytes #iterations BW peak\[(Gb/sec|MB/sec|MiB/sec)\] BW average\[(?:\1)\](?: MsgRate\[Mpps\].*)?")
+BANDWIDTH = re.compile(
+    r"bytes #iterations BW peak\[(Gb/sec|MB/sec|MiB/sec)\] BW average\[(?:\1)\](?: MsgRate\[Mpps\].*)?"
+)
 LATENCY = re.compile(r"bytes #iterations t_min\[usec\] t_max\[usec\] t_typical\[usec\].*")
 MEAN_LATENCY = re.compile(r"bytes #iterations t_avg\[usec\] tps average")
 """Of a run by time (``-D``)."""
