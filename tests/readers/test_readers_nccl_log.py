@@ -234,6 +234,14 @@ def test_host_memory_between_gpus_that_could_do_without(lines: list[str], warned
     assert reports(f"{INFO}{text}\n{SHARED}\n{also}\n") == {}
 
 
+def test_access_that_cuda_does_not_give() -> None:
+    text = "box:1:2 [0] NCCL INFO Could not enable P2P between dev 0(=18000) and dev 1(=9b000)"
+    found = one(log.read, text)
+    assert found.facts["measure access 0000:18:00.0 0000:9b:00.0"] == {
+        "value": False, "unit": "", "method": "channel of NCCL", "tool": "NCCL", "how": "imported", "from": "line 1",
+    }  # fmt: skip
+
+
 def test_every_form_names_a_fault_that_there_is() -> None:
     words = {fault.value for fault in Fault}
     assert {form.fault for form in errors._FORMS} | {each.fault for each in COMPLETIONS.values()} <= words
