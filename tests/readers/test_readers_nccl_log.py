@@ -126,8 +126,8 @@ def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
         ("NET/IB : mlx5_1:1 Got non-fatal async event: port error(10)", "mlx5_1/1 NCCL-ib-port", "port-down"),
         ("NET/IB : Got async event : port error", "host NCCL-ib-port", "port-down"),
         ("NET/IB : mlx5_3:1 async fatal event on QP (0x7) qpn=1 state=3: invalid request local work queue error",
-         "mlx5_3/1 NCCL-ib-event", "transfer-failed"),
-        ("NET/IB : mlx5_3:1 async fatal event: local catastrophic error", "mlx5_3/1 NCCL-ib-fatal", "hca-unresponsive"),
+         "host NCCL-ib-event", "transfer-failed"),
+        ("NET/IB : mlx5_3:1 async fatal event: local catastrophic error", "mlx5_3 NCCL-ib-fatal", "hca-unresponsive"),
         ("NET/IB : Remote IB device is incompatible with the local [0]mlx5_0:1/RoCE. Try selecting NICs of only one",
          "host NCCL-link-layer", "tool-error"),
         ("nvmlDeviceGetHandleByPciBusId() failed: GPU is lost", "GPU3 NCCL-lost", "gpu-lost"),
@@ -266,6 +266,12 @@ box:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_8:1:0:/IB ; OOB eno1:10.0.0.1<0>
     assert found.facts[f"names {IB}"] == ["mlx5_0", "mlx5_4", "mlx5_8", "mlx5_bond_0"]
     assert found.facts[f"link {IB}/mlx5_4/device"] == "../../../0000:38:00.0"
     assert found.facts[f"text {IB}/mlx5_bond_0/ports/1/link_layer"] == "Ethernet\n"
+
+
+def test_an_hca_that_is_named_alone() -> None:
+    found = one(log.read, GDR)
+    assert found.facts[f"names {IB}"] == ["mlx5_0"]
+    assert [fact["outcome"] for fact in reports(GDR).values()] == ["pass"]
 
 
 def test_multicast_that_other_gpus_have() -> None:

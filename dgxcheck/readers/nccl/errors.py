@@ -30,7 +30,7 @@ class Form(Record, kw_only=False):
     follows: bool = False
     """Something else failed before it, here or on another host."""
     subject: str = HOST
-    """Where it is not about a GPU: the host, or a port of an HCA (``mlx5_1/1``)."""
+    """Where it is not about a GPU: the host, or an HCA or port in names of groups."""
 
 
 _PORT = rf"(?:(?P<hca>{NAME}):(?P<port>\d{{1,3}}) )?"
@@ -40,11 +40,12 @@ _FORMS = (
     Form(re.compile(r"NET/IB(?:/GIN)? ?: ?Got completion.{0,120}?with (?:error|status=)\D{0,40}(?P<status>\d{1,3})"
                     rf"(?:.{{1,300}} hca (?P<hca>{NAME}))?"),
          "ib-completion", "fail", "transfer-failed", "", True),
-    Form(re.compile(rf"{_EVENT}port error"), "ib-port", "warn", "port-down", "the link of the port went down", True),
+    Form(re.compile(rf"{_EVENT}port error"), "ib-port", "warn", "port-down", "the link of the port went down", True,
+         subject="{hca}/{port}"),
     Form(re.compile(rf"{_EVENT}(?:local catastrophic error|device fatal)"),
-         "ib-fatal", "fail", "hca-unresponsive", "the HCA reported a fatal error", True),
+         "ib-fatal", "fail", "hca-unresponsive", "the HCA reported a fatal error", True, subject="{hca}"),
     Form(re.compile(rf"{_EVENT}(?P<event>[\w ]{{1,60}})"),
-         "ib-event", "warn", "transfer-failed", "a transfer of the HCA was stopped: {event}", True, True),
+         "ib-event", "warn", "transfer-failed", "an HCA stopped a transfer: {event}", True, True),
     Form(re.compile(r"(?:[Rr]emote|connect) .{0,20}(?:device is incompatible|incompatible devices)"),
          "link-layer", "fail", "tool-error", "the HCAs at the two ends run different link layers", True),
     Form(re.compile(r"Call to (?P<call>ibv_(?:reg_mr|create_qp|create_cq)\w{0,20}) failed with error Cannot allocate"),
@@ -107,7 +108,7 @@ def _told(form: Form, match: re.Match[str]) -> Form:
         ended, sentence = completion(int(status))
         text = f"{sentence} at {groups['hca']}" if groups["hca"] else sentence
         return replace(form, outcome=ended.outcome, fault=ended.fault, text=text, follows=ended.follows)
-    subject = f"{groups['hca']}/{groups['port']}" if groups.get("hca") else form.subject
+    subject = form.subject.format(**groups) if groups.get("hca") else HOST
     values = {name: value or "no reason given" for name, value in groups.items()}
     return replace(form, text=form.text.format(**values), subject=subject)
 

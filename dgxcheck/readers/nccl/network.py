@@ -35,6 +35,7 @@ class Network:
     def __init__(self) -> None:
         self._layers: dict[tuple[str, int], str] = {}
         self._bdfs: dict[str, str] = {}
+        self._named: dict[str, None] = {}
         self._disabled = self._enabled = self._too_far = False
 
     def take(self, text: str) -> bool:
@@ -47,6 +48,8 @@ class Network:
             if (bdf := as_bdf(found["bdf"])) is not None:
                 self._bdfs[found["name"]] = bdf
         elif gdr := _GDR.fullmatch(text):
+            if gdr["hca"] and "IB" in text.partition("GPU Direct")[0]:
+                self._named[gdr["hca"]] = None
             far = "distance" in (gdr["why"] or "")
             self._enabled |= gdr["state"] == "Enabled"
             self._too_far |= gdr["state"] == "Disabled" and far
@@ -57,7 +60,7 @@ class Network:
 
     def facts(self) -> Iterator[tuple[str, Json]]:
         """The ports, which NCCL uses where they are ACTIVE, and the functions of the HCAs."""
-        ports: dict[str, list[int]] = {}
+        ports: dict[str, list[int]] = {name: [] for name in self._named}
         for (name, port), layer in self._layers.items():
             ports.setdefault(name, []).append(port)
             link_layer = "InfiniBand" if layer == "IB" else "Ethernet"
@@ -78,5 +81,7 @@ class Network:
         elif verbs and not (self._enabled or self._too_far):
             why = ", as no HCA has it enabled" if self._disabled else ""
             reports.add(HOST, "gdr", "warn", "gdr-unused", f"no channel between hosts uses GPUDirect RDMA{why}")
+        elif self._enabled and not channels.received:
+            reports.add(HOST, "gdr", "pass", text="HCAs have GPUDirect RDMA enabled")
         if self._layers and "NET/Socket" in {*channels.received, *channels.sent}:
             reports.add(HOST, "tcp", "warn", "tcp-fallback", "channels between hosts use TCP sockets beside HCAs")
