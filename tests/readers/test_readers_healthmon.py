@@ -84,3 +84,14 @@ def test_the_unit_of_fabric_manager_in_the_journal(entry: str, faults: list[str]
     assert unread([found], text) == []
     told = [fact for fact in found.facts.values() if isinstance(fact, dict)]
     assert [fact["fault"] for fact in told if fact["outcome"] != "pass"] == faults
+
+
+@pytest.mark.parametrize(
+    ("number", "fault"), [(12028, "nvswitch-watched"), (11012, ""), (99999, "nvswitch-watched")],
+)  # fmt: skip
+def test_a_non_fatal_error_of_an_nvswitch_is_judged_by_the_table(number: int, fault: str) -> None:
+    text = (f"[Feb 27 2025 15:10:02] [ERROR] [tid 12727] detected NVSwitch non-fatal error {number} on fid 0 on"
+            " NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61")  # fmt: skip
+    (fact,) = one(fabric_manager.read, text).facts.values()
+    assert isinstance(fact, dict)
+    assert (fact["fault"], fact["outcome"]) == (fault, "warn" if fault else "pass")
