@@ -72,7 +72,15 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
     if len(others) >= LEAST and all(each.state in UP for _, each in others):
         return ""
     kind = "an Ethernet port" if port.link_layer == "Ethernet" else "a port of unknown link layer"
-    return f"{kind} that no configuration lists" if idle else ""
+    if idle:
+        return f"{kind} that no configuration lists"
+    up = sum(each.state in UP for _, each in others)  # a port without a cable polls; somebody switched this one off
+    return "switched off, and no configuration lists it" if _is_off(box, port) and 2 * up <= len(others) else ""
+
+
+def _is_off(box: Box, port: IbPort) -> bool:
+    """Is a port disabled that no reference machine says to be up?"""
+    return port.phys_state is PhysState.DISABLED and (box.choice is None or box.choice.number("network.rate") is None)
 
 
 def _was_up(port: IbPort) -> bool:

@@ -52,8 +52,8 @@ _REMEDIES = {
     Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
 }
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none: DCGM before 2.4.7 did so"
-_ORDER = (Status.FAIL, Status.WARN, Status.PASS)
-_STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL}
+_ORDER = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.PASS)
+_STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unknown": Status.UNKNOWN}
 
 
 def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
@@ -63,7 +63,7 @@ def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         return
     for (subject, tool), of_one in groupby(sorted(reports, key=_group), key=_group):
         results = [*of_one]
-        bad = [result for result in results if result.outcome in ("warn", "fail")]
+        bad = [result for result in results if result.outcome in ("warn", "fail", "unknown")]
         for note in (result for result in results if result.outcome == "note"):
             yield _subject(box, subject, note.topic), skip("no-history", f"{tool}: {note.text}"[:280], _evidence(note))
         for fault in dict.fromkeys(result.fault for result in bad):
@@ -95,8 +95,8 @@ def _bad(results: list[ToolReport]) -> Judgement:
     times = sum(result.count for result in results if result.text == first.text)
     again = f" ({counted(times, 'time')})" if times > 1 else ""
     text = f"{first.tool}: {first.text}{again}" + (f", and {counted(more, 'other result')}" if more else "")
-    fault = _FAULTS.get(first.fault, Fault.TEST_FAILED)
-    remedy = _REMEDIES.get(fault, "")
+    fault = None if worst is Status.UNKNOWN else _FAULTS.get(first.fault, Fault.TEST_FAILED)
+    remedy = _REMEDIES.get(fault, "") if fault else ""
     return Judgement(worst, text[:280], evidence=tuple(map(_evidence, results)), fault=fault, remedy=remedy)
 
 
