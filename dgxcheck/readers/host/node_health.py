@@ -20,7 +20,7 @@ _PORT = re.compile(rf"No IB port (?P<device>{NAME}):(?P<port>\d{{1,2}}) is ACTIV
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Each check that failed, of the GPU or port that its message names; the kernel log that it cites is read as such."""
+    """Each check that failed, of the GPU or port that its message names; the kernel log cited in it is read as such."""
     reports = Reports(TOOL)
     understood: set[int] = set()
     rest: set[int] = set()
