@@ -90,6 +90,12 @@ def number_of(bdf: str) -> int | None:
     return int(bdf[4:8], 16) if is_unplaced(bdf) and place_of(bdf) is None else None
 
 
+def for_smi(bdf: str | None) -> str:
+    """What ``nvidia-smi -i`` takes for a GPU: its bus id, or its number; empty where neither is known."""
+    number = number_of(bdf) if bdf is not None else None
+    return (shown(bdf) or "") if number is None else str(number)
+
+
 def shown(bdf: str | None) -> str | None:
     """A bdf for people and programs; None for one that is not known."""
     return None if is_unplaced(bdf) else bdf

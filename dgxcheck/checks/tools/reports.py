@@ -30,7 +30,8 @@ _OF_HOST = {
     Fault.TRANSFER_FAILED: "transfers to other hosts", Fault.TRANSFER_UNANSWERED: "path to other hosts",
     Fault.RDMA_ACCESS: "GPUDirect RDMA", Fault.TOOL_ERROR: "results of NCCL", Fault.MEMLOCK: "memlock limit",
     Fault.TEST_FAILED: "results of diagnostics", Fault.NVSWITCH_FATAL: "NVSwitches",
-    Fault.NVSWITCH_NOTICE: "NVSwitches", Fault.DIMM_SPEED: "memory", Fault.MEMORY_MISSING: "memory",
+    Fault.NVSWITCH_NOTICE: "NVSwitches", Fault.NVSWITCH_WATCHED: "NVSwitches", Fault.DIMM_SPEED: "memory",
+    Fault.MEMORY_MISSING: "memory",
 }  # fmt: skip
 _REMEDIES = {
     Fault.TRANSFER_FAILED: "look for the first error of all hosts in their logs: the others follow from it; in"
