@@ -86,6 +86,11 @@ INTEGRATIONS = (
         {"ansible-playbook.yml": "/etc/ansible/dgxcheck.yml"}, ("ansible-playbook /etc/ansible/dgxcheck.yml",),
     ),
     Integration(
+        "logrotate", "rotation of /var/log/dgxcheck/*.log, for the debug log and the log of burn-ins",
+        {"logrotate.conf": "/etc/logrotate.d/dgxcheck"},
+        ("mkdir -m 750 /var/log/dgxcheck", "logrotate -d /etc/logrotate.d/dgxcheck"),
+    ),
+    Integration(
         "slurm", "HealthCheckProgram and prolog that drain a node with a fault",
         {"slurm-healthcheck.sh": "/etc/slurm/dgxcheck-healthcheck.sh",
          "slurm-prolog.sh": "/etc/slurm/prolog.d/50-dgxcheck"},
