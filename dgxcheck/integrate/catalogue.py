@@ -73,7 +73,7 @@ INTEGRATIONS = (
          "import the template and link it to the host"),
     ),
     Integration(
-        "telegraf", "input that runs dgxcheck every five minutes, on the box",
+        "telegraf", "input with the metrics, every five minutes, on the box",
         {"telegraf.conf": "/etc/telegraf/telegraf.d/dgxcheck.conf"}, ("systemctl reload telegraf",),
     ),
     Integration(
