@@ -69,7 +69,8 @@ INTEGRATIONS = (
         "zabbix", "items for the Zabbix agent on the box, and the template to import on the server",
         {"zabbix-agent.conf": "/etc/zabbix/zabbix_agentd.conf.d/dgxcheck.conf",
          "zabbix-template.yml": "/etc/zabbix/dgxcheck-template.yml"},
-        ("dgxcheck integrate node-exporter --write, which makes the metrics", "systemctl restart zabbix-agent",
+        ("mkdir -p /var/lib/prometheus/node-exporter",
+         "dgxcheck integrate node-exporter, whose timer writes the metrics", "systemctl restart zabbix-agent",
          "import the template and link it to the host"),
     ),
     Integration(

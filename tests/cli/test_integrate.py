@@ -118,6 +118,17 @@ def test_the_path_of_dgxcheck_is_replaced(tmp_path: Path, capsys: pytest.Capture
     assert (done.code, "missing" in done.out) == (0, False)
 
 
+@pytest.mark.parametrize(("name", "word"), [("watch", "cannot read"), ("telegraf", "is missing"), ("nhc", "")])
+def test_a_command_in_a_home_directory_is_no_service_s(
+    name: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """pipx installs there; systemd hides homes from the services, not from other programs."""
+    words = ["--command", "/root/.local/bin/dgxcheck"] if word else []
+    done = run(capsys, "integrate", name, "--root", str(tmp_path), *words)
+    assert done.code == 0
+    assert (word in done.out) if word else ("missing" not in done.out)
+
+
 @every
 def test_print_gives_the_files_and_nothing_else(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     (integration,) = (each for each in INTEGRATIONS if each.name == name)
