@@ -92,10 +92,12 @@ INTEGRATIONS = (
         ("mkdir -m 750 /var/log/dgxcheck", "logrotate -d /etc/logrotate.d/dgxcheck"),
     ),
     Integration(
-        "slurm", "HealthCheckProgram and prolog that drain a node with a fault",
-        {"slurm-healthcheck.sh": "/etc/slurm/dgxcheck-healthcheck.sh",
-         "slurm-prolog.sh": "/etc/slurm/prolog.d/50-dgxcheck"},
-        ("add the lines in the heads of both files to slurm.conf", "scontrol reconfigure"),
+        "slurm", "drain and resume nodes: HealthCheckProgram, prolog, epilog and a batch job",
+        {**{name: f"/etc/slurm/dgxcheck/{name}"
+            for name in ("slurm-healthcheck.sh", "slurm-nodes.sh", "slurm-sweep.sh")},
+         "slurm-prolog.sh": "/etc/slurm/prolog.d/50-dgxcheck",
+         "slurm-epilog.sh": "/etc/slurm/epilog.d/50-dgxcheck"},
+        ("add the lines in the heads of health check, prolog and epilog to slurm.conf", "scontrol reconfigure"),
     ),
     Integration(
         "nhc", "lines for LBNL Node Health Check",
