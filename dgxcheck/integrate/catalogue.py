@@ -35,6 +35,11 @@ INTEGRATIONS = (
         (_RELOAD, "systemctl enable --now dgxcheck-watch.service"),
     ),
     Integration(
+        "logrotate", "rotation of /var/log/dgxcheck/*.log, for the debug log and the log of burn-ins",
+        {"logrotate.conf": "/etc/logrotate.d/dgxcheck"},
+        ("mkdir -m 750 /var/log/dgxcheck", "logrotate -d /etc/logrotate.d/dgxcheck"),
+    ),
+    Integration(
         "prometheus", "alert rules with their unit tests, on the Prometheus server",
         {name: f"{_RULES}/{name}" for name in ("dgxcheck-alerts.yml", "dgxcheck-alerts.test.yml")},
         (f"add to rule_files in /etc/prometheus/prometheus.yml: {_RULES}/dgxcheck-alerts.yml",
@@ -85,11 +90,6 @@ INTEGRATIONS = (
     Integration(
         "ansible-playbook", "playbook that installs integrations and reports faults, on the control node",
         {"ansible-playbook.yml": "/etc/ansible/dgxcheck.yml"}, ("ansible-playbook /etc/ansible/dgxcheck.yml",),
-    ),
-    Integration(
-        "logrotate", "rotation of /var/log/dgxcheck/*.log, for the debug log and the log of burn-ins",
-        {"logrotate.conf": "/etc/logrotate.d/dgxcheck"},
-        ("mkdir -m 750 /var/log/dgxcheck", "logrotate -d /etc/logrotate.d/dgxcheck"),
     ),
     Integration(
         "slurm", "drain and resume nodes: HealthCheckProgram, prolog, epilog and a batch job",
