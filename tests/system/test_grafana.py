@@ -40,7 +40,7 @@ TWENTY = (
     "dgx-1-v100-switch-aer", "dgx-2-nvlink-slow", "dgx-a100-memory-unreadable", "k80-x8-driver-hangs",
 )  # fmt: skip
 GROWING = "dgx-1-v100"
-"""Its NVLinks count errors while Prometheus looks."""
+"""Its NVLinks count errors while Prometheus looks, too few for an alert."""
 CONTENT = {"prometheus": "text/plain; version=0.0.4", "openmetrics": "application/openmetrics-text; version=1.0.0"}
 
 
@@ -140,7 +140,7 @@ class Scraped(BaseHTTPRequestHandler):
         kind, text = nodes.texts[name]
         if name == GROWING:
             nodes.asked += 1
-            text = re.sub(r"(?m)^(dgxcheck_nvlink_errors_total{.*}) 0$", rf"\1 {nodes.asked}", text)
+            text = re.sub(r"(?m)^(dgxcheck_nvlink_errors_total{.*}) 0$", rf"\1 {min(nodes.asked, 50)}", text)
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.end_headers()
