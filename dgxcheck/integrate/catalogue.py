@@ -35,6 +35,11 @@ INTEGRATIONS = (
         (_RELOAD, "systemctl enable --now dgxcheck-watch.service"),
     ),
     Integration(
+        "logrotate", "rotation of /var/log/dgxcheck/*.log, for the debug log and the log of burn-ins",
+        {"logrotate.conf": "/etc/logrotate.d/dgxcheck"},
+        ("mkdir -m 750 /var/log/dgxcheck", "logrotate -d /etc/logrotate.d/dgxcheck"),
+    ),
+    Integration(
         "prometheus", "alert rules with their unit tests, on the Prometheus server",
         {name: f"{_RULES}/{name}" for name in ("dgxcheck-alerts.yml", "dgxcheck-alerts.test.yml")},
         (f"add to rule_files in /etc/prometheus/prometheus.yml: {_RULES}/dgxcheck-alerts.yml",
@@ -69,11 +74,12 @@ INTEGRATIONS = (
         "zabbix", "items for the Zabbix agent on the box, and the template to import on the server",
         {"zabbix-agent.conf": "/etc/zabbix/zabbix_agentd.conf.d/dgxcheck.conf",
          "zabbix-template.yml": "/etc/zabbix/dgxcheck-template.yml"},
-        ("dgxcheck integrate node-exporter --write, which makes the metrics", "systemctl restart zabbix-agent",
+        ("mkdir -p /var/lib/prometheus/node-exporter",
+         "dgxcheck integrate node-exporter, whose timer writes the metrics", "systemctl restart zabbix-agent",
          "import the template and link it to the host"),
     ),
     Integration(
-        "telegraf", "input that runs dgxcheck every five minutes, on the box",
+        "telegraf", "input with the metrics, every five minutes, on the box",
         {"telegraf.conf": "/etc/telegraf/telegraf.d/dgxcheck.conf"}, ("systemctl reload telegraf",),
     ),
     Integration(
