@@ -143,7 +143,8 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
             from dgxcheck.output.color import colorize
 
             text = colorize(text)
-        if form == "prometheus":  # node_exporter reads it as a user of its own, and the umask of root may be 077
+        if form in ("prometheus", "openmetrics"):
+            # node_exporter reads it as a user of its own, and the umask of root may be 077
             save(output, text, 0o644, exactly=True)
         else:
             save(output, text, 0o666)
