@@ -8,6 +8,8 @@ from dgxcheck.facts.record import Record
 
 _UNITS = "/etc/systemd/system"
 _RULES = "/etc/prometheus/dgxcheck"
+_NPD = "/etc/node-problem-detector"
+_KUBERNETES = "/etc/dgxcheck/kubernetes"
 _RELOAD = "systemctl daemon-reload"
 
 
@@ -102,6 +104,22 @@ INTEGRATIONS = (
     Integration(
         "nhc", "lines for LBNL Node Health Check",
         {"nhc.conf": "/etc/nhc/dgxcheck.conf"}, ("append /etc/nhc/dgxcheck.conf to /etc/nhc/nhc.conf",),
+    ),
+    Integration(
+        "npd", "plug-in of node-problem-detector: the node condition GPUUnhealthy in Kubernetes",
+        {"npd-dgxcheck.sh": f"{_NPD}/plugin/dgxcheck.sh", "npd-dgxcheck.json": f"{_NPD}/dgxcheck.json"},
+        (f"start node-problem-detector with --config.custom-plugin-monitor={_NPD}/dgxcheck.json, too",),
+    ),
+    Integration(
+        "kubernetes", "image recipe, DaemonSet and CronJob for Kubernetes, on an administrator's machine",
+        {name: f"{_KUBERNETES}/{name}" for name in ("Containerfile", "kubernetes.yaml")},
+        ("build the image from dgxcheck.pyz and push it to a registry of yours", "set its name in kubernetes.yaml",
+         f"kubectl apply -f {_KUBERNETES}/kubernetes.yaml"),
+    ),
+    Integration(
+        "nvsentinel", "policy of NVIDIA NVSentinel for the condition of node-problem-detector",
+        {"nvsentinel.yaml": f"{_KUBERNETES}/nvsentinel.yaml"},
+        ("add the policy to the list in the values of your NVSentinel; Helm replaces lists",),
     ),
 )  # fmt: skip
 """In the order of the listing. A new integration is one entry; the test of the catalogue finds files without one."""
