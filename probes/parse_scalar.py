@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.limits import ATTRIBUTE_BYTES
 from dgxcheck.facts.missing import Gap, Missing
 
 _HEX_DIGITS = "0123456789abcdefABCDEF"
@@ -17,6 +18,8 @@ def garbled(text: str, where: str) -> Missing:
 
 def line(text: str, where: str) -> str | Missing:
     """The text without the blanks around it; a file that holds nothing tells nothing."""
+    if len(text) > ATTRIBUTE_BYTES:
+        return garbled(text[: 2 * _SHOWN], where)
     return text.strip(" \t\r\n\0") or Missing(Gap.ABSENT, where, "empty")
 
 

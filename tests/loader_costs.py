@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 from typing import NamedTuple
 
 from dgxcheck.facts import limits
@@ -34,10 +35,22 @@ LOADERS: dict[str, tuple[tuple[str, ...], str, int]] = {
     "profile": ((*HEALTH, "--profile"), "./x.toml", limits.TOML_BYTES),
     "configuration": ((*HEALTH, "--config"), "x.toml", limits.TOML_BYTES),
     "baseline": ((*HEALTH, "--baseline"), "x.json", limits.RECORDING_BYTES),
+    "overlay": (TOPO, "fault.json", limits.OVERLAY_BYTES),
     "result": (("fleet",), "x.json", limits.RESULT_BYTES),
+    "results": (("fleet",), "x.jsonl", BYTES),
+    "counters": (("health", "--from", "dgx-1-v100", "--state"), "counters.json", limits.RECORDING_BYTES),
+    "watch state": (("watch", "--no-health", "--state"), "watch.json", limits.WATCH_BYTES),
+    "directory": (("health", "--from"), "tree", limits.TREE_BYTES),
+    "outputs": (("import", "-o", "out.json"), "outputs", BYTES),
 }
 """Commands, the name of the file that they read, and how much of it is read (unpacked)."""
+_GOES_ON_S = {"watch state": 3.0}
+"""Commands that end when they are told to: after so many seconds, by when their input was read."""
 _PACKED = ("packed recording", "bug report", "archive")
+_RESULT = (
+    b'{"schema": "dgxcheck/result/1", "host": "a", "generated_at": "2026-11-22T10:00:00Z", "level": "quick",'
+    b' "verdict": "pass", "found": [], "passed": {"ecc.dbe/GPU0": 0}}\n'
+)
 _ROWS = {
     "recording": b'{"schema": "dgxcheck/recording/1", "facts": {"/x": {"text": {' + b'"a": "b", ',
     "text": b"| N/A   40C    P0    44W / 300W |      0MiB / 16160MiB |      0%      Default |\n",
@@ -46,11 +59,21 @@ _ROWS = {
     "journal": b'{"MESSAGE":"NVRM: Xid (PCI:0000:06:00): 79, pid=1, x","_BOOT_ID":"a","PRIORITY":"3"}\n',
     "profile": b'[gpus]\nmodel = "x"\n',
     "configuration": b'[thresholds]\n"thermal.warn" = 80\n',
-    "result": b'{"schema": "dgxcheck/health/1", "host": "a", "verdict": "pass", "findings": []}\n',
+    "result": _RESULT,
+    "results": _RESULT,
+    "watch state": b'{"schema": "dgxcheck/watch-state/1", "boot_id": "b", "events": [{"at": "x", "text": "y"}], ',
+    "outputs": b"[    1.500000] NVRM: Xid (PCI:0000:06:00): 79, pid=17, GPU has fallen off the bus.\n",
 }
 """What such an input is made of."""
+_OUTPUTS = ("nvidia-smi_-q.txt", "dmesg.txt", "lspci_-vvv.txt", "ibstat.txt")
+_FILES = ("proc/cpuinfo", "proc/meminfo", "proc/modules", "proc/cmdline", "proc/version", "etc/os-release",
+          "proc/driver/nvidia/version", "etc/dgx-release", "usr/share/misc/pci.ids")  # fmt: skip
+_CLASSES = ("0x030200\n", "0x020000\n", "0x010802\n", "0x088000\n")
+_FUNCTION = {"vendor": "0x10de\n", "device": "0x20b0\n", "numa_node": "0\n",
+             "current_link_width": "16\n", "current_link_speed": "16.0 GT/s PCIe\n"}  # fmt: skip
 CONTENTS: dict[str, Callable[[str], bytes]] = {
     "its own rows": lambda loader: _ROWS.get(loader, _ROWS["recording"]),
+    "lists": lambda loader: b'{"":[{}]},',
     "one row": lambda loader: b"a",
     "blank rows": lambda loader: b"\n",
     "brackets": lambda loader: b"[",
@@ -72,12 +95,34 @@ class Cost(NamedTuple):
 
 def write(folder: Path, loader: str, content: str, size: int = 0) -> None:
     """The input of a loader: as large as it is read or, if given, of that size; packed, when it is unpacked."""
-    data = _repeated(CONTENTS[content](loader), size or LOADERS[loader][2])
-    (folder / LOADERS[loader][1]).write_bytes(_packed(loader, data) if loader in _PACKED else data)
+    piece, most = CONTENTS[content](loader), size or LOADERS[loader][2]
+    data = (b"[" if content == "lists" else b"") + piece * ((most - 1) // len(piece))
+    place = folder / LOADERS[loader][1]
+    if loader == "directory":
+        _tree(place, data, functions=10_000 if content == "its own rows" else 10)
+    elif loader == "outputs":
+        place.mkdir()
+        for number, name in enumerate(_OUTPUTS):
+            part = len(data) // len(_OUTPUTS)
+            (place / name).write_bytes(data[number * part : (number + 1) * part])
+    else:
+        place.write_bytes(_packed(loader, data) if loader in _PACKED else data)
 
 
-def _repeated(piece: bytes, size: int) -> bytes:
-    return (piece * (size // len(piece) + 1))[:size]
+def _tree(root: Path, data: bytes, functions: int) -> None:
+    """A machine's files full of the data, and so many functions, a quarter of them GPUs."""
+    devices = root / "sys/bus/pci/devices"
+    for number in range(functions):
+        folder = devices / f"{number >> 13:04x}:{number >> 5 & 0xFF:02x}:{number & 0x1F:02x}.0"
+        folder.mkdir(parents=True)
+        for name, text in {**_FUNCTION, "class": _CLASSES[number % len(_CLASSES)]}.items():
+            (folder / name).write_text(text)
+        if functions < 100:
+            for name in ("label", "config", "resource", "uevent"):
+                (folder / name).write_bytes(data[: limits.ATTRIBUTE_BYTES])
+    for name in _FILES:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data[: limits.FILE_BYTES])
 
 
 def _packed(loader: str, data: bytes) -> bytes:
@@ -103,6 +148,8 @@ def cost(loader: str, folder: Path) -> Cost:
     with (folder / "err").open("w+") as err:
         process = subprocess.Popen([sys.executable, "-m", "dgxcheck", *words, name], cwd=folder, env=environment,
                                    stdout=subprocess.DEVNULL, stderr=err, preexec_fn=limited)  # fmt: skip
+        if loader in _GOES_ON_S:
+            Timer(_GOES_ON_S[loader], process.terminate).start()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         err.seek(0)

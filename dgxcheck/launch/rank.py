@@ -46,5 +46,5 @@ def _named(placed: Sequence[Placement], word: str) -> Placement:
     found = [each for each in placed if text.startswith("GPU-") and isinstance(each.gpu.uuid, str)
              and each.gpu.uuid.startswith(text)]  # fmt: skip
     if len(found) != 1:
-        raise BadInput(f"{VISIBLE}={text[:60]}: no GPU of this machine")
+        raise BadInput(f"{VISIBLE}={' '.join(text[:60].split())}: no GPU of this machine")
     return found[0]

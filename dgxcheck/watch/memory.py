@@ -105,8 +105,9 @@ def _tally(
     kind: str, status: str, bdf: str, code: str, text: str, count: int, first: str, last: str, worst: str, waiting: int,
     began: float | None, told: int,
 ) -> Tally:  # fmt: skip
-    of_kind = next(each for each in _KINDS if each == kind)
-    tally = Tally(Event(kind=of_kind, status=Status(status), bdf=str(bdf), code=str(code), text=str(text)), str(first))
+    kinds: dict[str, Kind] = {each: each for each in _KINDS}
+    event = Event(kind=kinds[kind], status=Status(status), bdf=str(bdf), code=str(code), text=str(text))
+    tally = Tally(event, str(first))
     tally.count, tally.last, tally.worst, tally.waiting = int(count), str(last), Status(worst), int(waiting)
     tally.began, tally.told = -inf if began is None else float(began), int(told)
     return tally

@@ -67,7 +67,8 @@ def _path(box: Box) -> Judged:
         yield HOST, reason
         return
     matrix = box.topology.matrix()
-    near = {gpu.name: [nic for nic in nics(box) if matrix[gpu.name, nic.name].pci in NEAR] for gpu in box.topology.gpus}
+    adapters = nics(box)
+    near = {gpu.name: [nic for nic in adapters if matrix[gpu.name, nic.name].pci in NEAR] for gpu in box.topology.gpus}
     for gpu in box.gpus:
         yield box.subject(gpu), _nearest(box, gpu, near[gpu.name], any(near.values()))
 

@@ -47,8 +47,8 @@ def not_judged(box: Box, pairs: list[tuple[Device, Device]]) -> Judgement | None
 
 def near_pairs(box: Box) -> list[tuple[Device, Device]]:
     """The GPUs asked about, each with the HCAs that share its PCIe switches."""
-    matrix = box.topology.matrix()
-    return [(gpu, nic) for gpu in box.gpus for nic in nics(box) if matrix[gpu.name, nic.name].pci in NEAR]
+    matrix, adapters = box.topology.matrix(), nics(box)
+    return [(gpu, nic) for gpu in box.gpus for nic in adapters if matrix[gpu.name, nic.name].pci in NEAR]
 
 
 def rdma_configured(box: Box) -> bool:

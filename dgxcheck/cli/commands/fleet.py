@@ -20,7 +20,10 @@ from dgxcheck.fleet.racks import Racks
 from dgxcheck.fleet.remote import RemoteRun
 from dgxcheck.output.fleet.report import Report
 
-RENDERERS = {"text": "text", "json": "as_json", "prometheus": "prometheus", "html": "html"}
+RENDERERS = {
+    "text": "text", "json": "as_json", "html": "html", "prometheus": "prometheus", "drain-reason": "drain_reason",
+    "topology": "topology",
+}  # fmt: skip
 """Module below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
 HELD = 2
 OF_WHERE = ("worker", "program", "fanout", "timeout")
