@@ -46,14 +46,16 @@ lock: $(VENV)/bin/python  ## pin the newest versions of everything that developm
 lowest: $(VENV)/bin/python  ## test with the lowest versions of the dependencies that pyproject.toml allows
 	$(PYTHON) -m venv $(VENV)/lowest
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header pyproject.toml --output-file $(VENV)/lowest.txt
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header --extra fleet pyproject.toml --output-file $(VENV)/lowest.txt
 	$(VENV)/lowest/bin/python -m pip install --quiet "pip>=25.1"
 	$(VENV)/lowest/bin/python -m pip install --quiet --requirement $(VENV)/lowest.txt --group dev --editable .
-	$(VENV)/lowest/bin/python -m pytest -n auto tests/cli tests/driver tests/test_golden.py
+	$(VENV)/lowest/bin/python -m pytest -n auto tests/cli tests/driver tests/fleet tests/test_golden.py
 
-dist: $(VENV)/.developed  ## wheel, sdist and bill of materials (CycloneDX): the same bytes from the same commit
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+dist: $(VENV)/.developed  ## wheel, sdist, single file, Debian package, bill of materials: the same bytes from the same commit
 	rm -rf dist $(VENV)/dist
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m release dist/*.whl dist
 	$(PYTHON) -m venv --without-pip $(VENV)/dist
 	$(BIN)/python -m pip --python $(VENV)/dist/bin/python install --quiet dist/*.whl
 	$(BIN)/python -m pip install --quiet "cyclonedx-bom>=7"

@@ -19,6 +19,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "severities": (),
     "network": ("ports",),
     "versions": ("driver", "vbios", "hca_firmware"),
+    "fleet": ("racks", "rack_pattern"),
     "acknowledged": ("check", "device", "ceiling", "reason", "expiry"),
 }
 """The tables of the file and what each may hold; ``severities`` holds ids of checks."""
@@ -43,7 +44,7 @@ def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) ->
     """The settings that a TOML document holds; ``checks`` are the ids that there are."""
     names = _known(document, KEYS, path, "")
     tables = {name: _table(document, name, path, checks) for name in names if name != ACKNOWLEDGED}
-    network, versions = tables.get("network", {}), tables.get("versions", {})
+    network, versions, fleet = (tables.get(name, {}) for name in ("network", "versions", "fleet"))
     ports = _texts(network, "ports", path, "network")
     for port in ports:
         if not _PORT.fullmatch(port):
@@ -55,6 +56,8 @@ def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) ->
         driver=_texts(versions, "driver", path, "versions"),
         vbios=_texts(versions, "vbios", path, "versions"),
         hca_firmware=_texts(versions, "hca_firmware", path, "versions"),
+        racks=_racks(fleet.get("racks", {}), path),
+        rack_pattern=_pattern(fleet.get("rack_pattern", ""), path),
         acknowledged=_acknowledged(document.get(ACKNOWLEDGED, []), path, checks),
         path=path,
     )
@@ -159,6 +162,28 @@ def _texts(table: Mapping[str, Any], key: str, path: str, where: str) -> tuple[s
     if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
         _refuse(path, f"{where}.{key}", f"{_shown(given)} is not a string or a list of strings")
     return tuple(dict.fromkeys(text.strip() for text in texts))
+
+
+def _racks(table: object, path: str) -> dict[str, str]:
+    if not isinstance(table, dict):
+        _refuse(path, "fleet.racks", "must be a table, [fleet.racks]")
+    for rack, nodes in table.items():
+        if not isinstance(nodes, str) or not nodes.strip():
+            _refuse(path, f"fleet.racks.{_plain(rack)}", f"{_shown(nodes)} is not a set of nodes: 'dgx[001-016]'")
+    return table
+
+
+def _pattern(text: object, path: str) -> str:
+    """A regular expression with one group, which is the rack."""
+    if text == "":
+        return ""
+    try:
+        groups = re.compile(text).groups if isinstance(text, str) else 0
+    except re.error:
+        groups = 0
+    if not isinstance(text, str) or groups != 1:
+        _refuse(path, "fleet.rack_pattern", f"{_shown(text)} is not a regular expression with one group for the rack")
+    return text
 
 
 def _known(names: Mapping[str, Any], allowed: Collection[str], path: str, where: str) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import stat
 
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.package_files import is_packed, read
 from dgxcheck.rootfs import read_bytes
 
 
@@ -14,6 +15,8 @@ def read_input(path: str, most: int, instead: str = "") -> bytes:
     """The bytes of a regular file of at most ``most`` bytes; BadInput otherwise, with what to do ``instead``."""
     hint = f"; {instead}" if instead else ""
     try:
+        if is_packed(path):
+            return read(path)
         status = os.stat(path)  # before it is opened: a FIFO would be waited for, a tape drive would rewind
         if not stat.S_ISREG(status.st_mode):
             kind = "is a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"

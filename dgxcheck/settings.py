@@ -129,6 +129,10 @@ class Settings(Record):
     """Driver versions that this site runs."""
     vbios: tuple[str, ...] = ()
     hca_firmware: tuple[str, ...] = ()
+    racks: Mapping[str, str] = {}
+    """Nodes by rack, as ``dgx[001-016]`` or a group of ClusterShell, ``@rack1``."""
+    rack_pattern: str = ""
+    """A regular expression for names of nodes; its group is the rack."""
     acknowledged: tuple[Acknowledgement, ...] = ()
     path: str = ""
     """The file that says so."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from dgxcheck.assessment.progress import BurnInProgress, HostNow, Progress, StepProgress
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import Record
 
 EVERY_S = 1.0
@@ -33,16 +33,19 @@ class HostWatch:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._due = 0.0
-        self.load: HostLoad | None = None
-        """None until the first look."""
+        self.load: HostLoad | Missing | None = None
+        """None until the first look; Missing without psutil."""
 
     def look(self) -> HostNow | None:
         """Read CPU and memory, at most once a second; None in between."""
         now = self._clock()
-        if self.load is not None and now < self._due:
+        if isinstance(self.load, Missing) or (self.load is not None and now < self._due):
             return None
-        import psutil
-
+        try:
+            import psutil
+        except ImportError:  # the single file holds no compiled module
+            self.load = Missing(Gap.UNSUPPORTED, "host load", "psutil is not installed")
+            return None
         self._due = now + EVERY_S
         percent, memory = psutil.cpu_percent(), psutil.virtual_memory()  # psutil: percent since the call before
         average = psutil.getloadavg()[0]

@@ -17,6 +17,10 @@ NEAREST: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
          "the head with the names of the columns, or the command"),
         ("nccl-tests", r"^\s{0,20}\d{1,15}\s{1,20}\d{1,15}\s{1,20}(?:float|half|int8|bfloat16)\b",
          "the head above the rows"),
+        ("perftest", r"\b(?:RDMA_\w{4,5}|Send) (?:Bidirectional )?(?:BW|Latency) Test\b"
+         r"|^\s{0,20}(?:Dual-port|Number of qps|Connection type|TX depth|CQ Moderation|"
+         r"Max inline data|rdma_cm QPs|Data ex\. method)\s{0,9}:",
+         "rows of figures below the head, or the name of the HCA above them"),
         ("NCCL_DEBUG=INFO", r"\bNCCL (?:INFO|WARN)\b", "messages that tell of devices or errors"),
         ("lspci -vv", r"\bLnk(?:Cap|Sta):", "the line with the bus id of the device above it"),
         ("the kernel log", r"\bNVRM\b|\bXid\b|\bkernel: ", "a message that tells of a device or a fault"),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from dgxcheck.assessment.request import DEADLINE_S
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.survey import WIRING as WIRING
 from dgxcheck.survey import Snapshot, survey
@@ -52,8 +53,16 @@ class LiveMachine:
     def __init__(self, root: str = "/", stage: NvmlStage | None = None) -> None:
         self.root = root
         """Where the running machine's files are."""
+        self._is_contained = False
         self._stage = stage
         self._opened: LiveSource | None = None
+
+    def contain(self, root: str) -> None:
+        """From now on this is a container, and its host's / is mounted at ``root``; BadInput where it is not."""
+        from dgxcheck.source.contained import check_root
+
+        check_root(root)
+        self.root, self._is_contained = root.rstrip("/") or "/", True
 
     def source(self, spec: str | None, plan: str, deadline: float) -> Source:
         """What ``--from`` names, else this machine, its driver asked within ``deadline`` seconds.
@@ -61,6 +70,8 @@ class LiveMachine:
         ``plan`` is a tuple of ``workers/nvml/plan.py`` by name.
         """
         if spec is not None:
+            if self._is_contained:
+                raise BadInput("--root is for this machine, --from for another one; give one of them")
             from dgxcheck.assessment.opening import open_source
 
             return open_source(spec)
@@ -68,7 +79,10 @@ class LiveMachine:
         from dgxcheck.workers.nvml import plan as nvml_plan
 
         groups: tuple[str, ...] = getattr(nvml_plan, plan)
-        self._opened = LiveSource(self.root, groups, deadline, self._stage)
+        kind = LiveSource
+        if self._is_contained:
+            from dgxcheck.source.contained import ContainedSource as kind
+        self._opened = kind(self.root, groups, deadline, self._stage)
         return self._opened
 
     def close(self) -> None:

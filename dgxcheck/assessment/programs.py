@@ -62,8 +62,11 @@ def _user_and_command(pid: int, asked_at: float) -> tuple[str | Missing, str | M
     if not same_pids:
         gap = Missing(Gap.UNSUPPORTED, where, "NVML's pids are those of the host, which this container does not see")
         return gap, gap
-    import psutil
-
+    try:
+        import psutil
+    except ImportError:  # the single file holds no compiled module
+        gap = Missing(Gap.UNSUPPORTED, where, "psutil is not installed")
+        return gap, gap
     try:
         process = psutil.Process(pid)
         if process.create_time() > asked_at:

@@ -50,8 +50,8 @@ class Assessment(Record):
     """How long asking and judging took."""
     programs: tuple[Program, ...] = ()
     """The processes on the GPUs of a live machine."""
-    host_load: HostLoad | None = None
-    """The host while the GPUs were under load; None if they were not."""
+    host_load: HostLoad | Missing | None = None
+    """The host while the GPUs were under load; None if they were not, Missing without psutil."""
     unmatched: tuple[Acknowledgement, ...] = ()
     """Acknowledgements whose device is not in this machine."""
 

@@ -42,8 +42,21 @@ def deadline(command: F) -> F:
     )(command)
 
 
+def _contain(ctx: click.Context, _option: click.Parameter, root: str | None) -> None:
+    if root is not None and not ctx.resilient_parsing:
+        ctx.obj.contain(root)
+
+
 def reading(command: F) -> F:
-    """``--from`` and ``--deadline``: which machine is asked, and how long its driver may take."""
+    """``--from``, ``--root`` and ``--deadline``: which machine is asked, and how long its driver may take."""
+    command = click.option(
+        "--root",
+        metavar="DIR",
+        type=click.Path(),
+        expose_value=False,
+        callback=_contain,
+        help="In a container: read the host's files below DIR, where its / is mounted; NVML is asked as usual.",
+    )(command)
     return click.option(
         "--from",
         "spec",
@@ -135,7 +148,8 @@ def emit(text: str, output: str | None, color: str = "never", form: str = "text"
             from dgxcheck.output.color import colorize
 
             text = colorize(text)
-        if form == "prometheus":  # node_exporter reads it as a user of its own, and the umask of root may be 077
+        if form in ("prometheus", "openmetrics"):
+            # node_exporter reads it as a user of its own, and the umask of root may be 077
             save(output, text, 0o644, exactly=True)
         else:
             save(output, text, 0o666)

@@ -43,6 +43,11 @@ class Component(Record):
         return self.kind, whose, "/".join(filter(None, (self.part, self.position if self.part else "")))
 
     @property
+    def id(self) -> str:
+        """The key in one word: ``gpu/0000:0a:00.0``."""
+        return "/".join(filter(None, self.key))
+
+    @property
     def whole(self) -> Component:
         """The device that this is a part of; itself where it is no part."""
         return replace(self, part="", position="") if self.part else self

@@ -18,8 +18,9 @@ from dgxcheck.cuda.driver import (
     CudaError,
     Driver,
 )
+from dgxcheck.package_files import FOLDER, read
 
-KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.ptx")
+KERNELS = os.path.join(FOLDER, "cuda", "kernels.ptx")
 MIB = 1 << 20
 LEFT_FREE = 512 * MIB
 """Bytes of each GPU's memory that a measurement leaves free."""
@@ -208,8 +209,7 @@ class CudaGpu:
         self.driver.call(function, what)
 
     def _load(self) -> int:
-        with open(KERNELS, "rb") as file:
-            return self.driver.handle("cuModuleLoadDataEx", file.read() + b"\0", 0, None, None)
+        return self.driver.handle("cuModuleLoadDataEx", read(KERNELS) + b"\0", 0, None, None)
 
 
 class PinnedMemory:

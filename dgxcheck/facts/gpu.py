@@ -52,7 +52,7 @@ class GpuBoard(Record):
     """Device in the upper half, vendor in the lower: 0x1db110de (``nvmlPciInfo_t``)."""
     pci_subsystem_id: int | Missing
     brand: int | Missing
-    """``nvmlBrandType_t``: 2 Tesla, 14 NVIDIA, 0 unknown."""
+    """``nvmlBrandType_t``: 2 Tesla, 5 GeForce, 14 NVIDIA, 0 unknown."""
     architecture: int | Missing
     """``nvmlDeviceArchitecture_t``: 2 Kepler, 4 Pascal, 5 Volta, 7 Ampere, 9 Hopper."""
     compute_capability: tuple[int, int] | Missing

@@ -36,3 +36,10 @@ class NvmlReturn:
     GPU_IS_LOST = 15
     RESET_REQUIRED = 16
     LIB_RM_VERSION_MISMATCH = 18
+
+
+BRANDS = {
+    "Quadro": 1, "Tesla": 2, "NVS": 3, "GRID": 4, "GeForce": 5, "Titan": 6, "Quadro RTX": 12, "NVIDIA RTX": 13,
+    "NVIDIA": 14, "GeForce RTX": 15, "Titan RTX": 16,
+}  # fmt: skip
+"""``nvmlBrandType_t`` by the words of ``nvidia-smi -q``."""

@@ -6,7 +6,9 @@ from typing import Literal
 
 from dgxcheck.facts.record import Record
 
-Outcome = Literal["pass", "warn", "fail"]
+Outcome = Literal["pass", "warn", "fail", "unknown", "note"]
+"""``unknown``: not as it should be, but by that output alone it may be meant so. A note says what is neither good nor
+bad by itself: counts of errors without the time that they are from."""
 
 
 class ToolReport(Record):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeGuard, TypeVar
 
+from dgxcheck.checks.engine.wording import against
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
 from dgxcheck.fleet.result import COMPARED, LEVELS, VERDICTS, Fault, Group, Result
 
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
@@ -14,6 +16,14 @@ _LARGEST = 1e18
 """A figure of any unit is less; floating point goes on to sum its square."""
 Figures = dict[str, float]
 """By key of the finding, in the unit of its check."""
+
+
+class _Cause(Record, kw_only=False):
+    id: str
+    step: str
+
+
+_NO_CAUSE = _Cause("", "")
 
 
 class NotAResult(ValueError):
@@ -38,7 +48,8 @@ def result_of(document: Json, shared: Shared) -> tuple[Result, Figures]:
     whole = document["schema"] == HEALTH
     findings = _list(document, "findings") if whole else _list(document, "found")
     passed, figures = _judged(findings) if whole else _passed(document)
-    faults = tuple(_fault(each, whole) for each in findings if _counts(each))
+    causes = _causes(document, findings, whole)
+    faults = tuple(_fault(each, whole, causes) for each in findings if _counts(each))
     score = document.get("score")
     total = score.get("total") if isinstance(score, dict) else score
     return Result(
@@ -49,6 +60,7 @@ def result_of(document: Json, shared: Shared) -> tuple[Result, Figures]:
         score=float(total) if _is_figure(total) else None,
         group=_group(document),
         versions=_versions(document),
+        nvlink_domains=_domains(document),
         faults=faults,
         passed=shared.one(passed),
         skipped=shared.one(_skipped(document, findings, whole)),
@@ -105,8 +117,29 @@ def _counts(finding: Mapping[str, Json]) -> bool:
     return finding.get("status") in ("warn", "unknown", "fail") and (not known or lapsed)
 
 
-def _fault(finding: Mapping[str, Json], whole: bool) -> Fault:
+def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> Mapping[Json, _Cause]:
+    """Id and first step, by key of the finding."""
+    causes = document.get("causes")
+    found = [each for each in causes if isinstance(each, dict)] if isinstance(causes, list) else []
+    if not whole:
+        by_id = {each.get("id"): _Cause(str(each.get("id")), _step(each)) for each in found}
+        return {each.get("key"): by_id[each.get("cause")] for each in findings if each.get("cause") in by_id}
+    return {
+        key: _Cause(str(each.get("id")), _step(each.get("action")))
+        for each in found
+        if isinstance(explains := each.get("explains"), list)
+        for key in explains
+    }
+
+
+def _step(action: Json) -> str:
+    word = action.get("action") if isinstance(action, dict) else None
+    return word if isinstance(word, str) else ""
+
+
+def _fault(finding: Mapping[str, Json], whole: bool, causes: Mapping[Json, _Cause]) -> Fault:
     key = _text(finding, "key", "of a finding")
+    cause = causes.get(key, _NO_CAUSE)
     ends = [_named(each) for each in (finding.get("subject"), finding.get("peer")) if each]
     return Fault(
         key=key,
@@ -116,13 +149,18 @@ def _fault(finding: Mapping[str, Json], whole: bool) -> Fault:
         message=str(finding.get("message") or ""),
         subject=" - ".join(ends),
         action=str(finding.get("remedy" if whole else "action") or ""),
+        figure=against(finding.get("measured"), finding.get("expected"), str(finding.get("unit") or "")),
+        cause=cause.id,
+        step=cause.step,
     )
 
 
 def _named(subject: Json) -> str:
     """``GPU2 0000:0a:00.0``, as the line has it."""
-    words = [subject.get("name"), subject.get("bdf")] if isinstance(subject, dict) else [subject]
-    return " ".join(str(word) for word in words if word)
+    if not isinstance(subject, dict):
+        return str(subject)
+    name, bdf = str(subject.get("name") or ""), str(subject.get("bdf") or "")
+    return name if bdf in name else f"{name} {bdf}"
 
 
 def _group(document: Mapping[str, Json]) -> Group:
@@ -138,6 +176,11 @@ def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
     if not isinstance(found, dict):
         return {}
     return {name: tuple(map(str, each)) for name, each in found.items() if isinstance(each, list)}
+
+
+def _domains(document: Mapping[str, Json]) -> tuple[str, ...]:
+    found = document.get("nvlink_domains")
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
 
 
 def _skipped(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> frozenset[str]:

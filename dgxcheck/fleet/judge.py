@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.document import NotAResult, Shared, result_of
 from dgxcheck.fleet.node import Node, OpenFault, node_of
-from dgxcheck.fleet.outliers import Columns, Outlier
+from dgxcheck.fleet.outliers import Columns, Figure, Outlier, farthest
 from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.fleet.result import VERDICTS, Result, Verdict
 
@@ -48,7 +48,8 @@ class Fleet(Record):
     """Expected nodes without a result."""
     kinds: tuple[Kind, ...]
     """The worst first, then the most frequent."""
-    outliers: tuple[Outlier, ...]
+    figures: tuple[Figure, ...]
+    """Those in which nodes are off the median of the fleet, the farthest off first."""
     differences: tuple[Difference, ...]
     unread: tuple[Unread, ...]
     results: int
@@ -60,6 +61,11 @@ class Fleet(Record):
         words = {node.verdict for node in self.nodes.values()}
         words |= {"unknown"} if self.silent or self.unread or not self.nodes else set()
         return next(word for word in VERDICTS if word in words)
+
+    @property
+    def outliers(self) -> tuple[Outlier, ...]:
+        """Of all figures, the farthest off first."""
+        return farthest(self.figures)
 
     def with_verdict(self, verdict: Verdict) -> tuple[str, ...]:
         """The names of the nodes."""
@@ -99,7 +105,7 @@ def fleet_of(
         nodes=nodes,
         silent=tuple(name for name in expected if name not in nodes),
         kinds=_kinds(nodes),
-        outliers=columns.outliers(current),
+        figures=columns.figures(current),
         differences=_differences(nodes.values()),
         unread=tuple(unread),
         results=len(results),

@@ -15,19 +15,21 @@ _RANGE = re.compile(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
 
 
 def folded(names: Iterable[str]) -> str:
-    """Names that differ in their last number as one, in order: ``dgx[001-003,007],login``.
+    """Names that differ in their last number as one, in order: ``dgx[001-003,100],login``.
 
-    Numbers of different length are different names, as ``dgx1`` and ``dgx01`` are.
+    Numbers with leading zeros go with those of the same length; ``dgx1`` and ``dgx01`` are different names.
     """
+    found = {name: _LAST_NUMBER.fullmatch(name) for name in names}
+    padded = {(match["before"], len(match["number"]), match["after"]) for match in found.values()
+              if match is not None and match["number"][0] == "0"}  # fmt: skip
     groups: dict[tuple[str, int, str], list[int]] = {}
-    for name in dict.fromkeys(names):
-        found = _LAST_NUMBER.fullmatch(name)
-        if found is None:
+    for name, match in found.items():
+        if match is None:
             groups[name, 0, ""] = []
             continue
-        digits = found["number"]
-        width = len(digits) if digits[0] == "0" else 0
-        groups.setdefault((found["before"], width or -1, found["after"]), []).append(int(digits))
+        before, digits, after = match["before"], match["number"], match["after"]
+        width = len(digits) if (before, len(digits), after) in padded else -1
+        groups.setdefault((before, width, after), []).append(int(digits))
     return ",".join(_folded(*alike, numbers) for alike, numbers in sorted(groups.items()))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from dgxcheck.facts.record import Record
@@ -14,6 +14,9 @@ MADS, SHARE, LEAST = 8.0, 0.05, 8
 nodes nothing is said. On 10,000 machines with 1 % noise no healthy one is that far off."""
 _SIGMA = 1.4826
 """Standard deviation of a normal distribution in units of its median absolute deviation."""
+_INTERVALS = 60
+_LEAST_MEDIAN = 1e-9
+"""Shares of less mean nothing."""
 
 
 class Outlier(Record, kw_only=False):
@@ -32,6 +35,23 @@ class Outlier(Record, kw_only=False):
         return (self.value - self.median) / abs(self.median)
 
 
+class Figure(Record, kw_only=False):
+    """One figure of all alike nodes, of which some are off."""
+
+    key: str
+    group: Group
+    median: float
+    bound: float
+    """How far off the median a node may be."""
+    low: float
+    """The lowest of all nodes."""
+    high: float
+    counts: tuple[int, ...]
+    """Nodes by value: intervals of equal width from the lowest to the highest."""
+    outliers: tuple[Outlier, ...]
+    """The farthest off first."""
+
+
 class Columns:
     """The figures of all results, a column per group and key: numbers, not objects."""
 
@@ -48,15 +68,24 @@ class Columns:
             column[0].append(number)
             column[1].append(value)
 
-    def outliers(self, nodes: Mapping[int, str]) -> tuple[Outlier, ...]:
-        """Of the results named in ``nodes``, the farthest off first."""
+    def figures(self, nodes: Mapping[int, str]) -> tuple[Figure, ...]:
+        """Those in which a node is off, of the results named in ``nodes``; the farthest off first."""
         found = [
-            outlier
-            for columns in self._columns.values()
+            figure
+            for group, columns in self._columns.items()
             for key, (numbers, values) in columns.items()
-            for outlier in _outliers(key, *_of(nodes, numbers, values))
+            if (figure := _figure(key, group, *_of(nodes, numbers, values))) is not None
         ]
-        return tuple(sorted(found, key=lambda each: (-abs(each.off), each.node, each.key)))
+        return tuple(sorted(found, key=lambda each: (_by_distance(each.outliers[0]), each.group.gpus)))
+
+
+def _by_distance(outlier: Outlier) -> tuple[float, str, str]:
+    return -abs(outlier.off), outlier.node, outlier.key
+
+
+def farthest(figures: Iterable[Figure]) -> tuple[Outlier, ...]:
+    """The outliers of all figures, the farthest off first."""
+    return tuple(sorted((each for figure in figures for each in figure.outliers), key=_by_distance))
 
 
 def _of(nodes: Mapping[int, str], numbers: array[int], values: array[float]) -> tuple[list[str], list[float]]:
@@ -64,16 +93,29 @@ def _of(nodes: Mapping[int, str], numbers: array[int], values: array[float]) -> 
     return [node for node, _ in kept], [value for _, value in kept]
 
 
-def _outliers(key: str, nodes: Sequence[str], values: Sequence[float]) -> Iterator[Outlier]:
+def _figure(key: str, group: Group, nodes: Sequence[str], values: Sequence[float]) -> Figure | None:
+    """None where no node is off."""
     if len(values) < LEAST:
-        return
+        return None
     middle = median(values)
-    if not middle:
-        return
+    if abs(middle) < _LEAST_MEDIAN:
+        return None
     off = [abs(value - middle) for value in values]
     bound = max(MADS * _SIGMA * median(off), SHARE * abs(middle))
     if max(off) <= bound:
-        return
-    for node, value, distance in zip(nodes, values, off, strict=True):
-        if distance > bound:
-            yield Outlier(node, key, value, middle, len(values))
+        return None
+    outliers = [
+        Outlier(node, key, value, middle, len(values))
+        for node, value, distance in zip(nodes, values, off, strict=True)
+        if distance > bound
+    ]
+    low, high = min(values), max(values)
+    return Figure(key, group, middle, bound, low, high, _counts(values, low, high),
+                  tuple(sorted(outliers, key=_by_distance)))  # fmt: skip
+
+
+def _counts(values: Sequence[float], low: float, high: float) -> tuple[int, ...]:
+    counts = [0] * _INTERVALS
+    for value in values:
+        counts[min(int((value - low) / (high - low) * _INTERVALS), _INTERVALS - 1)] += 1
+    return tuple(counts)

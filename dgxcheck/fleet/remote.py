@@ -19,12 +19,12 @@ from dgxcheck.fleet.outliers import Columns
 from dgxcheck.fleet.reading import Unread, parsed
 from dgxcheck.fleet.result import Result
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 """Called with the number of nodes that are done, and of all."""
 _LAST_WORDS = 200
 
 
-class Asked(Record):
+class RemoteRun(Record, kw_only=False):
     """What is run where."""
 
     nodes: str
@@ -39,45 +39,63 @@ class Asked(Record):
     seconds: float = 300
     """After which a node's command is ended."""
 
+    def command(self) -> str:
+        """For the shell of a node."""
+        return f"{self.program} health {shlex.join((*self.options, '--format', 'jsonl', '--fail-on', 'never'))}"
 
-def judge_nodes(asked: Asked, told: Told = lambda _done, _nodes: None) -> Fleet:
-    """Ask all nodes and judge what they answer; nodes that do not are silent, with the reason in ``unread``.
 
-    Ctrl-C ends the commands; what has answered by then is judged. Raises BadInput without ClusterShell, or for a set of
-    nodes that it cannot read.
+def node_set(text: str) -> tuple[str, ...]:
+    """Names of nodes and groups, ``dgx[001-016],@rack3``, as ClusterShell unfolds them.
+
+    Raises BadInput without ClusterShell, or for a text that it cannot read.
     """
     try:
         from ClusterShell.NodeSet import NodeSet, NodeSetException
-        from ClusterShell.Task import task_self
     except ImportError:
-        raise BadInput("-w needs ClusterShell: pip install 'dgxcheck[fleet]', or the package clustershell") from None
+        raise BadInput(
+            f"{text[:80]}: needs ClusterShell: pip install 'dgxcheck[fleet]', or the package clustershell"
+        ) from None
     try:
-        nodes = NodeSet(asked.nodes)
+        nodes = tuple(map(str, NodeSet(text)))
     except NodeSetException as error:
-        raise BadInput(f"{asked.nodes[:80]}: {error}") from None
+        raise BadInput(f"{text[:80]}: {error}") from None
     if not nodes:
-        raise BadInput(f"{asked.nodes[:80]}: no node")
+        raise BadInput(f"{text[:80]}: no node")
+    return nodes
+
+
+def judge_nodes(run: RemoteRun, progress: Progress = lambda _done, _nodes: None) -> Fleet:
+    """Ask all nodes and judge what they answer; nodes that do not are silent, with the reason in ``unread``.
+
+    Ctrl-C ends the commands; what has answered by then is judged. Raises BadInput as ``node_set`` does.
+    """
+    nodes = node_set(run.nodes)
+    from ClusterShell.Task import task_self
+
     task = task_self()
-    task.set_default("distant_workername", asked.worker)
-    task.set_info("fanout", asked.fanout)
-    answers = _Answers(lambda done: told(done, len(nodes)))
-    command = f"{asked.program} health {shlex.join((*asked.options, '--format', 'jsonl', '--fail-on', 'never'))}"
-    task.shell(command, nodes=nodes, handler=answers.handler(), timeout=asked.seconds, stderr=True)
+    task.set_default("distant_workername", run.worker)
+    for stream in ("stdout", "stderr"):
+        task.set_default(f"{stream}_msgtree", False)  # each line is read once, by the handler
+    task.set_info("fanout", run.fanout)
+    answers = _Answers(lambda done: progress(done, len(nodes)))
+    task.shell(run.command(), nodes=",".join(nodes), handler=answers.handler(), timeout=run.seconds, stderr=True)
     try:
         task.run()
     except KeyboardInterrupt:
+        answers.unanswered = "no answer when interrupted"
         task.abort()
-    return answers.judged([str(node) for node in nodes])
+    return answers.judged(nodes)
 
 
 class _Answers:
     """What the nodes print, line by line; of a result what Result holds is kept."""
 
-    def __init__(self, told: Callable[[int], None]) -> None:
+    def __init__(self, progress: Callable[[int], None]) -> None:
         self._results: list[Result] = []
         self._columns, self._shared = Columns(), Shared()
         self._why: dict[str, str] = {}
-        self._done, self._told = 0, told
+        self.unanswered = "no result"
+        self._done, self._progress = 0, progress
 
     def handler(self) -> Any:
         """What ClusterShell calls."""
@@ -114,7 +132,7 @@ class _Answers:
     def ended(self, node: str, code: int | None) -> None:
         """Its command is over."""
         self._done += 1
-        self._told(self._done)
+        self._progress(self._done)
         if code:
             self._why[node] = f"exit code {code}: {self._why.get(node, 'nothing printed')}"
 
@@ -125,5 +143,5 @@ class _Answers:
     def judged(self, nodes: Sequence[str]) -> Fleet:
         """The fleet, with a reason for each node that has no result."""
         answered = {result.node for result in self._results}
-        unread = [Unread(node, self._why.get(node, "no result")) for node in nodes if node not in answered]
+        unread = [Unread(node, self._why.get(node, self.unanswered)) for node in nodes if node not in answered]
         return fleet_of(self._results, self._columns, unread, nodes)

@@ -31,6 +31,12 @@ class Fault(Record, kw_only=False):
     message: str
     subject: str
     action: str
+    figure: str = ""
+    """``x8 of x16``; empty for a fault without a figure."""
+    cause: str = ""
+    """Id of the component that is to blame; empty where none is."""
+    step: str = ""
+    """The first step that can help, of the catalogue of actions."""
 
 
 class Group(Record, kw_only=False):
@@ -54,6 +60,8 @@ class Result(Record):
     score: float | None
     group: Group
     versions: Mapping[str, tuple[str, ...]]
+    nvlink_domains: tuple[str, ...]
+    """``CLUSTER_UUID.CLIQUE`` of domains that join several machines."""
     faults: tuple[Fault, ...]
     passed: frozenset[str]
     """Keys of the findings that passed: one object for all machines that pass the same."""

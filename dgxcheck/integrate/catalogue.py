@@ -41,6 +41,12 @@ INTEGRATIONS = (
          f"promtool test rules {_RULES}/dgxcheck-alerts.test.yml", "systemctl reload prometheus"),
     ),
     Integration(
+        "grafana", "dashboard of all nodes, on the Grafana server with a Prometheus data source",
+        {"grafana-dashboard.json": "/etc/grafana/dgxcheck/dgxcheck.json",
+         "grafana-provider.yml": "/etc/grafana/provisioning/dashboards/dgxcheck.yml"},
+        ("systemctl restart grafana-server",),
+    ),
+    Integration(
         "nrpe", "command for the NRPE server of Nagios or Icinga, on the box",
         {"nrpe.cfg": "/etc/nagios/nrpe.d/dgxcheck.cfg"}, ("systemctl reload nagios-nrpe-server",),
     ),
@@ -48,6 +54,36 @@ INTEGRATIONS = (
         "nagios", "command and service that ask NRPE, on the monitoring host",
         {"nagios.cfg": "/etc/nagios4/conf.d/dgxcheck.cfg"},
         ("define the host group dgx", "nagios4 -v /etc/nagios4/nagios.cfg", "systemctl reload nagios4"),
+    ),
+    Integration(
+        "icinga2", "check command and service that an agent runs on the box, on the Icinga master",
+        {"icinga2.conf": "/etc/icinga2/zones.d/global-templates/dgxcheck.conf"},
+        ("set vars.dgx = true in the Host objects", "icinga2 daemon -C", "systemctl reload icinga2"),
+    ),
+    Integration(
+        "checkmk", "local check for the agent of Checkmk, every five minutes, on the box",
+        {"checkmk-local": "/usr/lib/check_mk_agent/local/300/dgxcheck"},
+        ("discover the services of the host in Checkmk",),
+    ),
+    Integration(
+        "zabbix", "items for the Zabbix agent on the box, and the template to import on the server",
+        {"zabbix-agent.conf": "/etc/zabbix/zabbix_agentd.conf.d/dgxcheck.conf",
+         "zabbix-template.yml": "/etc/zabbix/dgxcheck-template.yml"},
+        ("dgxcheck integrate node-exporter --write, which makes the metrics", "systemctl restart zabbix-agent",
+         "import the template and link it to the host"),
+    ),
+    Integration(
+        "telegraf", "input that runs dgxcheck every five minutes, on the box",
+        {"telegraf.conf": "/etc/telegraf/telegraf.d/dgxcheck.conf"}, ("systemctl reload telegraf",),
+    ),
+    Integration(
+        "ansible", "local facts: the verdict and the causes of the box in every playbook",
+        {"ansible.fact": "/etc/ansible/facts.d/dgxcheck.fact"},
+        ("ansible -m setup -a filter=ansible_local HOST",),
+    ),
+    Integration(
+        "ansible-playbook", "playbook that installs integrations and reports faults, on the control node",
+        {"ansible-playbook.yml": "/etc/ansible/dgxcheck.yml"}, ("ansible-playbook /etc/ansible/dgxcheck.yml",),
     ),
     Integration(
         "slurm", "HealthCheckProgram and prolog that drain a node with a fault",

@@ -6,12 +6,12 @@ import errno
 import os
 import re
 from collections.abc import Sequence
-from pkgutil import get_data
 from typing import Literal
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.integrate.catalogue import Integration
+from dgxcheck.package_files import FOLDER, read
 from dgxcheck.rootfs import read_bytes
 from dgxcheck.source.recording.save import create_file
 
@@ -55,9 +55,7 @@ def plan(integration: Integration, root: str = "/", command: str = COMMAND) -> t
 
 def shipped_text(source: str) -> str:
     """A file of ``dgxcheck/integrations/``, from an installed package or a zip application."""
-    raw = get_data("dgxcheck", f"integrations/{source}")
-    assert raw is not None, "the loader of this package cannot read data"
-    return raw.decode()
+    return read(os.path.join(FOLDER, "integrations", source)).decode()
 
 
 def write(files: Sequence[PlannedFile]) -> None:

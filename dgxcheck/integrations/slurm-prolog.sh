@@ -7,18 +7,20 @@ PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 if [ -r /etc/default/dgxcheck ]; then . /etc/default/dgxcheck; fi
 
-result=$(timeout -k 2 30 dgxcheck health -q --fail-on fail --format nagios --deadline 20 $DGXCHECK_OPTIONS 2>&1 </dev/null)
+result=$(timeout -k 2 30 dgxcheck health -q --fail-on fail --format drain-reason --deadline 20 $DGXCHECK_OPTIONS 2>&1 </dev/null)
 code=$?
 result=${result%%$'\n'*}
-result=${result%% | *}
 # with --fail-on fail, warnings and an unknown verdict exit with 0 too
-[[ "$code $result" == "0 DGXCHECK OK "* ]] || logger -t dgxcheck "prolog of job ${SLURM_JOB_ID:-?} (exit code $code): $result"
-# check the word too: a broken Python also exits with 2
-case "$code $result" in
-    "2 DGXCHECK CRITICAL "*)
-        # slurmd logs this message and drains the node with the reason "Prolog error"
-        echo "dgxcheck: ${result#DGXCHECK * - }" >&2
-        exit 1
-        ;;
-esac
+[[ "$code $result" == "0 dgxcheck: pass; "* ]] || logger -t dgxcheck -- "prolog of job ${SLURM_JOB_ID:-?} (exit code $code): $result"
+# check the form too: a broken Python also exits with 2
+if [[ "$code $result" == "2 dgxcheck: "*"; level "* ]]; then
+    # slurmd logs this message and drains the node with the reason "Prolog error"
+    echo "$result" >&2
+    exit 1
+fi
+# the counters, for slurm-epilog.sh; DGXCHECK_JOB_ERRORS=no leaves them out
+if [ "${DGXCHECK_JOB_ERRORS:-yes}" = yes ] && [ -n "$SLURM_JOB_ID" ] && mkdir -p -m 700 /run/dgxcheck; then
+    timeout -k 2 15 dgxcheck health --only pcie.aer --state "/run/dgxcheck/job-$SLURM_JOB_ID.json" --fail-on never \
+        --deadline 10 >/dev/null 2>&1 </dev/null
+fi
 exit 0

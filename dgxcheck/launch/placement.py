@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import is_unplaced
+from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
@@ -48,6 +49,15 @@ def placements(snapshot: Snapshot, topology: Topology) -> tuple[Placement, ...]:
         turns[near] += 1
         found.append(Placement(gpu, near[first:] + near[:first], gpu.cpu_affinity, gpu.numa_node))
     return tuple(found)
+
+
+def near_cpus(placed: Placement, permitted: Collection[int]) -> set[int]:
+    """The CPUs near a GPU that a process may run on, of those that its cgroup and affinity permit.
+
+    Empty where the near ones are unknown, or none of them is permitted.
+    """
+    near = ranges(placed.cpulist) if isinstance(placed.cpulist, str) else None
+    return {cpu for cpu in permitted if any(cpu in run for run in near or ())}
 
 
 def compute_ports(snapshot: Snapshot, topology: Topology) -> Mapping[str, tuple[str, ...]]:

@@ -8,10 +8,12 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.launch.placement import Placement
 
 LOCAL_RANK = {
-    "SLURM_LOCALID": "Slurm", "OMPI_COMM_WORLD_LOCAL_RANK": "Open MPI", "MPI_LOCALRANKID": "Intel MPI",
-    "MV2_COMM_WORLD_LOCAL_RANK": "MVAPICH", "PMI_LOCAL_RANK": "Cray PALS", "LOCAL_RANK": "torchrun",
+    "LOCAL_RANK": "torchrun", "OMPI_COMM_WORLD_LOCAL_RANK": "Open MPI", "MPI_LOCALRANKID": "Intel MPI and MPICH",
+    "MV2_COMM_WORLD_LOCAL_RANK": "MVAPICH", "PALS_LOCAL_RANKID": "Cray PALS", "PMI_LOCAL_RANK": "Cray PMI",
+    "JSM_NAMESPACE_LOCAL_RANK": "IBM JSM", "FLUX_TASK_LOCAL_ID": "Flux", "SLURM_LOCALID": "Slurm",
 }  # fmt: skip
-"""Where launchers say it; the first that is set counts."""
+"""Where launchers say it; the first that is set counts. Schedulers come last: a launcher that one task of a job starts
+leaves ``SLURM_LOCALID=0`` to all its processes."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from functools import cache
 
+from dgxcheck import package_files
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.profiles.model import Board, Profile, SelectedProfile
@@ -16,13 +17,13 @@ from dgxcheck.survey import Snapshot
 from dgxcheck.toml_file import load
 from dgxcheck.topology.model import Device, Topology
 
-SHIPPED = os.path.dirname(__file__)
+SHIPPED = os.path.join(package_files.FOLDER, "profiles")
 _BOARDS = "boards"
 
 
 def names() -> tuple[str, ...]:
     """Names of the shipped profiles."""
-    files = (name.removesuffix(".toml") for name in os.listdir(SHIPPED) if name.endswith(".toml"))
+    files = (name.removesuffix(".toml") for name in package_files.names(SHIPPED) if name.endswith(".toml"))
     return tuple(sorted(name for name in files if name != _BOARDS))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.readers.benchmarks import catalogue as benchmarks
-from dgxcheck.readers.dcgm import diag, diag_json, discovery, health
+from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, topo
 from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
 from dgxcheck.readers.host import dmidecode, fabric_manager, healthmon, hwloc_xml, lscpu, modules, numactl
 from dgxcheck.readers.kernel_log import excerpt
@@ -11,10 +11,21 @@ from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Reader
 from dgxcheck.readers.nccl import log as nccl_log
 from dgxcheck.readers.nccl import topology_xml
-from dgxcheck.readers.network import ibdev2netdev, ibstat, ibstatus, ibv_devinfo, mlxlink, mst, rdma_link
+from dgxcheck.readers.network import (
+    ibdev2netdev,
+    iblinkinfo,
+    ibstat,
+    ibstatus,
+    ibv_devinfo,
+    known,
+    mlxlink,
+    mst,
+    port_counters,
+    rdma_link,
+)  # fmt: skip
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 
-_DCGM: tuple[Reader, ...] = (diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read)
+_DCGM: tuple[Reader, ...] = (diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read, topo.read)
 _MACHINE: tuple[Reader, ...] = (
     lspci.read,
     dmidecode.read,
@@ -28,6 +39,7 @@ _MACHINE: tuple[Reader, ...] = (
 )
 _NETWORK: tuple[Reader, ...] = (
     ibstat.read, ibstatus.read, ibv_devinfo.read, rdma_link.read, ibdev2netdev.read, mlxlink.read, mst.read,
+    iblinkinfo.read, port_counters.read, known.read,
 )  # fmt: skip
 _NCCL: tuple[Reader, ...] = (topology_xml.read, nccl_log.read)
 READERS: tuple[Reader, ...] = (

@@ -11,6 +11,7 @@ from dgxcheck.readers.kernel_log.domain import DOMAIN
 from dgxcheck.readers.listing import NO_HANDLE, answers, handles
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
+from dgxcheck.readers.network.port_counters import COUNTERS, files_of
 from dgxcheck.readers.onto import nvml_gpus
 from dgxcheck.readers.reports import Reports
 
@@ -18,7 +19,7 @@ _OF_DRIVER = "text /proc/driver/nvidia/gpus/"
 _OF_PCI = (_OF_DRIVER, f"link {DEVICES}/", f"text {DEVICES}/", f"names {DEVICES}")
 _LOST = ("GPU is lost", "Unknown Error")
 _INFINIBAND = "/sys/class/infiniband"
-_ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ")
+_ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ", f"{COUNTERS} ")
 """Beginnings of keys that serve to put outputs together."""
 _LINK = f"link {DEVICES}/"
 _CLASS = (f"text {DEVICES}/", "/class")
@@ -31,7 +32,8 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
     facts = {**_measured(facts), **facts}
     derived = (
         _without_handle(facts) | _nodes(facts) | _functions_of_hcas(facts) | _domains(facts) | _shown_functions(facts)
-    )
+        | files_of(facts)
+    )  # fmt: skip
     own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
     return {**own, **derived} if NO_HANDLE in {key.rpartition(" ")[0] for key in facts} else {**derived, **own}
 

@@ -23,6 +23,10 @@ class Reports:
     def __bool__(self) -> bool:
         return bool(self._found)
 
+    def has_fault(self, word: str) -> bool:
+        """Is there a result with this fault?"""
+        return any(fault == word for _, _, _, fault, _ in self._found)
+
     def add(self, subject: str, topic: str, outcome: Outcome, fault: str = "", text: str = "") -> None:
         """One result; ``fault`` is a word of ``checks/engine/fault.py``, empty for one that is good."""
         key = (subject, topic, outcome, fault, " ".join(text.split())[:_MOST_TEXT])

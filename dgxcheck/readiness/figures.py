@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status
+from dgxcheck.checks.measurement import rdma_ports
 from dgxcheck.checks.measurement.collectives import judge_collective, judge_ring
 from dgxcheck.checks.measurement.compute import judge_compute
 from dgxcheck.checks.measurement.expectations import expected_figure
@@ -27,6 +28,7 @@ RULES: Mapping[str, Rule] = {
     "collective": judge_collective,
     "ring": judge_ring,
     "compute": judge_compute,
+    **dict.fromkeys(rdma_ports.KINDS, rdma_ports.judge_rdma),
 }
 """By kind; figures of other kinds are shown and not judged."""
 WITHOUT_GPUS = ("ring", "collective")

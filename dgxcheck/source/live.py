@@ -115,7 +115,7 @@ class LiveSource:
         time.sleep(max(0.0, seconds - (time.monotonic() - self._started)))
         elapsed = round(time.monotonic() - self._started, 3)
         self.close()
-        self._next = LiveSource(self._root or "/", COUNTERS, self._deadline, at_s=self.at_s + elapsed)
+        self._next = type(self)(self._root or "/", COUNTERS, self._deadline, at_s=self.at_s + elapsed)
         return self._next
 
     def close(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from dgxcheck.package_files import FOLDER
+
 # Paths come as an argument, and -I -S leave out the caller's directory, .pth hooks and PYTHON* settings
 _BOOT = """\
 import gc, os, sys
@@ -70,8 +72,7 @@ def _environment() -> dict[str, str]:
 
 def _search_path() -> list[str]:
     """Where this interpreter finds modules, but for the caller's current directory."""
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return [package, *(os.path.abspath(path) for path in sys.path if path)]
+    return [os.path.dirname(FOLDER), *(os.path.abspath(path) for path in sys.path if path)]
 
 
 def kill(pid: int) -> None:

@@ -16,10 +16,11 @@ from functools import cache
 from typing import cast, get_args
 
 from dgxcheck.facts.record import replace
+from dgxcheck.package_files import FOLDER, read
 from dgxcheck.xid.architecture import AMPERE
 from dgxcheck.xid.entry import Fatality, Part, Response, Severity, SXidEntry, XidEntry
 
-_FOLDER = os.path.dirname(__file__)
+_FOLDER = os.path.join(FOLDER, "xid")
 _SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 UNUSED = "unused"
 """Text of a number that NVIDIA reserves and says no driver logs."""
@@ -28,10 +29,9 @@ FIRST_SXID = 10000
 
 
 def _rows(file: str) -> Iterator[list[str]]:
-    with open(os.path.join(_FOLDER, file), encoding="utf-8") as lines:
-        for line in lines:
-            if not line.startswith("#"):
-                yield line.rstrip("\n").split("\t")
+    for line in read(os.path.join(_FOLDER, file)).decode("utf-8").split("\n"):
+        if line and not line.startswith("#"):
+            yield line.split("\t")
 
 
 def _xids(file: str, *, actions: bool) -> dict[int, XidEntry]:

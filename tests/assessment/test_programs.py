@@ -18,7 +18,7 @@ from report_of import EMPTY, report_of
 
 from dgxcheck.assessment import assess
 from dgxcheck.assessment import programs as programs_of
-from dgxcheck.assessment.host_load import HostWatch, Watched
+from dgxcheck.assessment.host_load import HostLoad, HostWatch, Watched
 from dgxcheck.assessment.programs import Program, programs
 from dgxcheck.assessment.progress import SILENT, HostNow, Progress
 from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
@@ -124,7 +124,7 @@ def test_the_host_is_looked_at_once_a_second(monkeypatch: pytest.MonkeyPatch) ->
             now[0] = at
             step("measure compute", 1)
     load = watch.load
-    assert load is not None
+    assert isinstance(load, HostLoad)
     assert (load.load_before, load.cpu_percent_max, load.memory_available_min >> 30) == (3.5, 90.0, 100)
     shown = text.render(report_of([], host_load=load))
     assert "CPUs up to 90 % busy (load average 3.5 on" in shown
@@ -132,6 +132,22 @@ def test_the_host_is_looked_at_once_a_second(monkeypatch: pytest.MonkeyPatch) ->
     document = json.loads(as_json.render(report_of([], host_load=load, programs=(program(user=NOTHING),))))
     assert document["host_load"]["memory_available_min_bytes"] == 100 << 30
     assert (document["programs"][0]["user"], document["programs"][0]["user_reason"]) == (None, "unsupported")
+
+
+def test_without_psutil_the_report_says_so(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    watch = HostWatch()
+    with Watched(SILENT, watch).measuring(1) as step:
+        step("measure compute", 1)
+    report = report_of([], host_load=watch.load)
+    assert "Host under load: not watched: psutil is not installed\n" in text.render(report)
+    document = json.loads(as_json.render(report))
+    assert (document["host_load"], document["host_load_reason"]) == (None, "unsupported: psutil is not installed")
+    (listed,) = programs(BOX.topology.gpus, activity(sleeper.pid), time.time())
+    assert isinstance(listed.user, Missing)
+    assert listed.command == listed.user
 
 
 def test_progress_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:

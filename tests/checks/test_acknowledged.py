@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,9 +152,9 @@ def test_json(judged: Callable[..., tuple[int, str]]) -> None:
 
 def test_prometheus(judged: Callable[..., tuple[int, str]]) -> None:
     _, text = judged("prometheus")
-    labels = f'{{check="{PAGES}",gpu="GPU1",pci_bus_id="0000:07:00.0",peer="",device=""}}'
-    assert f"dgxcheck_check_status{labels} 2\n" in text
-    assert f"dgxcheck_check_acknowledged{labels} 1\n" in text
+    labels = f'{{check="{PAGES}",gpu="1",UUID="GPU-[-0-9a-f]+",pci_bus_id="00000000:07:00.0"}}'
+    assert re.search(f"^dgxcheck_check_status{labels} 3$", text, re.MULTILINE)
+    assert re.search(f"^dgxcheck_check_acknowledged{labels} 1$", text, re.MULTILINE)
     assert "dgxcheck_verdict 0\n" in text
     assert "dgxcheck_check_acknowledged{" not in judged("prometheus", 61)[1]
 

@@ -106,7 +106,9 @@ IDLE = port(2, state=DOWN, phys_state="2: Polling")
         (port(1, state="3: ARMED"), "warn", "fail"),
         (ROCE | port(1, state=INIT), "warn", "fail"),
         (port(1, state=INIT, link_layer="Ethernet"), "skip dependency-failed", "fail"),
-        (every(state=DOWN, phys_state="2: Polling"), "skip not-configured", "fail"),
+        (every(state=DOWN, phys_state="2: Polling", lid="0x0"), "skip not-configured", "fail"),
+        (every(state=DOWN, phys_state="2: Polling", lid="0xffff"), "skip not-configured", "fail"),
+        (every(state=DOWN, phys_state="2: Polling", lid="0x5"), "warn", "fail"),
         (every(state=DOWN), "warn", "fail"),  # the link is up, so it is cabled
         (every(state=INIT), "warn", "fail"),
         (ROCE | port(1, state=DOWN, phys_state="2: Polling"), "warn", "fail"),  # all others of its kind are up

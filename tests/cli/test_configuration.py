@@ -83,7 +83,7 @@ def test_every_threshold_can_be_set_within_its_range(name: str) -> None:
     ("text", "due"),
     [
         ("[threshold]", "threshold: no such key; did you mean thresholds?"),
-        ("zz = 1", "zz: no such key; valid keys: thresholds, severities, network, versions, acknowledged"),
+        ("zz = 1", "zz: no such key; valid keys: thresholds, severities, network, versions, fleet, acknowledged"),
         ("thresholds = 3", "thresholds: must be a table, [thresholds]"),
         ("[[network]]", "network: must be a table, [network]"),
         ("thresholds.thermal.margn = 3", "thresholds.thermal.margn: no such key; did you mean thermal.margin?"),
@@ -104,7 +104,7 @@ def test_every_threshold_can_be_set_within_its_range(name: str) -> None:
         ("network.ports = 1", "network.ports: 1 is not a string or a list of strings"),
         ("versions.vbios = ['']", "versions.vbios: a list is not a string or a list of strings"),
         ("versions.driver = 550.127", "versions.driver: 550.127 is not a string or a list of strings"),
-        ('"\\n" = 1', "'\\n': no such key; valid keys: thresholds, severities, network, versions, acknowledged"),
+        ('"\\n" = 1', "'\\n': no such key; valid keys: thresholds, severities, network, versions, fleet, acknowledged"),
         ("x = ", "not valid TOML: Invalid value (at end of document)"),
         ("x = 1\nx = 2\n", "not valid TOML: Cannot overwrite a value (at line 2, column 6)"),
         ("x = " + "[" * 5000 + "]" * 5000, "nested too deeply"),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -22,7 +25,7 @@ def test_every_file_belongs_to_one_integration_and_has_a_place_of_its_own() -> N
     places = [place for each in INTEGRATIONS for place in each.files.values()]
     assert sorted(sources) == sorted(path.name for path in FOLDER.iterdir())
     assert len({*places}) == len(places)
-    assert all(place.startswith("/etc/") and os.path.normpath(place) == place for place in places)
+    assert all(place.startswith(("/etc/", "/usr/lib/")) and os.path.normpath(place) == place for place in places)
     assert len({each.name for each in INTEGRATIONS}) == len(INTEGRATIONS)
     assert all(each.steps and len(each.purpose) < 100 for each in INTEGRATIONS)
 
@@ -147,3 +150,20 @@ def test_it_refuses_in_one_line(argv: tuple[str, ...], words: str, capsys: pytes
     assert (done.code, done.out) == (3, "")
     assert is_one_clear_line(done.err)
     assert words in done.err
+
+
+def test_the_files_are_found_in_a_zip_application_too(tmp_path: Path) -> None:
+    archive = tmp_path / "dgxcheck.pyz"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for path in (ROOT / "dgxcheck").rglob("*"):
+            if path.suffix == ".py" or path.parent == FOLDER:
+                packed.write(path, path.relative_to(ROOT))
+    script = (
+        "from dgxcheck.integrate import catalogue, plan\n"
+        "print(sum(len(plan.plan(each)) for each in catalogue.INTEGRATIONS), plan.__file__)"
+    )
+    done = subprocess.run([sys.executable, "-P" if sys.version_info >= (3, 11) else "-s", "-c", script], cwd="/",
+                          env={"PYTHONPATH": str(archive)}, capture_output=True, text=True, check=True)  # fmt: skip
+    number, place = done.stdout.split()
+    assert int(number) == len([*FOLDER.iterdir()])
+    assert place.startswith(str(archive))

@@ -43,7 +43,7 @@ def flags(text: str) -> set[str]:
 
 def test_every_command_has_its_page_and_no_page_is_left_over() -> None:
     assert {page.name for page in PAGES} == {
-        *COMMAND_PAGES.values(), "dgxcheck-config.5", "dgxcheck-recording.5",
+        *COMMAND_PAGES.values(), "dgxcheck-config.5", "dgxcheck-recording.5", "dgxcheck-slurm.7",
     }  # fmt: skip
 
 

@@ -12,7 +12,8 @@ from dgxcheck.fleet.node_names import folded, unfolded
 FOLDED = [
     (["dgx001", "dgx002", "dgx003", "dgx007"], "dgx[001-003,007]"),
     (["dgx9", "dgx10", "dgx11"], "dgx[9-11]"),
-    (["dgx09", "dgx10"], "dgx10,dgx09"),
+    (["dgx09", "dgx10", "dgx9"], "dgx9,dgx[09-10]"),
+    (["r1n10", "r1n0", "r1n00", "r1n099", "r1n100"], "r1n0,r1n[00,10],r1n[099-100]"),
     (["a1-ib", "a2-ib", "b"], "a[1-2]-ib,b"),
     (["login"], "login"),
     (["r1n1", "r1n2", "r2n1"], "r1n[1-2],r2n1"),

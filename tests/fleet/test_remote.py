@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,9 +16,10 @@ from many import result
 from dgxcheck.cli import main
 
 SCRIPT = """#!/bin/sh
+: > FOLDER/ran-$1
 case $1 in
 n3) echo 'ssh: connect to host n3 port 22: Connection refused' >&2; exit 255;;
-n4) sleep 60;;
+n4) exec sleep 60;;
 n5) echo '{"schema": "dgxcheck/topo/1"}';;
 n6) echo Welcome to n6; cat FOLDER/sick.json;;
 *) cat FOLDER/well.json;;
@@ -43,6 +49,35 @@ def test_partial_results_are_judged_and_silent_nodes_named(program: str, capsys:
     assert why["n3"] == "exit code 255: ssh: connect to host n3 port 22: Connection refused"
     assert why["n4"] == "no answer within the time limit"
     assert "dgxcheck/result/1" in why["n5"]
+
+
+def started(argv: list[str], folder: Path) -> subprocess.Popen[str]:
+    """The command in a process of its own, with a group of nodes of the site."""
+    (folder / "groups.conf").write_text("[Main]\ndefault: site\n[site]\nmap: echo n[11-208]\nlist: echo rack\n")
+    return subprocess.Popen(
+        [sys.executable, "-m", "dgxcheck", "fleet", "--worker", "exec", "--format", "json", *argv],
+        env={**os.environ, "CLUSTERSHELL_CFGDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_a_group_of_200_nodes_and_ctrl_c(program: str, tmp_path: Path) -> None:
+    pytest.importorskip("ClusterShell")
+    running = started(["-w", "@rack,n[3-4]", "--program", program, "--fanout", "256", "--", "--quick"], tmp_path)
+    end = time.monotonic() + 60
+    while len(list(tmp_path.glob("ran-*"))) < 200 and time.monotonic() < end:
+        time.sleep(0.1)
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+    text, _ = running.communicate(timeout=20)
+    document = json.loads(text)
+    assert running.returncode == 3
+    assert document["summary"]["pass"] > 0
+    assert len(document["nodes"]) + len(document["silent"]) == 200
+    assert {"n3", "n4"} <= set(document["silent"])
+    assert {"where": "n4", "why": "no answer when interrupted"} in document["unread"]
 
 
 def test_what_is_no_set_of_nodes_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

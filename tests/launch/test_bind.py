@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 from click.testing import CliRunner
 
 from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
-from dgxcheck.cli.commands.bind import command
-from dgxcheck.facts.missing import BadInput
-from dgxcheck.launch.placement import placements
+from dgxcheck.cli import dgxcheck
+from dgxcheck.facts.missing import BadInput, Gap, Missing
+from dgxcheck.facts.record import replace
+from dgxcheck.launch.placement import near_cpus, placements
 from dgxcheck.launch.rank import LOCAL_RANK, local_rank, of_rank
 
 RANKS = [
@@ -20,7 +23,7 @@ RANKS = [
 def dry(environment: dict[str, str | None]) -> str:
     unset = dict.fromkeys((*LOCAL_RANK, "CUDA_VISIBLE_DEVICES", "NCCL_IB_HCA", "UCX_NET_DEVICES"))
     argv = ["--dry-run", "--from", "dgx-a100", "--", "./train", "-x", "a b"]
-    done = CliRunner().invoke(command, argv, obj=LiveMachine(), env={**unset, **environment})
+    done = CliRunner().invoke(dgxcheck, ["bind", *argv], obj=LiveMachine(), env={**unset, **environment})
     assert done.exit_code == 0, done.exception
     return done.output
 
@@ -32,6 +35,25 @@ def test_the_gpu_of_a_rank(launcher: str, rank: str, seen: str | None, gpu: str,
     assert said.startswith(f"# {gpu} ")
     assert line.startswith("CUDA_DEVICE_ORDER=PCI_BUS_ID NCCL_IB_HCA==mlx5_0:1,")
     assert line.endswith(f"UCX_NET_DEVICES={port} ./train -x 'a b'")
+
+
+@pytest.mark.parametrize("launcher", [name for name in LOCAL_RANK if name != "SLURM_LOCALID"])
+def test_a_launcher_within_a_task_of_slurm_counts(launcher: str) -> None:
+    """As when torchrun or mpirun is started in a batch script: all its processes inherit SLURM_LOCALID=0."""
+    assert local_rank({"SLURM_LOCALID": "0", launcher: "5"}) == 5
+
+
+PERMITTED = [
+    ("0-19,40-59", range(80), {*range(20), *range(40, 60)}), ("0-19,40-59", {3, 18, 25}, {3, 18}),
+    ("0-19,40-59", {20, 21}, set()), (Missing(Gap.ABSENT, "numa"), range(80), set()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cpulist", "permitted", "cpus"), PERMITTED)
+def test_only_permitted_cpus_are_bound(cpulist: str | Missing, permitted: Collection[int], cpus: set[int]) -> None:
+    machine = examine("dgx-1-v100", LAUNCH)
+    own = placements(machine.snapshot, machine.topology)[0]
+    assert near_cpus(replace(own, cpulist=cpulist), permitted) == cpus
 
 
 def test_what_is_set_is_kept() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 from collections import Counter
 
 import pytest
@@ -12,7 +11,6 @@ from dgxcheck.assessment.machine import LAUNCH, Machine, examine
 from dgxcheck.cli import main
 from dgxcheck.launch.cores import cores_of_nodes
 from dgxcheck.launch.placement import placements
-from dgxcheck.readers.nccl.topology_xml import read
 
 BOXES = ("dgx-1-p100", "dgx-1-v100", "dgx-2", "dgx-a100", "dgx-station-v100", "k80-x8", "pcie-x4", "pcie-x8")
 OWN = {
@@ -80,19 +78,6 @@ def test_gres_of_a_dgx_1_as_slurm_was_tried_with(capsys: pytest.CaptureFixture[s
 def test_a_gpu_without_a_device_node_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topo", "--format", "gres", "--from", "dgx-1-v100-gpu-missing"]) in (0, 3)
     assert capsys.readouterr().out.count("Name=gpu") == 7
-
-
-@pytest.mark.parametrize("name", BOXES)
-def test_our_own_reader_finds_the_same_wiring_in_ncclss_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, "nccl-xml", name)
-    topology = box(name).topology
-    root = ET.fromstring(text)
-    assert {gpu.get("busid") for gpu in root.iter("pci") if gpu.find("gpu") is not None} == {
-        gpu.bdf for gpu in topology.gpus
-    }
-    links = Counter(int(link.get("count", "")) for link in root.iter("nvlink"))
-    assert bool(links) == any(link.nvlinks for link in topology.nvlinked())
-    assert read(tuple(text.splitlines()))
 
 
 @pytest.mark.parametrize("form", ["env", "gres", "rankfile", "nccl-xml"])

@@ -6,23 +6,29 @@ import os
 import re
 import stat
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import nagiosplugin
 import pytest
+from checkout import ROOT
 from judging import unnamed
 from programs import program
+from prometheus_client import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 from report_of import report_of
-from sample import SAMPLE
+from sample import BOXES, SAMPLE
 
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Subject
 from dgxcheck.cli import main
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.output.health import nagios, prometheus
 from dgxcheck.output.health.report import Report
 from dgxcheck.settings import Settings
 
+STATES = {"skip": -1, "pass": 0, "warn": 1, "unknown": 2, "fail": 3}
 CODES = {"pass": 0, "warn": 1, "fail": 2, "unknown": 3, "skip": 4}
 WORDS = {"pass": "OK", "warn": "WARNING", "fail": "CRITICAL", "unknown": "UNKNOWN"}
 
@@ -63,22 +69,37 @@ def health(capsys: pytest.CaptureFixture[str], name: str, form: str) -> tuple[in
     return code, capsys.readouterr().out
 
 
+def families(text: str) -> dict[str, Any]:
+    return {each.name: each for each in text_string_to_metric_families(text)}
+
+
+def strictly_read(text: str) -> list[Metric]:
+    """By the parser of OpenMetrics."""
+    return [*openmetrics_families(text)]  # type: ignore[no-untyped-call]
+
+
+def sysfs(bus_id: str | None) -> str:
+    """``00000000:0A:00.0`` as sysfs spells it; empty for what has no bus id."""
+    return as_bdf(bus_id or "") or ""
+
+
 @pytest.mark.parametrize("name", SAMPLE)
 def test_metrics_say_what_the_json_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     due = unnamed(name)
-    families = {each.name: each for each in text_string_to_metric_families(health(capsys, name, "prometheus")[1])}
-    assert all(family.documentation for family in families.values())
-    counters = {name for name, family in families.items() if family.type != "gauge"}
-    assert counters <= {METRICS["ecc.volatile"], METRICS["ecc.aggregate"]}
-    assert [sample.value for sample in families["dgxcheck_up"].samples] == [1]
-    assert [sample.value for sample in families["dgxcheck_verdict"].samples] == [CODES[due["verdict"]]]
-    counts = {sample.labels["status"]: sample.value for sample in families["dgxcheck_findings"].samples}
+    found = families(health(capsys, name, "prometheus")[1])
+    assert all(family.documentation for family in found.values())
+    assert [sample.value for sample in found["dgxcheck_up"].samples] == [1]
+    assert [sample.value for sample in found["dgxcheck_verdict"].samples] == [STATES[due["verdict"]]]
+    counts = {sample.labels["status"]: sample.value for sample in found["dgxcheck_findings"].samples}
     assert counts == {status: due["summary"][status] for status in CODES}
     told = {
-        (sample.labels["check"], sample.labels["pci_bus_id"]): sample.value
-        for sample in families["dgxcheck_check_status"].samples
+        (sample.labels["check"], sysfs(sample.labels.get("pci_bus_id"))): sample.value
+        for sample in found["dgxcheck_check_status"].samples
     }
-    assert told == {(each["id"], each["subject"]["bdf"] or ""): CODES[each["status"]] for each in due["findings"]}
+    assert told == {(each["id"], each["subject"]["bdf"] or ""): STATES[each["status"]] for each in due["findings"]}
+    # whoever takes the maximum gets the worst, as far as nothing is acknowledged
+    if not any("acknowledged" in each for each in due["findings"]) and due["verdict"] != "unknown":
+        assert max(sample.value for sample in found["dgxcheck_check_status"].samples) == STATES[due["verdict"]]
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -90,7 +111,7 @@ def test_metrics_carry_what_was_measured_and_no_more(name: str, capsys: pytest.C
     }
     text = health(capsys, name, "prometheus")[1]
     told = {
-        (family.name, sample.labels["pci_bus_id"]): sample.value
+        (family.name, sysfs(sample.labels.get("pci_bus_id"))): sample.value
         for family in text_string_to_metric_families(text)
         if family.name in METRICS.values()
         for sample in family.samples
@@ -106,6 +127,31 @@ def test_promtool_finds_no_fault(name: str, capsys: pytest.CaptureFixture[str]) 
     text = health(capsys, name, "prometheus")[1]
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_openmetrics_has_the_same_series(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Read by a strict parser, which refuses a counter of the classic format, a missing end and clashing names."""
+
+    def series(found: Iterable[Metric]) -> dict[tuple[str, ...], float]:
+        samples = (sample for family in found for sample in family.samples)
+        return {
+            (sample.name, *map(str, sorted(sample.labels.items()))): sample.value
+            for sample in samples
+            if not sample.name.startswith("dgxcheck_run_")
+        }
+
+    text = health(capsys, name, "openmetrics")[1]
+    assert text.endswith("\n# EOF\n")
+    told = strictly_read(text)
+    assert series(told) == series(text_string_to_metric_families(health(capsys, name, "prometheus")[1]))
+    kinds = {family.type for family in told if family.name.endswith(("_errors", "_replays", "_messages"))}
+    assert kinds == {"counter"}
+
+
+def test_openmetrics_refuses_the_classic_text(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match=r"Clashing|counter|EOF"):
+        strictly_read(health(capsys, "dgx-1-v100", "prometheus")[1])
 
 
 def finding(check: str, name: str, measured: float, expected: float | None = None, **parts: Any) -> Finding:
@@ -125,7 +171,7 @@ def test_series_that_look_alike_are_numbered() -> None:
         labels = [tuple(sample.labels.items()) for sample in family.samples]
         assert len(set(labels)) == len(labels)
         if family.name in ("dgxcheck_check_status", METRICS["ecc.volatile"]):
-            assert [dict(each)["device"] for each in labels] == ["", "#2", "#3"]
+            assert [dict(each)["device"][-2:] for each in labels] == ["U\N{REPLACEMENT CHARACTER}", "#2", "#3"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +210,7 @@ def test_a_metrics_file_is_readable_whatever_the_umask(tmp_path: Path) -> None:
     try:
         for form, name, mode in (
             ("prometheus", "dgxcheck.prom", 0o644), ("json", "box", 0o600), ("json", "dgxcheck.prom", 0o644),
-            ("prometheus", "box", 0o644),
+            ("openmetrics", "box", 0o644),
         ):  # fmt: skip
             main(["health", "--from", "dgx-1-v100", "--format", form, "-o", str(tmp_path / name)])
             assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode  # what is replaced keeps its mode
@@ -210,6 +256,21 @@ def test_nagios_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_program_s_form_is_never_coloured_or_broken(capsys: pytest.CaptureFixture[str]) -> None:
-    for form in ("json", "prometheus", "nagios", "junit"):
+    for form in ("json", "prometheus", "openmetrics", "nagios", "junit"):
         main(["health", "--from", "dgx-1-v100-hot", "--format", form, "--color", "always"])
         assert "\033" not in capsys.readouterr().out
+
+
+SERIES = {"dgx-1-v100": 1100, "dgx-2": 1900, "dgx-a100": 2000, "dgx-station-v100": 450}
+"""As dgxcheck-health(1) states it, to the next fifty."""
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_the_number_of_series_is_as_stated(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "man" / "dgxcheck-health.1").read_text(encoding="utf-8")
+    text = health(capsys, name, "prometheus")[1]
+    series = sum(not line.startswith("#") for line in text.splitlines())
+    limit = SERIES.get(name, max(SERIES.values()))
+    assert f" {limit} on a" in page.replace("\n", " ")
+    assert series <= limit
+    assert name not in SERIES or series > limit - 50

@@ -6,6 +6,7 @@ import pytest
 from damage import HARMLESS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lspci_texts import LSPCI
 from smi_texts import LINKS, QUERY, STATION, TABLE
 from test_import import P2P
 
@@ -17,7 +18,7 @@ from dgxcheck.readers.layout.undo import undone
 
 LAYERS = HARMLESS.keys() - {"column", "table of one column"}
 """Those that are put around each other; nobody makes a table of what stands in another layout."""
-TEXTS = {"matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P}
+TEXTS = {"matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P, **LSPCI}
 
 
 def facts(lines: tuple[str, ...]) -> dict[tuple[str, str], Json]:
@@ -66,6 +67,18 @@ def test_any_text_keeps_its_lines(text: str) -> None:
     assert len(layout.lines) == len(layout.hosts) == len(lines)
     named = (*layout.furniture, *layout.prose, *layout.joined, *layout.joined.values())
     assert all(0 <= at < len(lines) for at in named)
+
+
+def test_a_line_of_each_host() -> None:
+    """As a run of Node Health Check on a cluster writes it."""
+    xid = "[ 3606.832215] NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus."
+    said = ("Healthy", f"ERROR: nhc: Health check failed: check_gpu_xid: GPU Xid errors detected: {xid}",
+            "ERROR: nhc: Health check failed: check_hw_ib: no port is up", "ERROR: No results reported")
+    layout = undone(tuple(f"node-{n:03} | {line}" for n, line in enumerate(said)))
+    assert layout.hosts == ("node-000", "node-001", "node-002", "node-003")
+    assert layout.lines[1] == xid
+    table = ("rack1-a | 8 | 90.1", "rack1-b | 8 | 90.2", "rack1-c | 8 | 90.0", "rack1-d | 8 | 90.4")
+    assert undone(table).lines == table
 
 
 def test_the_kernel_keeps_its_times() -> None:

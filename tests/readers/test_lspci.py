@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from lspci_texts import LSPCI
 from programs import program
 from readers_text import one, unread
 
@@ -186,3 +187,71 @@ def test_functions_shown_are_there_beside_the_gpus_that_nvml_lists() -> None:
 
 def test_prose_with_a_bus_id_is_no_listing() -> None:
     assert pasted.read(("19:00.0 is the GPU that fails", "00:1f.0 was reset")) == ()
+
+
+def naive(text: str) -> dict[str, dict[str, str]]:
+    """What somebody sees who only splits lines: files by function, where the text shows them."""
+    found: dict[str, dict[str, str]] = {}
+    now: dict[str, str] = {}
+    for line in text.splitlines():
+        word, _, rest = line.partition(" ")
+        if word[-2:-1] == "." and ":" in word:
+            now = found.setdefault(word if word.count(":") == 2 else f"0000:{word}", {})
+            ids = [part.strip("[]") for part in rest.replace("(rev a1)", "").split() if len(part.strip("[]")) == 9]
+            vendor = ids[-1].split(":") if ids and ids[-1][4] == ":" else []
+            now |= dict(zip(("vendor", "device"), (f"0x{each}\n" for each in vendor), strict=False))
+        elif "LnkCap:" in line or "LnkSta:" in line:
+            which = "max_link_width" if "LnkCap" in line else "current_link_width"
+            now[which] = line.split("Width x")[1].split()[0].strip(",") + "\n"
+        elif "driver in use" in line:
+            now["driver"] = line.split()[-1]
+    return found
+
+
+@pytest.mark.parametrize("form", sorted(LSPCI.keys() - {"lspci -t", "lspci -tv", "LnkSta alone"}))
+def test_every_form_says_what_a_naive_reader_sees(form: str) -> None:
+    found = one(pasted.read, LSPCI[form])
+    seen = naive(LSPCI[form])
+    shown = {key.split("/")[5] for key in found.facts if key.startswith((f"text {D}/", f"link {D}/"))}
+    assert {bdf for bdf, told in seen.items() if told} <= shown
+    for bdf, files_of in seen.items():
+        for name, told in files_of.items():
+            kind = "link" if name == "driver" else "text"
+            assert str(found.facts[f"{kind} {D}/{bdf}/{name}"]).rpartition("/")[2] == told
+    assert unread([found], LSPCI[form]) == []
+
+
+def test_lines_that_grep_chose_do_not_say_that_others_are_missing() -> None:
+    """No BAR and no driver is what a whole listing says, not one of LnkSta alone, nor one that is cut."""
+    for text in (LSPCI["grep LnkSta"], LSPCI["lspci -vv"].partition("\tKernel driver in use: nvidia")[0]):
+        keys = {key for part in pasted.read(tuple(text.splitlines())) for key in part.facts if "0000:4b:00.0/" in key}
+        assert keys
+        assert not [key for key in keys if key.endswith(("/driver", "/resource", "/iommu_group"))]
+    whole = one(pasted.read, LSPCI["lspci -vv"]).facts
+    assert f"text {D}/0000:4b:00.0/resource" in whole
+
+
+CAP, STA = "\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM L1", "\t\tLnkSta:\tSpeed {}, Width x{}"
+
+
+@pytest.mark.parametrize(("lines", "due"), [
+    ([CAP, STA.format("2.5GT/s (downgraded)", "16 (ok)")], ["pass"]),  # an idle GPU
+    ([STA.format("2.5GT/s (downgraded)", "16 (ok)")], ["pass"]),
+    ([CAP, STA.format("16GT/s (ok)", "8 (downgraded)")], ["unknown"]),
+    ([CAP, STA.format("16GT/s", "8")], ["unknown"]),  # pciutils before 3.6 add no word
+    ([STA.format("5GT/s (downgraded)", "1 (downgraded)")], ["unknown"]),
+    ([CAP, STA.format("16GT/s", "16"), CAP, STA.format("16GT/s", "4")], ["pass", "unknown"]),
+    (["the link runs at Speed 16GT/s, Width x8"], []),
+    ([CAP], []),
+])  # fmt: skip
+def test_a_link_without_its_device(lines: list[str], due: list[str]) -> None:
+    found = pasted.read(tuple(lines))
+    outcomes = [fact["outcome"] for part in found for fact in part.facts.values() if isinstance(fact, dict)]
+    assert outcomes == due
+    assert unread(found, "\n".join(lines)) == ([] if "LnkS" in str(lines) or "LnkC" in str(lines) else [1])
+
+
+def test_a_tree_of_numbers_alone_names_no_device() -> None:
+    found = one(pasted.read, LSPCI["lspci -t"])
+    assert found.facts[f"link {D}/0000:4b:00.0"] == "../../../devices/pci0000:4a/0000:4a:02.0/0000:4b:00.0"
+    assert all(key.startswith("link ") for key in found.facts)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from readers_text import one, unread
 
-from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, nvlink
+from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, nvlink, topo
 from dgxcheck.readers.model import Imported
 
 TABLE = """\
@@ -82,7 +82,7 @@ def test_json_of_3_and_4() -> None:
     tests = [{"name": "PCIe", "results": [three, four, {"gpu_ids": "0,1", "status": "PASS"}]}]
     text = json.dumps({"DCGM Diagnostic": {"test_categories": [{"category": "Integration", "tests": tests}]}}, indent=1)
     found = one(diag_json.read, text)
-    assert bad(found) == {"GPU2 dcgmi-diag-pcie": "nvlink-down", "GPU5 dcgmi-diag-pcie": "pcie-replays"}
+    assert bad(found) == {"GPU2 dcgmi-diag-pcie": "nvlink-reported", "GPU5 dcgmi-diag-pcie": "pcie-replays"}
     assert unread([found], text) == []
 
 
@@ -122,3 +122,75 @@ def test_discovery() -> None:
     found = one(discovery.read, text)
     assert found.facts["nvml nvmlDeviceGetHandleByIndex 1"] == "0000:0a:00.0"
     assert unread([found], text) == []
+
+
+COUNTS = """\
++-----------------------------+------------------------------------------------+
+| NVLINK Error Counts                                                          |
+| GPU 3                                                                        |
++=============================+================================================+
+| Link 0                      |                                                |
+| -> CRC FLIT Error           | 7                                              |
+| -> CRC Data Error           | 0                                              |
+| -> Replay Error             | 2                                              |
+| -> Recovery Error           | N/A                                            |
++-----------------------------+------------------------------------------------+
+"""
+PATHS = """\
++-------------------+--------------------------------------------------------+
+| GPU ID: 0         | Topology Information                                   |
++===================+========================================================+
+| CPU Core Affinity | 0 - 11                                                 |
++-------------------+--------------------------------------------------------+
+| To GPU 1          | Connected via an on-board PCIe switch                  |
+|                   | Connected via two NVLINKs (Links: 0, 1)                |
+| To GPU 2          | Connected via a CPU-level link                         |
++-------------------+--------------------------------------------------------+
+"""
+FRAGMENT = """\
+\t"DCGM GPU Diagnostic" :
+\t{
+\t\t"test_categories" :
+\t\t[
+\t\t\t{"..."},
+\t\t\t{ "category" : "Hardware", "tests" : [ { "name" : "GPU Memory", "results" : [
+\t\t\t\t{ "gpu_id" : "0", "status" : "Pass" },
+\t\t\t\t{ "gpu_id" : "5", "status" : "Fail", "warnings" : [ { "warning" : "GPU 5 had uncorrectable errors",
+\t\t\t\t\t"error_id" : 12 } ] },
+\t\t\t\t{ "gpu_id" : "6", "status" : "Fa
+"""
+
+
+def test_error_counts_of_nvlinks_are_those_of_nvidia_smi() -> None:
+    found = one(nvlink.read, COUNTS)
+    assert unread([found], COUNTS) == []
+    assert found.facts == {"stated nvlink-errors GPU3 0 2": 7, "stated nvlink-errors GPU3 0 0": 2}
+
+
+def test_paths_of_one_gpu() -> None:
+    found = one(topo.read, PATHS)
+    assert unread([found], PATHS) == []
+    assert found.facts == {"stated label-pci GPU0 GPU1": "PIX", "stated label GPU0 GPU1": "NV2"}
+
+
+def test_json_that_is_none_gives_the_results_that_are_whole() -> None:
+    found = one(diag_json.read, FRAGMENT)
+    assert unread([found], FRAGMENT) == []
+    assert bad(found) == {"GPU5 dcgmi-diag-gpu-memory": "ecc-uncorrected"}
+    assert "stated report GPU0 dcgmi-diag-gpu-memory" in found.facts
+
+
+@pytest.mark.parametrize("overall", ["Healthy", "Failure"])
+def test_health_as_json(overall: str) -> None:
+    gpu = {"value": overall, "children": {"NVLINK system": {"value": overall, "children": {
+        "Failure": {"value": "GPU 2's NvLink link 0 is currently down"}}}}}  # fmt: skip
+    body = {"Overall Health": {"value": overall}, **({} if overall == "Healthy" else {"GPU ID: 2": gpu})}
+    found = one(health.read, json.dumps({"body": body, "header": ["Health Monitor Report"]}, indent=1))
+    assert bad(found) == ({} if overall == "Healthy" else {"GPU2 dcgmi-health-nvlink-system": "nvlink-reported"})
+
+
+def test_a_short_row_ends_at_a_blank_and_a_full_one_within_a_word() -> None:
+    full = "| Warning                   | GPU 1 has uncorrectable errors and temperatur  |"
+    text = one(diag.read, f"{FOUR.rpartition('| Warning')[0]}{full}\n|                           | es above |")
+    (fact,) = [value for value in text.facts.values() if isinstance(value, dict) and value["outcome"] == "fail"]
+    assert str(fact["text"]).endswith("temperatures above")

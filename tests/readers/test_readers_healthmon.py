@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from readers_text import one, unread
 
 from dgxcheck.readers.host import fabric_manager, healthmon
+from dgxcheck.readers.layout.undo import undone
 
 TEXT = """\
 Loading Config: SUCCESS
@@ -54,3 +56,31 @@ def test_fabric_manager() -> None:
     assert [fact["outcome"] for fact in one(fabric_manager.read, none).facts.values() if isinstance(fact, dict)] == [
         "pass"
     ]
+
+
+NONE = "request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do"
+UNIT = """\
+Sep 18 03:19:01 gpu01 systemd[1]: Starting NVIDIA fabric manager service...
+Sep 18 03:19:01 gpu01 nv-fabricmanager[4756]: {}
+Sep 18 03:19:01 gpu01 systemd[1]: nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE
+Sep 18 03:19:01 gpu01 systemd[1]: Failed to start NVIDIA fabric manager service.
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "faults"),
+    [
+        ("Connected to 1 node.", ["fabric-manager-down"]),
+        ("driver interface version 535.54.03 don't match with driver version 535.104.05.", ["fabric-manager-down"]),
+        (f"{NONE} [NV_WARN_NOTHING_TO_DO]", []),
+        ("failed to open the configuration file", ["fabric-manager-error", "fabric-manager-down"]),
+    ],
+)
+def test_the_unit_of_fabric_manager_in_the_journal(entry: str, faults: list[str]) -> None:
+    """Without NVSwitches it ends at once, which systemd calls a failure."""
+    text = UNIT.format(entry)
+    layout = undone(tuple(text.splitlines()))
+    found = one(fabric_manager.read, "\n".join(layout.lines))
+    assert unread([found], text) == []
+    told = [fact for fact in found.facts.values() if isinstance(fact, dict)]
+    assert [fact["fault"] for fact in told if fact["outcome"] != "pass"] == faults

@@ -92,3 +92,17 @@ def test_a_gpu_that_fails_while_the_driver_loads_is_not_of_the_load_before() -> 
     read = events([str(fact) for fact in one(excerpt.read, text).facts.values()], "log")
     assert isinstance(read, KernelLog)
     assert [(each.bdf, each.past) for each in read.off_bus] == [("0000:b3:00.0", False)]
+
+
+def test_a_log_of_several_hosts_is_read_by_host() -> None:
+    text = "\n".join((
+        f"Feb 23 16:24:18 node7 kernel: {XID}",
+        f"Feb 23 16:24:19 node8.example.org kernel: {SXID}",
+        "Feb 23 16:24:20 node7 kernel: NVRM: Xid (PCI:0000:5e:00): 48, pid=1, DBE",
+        "Feb 23 16:20:00 localhost kernel: Linux version 6.8",
+    ))  # fmt: skip
+    seven, eight = excerpt.read(tuple(text.splitlines()))
+    assert (seven.host, eight.host) == ("node7", "node8")
+    assert "SXid" not in str(seven.facts)
+    assert "SXid" in str(eight.facts)
+    assert one(excerpt.read, text.replace("node8.example.org", "node7")).host == ""

@@ -135,14 +135,29 @@ def test_a_row_that_is_none_is_named(word: str) -> None:
 
 
 def test_a_row_that_lost_columns_is_none() -> None:
-    """Each of them would be read one place too far to the right, and the time as a rate."""
+    """Each of them would be read one place too far to the right, and the time as a rate; the last four are spare."""
     row = "67108864 16777216 float sum 0 500.0 134.2 134.2 N/A 501.0 134.0 134.0 N/A"
     whole = OLD.replace("redop  ", "redop root") + row + "\n"
     for lost in range(1, 10):
         text = whole + " ".join(row.split()[:-lost]) + "\n"
         found = one(nccl_tests.read, text)
         assert values(found) == {"collective reduce 4": 134.2}
-        assert unread([found], text) == [11]
+        assert unread([found], text) == ([] if lost <= 4 else [11])
+
+
+def test_a_row_that_was_cut_in_its_second_group_counts() -> None:
+    rows = [
+        "  8388608  2097152  float  sum  -1   992.6  8.45  16.20  0   986.0  8.51  16.31  0",
+        " 67108864 16777216  float  sum  -1 24410.0  2.75   5.27  0 244",
+    ]
+    assert values(one(nccl_tests.read, "\n".join(rows))) == {"collective all_reduce 24": 5.27}
+    words = rows[1].split()
+    for lost in range(len(words) - 1):
+        text = "\n".join([rows[0], " ".join(words[:lost] + words[lost + 1 :])])
+        found = one(nccl_tests.read, text)
+        last = member(found, "collective all_reduce 24", "sizes")
+        assert isinstance(last, list)
+        assert last[-1] in ([8388608, 992.6, 8.45, 16.2], [67108864, 24410.0, 2.75, 5.27])
 
 
 SWEEP = "".join(
@@ -248,6 +263,61 @@ def test_both_directions_and_latency_are_other_kinds() -> None:
 def test_rates_without_a_device_are_nobodys() -> None:
     rows = WRITE[WRITE.index(" #bytes") :]
     assert perftest.read(tuple(rows.splitlines())) == ()
+
+
+CUDA = """\
+initializing CUDA
+Listing all CUDA devices in system:
+CUDA device 0: PCIe address is 1B:00
+CUDA device 1: PCIe address is CA:00
+
+Picking device No. 1
+[pid = 4242, dev = 1] device name = [NVIDIA L40S]
+creating CUDA Ctx
+making it the current CUDA Ctx
+cuMemAlloc() of a 131072 bytes GPU buffer
+allocated GPU buffer address at 00007f0000000000 pointer=0x7f0000000000
+"""
+
+
+def test_memory_of_a_gpu() -> None:
+    found = one(perftest.read, CUDA + WRITE)
+    assert unread([found], CUDA) == []
+    assert member(found, "rdma-write mlx5_0", "memory") == 1
+    assert member(found, "device 0", "bdf") == "0000:1b:00.0"
+    assert member(found, "device 1", "name") == "NVIDIA L40S"
+    assert values(one(perftest.read, CUDA)) == {"device 0": None, "device 1": None}
+    host = WRITE.replace("mlx5_0", "mlx5_1")
+    both = one(perftest.read, CUDA + WRITE + "deallocating GPU buffer 00007f0000000000\n" + host)
+    assert isinstance(fact := both.facts["measure rdma-write mlx5_1"], dict)
+    assert "memory" not in fact
+
+
+@pytest.mark.parametrize(
+    ("call", "key"),
+    [
+        ("ib_write_bw -d mlx5_4 --report_gbits -F host", "rdma-write mlx5_4"),
+        ("/opt/perftest/bin/ib_send_bw --ib-dev=mlx5_4 -b", "rdma-send-both mlx5_4"),
+        ("ib_read_bw --ib-dev mlx5_4 -D 10 --bidirectional host", "rdma-read-both mlx5_4"),
+        ("ib_write_bw -F host", ""),
+        ("try ib_write_bw -d mlx5_4 between them", ""),
+    ],
+)
+def test_a_command_names_what_a_cut_head_does_not(call: str, key: str) -> None:
+    text = call + "\n" + WRITE[WRITE.index(" #bytes") :]
+    found = perftest.read(tuple(text.splitlines()))
+    assert [values(part) for part in found] == ([{key: 12.1}] if key else [])
+
+
+def test_latency_of_a_run_by_time() -> None:
+    text = """\
+ib_write_lat -d mlx5_4 -D 10 host
+ #bytes        #iterations       t_avg[usec]    tps average
+ 2             4761905           2.10           476190.44
+"""
+    found = one(perftest.read, text)
+    assert values(found) == {"rdma-write-latency mlx5_4": 2.1}
+    assert "mean" in str(member(found, "rdma-write-latency mlx5_4", "method"))
 
 
 def test_perftest_that_failed() -> None:

@@ -176,9 +176,18 @@ ROWS = (
 )
 
 
+DESKTOP = """
+GPU 00000000:01:00.0
+    Product Name                          : GeForce RTX 2080
+    Persistence Mode                      : Disabled
+"""
+
+
 @pytest.mark.parametrize(("text", "due"), [
     (links("25 GB/s", last="25 GB/s"), {}),
     (links("25 GB/s", last="<inactive>"), {"nvlink.state": "fail GPU3"}),
+    (links("25.781 GB/s", last="").replace("A100-SXM4-80GB", "V100-SXM2-32GB").partition("GPU 1:")[0]
+     .replace("Link 3: 25.781 GB/s", "Link 3: <inactive>"), {"nvlink.state": "unknown GPU0"}),
     ("GPU 6: NVIDIA A100-SXM4-80GB (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
      "NVML: Unable to retrieve NVLink information as all links are inactive\n", {"nvlink.state": "warn GPU6"}),
     ("GPU 0: NVIDIA GeForce RTX 2080 SUPER (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
@@ -188,6 +197,9 @@ ROWS = (
     ("Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n"
      "[  812.117000] NVRM: Xid (PCI:0000:0b:00): 79, pid=1, GPU has fallen off the bus.\n",
      {"tools.reports": "fail GPU@0000:0b:00.0", "kernel.off-bus": "fail 0000:0b:00.0"}),
+    (DESKTOP, {}),
+    (DESKTOP.replace("GeForce", "Tesla").replace("RTX 2080", "V100-PCIE"), {"driver.persistence": "warn GPU0"}),
+    (f"{DESKTOP}{DESKTOP.replace('01:', '02:')}", {"driver.persistence": "warn GPU1"}),
     (ROWS, {"ecc.row-remap": "fail unnamed GPU"}),
     (ROWS[: ROWS.index("        Remapping")], {"ecc.row-remap": "fail unnamed GPU"}),
     (f"{ROWS.replace('Yes', 'No')}--\n{ROWS}", {"ecc.row-remap": "fail unnamed GPU 2"}),
@@ -201,3 +213,24 @@ def test_what_is_stated_is_judged(text: str, due: dict[str, str], judged: Any) -
     bad, listed = judged(text)
     assert bad == due
     assert "ffff" not in listed.split("\n\n")[0]
+
+
+@pytest.mark.parametrize("text", [
+    "platform.host_id\nbbx.time_run\n\n####\nWed Aug 12 21:53:45 2026\n+-----+\n",
+    "index\ndisplay_mode\nname\nserial\nuuid\n",
+    "temperature.gpu\nthe hottest of all\n",
+    "uuid\nAlice\nBob\n",
+    "power.draw [W]\nnone of them\n",
+])  # fmt: skip
+def test_a_list_of_words_is_no_table_of_one_column(text: str) -> None:
+    assert query_csv.read(tuple(text.split("\n"))) == ()
+
+
+@pytest.mark.parametrize(("text", "gpus"), [
+    ("$ nvidia-smi --query-gpu=temperature.gpu --format=csv,noheader\n31\n33\n", 2),
+    ("name\nNVIDIA H200\nNVIDIA H200\n\nThat is all.\n", 2),
+    ("power.draw [W]\n68.21 W\n70.00 W\nN/A\n", 3),
+])  # fmt: skip
+def test_a_table_of_one_column(text: str, gpus: int) -> None:
+    (found,) = query_csv.read(tuple(text.split("\n")))
+    assert sum("HandleByIndex" in key for key in found.facts) == gpus

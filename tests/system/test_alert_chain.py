@@ -4,69 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import subprocess
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from checkout import ROOT
 from programs import program
+from servers import answer, free_port, running, until
 
 from dgxcheck.cli import main
 
 RULES = ROOT / "dgxcheck" / "integrations" / "dgxcheck-alerts.yml"
-PATIENCE = 240.0
-"""Seconds after which a step counts as hung; what it takes is seconds."""
-
-
-def free_port() -> int:
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        port: int = asked.getsockname()[1]
-        return port
-
-
-@contextmanager
-def running(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A server of ours, ended by its own process id."""
-    with log.open("wb") as said:
-        server = subprocess.Popen(words, stdout=said, stderr=said, stdin=subprocess.DEVNULL)
-    try:
-        yield server
-    finally:
-        server.terminate()
-        try:
-            server.wait(30)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
-
-
-def until(wanted: Callable[[], bool], what: str, logs: Path, servers: list[subprocess.Popen[bytes]]) -> None:
-    """Ask again until it is so."""
-    ends = time.monotonic() + PATIENCE
-    while not wanted():
-        ended = [server.args for server in servers if server.poll() is not None]
-        if ended or time.monotonic() > ends:
-            told = "\n".join(log.read_text(encoding="utf-8")[-2000:] for log in sorted(logs.glob("*.log")))
-            raise AssertionError(f"{what}: {f'{ended} ended' if ended else 'not in time'}\n{told}")
-        time.sleep(0.2)
-
-
-def answer(url: str) -> str:
-    """What a server says; empty while it does not answer."""
-    try:
-        with urllib.request.urlopen(url, timeout=10) as reply:
-            return str(reply.read().decode())
-    except (urllib.error.URLError, ConnectionError, TimeoutError):
-        return ""
-
-
 def test_an_alert_fires_for_a_lost_gpu_and_clears(tmp_path: Path) -> None:
     exporter, prometheus = program("prometheus-node-exporter"), program("prometheus")
     metrics = tmp_path / "textfile"
@@ -121,10 +68,10 @@ def test_an_alert_fires_for_a_lost_gpu_and_clears(tmp_path: Path) -> None:
         until(lambda: "node_textfile_scrape_error 0" in answer(f"http://127.0.0.1:{there}/metrics"),
               "node_exporter reads the file", tmp_path, servers)  # fmt: skip
         # a fail caps the score: that is no reason of its own to alert
-        until(lambda: fire("DgxcheckFail", "DgxcheckCheckFailing"), "the alerts fire", tmp_path, servers)
-        (failing,) = (labels for name, labels in seen if name == "DgxcheckCheckFailing")
-        assert failing["check"] == "gpu.lost"
-        assert failing["pci_bus_id"] == "0000:0a:00.0"
+        until(lambda: fire("DgxcheckFail", "DgxcheckCause"), "the alerts fire", tmp_path, servers)
+        (failing,) = (labels for name, labels in seen if name == "DgxcheckCause")
+        assert failing["component"] == "GPU@0000:0a:00.0"
+        assert failing["pci_bus_id"] == "00000000:0A:00.0"
         assert failing["severity"] == "critical"
 
         assert judge("dgx-1-v100") == 0

@@ -3,11 +3,11 @@
 NHC reads ``TARGET || CODE`` and evaluates the code of every line whose target matches the node. Its check runs
 ``$NVIDIA_HEALTHMON $NVIDIA_HEALTHMON_ARGS``, both split into words, drops stderr, and takes 127 for not found, more for
 a signal, and any other code but 0 for a failure, which it logs with the whole output (scripts/lbnl_nv.nhc of mej/nhc).
+Its PATH is its own.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -18,8 +18,10 @@ import pytest
 from checkout import ROOT
 from programs import program
 
+OWN_PATH = '* || PATH="$PATH:/usr/local/bin"\n'
 CONFIGURATION = (ROOT / "dgxcheck/integrations/nhc.conf").read_text(encoding="utf-8")
 HARNESS = """
+PATH="/sbin:/usr/sbin:/bin:/usr/bin"
 die() { shift; echo "DIE $*"; exit 1; }
 log() { echo "LOG $*"; }
 check_nv_healthmon() {
@@ -52,8 +54,9 @@ def nhc(folder: Path, configuration: str, box: str) -> Checked:
     code = f"import sys\nfrom dgxcheck.cli import main\nsys.exit(main([*sys.argv[1:], '--from', {box!r}]))\n"
     command.write_text(f"#!{sys.executable}\n{code}", encoding="utf-8")
     command.chmod(0o755)
-    env = {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    env = {"PYTHONPATH": str(ROOT)}
     words = [program("bash"), "-c", HARNESS]
+    configuration = configuration.replace("/usr/local/bin", str(folder))
     done = subprocess.run(words, input=configuration, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.stderr == ""
     return Checked(done.returncode, done.stdout)
@@ -99,7 +102,7 @@ def test_the_lines_that_ship_read_state_alone() -> None:
 
 def test_without_them_a_warning_drains_it(tmp_path: Path) -> None:
     lines = '* || NVIDIA_HEALTHMON="dgxcheck health"\n* || NVIDIA_HEALTHMON_ARGS="-v"\n* || check_nv_healthmon\n'
-    done = nhc(tmp_path, lines, "dgx-1-v100-power-cap")
+    done = nhc(tmp_path, OWN_PATH + lines, "dgx-1-v100-power-cap")
     assert done.code == 1
     assert done.out.endswith("DIE dgxcheck health returned failure code 1\n")
 
@@ -111,5 +114,6 @@ def test_a_box_without_gpus_is_no_failure_of_nhc_s(tmp_path: Path) -> None:
 
 
 def test_a_bad_option_is_a_failure_that_says_so(tmp_path: Path) -> None:
-    done = nhc(tmp_path, '* || NVIDIA_HEALTHMON="dgxcheck health --bogus"\n* || check_nv_healthmon\n', "dgx-1-v100")
+    lines = OWN_PATH + '* || NVIDIA_HEALTHMON="dgxcheck health --bogus"\n* || check_nv_healthmon\n'
+    done = nhc(tmp_path, lines, "dgx-1-v100")
     assert done == Checked(1, "LOG \nDIE dgxcheck health --bogus returned failure code 3\n")

@@ -65,8 +65,8 @@ def test_metrics_are_read_by_prometheus() -> None:
         for family in text_string_to_metric_families(metrics.render(known(EVENT, EVENT)))
         for sample in family.samples
     }
-    assert found["dgxcheck_watch_events_total", "0000:0a:00.0", "xid", "79"] == 2
-    assert found["dgxcheck_watch_verdict",] == 2
+    assert found["dgxcheck_watch_events_total", "00000000:0A:00.0", "xid", "79"] == 2
+    assert found["dgxcheck_watch_verdict",] == 3
     assert found["dgxcheck_watch_findings", "fail"] == 1
 
 

@@ -28,6 +28,7 @@ class Fault(str, Enum):
     PERSISTENCE_OFF = "persistence-off", "persistence mode is off"
     DEVICE_NODE = "device-node", "a /dev/nvidia* node is missing or cannot be opened"
     FABRIC_MANAGER_DOWN = "fabric-manager-down", "the NVSwitch fabric is not initialised: fabric manager not running"
+    FABRIC_MANAGER_ERROR = "fabric-manager-error", "fabric manager logged an error that names no device"
     FABRIC_FAILED = "fabric-failed", "a GPU failed to register with the NVSwitch fabric"
     NOT_READY = "not-ready", "CUDA is not ready on this machine, so that nothing could be measured"
     # presence and identity of devices
@@ -91,6 +92,7 @@ class Fault(str, Enum):
     NUMA_UNKNOWN = "numa-unknown", "firmware does not report the NUMA node of a host bridge"
     # NVLink and peer access
     NVLINK_DOWN = "nvlink-down", "NVLinks are down"
+    NVLINK_REPORTED = "nvlink-reported", "another tool reports NVLinks as down, which nothing else confirms"
     NVLINK_MISWIRED = "nvlink-miswired", "NVLinks lead to another GPU than in the reference machine"
     NVLINK_ONE_SIDED = "nvlink-one-sided", "an NVLink is up at one end only"
     NVLINK_SLOW = "nvlink-slow", "an NVLink runs at a lower generation or rate than it should"

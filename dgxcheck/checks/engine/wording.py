@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.facts.record import replace
@@ -22,3 +23,20 @@ def first_of(names: Sequence[str], most: int = 4) -> str:
 def extended(judgement: Judgement, more: str) -> Judgement:
     """The judgement with more text behind its message."""
     return replace(judgement, message=f"{judgement.message}{more}")
+
+
+def against(measured: object, expected: object, unit: str) -> str:
+    """``x8 of x16``, ``88 °C, limit 87``; empty unless both are numbers."""
+    if not (_is_number(measured) and _is_number(expected)):
+        return ""
+    if unit == "lanes":
+        return f"x{measured:g} of x{expected:g}"
+    if len(unit) > 3 and unit.isalpha() and max(measured, expected) == 1:  # not us or GB/s
+        unit = unit.removesuffix("s")
+    if measured < expected:
+        return f"{measured:g} of {expected:g} {unit}".rstrip()
+    return f"{measured:g} {unit}".rstrip() + (f", limit {expected:g}" if expected else "")
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

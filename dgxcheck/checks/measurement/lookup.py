@@ -51,6 +51,9 @@ _LABELS = {
     "rdma-read-both": "RDMA read, both ways at once",
     "rdma-send": "RDMA send",
     "rdma-send-both": "RDMA send, both ways at once",
+    "rdma-write-latency": "RDMA write latency",
+    "rdma-read-latency": "RDMA read latency",
+    "rdma-send-latency": "RDMA send latency",
     "compute": "FMA throughput",
     "under-load": "host copies under load",
     "cuda": "CUDA",
@@ -148,13 +151,23 @@ def gpu_name(box: Box, id: str) -> str:
     return gpu.name if gpu is not None else f"GPU@{id}" if ":" in id else f"GPU{id}"
 
 
+def kind_label(kind: str) -> str:
+    """``host to device``"""
+    return _LABELS.get(kind, kind)
+
+
+def is_rdma(kind: str) -> bool:
+    """Is it a kind of HCAs?"""
+    return kind.startswith("rdma-")
+
+
 def label(box: Box, row: Measurement) -> str:
     """``host to device``; ``GPU0 to GPU1, P2P on``; ``all_reduce over 8 GPUs``"""
     if row.kind == "collective":
         return f"{row.a} over {row.b} GPUs"
     if row.kind == "ring":
         return f"copies around ring {row.a}"
-    kind = _LABELS.get(row.kind, row.kind)
+    kind = kind_label(row.kind)
     route = f"{gpu_name(box, row.a)} to {gpu_name(box, row.b)}, " if row.b else ""
     return f"{route}{kind}"
 

@@ -20,6 +20,8 @@ from dgxcheck.facts.record import replace
 Judged = Iterator[tuple[Subject, Judgement]]
 UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
 _DOWN = (PortState.DOWN, PortState.NOP)
+_LAST_LID = 0xBFFF
+"""Of a single port; those above are of multicast."""
 _NO_PORTS = skip("not-supported", "no InfiniBand device has a port")
 
 
@@ -63,14 +65,34 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
     if box.settings.ports:
         return f"not listed in {box.settings.path}"
     if all(each.state in _DOWN and each.phys_state is not PhysState.LINK_UP for _, each in listed):
-        return "as are all ports: nothing is cabled"
+        return "" if _was_up(port) or _is_asked_about(box, port) else "as are all ports: nothing is cabled"
     may_be_ethernet = isinstance(port.link_layer, Missing) or port.link_layer == "Ethernet"
     idle = may_be_ethernet and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
     others = twins(box, device, port, listed)
     if len(others) >= LEAST and all(each.state in UP for _, each in others):
         return ""
     kind = "an Ethernet port" if port.link_layer == "Ethernet" else "a port of unknown link layer"
-    return f"{kind} that no configuration lists" if idle else ""
+    if idle:
+        return f"{kind} that no configuration lists"
+    up = sum(each.state in UP for _, each in others)  # a port without a cable polls; somebody switched this one off
+    return "switched off, and no configuration lists it" if _is_off(box, port) and 2 * up <= len(others) else ""
+
+
+def _is_off(box: Box, port: IbPort) -> bool:
+    """Is a port disabled that no reference machine says to be up?"""
+    return port.phys_state is PhysState.DISABLED and (box.choice is None or box.choice.number("network.rate") is None)
+
+
+def _was_up(port: IbPort) -> bool:
+    """An InfiniBand port keeps the LID that a subnet manager gave it when its link goes down; without one it has 0, or
+    0xffff since firmware of ConnectX-6."""
+    return port.link_layer == "InfiniBand" and not isinstance(port.lid, Missing) and 0 < port.lid <= _LAST_LID
+
+
+def _is_asked_about(box: Box, port: IbPort) -> bool:
+    """Is all that is known of the machine the output of a tool about its ports, with one that looks for a partner?"""
+    polling = port.link_layer == "InfiniBand" and port.phys_state is PhysState.POLLING
+    return polling and isinstance(box.snapshot.pci, Missing)
 
 
 def _is_configured(box: Box, port: IbPort) -> bool:
@@ -175,8 +197,10 @@ def _remedy(fault: Fault, device: IbDevice, port: IbPort) -> str:
         return f"check that a subnet manager runs, on a node or in a switch (sminfo -C {port.device} -P {port.port})"
     if port.link_layer == "Ethernet":
         return "check the cable, the switch port, and that the network interface is up (ip link)"
-    if fault is Fault.PORT_DISABLED and isinstance(device.bdf, str):
-        return f"enable the port: mlxlink -d {device.bdf} --port_state UP"
+    if fault is Fault.PORT_DISABLED:
+        name = device.bdf if isinstance(device.bdf, str) else device.name
+        second = f" -p {port.port}" if port.port > 1 else ""
+        return f"enable the port if it is to be used: mlxlink -d {name}{second} --port_state UP"
     return "check the cable, the switch port and the subnet manager"
 
 
@@ -218,8 +242,9 @@ CHECKS = (
         rule="Warns if a port is not ACTIVE, and fails if the configuration lists it; an InfiniBand port in INIT or"
         " ARMED waits for a subnet manager. A port that is down is not judged if the configuration lists other ports"
         " only; without a configuration, neither if all ports are down, nor on Ethernet if it is disabled or polling,"
-        " unless the same ports of at least three other HCAs of its kind are all up. Warns too if an ACTIVE InfiniBand"
-        " port has no LID, or knows none of a subnet manager.",
+        " unless the same ports of at least three other HCAs of its kind are all up. An InfiniBand port that still has"
+        " its LID was up before, and one that is polling is judged where nothing else of the machine is known. Warns"
+        " too if an ACTIVE InfiniBand port has no LID, or knows none of a subnet manager.",
         source="state, phys_state and link_layer of /sys/class/infiniband/*/ports/*",
         remedy="check the cable, the switch port and the subnet manager",
         judge=_state,

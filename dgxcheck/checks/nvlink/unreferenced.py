@@ -43,6 +43,9 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
     if model is None and not up:
         message = f"none of {counted(len(states), 'NVLink')} is up; whether they are wired depends on the model"
         return Judgement(Status.UNKNOWN, message, evidence=evidence)
+    if model is not None and up and not others and not _ALL_WIRED.fullmatch(model):
+        message = f"{up} of {counted(len(states), 'NVLink')} up ({links}); how many are wired depends on the machine"
+        return Judgement(Status.UNKNOWN, message, up, len(states), "links", evidence)
     if not _ALL_WIRED.fullmatch(model or "") or (up in (0, len(states)) and others):
         return None
     some = f"{up} of {counted(len(states), 'NVLink')} up ({links})" if up else "no NVLink up"

@@ -19,6 +19,7 @@ from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 Judged = Iterator[tuple[Subject, Judgement]]
+_3D_CONTROLLER = 0x030200
 FEWEST = 2
 """Other links of a kind that say what is usual."""
 
@@ -40,7 +41,7 @@ def _width(box: Box) -> Judged:
     for gpu in box.gpus:
         hop = own_hop(box, gpu.path)
         if isinstance(hop, Judgement):
-            yield box.subject(gpu), _by_nvml(box, gpu) or hop
+            yield box.subject(gpu), _by_nvml(box, gpu) or _by_itself(box, gpu) or hop
         else:
             yield box.subject(gpu), _under_load(box, gpu, ruled(_own, box, gpu, hop))
 
@@ -63,6 +64,31 @@ def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
     )
     message = f"link at x{width}, GPU and slot support x{most}, as most other GPUs have"
     return Judgement(Status.FAIL, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
+
+
+def _by_itself(box: Box, gpu: Device) -> Judgement | None:
+    """Of a text that does not show what is above the GPU: fewer lanes than the GPU supports; None for any other.
+
+    The slots of servers for data-center GPUs, which have no display (class 3D controller), are alike.
+    """
+    function = gpu.function
+    if function is None or not isinstance(gpu.path, Missing):
+        return None
+    width, most = function.link_width, function.max_link_width
+    if isinstance(width, Missing) or isinstance(most, Missing) or width >= most:
+        return None
+    base = f"/sys/bus/pci/devices/{gpu.bdf}"
+    evidence = (Evidence(f"{base}/current_link_width", width), Evidence(f"{base}/max_link_width", most))
+    message = f"link at x{width}, the GPU supports x{most}"
+    others = [each.function for each in box.topology.gpus if each.bdf != gpu.bdf and each.function is not None]
+    alike = [each.link_width for each in others if (each.class_code, each.max_link_width) == (_3D_CONTROLLER, most)]
+    if function.class_code != _3D_CONTROLLER:
+        alike = []
+    if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike):
+        message = f"{message}, as most other GPUs have"
+        return Judgement(Status.WARN, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
+    message = f"{message}; what its slot supports is not shown"
+    return Judgement(Status.UNKNOWN, message, width, most, "lanes", evidence)
 
 
 def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:
@@ -136,7 +162,8 @@ CHECKS = (
         " it has fewer lanes than both its ends support, and fails if most GPUs of its model have more. The same"
         " applies if it loses lanes while copies are measured. On a K80 this is the link to the switch on the board."
         " Where the PCI tree is not visible, fails if NVML reports fewer lanes than GPU and slot support and most GPUs"
-        " of the model have.",
+        " of the model have; of a text that shows no slots, warns if a data-center GPU has fewer lanes than"
+        " it supports and most others have, and is unknown for any other GPU with fewer.",
         source="current_link_width against the profile's pcie.link_width, else max_link_width of both ends",
         remedy="cold power cycle; if the fault persists, check the slot's settings in the firmware setup, then reseat"
         " the GPU, its tray or riser (SXM: the vendor does)",

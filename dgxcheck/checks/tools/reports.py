@@ -9,9 +9,9 @@ from dgxcheck.checks.engine.blame import component_of, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.tool_report import ToolReport
 
@@ -20,8 +20,9 @@ _PARTS = {
     Fault.ECC_UNCORRECTED: "memory", Fault.ECC_CORRECTED: "memory", Fault.REMAP_PENDING: "memory",
     Fault.RETIREMENT_PENDING: "memory", Fault.REMAP_FAILED: "memory", Fault.THERMAL_SLOWDOWN: "cooling",
     Fault.OVERHEATING: "cooling", Fault.POWER_VIOLATION: "power supply", Fault.INFOROM: "InfoROM",
-    Fault.NVLINK_DOWN: "NVLink", Fault.NVLINK_ERRORS: "NVLink", Fault.FABRIC_FAILED: "fabric",
-    Fault.PERSISTENCE_OFF: "persistence mode", Fault.ECC_OFF: "ECC mode",
+    Fault.NVLINK_DOWN: "NVLink", Fault.NVLINK_REPORTED: "NVLink", Fault.NVLINK_ERRORS: "NVLink",
+    Fault.FABRIC_FAILED: "fabric", Fault.PERSISTENCE_OFF: "persistence mode",
+    Fault.ECC_OFF: "ECC mode",
 }  # fmt: skip
 """What of a GPU such a result is about."""
 _OF_HOST = {
@@ -41,11 +42,18 @@ _REMEDIES = {
     Fault.TCP_FALLBACK: "check the state of the HCAs' ports, NCCL_IB_DISABLE, NCCL_IB_HCA and NCCL_NET",
     Fault.GDR_UNUSED: "load nvidia-peermem (or use a kernel with DMA-BUF) and start the job again; then compare"
     " NCCL_NET_GDR_LEVEL with the distance of GPUs and HCAs: dgxcheck topo",
-    Fault.NVLINK_DOWN: "confirm it with nvidia-smi nvlink -s: DCGM before 2.4.7 also reports boards without NVLinks",
+    Fault.NVLINK_REPORTED: "confirm it with nvidia-smi nvlink -s: DCGM before 2.4.7 also reports boards without"
+    " NVLinks",
+    Fault.PORT_SLOW: "ask both ends for the speeds and widths that they support and enable (ibportstate LID PORT"
+    " query), then clean, reseat or replace the cable",
+    Fault.FABRIC_MANAGER_DOWN: "compare nv-fabricmanager --version with the driver's",
+    Fault.FABRIC_MANAGER_ERROR: "read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same"
+    " time (SXid)",
     Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
 }
-_ORDER = (Status.FAIL, Status.WARN, Status.PASS)
-_STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL}
+_NO_NVLINKS = "NVLinks reported as down of a GPU that has none: DCGM before 2.4.7 did so"
+_ORDER = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.PASS)
+_STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unknown": Status.UNKNOWN}
 
 
 def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
@@ -55,13 +63,24 @@ def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         return
     for (subject, tool), of_one in groupby(sorted(reports, key=_group), key=_group):
         results = [*of_one]
-        bad = [result for result in results if result.outcome != "pass"]
+        bad = [result for result in results if result.outcome in ("warn", "fail", "unknown")]
+        for note in (result for result in results if result.outcome == "note"):
+            yield _subject(box, subject, note.topic), skip("no-history", f"{tool}: {note.text}"[:280], _evidence(note))
         for fault in dict.fromkeys(result.fault for result in bad):
-            yield _subject(box, subject, fault), _bad([result for result in bad if result.fault == fault])
-        if not bad:
-            message = f"{tool}: {counted(len(results), 'result')} without a fault"
-            evidence = tuple(_evidence(result) for result in results)
+            of_fault = [result for result in bad if result.fault == fault]
+            refuted = fault == Fault.NVLINK_REPORTED and _has_no_nvlinks(box, subject)
+            judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
+            yield _subject(box, subject, fault), judgement
+        good = [result for result in results if result.outcome == "pass"]
+        if good and not bad:
+            message = f"{tool}: {counted(len(good), 'result')} without a fault"
+            evidence = tuple(map(_evidence, good))
             yield _subject(box, subject, tool), Judgement(Status.PASS, message, evidence=evidence)
+
+
+def _has_no_nvlinks(box: Box, name: str) -> bool:
+    device = box.topology.device(name)
+    return device is not None and device.nvlink_positions == 0
 
 
 def _group(report: ToolReport) -> tuple[str, str]:
@@ -76,8 +95,8 @@ def _bad(results: list[ToolReport]) -> Judgement:
     times = sum(result.count for result in results if result.text == first.text)
     again = f" ({counted(times, 'time')})" if times > 1 else ""
     text = f"{first.tool}: {first.text}{again}" + (f", and {counted(more, 'other result')}" if more else "")
-    fault = _FAULTS.get(first.fault, Fault.TEST_FAILED)
-    remedy = _REMEDIES.get(fault, "")
+    fault = None if worst is Status.UNKNOWN else _FAULTS.get(first.fault, Fault.TEST_FAILED)
+    remedy = _REMEDIES.get(fault, "") if fault else ""
     return Judgement(worst, text[:280], evidence=tuple(map(_evidence, results)), fault=fault, remedy=remedy)
 
 
@@ -93,6 +112,8 @@ def _subject(box: Box, name: str, part: str) -> Subject:
         found = Subject(kind="hca", name=device.name, bdf=device.bdf)
     elif name.startswith("GPU"):
         found = Subject(kind="gpu", name=name, bdf=None)
+    elif "/" in name:
+        found = Subject(kind="port", name=name, bdf=None)
     elif ":" in name:
         found = Subject(kind="gpu", name=f"GPU@{name}", bdf=name)
     else:
@@ -106,6 +127,10 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     fault = judgement.fault or Fault.TEST_FAILED
     if subject.kind == "gpu" and fault in (Fault.LINK_NARROW, Fault.LINK_DEGRADED, Fault.PCIE_REPLAYS):
         yield from own_link(box, subject, judgement)
+    elif fault in (Fault.FABRIC_MANAGER_DOWN, Fault.FABRIC_MANAGER_ERROR):
+        yield FABRIC_MANAGER
+    elif fault is Fault.NO_SUBNET_MANAGER:
+        yield Component(kind="subnet-manager", name="of the fabric")
     elif subject.kind == "host":
         yield DRIVER if fault not in _OF_HOST else host_part(_OF_HOST[fault])
     else:

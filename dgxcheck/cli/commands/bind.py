@@ -11,9 +11,8 @@ import click
 from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import reading
-from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.launch.placement import Placement, placements
+from dgxcheck.launch.placement import near_cpus, placements
 from dgxcheck.launch.rank import LOCAL_RANK, VISIBLE, local_rank, of_rank
 from dgxcheck.output.launch.env import nccl_ib_hca
 from dgxcheck.output.plain_text import visible
@@ -25,7 +24,7 @@ from dgxcheck.output.plain_text import visible
     "--gpu",
     type=click.IntRange(min=0),
     metavar="RANK",
-    help="Local rank of this process; the default is what Slurm, Open MPI, Intel MPI or torchrun set.",
+    help="Local rank of this process; the default is what torchrun, the MPI or Slurm set.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be set, and run nothing.")
 @reading
@@ -59,7 +58,7 @@ def command(
         click.echo(visible(f"# {own.gpu.name} {own.gpu.bdf}, CPUs {near}"))
         click.echo(visible(" ".join([*(f"{name}={value}" for name, value in new.items()), shlex.join(program)])))
         return 0
-    cpus = _allowed(own)
+    cpus = near_cpus(own, os.sched_getaffinity(0))
     if cpus:
         os.sched_setaffinity(0, cpus)
     else:
@@ -70,9 +69,3 @@ def command(
         os.execvpe(program[0], program, {**os.environ, **new})
     except OSError as error:
         raise BadInput(f"{program[0]}: cannot be run: {error.strerror}") from None
-
-
-def _allowed(own: Placement) -> set[int]:
-    """The CPUs near the GPU that this process may run on; empty where they are unknown, or none of them is allowed."""
-    near = ranges(own.cpulist) if isinstance(own.cpulist, str) else None
-    return {cpu for cpu in os.sched_getaffinity(0) if any(cpu in run for run in near or ())}

@@ -16,10 +16,14 @@ from dgxcheck.cli.options import emit, seconds, writing
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.fleet.node_names import unfolded
-from dgxcheck.fleet.remote import Asked
+from dgxcheck.fleet.racks import Racks
+from dgxcheck.fleet.remote import RemoteRun
 from dgxcheck.output.fleet.report import Report
 
-RENDERERS = {"text": "text", "json": "as_json", "prometheus": "prometheus"}
+RENDERERS = {
+    "text": "text", "json": "as_json", "html": "html", "prometheus": "prometheus", "drain-reason": "drain_reason",
+    "topology": "topology",
+}  # fmt: skip
 """Module below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
 HELD = 2
 OF_WHERE = ("worker", "program", "fanout", "timeout")
@@ -75,6 +79,7 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
     is_flag=True,
     help="May repaired nodes return to service? Exit code 0 if all faults are shown to be gone, else 2.",
 )
+@click.option("-c", "--config", metavar="FILE", type=click.Path(), help="With --format html: a site file with racks.")
 @click.option("-v", "--verbose", is_flag=True, help="List every row of every section.")
 @click.option(
     "--fail-on",
@@ -88,8 +93,8 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
 @click.pass_context
 def command(
     ctx: click.Context, results: tuple[str, ...], where: str | None, worker: str, program: str, fanout: int,
-    timeout: float, nodes: str | None, gate: bool, verbose: bool, fail_on: str, form: str, output: str | None,
-    color: str,
+    timeout: float, nodes: str | None, gate: bool, config: str | None, verbose: bool, fail_on: str, form: str,
+    output: str | None, color: str,
 ) -> int:  # fmt: skip
     """Judge the results of many machines together.
 
@@ -100,6 +105,8 @@ def command(
     """
     if gate and form != "text":
         raise click.UsageError("--gate has one format, text", ctx)
+    if config is not None and form != "html":
+        raise click.UsageError("--config names racks, for --format html", ctx)
     if where is not None and nodes is not None and not gate:
         raise click.UsageError("-n is for results that are there; with -w every node must have one", ctx)
     if where is None:
@@ -107,8 +114,8 @@ def command(
         if idle:
             raise click.UsageError(f"--{idle[0]} is valid only with -w", ctx)
     if where is not None:
-        asked = Asked(nodes=where, options=results, program=program, worker=worker, fanout=fanout, seconds=timeout)
-        fleet = _asked(asked)
+        run = RemoteRun(where, results, program, worker, fanout, timeout)
+        fleet = _run_on_nodes(run)
     elif results:
         fleet = judge(results, () if nodes is None else unfolded(nodes))
         if fleet.unread and not fleet.nodes:
@@ -120,24 +127,32 @@ def command(
     if gate:
         return _gate(fleet, nodes, output, color)
     verdict = Status(fleet.verdict)
-    report = Report(fleet, EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0, verbose)
+    racks = _racks(fleet, config) if form == "html" else {}
+    report = Report(fleet, EXIT_CODES[verdict] if verdict in FAILING[fail_on] else 0, verbose, racks)
     emit(import_module(f"dgxcheck.output.fleet.{RENDERERS[form]}").render(report), output, color, form)
     return report.exit_code
 
 
-def _asked(asked: Asked) -> Fleet:
+def _run_on_nodes(run: RemoteRun) -> Fleet:
     """With a bar on a terminal."""
     from dgxcheck.fleet.remote import judge_nodes
 
     if not sys.stderr.isatty():
-        return judge_nodes(asked)
-    with click.progressbar(length=1, label=asked.nodes[:40], show_pos=True, file=sys.stderr) as bar:
+        return judge_nodes(run)
+    with click.progressbar(length=1, label=run.nodes[:40], show_pos=True, file=sys.stderr) as bar:
 
-        def told(done: int, nodes: int) -> None:
+        def progress(done: int, nodes: int) -> None:
             bar.length = nodes
             bar.update(done - bar.pos)
 
-        return judge_nodes(asked, told)
+        return judge_nodes(run, progress)
+
+
+def _racks(fleet: Fleet, config: str | None) -> Racks:
+    from dgxcheck.assessment.selection import site_settings
+    from dgxcheck.fleet.racks import racks_of
+
+    return racks_of((*fleet.nodes, *fleet.silent), site_settings(config))
 
 
 def _gate(fleet: Fleet, nodes: str | None, output: str | None, color: str) -> int:

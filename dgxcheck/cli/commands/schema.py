@@ -8,10 +8,11 @@ import click
 
 from dgxcheck.cli.options import emit, output_file
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.rootfs import decode, read_bytes
+from dgxcheck.package_files import FOLDER, names, read
+from dgxcheck.rootfs import decode
 from dgxcheck.suggestion import did_you_mean
 
-_FOLDER = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "schemas"))
+_FOLDER = os.path.join(FOLDER, "schemas")
 
 
 @click.command("schema")
@@ -24,12 +25,12 @@ def command(name: str, output: str | None) -> int:
     if name not in known:
         valid = f"valid names: {', '.join(known)}"
         raise BadInput(f"{name}: no such schema; {did_you_mean(name, known, valid)}")
-    emit(decode(read_bytes(os.path.join(_FOLDER, f"{name}.schema.json"))), output, form="json")
+    emit(decode(read(os.path.join(_FOLDER, f"{name}.schema.json"))), output, form="json")
     return 0
 
 
 def _names() -> list[str]:
-    return sorted(file[: -len(".schema.json")] for file in os.listdir(_FOLDER) if file.endswith(".schema.json"))
+    return [file.removesuffix(".schema.json") for file in names(_FOLDER) if file.endswith(".schema.json")]
 
 
 def _completed(incomplete: str) -> list[str]:

@@ -21,6 +21,7 @@ FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Statu
 RENDERERS = {
     "text": "text", "json": "as_json", "prometheus": "prometheus", "nagios": "nagios", "junit": "junit",
     "healthmon": "healthmon", "jsonl": "jsonl", "html": "html", "markdown": "markdown", "svg": "svg",
+    "openmetrics": "openmetrics", "drain-reason": "drain_reason",
 }  # fmt: skip
 """Module below ``dgxcheck.output.health`` of each format, imported when it is asked for."""
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from textwrap import fill
 
 from dgxcheck.fleet.judge import Difference, Fleet, Kind
+from dgxcheck.fleet.node import Node, OpenFault
 from dgxcheck.fleet.node_names import folded
-from dgxcheck.fleet.outliers import Outlier
 from dgxcheck.fleet.result import VERDICTS
+from dgxcheck.output.fleet import words
 from dgxcheck.output.fleet.report import Report
 from dgxcheck.output.plain_text import lines, visible
 
@@ -22,23 +23,20 @@ def render(report: Report) -> str:
     fleet = report.fleet
     most = None if report.verbose else _MOST
     return lines([
-        _summary(fleet),
+        f"{fleet.verdict.upper()}: {words.counts(fleet)}",
         *_verdicts(fleet),
         *_section("Faults", [_kind(kind) for kind in fleet.kinds], most),
-        *_section("Found earlier, and not shown to be gone since", list(_unproven(fleet)), most),
-        *_section("Off the median of the fleet", [_outlier(each) for each in fleet.outliers], most),
+        *_section("Found earlier, and not shown to be gone since",
+                  [_unproven(*each) for each in words.unproven(fleet)], most),
+        *_section("Off the median of the fleet",
+                  [f"{each.node} {each.key}: {words.off(each)}" for each in fleet.outliers], most),
         *_section("Versions that differ", [_difference(each) for each in fleet.differences], None),
-        *_section("Lowest scores", list(_scores(fleet)), 5),
+        *_section("Lowest scores", [
+            f"{node.name}: {score:g} of 100 against {node.newest.group.profile}"
+            for score, node in words.lowest_scores(fleet)
+        ], 5),
         *_section("Not read", [f"{each.where}: {each.why}" for each in fleet.unread], most),
     ])  # fmt: skip
-
-
-def _summary(fleet: Fleet) -> str:
-    counts = [(len(fleet.with_verdict(word)), word) for word in VERDICTS]
-    told = [f"{count} {word}" for count, word in counts if count]
-    told += [f"{len(fleet.silent)} without a result"] if fleet.silent else []
-    total = len(fleet.nodes) + len(fleet.silent)
-    return f"{fleet.verdict.upper()}: {total} node{'s' * (total != 1)}: {', '.join(told) or 'no result'}"
 
 
 def _verdicts(fleet: Fleet) -> Iterator[str]:
@@ -62,41 +60,25 @@ def _section(title: str, rows: Sequence[str], most: int | None) -> Iterator[str]
 
 
 def _kind(kind: Kind) -> str:
-    first = next(iter(kind.nodes.values())).fault
     one = len(kind.nodes) == 1
-    what = f"{first.subject}: {first.message}" if first.subject else first.message
+    what = words.example(kind)
     told = what if one else f"for example {what}"
-    shared = "; so many nodes have one reason: look at image, driver, settings and profile first" if kind.common else ""
-    action = f"; do: {first.action}" if first.action and not shared else ""
-    return f"{kind.status} {kind.check} {folded(kind.nodes)} ({len(kind.nodes)}): {told}{shared or action}"
+    action = words.first_action(kind)
+    do = f"; {words.COMMON}" if kind.common else f"; do: {action}" if action else ""
+    return f"{kind.status} {kind.check} {folded(kind.nodes)} ({len(kind.nodes)}): {told}{do}"
 
 
-def _unproven(fleet: Fleet) -> Iterator[str]:
-    for name, node in fleet.nodes.items():
-        for each in node.unproven:
-            newest = node.newest
-            yield (
-                f"{name}: {each.fault.key}, level {each.level}, {each.found_at}; the newest result is of level"
-                f" {newest.level}, {newest.generated_at}"
-            )
-
-
-def _outlier(outlier: Outlier) -> str:
+def _unproven(node: Node, found: OpenFault) -> str:
+    newest = node.newest
     return (
-        f"{outlier.node} {outlier.key}: {outlier.value:.4g}, median {outlier.median:.4g} of {outlier.nodes} nodes"
-        f" ({100 * outlier.off:+.0f} %)"
+        f"{node.name}: {found.fault.key}, level {found.level}, {found.found_at}; the newest result is of level"
+        f" {newest.level}, {newest.generated_at}"
     )
 
 
 def _difference(difference: Difference) -> str:
     told = [f"{value or 'none'}: {folded(nodes)} ({len(nodes)})" for value, nodes in difference.nodes.items()]
     return f"{difference.name}: {'; '.join(told)}"
-
-
-def _scores(fleet: Fleet) -> Iterator[str]:
-    scored = [(node.newest.score, name, node.newest.group.profile) for name, node in fleet.nodes.items()
-              if node.newest.score is not None and node.newest.score < 100]  # fmt: skip
-    return (f"{name}: {score:g} of 100 against {profile}" for score, name, profile in sorted(scored))
 
 
 def _wrapped(text: str, hanging: int) -> str:

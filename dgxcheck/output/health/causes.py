@@ -185,7 +185,7 @@ def _action(action: Action, remedies: Remedies, due: Urgency) -> str:
 def _cause(cause: Cause, findings: Mapping[str, Finding]) -> Json:
     actions: list[Json] = [_action_json(action, findings) for action in cause.actions]
     return {
-        "id": "/".join(filter(None, cause.component.key)),
+        "id": cause.component.id,
         "component": _component(cause.component),
         "explains": list(cause.explains),
         "faults": [fault.value for fault in cause.faults],

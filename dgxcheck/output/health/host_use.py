@@ -28,7 +28,9 @@ def as_text(assessment: Assessment, verbose: bool) -> list[str]:
 
 def as_json(assessment: Assessment) -> dict[str, Json]:
     """``programs`` and ``host_load``."""
-    return {"programs": [_program(each) for each in assessment.programs], "host_load": _load(assessment.host_load)}
+    load = assessment.host_load
+    told = either("host_load", load) if isinstance(load, Missing) else {"host_load": _load(load)}
+    return {"programs": [_program(each) for each in assessment.programs], **told}
 
 
 def _cells(program: Program) -> list[str]:
@@ -43,7 +45,9 @@ def _cells(program: Program) -> list[str]:
     ]
 
 
-def _host(load: HostLoad) -> str:
+def _host(load: HostLoad | Missing) -> str:
+    if isinstance(load, Missing):
+        return f"Host under load: not watched: {load}"
     return (
         f"Host under load: CPUs up to {load.cpu_percent_max:.0f} % busy (load average {load.load_before:.1f} on"
         f" {load.cpus} CPUs before), at least {load.memory_available_min / _GIB:.1f} of"

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 
 from dgxcheck import __version__
+from dgxcheck.assessment.nvlink_domain import nvlink_domains
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.assessment.versions import gpu_models, versions
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
@@ -42,6 +43,7 @@ def render(report: Report) -> str:
             "profile": None if assessment.profile is None else assessment.profile.name,
             "gpus": {**gpu_models(assessment.snapshot)},
             "versions": {name: [*values] for name, values in versions(assessment.snapshot).items()},
+            "nvlink_domains": [*nvlink_domains(assessment.snapshot)],
             "verdict": assessment.verdict.value,
             "score": None if score is None else score.total,
             "coverage": None if score is None else score.coverage,
@@ -69,7 +71,7 @@ def _skipped(findings: Sequence[Finding]) -> dict[str, Json]:
 
 def _found(assessment: Assessment) -> list[Json]:
     """What did not pass, the worst first."""
-    blamed = {key: _id(cause) for cause in assessment.causes for key in cause.explains}
+    blamed = {key: cause.component.id for cause in assessment.causes for key in cause.explains}
     remedy = remedies(assessment.diagnosis, assessment.findings)
     told = [finding for status in BAD for finding in assessment.findings if finding.status is status]
     return [_finding(finding, blamed.get(finding.key), remedy[finding.key]) for finding in told]
@@ -95,7 +97,7 @@ def _finding(finding: Finding, cause: str | None, remedy: str) -> Json:
 def _cause(cause: Cause, assessment: Assessment) -> Json:
     action = first_remedy(cause.actions)
     return {
-        "id": _id(cause),
+        "id": cause.component.id,
         "kind": cause.component.kind,
         "name": component_name(cause.component),
         "severity": cause.severity.value,
@@ -105,7 +107,3 @@ def _cause(cause: Cause, assessment: Assessment) -> Json:
         "commands": [list(command) for command in action.commands],
         "text": action_text(action, {finding.key: finding.remedy for finding in assessment.findings}),
     }
-
-
-def _id(cause: Cause) -> str:
-    return "/".join(filter(None, cause.component.key))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.measurement.lookup import is_rdma, kind_label
 from dgxcheck.facts.measurement import WITHHELD, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.health import shares
@@ -47,7 +48,7 @@ def tables(figures: Sequence[Figure]) -> list[str]:
             cells = {(b, a): each for (a, b), each in cells.items()} | cells
         if any(a != b for a, b in cells):
             told += [f"{title}:", *_matrix(cells, denied), "", *shares.matrix(cells, WIDTH)]
-    others = [_of_all(each) for each in figures if each.row.kind in ("collective", "ring")]
+    others = [_of_all(each) for each in figures if each.row.kind in ("collective", "ring") or is_rdma(each.row.kind)]
     told += [*others, *([""] if others else [])]
     simulated = any(each.row.how == "simulated" for each in figures)
     notes = ["Simulated: no GPU gave these figures."] if simulated else []
@@ -55,8 +56,12 @@ def tables(figures: Sequence[Figure]) -> list[str]:
 
 
 def _of_all(figure: Figure) -> str:
-    """Traffic of all GPUs, as one line."""
+    """Traffic of all GPUs or of an HCA, as one line."""
     row = figure.row
+    if is_rdma(row.kind):
+        memory = row.more.get("memory")
+        where = "" if memory is None else f" (memory of GPU {memory})"
+        return f"{kind_label(row.kind)} at {visible(row.a)}{where}: {_cell(figure).strip()} {visible(row.unit)}"
     what = f"Copies around ring {row.a}" if row.kind == "ring" else f"{row.a} over {row.b} GPUs"
     return f"{visible(what)}: {_cell(figure).strip()} {visible(row.unit)}"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeGuard
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status
 from dgxcheck.checks.engine.run import counts
+from dgxcheck.checks.engine.wording import against
 from dgxcheck.diagnosis.causes import Cause
 from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.finding_lines import subject_name
@@ -102,19 +102,9 @@ def _place(finding: Finding) -> str:
 
 
 def _figure(judgement: Judgement) -> str:
-    """`` x8 of x16``, `` 88 °C, limit 87``; empty where a finding is not about a figure."""
-    measured, expected, unit = judgement.measured, judgement.expected, judgement.unit
-    if not (_is_number(measured) and _is_number(expected)):
-        return ""
-    if unit == "lanes":
-        return f" x{measured:g} of x{expected:g}"
-    if measured < expected:
-        return f" {measured:g} of {expected:g} {unit}".rstrip()
-    return f" {measured:g} {unit}".rstrip() + (f", limit {expected:g}" if expected else "")
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """`` x8 of x16``; empty where a finding is not about a figure."""
+    told = against(judgement.measured, judgement.expected, judgement.unit)
+    return f" {told}" if told else ""
 
 
 def _named(finding: Finding) -> str:

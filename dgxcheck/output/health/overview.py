@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import BAD, Status
+from dgxcheck.checks.engine.finding import BAD, Status, Subject
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Nvml
@@ -17,6 +17,7 @@ from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
 
 _WORDS = {Status.FAIL: "FAIL", Status.UNKNOWN: "?", Status.WARN: "WARN"}
+_WORST = (*BAD, Status.PASS)
 _SILENT = (Gap.UNASKED, Gap.UNRECORDED)
 Column = tuple[str, Callable[[Assessment, Device], str | Missing]]
 
@@ -39,7 +40,7 @@ def tables(assessment: Assessment, width: int | None) -> list[str]:
     for head, devices, facts in _kinds(assessment):
         told += _table(assessment, head, devices, facts, states, width)
     host = states.get(None)
-    return [*told, *([f"Host: {_WORDS[host]}", ""] if host is not None else [])]
+    return [*told, *([f"Host: {_WORDS[host]}", ""] if host in BAD else [])]
 
 
 def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[Column, ...]], ...]:
@@ -48,24 +49,33 @@ def _kinds(assessment: Assessment) -> tuple[tuple[str, Sequence[Device], tuple[C
 
 
 def _states(assessment: Assessment) -> Mapping[str | None, Status]:
-    """The worst status by bus id; None for the host."""
+    """The worst status by bus id, or by name where that is not known; None for the host. PASS: judged, and good."""
     worst: dict[str | None, Status] = {}
     for finding in assessment.findings:
-        if finding.status not in BAD or finding.acknowledged:
+        bad = finding.status in BAD and not finding.acknowledged
+        if not bad and finding.status is Status.SKIP:
             continue
         ends = [finding.subject, *([finding.subject.peer] if finding.subject.peer else [])]
-        for place in {end.bdf if end.kind != "host" else None for end in ends}:
-            worst[place] = min(worst.get(place, Status.WARN), finding.status, key=BAD.index)
+        for place in {_place(end) for end in ends}:
+            before, status = worst.get(place, Status.PASS), finding.status if bad else Status.PASS
+            worst[place] = min(before, status, key=_WORST.index)
     return worst
 
 
+def _place(end: Subject) -> str | None:
+    """Disks and interfaces without a bus id are the host's; ``mlx5_0/1`` is a port of ``mlx5_0``."""
+    if end.kind in ("gpu", "hca", "port"):
+        return end.bdf or end.name.rpartition("/")[0] or end.name
+    return None if end.kind == "host" else end.bdf
+
+
 def _state(assessment: Assessment, device: Device, states: Mapping[str | None, Status]) -> str:
-    """``ok`` only where the driver answered for the device."""
-    worst = states.get(device.bdf)
-    if worst is not None:
+    """``ok`` only where the driver answered for the device, and a check of an HCA passed."""
+    worst = states.get(device.bdf or device.name)
+    if worst in BAD:
         return _WORDS[worst]
     silent = device.kind == "gpu" and isinstance(GpuView(assessment.snapshot, device.bdf).listed, Missing)
-    return "?" if silent else "ok"
+    return "?" if silent or (device.kind == "nic" and worst is None) else "ok"
 
 
 def _table(

@@ -5,6 +5,7 @@ https://github.com/NVIDIA/nccl, src/graph/xml.h and topo.cc. Of a PCIe switch NC
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -21,7 +22,7 @@ from dgxcheck.topology.model import Device, Topology
 _GEN = {1: "2.5 GT/s", 2: "5 GT/s", 3: "8 GT/s", 4: "16 GT/s", 5: "32 GT/s", 6: "64 GT/s"}
 _GPU_CLASS, _SWITCH_CLASS = "0x030200", "0x068000"
 _NVSWITCHES = "0000:ff:ff.0"
-"""A name for what NVLinks lead to behind NVSwitches: NCCL takes every target of a switch's class for the same."""
+"""A name for NVSwitches that the PCI tree does not show: NCCL takes every target of a switch's class for the same."""
 
 
 def render(snapshot: Snapshot, topology: Topology, placed: Sequence[Placement]) -> str:
@@ -93,12 +94,15 @@ def _pci(function: PciFunction) -> dict[str, str]:
 
 
 def _gpu(at: Element, snapshot: Snapshot, topology: Topology, gpu: Device, placed: Sequence[Placement]) -> None:
-    rank = next((str(number) for number, each in enumerate(placed) if each.gpu is gpu), "")
+    """Nothing for a GPU that NVML does not open: NCCL reads an empty number as 0, which is another GPU."""
+    rank = next((number for number, each in enumerate(placed) if each.gpu is gpu), None)
+    if rank is None:
+        return
     boards = () if isinstance(snapshot.gpu_board, Missing) else snapshot.gpu_board
     sm = next(_capability(boards, gpu), "")
-    said = {"dev": rank, "rank": rank} | ({"sm": sm} if sm else {})
+    said = {"dev": str(rank if gpu.index is None else gpu.index), "rank": str(rank)} | ({"sm": sm} if sm else {})
     element = SubElement(at, "gpu", said)
-    for target, count, kind in _nvlinks(topology, gpu):
+    for target, count, kind in _nvlinks(snapshot, topology, gpu):
         SubElement(element, "nvlink", {"target": target, "count": str(count), "tclass": kind})
 
 
@@ -108,14 +112,38 @@ def _capability(boards: Sequence[GpuBoard], gpu: Device) -> Iterator[str]:
             yield f"{board.compute_capability[0]}{board.compute_capability[1]}"
 
 
-def _nvlinks(topology: Topology, gpu: Device) -> Iterator[tuple[str, int, str]]:
-    """Target, number and class of it; all that lead to NVSwitches are one."""
+def _nvlinks(snapshot: Snapshot, topology: Topology, gpu: Device) -> Iterator[tuple[str, int, str]]:
+    """Target, number and class of it; links to NVSwitches that the PCI tree does not show have one target."""
     links = [(other, topology.link(gpu, other)) for other in topology.gpus if other is not gpu]
     switched = [link.nvlinks for _, link in links if link.switched and link.nvlinks]
-    if switched:
-        yield _NVSWITCHES, max(switched), _SWITCH_CLASS
+    if not switched:
+        yield from (
+            (other.bdf or "", link.nvlinks, _class_of(topology, other.bdf) or _GPU_CLASS)
+            for other, link in links
+            if link.nvlinks
+        )
         return
-    yield from ((other.bdf or "", link.nvlinks, _GPU_CLASS) for other, link in links if link.nvlinks)
+    switches = _switches(snapshot, topology, gpu)
+    yield from ((bdf, count, _SWITCH_CLASS) for bdf, count in sorted(switches.items()))
+    if (hidden := max(switched) - switches.total()) > 0:
+        yield _NVSWITCHES, hidden, _SWITCH_CLASS
+
+
+def _switches(snapshot: Snapshot, topology: Topology, gpu: Device) -> Counter[str]:
+    """Links that are up to each NVSwitch of the PCI tree."""
+    links = () if isinstance(snapshot.nvlink, Missing) else snapshot.nvlink
+    return Counter(
+        link.remote_bdf
+        for link in links
+        if link.bdf == gpu.bdf and link.up is True and isinstance(link.remote_bdf, str)
+        and _class_of(topology, link.remote_bdf) == _SWITCH_CLASS
+    )  # fmt: skip
+
+
+def _class_of(topology: Topology, bdf: str | None) -> str:
+    """``0x030200``; empty where it is not known."""
+    function = topology.functions.get(bdf or "")
+    return f"0x{function.class_code:06x}" if function is not None and isinstance(function.class_code, int) else ""
 
 
 def _nic(at: Element, snapshot: Snapshot, hca: Device) -> None:

@@ -24,6 +24,22 @@ class Cell(Record, kw_only=False):
     """Of what was expected, 1 for all of it: the colour in a heat map."""
     curve: tuple[tuple[float, float], ...] = ()
     """Points over time, drawn in place of the text, which says the same in figures."""
+    spread: Spread | None = None
+    """Drawn in place of the text, which says the same in figures."""
+
+
+class Spread(Record):
+    """One figure of many machines: how many have which value, and which are off."""
+
+    low: float
+    high: float
+    counts: tuple[int, ...]
+    """Machines by value, in intervals of equal width from ``low`` to ``high``."""
+    median: float
+    bound: float
+    """How far from the median a value may be."""
+    off: tuple[float, ...]
+    """Values that are farther."""
 
 
 class Table(Record):
@@ -75,6 +91,26 @@ class Drawing(Record):
     text: str
 
 
+class Tile(Record, kw_only=False):
+    """One of many things of one kind, with its state; ``skip`` where there is none."""
+
+    name: str
+    tone: Tone
+    hint: str = ""
+    """What a tooltip says of it, after its name and state."""
+
+
+class Mosaic(Record):
+    """Tiles by group, to be seen at one glance."""
+
+    groups: tuple[tuple[str, tuple[Tile, ...]], ...]
+    words: tuple[tuple[Tone, str], ...]
+    """What each state is called, in the order of the legend."""
+    title: str
+    text: str
+    """The same in words, for formats without pictures and for screen readers."""
+
+
 class Fold(Record):
     """What is shown on request."""
 
@@ -90,7 +126,7 @@ class Problem(Record):
     blocks: tuple[Block, ...]
 
 
-Block: TypeAlias = "Text | Table | Steps | Bars | Drawing | Fold | Problem"
+Block: TypeAlias = "Text | Table | Steps | Bars | Drawing | Mosaic | Fold | Problem"
 
 
 class Section(Record):

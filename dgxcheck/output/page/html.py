@@ -10,6 +10,7 @@ from dgxcheck.output.page.blocks import (
     Cell,
     Drawing,
     Fold,
+    Mosaic,
     Page,
     Problem,
     Section,
@@ -20,6 +21,8 @@ from dgxcheck.output.page.blocks import (
 )
 from dgxcheck.output.page.curve import curve
 from dgxcheck.output.page.element import Markup, element, joined
+from dgxcheck.output.page.mosaic import mosaic
+from dgxcheck.output.page.spread import spread
 from dgxcheck.output.page.style import css, heat_class
 from dgxcheck.output.picture import svg
 
@@ -84,6 +87,8 @@ def _block(block: Block, drawings: _Drawings) -> Markup:
         return _bars(block)
     if isinstance(block, Drawing):
         return element("figure", Markup(svg.document(block.pictures, drawings.next_name())))
+    if isinstance(block, Mosaic):
+        return element("figure", mosaic(block, drawings.next_name()))
     if isinstance(block, Fold):
         return element("details", element("summary", block.title), *_blocks(block.blocks, drawings))
     if isinstance(block, Problem):
@@ -132,6 +137,7 @@ def _table(table: Table) -> Markup:
 def _cell(cell: Cell, heat: bool) -> Markup:
     classes = " ".join(filter(None, (heat_class(cell.share) if heat else "", cell.tone)))
     drawn = [curve(cell.curve, cell.text)] if cell.curve else []
+    drawn += [spread(cell.spread, cell.text)] if cell.spread else []
     note = [element("small", cell.note)] if cell.note else []
-    text = element("span", cell.text, class_="figures") if cell.curve else joined(cell.text)
+    text = element("span", cell.text, class_="figures") if drawn else joined(cell.text)
     return element("td", *drawn, text, *note, class_=classes)

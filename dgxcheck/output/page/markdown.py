@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from dgxcheck.output.page.blocks import Bars, Block, Cell, Drawing, Page, Steps, Table, Text
+from dgxcheck.output.page.blocks import Bars, Block, Cell, Drawing, Mosaic, Page, Steps, Table, Text
 from dgxcheck.output.plain_text import lines, visible
 
 _ACTIVE = re.compile(r"([\\`*_\[\]<|~&]|^[#>+=-]|^[0-9]+(?=[.)] ))")
@@ -38,7 +38,7 @@ def _block(block: Block, level: int) -> Iterator[str]:
     elif isinstance(block, Bars):
         yield from _table(Table(head=(block.caption, ""), rows=tuple(
             (Cell(name), Cell(f"{share:g}")) for name, share in block.rows)))  # fmt: skip
-    elif isinstance(block, Drawing):
+    elif isinstance(block, Drawing | Mosaic):
         yield from _code(block.text)
     elif isinstance(block, Table):
         yield from _table(block)

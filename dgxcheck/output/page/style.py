@@ -47,13 +47,26 @@ def _colours(c: Colours, heat: Mapping[str, str]) -> str:
         ".gauge .middle": f"background:{c['warn']}",
         ".gauge .low": f"background:{c['fail']}",
         ".curve polyline": f"stroke:{c['way']}",
+        ".spread .counts": f"fill:{c['edge']}",
+        ".spread .range": f"fill:{c['bridge']}",
+        ".spread .median": f"stroke:{c['text']}",
+        ".spread .off": f"fill:{c['fail']}",
+        ".mosaic text": f"fill:{c['text']}",
+        ".mosaic .group": f"fill:{c['panel']};stroke:{c['panel-edge']}",
         "summary": f"color:{c['way']}",
     }
     for tone, (text, fill) in STATUS.items():
         rules[f".problem.{tone}"] = f"background:{c[fill]};border-color:{c[text]}"
         rules[f".badge.{tone}"] = f"color:{c['page']};background:{c[text]}"
         rules[f"td.{tone},p.{tone},th.{tone}"] = f"color:{c[text]}"
+        rules[f".mosaic .{tone}"] = f"fill:{c[fill]};stroke:{c[text]}"
+        rules[f".mosaic .mark-{tone}"] = f"stroke:{c[text]}"
         rules[f".heat td.{tone}"] = f"color:{c['text']};outline:2.5px solid {c[text]}"
+    rules[".mosaic .fails"] = f"fill:{c['fail-fill']};stroke:{c['fail']}"
+    rules[".mosaic .fail"] = f"fill:{c['fail']};stroke:{c['fail']}"
+    rules[".mosaic .mark-fail"] = f"stroke:{c['page']}"
+    rules[".mosaic .unknown"] = f"fill:{c['page']};stroke:{c['warn']}"
+    rules[".mosaic .skip"] = f"fill:none;stroke:{c['faint']};stroke-dasharray:2 2"
     for name, colour in heat.items():
         rules[f".{name}"] = f"background:{colour}"
     return "".join(f"{name}{{{rule}}}" for name, rule in rules.items())
@@ -87,6 +100,10 @@ _SHAPES = (
     ".gauge span{display:block;height:100%}"
     ".number{text-align:right;font-variant-numeric:tabular-nums}"
     ".curve{display:block}.curve polyline{fill:none;stroke-width:1.6}.figures{font-size:13px}"
+    "p,.plain td:last-child{overflow-wrap:anywhere}"
+    ".spread{display:block}.spread+.figures{white-space:nowrap}"
+    ".spread .median{stroke-width:1.4}.mosaic .mark{fill:none;stroke-width:1.6}"
+    ".mosaic text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif}"
     "details{border-bottom:1px solid;padding:4px 0}summary{cursor:pointer;padding:3px 0}"
     "td.fail,td.unknown,td.warn,p.fail,p.warn{font-weight:600}"
 )

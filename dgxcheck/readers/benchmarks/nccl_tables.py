@@ -23,6 +23,7 @@ BYTES = {
 }
 SPARE = 0.1  # of a rate, for times that were rounded
 ROUNDED = 0.011  # GB/s
+LEAST_FACTOR = 0.49  # bus bandwidth of an algorithm bandwidth: all-gather of two ranks
 UNEQUAL = 0.15  # how far a number of ranks computed from rounded rates may be from a whole one
 
 
@@ -79,8 +80,30 @@ def columns(line: str) -> Columns | None:
 
 
 def row(line: str, heading: Columns) -> SizeRow | None:
-    """A row under a heading; its first columns may be fewer than are headed."""
+    """A row under a heading; its first columns may be fewer than are headed, and its second group may be cut."""
     words = line.split()
+    return _row(words, heading) or _cut_row(words, heading)
+
+
+def _cut_row(words: list[str], heading: Columns) -> SizeRow | None:
+    """A row that ends within its second group, where all of its first columns are filled and its rates are the time's.
+
+    In a row that lost columns elsewhere they would not be.
+    """
+    columns = len(heading.head) + len(_GROUP)
+    if len(heading.tail) != 2 * len(_GROUP) or not columns <= len(words) < columns + len(_GROUP):
+        return None
+    if heading.head[3:] and not words[3].isalpha():
+        return None
+    found = _row(words[:columns], Columns(head=heading.head, tail=heading.tail[: len(_GROUP)]))
+    if found is None or found.time_us <= 0:
+        return None
+    rate = found.size / found.time_us / 1000
+    of_the_time = abs(found.algbw - rate) <= rate * SPARE + ROUNDED
+    return found if of_the_time and LEAST_FACTOR * found.algbw <= found.busbw <= 2 * found.algbw + ROUNDED else None
+
+
+def _row(words: list[str], heading: Columns) -> SizeRow | None:
     head, tail = words[: -len(heading.tail)], words[-len(heading.tail) :]
     if not 3 <= len(head) <= len(heading.head) or not re.fullmatch(r"[a-z][a-z0-9]{1,12}", head[2]):
         return None

@@ -46,12 +46,12 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
     tool_version = version(match[1]) if match else None
     facts: list[tuple[str, Json]] = []
     understood = {start} if match else set[int]()
-    name, broke = "", False
+    name, broke, begun = "", False, False
     for at in range(start, end):
         line = " ".join(bare(lines[at]).split())
         running = case(name, version=tool_version)
         if started := RUNNING.fullmatch(line):
-            name, broke = started[1], False
+            name, broke, begun = started[1], False, True
         elif waived := WAIVING.fullmatch(line):
             if (skipped := case(waived[1], version=tool_version)) is not None:
                 facts += without_result(skipped, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
@@ -68,7 +68,7 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
             broke = True
         elif (broken := BROKEN.fullmatch(line)) and running is not None:
             facts += without_result(running, "failed", broken[1] or "ERROR", broken[2] or broken[3], tool, at)
-        elif device_facts := device(line, tool, at):
+        elif device_facts := device(line, tool, at, match is not None and not begun):
             facts += device_facts
             if len(bare(lines[at - 1]).split()) == 1 and at > start:
                 understood.add(at - 1)  # the host's name, since 0.6

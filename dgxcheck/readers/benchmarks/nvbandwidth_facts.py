@@ -14,6 +14,8 @@ DEVICE = re.compile(
     r"(?:Device )?(\d{1,3}): (.{1,100}) \(([0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\)(?:: \(.{0,255}\))?",
     re.ASCII,
 )
+NAME_ALONE = re.compile(r"Device (\d{1,3}): (.{1,100})", re.ASCII)
+"""Without a bus id, before 0.5."""
 VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?", re.ASCII)
 
 
@@ -67,16 +69,17 @@ def wrong(case: Case, offset: int | None, tool: str, at: int) -> list[tuple[str,
     return facts
 
 
-def device(text: str, tool: str, at: int) -> list[tuple[str, Json]]:
-    """``Device 0: NAME (00000000:06:00)``, in JSON without ``Device`` and with the host's name."""
-    match = DEVICE.fullmatch(text)
+def device(text: str, tool: str, at: int, alone: bool = False) -> list[tuple[str, Json]]:
+    """``Device 0: NAME (00000000:06:00)``, in JSON without ``Device`` and with the host's name.
+
+    ``alone``: also without a bus id, which other tools print too.
+    """
+    match = DEVICE.fullmatch(text) or (NAME_ALONE.fullmatch(text) if alone else None)
     index = gpu(match[1]) if match else None
     if match is None or index is None:
         return []
-    bdf = f"{int(match[3], 16):04x}:{match[4]}:{match[5]}.0"
-    return [
-        (
-            f"measure device {index}",
-            imported(None, "", tool=tool, line=at, method="CUDA order", bdf=bdf, name=match[2]),
-        )
-    ]
+    place: dict[str, Json] = {}
+    if match.re is DEVICE:
+        place["bdf"] = f"{int(match[3], 16):04x}:{match[4]}:{match[5]}.0"
+    fact = imported(None, "", tool=tool, line=at, method="CUDA order", name=match[2], **place)
+    return [(f"measure device {index}", fact)]

@@ -11,7 +11,7 @@ from dgxcheck.readers.bundles.bug_report import HEAD
 from dgxcheck.readers.bundles.kernel_logs import kernel_log
 from dgxcheck.readers.bundles.section import Section
 from dgxcheck.readers.bundles.wanted import KERNEL_LOG, options_of, reader_of, without_dots
-from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, nvlink
+from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, nvlink, topo
 from dgxcheck.readers.host import dmidecode, fabric_manager, lscpu, modules, numactl, uname
 from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
 from dgxcheck.readers.lspci.files import files as pci_files
@@ -23,7 +23,7 @@ from dgxcheck.readers.nvidia_smi import catalogue
 
 
 def _dcgmi(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    return tuple(part for reader in (diag, diag_json, health, nvlink, discovery) for part in reader.read(lines))
+    return tuple(part for reader in (diag, diag_json, health, nvlink, discovery, topo) for part in reader.read(lines))
 
 
 _HOST: Mapping[str, Reader] = {

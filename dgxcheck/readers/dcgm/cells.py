@@ -7,8 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.record import Record
 
-_ROW = re.compile(r"\|(?P<left>[^|]{0,80})\|(?P<right>[^|]{0,400})\|?")
+_ROW = re.compile(r"\|(?P<left>[^|]{0,80})\|(?P<right>[^|]{0,400})(?P<closed>\|?)")
 _RULE = re.compile(r"[+|][-=+\s]{6,200}[+|]?|[+|]-{2,12}\s{1,3}[A-Z][\w ]{2,30}\s{1,3}-{2,20}\+?-{0,100}[+|]")
+
+_MARGINS = 3
+"""Blanks that a full row of the right column leaves: one before it, two behind it."""
 
 
 class Cell(Record):
@@ -18,14 +21,18 @@ class Cell(Record):
     parts: tuple[str, ...]
     """Of the right column by line; the first blank of each is the table's."""
     lines: tuple[int, ...]
+    width: int
+    """Characters of a full row of the right column; 0 where no row shows its end."""
 
     @property
     def right(self) -> str:
         """The text as it was before it was wrapped."""
-        width = max(map(len, self.parts), default=0)
-        text = "".join(
-            part if len(part) == width else f"{part} " for part in self.parts
-        )  # a full row may end in a word
+        return self.unwrapped(self.parts)
+
+    def unwrapped(self, parts: Sequence[str]) -> str:
+        """Some of the parts as one text: a full row may end in a word, a shorter one ends at a blank."""
+        width = self.width or max(map(len, parts), default=0)
+        text = "".join(part if len(part) >= width else f"{part} " for part in parts)
         return " ".join(text.split())
 
 
@@ -37,6 +44,7 @@ def is_rule(line: str) -> bool:
 def cells(lines: Sequence[str], begin: int, end: int) -> Iterator[Cell]:
     """The rows between two lines; a row with an empty left column goes on with the one before it."""
     left = ""
+    width = 0
     parts: list[str] = []
     numbers: list[int] = []
     for number in range(begin, end):
@@ -45,16 +53,17 @@ def cells(lines: Sequence[str], begin: int, end: int) -> Iterator[Cell]:
             if left and match is None and not lines[number].strip():
                 continue
             if left:
-                yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers))
+                yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)
             left, parts, numbers = "", [], []
             continue
         part = match["right"][1:].rstrip()
+        width = max(width, len(match["right"]) - _MARGINS) if match["closed"] else width
         if match["left"].strip():
             if left:
-                yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers))
+                yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)
             left, parts, numbers = match["left"].strip(), [part], [number]
         elif left:
             parts.append(part)
             numbers.append(number)
     if left:
-        yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers))
+        yield Cell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)

@@ -50,7 +50,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         understood.update(cell.lines)
     _unexplained(reports, test, outcome, failed)
-    if not reports:
+    if not understood:
         return ()
     first, last = min(understood), max(understood)
     frame = {n for n in range(max(first - 4, 0), min(last + 2, len(lines)))

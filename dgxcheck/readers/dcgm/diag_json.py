@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.dcgm import diag_fragment
 from dgxcheck.readers.dcgm.diag import OUTCOMES, TOOL
 from dgxcheck.readers.dcgm.faults import fault_of
 from dgxcheck.readers.json_text import document
@@ -14,6 +15,8 @@ from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
 
 MOST_TRIES = 64
+_MEMBER = re.compile(r'"(?:test_categories|gpu_ids?|entity_id)"\s{0,8}:')
+_JSON = re.compile(r'[\s{}\[\],:]{1,400}|[\s{\[]{0,80}"[^"]{0,80}".{0,2000}')
 _ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 
 
@@ -36,7 +39,21 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             _test(reports, test)
         understood.update(number for number in range(start, end) if lines[number].strip())
         beyond = end
-    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if reports else ()
+    if any(_MEMBER.search(line) for line in lines):
+        rest = ["" if number in understood else line for number, line in enumerate(lines)]
+        understood |= _fragments(reports, rest)
+    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
+
+
+def _fragments(reports: Reports, lines: Sequence[str]) -> set[int]:
+    """What is whole in a document that is not; the lines that look like JSON around it belong to it."""
+    found: set[int] = set()
+    for test, where in diag_fragment.tests(lines):
+        _test(reports, test)
+        found.update(where)
+    if not found:
+        return set()
+    return {number for number, line in enumerate(lines) if _JSON.fullmatch(line.strip()) and line.strip()}
 
 
 def _test(reports: Reports, test: dict[str, Json]) -> None:

@@ -15,7 +15,7 @@ _FORMS = (
     ("ecc-off", r"ECC (?:mode )?is (?:disabled|not enabled)"),
     ("thermal-slowdown", r"thermal violation|thermal slowdown|clocks? (?:event|throttl)\w*.{0,40}thermal"),
     ("overheating", r"temperature"),
-    ("nvlink-down", r"NV_?Link link \d{1,2} is (?:currently )?down|NVLinks? (?:is|are) down"),
+    ("nvlink-reported", r"NV_?Link link \d{1,2} is (?:currently )?down|NVLinks? (?:is|are) down"),
     ("nvlink-errors", r"NV_?Link.{0,80}error|error.{0,40}NV_?Link"),
     ("fabric-manager-down", r"fabric ?manager"),
     ("pcie-replays", r"PCIe? replay"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.dcgm.faults import fault_of
+from dgxcheck.readers.json_text import document
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import bounded
@@ -20,6 +22,8 @@ _STATUS = re.compile(r"(?P<word>Warning|Failure|Warn|Fail)\b(?: - )?(?P<text>.{0
 _LOGGED = re.compile(
     r".{0,200}Detected a (?P<word>WARNING|FAILURE) in health system (?P<watch>[\w ]{2,40}): '(?P<text>.{1,600})"
 )
+_GPU_KEY = re.compile(r"(?:GPU )?(?P<gpu>\d{1,2})")
+_MOST_TRIES = 64
 _NAMED = re.compile(r"\bGPU ?(\d{1,2})(?!\d)")
 
 
@@ -40,7 +44,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             name = f"GPU{int(match['gpu'])}"
         elif (watch := _WATCH.fullmatch(cell.left)) and (status := _STATUS.fullmatch(cell.parts[0].strip())):
             subject = f"GPU{int(watch['gpu'])}" if watch["gpu"] else name
-            if text := status["text"] + "".join(cell.parts[1:]):
+            if text := cell.unwrapped([status["text"], *cell.parts[1:]]):
                 _add(reports, subject, status["word"], watch["watch"], text)
         understood.update(cell.lines)
     for number, line in enumerate(lines):
@@ -48,11 +52,52 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             named = _NAMED.findall(logged["text"])
             _add(reports, f"GPU{int(named[0])}" if named else HOST, logged["word"], logged["watch"], logged["text"])
             understood.add(number)
+    understood |= _json(reports, lines)
     if not reports:
         return ()
     frame = {n for n in range(max(min(understood) - 4, 0), min(max(understood) + 2, len(lines)))
              if is_rule(lines[n]) or lines[n].strip(" |") in ("Health Monitor Report", "Errors")}  # fmt: skip
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood | frame)),)
+
+
+def _json(reports: Reports, lines: tuple[str, ...]) -> set[int]:
+    """``-j``: the tree of the table, each row an object with ``value`` and ``children``."""
+    understood: set[int] = set()
+    beyond = tries = 0
+    for start, line in enumerate(lines):
+        if start < beyond or not line.lstrip().startswith("{") or tries >= _MOST_TRIES:
+            continue
+        tries += 1
+        found, end = document(lines, start)
+        body = found.get("body")
+        overall = body.get("Overall Health") if isinstance(body, dict) else None
+        if not isinstance(body, dict) or not isinstance(overall, dict):
+            continue
+        if str(overall.get("value", "")).startswith("Healthy"):
+            reports.add(HOST, "overall", "pass")
+        for name, row in body.items():
+            _row(reports, HOST, "", name, row)
+        understood.update(range(start, end))
+        beyond = end
+    return understood
+
+
+def _row(reports: Reports, subject: str, watch: str, name: str, row: Json) -> None:
+    """A GPU, one of its watches, or what that found: a text below ``Warning`` or ``Failure``."""
+    if not isinstance(row, dict):
+        return
+    value, below = row.get("value"), row.get("children")
+    if gpu := _GPU.fullmatch(name) or _GPU_KEY.fullmatch(name):
+        subject = f"GPU{int(gpu['gpu'])}"
+    elif name.lower() in _OUTCOMES:
+        for text in [value, *(below if isinstance(below, dict) else {})]:
+            if isinstance(text, str) and watch:
+                _add(reports, subject, name, watch, text)
+        return
+    elif isinstance(value, str) and (status := _STATUS.fullmatch(value)) and status["text"]:
+        _add(reports, subject, status["word"], name, status["text"])
+    for each, inner in (below if isinstance(below, dict) else {}).items():
+        _row(reports, subject, name, each, inner)
 
 
 def _add(reports: Reports, subject: str, word: str, watch: str, text: str) -> None:

@@ -19,19 +19,30 @@ _LINE = re.compile(
     r"\[[A-Z][a-z]{2} [ \d]\d \d{4} \d\d:\d\d:\d\d\] \[(?P<level>INFO|NOTICE|WARNING|ERROR|CRITICAL|FATAL|DEBUG)\]"
     r" \[tid \d{1,10}\] ?(?P<text>.{0,1000})"
 )
-_JOURNAL = re.compile(r"(?:.{0,120} )?nv-fabricmanager\[\d{1,9}\]: ?(?P<text>.{1,1000})")
+_JOURNAL = re.compile(
+    r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?|nv-imex)\[\d{1,9}\]: ?(?P<text>.{1,1000})"
+)
+_UNIT = re.compile(
+    r"(?:.{0,120} )?systemd\[1\]: (?:nvidia-fabricmanager\.service: (?P<text>.{1,300})"
+    r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})",
+    re.IGNORECASE,
+)
+_STOPPED = re.compile(r"Failed with result|status=(?!0/)|Start request repeated too quickly", re.IGNORECASE)
+"""Of the unit: how systemd says that the service ended, or did not begin."""
 _PAYLOAD = re.compile(r"Message (?:payload|header) details:.{0,2000}")
+NONE = "no-nvswitch"
 _FORMS: tuple[tuple[re.Pattern[str], str, Outcome, str], ...] = (
-    (re.compile(r"NV_WARN_NOTHING_TO_DO"), "no-nvswitch", "pass", ""),
+    (re.compile(r"NV_WARN_NOTHING_TO_DO"), NONE, "pass", ""),
     (re.compile(r"Successfully configured all the available"), "configured", "pass", ""),
     (re.compile(r"NVSwitch fatal error", re.IGNORECASE), "nvswitch-fatal", "fail", "nvswitch-fatal"),
     (re.compile(r"NVSwitch non-?fatal error", re.IGNORECASE), "nvswitch-error", "warn", "nvswitch-notice"),
     (re.compile(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", re.IGNORECASE),
      "nvlink", "fail", "nvlink-down"),
-    (re.compile(r"version.{0,80}(?:mismatch|don't match|does not match)", re.IGNORECASE), "version", "fail",
+    (re.compile(r"version.{0,80}(?:mismatch|(?:don't|does not|do not) match)", re.IGNORECASE), "version", "fail",
      "fabric-manager-down"),
-    (re.compile(r"fail|error|abort|not supported", re.IGNORECASE), "error", "warn", "fabric-failed"),
+    (re.compile(r"fail|error|abort|not supported", re.IGNORECASE), "error", "warn", "fabric-manager-error"),
 )  # fmt: skip
+_ERROR = re.compile(r"\bfail|\berror\b|\babort|mismatch|(?:don't|does not|do not) match", re.IGNORECASE)
 _BDF = re.compile(
     r"(?:pci bus id:? ?|PCI:?)(?P<bdf>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", re.IGNORECASE
 )
@@ -41,16 +52,28 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors by what they name; a log of notices alone is a result without a fault."""
     reports = Reports(TOOL)
     understood: set[int] = set()
+    unit: list[str] = []
+    entries: list[tuple[str, str]] = []
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
         if match := _LINE.fullmatch(text):
-            _take(reports, match["level"], match["text"])
-        elif match := _JOURNAL.fullmatch(text) if "nv-fabricmanager[" in text else None:
-            _take(reports, "ERROR" if _FORMS[0][0].search(match["text"]) or "fail" in match["text"] else "INFO",
-                  match["text"])  # fmt: skip
+            entries.append((match["level"], match["text"]))
+        elif match := _JOURNAL.fullmatch(text):
+            entries.append(("ERROR" if _ERROR.search(match["text"]) else "INFO", match["text"]))
+        elif match := _UNIT.fullmatch(text):
+            unit.append(match["text"] or match["verb"])
         elif not (understood and _PAYLOAD.fullmatch(text)):
             continue
         understood.add(number)
+    if any(_FORMS[0][0].search(text) for _, text in entries):
+        reports.add(HOST, NONE, "pass")  # without NVSwitches it ends at once, which systemd calls a failure
+        unit, entries = [], []
+    for level, text in entries:
+        _take(reports, level, text)
+    bad = [text for text in unit if text.lower() == "fail" or _STOPPED.search(text)]
+    if bad and not reports.has_fault("fabric-manager-down"):
+        text = next((each for each in bad if each.lower() != "fail"), "")
+        reports.add(HOST, "service", "fail", "fabric-manager-down", f"the service failed: {text}".rstrip(": "))
     if understood and not reports:
         reports.add(HOST, "log", "pass")
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()

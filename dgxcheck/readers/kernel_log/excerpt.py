@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
+from dgxcheck.readers.kernel_log.hosts import Rows, by_host
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 from dgxcheck.source.kernel_log.kinds import is_relevant
@@ -52,16 +53,22 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     Lines without any time are read only where none has one: a program can write such lines into its own record.
     """
     rows = [*_timed(bounded(lines))] or [*_untimed(bounded(lines))]
+    found = ((host, _log(own)) for host, own in by_host(rows).items())
+    return tuple(replace(log, host=host) for host, log in found if log is not None)
+
+
+def _log(rows: Rows) -> Imported | None:
+    """The rows of one host; None where they tell nothing."""
     log = times("\n".join(row for _, row in rows)) if rows else None
     if log is None or not (log.lines or log.earlier):
-        return ()
+        return None
     whole = log.begins is not None and log.begins < _WHOLE_S
     shown = relevant_lines(log if whole else replace(log, begins=None))
     facts: dict[str, Json] = {f"kmsg {number}": line for number, line in enumerate(shown)}
     if domain := default_domain(row for _, row in rows):
         facts[DOMAIN] = domain
     understood = frozenset(number for number, row in rows if row.strip())
-    return (Imported(tool=TOOL, facts=facts, understood=understood),)
+    return Imported(tool=TOOL, facts=facts, understood=understood)
 
 
 def _timed(lines: tuple[str, ...]) -> Iterator[tuple[int, str]]:

@@ -21,6 +21,8 @@ CODE = 4
 """Blanks that begin a line of code."""
 _MARKED = re.compile(r"[\w.]{0,40}[\d:'\[|+#=]")
 """How a paragraph begins that is no part of a dump, in which indentation has a meaning: ``07:00.0``, ``|``, ``[``."""
+_TREE = re.compile(r"[ |]{0,400}(?:[-+\\|]{1,3}\[[0-9a-f]{2}|[+\\]-[01][0-9a-f]\.[0-7])", re.ASCII)
+"""A line of ``lspci -t``, which has bars of its own."""
 _RULE = frozenset("|-: ")
 
 
@@ -84,7 +86,7 @@ def _column(cells: list[str]) -> list[str]:
     texts = [cell.removeprefix(" ") for cell in cells]
     filled = [text.strip() for text in texts if text.strip()]
     frames = sum(text[0] in "|+" for text in filled)
-    plain = sum("|" not in text and "---" not in text for text in filled)
+    plain = sum(("|" not in text and "---" not in text) or _TREE.match(text) is not None for text in filled)
     nested = any(text[0] == "+" for text in filled) and 10 * frames >= 7 * len(filled)
     return texts if nested or 10 * plain >= 9 * len(filled) else []
 

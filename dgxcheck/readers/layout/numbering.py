@@ -9,6 +9,10 @@ from dgxcheck.readers.layout.prompts import prompt
 from dgxcheck.readers.layout.prose import is_prose
 
 _NUMBER = re.compile(r"\s{0,24}(\d{1,6})(?: {0,2}[:|.)-](?![0-9a-f]{2}[.:]) ?|\t| {1,4}|$)")
+_BEFORE_BDF = re.compile(
+    r"\s{0,24}([1-9]\d{0,3}):(?=[0-9a-f]{2}:[01][0-9a-f]\.[0-7] |[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*$)", re.ASCII
+)
+"""Before the address of a PCI function, or the offset of its bytes: no domain has one digit, or none of its zeros."""
 FEWEST = 4
 
 
@@ -24,7 +28,7 @@ def without_numbers(lines: Sequence[str]) -> list[str]:
         end, last = start, -1
         numbered = 0
         while end < len(lines):
-            match = _NUMBER.match(lines[end])
+            match = _number(lines[end])
             if match is not None and last in (-1, int(match[1]) - 1) and match[1] != "0":
                 last = int(match[1])
                 numbered += 1
@@ -33,10 +37,14 @@ def without_numbers(lines: Sequence[str]) -> list[str]:
             end += 1
         if numbered >= FEWEST and _apart(lines, start - 1) and _apart(lines, end):
             for at in range(start, end):
-                match = _NUMBER.match(lines[at])
+                match = _number(lines[at])
                 found[at] = lines[at][match.end() :] if match else lines[at]
         start = max(end, start) + 1
     return found
+
+
+def _number(line: str) -> re.Match[str] | None:
+    return _BEFORE_BDF.match(line) or _NUMBER.match(line)
 
 
 def _apart(lines: Sequence[str], at: int) -> bool:

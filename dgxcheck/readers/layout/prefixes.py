@@ -10,20 +10,25 @@ _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
 _ZONE = r"(?: ?(?:Z|UTC|GMT|CES?T|[+-]\d\d:?\d\d))?"
 _DATE = r"\d{0,4}[-/]\d\d[-/]\d\d"
 _NAME = r"[A-Za-z0-9][\w.-]{0,63}"
+_NHC = r"Healthy\s*$|ERROR: (?:nhc|No results)"
+"""What Node Health Check says of a host."""
 _TIME = re.compile(
-    rf"(?:\[(?:{_DATE}[T ])?{_CLOCK}{_ZONE}\]|(?:{_DATE}[T ])?{_CLOCK}{_ZONE}(?:,\d{{1,3}})?(?= |\t|: |$|\|))"
+    rf"(?:\[(?:{_DATE}[T ])?{_CLOCK}{_ZONE}\]"
+    rf"|(?!\d{{1,2}}:\d\d:\d\d\.[0-7] )(?:{_DATE}[T ])?{_CLOCK}{_ZONE}(?:,\d{{1,3}})?(?= |\t|: |$|\|))"
     r"(?: - |:(?= ))?[ \t]?"
 )
-"""A time of a container's log or of a wrapper: ISO 8601 with a blank or T, or in brackets."""
+"""A time of a container's log or of a wrapper: ISO 8601 with a blank or T, or in brackets. ``1:4b:00.0`` is the first
+line of ``lspci | grep -n``."""
 _WORDS = re.compile(
     rf"\[\d{{1,6}},\d{{1,6}}\]<std(?:out|err|diag)>:? ?"  # Open MPI 4 --tag-output
     r"|\[[\w.@-]{1,80}(?:,\d{1,9}){1,3}\]<std(?:out|err)>: ?"  # Open MPI 5
     rf"|\[pod/{_NAME}/{_NAME}\] ?"  # kubectl logs --prefix
     rf"|\((?:{_NAME} )?pid=\d{{1,9}}(?:, ip=[\d.]{{7,15}})?\) ?"  # Ray
     rf"|\[(?:rank|default)\d{{1,5}}\]: ?"  # torchrun
-    rf"|{_NAME}-\d{{1,3}} {{1,24}}\| ?"  # docker compose
+    rf"|{_NAME}-\d{{1,3}} {{1,24}}\|(?! (?:{_NHC})) ?"  # docker compose
     r"|(?:\[(?:DEBUG|INFO|NOTICE|WARNING|ERROR|stdout|stderr)\]|(?:DEBUG|INFO|NOTICE)(?: -|:))[ \t]?"
     r"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,8}\d{1,9} [\w.]{1,60}:\d{1,6}\] ?"  # glog
+    r"|ERROR: nhc: .{1,160}: (?=\[ {0,8}\d{1,10}\.\d{6}\] )"  # Node Health Check, before a row of the kernel log
     rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} {_NAME} [\w./-]{{1,60}}(?:\[\d{{1,9}}\])?: ?"  # syslog, journalctl
     rf"|(?:{_DATE}T{_CLOCK}{_ZONE}) {_NAME} [\w./-]{{1,60}}\[\d{{1,9}}\]: ?"  # journalctl -o short-iso
     rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} (?!\d{{4}}\b)"  # ts
@@ -33,10 +38,15 @@ _KERNEL = re.compile(
     rf"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:)|{_NAME} kernel:|kernel:"
 )
 """How a message of the kernel goes on: the time before it is its own."""
+_SPEAKER = re.compile(r"kernel|fabricmanager|nv-imex|systemd\[1\]")
+"""Who speaks for itself: its name belongs to the line."""
 _CLOCKED = re.compile(_CLOCK)
-_HOST = re.compile(rf"(?P<host>{_NAME}):(?: |$)")
+_HOST = re.compile(rf"(?P<host>{_NAME})(?::(?: |$)| \| (?={_NHC}))")
+"""As pdsh and clush write it, or a cluster's run of Node Health Check, where each host has a line or two."""
 _RANK = re.compile(r" {0,12}\d{1,4}:(?: |$)")
 _TAG = re.compile(r" {0,12}\[\d{1,5}\]")
+_BYTES = re.compile(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*", re.ASCII)
+"""A row of ``lspci -x``: its offset is no rank and no host."""
 _DEVICE = re.compile(r"(?:gpu|nic|mlx|link|nvme|ib|eth|rank|cpu)-?_?\d+(?:_\d+)?", re.IGNORECASE)
 _FIRST = frozenset("[(0123456789-/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LABELS = frozenset((
@@ -67,7 +77,8 @@ def _bare(line: str) -> str:
         if match is None or match.end() == 0:
             break
         rest = text[match.end() :]
-        if (_CLOCKED.search(match[0]) and _KERNEL.match(rest.lstrip())) or (match is not time and "kernel" in match[0]):
+        of_kernel = _CLOCKED.search(match[0]) and _KERNEL.match(rest.lstrip())
+        if of_kernel or (match is not time and _SPEAKER.search(match[0])):
             break
         line = rest
     return line
@@ -80,12 +91,12 @@ def without_hosts(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     found, hosts = [*lines], [""] * len(lines)
     start = 0
     for at in range(len(lines) + 1):
-        if at < len(lines) and names[at] and counted[names[at]] >= FEWEST:
+        if at < len(lines) and names[at] and (counted[names[at]] >= FEWEST or " | " in lines[at]):
             continue
         if _is_run(lines[start:at], names[start:at]):
             for each in range(start, at):
                 hosts[each] = names[each].partition(".")[0]
-                found[each] = lines[each].lstrip()[len(names[each]) + 1 :].removeprefix(" ")
+                found[each] = _HOST.sub("", lines[each].lstrip(), count=1)
         start = at + 1
     return found, hosts
 
@@ -100,13 +111,15 @@ def _is_run(lines: Sequence[str], names: Sequence[str]) -> bool:
 def _host(line: str) -> str:
     match = _HOST.match(line.lstrip())
     name = match["host"] if match else ""
-    return "" if name.isdigit() or name.lower() in _LABELS or _DEVICE.fullmatch(name) else name
+    return (
+        "" if name.isdigit() or _BYTES.fullmatch(line) or name.lower() in _LABELS or _DEVICE.fullmatch(name) else name
+    )
 
 
 def without_ranks(lines: Sequence[str]) -> list[str]:
     """Lines without the number of the task (srun -l) before each, or the tag (mpirun) before and within."""
     tags = [match[0].lstrip() if (match := _TAG.match(line)) else "" for line in lines]
-    ranks = [match[0] if (match := _RANK.match(line)) else "" for line in lines]
+    ranks = [match[0] if (match := _RANK.match(line)) and not _BYTES.fullmatch(line) else "" for line in lines]
     if _all_alike(lines, tags):
         return [line.replace(tag, " ") if tag else line for line, tag in zip(lines, tags, strict=True)]
     if _all_alike(lines, ranks):

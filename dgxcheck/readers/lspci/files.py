@@ -27,6 +27,9 @@ _SLOT = re.compile(r"Physical Slot: ([\w .+-]{1,60})", re.ASCII)
 _SERIAL = re.compile(
     r"Capabilities: \[[0-9a-f]{3}(?: v\d)?\] Device Serial Number ((?:[0-9a-f]{2}-){7}[0-9a-f]{2})", re.ASCII
 )
+_BEGINS = re.compile(r"(?:Flags|Control): |!!! ")
+"""What the details of every function begin with, with -v and with -vv, or where it does not respond."""
+_ENDS = re.compile(r"Kernel (?:driver in use|modules): ")
 _SUBSYSTEM = re.compile(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]", re.ASCII)
 _VENDORS = {0x10DE: "NVIDIA Corporation ", 0x15B3: "Mellanox Technologies "}
 """How pci.ids calls vendors whose devices matter; the name of a device follows."""
@@ -34,10 +37,11 @@ _ABSENT: Json = {"missing": "absent"}
 _LOST: Json = {"missing": "lost", "detail": "lspci reads all ones"}
 
 
-def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool) -> dict[str, Json]:
+def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut: str = "") -> dict[str, Json]:
     """Facts by key, as in a recording.
 
     ``whole``: the listings show every function of the machine. Only then a path to the root is known without a tree.
+    ``cut``: the function at which the text may end too early.
     """
     bridges, roots = _buses(functions, tree, whole)
     facts: dict[str, Json] = {}
@@ -45,7 +49,7 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool) -> 
     noded = any(_first(_NODE, function) for function in functions.values())
     slots: dict[str, str] = {}
     for bdf, function in functions.items():
-        for name, fact in _function(function, grouped, noded):
+        for name, fact in _function(function, grouped, noded, bdf != cut):
             facts[name.replace(" ", f" {DEVICES}/{bdf}/", 1)] = fact
         if (path := _path(bdf, bridges, roots)) is not None:
             facts[f"link {DEVICES}/{bdf}"] = path
@@ -62,10 +66,11 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool) -> 
     return facts
 
 
-def _function(function: Function, grouped: bool, noded: bool) -> Iterator[tuple[str, Json]]:
+def _function(function: Function, grouped: bool, noded: bool, ended: bool) -> Iterator[tuple[str, Json]]:
     """Kind and name of each file of one function's directory, and what is in it.
 
-    ``grouped``, ``noded``: the listing shows IOMMU groups, and NUMA nodes, of the functions that have one.
+    ``grouped``, ``noded``: the listing shows IOMMU groups, and NUMA nodes, of the functions that have one. ``ended``:
+    something follows the function. A line that is missing says something only where ``grep`` did not choose the lines.
     """
     config, details = function.config, function.details
     dead = is_dead(config)
@@ -87,16 +92,19 @@ def _function(function: Function, grouped: bool, noded: bool) -> Iterator[tuple[
     else:
         yield from ((f"text {name}", f"{text}\n") for name, text in link(config, details).items())
     if details:
-        driver = _first(_DRIVER, function)
-        yield "link driver", f"../../../../bus/pci/drivers/{driver}" if driver else _ABSENT
+        complete = any(map(_BEGINS.match, details)) and (ended or any(map(_ENDS.match, details)))
+        if driver := _first(_DRIVER, function):
+            yield "link driver", f"../../../../bus/pci/drivers/{driver}"
+        elif complete:
+            yield "link driver", _ABSENT
         node = _first(_NODE, function)
-        if node or noded:  # lspci leaves the line out where the kernel says -1
+        if node or (noded and complete):  # lspci leaves the line out where the kernel says -1
             yield "text numa_node", f"{node or -1}\n"
         if group := _first(_GROUP, function):
             yield "link iommu_group", f"../../../../kernel/iommu_groups/{group}"
-        elif grouped:
+        elif grouped and complete:
             yield "link iommu_group", _ABSENT
-        if (rows := resource(details, config)) is not None:
+        if complete and (rows := resource(details, config)) is not None:
             yield "text resource", rows
     if config:
         yield "data config", to_rows(extended(config, details))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from dgxcheck.readers.lspci.files import files
+from dgxcheck.readers.lspci.fragment import unnamed
 from dgxcheck.readers.lspci.listing import Function, functions, of_leaf
-from dgxcheck.readers.lspci.tree import tree
+from dgxcheck.readers.lspci.tree import Tree, tree
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 
@@ -24,14 +25,34 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     drawn, of_tree = tree(lines)
     if not drawn.roots:
         of_tree = frozenset()
+    alone = unnamed(lines, of_listing)
     if not shown and not drawn.names:
-        return ()
+        return (*_of_numbers(drawn, of_tree, lines), *alone)
     bridges = dict.fromkeys(drawn.bridges.values(), "")
     listed = shown or {bdf: of_leaf(bdf, name, bdf in bridges) for bdf, name in (drawn.names | bridges).items()}
     whole = not shown or _is_whole(shown, lines)
-    facts = files(listed, drawn if drawn.roots else None, whole)
-    understood = of_listing | of_tree | {n for n, line in enumerate(lines) if _COMMAND.fullmatch(line.strip())}
-    return (Imported(tool=TOOL if shown else TREE, facts=facts, understood=understood),)
+    facts = files(listed, drawn if drawn.roots else None, whole, _last(shown, of_listing, lines))
+    understood = of_listing | of_tree | _commands(lines)
+    return (Imported(tool=TOOL if shown else TREE, facts=facts, understood=understood), *alone)
+
+
+def _commands(lines: tuple[str, ...]) -> frozenset[int]:
+    return frozenset(n for n, line in enumerate(lines) if _COMMAND.fullmatch(line.strip()))
+
+
+def _of_numbers(drawn: Tree, of_tree: frozenset[int], lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``lspci -t`` alone: where each function is, but not what it is, so that nobody can say which ones are GPUs."""
+    if not drawn.roots or not drawn.bdfs:
+        return ()
+    facts = {key: fact for key, fact in files({bdf: Function(bdf=bdf) for bdf in drawn.bdfs}, drawn, False).items()
+             if key.startswith("link ")}  # fmt: skip
+    return (Imported(tool=TREE, facts=facts, understood=of_tree | _commands(lines)),) if facts else ()
+
+
+def _last(shown: dict[str, Function], of_listing: frozenset[int], lines: tuple[str, ...]) -> str:
+    """The function with which the whole text ends; empty where something follows."""
+    following = (line for line in lines[max(of_listing, default=0) + 1 :] if line.strip())
+    return next(reversed(shown), "") if next(following, None) is None else ""
 
 
 def _dedented(lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,27 +1,35 @@
-"""``ibdev2netdev`` of MLNX_OFED: HCAs, ports and their network interfaces (whose state is not that of the port)."""
+"""``ibdev2netdev`` of MLNX_OFED: HCAs, ports and their network interfaces."""
 
 from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.missing import Json
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.network.files import NAME, listed
+from dgxcheck.readers.network.files import NAME, listed, port_files, state
 from dgxcheck.readers.values import bare, bounded
 
 TOOL = "ibdev2netdev"
 _ROW = re.compile(
-    rf"(?:[0-9a-f:.]{{7,16}} )?({NAME}) (?:\(.{{1,120}}\) )?port (\d{{1,3}}) (?:\(\S{{1,10}} ?\) )?==> [\w.-]{{1,32}}"
-    r" \((?:Up|Down)\)",
+    rf"(?:[0-9a-f:.]{{7,16}} )?(?P<device>{NAME}) (?:\(.{{1,120}}\) )?(?:\S.{{0,120}} fw \S{{1,40}} )?port"
+    r" (?P<port>\d{1,3}) (?:\((?P<state>\S{1,10}?) {0,4}\) )?==> [\w.-]{1,32} \((?P<interface>Up|Down)\)",
     re.ASCII,
 )
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Which HCAs and ports there are."""
+    """The ports, and their states as ``-v`` gives them.
+
+    An interface that is up has a port that is ACTIVE; one that is down may be unconfigured on a port that is.
+    """
+    facts: dict[str, Json] = {}
     ports: dict[str, list[int]] = {}
     understood: set[int] = set()
     for number, line in enumerate(bounded(lines)):
         if match := _ROW.fullmatch(bare(line)) if "==>" in line else None:
-            ports.setdefault(match[1], []).append(int(match[2]))
+            device, port = match["device"], int(match["port"])
+            ports.setdefault(device, []).append(port)
+            active = "ACTIVE" if match["interface"] == "Up" else ""
+            facts |= port_files(device, port, {"state": state(match["state"] or active)})
             understood.add(number)
-    return (Imported(tool=TOOL, facts=listed(ports), understood=frozenset(understood)),) if ports else ()
+    return (Imported(tool=TOOL, facts=facts | listed(ports), understood=frozenset(understood)),) if ports else ()

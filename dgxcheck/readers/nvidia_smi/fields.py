@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from dgxcheck.facts.ids import BRANDS
 from dgxcheck.facts.missing import Json
 
 MOST_PAGES = 512
@@ -78,7 +79,7 @@ SINGLE: tuple[tuple[str, re.Pattern[str], Callable[[str], Json]], ...] = tuple(
         ("MaxPcieLinkGeneration", "pci/.*/(?:pcie gen(?:eration)?)/max(?: link gen)?", number),
         ("CurrPcieLinkWidth", "pci/.*/link widths?/current(?: link width)?", number),
         ("MaxPcieLinkWidth", "pci/.*/link widths?/max(?: link width)?", number),
-        ("BoardPartNumber", "board part number", _text),
+        ("BoardPartNumber", "board part number", _text), ("Brand", "product brand", BRANDS.get),
         ("FanSpeed", "fan speed", number),
         ("TemperatureThreshold 2", f"{_TEMP}(?:memory max operating temp|gpu temp max mem threshold)", number),
         ("TemperatureThreshold 3", f"{_TEMP}gpu (?:max operating temp|temp max gpu threshold)", number),

@@ -20,6 +20,15 @@ _COMMAND = re.compile(r"--query-gpu[= ]['\"]?([\w.,]{1,8000})")
 _SEPARATOR = re.compile(r" ?, ?|\t")
 _OURS = frozenset(("uuid", "gpu_uuid", "gpu_name", "gpu_bus_id", "driver_version", "vbios_version", "pstate"))
 """Columns that no other table has; neither have others names with a dot or a unit."""
+_ALONE = ("name", "uuid", "gpu_name", "gpu_uuid", "pci.bus_id", "gpu_bus_id")
+"""Columns that may be the only one where no command is above them."""
+_VALUE = re.compile(
+    r"\[?(?:N/A|Not Supported|Unknown Error|No|Yes|Enabled|Disabled|Active|Not Active|Default|None)\]?|P\d{1,2}"
+    r"|[\d.]{1,20}(?: [A-Za-z/%]{1,6})?|0x[0-9A-Fa-f]{1,16}|GPU-[0-9a-f-]{8,40}"
+    r"|[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
+    r"|(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN) .{1,60}"
+)
+"""What stands in a table of one column."""
 _GPU_NAME = re.compile(r"\b(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN)\b")
 
 
@@ -38,17 +47,21 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every table of a text; a GPU that comes again, as with ``-l``, is of another moment: the first one counts."""
     tables: list[_Table] = []
     asked: tuple[str, ...] = ()
+    open_ = False
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
         if not text or len(text) > LONGEST:
+            open_ = open_ and (not tables or len(tables[-1].columns) > 1 or not tables[-1].gpus)
             continue
         if command := _COMMAND.search(text):
             asked = tuple(command[1].split(","))
             tables.append(_Table(asked, True, set(), [], {}))
+            open_ = True
         elif (columns := _head(text, asked)) is not None:
             certain = columns == asked or _UNIT.search(text) is not None or any(map(_is_ours, columns))
             tables.append(_Table(columns, certain, {number}, [], {}))
-        elif tables and (cells := _SEPARATOR.split(text)) and len(cells) == len(tables[-1].columns):
+            open_ = True
+        elif tables and open_ and (cells := _SEPARATOR.split(text)) and len(cells) == len(tables[-1].columns):
             _row(tables[-1], number, cells)
     return tuple(imported(TOOL, table.gpus, table.system, frozenset(table.lines)) for table in tables if table.gpus)
 
@@ -56,7 +69,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _head(text: str, asked: tuple[str, ...]) -> tuple[str, ...] | None:
     """Names of columns without units, where all words of a line are such."""
     names = tuple(_UNIT.sub("", cell) for cell in _SEPARATOR.split(text))
-    enough = len(names) > 1 or names == asked or "." in names[0] or names[0] in ("name", "uuid", "gpu_name", "gpu_uuid")
+    enough = len(names) > 1 or names == asked or _UNIT.search(text) or names[0] in _ALONE
     return names if enough and all(map(is_column, names)) else None
 
 
@@ -72,7 +85,8 @@ def _row(table: _Table, number: int, cells: Sequence[str]) -> None:
     index = gpu(row["index"]) if "index" in row else None
     if bdf is None or ("index" in row and index is None) or not any(row.values()):
         return
-    if all(map(is_column, cells)) or not (table.certain or any(map(_GPU_NAME.search, cells))):
+    alone = len(cells) == 1 and _VALUE.fullmatch(cells[0]) is None
+    if all(map(is_column, cells)) or alone or not (table.certain or any(map(_GPU_NAME.search, cells))):
         return  # a list of columns, or somebody's table of names and counts
     table.lines.add(number)
     known = [section.index if index is not None else section.bdf for section in table.gpus]

@@ -24,6 +24,8 @@ _HEAD = re.compile(r"\| *NVIDIA-SMI \S.*")
 _VERSION = re.compile(r"(?:Driver|KMD) Version: {0,9}(\d[\d.]{2,20})")
 _CUDA = re.compile(r"CUDA (?:UMD )?Version: {0,9}(\d[\d.]{1,8})")
 _GPU = re.compile(r"(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) +(?P<persistence>On|Off|N/A|ERR!|Enabled|Disabled)")
+_GEFORCE = re.compile(r"(?:NVIDIA )?GeForce ")
+"""What a name that is cut still says."""
 _PLACE = re.compile(r"(?P<bdf>[0-9A-Fa-f:.]{7,16}|\S{1,24}) +(?P<display>On|Off|N/A|ERR!|Enabled|Disabled)")
 _FAN = re.compile(
     r"(?P<fan>\S+%?) +(?P<temp>\S+) +(?P<pstate>P\d{1,2}|\S+) +(?P<power>\S[^/]{0,24}|N/A) ?/ +(?P<cap>\S.{0,24})"
@@ -120,6 +122,8 @@ def _first(cells: Sequence[str], cut: bool) -> Section | None:
     fields = {"persistence mode": gpu_cell["persistence"], "display active": place["display"]}
     if not gpu_cell["name"].endswith(("...", "..")) and gpu_cell["name"] != "N/A":
         fields["product name"] = gpu_cell["name"]
+    elif _GEFORCE.match(gpu_cell["name"]):
+        fields["product brand"] = "GeForce"
     whole = len(cells) > 3 or (len(cells) == 3 and not cut)
     ecc = cells[2].strip() if whole else ""
     if ecc.isdecimal() or ecc in ("N/A", "ERR!", "Unknown Error"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from dgxcheck import package_files
 from dgxcheck.facts.limits import OVERLAY_DEPTH
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.source.protocol import Json, Origin, Source
@@ -35,7 +36,7 @@ def shipped() -> list[tuple[str, str]]:
     """Name and file of every shipped recording and overlay, boxes before faults, each sorted by name."""
     found = []
     for folder in (_folder(), os.path.join(_folder(), "faults")):
-        files = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        files = package_files.names(folder)
         found += [(name[:-5], os.path.join(folder, name)) for name in files if name.endswith(".json")]
     return found
 
@@ -48,7 +49,7 @@ def head_of(path: str) -> dict[str, Json]:
 def _load(path: str, depth: int) -> Recording:
     if not path:
         raise BadInput("--from '': give a recording, a file or a directory")
-    if not os.path.lexists(path):
+    if not package_files.is_packed(path) and not os.path.lexists(path):
         raise BadInput(_unknown(path))
     document = load(path)
     if document["schema"] != OVERLAY:
@@ -71,16 +72,17 @@ def _load(path: str, depth: int) -> Recording:
 
 def _folder() -> str:
     """fixtures/ inside the installed package, beside it in a checkout."""
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    inside = os.path.join(package, "fixtures")
-    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), "fixtures")
+    inside = os.path.join(package_files.FOLDER, "fixtures")
+    if package_files.is_packed(inside) or os.path.isdir(inside):
+        return inside
+    return os.path.join(os.path.dirname(package_files.FOLDER), "fixtures")
 
 
 def _shipped_file(name: str) -> str | None:
     if not name or "/" in name or name.startswith("."):
         return None
     for path in (os.path.join(_folder(), f"{name}.json"), os.path.join(_folder(), "faults", f"{name}.json")):
-        if os.path.isfile(path):
+        if package_files.is_file(path):
             return path
     return None
 

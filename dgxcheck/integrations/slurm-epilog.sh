@@ -1,0 +1,25 @@
+#!/bin/bash
+# Epilog for slurmd: no further job starts on a box that a job left with a fault. In slurm.conf:
+#   Epilog=/etc/slurm/epilog.d/*
+#   PrologEpilogTimeout=120
+# With slurm-prolog.sh, which saves the counters, errors count that grew during the job; without it the current state
+# alone is checked. A non-zero exit code drains the node ("Epilog error"); warnings and an unknown verdict do not.
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+if [ -r /etc/default/dgxcheck ]; then . /etc/default/dgxcheck; fi
+
+counters=/run/dgxcheck/job-${SLURM_JOB_ID:-none}.json
+options=(-q)
+# the kernel log is left out: it holds what was before the job, and what programs did wrong
+[ -s "$counters" ] && options=(--skip kernel --state "$counters")
+result=$(timeout -k 2 30 dgxcheck health "${options[@]}" --fail-on fail --format drain-reason --deadline 20 $DGXCHECK_OPTIONS 2>&1 </dev/null)
+code=$?
+rm -f -- "$counters"
+result=${result%%$'\n'*}
+[[ "$code $result" == "0 dgxcheck: pass; "* ]] || logger -t dgxcheck -- "epilog of job ${SLURM_JOB_ID:-?} (exit code $code): $result"
+# check the form too: a broken Python also exits with 2
+if [[ "$code $result" == "2 dgxcheck: "*"; level "* ]]; then
+    echo "$result" >&2
+    exit 1
+fi
+exit 0

@@ -1,0 +1,206 @@
+"""A fleet as one HTML file: a picture of all nodes, faults by kind, outliers, versions and the lowest scores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from dgxcheck import __version__
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.fleet.judge import Fleet, Kind
+from dgxcheck.fleet.node_names import folded
+from dgxcheck.fleet.outliers import Figure
+from dgxcheck.fleet.result import Verdict
+from dgxcheck.output.fleet import words
+from dgxcheck.output.fleet.report import Report
+from dgxcheck.output.page import html
+from dgxcheck.output.page.blocks import (
+    Block,
+    Cell,
+    Fold,
+    Mosaic,
+    Page,
+    Problem,
+    Section,
+    Spread,
+    Table,
+    Text,
+    Tile,
+    Tone,
+)
+
+_TONES: Mapping[Verdict, Tone] = {"pass": "pass", "warn": "warn", "unknown": "unknown", "fail": "fail"}
+_WORDS: tuple[tuple[Tone, str], ...] = (
+    ("fail", "fail"), ("unknown", "unknown"), ("warn", "warn"), ("pass", "pass"), ("skip", "no result"),
+)  # fmt: skip
+_MOST_KINDS, _MOST_FIGURES, _MOST_ROWS, _MOST_NODES = 25, 30, 20, 40
+"""Shown at once: kinds of faults, figures, rows of a table, outliers of one figure; the rest unfolds."""
+
+
+_TITLE = 60
+"""Characters."""
+
+
+def render(report: Report) -> str:
+    """The document."""
+    return html.render(_page(report))
+
+
+def _page(report: Report) -> Page:
+    fleet = report.fleet
+    sections = (
+        ("Nodes", [_mosaic(report)] if fleet.nodes or fleet.silent else []),
+        ("Without a result", _rows(("Nodes or file", "Nodes", "Reason"), _unread(fleet))),
+        ("Faults", [*_kinds(fleet.kinds)]),
+        ("Found earlier, and not shown to be gone since", _rows(_UNPROVEN, _unproven(fleet))),
+        ("Off the median of the fleet", [*_figures(fleet.figures)]),
+        ("Versions that differ", [*_versions(fleet)]),
+        ("Lowest scores", _rows(("Node", "Score", "Reference"), _scores(fleet))),
+    )
+    return Page(
+        title=_title(fleet),
+        status=fleet.verdict.upper(),
+        tone=_TONES[fleet.verdict],
+        lead=_lead(fleet),
+        facts=tuple(_facts(fleet)),
+        sections=tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in sections if blocks),
+    )
+
+
+def _title(fleet: Fleet) -> str:
+    """The names of the nodes, where they fold well."""
+    names = folded((*fleet.nodes, *fleet.silent))
+    return names if 0 < len(names) <= _TITLE else counted(len(fleet.nodes) + len(fleet.silent), "node")
+
+
+def _lead(fleet: Fleet) -> str:
+    told = f"{words.counts(fleet)}."
+    if not fleet.kinds:
+        return f"{told} No problems found in the checks that ran."
+    worst = fleet.kinds[0]
+    action = words.first_action(worst)
+    return f"{told} Worst: {worst.check} on {counted(len(worst.nodes), 'node')}{f'; do: {action}' if action else ''}"
+
+
+def _facts(fleet: Fleet) -> Iterator[tuple[str, str]]:
+    groups = dict.fromkeys(node.newest.group for node in fleet.nodes.values())
+    machines = [" ".join(filter(None, (each.gpus, f"driver {each.driver}" * bool(each.driver)))) for each in groups]
+    if machines:
+        more = f" and {len(machines) - 4} more" if len(machines) > 4 else ""
+        yield "Machines", f"{'; '.join(machines[:4])}{more}"
+    times = [node.newest.generated_at for node in fleet.nodes.values()]
+    if times:
+        yield "Results", f"{fleet.results}, the newest of each node from {min(times)} to {max(times)}"
+    yield "Written", f"{time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime())} by dgxcheck {__version__}"
+
+
+def _mosaic(report: Report) -> Mosaic:
+    fleet = report.fleet
+    groups = tuple((rack, tuple(_tile(fleet, name) for name in names)) for rack, names in report.racks.items())
+    told = [f"{word}: {folded(fleet.with_verdict(word))}" for word in ("fail", "unknown", "warn")
+            if fleet.with_verdict(word)]  # fmt: skip
+    told += [f"no result: {folded(fleet.silent)}"] if fleet.silent else []
+    return Mosaic(groups=groups, words=_WORDS, title=words.counts(fleet), text="; ".join(told) or "all nodes pass")
+
+
+def _tile(fleet: Fleet, name: str) -> Tile:
+    node = fleet.nodes.get(name)
+    if node is None:
+        return Tile(name, "skip", "no result")
+    checks = dict.fromkeys(each.fault.check for each in node.faults)
+    told = f"{node.verdict}, {', '.join([*checks][:5])}" if checks else node.verdict
+    return Tile(name, _TONES[node.verdict], told)
+
+
+def _unread(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
+    """Silent nodes by reason, then files and lines."""
+    why = {each.where: each.why for each in fleet.unread}
+    reasons: dict[str, list[str]] = {}
+    for name in fleet.silent:
+        reasons.setdefault(why.pop(name, "no result"), []).append(name)
+    for reason, names in reasons.items():
+        yield Cell(folded(names)), Cell(str(len(names))), Cell(reason)
+    for where, reason in why.items():
+        yield Cell(where), Cell(""), Cell(reason)
+
+
+def _kinds(kinds: Sequence[Kind]) -> Iterator[Block]:
+    yield from map(_problem, kinds[:_MOST_KINDS])
+    if more := kinds[_MOST_KINDS:]:
+        yield Fold(title=f"{counted(len(more), 'more kind')} of faults", blocks=tuple(map(_problem, more)))
+
+
+def _problem(kind: Kind) -> Problem:
+    count = len(kind.nodes)
+    said = words.example(kind)
+    blocks = [
+        Text(f"{counted(count, 'node')}: {folded(kind.nodes)}"),
+        Text(said if count == 1 else f"For example {said}"),
+    ]
+    if kind.common:
+        blocks.append(Text(f"{words.COMMON[0].upper()}{words.COMMON[1:]}."))
+    elif action := words.first_action(kind):
+        blocks.append(Text(f"Do: {action}"))
+    word = f" ({kind.word})" if kind.word else ""
+    return Problem(title=f"{kind.status.upper()} {kind.check}{word}", tone=_TONES[kind.status], blocks=tuple(blocks))
+
+
+_UNPROVEN = ("Node", "Finding", "Found", "Newest result")
+
+
+def _unproven(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
+    for node, each in words.unproven(fleet):
+        yield (
+            Cell(node.name),
+            Cell(each.fault.key, _TONES[each.fault.status]),
+            Cell(f"level {each.level}, {each.found_at}"),
+            Cell(f"level {node.newest.level}, {node.newest.generated_at}"),
+        )
+
+
+def _figures(figures: Sequence[Figure]) -> Iterator[Block]:
+    head = ("Figure", "Of all nodes", "Off")
+    note = "Bars: nodes by value; shaded: the accepted range; line: the median; triangles: nodes that are off."
+    if figures:
+        yield Table(head=head, rows=tuple(map(_figure, figures[:_MOST_FIGURES])), note=note)
+    if more := figures[_MOST_FIGURES:]:
+        rows = tuple((each[0], each[2]) for each in map(_figure, more))
+        yield Fold(title=f"{counted(len(more), 'more figure')}", blocks=(Table(head=("Figure", "Off"), rows=rows),))
+
+
+def _figure(figure: Figure) -> tuple[Cell, ...]:
+    group = ", ".join(filter(None, (figure.group.gpus, figure.group.driver)))
+    drawn = Spread(low=figure.low, high=figure.high, counts=figure.counts, median=figure.median, bound=figure.bound,
+                   off=tuple(each.value for each in figure.outliers))  # fmt: skip
+    low, high, middle = map(words.number, (figure.low, figure.high, figure.median))
+    nodes = [
+        f"{each.node} {words.number(each.value)} ({100 * each.off:+.0f} %)" for each in figure.outliers[:_MOST_NODES]
+    ]
+    nodes += [f"and {len(figure.outliers) - _MOST_NODES} more"] if figure.outliers[_MOST_NODES:] else []
+    told = f"{low} to {high}, median {middle} of {sum(figure.counts)} nodes"
+    return Cell(figure.key), Cell(told, note=group, spread=drawn), Cell(", ".join(nodes))
+
+
+def _versions(fleet: Fleet) -> Iterator[Block]:
+    rows = [
+        (Cell(each.name), Cell(value or "none", note=each.gpus), Cell(str(len(nodes))), Cell(folded(nodes)))
+        for each in fleet.differences
+        for value, nodes in each.nodes.items()
+    ]
+    return iter(_rows(("Of", "Version", "Nodes", "Which"), rows))
+
+
+def _scores(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
+    for score, node in words.lowest_scores(fleet):
+        yield Cell(node.name), Cell(f"{score:g}", _TONES[node.verdict]), Cell(node.newest.group.profile)
+
+
+def _rows(head: tuple[str, ...], rows: Iterable[tuple[Cell, ...]]) -> list[Block]:
+    """A table; what is beyond its first rows unfolds."""
+    told = tuple(rows)
+    if not told:
+        return []
+    first: list[Block] = [Table(head=head, rows=told[:_MOST_ROWS])]
+    if more := told[_MOST_ROWS:]:
+        first.append(Fold(title=f"{len(more)} more", blocks=(Table(head=head, rows=more),)))
+    return first

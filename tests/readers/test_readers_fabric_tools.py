@@ -1,0 +1,119 @@
+"""iblinkinfo, perfquery, ibqueryerrors, ibdev2netdev: what they tell of links, and that totals alone are no fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from readers_text import one, unread
+
+from dgxcheck.assessment import Request, assess
+from dgxcheck.readers.catalogue import READERS
+from dgxcheck.readers.network import ibdev2netdev, iblinkinfo, ibstat, known, port_counters
+
+LINKS = """\
+CA: gpu01 mlx5_0:
+      0xb8599f0300e8dd3a     12    1[  ] ==( 4X        53.125 Gbps Active/  LinkUp)==>       1   17[  ] "leaf01" ( )
+Switch: 0xb8599f0300aaaaaa leaf01:
+           1    1[  ] ==( 4X        25.78125 Gbps Active/  LinkUp)==>      13    1[  ] "gpu02" ( Could be 53.125 Gbps)
+           1    2[  ] ==(                Down/ Polling)==>             [  ] "" ( )
+           1    3[  ] ==( 4X           2.5 Gbps   Init/  LinkUp)==>      14    1[  ] "gpu03" ( )
+"""
+COUNTERS = """\
+# Port counters: Lid 12 port 1 (CapMask: 0x5A00)
+PortSelect:......................1
+CounterSelect:...................0x0000
+SymbolErrorCounter:..............900000
+LinkDownedCounter:...............4
+PortXmitData:....................4294967295
+"""
+ERRORS = """\
+Errors for "gpu02 mlx5_0"
+   GUID 0x1070fd0300370ea2 port ALL: [LinkDownedCounter == 25] [PortRcvErrors == 26]
+   GUID 0x1070fd0300370ea2 port 1: [LinkDownedCounter == 25 (25.000)] [PortRcvErrors == 26] [PortXmitWait == 1468]
+## Summary: 84 nodes checked, 1 bad nodes found
+"""
+PORT = """\
+CA 'mlx5_3'
+\tPort 1:
+\t\tState: Active
+\t\tPhysical state: LinkUp
+\t\tBase lid: 12
+\t\tSM lid: 1
+\t\tLink layer: InfiniBand
+"""
+INTERFACES = """\
+mlx5_0 port 1 ==> ib0 (Up)
+mlx5_1 port 1 ==> ib1 (Down)
+0000:5e:00.0 mlx5_2 (MT4123 - MCX653105A) CX653105A fw 20.31.1014 port 1 (DOWN  ) ==> ib2 (Down)
+"""
+QUERY = """\
+Device #1:
+----------
+Device type:    ConnectX7
+Configurations:                              Next Boot
+        LINK_TYPE_P1                         IB(1)
+"""
+
+
+def bad(text: str, folder: Path) -> list[tuple[str, str, str]]:
+    path = folder / "text.txt"
+    path.write_text(text)
+    findings = assess(str(path), Request()).findings
+    return [(each.id, each.subject.name, each.judgement.fault.value) for each in findings if each.judgement.fault]
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [(iblinkinfo.read, LINKS), (port_counters.read, COUNTERS), (port_counters.read, ERRORS),
+     (ibdev2netdev.read, INTERFACES), (known.read, QUERY)],
+)  # fmt: skip
+def test_every_line_is_read_and_by_one_reader(read: object, text: str) -> None:
+    found = [part for reader in READERS for part in reader(tuple(text.splitlines()))]
+    assert len(found) == 1
+    assert unread(found, text) == []
+
+
+def test_a_link_below_what_both_ends_can_do_and_one_without_subnet_manager(tmp_path: Path) -> None:
+    assert bad(LINKS, tmp_path) == [
+        ("tools.reports", "lid1/1", "port-slow"), ("tools.reports", "lid1/3", "no-subnet-manager"),
+    ]  # fmt: skip
+
+
+def test_totals_alone_are_no_fault(tmp_path: Path) -> None:
+    assert bad(COUNTERS, tmp_path) == bad(ERRORS, tmp_path) == []
+
+
+def test_totals_are_noted_with_their_port() -> None:
+    ((key, report),) = one(port_counters.read, ERRORS).facts.items()
+    assert key.startswith("stated report 0x1070fd0300370ea2/1 ")
+    assert isinstance(report, dict)
+    assert report["outcome"] == "note"
+    assert "link_downed 25, port_rcv_errors 26 of gpu02 mlx5_0" in str(report["text"])
+
+
+def test_counters_are_those_of_the_port_with_that_lid() -> None:
+    facts = {**one(ibstat.read, PORT).facts, **one(port_counters.read, COUNTERS).facts}
+    files = port_counters.files_of(facts)
+    base = "/sys/class/infiniband/mlx5_3/ports/1/counters"
+    assert files[f"text {base}/symbol_error"] == "900000\n"
+    assert files[f"names {base}"] == ["link_downed", "symbol_error"]
+    assert port_counters.files_of({key: "0xd\n" if key.endswith("/lid") else fact for key, fact in facts.items()}) == {}
+
+
+def test_an_interface_that_is_down_says_nothing_of_its_port() -> None:
+    facts = one(ibdev2netdev.read, INTERFACES).facts
+    states = {key.split("/")[4]: fact for key, fact in facts.items() if key.endswith("/state")}
+    assert states == {"mlx5_0": "4: ACTIVE\n", "mlx5_2": "1: DOWN\n"}
+
+
+@pytest.mark.parametrize(
+    ("physical", "lid", "finding"),
+    [("Polling", 0, True), ("Polling", 868, True), ("Disabled", 0, False), ("Disabled", 868, True),
+     ("Disabled", 65535, False)],
+)  # fmt: skip
+def test_a_port_alone_that_is_down(physical: str, lid: int, finding: bool, tmp_path: Path) -> None:
+    text = PORT.replace("Active", "Down").replace("LinkUp", physical).replace("lid: 12", f"lid: {lid}")
+    assert [fault for _, _, fault in bad(text, tmp_path)] == (
+        ["port-disabled" if physical == "Disabled" else "port-down"] if finding else []
+    )
