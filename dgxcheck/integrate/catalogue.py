@@ -37,6 +37,11 @@ INTEGRATIONS = (
         (_RELOAD, "systemctl enable --now dgxcheck-watch.service"),
     ),
     Integration(
+        "logrotate", "rotation of /var/log/dgxcheck/*.log, for the debug log and the log of burn-ins",
+        {"logrotate.conf": "/etc/logrotate.d/dgxcheck"},
+        ("mkdir -m 750 /var/log/dgxcheck", "logrotate -d /etc/logrotate.d/dgxcheck"),
+    ),
+    Integration(
         "prometheus", "alert rules with their unit tests, on the Prometheus server",
         {name: f"{_RULES}/{name}" for name in ("dgxcheck-alerts.yml", "dgxcheck-alerts.test.yml")},
         (f"add to rule_files in /etc/prometheus/prometheus.yml: {_RULES}/dgxcheck-alerts.yml",
@@ -71,11 +76,12 @@ INTEGRATIONS = (
         "zabbix", "items for the Zabbix agent on the box, and the template to import on the server",
         {"zabbix-agent.conf": "/etc/zabbix/zabbix_agentd.conf.d/dgxcheck.conf",
          "zabbix-template.yml": "/etc/zabbix/dgxcheck-template.yml"},
-        ("dgxcheck integrate node-exporter --write, which makes the metrics", "systemctl restart zabbix-agent",
+        ("mkdir -p /var/lib/prometheus/node-exporter",
+         "dgxcheck integrate node-exporter, whose timer writes the metrics", "systemctl restart zabbix-agent",
          "import the template and link it to the host"),
     ),
     Integration(
-        "telegraf", "input that runs dgxcheck every five minutes, on the box",
+        "telegraf", "input with the metrics, every five minutes, on the box",
         {"telegraf.conf": "/etc/telegraf/telegraf.d/dgxcheck.conf"}, ("systemctl reload telegraf",),
     ),
     Integration(
@@ -88,10 +94,12 @@ INTEGRATIONS = (
         {"ansible-playbook.yml": "/etc/ansible/dgxcheck.yml"}, ("ansible-playbook /etc/ansible/dgxcheck.yml",),
     ),
     Integration(
-        "slurm", "HealthCheckProgram and prolog that drain a node with a fault",
-        {"slurm-healthcheck.sh": "/etc/slurm/dgxcheck-healthcheck.sh",
-         "slurm-prolog.sh": "/etc/slurm/prolog.d/50-dgxcheck"},
-        ("add the lines in the heads of both files to slurm.conf", "scontrol reconfigure"),
+        "slurm", "drain and resume nodes: HealthCheckProgram, prolog, epilog and a batch job",
+        {**{name: f"/etc/slurm/dgxcheck/{name}"
+            for name in ("slurm-healthcheck.sh", "slurm-nodes.sh", "slurm-sweep.sh")},
+         "slurm-prolog.sh": "/etc/slurm/prolog.d/50-dgxcheck",
+         "slurm-epilog.sh": "/etc/slurm/epilog.d/50-dgxcheck"},
+        ("add the lines in the heads of health check, prolog and epilog to slurm.conf", "scontrol reconfigure"),
     ),
     Integration(
         "nhc", "lines for LBNL Node Health Check",
