@@ -61,6 +61,14 @@ def place_of(bdf: str | None) -> int | None:
     return _NAMELESS - int(bdf[4:8], 16)
 
 
+def gpu_at(bdf: str) -> str:
+    """How a GPU without a number is called: ``GPU@0000:0a:00.0``, or ``unnamed GPU`` where a text does not name it."""
+    place = place_of(bdf)
+    if place is None:
+        return f"GPU@{bdf}"
+    return f"unnamed GPU {place + 1}" if place else "unnamed GPU"
+
+
 def is_unplaced(bdf: str | None) -> bool:
     """Does a bdf stand for one that is not known? It is never shown."""
     return bdf is not None and bdf[:4] == _NUMBERED and bdf[8:] == ":00:00.0" and _HEX.issuperset(bdf[4:8])
@@ -89,6 +97,12 @@ def _named(bdf: str) -> str:
 def number_of(bdf: str) -> int | None:
     """The number of a GPU of which a text gives nothing else; None for every other bdf."""
     return int(bdf[4:8], 16) if is_unplaced(bdf) and place_of(bdf) is None else None
+
+
+def for_smi(bdf: str | None) -> str:
+    """What ``nvidia-smi -i`` takes for a GPU: its bus id, or its number; empty where neither is known."""
+    number = number_of(bdf) if bdf is not None else None
+    return (shown(bdf) or "") if number is None else str(number)
 
 
 def shown(bdf: str | None) -> str | None:
