@@ -87,6 +87,8 @@ class Cost(NamedTuple):
 
     code: int
     err: str
+    printed: int
+    """Bytes on stdout."""
     seconds: float
     """Of CPU time."""
     mib: int
@@ -145,16 +147,17 @@ def cost(loader: str, folder: Path) -> Cost:
 
     words, name, _ = LOADERS[loader]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "STATE_DIRECTORY": str(folder / "state")}
-    with (folder / "err").open("w+") as err:
+    with (folder / "err").open("w+") as err, (folder / "out").open("w") as out:
         process = subprocess.Popen([sys.executable, "-m", "dgxcheck", *words, name], cwd=folder, env=environment,
-                                   stdout=subprocess.DEVNULL, stderr=err, preexec_fn=limited)  # fmt: skip
+                                   stdout=out, stderr=err, preexec_fn=limited)  # fmt: skip
         if loader in _GOES_ON_S:
             Timer(_GOES_ON_S[loader], process.terminate).start()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         err.seek(0)
         said = err.read()
-    return Cost(process.returncode, said, usage.ru_utime + usage.ru_stime, usage.ru_maxrss >> 10)
+    printed = (folder / "out").stat().st_size
+    return Cost(process.returncode, said, printed, usage.ru_utime + usage.ru_stime, usage.ru_maxrss >> 10)
 
 
 def every() -> Iterator[tuple[str, str]]:

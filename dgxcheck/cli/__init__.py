@@ -88,8 +88,9 @@ def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> in
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.UsageError as error:
-        where = f"; see '{error.ctx.command_path} -h'" if error.ctx is not None else ""
-        return _refuse(error.format_message().rstrip(".") + where)
+        from dgxcheck.cli.usage import worded
+
+        return _refuse(worded(error))
     except click.ClickException as error:
         return _refuse(error.format_message())
     except BadInput as error:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
-_FOR_PEOPLE = ("text", "healthmon", "markdown")
+_FOR_PEOPLE = ("text", "healthmon", "markdown", "html", "svg")
 
 
 def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -73,8 +73,14 @@ def writable(ctx: click.Context, _option: click.Parameter, file: str | None) -> 
     return file
 
 
+def output_file(command: F) -> F:
+    """``-o``: where the result goes."""
+    help_text = "Write the result to FILE instead of stdout (-)."
+    return click.option("-o", "--output", type=click.Path(), metavar="FILE", callback=writable, help=help_text)(command)
+
+
 def writing(command: F) -> F:
-    """``-o`` and ``--color``: where the result goes."""
+    """``-o`` and ``--color``, of a command whose text has words that are coloured."""
     command = click.option(
         "--color",
         type=click.Choice(["auto", "always", "never"]),
@@ -82,8 +88,7 @@ def writing(command: F) -> F:
         show_default=True,
         help="Colour the text; auto uses colour on a terminal unless NO_COLOR is set.",
     )(command)
-    help_text = "Write the result to FILE instead of stdout (-)."
-    return click.option("-o", "--output", type=click.Path(), metavar="FILE", callback=writable, help=help_text)(command)
+    return output_file(command)
 
 
 def sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -128,7 +133,7 @@ def explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
+def emit(text: str, output: str | None, color: str = "never", form: str = "text") -> None:
     """The result, to a file (whole or not at all) or to stdout, coloured where that is wanted.
 
     A ``form`` for programs is neither coloured nor broken into lines that fit a terminal; there, JSON is indented.
@@ -136,8 +141,7 @@ def emit(text: str, output: str | None, color: str, form: str = "text") -> None:
     Renderers make what is hostile visible where it stands; this is the net below them.
     """
     text = "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
-    if form in _FOR_PEOPLE:
-        text = without_unplaced(text)
+    text = without_unplaced(text, named=form not in _FOR_PEOPLE)
     if output not in (None, "-"):
         if color == "always" and form == "text":
             from dgxcheck.output.color import colorize

@@ -117,15 +117,16 @@ def _counts(finding: Mapping[str, Json]) -> bool:
     return finding.get("status") in ("warn", "unknown", "fail") and (not known or lapsed)
 
 
-def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> Mapping[Json, _Cause]:
+def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> Mapping[str, _Cause]:
     """Id and first step, by key of the finding."""
     causes = document.get("causes")
     found = [each for each in causes if isinstance(each, dict)] if isinstance(causes, list) else []
     if not whole:
-        by_id = {each.get("id"): _Cause(str(each.get("id")), _step(each)) for each in found}
-        return {each.get("key"): by_id[each.get("cause")] for each in findings if each.get("cause") in by_id}
+        by_id = {str(each.get("id")): _Cause(str(each.get("id")), _step(each)) for each in found}
+        named = ((str(each.get("key")), str(each.get("cause"))) for each in findings)
+        return {key: by_id[cause] for key, cause in named if cause in by_id}
     return {
-        key: _Cause(str(each.get("id")), _step(each.get("action")))
+        str(key): _Cause(str(each.get("id")), _step(each.get("action")))
         for each in found
         if isinstance(explains := each.get("explains"), list)
         for key in explains
@@ -137,9 +138,11 @@ def _step(action: Json) -> str:
     return word if isinstance(word, str) else ""
 
 
-def _fault(finding: Mapping[str, Json], whole: bool, causes: Mapping[Json, _Cause]) -> Fault:
+def _fault(finding: Mapping[str, Json], whole: bool, causes: Mapping[str, _Cause]) -> Fault:
     key = _text(finding, "key", "of a finding")
     cause = causes.get(key, _NO_CAUSE)
+    figures = (finding.get(name) for name in ("measured", "expected"))
+    measured, expected = (value if _is_figure(value) else None for value in figures)
     ends = [_named(each) for each in (finding.get("subject"), finding.get("peer")) if each]
     return Fault(
         key=key,
@@ -149,7 +152,7 @@ def _fault(finding: Mapping[str, Json], whole: bool, causes: Mapping[Json, _Caus
         message=str(finding.get("message") or ""),
         subject=" - ".join(ends),
         action=str(finding.get("remedy" if whole else "action") or ""),
-        figure=against(finding.get("measured"), finding.get("expected"), str(finding.get("unit") or "")),
+        figure=against(measured, expected, str(finding.get("unit") or "")),
         cause=cause.id,
         step=cause.step,
     )

@@ -36,6 +36,8 @@ def judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
         (LOST.replace("error 12", "error 5"), "warn", "transfer-failed", "host",
          ("host", "host", "transfers to other hosts")),
         (LOST.replace("error 12", "error 4"), "fail", "rdma-access", "host", ("host", "host", "GPUDirect RDMA")),
+        (LOST.replace("Got completion with error 12", "mlx5_2:1 Got async event : port error"), "warn", "port-down",
+         "mlx5_2/1", ("port", "mlx5_2/1", "")),
         (PERFTEST, "fail", "rdma-access", "host", ("host", "host", "GPUDirect RDMA")),
         (PERFTEST.replace("status 4", "status 12"), "fail", "transfer-unanswered", "host",
          ("host", "host", "path to other hosts")),
@@ -46,7 +48,18 @@ def test_a_bad_result(text: str, status: str, fault: str, subject: str, blamed: 
     (finding,), causes = judged(text)
     assert (finding["status"], finding["fault"], finding["subject"]["name"]) == (status, fault, subject)
     component = causes[0]["component"]
-    assert (component["kind"], component["name"], component.get("part", "")) == blamed
+    assert (component["kind"], component["name"], component.get("part") or "") == blamed
+
+
+def test_a_log_for_each_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As NCCL_DEBUG_FILE makes them: what each reports is counted, none contradicts another."""
+    for number, text in enumerate((LOST, LOST + ECC, LOST)):
+        (tmp_path / f"{number}.log").write_text(text)
+    run(capsys, "import", *(str(tmp_path / f"{n}.log") for n in range(3)), "-o", str(tmp_path / "box.json"))
+    document = json.loads(run(capsys, "health", "--format", "json", "--from", str(tmp_path / "box.json")).out)
+    found = {each["fault"]: each["message"] for each in document["findings"] if each["id"] == "tools.reports"}
+    assert found.keys() == {"transfer-unanswered", "ecc-uncorrected"}
+    assert "(3 times)" in found["transfer-unanswered"]
 
 
 def test_on_a_known_box_the_gpu_has_its_bus_id(judged: Any) -> None:

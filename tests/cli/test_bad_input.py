@@ -20,7 +20,7 @@ from dgxcheck.source.recording.load import SCHEMA
 INSTALLED = str(Path(sys.executable).with_name("dgxcheck"))
 BOX = "dgx-station-v100"
 GOOD = json.dumps(HEAD | {"schema": SCHEMA, "facts": {}})
-NOT_READING = ("recordings", "schema", "import", "xid", "fleet", "bind", "watch")
+NOT_READING = ("recordings", "schema", "import", "xid", "fleet", "bind", "watch", "integrate")
 READING = tuple(name for name in COMMANDS if name not in NOT_READING)
 NOBODY = 65534
 
@@ -183,7 +183,11 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
         (("surplus",), "surplus"),
         (("--from",), "--from"),
         (("\x1b[2J",), "\N{REPLACEMENT CHARACTER}[2J"),
-        (("--\x1b]0;x\x07",), "o such option"),
+        (("--\x1b]0;x\x07",), "no option --"),
+        (("--formt", "json"), "no option --formt; did you mean --format?"),
+        (("--format", "yaml"), "invalid value for '--format': 'yaml'"),
+        (("--labels", "sys", "--format", "json"), "--labels is valid only for the text of"),
+        (("--labels", "sys", "--tree"), "--labels is valid only for the text of"),
     ],
 )
 def test_bad_options_of_topo(argv: tuple[str, ...], due: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,9 @@ def test_a_program_is_given_its_events(log: str, tmp_path: Path, capsys: pytest.
     "argv",
     [("--exec", "/nowhere/hook"), ("--every", "1x"), ("--counters", "0"), ("--kernel-log", "/nowhere"),
      ("--kernel-log", "/dev/null"), ("--metrics", "/nowhere/x.prom"), ("-c", "/nowhere.toml"),
-     ("--profile", "dgx-7")],
+     ("--profile", "dgx-7"), ("--no-health", "--every", "5m"), ("--kernel-log", "x", "--metrics", "x.prom"),
+     ("--kernel-log", "x", "--no-health"), ("--kernel-log", "x", "--every", "5m"),
+     ("--kernel-log", "x", "--format", "table")],
 )  # fmt: skip
 def test_what_is_refused(argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     done = run(capsys, "watch", *argv)

@@ -117,7 +117,7 @@ def test_a_gpu_that_is_gone_is_not_cured(capsys: Capture) -> None:
         (("live", "live"), "only one of OLD and NEW can be live"),
         (("dgx-1-v10", "live"), "no such recording"),
         (("dgx-1-v100", "nowhere.json"), "no such recording"),
-        (("dgx-1-v100",), "Missing argument 'NEW'"),
+        (("dgx-1-v100",), "missing argument 'NEW'"),
     ],
 )
 def test_what_names_nothing_is_refused(argv: tuple[str, ...], message: str, capsys: Capture) -> None:
@@ -126,6 +126,13 @@ def test_what_names_nothing_is_refused(argv: tuple[str, ...], message: str, caps
     assert message in printed.err
     assert printed.err.count("\n") == 1
     assert printed.out == ""
+
+
+def test_a_result_in_one_line_is_refused_with_what_reads_it(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "result.jsonl"
+    main(["health", "--from", "dgx-1-v100", "--format", "jsonl", "-o", str(path)])
+    assert main(["diff", str(path), "dgx-1-v100"]) == 3
+    assert "dgxcheck diff compares those of --format json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

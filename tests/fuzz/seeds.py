@@ -33,7 +33,9 @@ RESULT = {
     "verdict": "fail", "score": 99.5, "profile": "dgx-1-v100", "gpus": {"Tesla V100": 8},
     "versions": {"driver": ["550.127.05"]}, "passed": {"ecc.dbe/GPU0": 1.5, "x": None}, "skipped": {"no": ["y"]},
     "found": [{"key": "xid/GPU0", "status": "fail", "fault": "xid", "message": "Xid 79", "subject": "GPU0",
-               "action": "drain"}],
+               "action": "drain", "cause": "gpu GPU0", "measured": 8, "expected": 16, "unit": "lanes"}],
+    "causes": [{"id": "gpu GPU0", "action": "reset"}],
+    "nvlink_domains": ["3f2c1a9e-0000-0000-0000-000000000001.32766"],
 }  # fmt: skip
 COUNTERS = {
     "schema": "dgxcheck/recording/1", "facts": {"nvml nvmlDeviceGetPcieReplayCounter 0000:06:00.0": {"": 4}},
@@ -58,6 +60,7 @@ _OF_TARGET = {
     "results": [json.dumps(RESULT).encode() + b"\n" + json.dumps(RESULT | {"host": "b"}).encode(),
                 b'{"schema": "dgxcheck/health/2", "host": "a", "generated_at": "x", "level": "quick",'
                 b' "verdict": "pass", "findings": [{"key": "k", "status": "pass", "measured": 1, "unit": "W"}],'
+                b' "causes": [{"id": "host", "explains": ["k"], "action": {"action": "reboot"}}],'
                 b' "score": {"total": 1}}'],
     "node_names": [b"dgx[001-016,020],login", b"a[1-3]b[2-4],c\n"],
     "counters": [json.dumps(COUNTERS).encode()],

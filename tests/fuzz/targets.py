@@ -12,28 +12,29 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 
 from dgxcheck.assessment.import_text import read
 from dgxcheck.assessment.import_texts import lines, text_of
 from dgxcheck.assessment.machine import LAUNCH, examine
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.cli.commands.fleet import RENDERERS
 from dgxcheck.configuration import of_site
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.fleet.judge import judge
 from dgxcheck.fleet.node_names import folded, unfolded
+from dgxcheck.fleet.racks import racks_of
 from dgxcheck.launch.placement import Placement, placements
 from dgxcheck.launch.rank import LOCAL_RANK, local_rank, of_rank
-from dgxcheck.output.fleet import as_json as fleet_json
 from dgxcheck.output.fleet import gate
-from dgxcheck.output.fleet import prometheus as fleet_metrics
-from dgxcheck.output.fleet import text as fleet_text
 from dgxcheck.output.fleet.report import Report
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.watch import metrics as watch_metrics
 from dgxcheck.output.watch import table as watch_table
 from dgxcheck.output.watch.lines import json_line, text_line
 from dgxcheck.profiles import library
+from dgxcheck.settings import Settings
 from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log import saved
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
@@ -128,10 +129,13 @@ def results(data: bytes) -> object:
     """Results of a fleet, one or many, judged and in every format."""
     with _file(data, "results.jsonl") as path:
         fleet = judge([path], ("a", "b"))
-    text, document, metrics = (each.render(Report(fleet, 0, True)) for each in (fleet_text, fleet_json, fleet_metrics))
-    assert json.loads(document, parse_constant=_no_number)["nodes"] is not None
-    assert metrics.endswith("\n")
-    return _printable(text), gate.render(Report(fleet, 0))
+    report = Report(fleet, 0, True, racks_of(fleet.nodes, Settings()))
+    shown = {form: import_module(f"dgxcheck.output.fleet.{module}").render(report)
+             for form, module in RENDERERS.items()}  # fmt: skip
+    for text in (*shown.values(), gate.render(report)):
+        _printable(text.replace("\t", " "))
+    assert json.loads(shown["json"], parse_constant=_no_number)["nodes"] is not None
+    return shown
 
 
 def node_names(data: bytes) -> object:

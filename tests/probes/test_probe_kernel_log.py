@@ -313,6 +313,8 @@ DATED = {
     "dmesg -T": "[Fri Nov 20 12:00:0{n} 2026] {}",
     "dmesg --time-format iso": "2026-11-20T12:00:0{n},123456+01:00 {}",
     "short-iso": "2026-11-20T12:00:0{n}+0100 dgx kernel: {}",
+    "syslog without a host": "Nov  1 12:00:0{n} kernel: {}",
+    "host cut out": "Nov  1 12:00:0{n}  kernel: {}",
 }
 
 

@@ -10,6 +10,8 @@ from lspci_texts import LSPCI
 from smi_texts import LINKS, QUERY, STATION, TABLE
 from test_import import P2P
 from test_readers_memory import memory, slots
+from test_readers_nccl import CUDA, TODAY, WRITE
+from test_readers_nccl_log import BOX, INFO, written
 
 from dgxcheck.assessment.import_text import read
 from dgxcheck.assessment.import_texts import text_of
@@ -21,7 +23,8 @@ LAYERS = HARMLESS.keys() - {"column", "table of one column"}
 """Those that are put around each other; nobody makes a table of what stands in another layout."""
 TEXTS = {
     "matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P, "memory": memory(slots(3)),
-    **LSPCI,
+    **LSPCI, "nccl": f"{INFO.splitlines()[1].replace('box', 'node7')}\n{written('2.27', BOX)}",
+    "perftest": CUDA + "\n".join(line for line in WRITE.splitlines() if "----" not in line), "collective": TODAY,
 }  # fmt: skip
 
 

@@ -30,10 +30,12 @@ _OF_HOST = {
     Fault.TRANSFER_FAILED: "transfers to other hosts", Fault.TRANSFER_UNANSWERED: "path to other hosts",
     Fault.RDMA_ACCESS: "GPUDirect RDMA", Fault.TOOL_ERROR: "results of NCCL", Fault.MEMLOCK: "memlock limit",
     Fault.TEST_FAILED: "results of diagnostics", Fault.NVSWITCH_FATAL: "NVSwitches",
-    Fault.NVSWITCH_NOTICE: "NVSwitches", Fault.DIMM_SPEED: "memory", Fault.MEMORY_MISSING: "memory",
+    Fault.NVSWITCH_NOTICE: "NVSwitches", Fault.NVSWITCH_WATCHED: "NVSwitches", Fault.DIMM_SPEED: "memory",
+    Fault.MEMORY_MISSING: "memory",
 }  # fmt: skip
 _REMEDIES = {
-    Fault.TRANSFER_FAILED: "look for the first error of all hosts in their logs: the others follow from it",
+    Fault.TRANSFER_FAILED: "look for the first error of all hosts in their logs: the others follow from it; in"
+    " a test of two ends give both the same options",
     Fault.TRANSFER_UNANSWERED: "check at both ends the state of the ports (ibstat), their error counters (perfquery"
     " -x), cables and transceivers (mlxlink -m), then the switch ports between them; with RoCE also GID index, MTU and"
     " flow control; then measure the path with ib_write_bw",
@@ -113,6 +115,9 @@ def _subject(box: Box, name: str, part: str) -> Subject:
         found = box.subject(device)
     elif device is not None:
         found = Subject(kind="hca", name=device.name, bdf=device.bdf)
+    elif "/" in name:
+        hca = box.topology.device(name.partition("/")[0])
+        found = Subject(kind="port", name=name, bdf=None if hca is None else hca.bdf)
     elif name.startswith("GPU"):
         found = Subject(kind="gpu", name=name, bdf=None)
     elif "/" in name:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from dgxcheck.cli import INCOMPLETE
-from dgxcheck.cli.options import emit, writing
+from dgxcheck.cli.options import emit, output_file
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.integrate.catalogue import INTEGRATIONS, Integration
-from dgxcheck.integrate.plan import COMMAND, missing_command, plan, write
+from dgxcheck.integrate.plan import COMMAND, command_problem, plan, write
 from dgxcheck.output.integrate.text import contents, listing, report
 from dgxcheck.suggestion import did_you_mean
 
@@ -21,11 +21,10 @@ from dgxcheck.suggestion import did_you_mean
               help="Write below DIR, such as the image of a node, instead of /.")  # fmt: skip
 @click.option("--command", "program", default=COMMAND, metavar="PATH", show_default=True,
               help="The path of dgxcheck that the files contain.")  # fmt: skip
-@writing
+@output_file
 @click.pass_context
 def command(
-    ctx: click.Context, name: str | None, shown: bool, wanted: bool, root: str, program: str, output: str | None,
-    color: str,
+    ctx: click.Context, name: str | None, shown: bool, wanted: bool, root: str, program: str, output: str | None
 ) -> int:  # fmt: skip
     """Show or install the files that connect dgxcheck with NAME; list all without NAME.
 
@@ -38,12 +37,12 @@ def command(
     if name is None:
         if shown or wanted:
             raise click.UsageError("give the name of an integration", ctx)
-        emit(listing(), output, color)
+        emit(listing(), output)
         return 0
     integration = _named(name)
     files = plan(integration, root, program)
     if shown:
-        emit(contents(files), output, color, "file")
+        emit(contents(files), output, form="file")
         return 0
     refused = any(file.state in ("differs", "unusable") for file in files)
     if wanted and not refused:
@@ -51,8 +50,8 @@ def command(
             write(files)
         except OSError as error:
             raise BadInput(f"{error.filename or name}: cannot be written: {error.strerror}") from None
-    absent = program if any(program in file.text for file in files) and missing_command(root, program) else ""
-    emit(report(integration, files, wanted and not refused, absent), output, color)
+    problem = command_problem(files, root, program)
+    emit(report(integration, files, wanted and not refused, program, problem), output)
     return INCOMPLETE if refused else 0
 
 

@@ -6,7 +6,7 @@ import click
 
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.new_profile import check_name, new_profile
-from dgxcheck.cli.options import emit, reading, writing
+from dgxcheck.cli.options import emit, output_file, reading
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import profile_text
 from dgxcheck.profiles import library
@@ -16,11 +16,10 @@ from dgxcheck.profiles import library
 @click.argument("name", required=False)
 @click.option("--new", metavar="NAME", help="Write the profile of this box, or of the one given with --from, as TOML.")
 @reading
-@writing
+@output_file
 @click.pass_context
 def command(
-    ctx: click.Context, name: str | None, new: str | None, spec: str | None, deadline: float, output: str | None,
-    color: str,
+    ctx: click.Context, name: str | None, new: str | None, spec: str | None, deadline: float, output: str | None
 ) -> int:  # fmt: skip
     """List the reference machines of dgxcheck health; with NAME, print all numbers of one with their sources.
 
@@ -30,15 +29,15 @@ def command(
         if spec is not None:
             raise BadInput("--from requires --new NAME, which makes a profile of that box")
         if name is None:
-            emit(profile_text.listed(map(library.by_name, library.names())), output, color)
+            emit(profile_text.listed(map(library.by_name, library.names())), output)
         else:
             found = library.by_name(name)
-            emit(profile_text.shown(found, library.boards_for(None) | dict(found.own_boards)), output, color)
+            emit(profile_text.shown(found, library.boards_for(None) | dict(found.own_boards)), output)
         return 0
     if name is not None:
         raise BadInput("give a profile to show or --new NAME, not both")
     check_name(new)
     machine: LiveMachine = ctx.obj
     made, read = new_profile(machine.source(spec, "HEALTH", deadline), new)
-    emit(profile_text.toml(made, {"box": read}), output, color, "toml")
+    emit(profile_text.toml(made, {"box": read}), output, form="toml")
     return 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from dgxcheck.cli.options import emit, writing
+from dgxcheck.cli.options import emit, output_file
 from dgxcheck.output.plain_text import columns, lines, visible
 from dgxcheck.source.recording.shipped import head_of, shipped
 
 
 @click.command("recordings")
-@writing
-def command(output: str | None, color: str) -> int:
+@output_file
+def command(output: str | None) -> int:
     """List the recordings shipped with dgxcheck: name, provenance, date, machine.
 
     Give any of these names to --from.
@@ -26,6 +26,5 @@ def command(output: str | None, color: str) -> int:
     emit(
         lines(columns([("Name", "Provenance", "Date", "Machine"), *rows]) if rows else ["No recordings are shipped."]),
         output,
-        color,
     )
     return 0

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from dgxcheck.cli.options import emit, writing
+from dgxcheck.cli.options import emit, output_file
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.package_files import FOLDER, names, read
 from dgxcheck.rootfs import decode
@@ -17,15 +17,15 @@ _FOLDER = os.path.join(FOLDER, "schemas")
 
 @click.command("schema")
 @click.argument("name", metavar="NAME", shell_complete=lambda _ctx, _param, start: _completed(start))
-@writing
-def command(name: str, output: str | None, color: str) -> int:
+@output_file
+def command(name: str, output: str | None) -> int:
     """Print the JSON Schema of an output or file format: topo, health, result, fleet, watch, list, diff, xid, recording
     or overlay."""
     known = _names()
     if name not in known:
         valid = f"valid names: {', '.join(known)}"
         raise BadInput(f"{name}: no such schema; {did_you_mean(name, known, valid)}")
-    emit(decode(read(os.path.join(_FOLDER, f"{name}.schema.json"))), output, color, "json")
+    emit(decode(read(os.path.join(_FOLDER, f"{name}.schema.json"))), output, form="json")
     return 0
 
 

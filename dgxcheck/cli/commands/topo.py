@@ -35,11 +35,13 @@ _PROBES = {
 _PLANS = {"p2p": "P2P", "peers": "PEERS", "rdma": "RDMA"}
 """What NVML is asked for these questions, by name in ``workers/nvml/plan.py``; else ``TOPOLOGY``."""
 _PICTURES = ("svg", "dot")
-_LAUNCH = ("env", "gres", "rankfile", "nccl-xml")
+_LAUNCH = ("env", "gres", "rankfile", "nccl-xml", "nfd")
 """Formats for launchers and schedulers, of the whole box."""
 _DRAWN = {"matrix": "whole", "tree": "whole", "path": "way"}
 """The questions that a picture answers, and how."""
 _AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
+_LABELLED = ("matrix", "matrix_pci", "gpu_path", "path", "peers")
+"""The questions that are answered with labels of paths."""
 _ABOUT_GPUS = ("level", "gpu_path", "numa_cpu", "numa_memory", "gpu_numa")
 _SPELT = {
     "matrix": "-m", "matrix_pci": "-mp", "p2p": "-p2p", "cpu": "-c", "level": "-n", "gpu_path": "-p",
@@ -96,10 +98,10 @@ class _Topo(click.Command):
               default="text", show_default=True,
               help="nvidia-smi prints the tab-separated cells of current drivers; svg draws a picture of the wiring or"
               " of one path, dot writes it for graphviz; env, gres (Slurm), rankfile (Open MPI) and nccl-xml are for"
-              " launchers.")  # fmt: skip
+              " launchers, nfd for Kubernetes.")  # fmt: skip
 @_flag("--nvme", text="Show NVMe disks in a picture, too.")
-@click.option("--labels", type=click.Choice(["soc", "sys"]), default="soc", show_default=True,
-              help="Label in text for the path between NUMA nodes.")  # fmt: skip
+@click.option("--labels", type=click.Choice(["soc", "sys"]),
+              help="Label in text for the path between NUMA nodes; the default is soc.")  # fmt: skip
 @reading
 @writing
 @click.pass_context
@@ -114,8 +116,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     plan = "EVERYTHING" if given["form"] in _LAUNCH else _PLANS.get(kind, "TOPOLOGY")
     source = live.source(given["spec"], plan, given["deadline"])
     machine = examine(source, LAUNCH if given["form"] in _LAUNCH else _PROBES.get(kind, WIRING))
-    asked = Asked(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"], width(given["output"]),
-                  given["nvme"])  # fmt: skip
+    asked = Asked(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"] or "soc",
+                  width(given["output"]), given["nvme"])  # fmt: skip
     module, name = _ANSWERS[kind]
     if asked.form in _PICTURES:
         module, name = "picture", _DRAWN[kind]
@@ -147,6 +149,10 @@ def _asked(given: dict[str, Any]) -> str:
         raise click.UsageError(f"--format {given['form']} is valid only with {drawn}")
     if given["form"] in _LAUNCH and kind != "matrix":
         raise click.UsageError(f"--format {given['form']} is about the whole box; leave out {_SPELT[kind]}")
+    drawn_path = kind == "path" and given["form"] in _PICTURES
+    if given["labels"] and not drawn_path and (given["form"] != "text" or kind not in _LABELLED):
+        spelt = ", ".join(_SPELT[each] for each in _LABELLED)
+        raise click.UsageError(f"--labels is valid only for the text of {spelt}")
     if given["nvme"] and given["form"] not in _PICTURES:
         raise click.UsageError(f"--nvme is valid only with --format {' or '.join(_PICTURES)}")
     return kind

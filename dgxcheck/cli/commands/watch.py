@@ -8,6 +8,7 @@ import shutil
 import sys
 
 import click
+from click.core import ParameterSource
 
 from dgxcheck.assessment.interrupt import interruptible
 from dgxcheck.assessment.machine import LiveMachine
@@ -23,6 +24,7 @@ from dgxcheck.watch.desk import Sink
 from dgxcheck.watch.memory import NAME
 from dgxcheck.watch.plan import LONGEST_S, Plan
 
+_OF_SAVED_LOG = frozenset(("kernel_log", "form", "program"))
 _FORMS = {"json": json_line, "text": text_line}
 
 
@@ -100,6 +102,13 @@ def command(
 
     Nothing is repaired or changed. SIGTERM or Ctrl-C ends it. Exit code 0: ended as told; 3: it could not run.
     """
+    given = {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    if no_health and "every" in given:
+        raise click.UsageError("--every is how often the health is checked; --no-health never checks it", ctx)
+    if kernel_log is not None and (idle := sorted(given - _OF_SAVED_LOG)):
+        raise click.UsageError(f"--kernel-log watches nothing; leave out --{idle[0].replace('_', '-')}", ctx)
+    if kernel_log is not None and form == "table":
+        raise click.UsageError("--kernel-log has no table; give --format text or json", ctx)
     gc.enable()  # it runs for months
     if program is not None and shutil.which(program) is None:
         raise BadInput(f"--exec {program}: no such program, or not executable")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dgxcheck.assessment.xid_explanation import explain, explain_all, relations_of
-from dgxcheck.cli.options import emit, writing
+from dgxcheck.cli.options import emit, output_file
 from dgxcheck.xid.architecture import BOARDS, NAMES
 from dgxcheck.xid.relations import relations
 
@@ -27,10 +27,10 @@ def _gpus(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 @click.option("--gpu", metavar="NAME", shell_complete=_gpus,
               help="Board or architecture (v100, h100, ampere); some Xids differ before Ampere.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@writing
+@output_file
 @click.pass_context
 def command(
-    ctx: click.Context, number: int | None, listed: bool, gpu: str | None, form: str, output: str | None, color: str
+    ctx: click.Context, number: int | None, listed: bool, gpu: str | None, form: str, output: str | None
 ) -> int:  # fmt: skip
     """Explain an Xid of a GPU or an SXid of an NVSwitch: meaning, severity, NVIDIA's action, what to do.
 
@@ -48,5 +48,5 @@ def command(
         from dgxcheck.output.xid.text import one, table
 
         text = table(explained) if number is None else one(explained, related)
-    emit(text, output, color, form)
+    emit(text, output, form=form)
     return 0

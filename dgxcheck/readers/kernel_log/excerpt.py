@@ -31,7 +31,6 @@ _KERNELS = re.compile(
     rf"|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{{6}}[+-]\d\d:\d\d).*"
 )
 """A row that no program but the kernel's log prints."""
-_HOSTLESS = re.compile(rf"^({_ISO}|{_SYSLOG}) {{1,2}}kernel: ")
 _DATED = re.compile(rf"(?:{_ISO}|{_SYSLOG}) (?P<text>.*)")
 _BRACKETED = re.compile(rf"^\[({_ISO})\](?= )")
 _HUMAN = re.compile(r"\[(?P<month>[A-Z][a-z]{2}) ?(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d)\] (?P<text>.*)")
@@ -99,7 +98,7 @@ def _timed(lines: tuple[str, ...]) -> Iterator[tuple[int, str]]:
         row = ""
         if blank == (blank if indent is None else indent):
             if _KERNELS.fullmatch(text) or ((dated := _DATED.fullmatch(text)) and is_relevant(dated["text"])):
-                row = _HOSTLESS.sub(r"\1 host kernel: ", text)
+                row = text
             elif (human := _human(text, clock)) is not None:
                 clock, row = human[0], f"[{human[0]:.6f}] {human[1]}"
         if row:

@@ -14,7 +14,9 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _KMSG = re.compile(r"(\d{1,5}),\d{1,20},(\d{1,18}),[^;]{0,40};(.*)")
 _SINCE_BOOT = re.compile(r"(?:<(\d{1,5})>)?\[ {0,12}(\d{1,10}\.\d{1,9})\](?:\[ {0,12}[TC]\d{1,10}\])? ?(.*)")
 _LEVEL = re.compile(r"([a-z0-9]{2,9}) {0,9}:[a-z]{2,9} {0,9}: ")
-_FROM_HOST = re.compile(r"\S{1,255} kernel: (.*)")
+_FROM_HOST = re.compile(r"(?:\S{0,255} )?kernel: (.*)")
+"""After a date; rsyslog can be told to leave out the host."""
+_FROM_HOST_SINCE_BOOT = re.compile(r"\S{1,255} kernel: (.*)")
 _AT = (
     re.compile(rf"(?P<iso>{_ISO}) (?P<rest>.*)"),
     re.compile(r"(?P<month>[A-Z][a-z]{2}) {1,2}(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?) (?P<rest>.*)"),
@@ -85,10 +87,12 @@ def _row(line: str, dates: _Dates) -> _Row | None:
             return None
         line = line[level.end() :]
     if boot := _SINCE_BOOT.match(line):
-        return _since_boot(boot, _without_host(boot[3]))
+        from_host = _FROM_HOST_SINCE_BOOT.match(boot[3])
+        return _since_boot(boot, from_host[1] if from_host else boot[3])
     if (at := dates.split(line)) is None:
         return None
-    text = _without_host(at[1])
+    from_host = _FROM_HOST.match(at[1])
+    text = from_host[1] if from_host else at[1]
     boot = _SINCE_BOOT.match(text)
     return _since_boot(boot, boot[3]) if boot else _Row(False, at[0], "", text)
 
@@ -136,8 +140,3 @@ def _at(row: str, year: int) -> tuple[float, str] | None:
             return None
         return timegm((years, months, days, hours, minutes, 0)) + seconds, parts["rest"]
     return None
-
-
-def _without_host(text: str) -> str:
-    match = _FROM_HOST.match(text)
-    return match[1] if match else text

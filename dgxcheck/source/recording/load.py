@@ -23,6 +23,13 @@ class Recording(Record, kw_only=False):
     head: dict[str, Json]
 
 
+_RESULTS = {
+    "dgxcheck/result/1": "dgxcheck fleet reads it, and dgxcheck diff compares those of --format json",
+    "dgxcheck/health/2": "dgxcheck fleet and diff read it",
+}
+"""What this tool prints itself, by schema, and the commands that take it."""
+
+
 def load(path: str) -> dict[str, Json]:
     """The members of a recording or overlay file; BadInput with one line for whatever is wrong with it."""
     raw = _read(path)
@@ -31,6 +38,8 @@ def load(path: str) -> dict[str, Json]:
     if schema == OVERLAY and len(raw) > OVERLAY_BYTES:  # as many as overlays are deep are held at once
         raise too_large(path, OVERLAY_BYTES)
     if schema not in (SCHEMA, OVERLAY):
+        if isinstance(schema, str) and schema in _RESULTS:
+            raise BadInput(f"{path}: a result of dgxcheck health, not a recording; {_RESULTS[schema]}")
         named = repr(schema)[:80] if isinstance(schema, str | int) else "(missing or not a string)"
         raise BadInput(f"{path}: unknown schema {named}; this version reads {SCHEMA} and {OVERLAY}")
     return document
