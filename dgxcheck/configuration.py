@@ -6,12 +6,11 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime
-from typing import Any, NoReturn, get_args
+from typing import Any, get_args
 
-from dgxcheck.facts.missing import BadInput
 from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
 from dgxcheck.suggestion import did_you_mean
-from dgxcheck.toml_file import load
+from dgxcheck.toml_file import load, refuse
 
 SITE = "/etc/dgxcheck/config.toml"
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -48,7 +47,7 @@ def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) ->
     ports = _texts(network, "ports", path, "network")
     for port in ports:
         if not _PORT.fullmatch(port):
-            _refuse(path, "network.ports", f"{_shown(port)} is not a port; write it as 'mlx5_0/1'")
+            refuse(path, "network.ports", f"{_shown(port)} is not a port; write it as 'mlx5_0/1'")
     return Settings(
         thresholds={name: _number(name, value, path) for name, value in tables.get("thresholds", {}).items()},
         severities={name: _severity(name, value, path) for name, value in tables.get("severities", {}).items()},
@@ -65,24 +64,24 @@ def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) ->
 
 def _acknowledged(entries: object, path: str, checks: Collection[str]) -> tuple[Acknowledgement, ...]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        _refuse(path, ACKNOWLEDGED, f"must be an array of tables, [[{ACKNOWLEDGED}]]")
+        refuse(path, ACKNOWLEDGED, f"must be an array of tables, [[{ACKNOWLEDGED}]]")
     return tuple(_acknowledgement(entry, f"{ACKNOWLEDGED}[{n}]", path, checks) for n, entry in enumerate(entries, 1))
 
 
 def _acknowledgement(entry: dict[str, Any], where: str, path: str, checks: Collection[str]) -> Acknowledgement:
     _known(entry, KEYS[ACKNOWLEDGED], path, where)
     for key in (key for key in _NEEDED if key not in entry):
-        _refuse(path, f"{where}.{key}", "is missing")
+        refuse(path, f"{where}.{key}", "is missing")
     for key in ("check", "device", "reason"):
         if key in entry and not (isinstance(entry[key], str) and entry[key].strip()):
-            _refuse(path, f"{where}.{key}", f"{_shown(entry[key])} is not a non-empty string")
+            refuse(path, f"{where}.{key}", f"{_shown(entry[key])} is not a non-empty string")
     check = entry["check"].strip()
     if check not in checks:
         hint = did_you_mean(check, checks, "list the checks with 'dgxcheck health -H'")
-        _refuse(path, f"{where}.check", f"unknown check {_shown(check)}; {hint}")
+        refuse(path, f"{where}.check", f"unknown check {_shown(check)}; {hint}")
     ceiling = entry.get("ceiling", 0)
     if isinstance(ceiling, bool) or not isinstance(ceiling, int | float) or not abs(ceiling) <= MOST:
-        _refuse(path, f"{where}.ceiling", f"{_shown(ceiling)} is not a number of at most {MOST:g}")
+        refuse(path, f"{where}.ceiling", f"{_shown(ceiling)} is not a number of at most {MOST:g}")
     return Acknowledgement(
         check=check,
         device=entry.get("device", "").strip(),
@@ -100,7 +99,7 @@ def _day(value: object, where: str, path: str) -> str:
     except ValueError:
         as_written = False
     if not as_written:
-        _refuse(path, where, f"{text if isinstance(value, datetime) else _shown(value)} is not {_DATE}")
+        refuse(path, where, f"{text if isinstance(value, datetime) else _shown(value)} is not {_DATE}")
     return text
 
 
@@ -118,13 +117,13 @@ def _of_etc() -> str | None:
 def _table(document: Mapping[str, Any], name: str, path: str, checks: Collection[str]) -> dict[str, Any]:
     table = document[name]
     if not isinstance(table, dict):
-        _refuse(path, name, f"must be a table, [{name}]")
+        refuse(path, name, f"must be a table, [{name}]")
     if name not in ("thresholds", "severities"):
         return {key: table[key] for key in _known(table, KEYS[name], path, name)}
     found: dict[str, Any] = {}
     for key, value in _dotted(table):
         if key in found:
-            _refuse(path, f"{name}.{_plain(key)}", "is set twice")
+            refuse(path, f"{name}.{_plain(key)}", "is set twice")
         found[key] = value
     return {key: found[key] for key in _known(found, checks if name == "severities" else KEYS[name], path, name)}
 
@@ -142,16 +141,16 @@ def _number(name: str, value: object, path: str) -> int | float:
     limit = THRESHOLDS[name]
     allowed = f"a number from {limit.low:g} to {limit.high:g} {limit.unit}"
     if isinstance(value, bool) or not isinstance(value, int | float):
-        _refuse(path, f"thresholds.{name}", f"{_shown(value)} is not {allowed}")
+        refuse(path, f"thresholds.{name}", f"{_shown(value)} is not {allowed}")
     if not limit.low <= value <= limit.high:
-        _refuse(path, f"thresholds.{name}", f"{_shown(value)} is out of range; must be {allowed}")
+        refuse(path, f"thresholds.{name}", f"{_shown(value)} is out of range; must be {allowed}")
     return value
 
 
 def _severity(name: str, value: object, path: str) -> Severity:
     found = _SEVERITIES.get(value) if isinstance(value, str) else None
     if found is None:
-        _refuse(path, f"severities.{name}", f"{_shown(value)} is not one of {', '.join(map(repr, _SEVERITIES))}")
+        refuse(path, f"severities.{name}", f"{_shown(value)} is not one of {', '.join(map(repr, _SEVERITIES))}")
     return found
 
 
@@ -160,16 +159,16 @@ def _texts(table: Mapping[str, Any], key: str, path: str, where: str) -> tuple[s
     given = table.get(key, [])
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
-        _refuse(path, f"{where}.{key}", f"{_shown(given)} is not a string or a list of strings")
+        refuse(path, f"{where}.{key}", f"{_shown(given)} is not a string or a list of strings")
     return tuple(dict.fromkeys(text.strip() for text in texts))
 
 
 def _racks(table: object, path: str) -> dict[str, str]:
     if not isinstance(table, dict):
-        _refuse(path, "fleet.racks", "must be a table, [fleet.racks]")
+        refuse(path, "fleet.racks", "must be a table, [fleet.racks]")
     for rack, nodes in table.items():
         if not isinstance(nodes, str) or not nodes.strip():
-            _refuse(path, f"fleet.racks.{_plain(rack)}", f"{_shown(nodes)} is not a set of nodes: 'dgx[001-016]'")
+            refuse(path, f"fleet.racks.{_plain(rack)}", f"{_shown(nodes)} is not a set of nodes: 'dgx[001-016]'")
     return table
 
 
@@ -182,7 +181,7 @@ def _pattern(text: object, path: str) -> str:
     except re.error:
         groups = 0
     if not isinstance(text, str) or groups != 1:
-        _refuse(path, "fleet.rack_pattern", f"{_shown(text)} is not a regular expression with one group for the rack")
+        refuse(path, "fleet.rack_pattern", f"{_shown(text)} is not a regular expression with one group for the rack")
     return text
 
 
@@ -192,7 +191,7 @@ def _known(names: Mapping[str, Any], allowed: Collection[str], path: str, where:
         if name not in allowed:
             what = "check" if where == "severities" else "key"
             hint = did_you_mean(name, allowed, f"valid {what}s: {', '.join(allowed)}")
-            _refuse(path, f"{where}.{_plain(name)}" if where else _plain(name), f"no such {what}; {hint}")
+            refuse(path, f"{where}.{_plain(name)}" if where else _plain(name), f"no such {what}; {hint}")
     return [*names]
 
 
@@ -209,7 +208,3 @@ def _shown(value: object) -> str:
         return "a list" if isinstance(value, list) else "a table"
     text = repr(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
-
-
-def _refuse(path: str, key: str, reason: str) -> NoReturn:
-    raise BadInput(f"{path}: {key}: {reason}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from dgxcheck.facts.limits import TOML_BYTES, TOML_DOTS
 from dgxcheck.facts.missing import BadInput
@@ -28,3 +28,8 @@ def load(path: str) -> dict[str, Any]:
     except ValueError as error:  # tomllib says where; Python's own refuses numbers of thousands of digits
         raise BadInput(f"{path}: not valid TOML: {str(error).partition(';')[0]}") from None
     return document
+
+
+def refuse(path: str, key: str, reason: str) -> NoReturn:
+    """A value that is not allowed: BadInput names the file and the key."""
+    raise BadInput(f"{path}: {key}: {reason}")

@@ -99,11 +99,6 @@ def loaded(source: Source, facts: Snapshot, path: str | None, seconds: float, pr
     return replace(since, growth=growth)
 
 
-def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth | Judgement:
-    """The counters alone, see ``last_run``."""
-    return last_run(source, facts, path, Present(counts={}, accepted=False)).growth
-
-
 def last_run(source: Source, facts: Snapshot, path: str | None, present: Present) -> LastRun:
     """Against the state file of an earlier run with the same boot and driver; the file is made or renewed, and with new
     Xids written again.

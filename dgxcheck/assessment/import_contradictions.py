@@ -1,4 +1,4 @@
-"""Files of the machine that an imported output gives other values than the box onto which it is put."""
+"""What an imported output says otherwise than the box onto which it is put: files of the machine, answers of NVML."""
 
 from __future__ import annotations
 
@@ -13,16 +13,27 @@ _LASTING = frozenset((
     "cpulist", "class", "vendor", "device", "product_name",
 ))  # fmt: skip
 """What does not change by itself from one minute to the next; identities are pseudonyms of either side."""
+_ANSWERS = {
+    "nvmlSystemGetDriverVersion": "driver version", "nvmlDeviceGetName": "model", "nvmlDeviceGetVbiosVersion": "VBIOS",
+    "nvmlDeviceGetEccMode": "ECC mode", "nvmlDeviceGetMigMode": "MIG mode",
+    "nvmlDeviceGetCurrPcieLinkWidth": "PCIe width", "nvmlDeviceGetMaxPcieLinkWidth": "highest PCIe width",
+    "nvmlDeviceGetNvLinkState": "NVLink state", "nvmlDeviceGetBoardPartNumber": "part number",
+}  # fmt: skip
+"""Functions of NVML that answer the same from one minute to the next, and what they answer."""
+_MAKER = "NVIDIA "
+"""Begins the names of newer drivers alone."""
 _HCAS = "/sys/class/infiniband/"
 
 
 def contradictions(imported: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, Json]:
-    """A result for every such file, about the device that it is of."""
+    """A result for every such file or answer, about the device that it is of."""
     reports = Reports("import")
     for key, fact in imported.items():
         kind, _, path = key.partition(" ")
         name = path.rpartition("/")[2]
         before = own.get(key)
+        if kind == "nvml":
+            _answer(reports, path, before, fact)
         if kind != "text" or name not in _LASTING or not isinstance(fact, str) or not isinstance(before, str):
             continue
         if fact.strip() != before.strip():
@@ -36,3 +47,38 @@ def _subject(path: str) -> str:
     if path.startswith(_HCAS):
         return path[len(_HCAS) :].partition("/")[0]
     return next((part for part in path.split("/") if is_bdf(part)), HOST)
+
+
+def _answer(reports: Reports, question: str, before: Json, fact: Json) -> None:
+    """A result where both answers are known and differ."""
+    function, *words = question.split(" ")
+    what = _ANSWERS.get(function)
+    if what is None or not _differ(before, fact):
+        return
+    subject = next((word for word in words if is_bdf(word)), HOST)
+    link = f" of link {words[1]}" if function.endswith("NvLinkState") and len(words) > 1 else ""
+    old, new = (_words(what, each) for each in _pair(before, fact))
+    text = f"{what}{link} is {old} on the box, {new} in the imported output"
+    reports.add(subject, what.replace(" ", "-").lower(), "warn", "contradiction", text)
+
+
+def _differ(before: Json, fact: Json) -> bool:
+    """Are both known, and not the same? Of a list each member counts that both have."""
+    if isinstance(before, list) and isinstance(fact, list) and len(before) == len(fact):
+        return any(_differ(old, new) for old, new in zip(before, fact, strict=True))
+    if isinstance(before, str) and isinstance(fact, str):
+        return before.strip().removeprefix(_MAKER) != fact.strip().removeprefix(_MAKER)
+    return isinstance(before, int) and isinstance(fact, int) and before != fact
+
+
+def _pair(before: Json, fact: Json) -> tuple[Json, Json]:
+    """Both answers; of lists their first members that differ."""
+    if isinstance(before, list) and isinstance(fact, list):
+        return next(pair for pair in zip(before, fact, strict=True) if _differ(*pair))
+    return before, fact
+
+
+def _words(what: str, fact: Json) -> str:
+    if what.endswith(("mode", "state")) and isinstance(fact, int):
+        return ("down", "up")[bool(fact)] if what.endswith("state") else ("off", "on")[bool(fact)]
+    return str(fact).strip()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
-_FOR_PEOPLE = ("text", "healthmon", "markdown")
+_FOR_PEOPLE = ("text", "healthmon", "markdown", "html", "svg")
 
 
 def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -141,8 +141,7 @@ def emit(text: str, output: str | None, color: str = "never", form: str = "text"
     Renderers make what is hostile visible where it stands; this is the net below them.
     """
     text = "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
-    if form in _FOR_PEOPLE:
-        text = without_unplaced(text)
+    text = without_unplaced(text, named=form not in _FOR_PEOPLE)
     if output not in (None, "-"):
         if color == "always" and form == "text":
             from dgxcheck.output.color import colorize

@@ -90,14 +90,6 @@ def _hops(machine: Machine, bdf: str) -> Iterator[Hop]:
     yield from found.values()
 
 
-def switch_above(machine: Machine, device: Device) -> Component | None:
-    """The PCIe switch nearest above a device, by its upstream port; None where there is none."""
-    # root bus, root port, then upstream and downstream ports of switches, then the device
-    if isinstance(device.path, Missing) or len(device.path) <= 4:
-        return None
-    return switch_at(machine, device.path[-3])
-
-
 def switch_at(machine: Machine, upstream: str) -> Component:
     """The PCIe switch of an upstream port."""
     below = tuple(device.name for device in machine.topology.below(upstream))

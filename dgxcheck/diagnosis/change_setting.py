@@ -15,6 +15,7 @@ from dgxcheck.checks.pcie.iommu import reason_to_keep_acs
 from dgxcheck.components.component import PEER_TRAFFIC, Component
 from dgxcheck.diagnosis.action import Code, Instruction
 from dgxcheck.diagnosis.reset_domain import gpus_of
+from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.gpu import GpuClocks, GpuMemory, GpuModes, GpuPower
 from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.missing import Missing
@@ -64,7 +65,8 @@ def changed_by(box: Box, component: Component) -> tuple[bool, bool]:
 
 
 def _of_gpus(box: Box, component: Component) -> Setting | None:
-    ids = ("-i", component.bdf) if component.bdf else ()
+    chosen = for_smi(component.bdf)
+    ids = ("-i", chosen) if chosen else ()
     options: Mapping[str, tuple[str, ...]] = {
         "ECC mode": ("-e", "1"), "compute mode": ("-c", "0"),
     }  # fmt: skip
@@ -99,7 +101,9 @@ def _mig(box: Box, gpus: Collection[Device]) -> Setting | None:
     """Back to the mode in use, which needs no reset; the reset that follows is for who meant the change."""
     rows = [box.gpu(gpu).modes for gpu in gpus]
     modes = [(row.bdf, row.mig) for row in rows if isinstance(row, GpuModes)]
-    commands = tuple(("nvidia-smi", "-i", bdf, "-mig", str(int(mig))) for bdf, mig in modes if isinstance(mig, bool))
+    commands = tuple(
+        ("nvidia-smi", "-i", for_smi(bdf), "-mig", str(int(mig))) for bdf, mig in modes if isinstance(mig, bool)
+    )
     return (commands, Instruction(code="take-back-or-reset")) if commands else None
 
 
@@ -110,7 +114,7 @@ def _power_limit(box: Box, gpus: Collection[Device]) -> Setting | None:
     if not known:
         return (), Instruction(code="default-power-limit")
     commands = tuple(
-        ("nvidia-smi", "-i", row.bdf, "-pl", f"{row.default_limit_mw / 1000:g}")
+        ("nvidia-smi", "-i", for_smi(row.bdf), "-pl", f"{row.default_limit_mw / 1000:g}")
         for row in known
         if isinstance(row.default_limit_mw, int) and row.limit_mw != row.default_limit_mw
     )

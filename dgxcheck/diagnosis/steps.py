@@ -10,6 +10,7 @@ from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Instruction
 from dgxcheck.diagnosis.gpu_clients import device_nodes, drives_a_display, running_units, services
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere
+from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.host import Host, Memlock, Modules
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
@@ -74,8 +75,7 @@ def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool = False) 
 def stop_programs(box: Box, component: Component) -> Action:
     """Programs on a GPU that hold what others lack."""
     gpus = gpus_of(box, component)
-    ids = ",".join(gpu.bdf for gpu in gpus if gpu.bdf)
-    command = ("nvidia-smi", "-i", ids, "--query-compute-apps=pid,name,used_memory", "--format=csv")
+    command = ("nvidia-smi", *_chosen(gpus), "--query-compute-apps=pid,name,used_memory", "--format=csv")
     return Action(
         step="stop-jobs", commands=(command,), instruction=Instruction(code="stop-gpu-programs"), scope="jobs",
         disturbs=tuple(gpu.name for gpu in gpus),
@@ -91,10 +91,16 @@ def stop_load(box: Box, component: Component) -> Action:
     return replace(stop, commands=commands, disturbs=disturbs, instruction=Instruction(code="stop-load"))
 
 
+def _chosen(gpus: Sequence[Device]) -> tuple[str, ...]:
+    """``-i`` with these GPUs; nothing where one of them has neither bus id nor number."""
+    ids = [for_smi(gpu.bdf) for gpu in gpus]
+    return ("-i", ",".join(ids)) if all(ids) and ids else ()
+
+
 def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
     """nvidia-smi(1): without ``-i`` all GPUs in one command; ``with_switches``: the NVSwitches too."""
     everything = len(gpus) == len(box.topology.gpus)
-    ids = () if everything else ("-i", ",".join(gpu.bdf for gpu in gpus if gpu.bdf))
+    ids = () if everything else _chosen(gpus)
     if has_nvswitches(box) and gpus:
         old = any(is_before_ampere(box, gpu) is not False for gpu in gpus)
         all_reset = with_switches or old

@@ -45,8 +45,8 @@ def _compared(old: Measurement, new: Measurement, device: str) -> Iterator[Diffe
     was, now = old.number, new.number
     bdf = new.a if ":" in new.a else None
     if was is None or now is None:
-        kind: Trend | None = "worse" if was is not None and _failed(new) else None
-        kind = "better" if now is not None and _failed(old) else kind
+        kind: Trend | None = "worse" if was is not None and new.failed else None
+        kind = "better" if now is not None and old.failed else kind
         if kind is not None:
             words = arrow(_words(old), _words(new))
             yield Difference(kind=kind, area="measurement", change="changed", device=device, bdf=bdf, what=new.kind,
@@ -73,10 +73,6 @@ def drifted(old: Measurement, new: Measurement) -> bool:
 
 def _samples(row: Measurement, number: float) -> tuple[float, ...]:
     return (*row.samples, *row.runs, number)
-
-
-def _failed(row: Measurement) -> bool:
-    return isinstance(row.value, NotMeasured) and row.value.reason == "failed"
 
 
 def _words(row: Measurement) -> str:

@@ -61,25 +61,48 @@ def place_of(bdf: str | None) -> int | None:
     return _NAMELESS - int(bdf[4:8], 16)
 
 
+def gpu_at(bdf: str) -> str:
+    """How a GPU without a number is called: ``GPU@0000:0a:00.0``, or ``unnamed GPU`` where a text does not name it."""
+    place = place_of(bdf)
+    if place is None:
+        return f"GPU@{bdf}"
+    return f"unnamed GPU {place + 1}" if place else "unnamed GPU"
+
+
 def is_unplaced(bdf: str | None) -> bool:
     """Does a bdf stand for one that is not known? It is never shown."""
     return bdf is not None and bdf[:4] == _NUMBERED and bdf[8:] == ":00:00.0" and _HEX.issuperset(bdf[4:8])
 
 
-def without_unplaced(text: str) -> str:
-    """A text for people with ``-`` for every bdf that stands for one that is not known."""
-    at = text.find(_NUMBERED)
-    while at >= 0:
+def without_unplaced(text: str, named: bool) -> str:
+    """A text without bdfs that stand for one that is not known.
+
+    They become ``-`` for people, who read the name of the GPU beside it, and ``named`` the GPU in keys and sentences
+    for programs: ``nvlink.state/GPU0``.
+    """
+    parts, end = [], 0
+    while (at := text.find(_NUMBERED, end)) >= 0:
         bdf = text[at : at + len(UNPLACED)]
-        if is_unplaced(bdf):
-            text = f"{text[:at]}-{text[at + len(bdf) :]}"
-        at = text.find(_NUMBERED, at + 1)
-    return text
+        known = not is_unplaced(bdf)
+        parts += [text[end:at], text[at : at + 1] if known else _named(bdf) if named else "-"]
+        end = at + (1 if known else len(bdf))
+    return "".join([*parts, text[end:]])
+
+
+def _named(bdf: str) -> str:
+    number = number_of(bdf)
+    return f"unnamed-GPU{place_of(bdf) or 0}" if number is None else f"GPU{number}"
 
 
 def number_of(bdf: str) -> int | None:
     """The number of a GPU of which a text gives nothing else; None for every other bdf."""
     return int(bdf[4:8], 16) if is_unplaced(bdf) and place_of(bdf) is None else None
+
+
+def for_smi(bdf: str | None) -> str:
+    """What ``nvidia-smi -i`` takes for a GPU: its bus id, or its number; empty where neither is known."""
+    number = number_of(bdf) if bdf is not None else None
+    return (shown(bdf) or "") if number is None else str(number)
 
 
 def shown(bdf: str | None) -> str | None:

@@ -56,3 +56,8 @@ class Measurement(Record):
         """The figure; None where there is none."""
         value = self.value
         return float(value) if isinstance(value, int | float) else None
+
+    @property
+    def failed(self) -> bool:
+        """Was it tried in vain?"""
+        return isinstance(self.value, NotMeasured) and self.value.reason == "failed"

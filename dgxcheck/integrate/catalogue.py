@@ -8,6 +8,8 @@ from dgxcheck.facts.record import Record
 
 _UNITS = "/etc/systemd/system"
 _RULES = "/etc/prometheus/dgxcheck"
+_NPD = "/etc/node-problem-detector"
+_KUBERNETES = "/etc/dgxcheck/kubernetes"
 _RELOAD = "systemctl daemon-reload"
 
 
@@ -33,6 +35,11 @@ INTEGRATIONS = (
         "watch", "dgxcheck watch as a service: Xids, errors and changes of health in the journal and as metrics",
         {"dgxcheck-watch.service": f"{_UNITS}/dgxcheck-watch.service"},
         (_RELOAD, "systemctl enable --now dgxcheck-watch.service"),
+    ),
+    Integration(
+        "logrotate", "rotation of /var/log/dgxcheck/*.log, for the debug log and the log of burn-ins",
+        {"logrotate.conf": "/etc/logrotate.d/dgxcheck"},
+        ("mkdir -m 750 /var/log/dgxcheck", "logrotate -d /etc/logrotate.d/dgxcheck"),
     ),
     Integration(
         "prometheus", "alert rules with their unit tests, on the Prometheus server",
@@ -69,11 +76,12 @@ INTEGRATIONS = (
         "zabbix", "items for the Zabbix agent on the box, and the template to import on the server",
         {"zabbix-agent.conf": "/etc/zabbix/zabbix_agentd.conf.d/dgxcheck.conf",
          "zabbix-template.yml": "/etc/zabbix/dgxcheck-template.yml"},
-        ("dgxcheck integrate node-exporter --write, which makes the metrics", "systemctl restart zabbix-agent",
+        ("mkdir -p /var/lib/prometheus/node-exporter",
+         "dgxcheck integrate node-exporter, whose timer writes the metrics", "systemctl restart zabbix-agent",
          "import the template and link it to the host"),
     ),
     Integration(
-        "telegraf", "input that runs dgxcheck every five minutes, on the box",
+        "telegraf", "input with the metrics, every five minutes, on the box",
         {"telegraf.conf": "/etc/telegraf/telegraf.d/dgxcheck.conf"}, ("systemctl reload telegraf",),
     ),
     Integration(
@@ -86,14 +94,32 @@ INTEGRATIONS = (
         {"ansible-playbook.yml": "/etc/ansible/dgxcheck.yml"}, ("ansible-playbook /etc/ansible/dgxcheck.yml",),
     ),
     Integration(
-        "slurm", "HealthCheckProgram and prolog that drain a node with a fault",
-        {"slurm-healthcheck.sh": "/etc/slurm/dgxcheck-healthcheck.sh",
-         "slurm-prolog.sh": "/etc/slurm/prolog.d/50-dgxcheck"},
-        ("add the lines in the heads of both files to slurm.conf", "scontrol reconfigure"),
+        "slurm", "drain and resume nodes: HealthCheckProgram, prolog, epilog and a batch job",
+        {**{name: f"/etc/slurm/dgxcheck/{name}"
+            for name in ("slurm-healthcheck.sh", "slurm-nodes.sh", "slurm-sweep.sh")},
+         "slurm-prolog.sh": "/etc/slurm/prolog.d/50-dgxcheck",
+         "slurm-epilog.sh": "/etc/slurm/epilog.d/50-dgxcheck"},
+        ("add the lines in the heads of health check, prolog and epilog to slurm.conf", "scontrol reconfigure"),
     ),
     Integration(
         "nhc", "lines for LBNL Node Health Check",
         {"nhc.conf": "/etc/nhc/dgxcheck.conf"}, ("append /etc/nhc/dgxcheck.conf to /etc/nhc/nhc.conf",),
+    ),
+    Integration(
+        "npd", "plug-in of node-problem-detector: the node condition GPUUnhealthy in Kubernetes",
+        {"npd-dgxcheck.sh": f"{_NPD}/plugin/dgxcheck.sh", "npd-dgxcheck.json": f"{_NPD}/dgxcheck.json"},
+        (f"start node-problem-detector with --config.custom-plugin-monitor={_NPD}/dgxcheck.json, too",),
+    ),
+    Integration(
+        "kubernetes", "image recipe, DaemonSet and CronJob for Kubernetes, on an administrator's machine",
+        {name: f"{_KUBERNETES}/{name}" for name in ("Containerfile", "kubernetes.yaml")},
+        ("build the image from dgxcheck.pyz and push it to a registry of yours", "set its name in kubernetes.yaml",
+         f"kubectl apply -f {_KUBERNETES}/kubernetes.yaml"),
+    ),
+    Integration(
+        "nvsentinel", "policy of NVIDIA NVSentinel for the condition of node-problem-detector",
+        {"nvsentinel.yaml": f"{_KUBERNETES}/nvsentinel.yaml"},
+        ("add the policy to the list in the values of your NVSentinel; Helm replaces lists",),
     ),
 )  # fmt: skip
 """In the order of the listing. A new integration is one entry; the test of the catalogue finds files without one."""

@@ -18,6 +18,9 @@ from dgxcheck.source.recording.save import create_file
 COMMAND = "/usr/local/bin/dgxcheck"
 """The path of dgxcheck as the shipped files have it."""
 State = Literal["new", "unchanged", "differs", "unusable"]
+CommandProblem = Literal["", "missing", "hidden"]
+_HOMES = ("/home/", "/root/", "/run/user/")
+"""What ProtectHome= hides from a service, see systemd.exec(5)."""
 
 
 class PlannedFile(Record):
@@ -66,9 +69,13 @@ def write(files: Sequence[PlannedFile]) -> None:
             create_file(file.place, file.text, file.mode)
 
 
-def missing_command(root: str, command: str) -> bool:
-    """Is there no program at the path that the files name?"""
-    return not os.access(_below(root, command), os.X_OK)
+def command_problem(files: Sequence[PlannedFile], root: str, command: str) -> CommandProblem:
+    """Why the files that name ``command`` will not be able to run it; empty where they will."""
+    if not any(command in file.text for file in files):
+        return ""
+    if command.startswith(_HOMES) and any("ProtectHome=yes" in file.text for file in files):
+        return "hidden"
+    return "" if os.access(_below(root, command), os.X_OK) else "missing"
 
 
 def _below(root: str, place: str) -> str:

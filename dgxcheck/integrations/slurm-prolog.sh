@@ -22,5 +22,7 @@ fi
 if [ "${DGXCHECK_JOB_ERRORS:-yes}" = yes ] && [ -n "$SLURM_JOB_ID" ] && mkdir -p -m 700 /run/dgxcheck; then
     timeout -k 2 15 dgxcheck health --only pcie.aer --state "/run/dgxcheck/job-$SLURM_JOB_ID.json" --fail-on never \
         --deadline 10 >/dev/null 2>&1 </dev/null
+    # of jobs that no epilog has ended
+    ls -t /run/dgxcheck/job-*.json 2>/dev/null | tail -n +129 | xargs -r rm -f --
 fi
 exit 0

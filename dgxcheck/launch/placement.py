@@ -11,10 +11,8 @@ from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.survey import Snapshot
-from dgxcheck.topology.model import Device, Topology
-
-_ORDER = ("PIX", "PXB", "PHB", "NODE", "SOC")
-_BELOW_A_SWITCH = ("PIX", "PXB")
+from dgxcheck.topology.classes import NEAR
+from dgxcheck.topology.model import PCI_CLASSES, Device, Topology
 
 
 class Placement(Record, kw_only=False):
@@ -33,7 +31,7 @@ class Placement(Record, kw_only=False):
 
 
 def placements(snapshot: Snapshot, topology: Topology) -> tuple[Placement, ...]:
-    """One per GPU, in the order of the bus, which is CUDA's with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
+    """One per GPU, in the order of the bus, which is CUDA's with ``CUDA_DEVICEPCI_CLASSES=PCI_BUS_ID``.
 
     A GPU that NVML does not open is left out, as CUDA does; so is one without a bus id, whose place is not known.
     """
@@ -67,7 +65,7 @@ def compute_ports(snapshot: Snapshot, topology: Topology) -> Mapping[str, tuple[
     these the ports that are up and of the link layer that most of them have. No single fact tells the fabrics apart.
     """
     hcas = [device for device in topology.devices if device.kind == "nic" and device.bdf and device.is_vf is not True]
-    below = [hca for hca in hcas if _class(topology, hca) in _BELOW_A_SWITCH]
+    below = [hca for hca in hcas if _class(topology, hca) in NEAR]
     up = {hca.name: tuple(_up(snapshot, hca.name)) for hca in below or hcas}
     layers = Counter(port.link_layer for ports in up.values() for port in ports if isinstance(port.link_layer, str))
     layer = layers.most_common(1)[0][0] if layers else None
@@ -81,7 +79,7 @@ def compute_ports(snapshot: Snapshot, topology: Topology) -> Mapping[str, tuple[
 def _class(topology: Topology, hca: Device) -> str:
     """The best way to any GPU; empty where none is known."""
     known = {link.pci for gpu in topology.gpus if (link := topology.link(gpu, hca)).pci}
-    return next((each for each in _ORDER if each in known), "")
+    return next((each for each in PCI_CLASSES if each in known), "")
 
 
 def _up(snapshot: Snapshot, name: str) -> Iterator[IbPort]:
@@ -93,7 +91,7 @@ def _up(snapshot: Snapshot, name: str) -> Iterator[IbPort]:
 
 def _nearest(topology: Topology, gpu: Device, fabric: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     classes = {
-        hca.name: _ORDER.index(link.pci)
+        hca.name: PCI_CLASSES.index(link.pci)
         for hca in topology.devices
         if hca.name in fabric and (link := topology.link(gpu, hca)).pci
     }

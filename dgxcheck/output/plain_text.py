@@ -16,6 +16,8 @@ _HIDDEN = (
     *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE0200),
     *(plane << 16 | last for plane in range(17) for last in (0xFFFE, 0xFFFF)),
 )  # fmt: skip
+_LAST_COLUMN = 0.6
+"""Share of the width: a last column that begins farther right is not wrapped."""
 _REPLACED = dict.fromkeys(_HIDDEN, "\N{REPLACEMENT CHARACTER}")
 
 
@@ -87,18 +89,28 @@ def folded(text: str, width: int | None, hanging: int) -> str:
 
 
 def wrap_sentences(text: str, width: int) -> str:
-    """The text with sentences wrapped to ``width``; tables, trees and long words stay as they are."""
+    """The text with sentences wrapped to ``width``, and the last column of a table where it begins left enough.
+
+    Other tables, trees and long words stay as they are.
+    """
     return "".join(_folded(line, width) for line in text.splitlines(keepends=True))
 
 
 def _folded(line: str, width: int) -> str:
     body = line.strip()
-    if len(line) <= width or "  " in body or body[:1] in "├└│":
+    if len(line) <= width or body[:1] in "├└│":
         return line
     from textwrap import fill
 
+    if "  " in body:
+        last = line.rstrip().rindex("  ") + 2
+        if last > width * _LAST_COLUMN:
+            return line
+        text = fill(line[last:].strip(), width - last, break_long_words=False, break_on_hyphens=False)
+        return line[:last] + text.replace("\n", f"\n{' ' * last}") + "\n"
     indent = line[: len(line) - len(line.lstrip())]
-    return fill(body, width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False) + "\n"
+    return fill(body, width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
+                break_on_hyphens=False) + "\n"  # fmt: skip
 
 
 def _rows(table: list[list[str]], gap: str) -> list[str]:

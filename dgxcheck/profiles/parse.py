@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NoReturn, get_args
+from typing import Any
 
-from dgxcheck.facts.missing import BadInput
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile, Wiring
 from dgxcheck.suggestion import did_you_mean
-from dgxcheck.topology.model import PciClass
+from dgxcheck.toml_file import refuse
+from dgxcheck.topology.model import PCI_CLASSES, PciClass
 from dgxcheck.topology.reference import ALL
 
 MEMBERS = ("title", "products", "boards", "nvlink_graph", "wiring_source", "sources", "numbers", "wiring", "board")
 _ID = re.compile("[0-9a-f]{4}:[0-9a-f]{4}")
-_CLASSES: tuple[PciClass, ...] = get_args(PciClass)
 _GRAPHS = tuple(reference.name for reference in ALL)
 
 
@@ -24,10 +23,10 @@ def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
     sources = _sources(document, path)
     graph = _text(document, "nvlink_graph", path, "")
     if graph and graph not in _GRAPHS:
-        _refuse(path, "nvlink_graph", f"{graph!r} is not a reference graph; valid graphs: {', '.join(_GRAPHS)}")
+        refuse(path, "nvlink_graph", f"{graph!r} is not a reference graph; valid graphs: {', '.join(_GRAPHS)}")
     rows = document.get("wiring", [])
     if not isinstance(rows, list):
-        _refuse(path, "wiring", "must be an array of tables, [[wiring]]")
+        refuse(path, "wiring", "must be an array of tables, [[wiring]]")
     return Profile(
         name=name,
         title=_text(document, "title", path),
@@ -52,7 +51,7 @@ def _boards(tables: Mapping[str, Any], sources: Mapping[str, str], path: str, me
     for id, table in tables.items():
         where = f"{member}.{id}"
         if not isinstance(table, dict) or not _ID.fullmatch(id):
-            _refuse(path, where, "must be a table named vendor:device, as printed by lspci -n")
+            refuse(path, where, "must be a table named vendor:device, as printed by lspci -n")
         numbers = {key: value for key, value in table.items() if key != "name"}
         by_id[id] = Board(
             id=id,
@@ -71,7 +70,7 @@ def _numbers(
 
 def _number(entry: Any, key: NumberRange, sources: Mapping[str, str], path: str, where: str) -> Number:
     if not isinstance(entry, dict) or entry.keys() - {"floor"} != {"value", "source"}:
-        _refuse(path, where, "must have the form { value = .., source = .. }")
+        refuse(path, where, "must have the form { value = .., source = .. }")
     floor = _in_range(entry, "floor", key, path, where) if "floor" in entry else None
     return Number(_in_range(entry, "value", key, path, where), _source(entry["source"], sources, path, where), floor)
 
@@ -79,15 +78,15 @@ def _number(entry: Any, key: NumberRange, sources: Mapping[str, str], path: str,
 def _in_range(entry: Mapping[str, Any], member: str, key: NumberRange, path: str, where: str) -> int | float:
     value = entry[member]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        _refuse(path, where, f"{member} is not a number ({key.unit})")
+        refuse(path, where, f"{member} is not a number ({key.unit})")
     if not key.low <= value <= key.high:
-        _refuse(path, where, f"{str(value)[:20]} is not between {key.low:g} and {key.high:g} {key.unit}")
+        refuse(path, where, f"{str(value)[:20]} is not between {key.low:g} and {key.high:g} {key.unit}")
     return value
 
 
 def _wiring(row: Any, path: str) -> Wiring:
     if not isinstance(row, dict):
-        _refuse(path, "wiring", "must be an array of tables, [[wiring]]")
+        refuse(path, "wiring", "must be an array of tables, [[wiring]]")
     _check_keys(row, ("gpus", "to_gpus", "to_hcas"), path, "wiring")
     return Wiring(
         gpus=_count(row.get("gpus"), path, "wiring.gpus"),
@@ -98,13 +97,13 @@ def _wiring(row: Any, path: str) -> Wiring:
 
 def _classes(row: Mapping[str, Any], key: str, path: str) -> dict[PciClass, int]:
     table = _table(row, key, path)
-    _check_keys(table, _CLASSES, path, f"wiring.{key}")
-    return {pci: _count(table[pci], path, f"wiring.{key}.{pci}") for pci in _CLASSES if pci in table}
+    _check_keys(table, PCI_CLASSES, path, f"wiring.{key}")
+    return {pci: _count(table[pci], path, f"wiring.{key}.{pci}") for pci in PCI_CLASSES if pci in table}
 
 
 def _count(value: Any, path: str, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 256:
-        _refuse(path, where, "is not an integer from 1 to 256")
+        refuse(path, where, "is not an integer from 1 to 256")
     return value
 
 
@@ -116,28 +115,28 @@ def _source(key: Any, sources: Mapping[str, str], path: str, where: str) -> str:
     if key == "":
         return ""
     if not isinstance(key, str) or key not in sources:
-        _refuse(path, where, f"source {key!r} is not listed under [sources]")
+        refuse(path, where, f"source {key!r} is not listed under [sources]")
     return sources[key]
 
 
 def _table(document: Mapping[str, Any], key: str, path: str) -> dict[str, Any]:
     table = document.get(key, {})
     if not isinstance(table, dict):
-        _refuse(path, key, "is not a table")
+        refuse(path, key, "is not a table")
     return table
 
 
 def _text(document: Mapping[str, Any], key: str, path: str, default: str | None = None) -> str:
     text = document.get(key, default)
     if not isinstance(text, str) or (default is None and not text.strip()):
-        _refuse(path, key, "is not a non-empty string")
+        refuse(path, key, "is not a non-empty string")
     return text
 
 
 def _texts(document: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
     texts = document.get(key, [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        _refuse(path, key, "is not a list of strings")
+        refuse(path, key, "is not a list of strings")
     return tuple(texts)
 
 
@@ -145,8 +144,4 @@ def _check_keys(table: Iterable[str], allowed: Collection[str], path: str, where
     for key in table:
         if key not in allowed:
             hint = did_you_mean(key, allowed, f"valid keys: {', '.join(allowed)}")
-            _refuse(path, f"{where}.{key}" if where else key, f"no such key; {hint}")
-
-
-def _refuse(path: str, key: str, reason: str) -> NoReturn:
-    raise BadInput(f"{path}: {key}: {reason}")
+            refuse(path, f"{where}.{key}" if where else key, f"no such key; {hint}")

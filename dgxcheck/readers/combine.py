@@ -9,6 +9,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.readers.listing import INDEX, INIT, gpu_list, handles, placed
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
+from dgxcheck.readers.reports import REPORT, add_report
 
 NAMES = "names "
 """Begins the key of what a directory holds; a tool may show a part of it."""
@@ -45,12 +46,13 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
     refused: list[Part] = []
     lists: dict[str, list[str]] = {}
     gpu_lists: list[dict[int, str]] = []
+    reports: dict[str, Json] = {}
     for part, facts in zip(parts, placed(part.found.facts for part in parts), strict=True):
         answers = {key: fact for key, fact in facts.items() if not key.startswith("measure ")}
         for key, fact in answers.items():
             if key.startswith(NAMES) and isinstance(fact, list):
                 lists.setdefault(key, []).extend(map(str, fact))
-        answers = {key: fact for key, fact in answers.items() if not key.startswith((INDEX, NAMES))}
+        answers = {key: fact for key, fact in answers.items() if not key.startswith((INDEX, NAMES, REPORT))}
         of_tool = by_tool.setdefault(part.found.tool, {})
         earlier = (
             first if all(key.startswith(("stated ", DRIVER)) for key in answers) else {**of_tool, **_driver(first)}
@@ -61,8 +63,11 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
         measured += [
             (key, _with_file(fact, (names or {}).get(part.file, part.file)))
             for key, fact in facts.items()
-            if key not in answers and not key.startswith((INDEX, NAMES))
+            if key not in answers and not key.startswith((INDEX, NAMES, REPORT))
         ]
+        for key, fact in facts.items():
+            if key.startswith(REPORT):
+                add_report(reports, key, fact)
         of_tool |= answers
         for key, fact in answers.items():
             first.setdefault(key, fact)
@@ -70,7 +75,8 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
             gpu_lists.append(numbers)
     named: dict[str, Json] = {key: [*dict.fromkeys(listed)] for key, listed in lists.items()}
     failed = {INIT: first[INIT]} if isinstance(first.get(INIT), dict) else {}
-    return Combined({**merge_runs(measured), **first, **named, **gpu_list(gpu_lists), **failed}, tuple(refused))
+    found = {**merge_runs(measured), **first, **reports, **named, **gpu_list(gpu_lists), **failed}
+    return Combined(found, tuple(refused))
 
 
 def _driver(facts: Mapping[str, Json]) -> dict[str, Json]:

@@ -26,7 +26,7 @@ COMPLETIONS = {
     7: Completion("bad response", _FAILED),
     8: Completion("local access error", _ACCESS),
     9: Completion("remote invalid request", _FAILED),
-    10: Completion("remote access error: the HCA of the other end may not access the memory", _ACCESS),
+    10: Completion("remote access error: the two ends do not agree on the memory", _FAILED),
     11: Completion("remote operation error: the other end failed", _FAILED, "warn", True),
     12: Completion("transport retries exceeded: no answer from the other end", _UNANSWERED),
     13: Completion("receiver not ready, retries exceeded: the program at the other end stopped", _FAILED, "warn", True),

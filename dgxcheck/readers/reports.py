@@ -6,6 +6,8 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 
 HOST = "host"
+REPORT = "stated report "
+"""Begins the key of a result."""
 MOST = 256
 """Different results of one text; a box has some hundred."""
 _MOST_TEXT = 200
@@ -37,9 +39,26 @@ class Reports:
         """By key; several texts on one topic of one subject are numbered."""
         facts: dict[str, Json] = {}
         for (subject, topic, outcome, fault, text), count in self._found.items():
-            base = key = f"stated report {subject} {self._prefix}-{topic}"
-            number = 2
-            while key in facts:
-                key, number = f"{base}-{number}", number + 1
-            facts[key] = {"tool": self.tool, "outcome": outcome, "fault": fault, "text": text, "count": count}
+            result: Json = {"tool": self.tool, "outcome": outcome, "fault": fault, "text": text, "count": count}
+            add_report(facts, f"{REPORT}{subject} {self._prefix}-{topic}", result)
         return facts
+
+
+def add_report(facts: dict[str, Json], key: str, result: Json) -> None:
+    """A result beside others on the same topic of the same subject; the same one again is counted."""
+    base, number = key, 2
+    while (before := facts.get(key)) is not None:
+        if isinstance(before, dict) and isinstance(result, dict) and _without_count(before) == _without_count(result):
+            facts[key] = {**before, "count": _count(before) + _count(result)}
+            return
+        key, number = f"{base}-{number}", number + 1
+    facts[key] = result
+
+
+def _without_count(result: dict[str, Json]) -> dict[str, Json]:
+    return {name: member for name, member in result.items() if name != "count"}
+
+
+def _count(result: dict[str, Json]) -> int:
+    count = result.get("count")
+    return count if isinstance(count, int) else 1

@@ -9,7 +9,7 @@ from dgxcheck.bandwidth.links import as_it_is
 from dgxcheck.bandwidth.rate import Limit, Rate
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.engine.precondition import Precondition, State
+from dgxcheck.checks.engine.precondition import Precondition, State, deciding
 from dgxcheck.checks.gpu.presence import LOST
 from dgxcheck.checks.gpudirect import acs as gdr_acs
 from dgxcheck.checks.gpudirect import bar1_and_port, max_payload, verbs_stack
@@ -53,8 +53,7 @@ class Readiness(Record):
     @property
     def reasons(self) -> tuple[tuple[str, Precondition], ...]:
         """The preconditions that the verdict comes from; empty for a pair that is ready."""
-        state = next((state for state, verdict in _WORST if verdict == self.verdict), "ready")
-        return () if state == "ready" else tuple(each for each in self.preconditions if each[1].state == state)
+        return deciding(self.preconditions, self.verdict, _WORST)
 
 
 def remedy_of(id_: str, precondition: Precondition) -> str:

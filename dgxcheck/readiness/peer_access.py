@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
-from dgxcheck.checks.engine.precondition import Precondition, State, undetermined
+from dgxcheck.checks.engine.precondition import Precondition, State, deciding, undetermined
 from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.measurement import integrity, latency, p2p_copies
 from dgxcheck.checks.pcie.acs import redirecting_ports
@@ -43,8 +43,7 @@ class Peering(Record):
     @property
     def reasons(self) -> tuple[tuple[str, Precondition], ...]:
         """The preconditions that the verdict comes from; empty for a pair with direct access."""
-        state = next((state for state, verdict in _WORST if verdict == self.verdict), "ready")
-        return () if state == "ready" else tuple(each for each in self.preconditions if each[1].state == state)
+        return deciding(self.preconditions, self.verdict, _WORST)
 
 
 def peerings(box: Box) -> tuple[Peering, ...] | Judgement:

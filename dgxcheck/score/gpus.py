@@ -77,8 +77,10 @@ def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
         area="gpu", id="gpu.count", subject="host", measured=count(box), expected=number.value, unit="GPUs",
         source=number.source,
     )  # fmt: skip
-    for place, absence in enumerate(absent_gpus(box), len(present) + 1):
-        name = f"{'hidden' if isinstance(absence, Missing) else 'missing'} GPU {place}"
+    absent = absent_gpus(box)
+    for place, absence in enumerate(absent, 1):
+        which = f" {place} of {len(absent)}" if len(absent) > 1 else ""  # not its index, which nobody knows
+        name = f"{'hidden' if isinstance(absence, Missing) else 'missing'} GPU{which}"
         yield replace(_model(name, choice), measured=absence)
         for _, expectation in _expectations(choice, name, default_board):
             yield replace(expectation, measured=absence)

@@ -19,6 +19,7 @@ from dgxcheck.workers.nvml.supervisor import INIT
 _CONTROL = "/dev/nvidiactl"
 _CONTAINER = "/run/systemd/container"
 """Its content is what encloses this system; on a host there is no such file."""
+_HOSTNAME = "/proc/sys/kernel/hostname"
 _HOLDS = ("sys/bus/pci", "proc/sys/kernel", "dev")
 
 
@@ -34,6 +35,9 @@ class ContainedSource(LiveSource):
     """Answers of the machine that this container runs on; its / is mounted at ``root``."""
 
     def text(self, path: str) -> str | Missing:
+        if path == _HOSTNAME:  # of whoever reads it, by its UTS namespace: kernel/utsname_sysctl.c
+            name = super().text("/etc/hostname")
+            return name if isinstance(name, str) else Missing(Gap.UNRECORDED, path, "this container has its own name")
         if path == _CONTAINER and self._sees_some_gpus_only():
             return "container\n"
         return super().text(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from dgxcheck.facts.bdf import place_of
+from dgxcheck.facts.bdf import gpu_at, place_of
 from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.ids import DISPLAY, NVIDIA
@@ -145,16 +145,13 @@ def _gpu_rows(by_bdf: dict[str, PciFunction], nvml: Nvml | Missing) -> list[_Row
         return [(f"GPU{number}", bdf, None) for number, bdf in enumerate(on_bus)]
     listed = {gpu.bdf for gpu in nvml.gpus}
     return [(_name(gpu), gpu.bdf, gpu) for gpu in sorted(nvml.gpus, key=lambda gpu: gpu.index)] + [
-        (f"GPU@{bdf}", bdf, None) for bdf in on_bus if bdf not in listed
+        (gpu_at(bdf), bdf, None) for bdf in on_bus if bdf not in listed
     ]
 
 
 def _name(gpu: Gpu) -> str:
     """``GPU3``; of one that an imported text does not name ``unnamed GPU``, and a count from the second on."""
-    place = place_of(gpu.bdf)
-    if place is None:
-        return f"GPU{gpu.index}"
-    return f"unnamed GPU {place + 1}" if place else "unnamed GPU"
+    return f"GPU{gpu.index}" if place_of(gpu.bdf) is None else gpu_at(gpu.bdf)
 
 
 def _count(a: _Row, b: _Row, ends: Mapping[str, End]) -> Count:

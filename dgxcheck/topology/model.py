@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, islice
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Identity, Record
 
 PciClass = Literal["PIX", "PXB", "PHB", "NODE", "SOC"]
+PCI_CLASSES: tuple[PciClass, ...] = get_args(PciClass)
+"""The nearest first."""
 
 
 class Device(Record):

@@ -13,10 +13,10 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvidia_smi_topo import Labels, NvidiaSmiTopo
 from dgxcheck.facts.nvlink import CAPABILITIES, P2pStatus
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.model import Device, Link, Links, PciClass, Topology
+from dgxcheck.topology.model import PCI_CLASSES, Device, Link, Links, PciClass, Topology
 
 MATRIX = "nvidia-smi topo"
-PCI: Mapping[str, PciClass] = {"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE": "NODE", "SOC": "SOC"}
+PCI: Mapping[str, PciClass] = {each: each for each in PCI_CLASSES}
 MOST_LINKS = 18
 """NVLinks of one GPU (H100, B200; fewer on older ones). A row that adds up to more has NVSwitches in between."""
 NO_ID = Missing(Gap.UNRECORDED, MATRIX, "the matrix has no bus ids")

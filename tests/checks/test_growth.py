@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.assessment.growth import RENEWED_AFTER_S, since_last_run, within
+from dgxcheck.assessment.growth import RENEWED_AFTER_S, Present, last_run, within
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.growth import counter_growth, duration
@@ -37,6 +37,10 @@ def test_what_is_missing_has_not_grown() -> None:
 def read(spec: str = "dgx-1-v100") -> tuple[Source, Snapshot]:
     source = open_source(spec)
     return source, survey(source, ("host", "gpu"))
+
+
+def since_last_run(source: Source, facts: Snapshot, path: str | None) -> Growth | Judgement:
+    return last_run(source, facts, path, Present(counts={}, accepted=False)).growth
 
 
 def test_a_recording_compares_its_moments() -> None:

@@ -36,6 +36,8 @@ def judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
         (LOST.replace("error 12", "error 5"), "warn", "transfer-failed", "host",
          ("host", "host", "transfers to other hosts")),
         (LOST.replace("error 12", "error 4"), "fail", "rdma-access", "host", ("host", "host", "GPUDirect RDMA")),
+        (LOST.replace("Got completion with error 12", "mlx5_2:1 Got async event : port error"), "warn", "port-down",
+         "mlx5_2/1", ("port", "mlx5_2/1", "")),
         (PERFTEST, "fail", "rdma-access", "host", ("host", "host", "GPUDirect RDMA")),
         (PERFTEST.replace("status 4", "status 12"), "fail", "transfer-unanswered", "host",
          ("host", "host", "path to other hosts")),
@@ -46,7 +48,18 @@ def test_a_bad_result(text: str, status: str, fault: str, subject: str, blamed: 
     (finding,), causes = judged(text)
     assert (finding["status"], finding["fault"], finding["subject"]["name"]) == (status, fault, subject)
     component = causes[0]["component"]
-    assert (component["kind"], component["name"], component.get("part", "")) == blamed
+    assert (component["kind"], component["name"], component.get("part") or "") == blamed
+
+
+def test_a_log_for_each_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As NCCL_DEBUG_FILE makes them: what each reports is counted, none contradicts another."""
+    for number, text in enumerate((LOST, LOST + ECC, LOST)):
+        (tmp_path / f"{number}.log").write_text(text)
+    run(capsys, "import", *(str(tmp_path / f"{n}.log") for n in range(3)), "-o", str(tmp_path / "box.json"))
+    document = json.loads(run(capsys, "health", "--format", "json", "--from", str(tmp_path / "box.json")).out)
+    found = {each["fault"]: each["message"] for each in document["findings"] if each["id"] == "tools.reports"}
+    assert found.keys() == {"transfer-unanswered", "ecc-uncorrected"}
+    assert "(3 times)" in found["transfer-unanswered"]
 
 
 def test_on_a_known_box_the_gpu_has_its_bus_id(judged: Any) -> None:
@@ -80,3 +93,35 @@ def test_an_output_that_contradicts_the_box_is_a_finding(judged: Any) -> None:
     assert (finding["status"], finding["fault"], finding["subject"]["name"]) == ("warn", "contradiction", "mlx5_0")
     findings, _ = judged(status.format("4: ACTIVE"), "--onto", "dgx-1-v100")
     assert findings == []
+
+
+DUMP = """
+Driver Version                        : {driver}
+GPU 00000000:0B:00.0
+    Product Name                      : {name}
+    VBIOS Version                     : {vbios}
+    ECC Mode
+        Current                       : {ecc}
+    PCI
+        GPU Link Info
+            Link Width
+                Max                   : 16x
+                Current               : {width}x
+    Temperature
+        GPU Current Temp              : {temperature} C
+"""
+SAME = {"driver": "550.127.05", "name": "Tesla V100-SXM2-16GB", "vbios": "88.00.18.00.01", "ecc": "Enabled",
+        "width": "16", "temperature": "77"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changed", "subject"), [
+    ({}, ""), ({"temperature": "12"}, ""), ({"name": "NVIDIA Tesla V100-SXM2-16GB"}, ""),
+    ({"driver": "535.54.03"}, "host"), ({"name": "Tesla V100-SXM2-32GB"}, "GPU3"),
+    ({"vbios": "88.00.43.00.03"}, "GPU3"), ({"ecc": "Disabled"}, "GPU3"), ({"width": "8"}, "GPU3"),
+])  # fmt: skip
+def test_a_lasting_answer_that_differs_is_a_finding_and_a_moment_is_none(
+    changed: dict[str, str], subject: str, judged: Any
+) -> None:
+    found, _ = judged(DUMP.format(**{**SAME, **changed}), "--onto", "dgx-1-v100")
+    named = [(each["fault"], each["subject"]["name"]) for each in found]
+    assert named == ([("contradiction", subject)] if subject else [])

@@ -74,6 +74,7 @@ def test_they_are_as_click_writes_them(name: str) -> None:
         ("dgxcheck health --explain link-n", {"link-narrow"}),
         ("dgxcheck health --profile dgx-1", {"dgx-1-p100", "dgx-1-v100"}),
         ("dgxcheck topo --from dgx-1-v100-gpu-l", {"dgx-1-v100-gpu-lost"}),
+        ("dgxcheck integrate graf", {"grafana"}),
         ("dgxcheck watch --profile k80", {"k80-x8"}),
     ],
 )

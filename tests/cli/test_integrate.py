@@ -118,6 +118,17 @@ def test_the_path_of_dgxcheck_is_replaced(tmp_path: Path, capsys: pytest.Capture
     assert (done.code, "missing" in done.out) == (0, False)
 
 
+@pytest.mark.parametrize(("name", "word"), [("watch", "cannot read"), ("telegraf", "is missing"), ("nhc", "")])
+def test_a_command_in_a_home_directory_is_no_service_s(
+    name: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """pipx installs there; systemd hides homes from the services, not from other programs."""
+    words = ["--command", "/root/.local/bin/dgxcheck"] if word else []
+    done = run(capsys, "integrate", name, "--root", str(tmp_path), *words)
+    assert done.code == 0
+    assert (word in done.out) if word else ("missing" not in done.out)
+
+
 @every
 def test_print_gives_the_files_and_nothing_else(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     (integration,) = (each for each in INTEGRATIONS if each.name == name)
@@ -165,5 +176,5 @@ def test_the_files_are_found_in_a_zip_application_too(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-P" if sys.version_info >= (3, 11) else "-s", "-c", script], cwd="/",
                           env={"PYTHONPATH": str(archive)}, capture_output=True, text=True, check=True)  # fmt: skip
     number, place = done.stdout.split()
-    assert int(number) == len([*FOLDER.iterdir()])
+    assert int(number) == sum(len(each.files) for each in INTEGRATIONS)
     assert place.startswith(str(archive))

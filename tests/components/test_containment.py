@@ -7,11 +7,12 @@ from functools import cache
 import pytest
 from measured_box import of_box
 from sample import BOXES
+from switches import switch_above
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import HOST, Component, host_part
 from dgxcheck.components.containment import board, containers
-from dgxcheck.components.locate import device_part, links_above, nvlinks_between, peer_path, switch_above
+from dgxcheck.components.locate import device_part, links_above, nvlinks_between, peer_path
 from dgxcheck.profiles.library import names
 from dgxcheck.source.recording.shipped import open_source
 

@@ -11,12 +11,13 @@ import pytest
 from hand_made import box_of, finding, gpu_part, planned, steps
 from measured_box import of_box
 from sample import BOXES
+from switches import switch_above
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD, Fault
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.components.component import DRIVER, Component, host_part
-from dgxcheck.components.locate import all_gpus, device_part, links_above, nvlinks_between, switch_above
+from dgxcheck.components.locate import all_gpus, device_part, links_above, nvlinks_between
 from dgxcheck.diagnosis.action import PREPARATORY, Action, Code, first_remedy
 from dgxcheck.diagnosis.actions import actions, remedy_finding
 from dgxcheck.diagnosis.escalation import OF_COMPONENT

@@ -40,6 +40,18 @@ def test_the_host_is_judged_as_from_outside(fault: str, served: Served, standin:
     assert statuses(inside) == statuses(outside)
 
 
+@pytest.mark.parametrize(("file", "name"), [("node7\n", "node7"), (None, None)])
+def test_the_name_is_that_of_the_host(
+    file: str | None, name: str | None, served: Served, standin: Path, tmp_path: Path
+) -> None:
+    box = serve(shipped("pcie-x4"), tmp_path)
+    (box.tree / "proc/sys/kernel/hostname").write_text("dgxcheck-x7k2p\n", encoding="ascii")  # of the pod
+    if file is not None:
+        (box.tree / "etc").mkdir(exist_ok=True)
+        (box.tree / "etc/hostname").write_text(file, encoding="ascii")
+    assert json.loads(contained(box, box.environment(standin), *HEALTH).out)["host"] == name
+
+
 @pytest.mark.parametrize("lacks", ["the driver's library", "/dev/nvidiactl"])
 def test_what_the_container_lacks_is_no_fault_of_the_host(lacks: str, served: Served, standin: Path) -> None:
     box = served("dgx-1-v100")

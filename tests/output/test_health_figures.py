@@ -119,11 +119,11 @@ def test_metrics_are_in_base_units(tmp_path: Path, capsys: pytest.CaptureFixture
     families = {each.name: each for each in text_string_to_metric_families(text)}
     p2p = {(each.labels["gpu"], each.labels["peer"]): each.value for each in
            families["dgxcheck_gpu_p2p_bytes_per_second"].samples}  # fmt: skip
-    assert p2p["GPU2", "GPU3"] == 9.2e9
-    assert p2p["GPU0", "GPU1"] == 18.41e9
-    assert ("GPU6", "GPU7") not in p2p  # not published
+    assert p2p["2", "GPU3"] == 9.2e9
+    assert p2p["0", "GPU1"] == 18.41e9
+    assert ("6", "GPU7") not in p2p  # not published
     host = {each.labels["gpu"]: each.value for each in families["dgxcheck_gpu_host_copy_bytes_per_second"].samples}
-    assert host["GPU4"] == 5.9e9
+    assert host["4"] == 5.9e9
     assert {each.value for each in families["dgxcheck_gpu_memory_copy_bytes_per_second"].samples} == {510.5e9}
     latencies = [each.value for each in families["dgxcheck_gpu_p2p_latency_seconds"].samples]
     assert latencies == [pytest.approx(9.5e-6)] * 15

@@ -142,6 +142,34 @@ def test_nvlinks_beside_a_dump_are_nvmls_answers(written: Any) -> None:
     assert document["facts"][f"nvml nvmlDeviceGetNvLinkState {B}"] == {"0": 0}, "all are inactive"
 
 
+FASTEST_FIRST = """\
+Device: 0, NVIDIA L40S, pciBusID: c1, pciDeviceID: 0, pciDomainID:0
+Device: 1, NVIDIA L40S, pciBusID: 2a, pciDeviceID: 0, pciDomainID:0
+Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)
+   D\\D     0      1
+     0 701.00  18.01
+     1  25.10 701.11
+"""
+
+
+def test_gpus_that_a_benchmark_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CUDA's order is not that of the bus: figures stay at the GPUs whose bus ids the tool printed."""
+    file = put(tmp_path, "p2p.txt", FASTEST_FIRST)
+    document = json.loads(run(capsys, "topo", "--format", "json", "--from", file).out)
+    assert [gpu["bdf"] for gpu in document["devices"]] == ["0000:2a:00.0", "0000:c1:00.0"]
+    document = json.loads(run(capsys, "health", "--format", "json", "--from", file).out)
+    figures = {(each["a"], each["b"]): each["value"] for each in document["measurements"] if each["kind"] == "p2p"}
+    assert figures["0000:c1:00.0", "0000:2a:00.0"] == 18.01
+    assert figures["0000:2a:00.0", "0000:c1:00.0"] == 25.1
+
+
+def test_gpus_that_no_output_shows_are_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "box:1:2 [0] NCCL INFO comm 0x5 rank 0 nranks 8 cudaDev 0 nvmlDev 2 busId 18000 commId 0x1 - Init COMPLETE\n"
+    told = run(capsys, "topo", "--from", put(tmp_path, "nccl.txt", line)).out
+    assert "Not shown by any output: GPU0, GPU1." in told
+    assert "cannot open" not in told
+
+
 def test_identities_leave_as_pseudonyms(written: Any) -> None:
     _, _, document = written(QUERY)
     assert document["identities"] == "pseudonyms"

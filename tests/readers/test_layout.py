@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from lspci_texts import LSPCI
 from smi_texts import LINKS, QUERY, STATION, TABLE
 from test_import import P2P
+from test_readers_memory import memory, slots
+from test_readers_nccl import CUDA, TODAY, WRITE
+from test_readers_nccl_log import BOX, INFO, written
 
 from dgxcheck.assessment.import_text import read
 from dgxcheck.assessment.import_texts import text_of
@@ -18,7 +21,11 @@ from dgxcheck.readers.layout.undo import undone
 
 LAYERS = HARMLESS.keys() - {"column", "table of one column"}
 """Those that are put around each other; nobody makes a table of what stands in another layout."""
-TEXTS = {"matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P, **LSPCI}
+TEXTS = {
+    "matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P, "memory": memory(slots(3)),
+    **LSPCI, "nccl": f"{INFO.splitlines()[1].replace('box', 'node7')}\n{written('2.27', BOX)}",
+    "perftest": CUDA + "\n".join(line for line in WRITE.splitlines() if "----" not in line), "collective": TODAY,
+}  # fmt: skip
 
 
 def facts(lines: tuple[str, ...]) -> dict[tuple[str, str], Json]:
@@ -122,3 +129,17 @@ def test_of_two_hosts_one_is_asked_for(form: object) -> None:
         assert not reading.unread["t"]
     with pytest.raises(BadInput, match="--host node03"):
         read([text], host="node03")
+
+
+SHORT = """\
+pcieport 0000:00:03.0: AER: Uncorrected (Fatal) error received: 0000:00:03.0
+pcieport 0000:00:03.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)
+pcieport 0000:00:03.0: AER: Device recovery failed"""
+"""Rows of the kernel without their times."""
+
+
+@pytest.mark.parametrize("change", sorted(HARMLESS.keys() - {"journal"}))  # what a program logged is not the kernel's
+def test_a_short_log_without_times(change: str) -> None:
+    lines = undone(tuple(HARMLESS[change](SHORT.split("\n")))).lines
+    kept = [str(fact) for (tool, key), fact in facts(lines).items() if tool == "kernel log" and "pcieport" in str(fact)]
+    assert [line.partition(";")[2] for line in kept] == SHORT.split("\n")

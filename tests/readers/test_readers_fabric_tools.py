@@ -9,7 +9,7 @@ from readers_text import one, unread
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.readers.catalogue import READERS
-from dgxcheck.readers.network import ibdev2netdev, iblinkinfo, ibstat, known, port_counters
+from dgxcheck.readers.network import ibdev2netdev, iblinkinfo, ibstat, known, mlxlink, port_counters
 
 LINKS = """\
 CA: gpu01 mlx5_0:
@@ -44,8 +44,29 @@ CA 'mlx5_3'
 """
 INTERFACES = """\
 mlx5_0 port 1 ==> ib0 (Up)
-mlx5_1 port 1 ==> ib1 (Down)
+mlx5_1   port  1  ==>  ib1    (Down)  # not configured
 0000:5e:00.0 mlx5_2 (MT4123 - MCX653105A) CX653105A fw 20.31.1014 port 1 (DOWN  ) ==> ib2 (Down)
+"""
+PORTS = """\
+PortInfo:
+# Port info: Lid 2 port 24
+LinkState:.......................Down
+PhysLinkState:...................Disabled
+"""
+WIRING = """\
+CA   134  1 0x7cfe900300000bde 4x EDR - SW  1719 10 0x7cfe900300000bb0 ( 'gpu01 mlx5_0' - 'leaf01' )
+SW  2052 37 0x506b4b0300000740 4x ???                                    'leaf02'
+"""
+LINK_JSON = """\
+# mlxlink -d /dev/mst/mt4119_pciconf0 -p 1 --json
+{
+   "result" : {
+      "output" : {
+         "Operational Info" : { "Physical state" : "Polling", "State" : "Polling", "Width" : "0x" },
+         "Troubleshooting Info" : { "Recommendation" : "Cable is unplugged", "Status Opcode" : "1024" }
+      }
+   }
+}
 """
 QUERY = """\
 Device #1:
@@ -66,7 +87,7 @@ def bad(text: str, folder: Path) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(
     ("read", "text"),
     [(iblinkinfo.read, LINKS), (port_counters.read, COUNTERS), (port_counters.read, ERRORS),
-     (ibdev2netdev.read, INTERFACES), (known.read, QUERY)],
+     (ibdev2netdev.read, INTERFACES), (known.read, QUERY), (known.read, PORTS), (known.read, WIRING)],
 )  # fmt: skip
 def test_every_line_is_read_and_by_one_reader(read: object, text: str) -> None:
     found = [part for reader in READERS for part in reader(tuple(text.splitlines()))]
@@ -99,6 +120,14 @@ def test_counters_are_those_of_the_port_with_that_lid() -> None:
     assert files[f"text {base}/symbol_error"] == "900000\n"
     assert files[f"names {base}"] == ["link_downed", "symbol_error"]
     assert port_counters.files_of({key: "0xd\n" if key.endswith("/lid") else fact for key, fact in facts.items()}) == {}
+
+
+def test_what_mlxlink_says_as_json_of_a_device_of_mst() -> None:
+    found = one(mlxlink.read, LINK_JSON)
+    assert unread([found], LINK_JSON) == []
+    (report,) = found.facts.values()
+    assert isinstance(report, dict)
+    assert (report["fault"], report["text"]) == ("port-module", "status 1024: Cable is unplugged")
 
 
 def test_an_interface_that_is_down_says_nothing_of_its_port() -> None:

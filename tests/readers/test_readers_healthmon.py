@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from readers_text import one, unread
 
-from dgxcheck.readers.host import fabric_manager, healthmon
+from dgxcheck.readers.host import fabric_manager, healthmon, node_health
 from dgxcheck.readers.layout.undo import undone
 
 TEXT = """\
@@ -84,3 +84,38 @@ def test_the_unit_of_fabric_manager_in_the_journal(entry: str, faults: list[str]
     assert unread([found], text) == []
     told = [fact for fact in found.facts.values() if isinstance(fact, dict)]
     assert [fact["fault"] for fact in told if fact["outcome"] != "pass"] == faults
+
+
+@pytest.mark.parametrize(
+    ("number", "fault"), [(12028, "nvswitch-watched"), (11012, ""), (99999, "nvswitch-watched")],
+)  # fmt: skip
+def test_a_non_fatal_error_of_an_nvswitch_is_judged_by_the_table(number: int, fault: str) -> None:
+    text = (f"[Feb 27 2025 15:10:02] [ERROR] [tid 12727] detected NVSwitch non-fatal error {number} on fid 0 on"
+            " NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61")  # fmt: skip
+    (fact,) = one(fabric_manager.read, text).facts.values()
+    assert isinstance(fact, dict)
+    assert (fact["fault"], fact["outcome"]) == (fault, "warn" if fault else "pass")
+
+
+NHC = "ERROR:  nhc:  Health check failed:  "
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "fault"),
+    [
+        ("check_hw_ib:  No IB port mlx5_ib7:1 is ACTIVE (LinkUp 400 Gb/sec).", "mlx5_ib7/1", "port-down"),
+        ("check_gpu_ecc: GPU id 3: SRAM Uncorrectable ECC error count detected, (0,1)", "GPU3", "ecc-uncorrected"),
+        ("Bandwidth is low on device 1. Reported bandwidth is 7 GB/s.", "GPU1", "test-failed"),
+        ("check_fs_mount:  /home not mounted", "host", "test-failed"),
+    ],
+)
+def test_a_check_of_nhc_that_failed_is_said_of_what_it_names(text: str, subject: str, fault: str) -> None:
+    found = one(node_health.read, f"{NHC}{text}")
+    ((key, fact),) = found.facts.items()
+    assert isinstance(fact, dict)
+    assert (key.split()[2], fact["fault"]) == (subject, fault)
+
+
+def test_nhc_of_several_hosts_is_several_machines() -> None:
+    text = [f"node-{number:03d} | {NHC}check_fs_mount:  /home not mounted" for number in range(4)]
+    assert {*undone(tuple(text)).hosts} == {f"node-{number:03d}" for number in range(4)}

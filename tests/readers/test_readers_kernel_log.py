@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from readers_text import one, unread
 
+from dgxcheck.facts.bdf import nameless
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.readers.kernel_log import excerpt
 from probes.kernel_log.log import facts as events
+from probes.kernel_log.parse_xid import xid
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=12, name=python, GPU has fallen off the bus."
 SXID = "nvidia-nvswitch2: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 28 LTSSM Fault Up"
@@ -92,6 +94,25 @@ def test_a_gpu_that_fails_while_the_driver_loads_is_not_of_the_load_before() -> 
     read = events([str(fact) for fact in one(excerpt.read, text).facts.values()], "log")
     assert isinstance(read, KernelLog)
     assert [(each.bdf, each.past) for each in read.off_bus] == [("0000:b3:00.0", False)]
+
+
+@pytest.mark.parametrize(("address", "due"), [
+    ("PCI:...", nameless(0)), ("PCI:0000:xx:00", nameless(0)), ("PCI:<bus id>", nameless(0)),
+    ("xxxx:xx:xx", nameless(0)), ("PCI:0000:4b:00", "0000:4b:00.0"),
+    ("PCI:0000:10:1c", "0000:10:1c.0"), ("0000:4b:00", "0000:4b:00.0"),
+    ("PCI:0000:4b:00 GPU-I:05", "0000:4b:00.0"),
+])  # fmt: skip
+def test_a_bus_id_that_was_made_unreadable_is_of_a_gpu_that_is_not_named(address: str, due: str) -> None:
+    row = f"[  812.117000] NVRM: Xid ({address}): 79, pid=1, GPU has fallen off the bus."
+    kept = [str(fact).partition(";")[2] for key, fact in one(excerpt.read, row).facts.items() if key.startswith("kmsg")]
+    assert [found.bdf for line in kept if (found := xid(line)) is not None] == [due]
+
+
+def test_masks_that_differ_are_different_gpus() -> None:
+    rows = [f"[  81{n}.117000] NVRM: Xid (PCI:0000:{each}:00): 48" for n, each in enumerate(("xx", "yy", "xx"))]
+    facts = one(excerpt.read, "\n".join(rows)).facts
+    found = [xid(str(fact).partition(";")[2]) for key, fact in sorted(facts.items()) if key.startswith("kmsg")]
+    assert [each.bdf for each in found if each is not None] == [nameless(0), nameless(1), nameless(0)]
 
 
 def test_a_log_of_several_hosts_is_read_by_host() -> None:

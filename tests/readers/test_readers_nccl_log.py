@@ -83,6 +83,8 @@ def test_bus_ids_without_separators(bus: str, bdf: str | None) -> None:
 @pytest.mark.parametrize(
     ("lines", "wanted"),
     [
+        ([VIA.replace("IB/0", "AWS Libfabric/2/GDRDMA")], {"host NCCL-gdr": "pass"}),
+        ([VIA.replace("IB/0", "AWS Libfabric/2")], {}),  # which does not tell why
         ([f"{VIA}/GDRDMA", SENT], {"host NCCL-gdr": "pass"}),  # sent without it, as NCCL does before Ampere
         ([VIA], {"host NCCL-gdr": "warn"}),
         ([NO_GDR, VIA], {"host NCCL-gdr": "warn"}),
@@ -119,6 +121,15 @@ def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
         ("Call to ibv_modify_qp failed with 110 Connection timed out", "host NCCL-ib-path", "transfer-unanswered"),
         ("Call to ibv_modify_qp failed with error Invalid argument", "host NCCL-ib-call", "transfer-failed"),
         ("Call to ibv_reg_mr_iova2 failed with error Bad address", "host NCCL-ib-register", "rdma-access"),
+        ("NET/IB: Got completion from peer 10.1.1.1<5> with status=IBV_WC_RNR_RETRY_EXC_ERR(13) opcode=IBV_WC_SEND(0)",
+         "host NCCL-ib-completion", "transfer-failed"),
+        ("NET/IB : mlx5_1:1 Got non-fatal async event: port error(10)", "mlx5_1/1 NCCL-ib-port", "port-down"),
+        ("NET/IB : Got async event : port error", "host NCCL-ib-port", "port-down"),
+        ("NET/IB : mlx5_3:1 async fatal event on QP (0x7) qpn=1 state=3: invalid request local work queue error",
+         "host NCCL-ib-event", "transfer-failed"),
+        ("NET/IB : mlx5_3:1 async fatal event: local catastrophic error", "mlx5_3 NCCL-ib-fatal", "hca-unresponsive"),
+        ("NET/IB : Remote IB device is incompatible with the local [0]mlx5_0:1/RoCE. Try selecting NICs of only one",
+         "host NCCL-link-layer", "tool-error"),
         ("nvmlDeviceGetHandleByPciBusId() failed: GPU is lost", "GPU3 NCCL-lost", "gpu-lost"),
         ("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 18000", "host NCCL-launch", "tool-error"),
         ("P2P is disabled between NVLINK connected GPUs 0 and 1. This should not be the case given ..",
@@ -135,6 +146,27 @@ def test_warnings(text: str, key: str, fault: str) -> None:
     found = warn(text)
     assert [*found] == [key]
     assert found[key]["fault"] == fault
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NET/IB : mlx5_1:1 GID table changed",
+        "NET/IB : mlx5_1:1 Got non-fatal async event: port active(9)",
+        "NET/IB : mlx5_1:1 Got non-fatal async event: client reregistration(15)",
+        "Could not find real path of /sys/class/pci_bus/0000:00/../../0000:00:1e.0",
+    ],
+)
+def test_what_working_machines_log(text: str) -> None:
+    assert log.read((f"box:1:2 [0] transport/net_ib.cc:1 NCCL WARN {text}",)) == ()
+
+
+def test_the_hca_of_a_transfer_is_named() -> None:
+    text = (
+        "NET/IB: Got completion from peer 10.1.1.1<5> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0)"
+        " vendor_err=129 localGid fe80::1 remoteGids fe80::2 hca mlx5_7"
+    )
+    assert warn(text)["host NCCL-ib-completion"]["text"].endswith("at mlx5_7")
 
 
 def test_what_follows_from_another_error_is_left_out() -> None:
@@ -202,6 +234,14 @@ def test_host_memory_between_gpus_that_could_do_without(lines: list[str], warned
     assert reports(f"{INFO}{text}\n{SHARED}\n{also}\n") == {}
 
 
+def test_access_that_cuda_does_not_give() -> None:
+    text = "box:1:2 [0] NCCL INFO Could not enable P2P between dev 0(=18000) and dev 1(=9b000)"
+    found = one(log.read, text)
+    assert found.facts["measure access 0000:18:00.0 0000:9b:00.0"] == {
+        "value": False, "unit": "", "method": "channel of NCCL", "tool": "NCCL", "how": "imported", "from": "line 1",
+    }  # fmt: skip
+
+
 def test_every_form_names_a_fault_that_there_is() -> None:
     words = {fault.value for fault in Fault}
     assert {form.fault for form in errors._FORMS} | {each.fault for each in COMPLETIONS.values()} <= words
@@ -226,6 +266,12 @@ box:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_8:1:0:/IB ; OOB eno1:10.0.0.1<0>
     assert found.facts[f"names {IB}"] == ["mlx5_0", "mlx5_4", "mlx5_8", "mlx5_bond_0"]
     assert found.facts[f"link {IB}/mlx5_4/device"] == "../../../0000:38:00.0"
     assert found.facts[f"text {IB}/mlx5_bond_0/ports/1/link_layer"] == "Ethernet\n"
+
+
+def test_an_hca_that_is_named_alone() -> None:
+    found = one(log.read, GDR)
+    assert found.facts[f"names {IB}"] == ["mlx5_0"]
+    assert [fact["outcome"] for fact in reports(GDR).values()] == ["pass"]
 
 
 def test_multicast_that_other_gpus_have() -> None:

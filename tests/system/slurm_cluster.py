@@ -105,14 +105,15 @@ class Cluster(NamedTuple):
         """Reasons by node."""
         return {node: each.reason for node, each in self.states().items() if each.state.startswith("drain")}
 
-    def rounds(self, number: int = 1) -> None:
-        """Wait until every node has ended so many health checks that began from now on."""
-        before = {node: self._checked(node) for node in self.nodes}
-        self.until(lambda: all(self._checked(node) > before[node] + number for node in self.nodes), "health checks")
+    def checked(self) -> None:
+        """Wait until every node has ended a health check that began from now on."""
+        since = time.time()
+        self.until(lambda: all(self._begun(node) > since for node in self.nodes), "health checks")
 
-    def _checked(self, node: str) -> int:
+    def _begun(self, node: str) -> float:
+        """When the last health check began that has ended."""
         log = self.folder / "checked" / node
-        return log.stat().st_size if log.exists() else 0
+        return float(log.read_text(encoding="utf-8") or 0) if log.exists() else 0
 
     def until(self, wanted: Callable[[], bool], what: str) -> None:
         """Ask again until it is so."""
@@ -191,7 +192,9 @@ def _scripts(folder: Path) -> None:
         text = path.read_text(encoding="utf-8").replace("\nPATH=", f"\nPATH={bin}:")
         text = text.replace("/etc/default/", f"{folder}/").replace("/run/dgxcheck", f"{folder}/run")
         if path.name == "slurm-healthcheck.sh":
-            text = text.replace("\nexit 0\n", f"\nprintf . >> '{folder}/checked'/\"$node\"\nexit 0\n")
+            ended = f"echo $begun >'{folder}/checked'/\"$node.new\"; mv '{folder}/checked'/\"$node\"{{.new,}}"
+            text = text.replace("\nPATH=", "\nbegun=$EPOCHREALTIME\nPATH=")
+            text = text.replace("\nexit 0\n", f"\n{ended}\nexit 0\n")
         (bin / path.name).write_text(text, encoding="utf-8")
     for path in bin.iterdir():
         path.chmod(0o755)

@@ -40,7 +40,7 @@ TWENTY = (
     "dgx-1-v100-switch-aer", "dgx-2-nvlink-slow", "dgx-a100-memory-unreadable", "k80-x8-driver-hangs",
 )  # fmt: skip
 GROWING = "dgx-1-v100"
-"""Its NVLinks count errors while Prometheus looks."""
+"""Its NVLinks count errors while Prometheus looks, too few for an alert."""
 CONTENT = {"prometheus": "text/plain; version=0.0.4", "openmetrics": "application/openmetrics-text; version=1.0.0"}
 
 
@@ -140,7 +140,7 @@ class Scraped(BaseHTTPRequestHandler):
         kind, text = nodes.texts[name]
         if name == GROWING:
             nodes.asked += 1
-            text = re.sub(r"(?m)^(dgxcheck_nvlink_errors_total{.*}) 0$", rf"\1 {nodes.asked}", text)
+            text = re.sub(r"(?m)^(dgxcheck_nvlink_errors_total{.*}) 0$", rf"\1 {min(nodes.asked, 50)}", text)
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.end_headers()
@@ -157,7 +157,8 @@ def fleet(folder: Path, names: Sequence[str]) -> Iterator[str]:
     with Nodes(names) as nodes:
         threading.Thread(target=nodes.serve_forever, daemon=True).start()
         (folder / "prometheus.yml").write_text(
-            "global: {scrape_interval: 2s, scrape_timeout: 2s}\n"
+            "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"
+            f"rule_files: ['{ROOT}/dgxcheck/integrations/dgxcheck-alerts.yml']\n"
             "scrape_configs:\n"
             "- job_name: node\n"
             f"  static_configs: [{{targets: {json.dumps(names)}}}]\n"
@@ -185,6 +186,15 @@ def asked(url: str, query: str) -> list[dict[str, Any]]:
     return result
 
 
+def named(url: str, alert: str) -> set[str]:
+    """The nodes of an alert, firing or pending."""
+    return {each["metric"]["instance"] for each in asked(url, f'ALERTS{{alertname=~"{alert}"}}')}
+
+
+def severities(name: str) -> set[str]:
+    return {cause["severity"] for cause in judged(name)[1]["causes"]}
+
+
 @pytest.mark.parametrize("names", [SIX, pytest.param(TWENTY, marks=pytest.mark.exhaustive)], ids=["six", "twenty"])
 def test_prometheus_answers_every_query_of_every_panel(names: Sequence[str], tmp_path: Path) -> None:
     with fleet(tmp_path, names) as url:
@@ -203,6 +213,11 @@ def test_prometheus_answers_every_query_of_every_panel(names: Sequence[str], tmp
         assert ("dgx-1-v100-gpu-lost", "GPU@0000:0a:00.0") in causes
         assert {node for node, _ in causes} == {node for node in names if judged(node)[1]["causes"]}
         assert {node for node, _ in causes}.isdisjoint(BOXES)
+        # the alerts: pending, for they fire after minutes
+        failed = {name for name, code in verdicts.items() if code == STATES["fail"]}
+        until(lambda: named(url, "DgxcheckFail") == failed, "the alerts see the verdicts", tmp_path, [])
+        assert named(url, "DgxcheckCause") == {node for node in names if "fail" in severities(node)}
+        assert named(url, ".*") == {name for name, code in verdicts.items() if code}
         joined = asked(url, "dgxcheck_gpu_info * on (instance, gpu, UUID, pci_bus_id) DCGM_FI_DEV_GPU_TEMP")
         assert [each["value"][1] for each in joined] == ["40"] * 8
         grown = {each["metric"]["instance"] for each in shown["NVLink"] if float(each["value"][1]) > 0}

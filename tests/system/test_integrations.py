@@ -276,9 +276,13 @@ def test_an_epilog_counts_the_errors_of_the_job(counted_before: bool, tmp_path: 
     facts[LINK_COUNTERS] |= {"1 2": 9120, "1 3": 7}
     counters = tmp_path / "job" / "run" / "job-7.json"
     if counted_before:
+        counters.parent.mkdir()
+        for number in range(100, 300):
+            (counters.parent / f"job-{number}.json").touch()
         start = live(serve(before, tmp_path / "before"), standin)
         assert slurm("slurm-prolog.sh", tmp_path / "job", start) == Node(0, "", "")
         assert counters.is_file()
+        assert len(list(counters.parent.iterdir())) == 128
     done = slurm("slurm-epilog.sh", tmp_path / "job", live(serve(after, tmp_path / "after"), standin))
     assert not counters.exists()
     assert done.code == int(counted_before)

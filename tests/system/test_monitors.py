@@ -204,6 +204,27 @@ def test_the_template_of_zabbix_finds_its_metrics(capsys: pytest.CaptureFixture[
     assert all(re.fullmatch(r"[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}", each) for each in uuids)
 
 
+def test_logrotate_moves_a_log_that_is_still_written_to(tmp_path: Path) -> None:
+    logrotate = program("logrotate")
+    log, conf = tmp_path / "health.log", tmp_path / "conf"
+    text = (FOLDER / "logrotate.conf").read_text(encoding="utf-8")
+    assert text.count("/var/log/dgxcheck/") == 1
+    conf.write_text(text.replace("/var/log/dgxcheck", str(tmp_path)).replace("root root", f"{getuser()} {getuser()}"))
+    conf.chmod(0o644)
+    tmp_path.chmod(0o750)
+    words = ["health", "-q", "--from", "dgx-1-v100", "-o", os.devnull, "-d", str(log)]
+    with log.open("ab", buffering=0) as held:
+        main(words)
+        before = log.read_bytes()
+        assert before
+        done = ran(logrotate, "-v", "-f", "-s", str(tmp_path / "state"), str(conf))
+        assert done.returncode == 0, done.stderr
+        assert "error" not in done.stderr
+        held.write(b"later\n")
+    assert (tmp_path / "health.log.1").read_bytes() == before
+    assert log.read_bytes() == b"later\n"
+
+
 @pytest.mark.parametrize("runs", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
 def test_ansible_installs_once_and_reports_a_fault(
     runs: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -147,4 +147,4 @@ def test_the_wheel_runs_from_an_empty_environment(
     assert (home / "share/man/man1/dgxcheck-topo.1").is_file()
     assert (home / "share/bash-completion/completions/dgxcheck").is_file()
     ran([command, "integrate", "slurm", "--write", "--root", str(tmp_path)], tmp_path)
-    assert os.access(tmp_path / "etc/slurm/dgxcheck-healthcheck.sh", os.X_OK)
+    assert os.access(tmp_path / "etc/slurm/dgxcheck/slurm-healthcheck.sh", os.X_OK)

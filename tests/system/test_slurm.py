@@ -83,16 +83,16 @@ def test_faulty_nodes_are_drained_and_resumed_when_repaired(slurm: Cluster) -> N
     foreign = {node: slurm.states()[node].reason for node in ("dgx009", "dgx010")}
     for node, fault in {**FAULTY, "dgx004": "power-cap", "dgx009": "gpu-lost"}.items():
         slurm.box(node, f"{HEALTHY}-{fault}")
-    slurm.rounds()
+    slurm.checked()
     assert slurm.drained() == REASONS | foreign
     assert "dgx009 is already drained (fan ordered; level default) and has a fault" in slurm.log()
     slurm.box("dgx007", HEALTHY)
     slurm.box("dgx002", f"{HEALTHY}-hot")
-    slurm.rounds()
+    slurm.checked()
     assert slurm.drained() == {**foreign, "dgx002": REASONS["dgx007"], "dgx011": REASONS["dgx011"]}
     for node in NODES:
         slurm.box(node, HEALTHY)
-    slurm.rounds()
+    slurm.checked()
     assert slurm.drained() == foreign
     for node in foreign:
         slurm.asked("scontrol", "update", f"NodeName={node}", "State=RESUME")
@@ -102,10 +102,11 @@ def test_a_fault_of_all_nodes_drains_few(slurm: Cluster) -> None:
     """15 % of 20 nodes; the first round is that of all nodes at once."""
     for node in slurm.nodes:
         slurm.box(node, f"{HEALTHY}-gpu-lost")
-    slurm.rounds(2)
+    slurm.checked()
+    slurm.checked()
     assert len(slurm.drained()) == 3
     assert slurm.log().count("is not drained") >= len(slurm.nodes) - 3
-    slurm.rounds()
+    slurm.checked()
     assert len(slurm.drained()) == 3
     repaired(slurm)
 
@@ -124,7 +125,7 @@ def test_one_node_may_always_be_drained(slurm: Cluster) -> None:
 def test_only_the_level_that_found_it_proves_a_fault_gone(slurm: Cluster) -> None:
     told(slurm, ("dgx001", f"dgxcheck: {DRAINED} extended"), ("dgx002", f"dgxcheck: {DRAINED} default"))
     slurm.until(lambda: list(slurm.drained()) == ["dgx001"], "dgx002 checked with the default level")
-    slurm.rounds()
+    slurm.checked()
     told(slurm, ("dgx001", "dgxcheck: unknown; level extended"), ("dgx001", "dgxcheck: warn; level default"))
     assert slurm.drained() == {"dgx001": f"dgxcheck: {DRAINED} extended"}
     told(slurm, ("dgx001", "dgxcheck: gpu.model host gpu-model; level quick"))
@@ -171,13 +172,13 @@ def sweep(slurm: Cluster, results: Path, *options: str) -> str:
 
 def test_a_sweep_drains_what_the_default_level_finds(slurm: Cluster, tmp_path: Path) -> None:
     slurm.box("dgx004", f"{HEALTHY}-nvlink-crc-flood")
-    slurm.rounds()
+    slurm.checked()
     assert slurm.drained() == {}
     shown = sweep(slurm, tmp_path)
     assert shown.startswith("FAIL: 3 nodes: 1 fail, 2 pass\nfail           1  dgx004\npass           2  dgx[003,005]\n")
     assert list(slurm.drained()) == ["dgx004"]
     assert slurm.drained()["dgx004"].endswith("; level default")
-    slurm.rounds()
+    slurm.checked()
     assert list(slurm.drained()) == ["dgx004"]
     repaired(slurm)
 
@@ -190,7 +191,7 @@ def test_a_fault_at_a_job_drains_by_the_exit_code_alone(script: str, slurm: Clus
     reason = f"{script.capitalize()} error"
     slurm.until(lambda: slurm.drained() == {"dgx006": reason}, reason)
     assert f"{script} of job {number} (exit code 2): dgxcheck: {DRAINED} quick" in slurm.log()
-    slurm.rounds()
+    slurm.checked()
     assert slurm.drained() == {"dgx006": reason}
     slurm.asked("scancel", number)
     slurm.box("dgx006", HEALTHY, f"{script}_slurmd")

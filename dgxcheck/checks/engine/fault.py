@@ -148,6 +148,7 @@ class Fault(str, Enum):
     CLOCK_SOURCE = "clock-source", "the kernel does not use the CPU's time stamp counter as its clock"
     CPU_CLOCK = "cpu-clock", "a setting keeps CPUs below their highest clock"
     MEMORY_MISSING = "memory-missing", "less memory than the reference machine has"
+    DIMM_SPEED = "dimm-speed", "DIMMs of one machine run at different speeds"
     DIMM_ERRORS = "dimm-errors", "errors of host memory (EDAC)"
     MACHINE_CHECK = "machine-check", "errors of CPUs (machine checks)"
     CPU_THROTTLED = "cpu-throttled", "CPU clocks are held down by temperature"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal
+from typing import Literal, TypeVar
 
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.components.component import Component
 from dgxcheck.facts.missing import Json, Missing, question
 from dgxcheck.facts.record import Record
 from dgxcheck.settings import Acknowledgement
+
+T = TypeVar("T")
 
 
 class Status(str, Enum):
@@ -139,6 +141,11 @@ class Finding(Record):
 def _place(subject: Subject) -> tuple[str, ...]:
     named = subject.bdf or (subject.name if subject.kind != "host" else "")
     return tuple(filter(None, (named, subject.part)))
+
+
+def as_evidence(value: T | Missing) -> T | str:
+    """A fact, or why there is none."""
+    return value.reason if isinstance(value, Missing) else value
 
 
 def answered(value: Json, function: str, bdf: str, *args: int) -> Evidence:

@@ -27,6 +27,14 @@ class Precondition(Record, kw_only=False):
     """For one pair, where the judgement's message is about more than that; empty where the message serves."""
 
 
+def deciding(
+    preconditions: tuple[tuple[str, Precondition], ...], verdict: str, worst: tuple[tuple[State, str], ...]
+) -> tuple[tuple[str, Precondition], ...]:
+    """Those that the verdict of a pair comes from, by its state in ``worst``; none for any other verdict."""
+    state = next((state for state, word in worst if word == verdict), None)
+    return tuple(each for each in preconditions if each[1].state == state)
+
+
 def needs_facts(rule: Callable[P, Precondition]) -> Callable[P, Precondition]:
     """A rule that calls ``need``: undetermined where the fact is missing."""
 

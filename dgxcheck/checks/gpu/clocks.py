@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.blame import component_of, host_if_all, part, settin
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, as_evidence, skip
 from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu_growth
 from dgxcheck.checks.engine.per_gpu import need, per_gpu
 from dgxcheck.checks.gpu.locked_clocks import can_lock_clocks
@@ -72,12 +72,13 @@ def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:
         return None
     masks = (old.reasons_mask, new.reasons_mask)
     if growth.seconds <= _NEARBY_S and all(isinstance(mask, int) and slowdown(mask) == bit for mask in masks):
-        return answered([_json(mask) for mask in masks], "nvmlDeviceGetCurrentClocksEventReasons", bdf)
+        return answered([as_evidence(mask) for mask in masks], "nvmlDeviceGetCurrentClocksEventReasons", bdf)
     lost = counter_growth(old.thermal_ns, new.thermal_ns)
     # no counter has the time of the power brake: https://github.com/NVIDIA/NVSentinel/issues/1666
     if bit == BRAKE or not isinstance(lost, int) or _percent(lost, growth) <= box.settings.limit("clock.throttle"):
         return None
-    return answered([_json(old.thermal_ns), _json(new.thermal_ns)], "nvmlDeviceGetViolationStatus", bdf, _THERMAL)
+    counters: list[Json] = [as_evidence(old.thermal_ns), as_evidence(new.thermal_ns)]
+    return answered(counters, "nvmlDeviceGetViolationStatus", bdf, _THERMAL)
 
 
 def _blame_throttle(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -149,11 +150,6 @@ def _of(clocks: ClockPair | Clocks, kind: str) -> int | Missing:
     return clocks.graphics if kind == "graphics" else clocks.memory
 
 
-def _json(value: int | Missing) -> Json:
-    """A number, or why there is none, for evidence."""
-    return value.reason if isinstance(value, Missing) else value
-
-
 def highest(box: Box, clocks: GpuClocks) -> Judgement:
     """The highest clocks against those of the model, in MHz."""
     gpu = next(gpu for gpu in box.topology.gpus if gpu.bdf == clocks.bdf)
@@ -191,7 +187,7 @@ def _violations(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         if growth.seconds <= 0:
             return skip("no-history", "no time passed between the two readings")
         limit = box.settings.limit("power.violation")
-        counters: list[Json] = [_json(old.power_ns), _json(new.power_ns)]
+        counters: list[Json] = [as_evidence(old.power_ns), as_evidence(new.power_ns)]
         evidence = (answered(counters, "nvmlDeviceGetViolationStatus", new.bdf, _POWER),)
         message = f"clocks held down by lack of power {share:g} % of the time ({growth.how})"
         at_limit = share > limit and _at_limit(box, new.bdf)

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, skip
 from dgxcheck.checks.engine.host_limits import CPU_PARAMETERS, left_out, missing_socket
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
@@ -111,13 +111,9 @@ def _offline(cpu: Cpu, host_facts: Host) -> str:
 def _evidence(cpu: Cpu, online: str | Missing) -> tuple[Evidence, ...]:
     numbers = {"sockets": cpu.sockets, "cores": cpu.cores, "threads": cpu.threads}
     return (
-        Evidence("/proc/cpuinfo", {key: _raw(value) for key, value in numbers.items()}),
-        Evidence(_ONLINE, _raw(online)),
+        Evidence("/proc/cpuinfo", {key: as_evidence(value) for key, value in numbers.items()}),
+        Evidence(_ONLINE, as_evidence(online)),
     )
-
-
-def _raw(value: int | str | Missing) -> int | str:
-    return value.reason if isinstance(value, Missing) else value
 
 
 def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import (
     NUMA_PARAMETERS,
@@ -45,7 +45,7 @@ def _tables(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         evidence = tuple(fact for _, fact in wrong)
         yield HOST, Judgement(Status.WARN, message, len(wrong), 0, "", evidence, fault=Fault.NUMA_TABLES)
     else:
-        evidence = tuple(Evidence(f"{_NODES}/node{each.node}/cpulist", _raw(each.cpulist)) for each in nodes)
+        evidence = tuple(Evidence(f"{_NODES}/node{each.node}/cpulist", as_evidence(each.cpulist)) for each in nodes)
         message = f"{counted(len(nodes), 'NUMA node')} in agreement with the PCI tree"
         yield HOST, Judgement(Status.PASS, message, 0, 0, "", evidence)
     for node in nodes_without_memory(box):
@@ -54,10 +54,6 @@ def _tables(box: Box) -> Iterator[tuple[Subject, Judgement]]:
         yield replace(HOST, part=f"node {node}"), Judgement(
             Status.WARN, text, 0, None, "kB", (fact,), fault=Fault.NODE_EMPTY
         )  # fmt: skip
-
-
-def _raw(value: str | int | Missing) -> str | int:
-    return value.reason if isinstance(value, Missing) else value
 
 
 def _fewer_than_sockets(box: Box, nodes: tuple[NumaNode, ...]) -> Wrong:

@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import EventKind, Evidence, Judgement, LogEvent, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
+from dgxcheck.facts.bdf import gpu_at, place_of
 from dgxcheck.facts.kernel_log import HcaEvent, HostEvent, KernelLog, NotStarted, OffBus, PcieError, SXid, Xid
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
@@ -50,6 +51,8 @@ def per_device(rule: Rule, bdfs: Callable[[KernelLog], Iterable[str]], nothing: 
 def _subject(box: Box, bdf: str) -> Subject:
     """A device that is none of the GPUs."""
     hca = next((each.name for each in box.topology.devices if each.bdf == bdf), None)
+    if place_of(bdf) is not None:
+        return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf)
     return Subject(kind="hca" if hca else "pci", name=hca or bdf, bdf=bdf)
 
 
@@ -79,7 +82,7 @@ def happened(events: Sequence[Event], kind: EventKind, number: int | None = None
 
 def gpu_itself(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The GPU, also where none of the topology has its bus id any more."""
-    if at.kind == "pci" and device_of(box, at) is None:
-        yield Component(kind="gpu", name=f"GPU@{at.bdf}", bdf=at.bdf)
+    if at.bdf is not None and at.kind in ("pci", "gpu") and device_of(box, at) is None:
+        yield Component(kind="gpu", name=gpu_at(at.bdf), bdf=at.bdf)
     else:
         yield from itself(box, at, judgement)

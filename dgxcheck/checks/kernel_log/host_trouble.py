@@ -16,6 +16,7 @@ from dgxcheck.checks.kernel_log.device_log import Judged, happened, lines, reach
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_below, links_at
+from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import Missing
@@ -142,7 +143,7 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     for gpu in () if isinstance(log, Missing) else log.off_bus:
         if any(abs(gpu.seconds - event.seconds) <= WINDOW_S for event in judgement.events):
             known = box.topology.device(gpu.bdf)
-            yield Component(kind="gpu", name=f"GPU@{gpu.bdf}" if known is None else known.name, bdf=gpu.bdf)
+            yield Component(kind="gpu", name=gpu_at(gpu.bdf) if known is None else known.name, bdf=gpu.bdf)
     for place in (missing(box, "GPU"), missing(box, "HCA")):
         if place.bdf is not None:
             yield place

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, as_evidence, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, rate
 from dgxcheck.checks.engine.per_gpu import need
@@ -83,7 +83,7 @@ def _grown(box: Box, growth: Growth, port: IbPort, events: Mapping[str, int], ne
     status = Status.PASS if most < MIN_EVENTS else Status.FAIL if steady else Status.WARN if often else Status.PASS
     if DOWNED in events:
         status = Status.FAIL
-    evidence = tuple(Evidence(file_of(port, f"counters/{name}"), _raw(new[name])) for name in events)
+    evidence = tuple(Evidence(file_of(port, f"counters/{name}"), as_evidence(new[name])) for name in events)
     total = sum(events.values())
     by_name = ", ".join(f"{name} {more}{_saturated(name, new)}" for name, more in events.items())
     message = f"{counted(total, 'new error')} {growth.how}: {by_name}"
@@ -93,10 +93,6 @@ def _grown(box: Box, growth: Growth, port: IbPort, events: Mapping[str, int], ne
 
 def _saturated(name: str, new: Counters) -> str:
     return " (saturated)" if new[name] == CEILING[name] else ""
-
-
-def _raw(value: int | Missing) -> int | str:
-    return value.reason if isinstance(value, Missing) else value
 
 
 def _total(box: Box, port: IbPort) -> Judgement | None:

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, NO_EARLIER_READING, counter_growth
 from dgxcheck.checks.engine.totals import flood, is_short
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.blames import nvlinks
+from dgxcheck.checks.nvlink.blames import links_down, nvlinks
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvlink import NvLinkErrors
 from dgxcheck.facts.record import replace
@@ -48,7 +48,7 @@ def _of_gpu(box: Box, gpu: Device) -> Judged:
         return
     old_rows = () if isinstance(growth.old.nvlink_errors, Missing) else growth.old.nvlink_errors
     old = {row.link: row for row in old_rows if row.bdf == gpu.bdf}
-    down = _links_down(box, gpu)
+    down = links_down(box, gpu)
     rows = [row for row in growth.new.nvlink_errors if row.bdf == gpu.bdf and row.link not in down]
     for row in rows:
         judgement = _judged(box, growth, old.get(row.link), row)
@@ -62,7 +62,7 @@ def _of_gpu(box: Box, gpu: Device) -> Judged:
 def _totals(box: Box, gpu: Device) -> dict[int, Judgement]:
     """By position of the links that are up: errors at more than the daily rate over all the time since boot."""
     rows = () if isinstance(box.snapshot.nvlink_errors, Missing) else box.snapshot.nvlink_errors
-    down = _links_down(box, gpu)
+    down = links_down(box, gpu)
     found: dict[int, Judgement] = {}
     for row in [row for row in rows if row.bdf == gpu.bdf and row.link not in down]:
         for name in COUNTERS:
@@ -81,12 +81,6 @@ def _totals(box: Box, gpu: Device) -> dict[int, Judgement]:
 def _count(row: NvLinkErrors, name: str) -> int:
     count = getattr(row, name)
     return count if isinstance(count, int) else 0
-
-
-def _links_down(box: Box, gpu: Device) -> set[int]:
-    """Link positions that are down or not wired; nvlink.state, graph and symmetry judge these."""
-    rows = box.snapshot.nvlink
-    return {row.link for row in (() if isinstance(rows, Missing) else rows) if row.bdf == gpu.bdf and row.up is False}
 
 
 def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkErrors) -> Judgement:

@@ -21,8 +21,8 @@ from dgxcheck.checks.engine.growth import (
 from dgxcheck.checks.engine.totals import is_short
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.aer_totals import KINDS, counters, is_told, told, totals_of
+from dgxcheck.checks.pcie.control import subject_of
 from dgxcheck.checks.pcie.root_ports import messages_from
-from dgxcheck.checks.pcie.width import bridge
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at, links_below
 from dgxcheck.facts.missing import Missing
@@ -39,7 +39,7 @@ def _aer(box: Box) -> Judged:
     if isinstance(growth, Growth):
         yield from _grown(box, growth, totals)
         return
-    yield from ((_subject(box, bdf), judgement) for bdf, judgement in totals.items())
+    yield from ((subject_of(box, bdf), judgement) for bdf, judgement in totals.items())
     if not totals:
         yield HOST, growth
 
@@ -64,7 +64,7 @@ def _grown(box: Box, growth: Growth, totals: Mapping[str, Judgement]) -> Judged:
             judgement = _of_messages(box, growth, row, kind, messages)
         if judgement.status in (Status.PASS, Status.SKIP):
             judgement = totals.get(row.bdf, judgement)
-        yield _subject(box, row.bdf), judgement
+        yield subject_of(box, row.bdf), judgement
     if not counting:
         yield HOST, skip("not-supported", "no device or bridge counts PCIe errors")
 
@@ -78,13 +78,6 @@ def _bdfs(box: Box) -> set[str]:
 
 def _by_kind(row: AerDevice) -> Mapping[str, AerErrors | Missing]:
     return {"fatal": row.fatal, "nonfatal": row.nonfatal, "correctable": row.correctable}
-
-
-def _subject(box: Box, bdf: str) -> Subject:
-    device = box.topology.device(bdf)
-    if device is None:
-        return bridge(bdf)
-    return box.subject(device) if device.kind == "gpu" else Subject(kind="hca", name=device.name, bdf=bdf)
 
 
 def _errors(box: Box, growth: Growth, old: AerDevice | None, new: AerDevice) -> Judgement:

@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.blame import device_of, host_if_all, own_link
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, as_evidence, skip
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.under_load import under_load
 from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault
@@ -35,8 +35,8 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     supported = need(_supported(box, gpu, pcie))
     number = box.choice.number("pcie.link_gen") if box.choice else None
     evidence: tuple[Evidence, ...] = (
-        answered(_raw(pcie.max_link_gen), "nvmlDeviceGetMaxPcieLinkGeneration", pcie.bdf),
-        answered(_raw(pcie.link_gen), "nvmlDeviceGetCurrPcieLinkGeneration", pcie.bdf),
+        answered(as_evidence(pcie.max_link_gen), "nvmlDeviceGetMaxPcieLinkGeneration", pcie.bdf),
+        answered(as_evidence(pcie.link_gen), "nvmlDeviceGetCurrPcieLinkGeneration", pcie.bdf),
     )
     if number is not None and supported < number.value:
         expected = int(number.value)
@@ -79,10 +79,6 @@ def _is_loaded(box: Box, gpu: Device) -> bool:
         return False
     used = not isinstance(processes.gpu_percent, Missing) and processes.gpu_percent > 0
     return used or (not isinstance(processes.compute, Missing) and len(processes.compute) > 0)
-
-
-def _raw(gen: int | Missing) -> int | str:
-    return gen.reason if isinstance(gen, Missing) else gen
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -11,11 +11,10 @@ from dgxcheck.components.component import Component
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.profiles.model import Wiring
-from dgxcheck.topology.model import Device, PciClass
+from dgxcheck.topology.classes import NEAR
+from dgxcheck.topology.model import PCI_CLASSES, Device, PciClass
 
 DeviceType = Literal["GPU", "HCA"]
-_NEAREST: tuple[PciClass, ...] = ("PIX", "PXB", "PHB", "NODE", "SOC")
-_BEHIND_A_SWITCH = ("PIX", "PXB")
 _KINDS = {"GPU": "gpu", "HCA": "nic"}
 _OTHER: Mapping[DeviceType, DeviceType] = {"GPU": "HCA", "HCA": "GPU"}
 
@@ -54,13 +53,13 @@ def _place(box: Box, what: DeviceType) -> _Place | None:
     wirings = box.choice.profile.wiring if box.choice is not None else ()
     devices = [device for device in box.topology.devices if not isinstance(device.path, Missing)]
     gpus, hcas = ([device for device in devices if device.kind == kind] for kind in _KINDS.values())
-    for near in _NEAREST:
+    for near in PCI_CLASSES:
         expected = min((_expected(wiring, what).get(near, 0) for wiring in wirings), default=0)
         lacking = [gpu for gpu in gpus if _classes(box, gpu, what)[near] < expected]
         if lacking and len(lacking) < len(gpus):
             # what lacks a device at the other socket is not where the device is missing
             return _below(lacking if near != "SOC" else [gpu for gpu in gpus if gpu not in lacking], near)
-        if what == "GPU" and near in _BEHIND_A_SWITCH and wirings and all(each.to_hcas.get(near) for each in wirings):
+        if what == "GPU" and near in NEAR and wirings and all(each.to_hcas.get(near) for each in wirings):
             alone = [hca for hca in hcas if not _classes(box, hca, what)[near]]
             if alone and len(alone) < len(hcas) and (place := _below(alone, near)) is not None:
                 return place
@@ -81,7 +80,7 @@ def _below(devices: Sequence[Device], near: PciClass) -> _Place | None:
     """The switch or host bridge that the devices have in common."""
     paths = [device.path for device in devices if not isinstance(device.path, Missing)]
     common = [bridge for bridge in paths[0][:-2] if all(bridge in path for path in paths)]
-    is_switch = near in _BEHIND_A_SWITCH
+    is_switch = near in NEAR
     if not common or (is_switch and len(common) < 2):
         return None
     names = tuple(device.name for device in devices)

@@ -30,10 +30,12 @@ _OF_HOST = {
     Fault.TRANSFER_FAILED: "transfers to other hosts", Fault.TRANSFER_UNANSWERED: "path to other hosts",
     Fault.RDMA_ACCESS: "GPUDirect RDMA", Fault.TOOL_ERROR: "results of NCCL", Fault.MEMLOCK: "memlock limit",
     Fault.TEST_FAILED: "results of diagnostics", Fault.NVSWITCH_FATAL: "NVSwitches",
-    Fault.NVSWITCH_NOTICE: "NVSwitches",
+    Fault.NVSWITCH_NOTICE: "NVSwitches", Fault.NVSWITCH_WATCHED: "NVSwitches", Fault.DIMM_SPEED: "memory",
+    Fault.MEMORY_MISSING: "memory",
 }  # fmt: skip
 _REMEDIES = {
-    Fault.TRANSFER_FAILED: "look for the first error of all hosts in their logs: the others follow from it",
+    Fault.TRANSFER_FAILED: "look for the first error of all hosts in their logs: the others follow from it; in"
+    " a test of two ends give both the same options",
     Fault.TRANSFER_UNANSWERED: "check at both ends the state of the ports (ibstat), their error counters (perfquery"
     " -x), cables and transceivers (mlxlink -m), then the switch ports between them; with RoCE also GID index, MTU and"
     " flow control; then measure the path with ib_write_bw",
@@ -49,6 +51,9 @@ _REMEDIES = {
     Fault.FABRIC_MANAGER_DOWN: "compare nv-fabricmanager --version with the driver's",
     Fault.FABRIC_MANAGER_ERROR: "read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same"
     " time (SXid)",
+    Fault.DIMM_SPEED: "compare the DIMMs and their slots with the board's manual, and the memory speed in the firmware"
+    " setup: dmidecode -t memory",
+    Fault.MEMORY_MISSING: "look at that channel's slots (the BMC's event log), then reseat or replace the DIMM",
     Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
 }
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none: DCGM before 2.4.7 did so"
@@ -110,6 +115,9 @@ def _subject(box: Box, name: str, part: str) -> Subject:
         found = box.subject(device)
     elif device is not None:
         found = Subject(kind="hca", name=device.name, bdf=device.bdf)
+    elif "/" in name:
+        hca = box.topology.device(name.partition("/")[0])
+        found = Subject(kind="port", name=name, bdf=None if hca is None else hca.bdf)
     elif name.startswith("GPU"):
         found = Subject(kind="gpu", name=name, bdf=None)
     elif "/" in name:
@@ -141,8 +149,9 @@ CHECKS = (
     Check(
         id="tools.reports",
         rule="Fails or warns as a tool did whose output was imported: tests of dcgmi diag and dcgmi health that failed,"
-        " errors that NCCL or fabric manager logged. Other machines have no such finding.",
-        source="imported outputs of dcgmi, NCCL (NCCL_DEBUG=INFO) and fabric manager",
+        " errors that NCCL or fabric manager logged. Warns if dmidecode shows DIMMs at different speeds, or the only"
+        " channel without one. Other machines have no such finding.",
+        source="imported outputs of dcgmi, NCCL (NCCL_DEBUG=INFO), fabric manager, nvidia-smi, lspci and dmidecode",
         remedy="confirm it with that tool for this device alone; then compare nvidia-smi -q and the kernel log of that"
         " time",
         judge=_reports,

@@ -8,7 +8,7 @@ from dgxcheck.cli import INCOMPLETE
 from dgxcheck.cli.options import emit, output_file
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.integrate.catalogue import INTEGRATIONS, Integration
-from dgxcheck.integrate.plan import COMMAND, missing_command, plan, write
+from dgxcheck.integrate.plan import COMMAND, command_problem, plan, write
 from dgxcheck.output.integrate.text import contents, listing, report
 from dgxcheck.suggestion import did_you_mean
 
@@ -50,8 +50,8 @@ def command(
             write(files)
         except OSError as error:
             raise BadInput(f"{error.filename or name}: cannot be written: {error.strerror}") from None
-    absent = program if any(program in file.text for file in files) and missing_command(root, program) else ""
-    emit(report(integration, files, wanted and not refused, absent), output)
+    problem = command_problem(files, root, program)
+    emit(report(integration, files, wanted and not refused, program, problem), output)
     return INCOMPLETE if refused else 0
 
 

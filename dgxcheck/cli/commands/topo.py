@@ -35,7 +35,7 @@ _PROBES = {
 _PLANS = {"p2p": "P2P", "peers": "PEERS", "rdma": "RDMA"}
 """What NVML is asked for these questions, by name in ``workers/nvml/plan.py``; else ``TOPOLOGY``."""
 _PICTURES = ("svg", "dot")
-_LAUNCH = ("env", "gres", "rankfile", "nccl-xml")
+_LAUNCH = ("env", "gres", "rankfile", "nccl-xml", "nfd")
 """Formats for launchers and schedulers, of the whole box."""
 _DRAWN = {"matrix": "whole", "tree": "whole", "path": "way"}
 """The questions that a picture answers, and how."""
@@ -98,7 +98,7 @@ class _Topo(click.Command):
               default="text", show_default=True,
               help="nvidia-smi prints the tab-separated cells of current drivers; svg draws a picture of the wiring or"
               " of one path, dot writes it for graphviz; env, gres (Slurm), rankfile (Open MPI) and nccl-xml are for"
-              " launchers.")  # fmt: skip
+              " launchers, nfd for Kubernetes.")  # fmt: skip
 @_flag("--nvme", text="Show NVMe disks in a picture, too.")
 @click.option("--labels", type=click.Choice(["soc", "sys"]),
               help="Label in text for the path between NUMA nodes; the default is soc.")  # fmt: skip

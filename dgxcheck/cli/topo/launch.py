@@ -1,4 +1,4 @@
-"""What ``dgxcheck topo --format env``, ``gres``, ``rankfile`` and ``nccl-xml`` print, for launchers and schedulers."""
+"""What ``dgxcheck topo --format`` prints for launchers and schedulers: env, gres, rankfile, nccl-xml and nfd."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ def whole(asked: Asked) -> Known:
         from dgxcheck.output.launch import rankfile
 
         return rankfile.render(placed, cores), whole_box and rankfile.complete(placed, cores)
+    if asked.form == "nfd":
+        from dgxcheck.output.launch import nfd
+
+        return nfd.render(topology, placed), whole_box and nfd.complete(topology)
     if asked.form == "nccl-xml":
         from dgxcheck.output.launch import nccl_xml
 

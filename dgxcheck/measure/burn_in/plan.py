@@ -11,10 +11,9 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import AerDevice, AerErrors
 from dgxcheck.facts.record import Record
 from dgxcheck.measure.plan import cpus
-from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.model import PCI_CLASSES, Device, Topology
 
 _AER = ("correctable", "nonfatal", "fatal")
-_PCI = ("PIX", "PXB", "PHB", "NODE", "SOC")
 EXCLUSIVE = 3
 """``NVML_COMPUTEMODE_EXCLUSIVE_PROCESS``"""
 
@@ -85,4 +84,4 @@ def files(root: str, rows: tuple[AerDevice, ...] | Missing) -> dict[str, str]:
 def _far(topology: Topology, a: Device, b: Device) -> tuple[int, int]:
     """Orders neighbours: by NVLinks, then by where their PCIe paths meet."""
     link = topology.link(a, b)
-    return -(link.nvlinks or 0), 0 if link.nvlinks else _PCI.index(link.pci) if link.pci else len(_PCI)
+    return -(link.nvlinks or 0), 0 if link.nvlinks else PCI_CLASSES.index(link.pci) if link.pci else len(PCI_CLASSES)

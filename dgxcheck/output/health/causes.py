@@ -27,8 +27,13 @@ Remedies = Mapping[str, str]
 _MOST_FINDINGS = 8
 
 
-def as_text(diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool, width: int | None) -> list[str]:
-    """A paragraph for each cause: why it is blamed, what to do in which order, and what was found."""
+def as_text(
+    diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool, width: int | None, elsewhere: bool = False
+) -> list[str]:
+    """A paragraph for each cause: why it is blamed, what to do in which order, and what was found.
+
+    ``elsewhere``: the machine sent a text, so that commands are for another host than the reader's.
+    """
     remedies = remedies_of(findings)
     found = {finding.key: finding for finding in findings}
     told: list[str] = []
@@ -47,7 +52,8 @@ def as_text(diagnosis: Diagnosis, findings: Sequence[Finding], verbose: bool, wi
     disturbing = [cause for cause in diagnosis.causes if any(map(_destroys_evidence, cause.actions))]
     if disturbing:
         save = dict.fromkeys(preserve_text(each) for cause in disturbing for each in cause.preserve)
-        told.append(folded(visible(f"Save first: {'; '.join(save)}"), width, 2))
+        where = " on that host" if elsewhere else ""
+        told.append(folded(visible(f"Save first{where}: {'; '.join(save)}"), width, 2))
     return told
 
 

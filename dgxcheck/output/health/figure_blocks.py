@@ -113,7 +113,7 @@ def _burned(assessment: Assessment, bdf: str, row: Measurement) -> tuple[Cell, .
     device = assessment.topology.device(bdf)
     name = Cell(visible(bdf if device is None else device.name))
     if row.number is None:
-        return name, Cell(visible(_why(row)), "fail" if _failed(row) else "skip")
+        return name, Cell(visible(_why(row)), "fail" if row.failed else "skip")
     more = row.more
     wrong = more.get("wrong")
     throttled = more.get("throttled")
@@ -159,10 +159,6 @@ def curve_points(recorded: Json, key: str) -> tuple[tuple[float, float], ...]:
         for at, value in zip(times, values, strict=True)
         if isinstance(at, int | float) and isinstance(value, int | float)
     )
-
-
-def _failed(row: Measurement) -> bool:
-    return isinstance(row.value, NotMeasured) and row.value.reason == "failed"
 
 
 def _why(row: Measurement) -> str:

@@ -54,7 +54,8 @@ def _shows_figures(report: Report) -> bool:
 def _problems(report: Report) -> list[str]:
     """Causes with the findings that support them, then the findings without a cause, then what the site accepts."""
     assessment, width = report.assessment, report.width
-    told = health_causes.as_text(assessment.diagnosis, assessment.findings, report.verbose, width)
+    elsewhere = assessment.origin.kind == "report"
+    told = health_causes.as_text(assessment.diagnosis, assessment.findings, report.verbose, width, elsewhere)
     keys = set(assessment.diagnosis.unexplained)
     left = [finding for finding in worst_first(assessment.findings) if finding.key in keys]
     most = len(left) if report.verbose or len(left) <= _MOST_FINDINGS else _MOST_FINDINGS - 1

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.integrate.catalogue import INTEGRATIONS, Integration
-from dgxcheck.integrate.plan import PlannedFile
+from dgxcheck.integrate.plan import CommandProblem, PlannedFile
 from dgxcheck.output.plain_text import columns, lines
 
 _STATES = {"new": "new", "unchanged": "unchanged", "differs": "differs, left alone", "unusable": "cannot be used"}
+
+_PROBLEMS: dict[CommandProblem, str] = {
+    "": "", "missing": "{} is missing; name the path of dgxcheck with --command.",
+    "hidden": "{} is in a home directory, which the service cannot read; install dgxcheck elsewhere.",
+}  # fmt: skip
 
 
 def listing() -> str:
@@ -17,8 +22,10 @@ def listing() -> str:
     return lines([*columns([("Name", "Files", "Purpose"), *rows]), "", "Show one: dgxcheck integrate NAME"])
 
 
-def report(integration: Integration, files: Sequence[PlannedFile], written: bool, missing_command: str) -> str:
-    """What would be written, or what was; then the steps that remain. ``missing_command`` is a path, or empty."""
+def report(
+    integration: Integration, files: Sequence[PlannedFile], written: bool, command: str, problem: CommandProblem
+) -> str:  # fmt: skip
+    """What would be written, or what was; then the steps that remain, and why ``command`` will not run."""
     rows = [(_row_state(file, written), file.place + (f" ({file.reason})" if file.reason else "")) for file in files]
     steps = [f"  {number}. {step}" for number, step in enumerate(integration.steps, 1)]
     return lines(
@@ -27,7 +34,7 @@ def report(integration: Integration, files: Sequence[PlannedFile], written: bool
             *(f"  {line}" for line in columns(rows)),
             "Then:",
             *steps,
-            *_notes(files, written, missing_command),
+            *_notes(files, written, _PROBLEMS[problem].format(command)),
         ]
     )
 
@@ -43,8 +50,8 @@ def _row_state(file: PlannedFile, written: bool) -> str:
     return "written" if written and file.state == "new" else _STATES[file.state]
 
 
-def _notes(files: Sequence[PlannedFile], written: bool, missing_command: str) -> list[str]:
-    notes = [f"{missing_command} is missing; name the path of dgxcheck with --command."] if missing_command else []
+def _notes(files: Sequence[PlannedFile], written: bool, problem: str) -> list[str]:
+    notes = [problem] if problem else []
     if any(file.state in ("differs", "unusable") for file in files):
         notes.append("No file was written, because existing files are not replaced; --print shows the new contents.")
     elif not written and any(file.state == "new" for file in files):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
+from dgxcheck.facts.bdf import shown as known_bdf
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
@@ -187,7 +188,7 @@ def _group(tree: Group | Device, key: str, topology: Topology) -> Node:
         kind: Kind = "gpu" if tree.kind == "gpu" else "nic"
         name = visible(tree.name.removesuffix(f"@{tree.bdf}"))
         parts = tuple(filter(None, (tree.bdf, tree.name)))
-        return Node(kind=kind, key=_key(tree, topology), name=name, bdf=tree.bdf or "", parts=parts)
+        return Node(kind=kind, key=_key(tree, topology), name=name, bdf=known_bdf(tree.bdf) or "", parts=parts)
     children = tuple(_group(member, f"{key}.{number}", topology) for number, member in enumerate(tree.members))
     return Node(kind=tree.kind, key=key, name=tree.name, children=children)
 

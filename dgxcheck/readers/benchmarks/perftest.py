@@ -21,8 +21,10 @@ MOST_BYTES = 1 << 40
 MOST_SIZES = 64
 GBS = {"Gb/sec": 0.125, "MB/sec": 1.048576e-3, "MiB/sec": 1.048576e-3}
 TITLE = re.compile(r"(RDMA_Write|RDMA_Read|Send)(?: (Bidirectional))?(?: Post List)? (BW|Latency) Test")
-DEVICE = re.compile(r"Dual-port : (?:ON|OFF) Device : ([A-Za-z0-9_.-]{1,64})")
-BANDWIDTH = re.compile(r"bytes #iterations BW peak\[(Gb/sec|MB/sec|MiB/sec)\] BW average\[(?:\1)\] MsgRate\[Mpps\].*")
+DEVICE = re.compile(r"(?:Dual-port : (?:ON|OFF) )?Device : ([A-Za-z0-9_.-]{1,64})")
+BANDWIDTH = re.compile(
+    r"bytes #iterations BW peak\[(Gb/sec|MB/sec|MiB/sec)\] BW average\[(?:\1)\](?: MsgRate\[Mpps\].*)?"
+)
 LATENCY = re.compile(r"bytes #iterations t_min\[usec\] t_max\[usec\] t_typical\[usec\].*")
 MEAN_LATENCY = re.compile(r"bytes #iterations t_avg\[usec\] tps average")
 """Of a run by time (``-D``)."""
@@ -84,7 +86,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             close()
             both, latency = bool(match[2]), match[3] == "Latency"
             run, unit = Run(verb=match[1], both=both, latency=latency, words=match[0], memory=gpus.number), ""
-        elif named := DEVICE.fullmatch(line):
+        elif (named := DEVICE.fullmatch(line)) and (run is not None or line.startswith("Dual")):
             close()
             device, unit = named[1], ""
         elif heading := BANDWIDTH.fullmatch(line):
@@ -128,12 +130,12 @@ def command(line: str) -> tuple[Run, str] | None:
 def _row(line: str, unit: str) -> tuple[int, float] | None:
     """Bytes of a message and GB/s, or us."""
     words = line.split()
-    fewest = 4 if unit == "usec by time" else 5
-    if not fewest <= len(words) <= 9 or any(number(word, 1e15) is None for word in words):
+    column = COLUMNS.get(unit, BANDWIDTH_COLUMN)
+    if not max(column, BANDWIDTH_COLUMN) < len(words) <= 9 or any(number(word, 1e15) is None for word in words):
         return None
     size = integer(words[0], MOST_BYTES)
     most = MOST_GBS / GBS[unit] if unit in GBS else MOST_US
-    value = number(words[COLUMNS.get(unit, BANDWIDTH_COLUMN)], most)
+    value = number(words[column], most)
     if size is None or value is None:
         return None
     return size, round(value * GBS[unit], 4) if unit in GBS else value

@@ -59,6 +59,7 @@ class GpuMemory:
         """``measure device N``: where each sits."""
         for number, (bdf, at) in self._places.items():
             name: dict[str, Json] = {"name": self._names[number]} if number in self._names else {}
-            yield f"measure device {number}", imported(
-                None, "", tool="perftest", line=at, method="CUDA order", bdf=bdf, **name
+            yield (
+                f"measure device {number}",
+                imported(None, "", tool="perftest", line=at, method="CUDA order", bdf=bdf, **name),
             )

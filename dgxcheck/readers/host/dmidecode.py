@@ -1,11 +1,13 @@
-"""``dmidecode``: system, board and BIOS, as the files of ``/sys/class/dmi/id``."""
+"""``dmidecode``: system, board and BIOS, as the files of ``/sys/class/dmi/id``, and what is in the memory slots."""
 
 from __future__ import annotations
 
 import re
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.host.memory_devices import report
 from dgxcheck.readers.model import Imported
+from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import bounded
 
 TOOL = "dmidecode"
@@ -21,7 +23,9 @@ _FILES = {
     ("Base Board Information", "Manufacturer"): "board_vendor",
     ("Base Board Information", "Product Name"): "board_name",
 }
-_TABLES = frozenset(table for table, _ in _FILES)
+_MEMORY = "Memory Device"
+_TABLES = frozenset((*(table for table, _ in _FILES), _MEMORY, "Physical Memory Array"))
+MOST_SLOTS = 512
 _HANDLE = re.compile(r"Handle 0x[0-9A-Fa-f]{1,4}, DMI type \d{1,3}, \d{1,3} bytes\.?")
 _MEMBER = re.compile(r"\s{1,16}([A-Z][\w /-]{1,40}): ?(.{0,200})")
 _VERSION = re.compile(r"# dmidecode (\d[\w.-]{0,20})")
@@ -39,7 +43,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     table = tool = ""
     titled = inside = False
     done: set[str] = set()
-    for number, raw in enumerate(bounded(lines)):
+    slots: list[dict[str, str]] = []
+    for number, raw in enumerate(_dedented(bounded(lines))):
         line = raw.rstrip()
         if not line:
             inside = titled
@@ -55,14 +60,27 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif (titled and inside and line[:1] not in " \t") or line in _TABLES:
             done |= {table} - {""}
             table, titled, inside = line, False, True
+            slots += [{}] if line == _MEMORY and len(slots) < MOST_SLOTS else []
             understood.add(number)
         elif inside and line[:1] in " \t":
             understood.add(number)
             member = _MEMBER.fullmatch(line)
-            if member is not None and table not in done and (table, member[1]) in _FILES:
+            if member is not None and table == _MEMORY:
+                slots[-1].setdefault(member[1], member[2].strip())
+            elif member is not None and table not in done and (table, member[1]) in _FILES:
                 facts.setdefault(f"text {_DMI}/{_FILES[table, member[1]]}", f"{member[2].rstrip()}\n")
-        elif tool and _CHATTER.fullmatch(line):
+        elif _CHATTER.fullmatch(line):
             understood.add(number)
         else:
             table, inside, titled = "", False, False
+    reports = Reports(TOOL)
+    report(slots, reports)
+    facts |= reports.facts()
     return (Imported(tool=tool or TOOL, facts=facts, understood=frozenset(understood)),) if facts else ()
+
+
+def _dedented(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Without the blanks that every handle has before it, as in a listing that is code of Markdown."""
+    margins = {line[: len(line) - len(line.lstrip())] for line in lines if _HANDLE.fullmatch(line.strip())}
+    common = min(margins, key=len, default="")
+    return tuple(line.removeprefix(common) for line in lines) if common else lines

@@ -13,6 +13,7 @@ from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import bounded
+from dgxcheck.xid.table import sxids
 
 TOOL = "fabric manager"
 _LINE = re.compile(
@@ -31,11 +32,13 @@ _STOPPED = re.compile(r"Failed with result|status=(?!0/)|Start request repeated 
 """Of the unit: how systemd says that the service ended, or did not begin."""
 _PAYLOAD = re.compile(r"Message (?:payload|header) details:.{0,2000}")
 NONE = "no-nvswitch"
+_NON_FATAL = "nvswitch-error"
+_SXID = re.compile(r"error (?P<number>\d{5})\b")
 _FORMS: tuple[tuple[re.Pattern[str], str, Outcome, str], ...] = (
     (re.compile(r"NV_WARN_NOTHING_TO_DO"), NONE, "pass", ""),
     (re.compile(r"Successfully configured all the available"), "configured", "pass", ""),
     (re.compile(r"NVSwitch fatal error", re.IGNORECASE), "nvswitch-fatal", "fail", "nvswitch-fatal"),
-    (re.compile(r"NVSwitch non-?fatal error", re.IGNORECASE), "nvswitch-error", "warn", "nvswitch-notice"),
+    (re.compile(r"NVSwitch non-?fatal error", re.IGNORECASE), _NON_FATAL, "warn", "nvswitch-watched"),
     (re.compile(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", re.IGNORECASE),
      "nvlink", "fail", "nvlink-down"),
     (re.compile(r"version.{0,80}(?:mismatch|(?:don't|does not|do not) match)", re.IGNORECASE), "version", "fail",
@@ -84,7 +87,19 @@ def _take(reports: Reports, level: str, text: str) -> None:
     is_error = level in ("ERROR", "CRITICAL", "FATAL")
     for form, topic, outcome, fault in _FORMS:
         if form.search(text) and (is_error or outcome == "pass"):
+            if topic == _NON_FATAL:
+                outcome, fault = _of_sxid(text)
             named = _BDF.search(text)
             bdf = as_bdf(named["bdf"]) if named and fault == "nvlink-down" else None
             reports.add(bdf or HOST, topic, outcome, fault, text if outcome != "pass" else "")
             return
+
+
+def _of_sxid(text: str) -> tuple[Outcome, str]:
+    """By the table of the guide; of one that is not in it as of those that ask for no action."""
+    match = _SXID.search(text)
+    known = sxids().get(int(match["number"])) if match else None
+    if known is not None and known.severity == "information":
+        return "pass", ""
+    asks = known is not None and known.response in ("cooling", "mechanical")
+    return "warn", "nvswitch-notice" if asks else "nvswitch-watched"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
@@ -31,6 +32,7 @@ _KERNELS = re.compile(
 )
 """A row that no program but the kernel's log prints."""
 _DATED = re.compile(rf"(?:{_ISO}|{_SYSLOG}) (?P<text>.*)")
+_BRACKETED = re.compile(rf"^\[({_ISO})\](?= )")
 _HUMAN = re.compile(r"\[(?P<month>[A-Z][a-z]{2}) ?(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d)\] (?P<text>.*)")
 _AFTER = re.compile(r"\[ {0,8}\+(?P<seconds>\d{1,9}\.\d{6})\] (?P<text>.*)")
 _BOTH = re.compile(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>\] (?P<text>.*)")
@@ -38,6 +40,7 @@ _BOTH = re.compile(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>\
 _BARE = re.compile(r"(?:\[\.{2,4}\] ?)?(?:kernel: ?)?(?P<text>.*)")
 _OF_DRIVER = re.compile(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: |{OF_HOST}")
 """What a line without a time must begin with."""
+_MASKED = re.compile(r"(?P<before>NVRM: Xid \()(?:PCI:)?(?P<bdf>[^()]{1,24})(?P<after>\): \d{1,4}\b)")
 _APART_S = 3600
 """Between lines that have no time, so that nothing is taken for one moment."""
 _WHOLE_S = 1.0
@@ -52,7 +55,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     Lines without any time are read only where none has one: a program can write such lines into its own record.
     """
-    rows = [*_timed(bounded(lines))] or [*_untimed(bounded(lines))]
+    rows = _without_masks([*_timed(bounded(lines))] or [*_untimed(bounded(lines))])
     found = ((host, _log(own)) for host, own in by_host(rows).items())
     return tuple(replace(log, host=host) for host, log in found if log is not None)
 
@@ -71,6 +74,19 @@ def _log(rows: Rows) -> Imported | None:
     return Imported(tool=TOOL, facts=facts, understood=understood)
 
 
+def _without_masks(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Rows in which a bus id that somebody made unreadable stands for a GPU that the log does not name."""
+    masks: dict[str, str] = {}
+
+    def named(match: re.Match[str]) -> str:
+        address = match["bdf"]
+        if as_bdf(address.partition(" ")[0], short=True) is not None:
+            return match[0]
+        return f"{match['before']}PCI:{masks.setdefault(address, nameless(len(masks)))}{match['after']}"
+
+    return [(number, _MASKED.sub(named, row, count=1)) for number, row in rows]
+
+
 def _timed(lines: tuple[str, ...]) -> Iterator[tuple[int, str]]:
     """Number and text of every row with a time, and of the indented rows that go on with it."""
     indent: str | None = None
@@ -78,7 +94,7 @@ def _timed(lines: tuple[str, ...]) -> Iterator[tuple[int, str]]:
     going_on = False
     for number, line in enumerate(lines):
         blank = line[: len(line) - len(line.lstrip(" \t>"))]
-        text = line[len(blank) :]
+        text = _BRACKETED.sub(r"\1", line[len(blank) :])
         row = ""
         if blank == (blank if indent is None else indent):
             if _KERNELS.fullmatch(text) or ((dated := _DATED.fullmatch(text)) and is_relevant(dated["text"])):

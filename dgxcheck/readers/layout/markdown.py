@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dgxcheck.readers.layout.prose import is_prose
+
 _QUOTE = re.compile(r"(?: {0,12}>{1,3} ?){1,8}")
 _FENCE = re.compile(
     r"(?:\s*(?:`{3,8}|~{3,8})[\w+.-]{0,24}|\[/?(?:code|quote|pre)\]"
@@ -98,11 +100,25 @@ def dedented(lines: Sequence[str]) -> list[str]:
     for at in range(len(lines) + 1):
         if at < len(lines) and lines[at].strip():
             continue
-        margin = min((len(line) - len(line.lstrip(" ")) for line in lines[start:at]), default=0)
-        if margin >= CODE and _MARKED.match(lines[start], margin):
-            found[start:at] = [line[margin:] for line in lines[start:at]]
+        first, last = _without_words(lines, start, at)
+        margin = min(map(_margin, lines[first:last]), default=0)
+        if margin >= CODE and _MARKED.match(lines[first], margin):
+            found[first:last] = [line[margin:] for line in lines[first:last]]
         start = at + 1
     return found
+
+
+def _without_words(lines: Sequence[str], first: int, last: int) -> tuple[int, int]:
+    """A paragraph without the sentences that begin and end it at the margin."""
+    while first < last and _margin(lines[first]) < CODE and is_prose(lines[first]):
+        first += 1
+    while first < last and _margin(lines[last - 1]) < CODE and is_prose(lines[last - 1]):
+        last -= 1
+    return first, last
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def _is_rule(line: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dgxcheck.readers.layout.prefixes import KERNEL
 from dgxcheck.readers.layout.prompts import prompt
 from dgxcheck.readers.layout.prose import is_prose
 
@@ -35,7 +36,8 @@ def without_numbers(lines: Sequence[str]) -> list[str]:
             elif lines[end].strip():
                 break
             end += 1
-        if numbered >= FEWEST and _apart(lines, start - 1) and _apart(lines, end):
+        few = numbered < FEWEST and not all(_is_message(line) for line in lines[start:end] if line.strip())
+        if numbered and not few and _apart(lines, start - 1) and _apart(lines, end):
             for at in range(start, end):
                 match = _number(lines[at])
                 found[at] = lines[at][match.end() :] if match else lines[at]
@@ -45,6 +47,12 @@ def without_numbers(lines: Sequence[str]) -> list[str]:
 
 def _number(line: str) -> re.Match[str] | None:
     return _BEFORE_BDF.match(line) or _NUMBER.match(line)
+
+
+def _is_message(line: str) -> bool:
+    """Is it a message of the kernel behind a number? Of those two are enough."""
+    match = _number(line)
+    return match is not None and KERNEL.match(line, match.end()) is not None
 
 
 def _apart(lines: Sequence[str], at: int) -> bool:

@@ -10,7 +10,7 @@ _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
 _ZONE = r"(?: ?(?:Z|UTC|GMT|CES?T|[+-]\d\d:?\d\d))?"
 _DATE = r"\d{0,4}[-/]\d\d[-/]\d\d"
 _NAME = r"[A-Za-z0-9][\w.-]{0,63}"
-_NHC = r"Healthy\s*$|ERROR: (?:nhc|No results)"
+_NHC = r"Healthy\s*$|ERROR: {1,2}(?:nhc|No results)"
 """What Node Health Check says of a host."""
 _TIME = re.compile(
     rf"(?:\[(?:{_DATE}[T ])?{_CLOCK}{_ZONE}\]"
@@ -28,12 +28,12 @@ _WORDS = re.compile(
     rf"|{_NAME}-\d{{1,3}} {{1,24}}\|(?! (?:{_NHC})) ?"  # docker compose
     r"|(?:\[(?:DEBUG|INFO|NOTICE|WARNING|ERROR|stdout|stderr)\]|(?:DEBUG|INFO|NOTICE)(?: -|:))[ \t]?"
     r"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,8}\d{1,9} [\w.]{1,60}:\d{1,6}\] ?"  # glog
-    r"|ERROR: nhc: .{1,160}: (?=\[ {0,8}\d{1,10}\.\d{6}\] )"  # Node Health Check, before a row of the kernel log
+    r"|ERROR: {1,2}nhc: .{1,160}: {1,2}(?=\[ {0,8}\d{1,10}\.\d{6}\] )"  # NHC, before a row of the kernel log
     rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} {_NAME} [\w./-]{{1,60}}(?:\[\d{{1,9}}\])?: ?"  # syslog, journalctl
     rf"|(?:{_DATE}T{_CLOCK}{_ZONE}) {_NAME} [\w./-]{{1,60}}\[\d{{1,9}}\]: ?"  # journalctl -o short-iso
     rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} (?!\d{{4}}\b)"  # ts
 )
-_KERNEL = re.compile(
+KERNEL = re.compile(
     rf"(?:{_NAME} )?(?:kernel: ?)?(?:\[ {{0,8}}\d{{1,9}}\.\d{{1,9}}\] )?"
     rf"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:)|{_NAME} kernel:|kernel:"
 )
@@ -77,7 +77,7 @@ def _bare(line: str) -> str:
         if match is None or match.end() == 0:
             break
         rest = text[match.end() :]
-        of_kernel = _CLOCKED.search(match[0]) and _KERNEL.match(rest.lstrip())
+        of_kernel = _CLOCKED.search(match[0]) and KERNEL.match(rest.lstrip())
         if of_kernel or (match is not time and _SPEAKER.search(match[0])):
             break
         line = rest

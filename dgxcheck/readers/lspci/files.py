@@ -60,7 +60,7 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
             facts[f"stated {SERIAL} {bdf}"] = serial.replace("-", "")
     if whole and functions:
         facts[f"names {DEVICES}"] = [*sorted(functions)]
-        if any(function.details for function in functions.values()):
+        if any(_BEGINS.match(line) for function in functions.values() for line in function.details):
             facts[f"names {SLOTS}"] = [*sorted(slots)]
             facts |= {f"text {SLOTS}/{slot}/address": f"{address}\n" for slot, address in slots.items()}
     return facts

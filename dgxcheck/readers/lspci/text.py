@@ -56,10 +56,13 @@ def _last(shown: dict[str, Function], of_listing: frozenset[int], lines: tuple[s
 
 
 def _dedented(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Without the blanks that all heads of functions have before them, as in an indented listing."""
-    blanks = {line[: len(line) - len(line.lstrip(" "))] for line in lines if _HEAD.match(line)}
-    common = min(blanks, key=len, default="")
-    return tuple(line.removeprefix(common) for line in lines) if common else lines
+    """Without the blanks that the head of a function has before it, and what follows it, as in an indented listing."""
+    found, margin = [], ""
+    for line in lines:
+        if _HEAD.match(line):
+            margin = line[: len(line) - len(line.lstrip(" "))]
+        found.append(line.removeprefix(margin))
+    return tuple(found)
 
 
 def _is_whole(shown: dict[str, Function], lines: tuple[str, ...]) -> bool:

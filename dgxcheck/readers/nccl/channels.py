@@ -18,8 +18,12 @@ from dgxcheck.readers.values import imported
 _VIA = re.compile(
     r"(?:Channel|Ring) \d{1,3}(?:/\d{1,3})? ?: ?\d{1,7}(?:\[(?P<a>[0-9a-f]{1,13})\])? -> "
     r"\d{1,7}(?:\[(?P<b>[0-9a-f]{1,13})\])? (?:\[(?P<way>send|receive)\] )?via "
-    r"(?P<how>P2P/indirect|P2P|SHM|direct shared memory|NET/[\w-]{1,40})(?P<more>.{0,120})"
+    r"(?P<how>P2P/indirect|P2P|SHM|direct shared memory|NET/[\w -]{1,40})(?P<more>.{0,120})"
 )
+_REFUSED = re.compile(
+    r"Could not enable P2P between dev \d{1,3}\(=(?P<a>[0-9a-f]{3,13})\) and dev \d{1,3}\(=(?P<b>[0-9a-f]{3,13})\)"
+)
+"""CUDA gives no access: usual for GeForce boards, and between sockets."""
 _MULTINODE = re.compile(r"\bMNNVL 1\b")
 """NVLinks between hosts: a GPU that data goes to directly may be another host's."""
 _DISABLED = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
@@ -37,6 +41,7 @@ class Channels:
         self._direct: dict[Pair, int] = {}
         self._by_read: dict[Pair, None] = {}
         self._shared: dict[Pair, None] = {}
+        self._refused: dict[Pair, int] = {}
         self._multinode = False
         self.received: Counter[str] = Counter()
         """Ways of data from other hosts: ``NET/IB``, ``NET/IB/GDRDMA``, ``NET/Socket``."""
@@ -45,6 +50,11 @@ class Channels:
     def take(self, text: str, number: int) -> bool:
         """Is a line (without NCCL's prefix) a channel's?"""
         self._multinode = self._multinode or _MULTINODE.search(text) is not None
+        if refused := _REFUSED.fullmatch(text):
+            a, b = self._gpus.named(refused["a"]), self._gpus.named(refused["b"])
+            if a is not None and b is not None and a != b:
+                self._refused.setdefault((a, b), number)
+            return True
         via = _VIA.fullmatch(text)
         if via is None:
             return False
@@ -64,11 +74,12 @@ class Channels:
         return True
 
     def facts(self, tool: str) -> Iterator[tuple[str, Json]]:
-        """``measure access A B``: CUDA gave the GPUs access to each other's memory, else NCCL would not use it."""
+        """``measure access A B``: whether CUDA gives A access to the memory of B, as a direct channel needs."""
         if self._multinode:
             return
-        for (a, b), number in self._direct.items():
-            yield f"measure access {a} {b}", imported(True, "", tool=tool, line=number, method="channel of NCCL")
+        for answer, pairs in ((False, self._refused), (True, self._direct)):
+            for (a, b), number in pairs.items():
+                yield f"measure access {a} {b}", imported(answer, "", tool=tool, line=number, method="channel of NCCL")
 
     def judged(self, graph: Graph, settings: Mapping[str, str], reports: Reports) -> None:
         """Pairs over host memory where the same log shows that the two GPUs could do without.

@@ -12,6 +12,7 @@ from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.completions import completion
 from dgxcheck.readers.nccl.gpus import Gpus
+from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.reports import HOST, Reports
 
 
@@ -28,14 +29,25 @@ class Form(Record, kw_only=False):
     """Not about the GPU of the rank that logs it."""
     follows: bool = False
     """Something else failed before it, here or on another host."""
+    subject: str = HOST
+    """Where it is not about a GPU: the host, or an HCA or port in names of groups."""
 
 
+_PORT = rf"(?:(?P<hca>{NAME}):(?P<port>\d{{1,3}}) )?"
+_EVENT = rf"NET/IB ?: {_PORT}(?:Got (?:non-fatal )?async event|async fatal event)[^:]{{0,200}}: ?"
 _CUDA = r"Cuda failure (?:\d{1,4} )?"
 _FORMS = (
-    Form(re.compile(r"NET/IB ?: ?Got completion.{0,120}?with (?:error|status=)\D{0,24}(?P<status>\d{1,3})"),
+    Form(re.compile(r"NET/IB(?:/GIN)? ?: ?Got completion.{0,120}?with (?:error|status=)\D{0,40}(?P<status>\d{1,3})"
+                    rf"(?:.{{1,300}} hca (?P<hca>{NAME}))?"),
          "ib-completion", "fail", "transfer-failed", "", True),
-    Form(re.compile(r"NET/IB ?: ?.{0,80}Got async event ?: ?(?P<event>[\w ]{1,60})"),
-         "ib-event", "warn", "transfer-failed", "an HCA reported: {event}", True),
+    Form(re.compile(rf"{_EVENT}port error"), "ib-port", "warn", "port-down", "the link of the port went down", True,
+         subject="{hca}/{port}"),
+    Form(re.compile(rf"{_EVENT}(?:local catastrophic error|device fatal)"),
+         "ib-fatal", "fail", "hca-unresponsive", "the HCA reported a fatal error", True, subject="{hca}"),
+    Form(re.compile(rf"{_EVENT}(?P<event>[\w ]{{1,60}})"),
+         "ib-event", "warn", "transfer-failed", "an HCA stopped a transfer: {event}", True, True),
+    Form(re.compile(r"(?:[Rr]emote|connect) .{0,20}(?:device is incompatible|incompatible devices)"),
+         "link-layer", "fail", "tool-error", "the HCAs at the two ends run different link layers", True),
     Form(re.compile(r"Call to (?P<call>ibv_(?:reg_mr|create_qp|create_cq)\w{0,20}) failed with error Cannot allocate"),
          "memlock", "fail", "memlock",
          "{call} failed: cannot allocate memory, as where the limit of locked memory is low", True),
@@ -75,21 +87,30 @@ _FORMS = (
 )  # fmt: skip
 _OTHER = Form(re.compile(""), "warning", "warn", "tool-error", "a warning of another kind, see the log", True, True)
 _HARMLESS = re.compile(
-    r"Could not find real path of |Failed to open libibverbs|Missing \"iommu=pt\"|NUMA auto balancing"
+    rf"{_EVENT}(?:port active|LID change|P_Key change|SM change|client reregistration|GID table change)"
+    r"|GID table changed|Could not find real path of |Failed to open libibverbs|Missing \"iommu=pt\""
+    r"|NUMA auto balancing"
 )
 """What working machines log too: virtual ones, those without HCAs."""
 
 
-def classified(text: str) -> Form:
+def classified(warning: str) -> Form:
     """The form of a warning, which may have its file and line before it; its text is that for people."""
     for form in _FORMS:
-        if match := form.words.search(text[:600]):
-            if status := match.groupdict().get("status"):
-                ended, sentence = completion(int(status))
-                return replace(form, outcome=ended.outcome, fault=ended.fault, text=sentence, follows=ended.follows)
-            values = {name: value or "no reason given" for name, value in match.groupdict().items()}
-            return replace(form, text=form.text.format(**values))
+        if match := form.words.search(warning[:600]):
+            return _told(form, match)
     return _OTHER
+
+
+def _told(form: Form, match: re.Match[str]) -> Form:
+    groups = match.groupdict()
+    if status := groups.get("status"):
+        ended, sentence = completion(int(status))
+        text = f"{sentence} at {groups['hca']}" if groups["hca"] else sentence
+        return replace(form, outcome=ended.outcome, fault=ended.fault, text=text, follows=ended.follows)
+    subject = form.subject.format(**groups) if groups.get("hca") else HOST
+    values = {name: value or "no reason given" for name, value in groups.items()}
+    return replace(form, text=form.text.format(**values), subject=subject)
 
 
 def judged(warnings: Sequence[tuple[int | None, str]], gpus: Gpus, reports: Reports) -> None:
@@ -100,5 +121,5 @@ def judged(warnings: Sequence[tuple[int | None, str]], gpus: Gpus, reports: Repo
         if form.follows and begun:
             continue
         about_gpu = device is not None and not form.of_host
-        subject = gpus.of_cuda(device) or f"GPU{device}" if about_gpu else HOST
+        subject = gpus.of_cuda(device) or f"GPU{device}" if about_gpu else form.subject
         reports.add(subject, form.topic, form.outcome, form.fault, form.text)

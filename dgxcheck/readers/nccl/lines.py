@@ -13,7 +13,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.readers.values import bounded, gpu
 
 _LINE = re.compile(
-    r"(?P<host>[\w.-]{1,255}|<[\w .-]{1,80}>|\*[\w .-]{1,80}\*):\d{1,10}:\d{1,10} \[(?P<dev>\d{1,3})\] "
+    r"(?<![\w.-])(?P<host>[\w.-]{1,255}|<[\w .-]{1,80}>|\*[\w .-]{1,80}\*):\d{1,10}:\d{1,10} \[(?P<dev>\d{1,3})\] "
     r"(?:(?P<where>[\w./-]{1,120}:\d{1,6}) (?:\(\w{1,80}\) )?)?NCCL (?P<level>INFO|WARN|TRACE|VERSION)"
     r" ?(?P<text>.{0,16000})"
 )

@@ -22,10 +22,11 @@ _FOUND = re.compile(
 )
 """With NCCL_DEBUG_SUBSYS=NET, since 2.19."""
 _GDR = re.compile(
-    r"(?:NET/IB(?:ext(?:_v\d{1,2})?)? ?: ?)?GPU Direct RDMA (?P<state>Enabled|Disabled) for "
+    r"(?:NET/(?!Socket)[\w ]{1,40}? ?: ?)?GPU Direct RDMA (?P<state>Enabled|Disabled) for "
     r"(?:HCA \d{1,3} '(?P<hca>[\w.-]{1,64})'|GPU .{1,60}?/ HCA .{1,60}?\((?P<why>[^()]{1,80})\)).{0,60}"
 )
-_VERBS = ("NET/IB", "NET/IBext")
+_VERBS = ("NET/IB", "NET/gIB")
+"""NCCL's own and what plug-ins of NVIDIA (IBext) and Google derive from it; others have names of their own."""
 
 
 class Network:
@@ -34,6 +35,7 @@ class Network:
     def __init__(self) -> None:
         self._layers: dict[tuple[str, int], str] = {}
         self._bdfs: dict[str, str] = {}
+        self._named: dict[str, None] = {}
         self._disabled = self._enabled = self._too_far = False
 
     def take(self, text: str) -> bool:
@@ -46,6 +48,8 @@ class Network:
             if (bdf := as_bdf(found["bdf"])) is not None:
                 self._bdfs[found["name"]] = bdf
         elif gdr := _GDR.fullmatch(text):
+            if gdr["hca"] and "IB" in text.partition("GPU Direct")[0]:
+                self._named[gdr["hca"]] = None
             far = "distance" in (gdr["why"] or "")
             self._enabled |= gdr["state"] == "Enabled"
             self._too_far |= gdr["state"] == "Disabled" and far
@@ -56,7 +60,7 @@ class Network:
 
     def facts(self) -> Iterator[tuple[str, Json]]:
         """The ports, which NCCL uses where they are ACTIVE, and the functions of the HCAs."""
-        ports: dict[str, list[int]] = {}
+        ports: dict[str, list[int]] = {name: [] for name in self._named}
         for (name, port), layer in self._layers.items():
             ports.setdefault(name, []).append(port)
             link_layer = "InfiniBand" if layer == "IB" else "Ethernet"
@@ -71,11 +75,13 @@ class Network:
         What is sent tells nothing: NCCL lets HCAs read the memory of GPUs from Ampere on, or over NVLinks. Where an HCA
         has it enabled, or is too far from the GPUs, it is NCCL's choice and no fault.
         """
-        verbs = {way for way in channels.received if way.partition("/GDR")[0].startswith(_VERBS)}
-        if any(way.endswith("GDRDMA") for way in verbs):
+        verbs = {way for way in channels.received if way.startswith(_VERBS)}
+        if any(way.endswith("GDRDMA") for way in channels.received):
             reports.add(HOST, "gdr", "pass", text="channels between hosts use GPUDirect RDMA")
         elif verbs and not (self._enabled or self._too_far):
             why = ", as no HCA has it enabled" if self._disabled else ""
             reports.add(HOST, "gdr", "warn", "gdr-unused", f"no channel between hosts uses GPUDirect RDMA{why}")
+        elif self._enabled and not channels.received:
+            reports.add(HOST, "gdr", "pass", text="HCAs have GPUDirect RDMA enabled")
         if self._layers and "NET/Socket" in {*channels.received, *channels.sent}:
             reports.add(HOST, "tcp", "warn", "tcp-fallback", "channels between hosts use TCP sockets beside HCAs")

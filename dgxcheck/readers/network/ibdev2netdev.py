@@ -12,7 +12,7 @@ from dgxcheck.readers.values import bare, bounded
 TOOL = "ibdev2netdev"
 _ROW = re.compile(
     rf"(?:[0-9a-f:.]{{7,16}} )?(?P<device>{NAME}) (?:\(.{{1,120}}\) )?(?:\S.{{0,120}} fw \S{{1,40}} )?port"
-    r" (?P<port>\d{1,3}) (?:\((?P<state>\S{1,10}?) {0,4}\) )?==> [\w.-]{1,32} \((?P<interface>Up|Down)\)",
+    r" (?P<port>\d{1,3}) (?:\((?P<state>\S{1,10}?) ?\) )?==> [\w.-]{1,32} \((?P<interface>Up|Down)\)(?: #.{0,200})?",
     re.ASCII,
 )
 
@@ -26,7 +26,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     ports: dict[str, list[int]] = {}
     understood: set[int] = set()
     for number, line in enumerate(bounded(lines)):
-        if match := _ROW.fullmatch(bare(line)) if "==>" in line else None:
+        if match := _ROW.fullmatch(" ".join(bare(line).split())) if "==>" in line else None:
             device, port = match["device"], int(match["port"])
             ports.setdefault(device, []).append(port)
             active = "ACTIVE" if match["interface"] == "Up" else ""

@@ -1,5 +1,5 @@
 """Outputs of OFED and MFT that hold no fact of a check: ``ofed_info -s``, ``mlxconfig query``, ``flint query``,
-``show_gids`` and ``ibnetdiscover``.
+``show_gids``, ``ibportstate`` and ``ibnetdiscover``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class _Form(Record, kw_only=False):
 _NEVER = re.compile(r"(?!)")
 _GID = re.compile(r"[\w.-]{2,40}\s+\d{1,3}\s+\d{1,3}\s+(?:[0-9a-f]{4}:){7}[0-9a-f]{4}(?:\s+\S{1,60}){0,4}"
                   r"|(?:-{2,16}\s+){3,8}-{2,16}|n_gids_found=\d{1,5}")  # fmt: skip
+_PORTS = r"(?:CA|SW|RT) {1,6}\d{1,5} {1,4}\d{1,3} 0x[0-9a-f]{16} .{0,300}"
 _FORMS: Sequence[_Form] = (
     _Form("ofed_info", re.compile(r"(?:MLNX_OFED_LINUX|MLNX_EN|DOCA-OFED|OFED-internal|doca-ofed)-[\d.rcGA-]{3,40}:?"
                                   r"|OFED-internal-[\w.-]{3,40}:?"), _NEVER),
@@ -35,7 +36,11 @@ _FORMS: Sequence[_Form] = (
     _Form("flint", re.compile(r"Image type: {1,20}FS\d"),
           re.compile(r"[A-Z][A-Za-z ]{2,40}(?:\[\d\])?: {1,40}\S.{0,200}|.{0,40}(?:GUID|MAC|Guid) {0,40}.{0,200}"
                      r"|Security Attributes:.{0,80}")),
-    _Form("ibnetdiscover", re.compile(r"# Topology file: generated on .{5,60}"),
+    _Form("ibportstate", re.compile(r"PortInfo:|(?:# )?Port info: Lid \d{1,5} port \d{1,3}"),
+          re.compile(r"[A-Z][A-Za-z]{2,40}:\.{1,60}.{0,100}")),
+    _Form("ibnetdiscover -p", re.compile(_PORTS), re.compile(_PORTS)),
+    _Form("ibnetdiscover", re.compile(r"# (?:Topology file: generated on|.{0,40}\(ibnetdiscover output\)).{0,60}"
+                                      r"|vendid=0x[0-9a-f]{1,8}"),
           re.compile(r"#.{0,200}"
                      r"|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid|nodeguid)=0x[0-9a-f]{1,16}.{0,80}"
                      r"|(?:Switch|Ca|Rt)\s+\d{1,4} \".{1,60}\".{0,200}|\[\d{1,4}\](?:\([0-9a-f]{1,16}\))?\s*\".{0,300}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.json_text import document
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME, listed, physical, port_files, rate, state
 from dgxcheck.readers.reports import Reports
@@ -12,7 +13,9 @@ from dgxcheck.readers.values import bare, bounded, integer
 
 TOOL = "mlxlink"
 _COMMAND = re.compile(
-    rf"(?:.{{0,120}}\s)?mlxlink\s.{{0,200}}?(?:-d|--device)[ =](?P<device>{NAME})(?P<more>\s.{{0,200}})?", re.ASCII
+    rf"(?:.{{0,120}}\W)?mlxlink\s.{{0,200}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})"
+    r"(?P<more>\s.{0,200})?",
+    re.ASCII,
 )
 _PORT = re.compile(r"\s(?:-p|--port)[ =](?P<port>\d{1,2})\b")
 _GROUP = re.compile(
@@ -33,14 +36,18 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     ports: dict[str, list[int]] = {}
     reports = Reports(TOOL)
     understood: set[int] = set()
-    device, port, inside = "", 1, False
+    device, port, inside, beyond = "", 1, False, 0
     members: dict[str, str] = {}
+    seen = False
 
     def close() -> None:
+        nonlocal seen
+        seen = seen or "State" in members
         if device and "State" in members:
-            ports.setdefault(device, []).append(port)
-            facts.update(port_files(device, port, _files(members)))
-            _diagnose(reports, device, members)
+            if re.fullmatch(NAME, device):
+                ports.setdefault(device, []).append(port)
+                facts.update(port_files(device, port, _files(members)))
+            _diagnose(reports, re.sub(r"^/dev/mst/|[/:]", "", device) or TOOL, members)
         members.clear()
 
     for number, raw in enumerate(bounded(lines)):
@@ -49,6 +56,10 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             close()
             of_port = _PORT.search(command["more"] or "")
             device, port, inside = command["device"], int(of_port["port"]) if of_port else 1, False
+        elif device and line == "{" and not inside:
+            beyond = max(beyond, number + _json(members, lines, number))
+        elif number < beyond:
+            pass
         elif device and line.startswith("Operational Info"):
             inside = True
         elif inside and (member := _MEMBER.fullmatch(line)):
@@ -57,10 +68,22 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         understood.add(number)
     close()
-    if not ports:
+    if not understood or not (ports or reports or seen):
         return ()
     facts |= reports.facts() | listed(ports)
     return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)
+
+
+def _json(members: dict[str, str], lines: tuple[str, ...], start: int) -> int:
+    """Enter the members of ``--json``; how many lines it takes."""
+    found, end = document(lines, start)
+    result = found.get("result")
+    output = result.get("output") if isinstance(result, dict) else None
+    for group in output.values() if isinstance(output, dict) else ():
+        for name, value in group.items() if isinstance(group, dict) else ():
+            if isinstance(value, str):
+                members.setdefault(name, value)
+    return end - start
 
 
 def _files(members: dict[str, str]) -> dict[str, str | None]:

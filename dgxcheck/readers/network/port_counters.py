@@ -31,7 +31,8 @@ _FILES = {
 """Both tools' names, which older versions shorten, without ``Counter`` at their end."""
 _ERRORS = frozenset(_FILES.values()) - {"port_xmit_wait"}
 _HEAD = re.compile(
-    r"#? ?Port (?:extended )?counters: Lid (?P<lid>\d{1,5}) port (?P<port>\d{1,3})(?: \(CapMask: .{1,40}\))?"
+    r"#? ?(?:Port (?:extended )?|Port(?:Rcv|Xmit)\w{2,30} )counters: Lid (?P<lid>\d{1,5})"
+    r" port (?P<port>\d{1,3})(?: \(CapMask: .{1,40}\))?"
 )
 _MEMBER = re.compile(r"(?P<name>[A-Z][A-Za-z0-9]{2,40}):\.{1,60}(?P<value>0x[0-9a-fA-F]{1,16}|\d{1,20})", re.ASCII)
 _NODE = re.compile(r"Errors for (?:0x[0-9a-f]{1,16} )?\"(?P<name>[^\"]{0,100})\"")

@@ -1,0 +1,34 @@
+"""What is too long for a terminal: sentences and last columns are wrapped, tables and trees keep their form."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgxcheck.output.plain_text import wrap_sentences
+from dgxcheck.suggestion import did_you_mean
+
+WRAPPED = [
+    ("one two three four five\n", 12, "one two\n  three four\n  five\n"),
+    ("  Rule:   one two three four\n", 20, "  Rule:   one two\n          three four\n"),
+    ("GPU0  X     NV1   NV1   NV2\n", 20, "GPU0  X     NV1   NV1   NV2\n"),
+    ("├─ 0000:00:02.0 one two three\n", 12, "├─ 0000:00:02.0 one two three\n"),
+    ("run nvidia-bug-report.sh again\n", 24, "run nvidia-bug-report.sh\n  again\n"),
+    ("a  0123456789012345678901234567890\n", 12, "a  0123456789012345678901234567890\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "width", "wrapped"), WRAPPED)
+def test_lines_that_are_too_long(text: str, width: int, wrapped: str) -> None:
+    assert wrap_sentences(text, width) == wrapped
+
+
+@given(st.text(alphabet="ab -├\n", max_size=80), st.integers(1, 40))
+def test_no_word_is_lost(text: str, width: int) -> None:
+    assert wrap_sentences(text, width).split() == text.split()
+
+
+@pytest.mark.parametrize(("word", "hint"), [("lost", "gpu.lost"), ("bar2", "bar1"), ("gpu.lsot", "gpu.lost")])
+def test_a_part_of_a_name_is_a_better_guess_than_a_name_like_it(word: str, hint: str) -> None:
+    assert did_you_mean(word, ["host", "gpu.lost", "bar1"], "list them") == f"did you mean {hint}?"

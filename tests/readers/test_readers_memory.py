@@ -1,0 +1,88 @@
+"""The memory slots of ``dmidecode``: what is in them, and what is judged of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from readers_text import one, unread
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.host import dmidecode
+
+HEAD = """\
+# dmidecode 3.3
+Getting SMBIOS data from sysfs.
+SMBIOS 3.2.0 present.
+"""
+Slot = tuple[str, str, str]
+"""Name, size and configured speed."""
+
+
+def memory(slots: list[Slot], *, kind: str = "DDR4", clock: str = "Configured Memory Speed") -> str:
+    """Type 17 as dmidecode prints it, with the tables around it."""
+    text = HEAD + "\nHandle 0x0021, DMI type 16, 23 bytes\nPhysical Memory Array\n\tUse: System Memory\n"
+    for number, (name, size, speed) in enumerate(slots):
+        text += (
+            f"\nHandle 0x{0x30 + number:04X}, DMI type 17, 84 bytes\nMemory Device\n\tSize: {size}\n"
+            f"\tLocator: {name}\n\tBank Locator: NODE {number // 8}\n"
+        )
+        if size != "No Module Installed":
+            text += f"\tType: {kind}\n\tSpeed: 3200 MT/s\n\tSerial Number: 1234ABCD\n\t{clock}: {speed}\n"
+    return f"{text}\nHandle 0x0090, DMI type 127, 4 bytes\nEnd Of Table\n"
+
+
+def outcomes(text: str) -> dict[str, str]:
+    """Outcome of each result by its topic."""
+    facts = one(dmidecode.read, text).facts
+    return {key.rpartition("dmidecode-")[2]: str(fact["outcome"]) for key, fact in facts.items()
+            if isinstance(fact, dict)}  # fmt: skip
+
+
+def slots(count: int = 8, empty: tuple[int, ...] = (), odd: tuple[int, ...] = ()) -> list[Slot]:
+    """``P1-DIMMA1``, ``P1-DIMMB1`` .."""
+    return [
+        (f"P1-DIMM{'ABCDEFGH'[n]}1", "No Module Installed" if n in empty else "32 GB",
+         "2400 MT/s" if n in odd else "2933 MT/s") for n in range(count)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "due"), [
+    (memory(slots()), {"memory": "pass"}),
+    (memory(slots(), clock="Configured Clock Speed"), {"memory": "pass"}),
+    (memory(slots(odd=(2,))), {"memory": "pass", "memory-speed": "warn"}),
+    (memory(slots(empty=(2,))), {"memory": "pass", "memory-channels": "warn"}),
+    (memory(slots(empty=(2, 3))), {"memory": "pass"}),  # six of eight channels are a usual choice
+    (memory(slots(4, empty=(2,))), {"memory": "pass"}),
+    (memory(slots(2, odd=(1,)), kind="Logical non-volatile device"), {}),
+    (memory(slots(empty=tuple(range(8)))), {}),
+])  # fmt: skip
+def test_what_is_judged(text: str, due: dict[str, str]) -> None:
+    found = dmidecode.read(tuple(text.splitlines()))
+    assert (outcomes(text) if found else {}) == due
+    assert not found or unread(found, text) == []
+
+
+def test_optane_beside_dimms_is_no_odd_dimm() -> None:
+    text = memory(slots(odd=(6, 7))).replace("Type: DDR4\n\tSpeed: 3200 MT/s\n\tSerial Number: 1234ABCD\n"
+                                            "\tConfigured Memory Speed: 2400", "Type: Logical non-volatile device\n"
+                                            "\tConfigured Memory Speed: 2400")  # fmt: skip
+    assert outcomes(text) == {"memory": "pass"}
+
+
+def test_every_figure_is_what_a_naive_reader_counts() -> None:
+    text = memory(slots(empty=(1, 3, 5), odd=()))
+    facts: dict[str, Json] = dict(one(dmidecode.read, text).facts)
+    (said,) = (fact["text"] for fact in facts.values() if isinstance(fact, dict))
+    lines = [line.strip() for line in text.splitlines()]
+    sizes = Counter(line.removeprefix("Size: ") for line in lines if line.startswith("Size: "))
+    speeds = {line.split()[-2] for line in lines if line.startswith("Configured")}
+    assert said == (
+        f"{sizes['32 GB']} x 32 GiB DDR4 at {speeds.pop()} MT/s, rated 3200; {sizes['No Module Installed']} slots empty"
+    )
+
+
+def test_a_fragment_without_heads() -> None:
+    text = memory(slots(1)).partition("Memory Device\n")[2].partition("\nHandle")[0]
+    found = one(dmidecode.read, f"Memory Device\n{text}")
+    assert unread([found], f"Memory Device\n{text}") == []
