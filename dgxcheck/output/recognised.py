@@ -25,7 +25,7 @@ def recognised(reading: Reading) -> list[str]:
 
 
 def _text(text: Text, reading: Reading) -> Iterator[str]:
-    yield f"{text.name}: {counted(len(text.lines), 'line')}"
+    yield f"{text.name}: {counted(len(text.lines) - (text.lines[-1:] == ('',)), 'line')}"
     rows = [
         (min(part.found.understood, default=0) + 1, len(part.found.understood), len(part.found.facts), part.found.tool)
         for part in reading.parts
@@ -37,7 +37,7 @@ def _text(text: Text, reading: Reading) -> Iterator[str]:
         yield f"left out, because it contradicts an earlier output: {', '.join(refused)}"
     unread = reading.unread[text.name]
     if unread:
-        yield f"not recognised: lines {_spans(unread)}"
+        yield f"not recognised: {'line' if len(unread) == 1 else 'lines'} {_spans(unread)}"
 
 
 def _bundle(opened: Opened) -> Iterator[str]:
