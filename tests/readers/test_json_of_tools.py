@@ -1,7 +1,8 @@
-"""JSON of other tools is read without an import before it, cut as it is; a damaged recording is none of them."""
+"""What health --from says of a text alone: JSON that was cut, a driver that nvidia-smi cannot reach, nothing."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,13 @@ def test_an_empty_text_is_called_empty(tmp_path: Path, capsys: pytest.CaptureFix
     said = capsys.readouterr()
     assert "nothing.txt: 1 line\n" in said.out
     assert "nothing.txt: file is empty\n" in said.err
+
+
+def test_a_driver_that_nvidia_smi_cannot_reach_is_to_blame(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing else is known of the machine; where nothing was asked of NVML, nothing is blamed."""
+    file = tmp_path / "mail.txt"
+    file.write_text("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n")
+    assert main(["health", "--from", str(file), "--format", "json"]) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert [cause["component"]["kind"] for cause in document["causes"]] == ["driver"]
+    assert "gpu.count" not in [found["check"] for found in document["findings"] if found["status"] == "unknown"]
