@@ -56,13 +56,13 @@ _ROWS = {
     "text": b"| N/A   40C    P0    44W / 300W |      0MiB / 16160MiB |      0%      Default |\n",
     "bug report": b"____________________________________________\n\n/usr/bin/lspci -nn\n\n06:00.0 0302: 10de:1db1\n",
     "kernel log": b"[    1.500000] NVRM: Xid (PCI:0000:06:00): 79, pid=17, GPU has fallen off the bus.\n",
-    "journal": b'{"MESSAGE":"NVRM: Xid (PCI:0000:06:00): 79, pid=1, x","_BOOT_ID":"a","PRIORITY":"3"}\n',
+    "journal": b'{"MESSAGE":"NVRM: Xid (PCI:0000:06:00): 79, pid=1, x","_BOOT_ID":"a","__MONOTONIC_TIMESTAMP":"15"}\n',
     "profile": b'[gpus]\nmodel = "x"\n',
     "configuration": b'[thresholds]\n"thermal.warn" = 80\n',
     "result": _RESULT,
     "results": _RESULT,
     "watch state": b'{"schema": "dgxcheck/watch-state/1", "boot_id": "b", "events": [{"at": "x", "text": "y"}], ',
-    "outputs": b"[    1.500000] NVRM: Xid (PCI:0000:06:00): 79, pid=17, GPU has fallen off the bus.\n",
+    "outputs": b"[    1.500000] NVRM: Xid (PCI:0000:06:00): 79, pid=17, GPU has fallen off.\nGPU0\tX\tNV1\tSYS\n",
 }
 """What such an input is made of."""
 _OUTPUTS = ("nvidia-smi_-q.txt", "dmesg.txt", "lspci_-vvv.txt", "ibstat.txt")

@@ -14,11 +14,11 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     """Each link above a device of both sides; except a GPU's current generation, which drops when idle."""
     places = {pair.old.bdf: pair.new.bdf for pair in devices.devices if pair.old and pair.new}
     names = {pair.new.bdf: pair.new.name for pair in devices.devices if pair.new}
-    gpus = {device.bdf for device in new.topology.gpus}
+    old_gpus, gpus = ({device.bdf for device in side.topology.gpus} for side in (old, new))
     before = {places.get(device, device): hop for device, hop in _hops(old).items()}
     for device, hop in _hops(new).items():
         if (was := before.get(device)) is not None:
-            yield from _link(was, hop, names.get(device, device), device in gpus)
+            yield from _link(was, hop, names.get(device, device), device in gpus or was.device in old_gpus)
 
 
 def _hops(side: Side) -> dict[str, Hop]:

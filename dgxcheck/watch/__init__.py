@@ -1,1 +1,1 @@
-"""The sentinel of one machine: what is new in its kernel log, devices, counters and health, each told once."""
+"""Watches one machine: what is new in its kernel log, devices, counters and health, each reported once."""

@@ -42,7 +42,7 @@ class Event(Record):
         return self.bdf, self.kind, self.code
 
 
-class Told(Record, kw_only=False):
+class ReportedEvent(Record, kw_only=False):
     """An event that is reported; its ``count`` are the occurrences since the last report of the same key."""
 
     event: Event
@@ -52,11 +52,11 @@ class Told(Record, kw_only=False):
     """Occurrences since the first that was ever seen."""
 
 
-def as_json(told: Told) -> dict[str, Json]:
+def as_json(reported: ReportedEvent) -> dict[str, Json]:
     """The members of an event of ``dgxcheck/watch/1``, without those that do not apply."""
-    event = told.event
+    event = reported.event
     members: dict[str, Json] = {
-        "at": told.date, "event": event.kind, "status": event.status.value, "bdf": event.bdf, "code": event.code,
-        "text": event.text, "seconds_since_boot": event.seconds, "count": event.count, "total": told.total,
+        "at": reported.date, "event": event.kind, "status": event.status.value, "bdf": event.bdf, "code": event.code,
+        "text": event.text, "seconds_since_boot": event.seconds, "count": event.count, "total": reported.total,
     }  # fmt: skip
     return {name: value for name, value in members.items() if value not in ("", None)}

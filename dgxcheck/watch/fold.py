@@ -1,4 +1,4 @@
-"""Events into counts: what is new is told at once, what repeats is counted and summed up.
+"""Events into counts: what is new is reported at once, what repeats is counted and summed up.
 
 Bounded, however long it runs: a fixed number of keys, and the last events.
 """
@@ -12,15 +12,15 @@ from math import inf
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.watch.event import CHANGES, Event, Told, as_json
+from dgxcheck.watch.event import CHANGES, Event, ReportedEvent, as_json
 
 MOST_KEYS = 512
 """Of device, kind and code; what is beyond is counted by its kind alone."""
 MOST_EVENTS = 1000
 REPEAT_S = 900.0
-"""What repeats is told again after this time, with the number of occurrences in between."""
+"""What repeats is reported again after this time, with the number of occurrences in between."""
 MOST_CHANGES = 5
-"""Changes of one key that are told within ``REPEAT_S``: a link that flaps does not flood either."""
+"""Changes of one key that are reported within ``REPEAT_S``: a link that flaps does not flood either."""
 RANK = (Status.PASS, Status.WARN, Status.UNKNOWN, Status.FAIL)
 """The mildest first."""
 Key = tuple[str, str, str]
@@ -29,7 +29,7 @@ Key = tuple[str, str, str]
 class Tally:
     """Occurrences of one key."""
 
-    __slots__ = ("began", "count", "event", "first", "last", "told", "waiting", "worst")
+    __slots__ = ("began", "count", "event", "first", "last", "reported", "waiting", "worst")
 
     def __init__(self, event: Event, date: str) -> None:
         self.event = event
@@ -41,19 +41,19 @@ class Tally:
         """Occurrences that no report has covered yet."""
         self.began = -inf
         """Seconds since boot of the first report of a period of ``REPEAT_S``."""
-        self.told = 0
+        self.reported = 0
         """Reports in that period."""
 
 
 class Ledger:
-    """All that was counted, and the last events that were told."""
+    """All that was counted, and the last events that were reported."""
 
     def __init__(self) -> None:
         self.tallies: dict[Key, Tally] = {}
         self.recent: deque[dict[str, Json]] = deque(maxlen=MOST_EVENTS)
 
-    def take(self, events: Iterable[Event], now: float, date: str, quiet: bool = False) -> Iterator[Told]:
-        """Count events, and yield those to tell; ``now`` is in seconds since boot. ``quiet``: none is told."""
+    def take(self, events: Iterable[Event], now: float, date: str, quiet: bool = False) -> Iterator[ReportedEvent]:
+        """Count events, and yield those to tell; ``now`` is in seconds since boot. ``quiet``: none is reported."""
         for each in events:
             event = self._bounded(each)
             tally = self.tallies.get(event.key)
@@ -67,23 +67,23 @@ class Ledger:
                 continue
             tally.waiting += event.count
             often = MOST_CHANGES if event.kind in CHANGES else 1
-            if worse or tally.told < often or now - tally.began >= REPEAT_S:
+            if worse or tally.reported < often or now - tally.began >= REPEAT_S:
                 yield self._tell(tally, now, date)
 
-    def repeated(self, now: float, date: str) -> Iterator[Told]:
-        """What occurred again since it was last told, ``REPEAT_S`` ago."""
+    def repeated(self, now: float, date: str) -> Iterator[ReportedEvent]:
+        """What occurred again since it was last reported, ``REPEAT_S`` ago."""
         for tally in self.tallies.values():
             if tally.waiting and now - tally.began >= REPEAT_S:
                 yield self._tell(tally, now, date)
 
-    def _tell(self, tally: Tally, now: float, date: str) -> Told:
+    def _tell(self, tally: Tally, now: float, date: str) -> ReportedEvent:
         if now - tally.began >= REPEAT_S:
-            tally.began, tally.told = now, 0
-        tally.told += 1
-        told = Told(replace(tally.event, count=tally.waiting), date, tally.count)
+            tally.began, tally.reported = now, 0
+        tally.reported += 1
+        reported = ReportedEvent(replace(tally.event, count=tally.waiting), date, tally.count)
         tally.waiting = 0
-        self.recent.append(as_json(told))
-        return told
+        self.recent.append(as_json(reported))
+        return reported
 
     def _bounded(self, event: Event) -> Event:
         if event.key in self.tallies or len(self.tallies) < MOST_KEYS:

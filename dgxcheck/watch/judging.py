@@ -10,7 +10,7 @@ from typing import Any
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.watch.children import JUDGEMENT, NVML_EVENTS, OPENING_S, Children
-from dgxcheck.watch.desk import Desk
+from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.judgement import compared
 from dgxcheck.watch.memory import COUNTERS
 from dgxcheck.watch.plan import Plan
@@ -25,8 +25,8 @@ ends while the driver tears down (github.com/NVIDIA/dcgm-exporter/issues/84)."""
 class Judging:
     """Starts a worker that judges, as often as the plan says."""
 
-    def __init__(self, plan: Plan, desk: Desk, workers: Children) -> None:
-        self._plan, self._desk, self._workers = plan, desk, workers
+    def __init__(self, plan: Plan, dispatcher: Dispatcher, workers: Children) -> None:
+        self._plan, self._dispatcher, self._workers = plan, dispatcher, workers
         self._next, self._last = 0.0, -inf
         self._persistence: bool | None = None
 
@@ -40,11 +40,11 @@ class Judging:
         now = time.monotonic()
         if self.due is None or now < self.due:
             return
-        plan, known = self._plan, self._desk.memory.judged.findings
+        plan, known = self._plan, self._dispatcher.memory.judged.findings
         beside = os.path.join(os.path.dirname(plan.state), COUNTERS) if plan.state is not None else None
-        told = {"root": plan.root, "profile": plan.profile, "config": plan.config, "deadline": plan.deadline,
+        reported = {"root": plan.root, "profile": plan.profile, "config": plan.config, "deadline": plan.deadline,
                 "state": beside, "known": [*known]}  # fmt: skip
-        self._workers.start(JUDGEMENT, told, plan.deadline + OPENING_S)
+        self._workers.start(JUDGEMENT, reported, plan.deadline + OPENING_S)
         self._last, self._next = now, now + self._every_s()
 
     def soon(self) -> None:
@@ -54,18 +54,18 @@ class Judging:
 
     def take(self, document: Mapping[str, Any]) -> None:
         """The answer of the worker."""
-        desk = self._desk
+        dispatcher = self._dispatcher
         if "error" in document:
-            desk.note("judgement", document["error"], Status.UNKNOWN)
+            dispatcher.note("judgement", document["error"], Status.UNKNOWN)
             return
-        desk.memory.judged, events = compared(desk.memory.judged, document)
+        dispatcher.memory.judged, events = compared(dispatcher.memory.judged, document)
         self._persistence, before = document["persistence"], self._persistence
         self._next = self._last + self._every_s()
         if self._persistence is False and before is not False and self._every_s() > self._plan.judge_s:
             every = f"one every {PERSISTENCE_OFF_S / 60:g} min"
-            desk.note("persistence", f"persistence mode is off: each judgement makes the driver load, so {every}")
-        desk.changed()
-        desk.tell(events)
+            dispatcher.note("persistence", f"persistence mode is off: each judgement makes the driver load, so {every}")
+        dispatcher.changed()
+        dispatcher.tell(events)
 
     def _every_s(self) -> float:
         """A worker that stays in NVML keeps the driver's state loaded."""

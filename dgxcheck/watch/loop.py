@@ -1,4 +1,4 @@
-"""The loop of the sentinel: it waits for the kernel log, devices, workers and timers, and tells what is new."""
+"""The loop of the watch: it waits for the kernel log, devices, workers and timers, and reports what is new."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dgxcheck.measure.burn_in.hot_plug import HotPlug
 from dgxcheck.rootfs import decode, read_bytes
 from dgxcheck.watch import children
 from dgxcheck.watch.children import Answer, Children
-from dgxcheck.watch.desk import Desk, Sink
+from dgxcheck.watch.dispatcher import Dispatcher, Sink
 from dgxcheck.watch.judging import Judging
 from dgxcheck.watch.kmsg import opened
 from dgxcheck.watch.log_events import xid_event
@@ -33,13 +33,13 @@ class Watch:
         self._plan = plan
         self._root = plan.root.rstrip("/")
         self._workers = Children()
-        self._desk = Desk(plan.state, sinks)
-        self._judging = Judging(plan, self._desk, self._workers)
+        self._dispatcher = Dispatcher(plan.state, sinks)
+        self._judging = Judging(plan, self._dispatcher, self._workers)
         self._notifier = Notifier()
         self._log: LogFollower | None = None
         self._plug = HotPlug(SUBSYSTEMS, "kernel")
         self._logged: set[tuple[str, str]] = set()
-        """PCIe errors by device and severity that the log told of since the counters were read."""
+        """PCIe errors by device and severity that the log reported since the counters were read."""
         self._stopped = False
         self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -59,7 +59,7 @@ class Watch:
         finally:
             self._notifier.say("STOPPING=1")
             self._workers.stop()
-            self._desk.save(now=True)
+            self._dispatcher.save(now=True)
             if self._log is not None:
                 self._log.close()
             os.close(self._woken)
@@ -70,13 +70,13 @@ class Watch:
             boot_id = decode(read_bytes(self._root + _BOOT_ID)).strip()
         except OSError:
             boot_id = ""
-        self._desk.begin(boot_id)
+        self._dispatcher.begin(boot_id)
         try:
-            self._log = LogFollower(opened(self._root + _KMSG), self._desk.memory.sequence, self._times)
+            self._log = LogFollower(opened(self._root + _KMSG), self._dispatcher.memory.sequence, self._times)
         except OSError as error:
             self._log_closed(error)
         if self._plug.trouble:
-            self._desk.note("hot-plug", self._plug.trouble)
+            self._dispatcher.note("hot-plug", self._plug.trouble)
 
     def _turn(self) -> None:
         self._follow_log()
@@ -85,11 +85,11 @@ class Watch:
             if isinstance(said, Answer):
                 self._take(said)
             else:
-                self._desk.note(children.NAMES[said.module], said.text, Status.UNKNOWN)
+                self._dispatcher.note(children.NAMES[said.module], said.text, Status.UNKNOWN)
         if self._caught_up:
             self._start_workers()
-        self._desk.turn()
-        self._desk.save()
+        self._dispatcher.turn()
+        self._dispatcher.save()
         if self._caught_up:
             self._notifier.alive()
 
@@ -109,7 +109,7 @@ class Watch:
                 poll.register(fd, select.POLLIN)
         self._workers.watch(poll)
         now = time.monotonic()
-        timers = (log.due if log is not None else None, self._desk.save_at, self._judging.due, self._notifier.due)
+        timers = (log.due if log is not None else None, self._dispatcher.save_at, self._judging.due, self._notifier.due)
         due = min((each for each in timers if each is not None), default=now + LONGEST_S)
         poll.poll(max(10.0, min(due - now, self._plan.tick_s) * 1000))
 
@@ -125,25 +125,25 @@ class Watch:
             self._log_closed(error)
             return
         self._logged |= {(event.bdf, event.code) for event in events if event.kind == "pcie-error"}
-        memory = self._desk.memory
+        memory = self._dispatcher.memory
         memory.lost += sum(event.count for event in events if event.kind == "lost")
         if log.sequence != memory.sequence:
             memory.sequence = log.sequence
-            self._desk.changed()
-        if self._desk.tell(events) is Status.FAIL:
+            self._dispatcher.changed()
+        if self._dispatcher.tell(events) is Status.FAIL:
             self._judging.soon()
 
     def _log_closed(self, error: OSError) -> None:
         why = error.strerror or "no reason given"
-        self._desk.note("kernel log", f"kernel log not readable: {why}; Xids come from NVML", Status.UNKNOWN)
+        self._dispatcher.note("kernel log", f"kernel log not readable: {why}; Xids come from NVML", Status.UNKNOWN)
 
     def _see_devices(self) -> None:
-        known = watched(self._desk.memory.readings)
-        if self._desk.tell([hot_plug(change, known) for change in self._plug.changes()]) is not Status.PASS:
+        known = watched(self._dispatcher.memory.readings)
+        if self._dispatcher.tell([hot_plug(change, known) for change in self._plug.changes()]) is not Status.PASS:
             self._judging.soon()
         if self._plug.trouble and self._plug.lost:
             trouble, self._plug = self._plug.trouble, HotPlug(SUBSYSTEMS, "kernel")
-            self._desk.note("hot-plug", f"{trouble}; started again, some may be missing", Status.UNKNOWN)
+            self._dispatcher.note("hot-plug", f"{trouble}; started again, some may be missing", Status.UNKNOWN)
 
     def _start_workers(self) -> None:
         if self._plan.counters_s:
@@ -154,24 +154,24 @@ class Watch:
         self._judging.turn()
 
     def _take(self, said: Answer) -> None:
-        memory = self._desk.memory
+        memory = self._dispatcher.memory
         if said.module == children.COUNTERS:
             events = changes(memory.readings, said.value, self._logged)
             memory.readings = merged(memory.readings, said.value)
             self._logged.clear()
-            self._desk.changed()
-            self._desk.tell(events)
+            self._dispatcher.changed()
+            self._dispatcher.tell(events)
         elif said.module == children.JUDGEMENT:
             self._judging.take(said.value)
         elif isinstance(said.value, dict) and "xid" in said.value:
             bdf, number = str(said.value["bdf"]), int(said.value["xid"])
-            if self._desk.tell([xid_event(bdf, number, "", self._times(bdf, str(number)) + 1)]) is Status.FAIL:
+            if self._dispatcher.tell([xid_event(bdf, number, "", self._times(bdf, str(number)) + 1)]) is Status.FAIL:
                 self._judging.soon()
         elif isinstance(said.value, dict):
             why = said.value.get("detail") or said.value.get("missing")
-            self._desk.note("NVML events", f"Xids are not monitored: {why}", Status.UNKNOWN)
+            self._dispatcher.note("NVML events", f"Xids are not monitored: {why}", Status.UNKNOWN)
 
     def _times(self, bdf: str, code: str) -> int:
         """How often an Xid of a GPU was counted before."""
-        tally = self._desk.memory.ledger.tallies.get((bdf, "xid", code))
+        tally = self._dispatcher.memory.ledger.tallies.get((bdf, "xid", code))
         return 0 if tally is None else tally.count

@@ -42,7 +42,7 @@ class Memory:
             return
         self.boot_id, self.sequence, self.readings = boot_id, -1, {}
         for tally in self.ledger.tallies.values():
-            tally.began, tally.told, tally.waiting = -inf, 0, 0
+            tally.began, tally.reported, tally.waiting = -inf, 0, 0
 
 
 def load(path: str) -> Memory | None:
@@ -78,7 +78,7 @@ def _row(tally: Tally) -> Json:
     began = None if tally.began == -inf else tally.began
     return [
         event.kind, event.status.value, event.bdf, event.code, event.text, tally.count, tally.first, tally.last,
-        tally.worst.value, tally.waiting, began, tally.told,
+        tally.worst.value, tally.waiting, began, tally.reported,
     ]  # fmt: skip
 
 
@@ -103,11 +103,11 @@ def _memory(document: Any) -> Memory:
 
 def _tally(
     kind: str, status: str, bdf: str, code: str, text: str, count: int, first: str, last: str, worst: str, waiting: int,
-    began: float | None, told: int,
+    began: float | None, reported: int,
 ) -> Tally:  # fmt: skip
     kinds: dict[str, Kind] = {each: each for each in _KINDS}
     event = Event(kind=kinds[kind], status=Status(status), bdf=str(bdf), code=str(code), text=str(text))
     tally = Tally(event, str(first))
     tally.count, tally.last, tally.worst, tally.waiting = int(count), str(last), Status(worst), int(waiting)
-    tally.began, tally.told = -inf if began is None else float(began), int(told)
+    tally.began, tally.reported = -inf if began is None else float(began), int(reported)
     return tally

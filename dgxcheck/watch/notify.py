@@ -8,7 +8,7 @@ import time
 
 
 class Notifier:
-    """Says what it is told to; nothing where no service manager listens."""
+    """Says what it is reported to; nothing where no service manager listens."""
 
     def __init__(self) -> None:
         name = os.environ.get("NOTIFY_SOCKET", "")

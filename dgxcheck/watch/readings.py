@@ -87,7 +87,7 @@ def merged(old: Mapping[str, int], new: Mapping[str, int]) -> Readings:
 
 
 def changes(old: Mapping[str, int], new: Mapping[str, int], logged: Collection[tuple[str, str]] = ()) -> list[Event]:
-    """What grew or changed; ``logged`` are devices and severities of PCIe errors that the kernel log told of already.
+    """What grew or changed; ``logged`` are devices and severities of PCIe errors that the kernel log reported already.
 
     A counter that fell was reset, and one that was not read before has no growth. Whether growth is a fault is
     judged by ``health``: here it is news.

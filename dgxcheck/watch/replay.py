@@ -1,4 +1,4 @@
-"""A saved kernel log as the events that the watch would have told."""
+"""A saved kernel log as the events that the watch would have reported."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from math import inf
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import load
-from dgxcheck.watch.event import Told
+from dgxcheck.watch.event import ReportedEvent
 from dgxcheck.watch.fold import Ledger
 from dgxcheck.watch.log_events import log_events, log_facts
 
 
-def replayed(path: str) -> Iterator[Told]:
+def replayed(path: str) -> Iterator[ReportedEvent]:
     """In the order of the log, by its own clock, without dates. BadInput for what is no kernel log."""
     facts = log_facts(relevant_lines(load(path)))
     if isinstance(facts, Missing):

@@ -20,7 +20,7 @@ from dgxcheck.facts.missing import Gap
 from dgxcheck.output.watch.lines import json_line
 from dgxcheck.source.recording.load import OVERLAY, load
 from dgxcheck.source.recording.shipped import shipped
-from dgxcheck.watch.event import Event, Kind, Told
+from dgxcheck.watch.event import Event, Kind, ReportedEvent
 
 FOLDER = ROOT / "dgxcheck" / "schemas"
 NAMES = ("topo", "health", "result", "fleet", "list", "diff", "xid", "watch", "recording", "overlay")
@@ -320,7 +320,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
     with contextlib.redirect_stdout(out):
         main(["xid", "79", "--format", "json"])
     documents["xid"] = json.loads(out.getvalue())
-    documents["watch"] = json.loads(json_line(Told(XID, "2026-11-22T10:00:00Z", 3)))
+    documents["watch"] = json.loads(json_line(ReportedEvent(XID, "2026-11-22T10:00:00Z", 3)))
     results = tmp_path_factory.mktemp("results")
     main(["health", "--from", "dgx-1-v100-gpu-missing", "--format", "jsonl", "-o", str(results / "one.json")])
     documents["result"] = json.loads((results / "one.json").read_text())

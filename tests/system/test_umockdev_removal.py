@@ -13,7 +13,7 @@ SCRIPT = r"""
 import ctypes, json, os, select, sys
 sys.path.insert(0, sys.argv[1])
 from dgxcheck.measure.burn_in.hot_plug import HotPlug
-from dgxcheck.watch.event import Told, as_json
+from dgxcheck.watch.event import ReportedEvent, as_json
 from dgxcheck.watch.uevents import SUBSYSTEMS, hot_plug
 
 mock = ctypes.CDLL("libumockdev.so.0")
@@ -35,7 +35,7 @@ for path, action in ((usb, "remove"), (gpu, "bind"), (gpu, "remove"), (mlx5, "re
 seen = []
 while len(seen) < 3 and select.select([plug.fileno()], [], [], 10)[0]:
     seen += plug.changes()
-print(json.dumps([as_json(Told(hot_plug(each, {"0000:0a:00.0"}), "", 1)) for each in seen]))
+print(json.dumps([as_json(ReportedEvent(hot_plug(each, {"0000:0a:00.0"}), "", 1)) for each in seen]))
 """
 
 

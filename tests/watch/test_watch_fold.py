@@ -1,4 +1,4 @@
-"""Counting: what repeats is told once and summed up, what changes is told, and nothing grows without bound."""
+"""Counting: what repeats is reported once and summed up, what changes is reported, and nothing grows without bound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from watched import XID_31, Ring, record
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
-from dgxcheck.watch.event import Event, Kind, Told
+from dgxcheck.watch.event import Event, Kind, ReportedEvent
 from dgxcheck.watch.fold import MOST_CHANGES, MOST_EVENTS, MOST_KEYS, REPEAT_S, Ledger
 from dgxcheck.watch.kmsg import Kmsg
 from dgxcheck.watch.log_events import log_events, log_facts
@@ -23,11 +23,11 @@ def event(code: str = "31", status: Status = Status.PASS, kind: Kind = "xid", bd
 
 def test_an_application_xid_that_repeats_does_not_flood() -> None:
     ledger = Ledger()
-    told: list[Told] = []
+    reported: list[ReportedEvent] = []
     for second in range(2 * int(REPEAT_S)):
-        told += ledger.take([event()], second, DATE)
-        told += ledger.repeated(second, DATE)
-    assert [(each.event.count, each.total) for each in told] == [(1, 1), (int(REPEAT_S), int(REPEAT_S) + 1)]
+        reported += ledger.take([event()], second, DATE)
+        reported += ledger.repeated(second, DATE)
+    assert [(each.event.count, each.total) for each in reported] == [(1, 1), (int(REPEAT_S), int(REPEAT_S) + 1)]
 
 
 def test_what_repeated_is_summed_up_though_it_stopped() -> None:
@@ -41,16 +41,16 @@ def test_what_repeated_is_summed_up_though_it_stopped() -> None:
 def test_another_gpu_code_or_worse_status_is_told_at_once() -> None:
     ledger = Ledger()
     events = [event(), event(), event(code="13"), event(bdf="0000:07:00.0"), event(status=Status.FAIL), event()]
-    told = [*ledger.take(events, 0.0, DATE)]
-    assert [(each.event.code, each.event.bdf[5:7], each.event.status.value) for each in told] == [
+    reported = [*ledger.take(events, 0.0, DATE)]
+    assert [(each.event.code, each.event.bdf[5:7], each.event.status.value) for each in reported] == [
         ("31", "06", "pass"), ("13", "06", "pass"), ("31", "07", "pass"), ("31", "06", "fail"),
     ]  # fmt: skip
 
 
 def test_changes_are_told_each_until_they_flap() -> None:
     ledger = Ledger()
-    told = [*ledger.take([event("mlx5_0/1", Status.WARN, "port")] * 20, 0.0, DATE)]
-    assert len(told) == MOST_CHANGES
+    reported = [*ledger.take([event("mlx5_0/1", Status.WARN, "port")] * 20, 0.0, DATE)]
+    assert len(reported) == MOST_CHANGES
 
 
 def test_what_is_quiet_is_counted() -> None:
@@ -61,10 +61,10 @@ def test_what_is_quiet_is_counted() -> None:
 
 def test_keys_and_events_are_bounded() -> None:
     ledger = Ledger()
-    told = 0
+    reported = 0
     for number in range(3 * MOST_EVENTS):
-        told += len([*ledger.take([event(str(number))], number * REPEAT_S, DATE)])
-    assert told == 3 * MOST_EVENTS
+        reported += len([*ledger.take([event(str(number))], number * REPEAT_S, DATE)])
+    assert reported == 3 * MOST_EVENTS
     assert len(ledger.tallies) == MOST_KEYS + 1
     assert ledger.tallies["", "xid", "other"].count == 3 * MOST_EVENTS - MOST_KEYS
     assert len(ledger.recent) == MOST_EVENTS
@@ -77,28 +77,28 @@ def resident() -> int:
 
 
 def flood(number: int) -> tuple[int, int]:
-    """A log of so many Xids, as the loop takes it: how many were told, and KiB that memory grew after a tenth of it."""
+    """A log of so many Xids, as the loop takes it: how many were reported, KiB of growth after a tenth."""
     log = Kmsg(Ring(record(each, XID_31.format(pid=each), each / 1000) for each in range(1, number + 1)))
-    ledger, told, first, more = Ledger(), 0, 0, True
+    ledger, reported, first, more = Ledger(), 0, 0, True
     while more:
         read = log.records()
         facts = log_facts(["0.0;dgxcheck: log begins", *read.lines])
         assert isinstance(facts, KernelLog)
-        told += len([*ledger.take(log_events(facts, lambda bdf, code: 0), log.sequence / 1000, DATE)])
+        reported += len([*ledger.take(log_events(facts, lambda bdf, code: 0), log.sequence / 1000, DATE)])
         first = first or (resident() if log.sequence >= number // 10 else 0)
         more = read.more
     assert sum(tally.count for tally in ledger.tallies.values()) == number
-    return told, resident() - first
+    return reported, resident() - first
 
 
 def test_memory_stays_flat() -> None:
-    told, grown = flood(20_000)
-    assert told == 1
+    reported, grown = flood(20_000)
+    assert reported == 1
     assert grown < 1024
 
 
 @pytest.mark.exhaustive
 def test_memory_stays_flat_over_a_million_events() -> None:
-    told, grown = flood(1_000_000)
-    assert told == 1 + 1_000_000 // 1000 // int(REPEAT_S)
+    reported, grown = flood(1_000_000)
+    assert reported == 1 + 1_000_000 // 1000 // int(REPEAT_S)
     assert grown < 1024

@@ -10,7 +10,7 @@ import pytest
 from watched import Listener
 
 from dgxcheck.watch.children import JUDGEMENT, NVML_EVENTS, Children
-from dgxcheck.watch.desk import Desk
+from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.judging import LEAST_BETWEEN_S, PERSISTENCE_OFF_S, SOON_S, Judging
 from dgxcheck.watch.plan import Plan
 
@@ -49,7 +49,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def judging(plan: Plan) -> tuple[Judging, Started, Listener]:
     listener, workers = Listener(), Started()
-    return Judging(plan, Desk(None, [listener]), workers), workers, listener
+    return Judging(plan, Dispatcher(None, [listener]), workers), workers, listener
 
 
 def answer(verdict: str = "pass", persistence: bool | None = True) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Records of the kernel log become events: each told once, forged ones never, lost ones counted."""
+"""Records of the kernel log become events: each reported once, forged ones never, lost ones counted."""
 
 from __future__ import annotations
 

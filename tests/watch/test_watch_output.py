@@ -15,7 +15,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli.watch.sinks import Journal
 from dgxcheck.output.watch import journal, metrics, table
 from dgxcheck.output.watch.lines import json_line, text_line
-from dgxcheck.watch.event import Event, Told
+from dgxcheck.watch.event import Event, ReportedEvent
 from dgxcheck.watch.hook import MOST_WAITING, Hook
 from dgxcheck.watch.judgement import Bad, Judged
 from dgxcheck.watch.memory import Memory
@@ -23,7 +23,7 @@ from dgxcheck.watch.notify import Notifier
 
 DATE = "2026-11-22T10:00:00Z"
 EVENT = Event(kind="xid", status=Status.FAIL, bdf="0000:0a:00.0", code="79", text="Xid 79 (\x1b[31mgone)\nNAME=forged")
-TOLD = Told(EVENT, DATE, 1)
+TOLD = ReportedEvent(EVENT, DATE, 1)
 
 
 def known(*events: Event) -> Memory:
@@ -36,7 +36,7 @@ def known(*events: Event) -> Memory:
 def test_lines_hold_no_control_characters() -> None:
     assert text_line(TOLD) == f"{DATE}  FAIL  0000:0a:00.0  Xid 79 (\ufffd[31mgone)\ufffdNAME=forged"
     assert json.loads(json_line(TOLD))["text"] == "Xid 79 (\ufffd[31mgone)\ufffdNAME=forged"
-    repeated = Told(EVENT, "", 12)
+    repeated = ReportedEvent(EVENT, "", 12)
     assert text_line(repeated).startswith("[    0.000000]  FAIL")
     assert text_line(repeated).endswith("(1 more, 12 in all)")
 

@@ -14,7 +14,7 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.measure.burn_in.hot_plug import Change
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import survey
-from dgxcheck.watch.desk import Desk
+from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.event import Event
 from dgxcheck.watch.judgement import Bad, Judged, compared
 from dgxcheck.watch.memory import Memory, load, save
@@ -103,14 +103,14 @@ def judgement(verdict: str, *bad: str, passed: Sequence[str] = (), unjudged: Seq
 
 def test_judgements_are_compared() -> None:
     width = f"pcie.width/{GPU}"
-    first, told = compared(Judged(), judgement("fail", width, f"kernel.xid/{GPU}"))
-    assert [(event.kind, event.code) for event in told] == [("finding", width), ("verdict", "")]
-    second, told = compared(first, judgement("fail", width))
-    assert told == []
-    third, told = compared(second, judgement("unknown", unjudged=(width,)))
-    assert [event.kind for event in told] == ["verdict"]  # not judged is not cured
-    fourth, told = compared(third, judgement("pass", passed=(width,)))
-    assert [(event.kind, event.status) for event in told] == [("cleared", Status.PASS), ("verdict", Status.PASS)]
+    first, reported = compared(Judged(), judgement("fail", width, f"kernel.xid/{GPU}"))
+    assert [(event.kind, event.code) for event in reported] == [("finding", width), ("verdict", "")]
+    second, reported = compared(first, judgement("fail", width))
+    assert reported == []
+    third, reported = compared(second, judgement("unknown", unjudged=(width,)))
+    assert [event.kind for event in reported] == ["verdict"]  # not judged is not cured
+    fourth, reported = compared(third, judgement("pass", passed=(width,)))
+    assert [(event.kind, event.status) for event in reported] == [("cleared", Status.PASS), ("verdict", Status.PASS)]
     assert fourth == Judged(verdict="pass", findings={})
 
 
@@ -134,7 +134,7 @@ def test_the_state_file_keeps_all(tmp_path: Path) -> None:
     save(again, found)
     assert Path(again).read_text() == Path(path).read_text()
     event = Event(kind="xid", status=Status.FAIL, bdf=GPU, code="79", text="gone")
-    assert [*found.ledger.take([event], 6.0, "")] == []  # told before the restart
+    assert [*found.ledger.take([event], 6.0, "")] == []  # reported before the restart
 
 
 def test_another_boot_begins_anew_but_keeps_counts(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_another_boot_begins_anew_but_keeps_counts(tmp_path: Path) -> None:
     memory.of_boot("b2")
     assert (memory.sequence, memory.readings, memory.lost) == (-1, {}, 3)
     event = Event(kind="xid", status=Status.FAIL, bdf=GPU, code="79", text="gone")
-    assert [told.total for told in memory.ledger.take([event], 6.0, "")] == [2]
+    assert [reported.total for reported in memory.ledger.take([event], 6.0, "")] == [2]
 
 
 @pytest.mark.parametrize(
@@ -158,21 +158,21 @@ def test_a_state_file_that_is_something_else_is_said_and_replaced(text: str, tmp
     with pytest.raises(BadInput, match="not a state file"):
         load(str(path))
     listener = Listener()
-    desk = Desk(str(path), [listener])
-    desk.begin("b1")
+    dispatcher = Dispatcher(str(path), [listener])
+    dispatcher.begin("b1")
     assert [event.text.endswith("; starting anew") for event in listener.events("note")] == [True]
-    desk.save(now=True)
+    dispatcher.save(now=True)
     assert load(str(path)) is not None
 
 
 def test_a_state_file_that_cannot_be_written_is_said_once_and_stops_nothing() -> None:
     listener = Listener()
-    desk = Desk("/proc/watch/state.json", [listener])  # nobody can write there
-    desk.begin("b1")
+    dispatcher = Dispatcher("/proc/watch/state.json", [listener])  # nobody can write there
+    dispatcher.begin("b1")
     event = Event(kind="xid", status=Status.FAIL, bdf=GPU, code="79", text="gone")
     for _ in range(3):
-        desk.tell([event])
-        desk.save(now=True)
+        dispatcher.tell([event])
+        dispatcher.save(now=True)
     assert len(listener.events("xid")) == 1
     (said,) = listener.events("note")
     assert "cannot be written" in said.text

@@ -6,7 +6,7 @@ import errno
 import socket
 from collections.abc import Iterable
 
-from dgxcheck.watch.event import Event, Told
+from dgxcheck.watch.event import Event, ReportedEvent
 from dgxcheck.watch.kmsg import Kmsg
 from dgxcheck.watch.memory import Memory
 
@@ -56,16 +56,16 @@ class Log:
 
 
 class Listener:
-    """Keeps what it is told."""
+    """Keeps what it is reported."""
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.reported: list[ReportedEvent] = []
 
-    def tell(self, told: Told) -> None:
-        self.told.append(told)
+    def tell(self, reported: ReportedEvent) -> None:
+        self.reported.append(reported)
 
     def show(self, known: Memory) -> None:
         return
 
     def events(self, kind: str) -> list[Event]:
-        return [each.event for each in self.told if each.event.kind == kind]
+        return [each.event for each in self.reported if each.event.kind == kind]

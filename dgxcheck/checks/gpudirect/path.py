@@ -43,6 +43,7 @@ def path(box: Box, gpu: Device, nic: Device) -> Precondition:
     rates = [f"{total.rate} {way}" for total, way in ((carries.read, "read"), (carries.write, "written"))]
     return Precondition("slow", skip("not-supported", f"{_FAR[link.pci]} ({', '.join(rates)}); {_NCCL}"))
 
+
 _NETWORK = 2
 """Base class of a PCI function."""
 

@@ -20,7 +20,7 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.watch.lines import json_line, text_line
 from dgxcheck.profiles.library import by_name
 from dgxcheck.source import state_file
-from dgxcheck.watch.desk import Sink
+from dgxcheck.watch.dispatcher import Sink
 from dgxcheck.watch.memory import NAME
 from dgxcheck.watch.plan import LONGEST_S, Plan
 
@@ -100,7 +100,7 @@ def command(
 ) -> int:  # fmt: skip
     """Watch this machine, and report each event once: Xids, PCIe errors, removed devices, counters, health.
 
-    Nothing is repaired or changed. SIGTERM or Ctrl-C ends it. Exit code 0: ended as told; 3: it could not run.
+    Nothing is repaired or changed. SIGTERM or Ctrl-C ends it. Exit code 0: ended as reported; 3: it could not run.
     """
     given = {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if no_health and "every" in given:
@@ -151,10 +151,10 @@ def _replay(path: str, form: str, hook: list[sinks.Program]) -> int:
     from dgxcheck.watch.replay import replayed
 
     lines = sinks.Lines(_FORMS["json" if form == "json" or (form == "auto" and not sys.stdout.isatty()) else "text"])
-    for told in replayed(path):
-        lines.tell(told)
+    for reported in replayed(path):
+        lines.tell(reported)
         for each in hook:
-            each.tell(told)
+            each.tell(reported)
     for each in hook:
         each.hook.finish()
     return 0

@@ -15,7 +15,7 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.watch import journal, metrics, table
 from dgxcheck.output.watch.lines import json_line
 from dgxcheck.source.state_file import now
-from dgxcheck.watch.event import Told
+from dgxcheck.watch.event import ReportedEvent
 from dgxcheck.watch.hook import Hook
 from dgxcheck.watch.memory import Memory
 
@@ -28,12 +28,12 @@ _HOME, _CLEAR_BELOW = "\x1b[H\x1b[2J", "\x1b[J"
 class Lines:
     """A line on stdout for each event."""
 
-    def __init__(self, form: Callable[[Told], str]) -> None:
+    def __init__(self, form: Callable[[ReportedEvent], str]) -> None:
         self._form = form
 
-    def tell(self, told: Told) -> None:
+    def tell(self, reported: ReportedEvent) -> None:
         try:
-            sys.stdout.write(f"{self._form(told)}\n")
+            sys.stdout.write(f"{self._form(reported)}\n")
             sys.stdout.flush()
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -51,7 +51,7 @@ class Table:
     def __init__(self) -> None:
         self._due = 0.0
 
-    def tell(self, told: Told) -> None:
+    def tell(self, reported: ReportedEvent) -> None:
         self._due = 0.0
 
     def show(self, known: Memory) -> None:
@@ -69,13 +69,13 @@ class Journal:
     def __init__(self, address: str = JOURNAL) -> None:
         self._address = address
 
-    def tell(self, told: Told) -> None:
+    def tell(self, reported: ReportedEvent) -> None:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
                 sender.setblocking(False)
-                sender.sendto(journal.entry(told), self._address)
+                sender.sendto(journal.entry(reported), self._address)
         except OSError:  # journald is being restarted: its own pipe takes the line
-            sys.stdout.write(f"{json_line(told)}\n")
+            sys.stdout.write(f"{json_line(reported)}\n")
             sys.stdout.flush()
 
     def show(self, known: Memory) -> None:
@@ -90,7 +90,7 @@ class Metrics:
         self._due = 0.0
         self._trouble = ""
 
-    def tell(self, told: Told) -> None:
+    def tell(self, reported: ReportedEvent) -> None:
         self._due = min(self._due, time.monotonic() + 1.0)
 
     def show(self, known: Memory) -> None:
@@ -115,8 +115,8 @@ class Program:
         self.hook = Hook(program)
         self._trouble = ""
 
-    def tell(self, told: Told) -> None:
-        self.hook.give(json_line(told))
+    def tell(self, reported: ReportedEvent) -> None:
+        self.hook.give(json_line(reported))
 
     def show(self, known: Memory) -> None:
         self.hook.turn()

@@ -23,8 +23,11 @@ def _paragraph(needed: Needed) -> str:
             f"{needed.privilege.name}: {'missing' if needed.missing else 'available'}",
             f"  Gives: {needed.privilege.gives}",
             *([f"  Not readable now: {_some(needed.missing)}"] if needed.missing else []),
-            *([fill(checks, 110, initial_indent="  Adds to: ", subsequent_indent="    ", break_on_hyphens=False)]
-              if checks else []),
+            *(
+                [fill(checks, 110, initial_indent="  Adds to: ", subsequent_indent="    ", break_on_hyphens=False)]
+                if checks
+                else []
+            ),
         ]
     )
 

@@ -6,30 +6,30 @@ import json
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.plain_text import visible
-from dgxcheck.watch.event import Told, as_json
+from dgxcheck.watch.event import ReportedEvent, as_json
 
 SCHEMA = "dgxcheck/watch/1"
 _ACTION = {"pass": "info"}
 
 
-def json_line(told: Told) -> str:
+def json_line(reported: ReportedEvent) -> str:
     """One object in one line."""
-    members: dict[str, Json] = {"schema": SCHEMA, **as_json(told)}
+    members: dict[str, Json] = {"schema": SCHEMA, **as_json(reported)}
     return json.dumps({name: visible(value) if isinstance(value, str) else value for name, value in members.items()})
 
 
-def text_line(told: Told) -> str:
+def text_line(reported: ReportedEvent) -> str:
     """``2026-11-22T10:00:00Z  FAIL  0000:0a:00.0  Xid 79 (GPU has fallen off the bus)``"""
-    when = told.date or f"[{told.event.seconds or 0.0:12.6f}]"
-    return f"{when}  {described(told)}"
+    when = reported.date or f"[{reported.event.seconds or 0.0:12.6f}]"
+    return f"{when}  {described(reported)}"
 
 
-def described(told: Told) -> str:
+def described(reported: ReportedEvent) -> str:
     """The same without its date."""
-    event = told.event
+    event = reported.event
     again = ""
-    if told.total > event.count:
-        again = f" ({event.count} more, {told.total} in all)"
+    if reported.total > event.count:
+        again = f" ({event.count} more, {reported.total} in all)"
     elif event.count > 1:
         again = f" ({event.count} times)"
     return visible("  ".join(filter(None, (level(event.status.value), event.bdf, f"{event.text}{again}"))))

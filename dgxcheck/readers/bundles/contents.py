@@ -22,6 +22,8 @@ from dgxcheck.readers.bundles.wanted import reader_of
 _DEPTH = 3
 """An archive in an archive, with a packed report in it."""
 _HEAD = 8 << 10
+_LINE_COST = 128
+"""What a line takes beside its characters, in bytes of memory and in time."""
 _OF_MACHINE = re.compile(r"(?:[^/]+/){0,3}?(?P<path>(?:proc|sys|etc|run)/.*)")
 _OUTPUT = re.compile(r"(?P<name>[\w.+-]{1,200}?)(?:\.(?:txt|log|out))?")
 _OUTPUTS = re.compile(r"(?:^|/)(?:sos_commands|commands)/")
@@ -128,7 +130,7 @@ class _Reader:
 
     def _keep(self, sections: Iterator[Section]) -> None:
         for section in sections:
-            self._kept += sum(map(len, section.lines)) + 64 * len(section.lines)
+            self._kept += sum(map(len, section.lines)) + _LINE_COST * len(section.lines)
             if self._kept > BUNDLE_BYTES * 3:
                 raise BadInput(f"more than {BUNDLE_BYTES >> 20} MiB of outputs")
             if section.cut:

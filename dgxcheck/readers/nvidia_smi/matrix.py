@@ -155,7 +155,11 @@ def _head(line: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Columns and titles; None for any other line."""
     if len(line) > 80 * MOST_COLUMNS or "0" not in line:
         return None
-    text = bare(line).expandtabs(1)
+    text = bare(line)
+    first = text.split(None, 2)[:2] if text.startswith(("GPU", "0")) else []
+    if not first or _CELL.fullmatch(first[-1]):
+        return None
+    text = text.expandtabs(1)
     titles = tuple(TITLES[next(filter(None, title.groups()))] for title in _TITLE.finditer(text))
     words = _GLUED.sub(r"\1 ", _TITLE.sub(" ", text)).split()
     if titles and words[:1] == ["0"]:

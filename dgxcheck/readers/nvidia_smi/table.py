@@ -89,7 +89,7 @@ class _Reader:
             self._gpus.append(section)
             self._row = 1
             self._understood |= {number, *self._above}
-        elif cells and self._gpus and self._row and (fields := [*_next(cells, cut, self._row)]):
+        elif cells and self._gpus and self._row and (fields := [*_next(cells, self._row)]):
             dead = self._gpus[-1].fields.get("product name") == ERR
             self._gpus[-1].fields.update(
                 (path, NO_ANSWER if dead and value == ERR else value) for path, value in fields[1:]
@@ -133,7 +133,7 @@ def _first(cells: Sequence[str], cut: bool) -> Section | None:
     return Section(as_bdf(place["bdf"]) or NOWHERE, fields, number)
 
 
-def _next(cells: Sequence[str], cut: bool, row: int) -> Iterator[tuple[str, str]]:
+def _next(cells: Sequence[str], row: int) -> Iterator[tuple[str, str]]:
     """The fields of a GPU's second or third row; the first pair only says that it is one."""
     whole = [cell.strip() for cell in (cells[:-1] if len(cells) > 1 else [])]
     if row == 2:

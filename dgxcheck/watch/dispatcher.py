@@ -1,4 +1,4 @@
-"""Where events arrive: counted, told to whoever listens, and remembered in the state file."""
+"""Where events arrive: counted, reported to whoever listens, and remembered in the state file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.source import state_file
-from dgxcheck.watch.event import Event, Told
+from dgxcheck.watch.event import Event, ReportedEvent
 from dgxcheck.watch.fold import RANK
 from dgxcheck.watch.memory import Memory, load, save
 
@@ -20,14 +20,14 @@ SAVE_S, SAVE_AGAIN_S = 10.0, 60.0
 class Sink(Protocol):
     """Where events go."""
 
-    def tell(self, told: Told) -> None:
+    def tell(self, reported: ReportedEvent) -> None:
         """One event that is news."""
 
     def show(self, known: Memory) -> None:
         """All that is known, once per turn of the loop."""
 
 
-class Desk:
+class Dispatcher:
     """Counts events and tells them."""
 
     def __init__(self, path: str | None, sinks: Sequence[Sink]) -> None:
@@ -50,9 +50,9 @@ class Desk:
         """Count events and tell what is news; the worst status of that."""
         at_s, date = state_file.now()
         worst = Status.PASS
-        for told in self.memory.ledger.take(events, at_s, date):
-            self._tell(told)
-            worst = max(worst, told.event.status, key=RANK.index)
+        for reported in self.memory.ledger.take(events, at_s, date):
+            self._tell(reported)
+            worst = max(worst, reported.event.status, key=RANK.index)
             self._changed = True
         return worst
 
@@ -62,8 +62,8 @@ class Desk:
 
     def turn(self) -> None:
         """Sum up what repeated, and show what is known."""
-        for told in self.memory.ledger.repeated(*state_file.now()):
-            self._tell(told)
+        for reported in self.memory.ledger.repeated(*state_file.now()):
+            self._tell(reported)
             self._changed = True
         for sink in self._sinks:
             sink.show(self.memory)
@@ -90,6 +90,6 @@ class Desk:
             self._save_at = time.monotonic() + SAVE_AGAIN_S
             self.note("state", f"{self._path}: cannot be written: {error.strerror}", Status.WARN)
 
-    def _tell(self, told: Told) -> None:
+    def _tell(self, reported: ReportedEvent) -> None:
         for sink in self._sinks:
-            sink.tell(told)
+            sink.tell(reported)
