@@ -105,7 +105,7 @@ def _installed(modules: Mapping[str, bytes], shared: Mapping[str, bytes]) -> Ite
             unit = data.replace(b"=/usr/local/bin/dgxcheck ", b"=/usr/bin/dgxcheck ")
             yield f"usr/lib/systemd/system/{os.path.basename(name)}", unit
     for name, data in shared.items():
-        (place,) = (f"{there}{name[len(here):]}" for here, there in _SHARED.items() if name.startswith(here))
+        (place,) = (f"{there}{name[len(here) :]}" for here, there in _SHARED.items() if name.startswith(here))
         yield (f"{place}.gz", _gzip(data)) if name.startswith("man/") else (place, data)
 
 
