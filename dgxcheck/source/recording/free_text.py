@@ -56,6 +56,7 @@ _PLAIN_DESCRIPTION = re.compile(
     r"(?:HCA|hca|mlx[45]|mlx5_bond|hfi1|qib|bnxt_re|irdma|port)?[-_]?\d{1,3}|(?:MT|ConnectX|BlueField)[-_\w]{0,12}"
     r"|MT\d{4}|Mellanox|Technologies|NVIDIA|Infiniscale\S{0,4}|Quantum"
 )
+_DOMAIN = re.compile(r"(?=.*[A-Za-z])[\w.-]{3,253}")
 _LEAST_NAME = 4
 
 
@@ -68,7 +69,7 @@ class FreeText:
         self._hosts = {host.partition(".")[0].lower(): host for host in reversed(hosts)}
         short = "|".join(re.escape(name) for name in self._hosts if len(name) > 1 and not is_word(name)) or "(?!)"
         domains = {host.partition(".")[2] for host in hosts}
-        same = filter(re.compile(r"(?=.*[A-Za-z])[\w.-]{3,253}").fullmatch, sorted(domains))
+        same = filter(_DOMAIN.fullmatch, sorted(domains))
         domain = "|".join(map(re.escape, same)) or "(?!)"
         neighbour = rf"[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{0,8}}\.(?:{domain})"
         named = rf"(?i:\b(?P<host>{short})(?:\.[\w.-]+)?\b|\b(?P<neighbour>{neighbour})\b)"
