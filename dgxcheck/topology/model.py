@@ -40,6 +40,11 @@ class Device(Record):
     function: PciFunction | None
 
 
+def is_printed(name: str) -> bool:
+    """Is this what a matrix without its legend calls a NIC: ``NIC3``?"""
+    return name[:3] == "NIC" and name[3:].isascii() and name[3:].isdecimal()
+
+
 class Link(Record):
     """What joins two devices; ``a`` stands before ``b`` in the order of the devices."""
 

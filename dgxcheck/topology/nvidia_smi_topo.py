@@ -13,7 +13,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvidia_smi_topo import Labels, NvidiaSmiTopo
 from dgxcheck.facts.nvlink import CAPABILITIES, P2pStatus
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.model import PCI_CLASSES, Device, Link, Links, PciClass, Topology
+from dgxcheck.topology.model import PCI_CLASSES, Device, Link, Links, PciClass, Topology, is_printed
 
 MATRIX = "nvidia-smi topo"
 PCI: Mapping[str, PciClass] = {each: each for each in PCI_CLASSES}
@@ -29,7 +29,10 @@ Cells = Mapping[frozenset[str], "str | Missing"]
 
 
 def add_imported(topology: Topology, stated: NvidiaSmiTopo) -> Topology:
-    """The topology completed from the tool's output, with notes on the pairs where the two differ."""
+    """The topology completed from the tool's output, with notes on the pairs where the two differ.
+
+    NICs come in the order of the matrix where the box does not tell its own.
+    """
     imported_only = not topology.devices
     devices_by_name: dict[str, Device] = {}
     for name in stated.names:
@@ -38,11 +41,15 @@ def add_imported(topology: Topology, stated: NvidiaSmiTopo) -> Topology:
             devices_by_name[name] = device
         elif not topology.functions:
             devices_by_name[name] = _imported_device(stated, name)
+    nameless = [name for name, device in devices_by_name.items() if is_printed(device.name)]
+    repeated = [device for device in topology.devices if nameless and _may_be_listed(device, devices_by_name)]
     all_devices = [
-        *topology.devices,
+        *(device for device in topology.devices if device not in repeated),
         *(device for device in devices_by_name.values() if device not in topology.devices),
     ]
-    devices = sorted(all_devices, key=lambda device: device.kind == "nic")
+    nics = [] if topology.functions else [device.name for device in devices_by_name.values() if device.kind == "nic"]
+    places = {name: at for at, name in enumerate(nics)}
+    devices = sorted(all_devices, key=lambda device: (device.kind == "nic", places.get(device.name, len(places))))
     labels, pci_labels = _cells(stated.labels, devices_by_name), _cells(stated.pci_labels, devices_by_name)
     switched = _switched(labels)
     links_by_ends = {frozenset((link.a, link.b)): link for link in topology.links}
@@ -67,10 +74,16 @@ def add_imported(topology: Topology, stated: NvidiaSmiTopo) -> Topology:
             *(_imported_only(links) if imported_only else topology.notes),
             *_differences(differing),
             *_absent(absent),
+            *_without_legend(nameless, repeated),
             *([WHICH_P2P] if "" in stated.p2p else []),
         ),
         gaps=(NO_ID,) if imported_only else topology.gaps,
     )
+
+
+def _may_be_listed(device: Device, devices_by_name: Mapping[str, Device]) -> bool:
+    """Is this a NIC known by name alone, which may be any of those that the matrix does not name?"""
+    return device.kind == "nic" and device.function is None and device not in devices_by_name.values()
 
 
 def _cells(labels: Labels, devices_by_name: Mapping[str, Device]) -> Cells:
@@ -191,6 +204,12 @@ def _differences(differing: Mapping[tuple[str, str], list[str]]) -> Iterator[str
 def _absent(names: Sequence[str]) -> Iterator[str]:
     if names:
         yield f"The imported nvidia-smi topo matrix lists devices that the box does not have: {', '.join(names)}."
+
+
+def _without_legend(nameless: Sequence[str], repeated: Sequence[Device]) -> Iterator[str]:
+    if repeated:
+        nics, names = ", ".join(nameless), ", ".join(device.name for device in repeated)
+        yield f"The imported nvidia-smi topo matrix lacks the names of {nics}; which of them are {names} is unknown."
 
 
 def statuses(topology: Topology, stated: NvidiaSmiTopo, capability: str) -> tuple[P2pStatus, ...]:

@@ -159,6 +159,43 @@ def test_gpus_that_a_benchmark_places(tmp_path: Path, capsys: pytest.CaptureFixt
     assert figures["0000:2a:00.0", "0000:c1:00.0"] == 25.1
 
 
+NICS = """\
+\tGPU0\tGPU1\tNIC0\tNIC1\tNIC2\tCPU Affinity
+GPU0\t X \tNV4\tPIX\tNODE\tSYS\t0-7
+GPU1\tNV4\t X \tNODE\tPXB\tSYS\t0-7
+
+$ ibdev2netdev
+mlx5_1 port 1 ==> ib1 (Up)
+ibp9s0 port 1 ==> ib4 (Down)
+"""
+
+
+@pytest.mark.parametrize(("legend", "named", "printed", "unmatched"), [
+    ("", ["NIC0", "NIC1", "NIC2"], [], "ibp9s0, mlx5_1"),
+    ("NIC Legend:\n  NIC1: mlx5_1\n\n", ["NIC0", "mlx5_1", "NIC2"], ["  NIC1: mlx5_1"], "ibp9s0"),
+    ("NIC Legend:\n  NIC0: mlx5_1\n  NIC1: ibp9s0\n  NIC2: mlx5_7\n\n", ["mlx5_1", "ibp9s0", "mlx5_7"],
+     ["  NIC0: mlx5_1", "  NIC1: ibp9s0", "  NIC2: mlx5_7"], ""),
+])  # fmt: skip
+def test_a_nic_that_the_matrix_does_not_name_keeps_its_number(
+    legend: str,
+    named: list[str],
+    printed: list[str],
+    unmatched: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = put(tmp_path, "topo.txt", NICS.replace("$", f"{legend}$"))
+    document = json.loads(run(capsys, "topo", "--format", "json", "--from", file).out)
+    assert [device["name"] for device in document["devices"] if device["kind"] == "nic"] == named
+    told = run(capsys, "topo", "--from", file).out
+    assert (f"which of them are {unmatched} is unknown" in told) == bool(unmatched)
+    lines = run(capsys, "topo", "--format", "nvidia-smi", "--from", file).out.split("\n")
+    rows = [dict(zip(lines[0].split("\t"), line.split("\t"), strict=False)) for line in lines[1:3]]
+    assert [(row["NIC0"], row["NIC1"], row["NIC2"]) for row in rows] == [("PIX", "NODE", "SYS"), ("NODE", "PXB", "SYS")]
+    assert [line for line in lines if line.startswith("  NIC")] == printed
+    assert "ibp9s0" in run(capsys, "health", "--from", file).out
+
+
 def test_gpus_that_no_output_shows_are_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = "box:1:2 [0] NCCL INFO comm 0x5 rank 0 nranks 8 cudaDev 0 nvmlDev 2 busId 18000 commId 0x1 - Init COMPLETE\n"
     told = run(capsys, "topo", "--from", put(tmp_path, "nccl.txt", line)).out

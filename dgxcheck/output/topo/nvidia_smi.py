@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.output.plain_text import lines, shown, visible
 from dgxcheck.output.topo.matrix import cell
 from dgxcheck.output.topo.row_names import row_names
-from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.model import Device, Topology, is_printed
 
 # Labels and order are nvidia-smi's, the words are ours
 _LEGEND = (
@@ -31,7 +31,11 @@ def matrix(topology: Topology, pci_only: bool) -> str:
             for other in topology.devices
         ]
         rows.append("\t".join((names[device.name], *cells, *_affinities(device))))
-    nics = [f"  {names[nic.name]}: {visible(nic.name)}" for nic in topology.devices if nic.kind == "nic"]
+    nics = [
+        f"  {names[nic.name]}: {visible(nic.name)}"
+        for nic in topology.devices
+        if nic.kind == "nic" and not is_printed(nic.name)
+    ]
     legend = ["", "Legend:", "", *(line for line in _LEGEND if not (pci_only and "NV#" in line))]
     return lines([*rows, *legend, *(["", "NIC Legend:", "", *nics] if nics else [])])
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 from dgxcheck.output.plain_text import visible
-from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.model import Device, Topology, is_printed
 
 
 def row_names(topology: Topology, numbered_nics: bool) -> dict[str, str]:
-    """Labels in the matrix by device name; ``numbered_nics``: NICn always, as in current nvidia-smi."""
-    nics = [device.name for device in topology.devices if device.kind == "nic"]
+    """Labels in the matrix by device name; ``numbered_nics``: NICn always, as in current nvidia-smi.
+
+    A NIC that an imported matrix calls NICn keeps that number; the others get those that are free.
+    """
+    every = [device.name for device in topology.devices if device.kind == "nic"]
+    nics = [name for name in every if not is_printed(name)]
     numbered = numbered_nics or not all(map(_is_short_name, nics))
     names = {device.name: visible(device.name) for device in topology.devices}
-    return names | {name: f"NIC{number}" for number, name in enumerate(nics)} if numbered else names
+    free = (name for name in map("NIC{}".format, count()) if name not in names)
+    return names | dict(zip(nics, free, strict=False)) if numbered else names
 
 
 def nic_legend(topology: Topology, names: dict[str, str]) -> list[str]:
