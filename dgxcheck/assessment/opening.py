@@ -33,10 +33,10 @@ def open_source(spec: str) -> Source:
     try:
         return open_recording(spec)
     except BadInput:
-        found = _json_of_a_tool(spec)
-        if found is None:
+        told = _json_of_a_tool(spec)
+        if told is None:
             raise
-        return found
+        return told
 
 
 def _json_of_a_tool(path: str) -> Source | None:
