@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
 from dgxcheck.suggestion import did_you_mean
-from dgxcheck.toml_file import load, refuse
+from dgxcheck.toml_file import load, plain, refuse, shown
 
 SITE = "/etc/dgxcheck/config.toml"
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -28,7 +28,6 @@ _NEEDED = ("check", "reason", "expiry")
 _DATE = "a date such as 2027-01-31"
 _SEVERITIES: Mapping[str, Severity] = {word: word for word in get_args(Severity)}
 _PORT = re.compile(r"[\w.:-]+/[1-9][0-9]{0,2}", re.ASCII)
-_MOST_SHOWN = 60
 MOST = 1e18
 """A ceiling that is larger is none."""
 
@@ -47,7 +46,7 @@ def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) ->
     ports = _texts(network, "ports", path, "network")
     for port in ports:
         if not _PORT.fullmatch(port):
-            refuse(path, "network.ports", f"{_shown(port)} is not a port; write it as 'mlx5_0/1'")
+            refuse(path, "network.ports", f"{shown(port)} is not a port; write it as 'mlx5_0/1'")
     return Settings(
         thresholds={name: _number(name, value, path) for name, value in tables.get("thresholds", {}).items()},
         severities={name: _severity(name, value, path) for name, value in tables.get("severities", {}).items()},
@@ -74,14 +73,14 @@ def _acknowledgement(entry: dict[str, Any], where: str, path: str, checks: Colle
         refuse(path, f"{where}.{key}", "is missing")
     for key in ("check", "device", "reason"):
         if key in entry and not (isinstance(entry[key], str) and entry[key].strip()):
-            refuse(path, f"{where}.{key}", f"{_shown(entry[key])} is not a non-empty string")
+            refuse(path, f"{where}.{key}", f"{shown(entry[key])} is not a non-empty string")
     check = entry["check"].strip()
     if check not in checks:
         hint = did_you_mean(check, checks, "list the checks with 'dgxcheck health -H'")
-        refuse(path, f"{where}.check", f"unknown check {_shown(check)}; {hint}")
+        refuse(path, f"{where}.check", f"unknown check {shown(check)}; {hint}")
     ceiling = entry.get("ceiling", 0)
     if isinstance(ceiling, bool) or not isinstance(ceiling, int | float) or not abs(ceiling) <= MOST:
-        refuse(path, f"{where}.ceiling", f"{_shown(ceiling)} is not a number of at most {MOST:g}")
+        refuse(path, f"{where}.ceiling", f"{shown(ceiling)} is not a number of at most {MOST:g}")
     return Acknowledgement(
         check=check,
         device=entry.get("device", "").strip(),
@@ -99,7 +98,7 @@ def _day(value: object, where: str, path: str) -> str:
     except ValueError:
         as_written = False
     if not as_written:
-        refuse(path, where, f"{text if isinstance(value, datetime) else _shown(value)} is not {_DATE}")
+        refuse(path, where, f"{text if isinstance(value, datetime) else shown(value)} is not {_DATE}")
     return text
 
 
@@ -123,7 +122,7 @@ def _table(document: Mapping[str, Any], name: str, path: str, checks: Collection
     found: dict[str, Any] = {}
     for key, value in _dotted(table):
         if key in found:
-            refuse(path, f"{name}.{_plain(key)}", "is set twice")
+            refuse(path, f"{name}.{plain(key)}", "is set twice")
         found[key] = value
     return {key: found[key] for key in _known(found, checks if name == "severities" else KEYS[name], path, name)}
 
@@ -141,16 +140,16 @@ def _number(name: str, value: object, path: str) -> int | float:
     limit = THRESHOLDS[name]
     allowed = f"a number from {limit.low:g} to {limit.high:g} {limit.unit}"
     if isinstance(value, bool) or not isinstance(value, int | float):
-        refuse(path, f"thresholds.{name}", f"{_shown(value)} is not {allowed}")
+        refuse(path, f"thresholds.{name}", f"{shown(value)} is not {allowed}")
     if not limit.low <= value <= limit.high:
-        refuse(path, f"thresholds.{name}", f"{_shown(value)} is out of range; must be {allowed}")
+        refuse(path, f"thresholds.{name}", f"{shown(value)} is out of range; must be {allowed}")
     return value
 
 
 def _severity(name: str, value: object, path: str) -> Severity:
     found = _SEVERITIES.get(value) if isinstance(value, str) else None
     if found is None:
-        refuse(path, f"severities.{name}", f"{_shown(value)} is not one of {', '.join(map(repr, _SEVERITIES))}")
+        refuse(path, f"severities.{name}", f"{shown(value)} is not one of {', '.join(map(repr, _SEVERITIES))}")
     return found
 
 
@@ -159,7 +158,7 @@ def _texts(table: Mapping[str, Any], key: str, path: str, where: str) -> tuple[s
     given = table.get(key, [])
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
-        refuse(path, f"{where}.{key}", f"{_shown(given)} is not a string or a list of strings")
+        refuse(path, f"{where}.{key}", f"{shown(given)} is not a string or a list of strings")
     return tuple(dict.fromkeys(text.strip() for text in texts))
 
 
@@ -168,7 +167,7 @@ def _racks(table: object, path: str) -> dict[str, str]:
         refuse(path, "fleet.racks", "must be a table, [fleet.racks]")
     for rack, nodes in table.items():
         if not isinstance(nodes, str) or not nodes.strip():
-            refuse(path, f"fleet.racks.{_plain(rack)}", f"{_shown(nodes)} is not a set of nodes: 'dgx[001-016]'")
+            refuse(path, f"fleet.racks.{plain(rack)}", f"{shown(nodes)} is not a set of nodes: 'dgx[001-016]'")
     return table
 
 
@@ -181,7 +180,7 @@ def _pattern(text: object, path: str) -> str:
     except re.error:
         groups = 0
     if not isinstance(text, str) or groups != 1:
-        refuse(path, "fleet.rack_pattern", f"{_shown(text)} is not a regular expression with one group for the rack")
+        refuse(path, "fleet.rack_pattern", f"{shown(text)} is not a regular expression with one group for the rack")
     return text
 
 
@@ -191,20 +190,5 @@ def _known(names: Mapping[str, Any], allowed: Collection[str], path: str, where:
         if name not in allowed:
             what = "check" if where == "severities" else "key"
             hint = did_you_mean(name, allowed, f"valid {what}s: {', '.join(allowed)}")
-            refuse(path, f"{where}.{_plain(name)}" if where else _plain(name), f"no such {what}; {hint}")
+            refuse(path, f"{where}.{plain(name)}" if where else plain(name), f"no such {what}; {hint}")
     return [*names]
-
-
-def _plain(name: str) -> str:
-    """A key on one line."""
-    return name if name.isprintable() and 0 < len(name) <= _MOST_SHOWN else _shown(name)
-
-
-def _shown(value: object) -> str:
-    """A value on one line: what is long or nested is cut, a number of thousands of digits is not even printed."""
-    if isinstance(value, int) and value.bit_length() > 200:
-        return "a number with many digits"
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "a table"
-    text = repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."

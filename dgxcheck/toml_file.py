@@ -11,6 +11,9 @@ from dgxcheck.facts.limits import TOML_BYTES, TOML_DOTS
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.input_file import read_input
 
+_MOST_SHOWN = 60
+"""Characters of a key or value in a message."""
+
 
 def load(path: str) -> dict[str, Any]:
     """The document of a TOML file; BadInput with one line where it is none. ``/dev/null`` is an empty one."""
@@ -33,3 +36,18 @@ def load(path: str) -> dict[str, Any]:
 def refuse(path: str, key: str, reason: str) -> NoReturn:
     """A value that is not allowed: BadInput names the file and the key."""
     raise BadInput(f"{path}: {key}: {reason}")
+
+
+def plain(name: str) -> str:
+    """A key on one line."""
+    return name if name.isprintable() and 0 < len(name) <= _MOST_SHOWN else shown(name)
+
+
+def shown(value: object) -> str:
+    """A value on one line: what is long or nested is cut, a number of thousands of digits is not even printed."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return "a number with many digits"
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "a table"
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."

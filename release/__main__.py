@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from release.debian import deb
-from release.libraries import fetched, unpacked
+from release.libraries import download, unpack
 from release.single_file import single_file
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -23,9 +23,9 @@ def main(wheel: Path, out: Path) -> None:
     modules: dict[str, bytes] = {}
     shared: dict[str, bytes] = {}
     with TemporaryDirectory() as folder:
-        for library in fetched(PROJECT / "requirements-dev.txt", Path(folder)):
-            modules.update(unpacked(library))
-    for name, data in unpacked(wheel).items():
+        for library in download(PROJECT / "requirements-dev.txt", Path(folder)):
+            modules.update(unpack(library))
+    for name, data in unpack(wheel).items():
         _, is_shared, below = name.partition(".data/data/share/")
         (shared if is_shared else modules)[below or name] = data
     pyz = out / "dgxcheck.pyz"

@@ -71,7 +71,7 @@ _SHARED = {
     "zsh/site-functions/": "usr/share/zsh/vendor-completions/",
 }
 """Where Debian has what a wheel puts under ``share/``."""
-_SAMPLES = "dgxcheck/integrations/"
+_INTEGRATIONS = "dgxcheck/integrations/"
 _UNITS = (".service", ".timer", ".socket")
 
 
@@ -101,12 +101,12 @@ def _installed(modules: Mapping[str, bytes], shared: Mapping[str, bytes]) -> Ite
     yield "usr/bin/dgxcheck", _COMMAND
     for name, data in modules.items():
         yield f"usr/lib/dgxcheck/{name}", data
-        if name.startswith(_SAMPLES) and name.endswith(_UNITS):
+        if name.startswith(_INTEGRATIONS) and name.endswith(_UNITS):
             unit = data.replace(b"=/usr/local/bin/dgxcheck ", b"=/usr/bin/dgxcheck ")
             yield f"usr/lib/systemd/system/{os.path.basename(name)}", unit
     for name, data in shared.items():
-        (place,) = (f"{there}{name[len(here):]}" for here, there in _SHARED.items() if name.startswith(here))
-        yield (f"{place}.gz", _packed(data)) if name.startswith("man/") else (place, data)
+        (place,) = (f"{there}{name[len(here) :]}" for here, there in _SHARED.items() if name.startswith(here))
+        yield (f"{place}.gz", _gzip(data)) if name.startswith("man/") else (place, data)
 
 
 def _documents(modules: Mapping[str, bytes], project: Path, version: str) -> dict[str, bytes]:
@@ -120,18 +120,19 @@ def _documents(modules: Mapping[str, bytes], project: Path, version: str) -> dic
     ]
     doc = "usr/share/doc/dgxcheck"
     return {
-        f"{doc}/changelog.gz": _packed((project / "CHANGELOG.md").read_bytes()),
-        f"{doc}/changelog.Debian.gz": _packed(changelog.encode()),
+        f"{doc}/changelog.gz": _gzip((project / "CHANGELOG.md").read_bytes()),
+        f"{doc}/changelog.Debian.gz": _gzip(changelog.encode()),
         f"{doc}/copyright": "\n".join(said).encode(),
     }
 
 
-def _packed(data: bytes) -> bytes:
+def _gzip(data: bytes) -> bytes:
     return gzip.compress(data, 9, mtime=0)
 
 
 def _mode(name: str, data: bytes) -> int:
-    return 0o755 if name.startswith(("usr/bin/", f"usr/lib/dgxcheck/{_SAMPLES}")) and data.startswith(b"#!") else 0o644
+    scripts = ("usr/bin/", f"usr/lib/dgxcheck/{_INTEGRATIONS}")
+    return 0o755 if name.startswith(scripts) and data.startswith(b"#!") else 0o644
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:

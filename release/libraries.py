@@ -10,7 +10,6 @@ from pathlib import Path
 
 LIBRARIES = ("click", "nvidia-ml-py", "pyudev", "rich", "tomli")
 """All of ``project.dependencies`` but psutil, which is compiled, and optional at run time."""
-
 _STRAY = ("example.py",)
 """At the top of nvidia-ml-py's wheel; nothing imports it."""
 
@@ -25,7 +24,7 @@ def pinned(lock: str) -> str:
     return "".join(re.sub(r"^(\S+) ;[^\\\n]*", r"\1 ", block) for block in wanted)
 
 
-def fetched(lock: Path, folder: Path) -> tuple[Path, ...]:
+def download(lock: Path, folder: Path) -> tuple[Path, ...]:
     """Wheels of the libraries, downloaded into ``folder``: pure ones only, each of a hash that the lock file names."""
     requirements = folder / "requirements.txt"
     requirements.write_text(pinned(lock.read_text(encoding="utf-8")), encoding="utf-8")
@@ -35,7 +34,7 @@ def fetched(lock: Path, folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(folder.glob("*.whl")))
 
 
-def unpacked(wheel: Path) -> dict[str, bytes]:
+def unpack(wheel: Path) -> dict[str, bytes]:
     """The files of a wheel by their path below site-packages; what installers write beside them is left out."""
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if not name.endswith(("/", ".dist-info/RECORD"))]

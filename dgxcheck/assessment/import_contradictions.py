@@ -13,13 +13,16 @@ _LASTING = frozenset((
     "cpulist", "class", "vendor", "device", "product_name",
 ))  # fmt: skip
 """What does not change by itself from one minute to the next; identities are pseudonyms of either side."""
+_NO_STATES = ("", "")
 _ANSWERS = {
-    "nvmlSystemGetDriverVersion": "driver version", "nvmlDeviceGetName": "model", "nvmlDeviceGetVbiosVersion": "VBIOS",
-    "nvmlDeviceGetEccMode": "ECC mode", "nvmlDeviceGetMigMode": "MIG mode",
-    "nvmlDeviceGetCurrPcieLinkWidth": "PCIe width", "nvmlDeviceGetMaxPcieLinkWidth": "highest PCIe width",
-    "nvmlDeviceGetNvLinkState": "NVLink state", "nvmlDeviceGetBoardPartNumber": "part number",
+    "nvmlSystemGetDriverVersion": ("driver version", _NO_STATES), "nvmlDeviceGetName": ("model", _NO_STATES),
+    "nvmlDeviceGetVbiosVersion": ("VBIOS", _NO_STATES), "nvmlDeviceGetEccMode": ("ECC mode", ("off", "on")),
+    "nvmlDeviceGetMigMode": ("MIG mode", ("off", "on")), "nvmlDeviceGetCurrPcieLinkWidth": ("PCIe width", _NO_STATES),
+    "nvmlDeviceGetMaxPcieLinkWidth": ("highest PCIe width", _NO_STATES),
+    "nvmlDeviceGetNvLinkState": ("NVLink state", ("down", "up")),
+    "nvmlDeviceGetBoardPartNumber": ("part number", _NO_STATES),
 }  # fmt: skip
-"""Functions of NVML that answer the same from one minute to the next, and what they answer."""
+"""Functions of NVML that answer the same from one minute to the next: what they answer, and the words for 0 and 1."""
 _MAKER = "NVIDIA "
 """Begins the names of newer drivers alone."""
 _HCAS = "/sys/class/infiniband/"
@@ -52,12 +55,12 @@ def _subject(path: str) -> str:
 def _answer(reports: Reports, question: str, before: Json, fact: Json) -> None:
     """A result where both answers are known and differ."""
     function, *words = question.split(" ")
-    what = _ANSWERS.get(function)
-    if what is None or not _differ(before, fact):
+    if function not in _ANSWERS or not _differ(before, fact):
         return
+    what, states = _ANSWERS[function]
     subject = next((word for word in words if is_bdf(word)), HOST)
     link = f" of link {words[1]}" if function.endswith("NvLinkState") and len(words) > 1 else ""
-    old, new = (_words(what, each) for each in _pair(before, fact))
+    old, new = (_words(states, each) for each in _pair(before, fact))
     text = f"{what}{link} is {old} on the box, {new} in the imported output"
     reports.add(subject, what.replace(" ", "-").lower(), "warn", "contradiction", text)
 
@@ -78,7 +81,5 @@ def _pair(before: Json, fact: Json) -> tuple[Json, Json]:
     return before, fact
 
 
-def _words(what: str, fact: Json) -> str:
-    if what.endswith(("mode", "state")) and isinstance(fact, int):
-        return ("down", "up")[bool(fact)] if what.endswith("state") else ("off", "on")[bool(fact)]
-    return str(fact).strip()
+def _words(states: tuple[str, str], fact: Json) -> str:
+    return states[bool(fact)] if states[1] and isinstance(fact, int) else str(fact).strip()

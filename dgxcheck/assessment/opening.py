@@ -33,10 +33,10 @@ def open_source(spec: str) -> Source:
     try:
         return open_recording(spec)
     except BadInput:
-        told = _json_of_a_tool(spec)
-        if told is None:
+        result = _json_of_a_tool(spec)
+        if result is None:
             raise
-        return told
+        return result
 
 
 def _json_of_a_tool(path: str) -> Source | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.drift import baseline
-from dgxcheck.checks.driver import fabric_health, fabric_manager, installation, site_versions
+from dgxcheck.checks.driver import fabric_health, fabric_manager, installation, persistence, site_versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, inforom, inventory, limits, presence, spare_memory, thermal
@@ -57,6 +57,7 @@ from dgxcheck.checks.tools import reports
 CHECKS: tuple[Check, ...] = (
     *report.CHECKS,
     *driver.CHECKS,
+    *persistence.CHECKS,
     *answers.CHECKS,
     *installation.CHECKS,
     *fabric_manager.CHECKS,

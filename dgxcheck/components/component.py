@@ -61,6 +61,7 @@ DRIVER = Component(kind="driver", name="NVIDIA driver")
 HOST = Component(kind="host", name="host")
 FABRIC_MANAGER = replace(HOST, part="Fabric Manager")
 """The service that sets up NVSwitches and the NVLinks that lead to them."""
+SUBNET_MANAGER = Component(kind="subnet-manager", name="of the fabric")
 
 
 def host_part(part: str, position: str = "") -> Component:

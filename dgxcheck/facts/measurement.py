@@ -59,5 +59,5 @@ class Measurement(Record):
 
     @property
     def failed(self) -> bool:
-        """Was it tried in vain?"""
+        """Was it attempted without a result?"""
         return isinstance(self.value, NotMeasured) and self.value.reason == "failed"

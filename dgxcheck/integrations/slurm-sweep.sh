@@ -3,6 +3,7 @@
 # no load on the GPUs; all arguments go to dgxcheck health. Results are kept in a folder per job below DGXCHECK_RESULTS,
 # which all nodes have to share, and judged together. Run as root or SlurmUser, the job also drains nodes with a fault:
 # DGXCHECK_APPLY=/etc/slurm/dgxcheck/slurm-nodes.sh sbatch ...
+# Then nobody else may write below DGXCHECK_RESULTS: a result put there would drain or resume any node.
 #SBATCH --job-name=dgxcheck
 #SBATCH --ntasks-per-node=1
 #SBATCH --exclusive

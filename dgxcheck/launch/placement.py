@@ -31,7 +31,7 @@ class Placement(Record, kw_only=False):
 
 
 def placements(snapshot: Snapshot, topology: Topology) -> tuple[Placement, ...]:
-    """One per GPU, in the order of the bus, which is CUDA's with ``CUDA_DEVICEPCI_CLASSES=PCI_BUS_ID``.
+    """One per GPU, in the order of the bus, which is CUDA's with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
 
     A GPU that NVML does not open is left out, as CUDA does; so is one without a bus id, whose place is not known.
     """

@@ -75,7 +75,7 @@ def hidden_columns(heads: Sequence[str]) -> list[str]:
     return [f"Columns hidden to fit: {', '.join(heads)} (complete in a pipe or with -o FILE)"] if heads else []
 
 
-def folded(text: str, width: int | None, hanging: int) -> str:
+def wrapped(text: str, width: int | None, hanging: int) -> str:
     """A sentence in lines of at most ``width``, those after the first indented; words are not broken."""
     if width is None or len(text) <= width:
         return text

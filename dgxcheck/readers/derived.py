@@ -8,7 +8,7 @@ from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.kernel_log.domain import DOMAIN
-from dgxcheck.readers.listing import NO_HANDLE, answers, handles
+from dgxcheck.readers.listing import NO_HANDLE, answers, gpu_function, handles
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
 from dgxcheck.readers.network.port_counters import COUNTERS, files_of
@@ -42,9 +42,7 @@ def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The functions of GPUs of which a benchmark printed bus ids."""
     devices = [fact for key, fact in facts.items() if key.startswith("measure device ") and isinstance(fact, dict)]
     bdfs = [str(fact["bdf"]) for fact in devices if fact.get("bdf")]
-    before, after = _CLASS
-    classes: dict[str, Json] = {f"{before}{bdf}{after}": "0x030200\n" for bdf in bdfs}
-    return classes | {f"{before}{bdf}/vendor": "0x10de\n" for bdf in bdfs}
+    return {key: fact for bdf in bdfs for key, fact in gpu_function(bdf).items()}
 
 
 def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:

@@ -13,6 +13,7 @@ COUNT = "nvml nvmlDeviceGetCount"
 INIT = "nvml nvmlInit"
 NO_HANDLE = "stated no-handle"
 """Begins the key of a GPU that nvidia-smi could not open: ``stated no-handle BDF``."""
+_DEVICES = "/sys/bus/pci/devices"
 _UUID = "nvml nvmlDeviceGetUUID "
 _NOT_SHOWN: Json = {"missing": "unasked", "detail": "no text shows this GPU"}
 _OF_LINKS = re.compile(r"stated nvlink[a-z-]{0,20} GPU(\d{1,2})(?: |$)", re.ASCII)
@@ -23,6 +24,11 @@ def handles(facts: Mapping[str, Json]) -> dict[int, str]:
     """Bus id by number, as one output has them."""
     numbers = {key.rpartition(" ")[2]: fact for key, fact in facts.items() if key.startswith(f"{INDEX} ")}
     return {int(number): str(bdf) for number, bdf in numbers.items() if number.isdecimal() and isinstance(bdf, str)}
+
+
+def gpu_function(bdf: str) -> dict[str, Json]:
+    """The files by which a PCI function is one of NVIDIA's GPUs, for a text that tells its bus id alone."""
+    return {f"text {_DEVICES}/{bdf}/class": "0x030200\n", f"text {_DEVICES}/{bdf}/vendor": "0x10de\n"}
 
 
 def placed(outputs: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:

@@ -134,9 +134,7 @@ def test_the_host_is_looked_at_once_a_second(monkeypatch: pytest.MonkeyPatch) ->
     assert (document["programs"][0]["user"], document["programs"][0]["user_reason"]) == (None, "unsupported")
 
 
-def test_without_psutil_the_report_says_so(
-    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_psutil_the_report_says_so(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psutil", None)
     watch = HostWatch()
     with Watched(SILENT, watch).measuring(1) as step:

@@ -61,9 +61,7 @@ more = pytest.mark.exhaustive
         ("host.load-average", "host/load_average.py", "test_host_load_average.py", "test_every_finding_is_golden"),
         pytest.param("host.uptime", "host/uptime.py", "test_host_uptime.py", "golden", marks=more),
         # the registry imports a module of this name from another package
-        pytest.param(
-            "gpu.memory", "gpu/memory.py", "test_gpu_memory.py", "test_every_finding_is_golden", marks=more
-        ),
+        pytest.param("gpu.memory", "gpu/memory.py", "test_gpu_memory.py", "test_every_finding_is_golden", marks=more),
     ],
 )
 def test_a_skeleton_passes_and_touches_few_files(name: str, check: str, test: str, golden: str, scratch: Path) -> None:

@@ -9,7 +9,7 @@ from judging import judged
 from sample import SAMPLE
 from seam import run
 
-from dgxcheck.output.plain_text import folded
+from dgxcheck.output.plain_text import wrapped
 
 WIDTHS = (40, 80, 200)
 
@@ -42,7 +42,7 @@ def test_each_bad_finding_is_said_once(name: str, capsys: pytest.CaptureFixture[
 def test_a_narrow_terminal_loses_nothing(
     name: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Prose is folded between words; rows of tables are neither cut nor folded, and what is left out is named."""
+    """Prose is wrapped between words; rows of tables are neither cut nor wrapped, and what is left out is named."""
     from dgxcheck.cli.commands import health
 
     wide = run(capsys, "health", "--from", name).out
@@ -56,9 +56,9 @@ def test_a_narrow_terminal_loses_nothing(
 
 def test_folding_keeps_words() -> None:
     text = "  2. reset GPU: nvidia-smi -r -i 0000:47:00.0; with Fabric Manager running"
-    assert words(folded(text, 40, 5)) == words(text)
-    assert all(len(line) <= 40 for line in folded(text, 40, 5).splitlines())
-    assert folded(text, None, 5) == text
+    assert words(wrapped(text, 40, 5)) == words(text)
+    assert all(len(line) <= 40 for line in wrapped(text, 40, 5).splitlines())
+    assert wrapped(text, None, 5) == text
 
 
 def test_a_gpu_that_the_driver_does_not_list_is_not_ok(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,10 +17,6 @@ from jsonschema import Draft202012Validator
 from seam import is_one_clear_line, run
 from smi_texts import LINKS, QUERY, STATION, TABLE, matrix
 
-from dgxcheck.assessment.import_texts import lines
-from dgxcheck.facts.limits import IMPORT_BYTES
-from dgxcheck.facts.missing import BadInput
-
 SCHEMAS = ROOT / "dgxcheck" / "schemas"
 A, B = "0000:06:00.0", "0000:07:00.0"
 EIGHT = tuple(f"GPU{n}" for n in range(8))
@@ -230,47 +226,6 @@ def test_stdin_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], monke
 def test_an_existing_file_is_replaced(written: Any, tmp_path: Path) -> None:
     put(tmp_path, "box.json", "old")
     assert written(STATION)[2]["schema"] == "dgxcheck/recording/1"
-
-
-@pytest.mark.parametrize(("raw", "why"), [
-    (b"\x7fELF\0\0", "contains NUL bytes"),
-    (b"GPU0\0GPU1", "contains NUL bytes"),
-])  # fmt: skip
-def test_binaries_are_refused(raw: bytes, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a").write_bytes(raw)
-    done = run(capsys, "import", str(tmp_path / "a"), "-o", str(tmp_path / "box.json"))
-    assert done.code == 3
-    assert is_one_clear_line(done.err)
-    assert why in done.err
-    assert not (tmp_path / "box.json").exists()
-
-
-def test_files_beyond_the_limit_and_no_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with (tmp_path / "big").open("wb") as file:
-        file.truncate(IMPORT_BYTES + 1)
-    good = put(tmp_path, "good", STATION)
-    (tmp_path / "empty").mkdir()
-    for argv, why in (
-        ((str(tmp_path / "empty"), "-o", str(tmp_path / "x")), "is a directory"),
-        ((str(tmp_path / "big"), "-o", str(tmp_path / "x")), "larger than 16 MiB"),
-        ((str(tmp_path / "none"), "-o", str(tmp_path / "x")), "No such file"),
-        (("/dev/null", "-o", str(tmp_path / "x")), "not a regular file"),
-        ((good, "-o", "-"), "import cannot write to '-'"),
-        ((good, "-o", str(tmp_path)), "is a directory"),
-        ((good, "-o", str(tmp_path / "no" / "x")), "cannot be written"),
-        ((good, "--onto", "nothing-of-the-kind", "-o", str(tmp_path / "x")), "no such recording"),
-    ):
-        done = run(capsys, "import", *argv)
-        assert done.code == 3
-        assert is_one_clear_line(done.err), done.err
-        assert why in done.err
-
-
-def test_texts_of_windows_are_read() -> None:
-    assert lines("a\r\nb\rc\n".encode("utf-16"), "x") == ("a", "b", "c", "")
-    assert lines(b"\xef\xbb\xbfa\xff\n", "x") == ("a\N{REPLACEMENT CHARACTER}", "")
-    with pytest.raises(BadInput):
-        lines(b"a\0", "x")
 
 
 @pytest.mark.parametrize("command", [("topo",), ("topo", "--rings"), ("topo", "-mp")])

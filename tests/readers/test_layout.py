@@ -10,8 +10,10 @@ from lspci_texts import LSPCI
 from smi_texts import LINKS, QUERY, STATION, TABLE
 from test_import import P2P
 from test_readers_memory import memory, slots
-from test_readers_nccl import CUDA, TODAY, WRITE
-from test_readers_nccl_log import BOX, INFO, written
+from test_readers_nccl import TODAY
+from test_readers_nccl_log import INFO
+from test_readers_nccl_versions import BOX, written
+from test_readers_perftest import CUDA, WRITE
 
 from dgxcheck.assessment.import_text import read
 from dgxcheck.assessment.import_texts import text_of
@@ -79,8 +81,12 @@ def test_any_text_keeps_its_lines(text: str) -> None:
 def test_a_line_of_each_host() -> None:
     """As a run of Node Health Check on a cluster writes it."""
     xid = "[ 3606.832215] NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus."
-    said = ("Healthy", f"ERROR: nhc: Health check failed: check_gpu_xid: GPU Xid errors detected: {xid}",
-            "ERROR: nhc: Health check failed: check_hw_ib: no port is up", "ERROR: No results reported")
+    said = (
+        "Healthy",
+        f"ERROR: nhc: Health check failed: check_gpu_xid: GPU Xid errors detected: {xid}",
+        "ERROR: nhc: Health check failed: check_hw_ib: no port is up",
+        "ERROR: No results reported",
+    )
     layout = undone(tuple(f"node-{n:03} | {line}" for n, line in enumerate(said)))
     assert layout.hosts == ("node-000", "node-001", "node-002", "node-003")
     assert layout.lines[1] == xid

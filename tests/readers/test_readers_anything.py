@@ -10,6 +10,7 @@ import test_readers_bandwidth
 import test_readers_nccl
 import test_readers_nvbandwidth
 import test_readers_p2p
+import test_readers_perftest
 from hypothesis import given
 from hypothesis import strategies as st
 from readers_text import numbers as all_of
@@ -31,7 +32,7 @@ TEXTS = (
     test_readers_nccl.FIRST,
     test_readers_nccl.SWEEP,
     test_readers_nccl.CSV,
-    test_readers_nccl.WRITE,
+    test_readers_perftest.WRITE,
 )
 HOSTILE = (
     "nan",

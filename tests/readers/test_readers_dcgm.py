@@ -189,6 +189,14 @@ def test_health_as_json(overall: str) -> None:
     assert bad(found) == ({} if overall == "Healthy" else {"GPU2 dcgmi-health-nvlink-system": "nvlink-reported"})
 
 
+def test_rows_below_each_other_have_an_end() -> None:
+    row: dict[str, Any] = {"value": "Failure", "children": {"Failure": {"value": "an error"}}}
+    for _ in range(50):
+        row = {"value": "Healthy", "children": {"GPU ID: 2": row}}
+    body = {"Overall Health": {"value": "Healthy"}, "GPU ID: 1": row}
+    assert bad(one(health.read, json.dumps({"body": body}))) == {}
+
+
 def test_a_short_row_ends_at_a_blank_and_a_full_one_within_a_word() -> None:
     full = "| Warning                   | GPU 1 has uncorrectable errors and temperatur  |"
     text = one(diag.read, f"{FOUR.rpartition('| Warning')[0]}{full}\n|                           | es above |")

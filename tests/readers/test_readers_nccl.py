@@ -1,11 +1,11 @@
-"""nccl-tests of several releases, NCCL 1's programs, Tartan's files and perftest."""
+"""nccl-tests of several releases, NCCL 1's programs and Tartan's files."""
 
 from __future__ import annotations
 
 import pytest
 from readers_text import member, one, unread, values
 
-from dgxcheck.readers.benchmarks import nccl_tests, perftest, perftest_failures, tartan
+from dgxcheck.readers.benchmarks import nccl_tests, tartan
 
 TODAY = """\
 # nccl-tests version 2.17.9 nccl-headers=22903 nccl-library=22903
@@ -207,131 +207,6 @@ def test_tartans_csv() -> None:
 
 def test_a_csv_without_its_first_line_is_nobodys() -> None:
     assert tartan.read(("all_reduce_perf,8,62.24",)) == ()
-
-
-WRITE = """\
----------------------------------------------------------------------------------------
-                    RDMA_Write BW Test
- Dual-port       : OFF\t\tDevice         : mlx5_0
- Number of qps   : 1\t\tTransport type : IB
- Connection type : RC\t\tUsing SRQ      : OFF
- PCIe relax order: ON
- ibv_wr* API     : ON
- TX depth        : 128
- CQ Moderation   : 1
- Mtu             : 4096[B]
- Link type       : IB
- Max inline data : 0[B]
- rdma_cm QPs\t : OFF
- Data ex. method : Ethernet
----------------------------------------------------------------------------------------
- local address: LID 0x01 QPN 0x0028 PSN 0x3a6e5b RKey 0x1fff00 VAddr 0x007f2c8a6a0000
- remote address: LID 0x02 QPN 0x0028 PSN 0xc1f6c2 RKey 0x1fff00 VAddr 0x007f0c8a6a0000
----------------------------------------------------------------------------------------
- #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
- 2          5000             0.06               0.06                 3.700000
- 65536      5000             97.00              96.80                0.184631
----------------------------------------------------------------------------------------
-"""
-
-
-def test_ib_write_bw() -> None:
-    found = one(perftest.read, WRITE)
-    assert values(found) == {"rdma-write mlx5_0": 12.1}
-    assert member(found, "rdma-write mlx5_0", "sizes") == [[2, 0.0075], [65536, 12.1]]
-    rest = [line for line in unread([found], WRITE) if line > 1]
-    assert rest == []
-
-
-@pytest.mark.parametrize("unit", ["MB/sec", "MiB/sec"])
-def test_ib_write_bw_counts_2_to_20_bytes(unit: str) -> None:
-    text = WRITE.replace("Gb/sec", unit).replace("96.80 ", "11500.00 ")
-    assert values(one(perftest.read, text)) == {"rdma-write mlx5_0": 12.0586}
-
-
-def test_both_directions_and_latency_are_other_kinds() -> None:
-    both = WRITE.replace("RDMA_Write BW", "Send Bidirectional BW")
-    assert values(one(perftest.read, both)) == {"rdma-send-both mlx5_0": 12.1}
-    latency = WRITE.replace("RDMA_Write BW", "RDMA_Read Latency").replace(
-        "BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]",
-        "t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]",
-    )
-    rows = latency.replace("0.06               0.06                 3.700000", "1.01 9.00 1.04 1.05 0.10")
-    assert values(one(perftest.read, rows)) == {"rdma-read-latency mlx5_0": 1.04}
-
-
-def test_rates_without_a_device_are_nobodys() -> None:
-    rows = WRITE[WRITE.index(" #bytes") :]
-    assert perftest.read(tuple(rows.splitlines())) == ()
-
-
-CUDA = """\
-initializing CUDA
-Listing all CUDA devices in system:
-CUDA device 0: PCIe address is 1B:00
-CUDA device 1: PCIe address is CA:00
-
-Picking device No. 1
-[pid = 4242, dev = 1] device name = [NVIDIA L40S]
-creating CUDA Ctx
-making it the current CUDA Ctx
-cuMemAlloc() of a 131072 bytes GPU buffer
-allocated GPU buffer address at 00007f0000000000 pointer=0x7f0000000000
-"""
-
-
-def test_memory_of_a_gpu() -> None:
-    found = one(perftest.read, CUDA + WRITE)
-    assert unread([found], CUDA) == []
-    assert member(found, "rdma-write mlx5_0", "memory") == 1
-    assert member(found, "device 0", "bdf") == "0000:1b:00.0"
-    assert member(found, "device 1", "name") == "NVIDIA L40S"
-    assert values(one(perftest.read, CUDA)) == {"device 0": None, "device 1": None}
-    host = WRITE.replace("mlx5_0", "mlx5_1")
-    both = one(perftest.read, CUDA + WRITE + "deallocating GPU buffer 00007f0000000000\n" + host)
-    assert isinstance(fact := both.facts["measure rdma-write mlx5_1"], dict)
-    assert "memory" not in fact
-
-
-@pytest.mark.parametrize(
-    ("call", "key"),
-    [
-        ("ib_write_bw -d mlx5_4 --report_gbits -F host", "rdma-write mlx5_4"),
-        ("/opt/perftest/bin/ib_send_bw --ib-dev=mlx5_4 -b", "rdma-send-both mlx5_4"),
-        ("ib_read_bw --ib-dev mlx5_4 -D 10 --bidirectional host", "rdma-read-both mlx5_4"),
-        ("ib_write_bw -F host", ""),
-        ("try ib_write_bw -d mlx5_4 between them", ""),
-    ],
-)
-def test_a_command_names_what_a_cut_head_does_not(call: str, key: str) -> None:
-    text = call + "\n" + WRITE[WRITE.index(" #bytes") :]
-    found = perftest.read(tuple(text.splitlines()))
-    assert [values(part) for part in found] == ([{key: 12.1}] if key else [])
-
-
-def test_latency_of_a_run_by_time() -> None:
-    text = """\
-ib_write_lat -d mlx5_4 -D 10 host
- #bytes        #iterations       t_avg[usec]    tps average
- 2             4761905           2.10           476190.44
-"""
-    found = one(perftest.read, text)
-    assert values(found) == {"rdma-write-latency mlx5_4": 2.1}
-    assert "mean" in str(member(found, "rdma-write-latency mlx5_4", "method"))
-
-
-def test_perftest_that_failed() -> None:
-    text = """\
- Completion with error at client
- Failed status 4: wr_id 0 syndrom 0x51
-scnt=128, ccnt=0
- Failed to complete run_iter_bw function successfully
-"""
-    found = one(perftest_failures.read, text)
-    assert unread([found], text) == []
-    (fact,) = found.facts.values()
-    assert isinstance(fact, dict)
-    assert (fact["outcome"], fact["fault"]) == ("fail", "rdma-access")
 
 
 def test_rows_of_today_without_a_heading() -> None:

@@ -14,6 +14,8 @@ from servers import answer, free_port, running, until
 from dgxcheck.cli import main
 
 RULES = ROOT / "dgxcheck" / "integrations" / "dgxcheck-alerts.yml"
+
+
 def test_an_alert_fires_for_a_lost_gpu_and_clears(tmp_path: Path) -> None:
     exporter, prometheus = program("prometheus-node-exporter"), program("prometheus")
     metrics = tmp_path / "textfile"

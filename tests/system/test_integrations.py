@@ -234,9 +234,7 @@ def test_slurm_s_time_is_enough() -> None:
 
 
 @pytest.mark.parametrize("script", ["slurm-prolog.sh", "slurm-epilog.sh"])
-def test_a_job_is_stopped_for_a_fault_alone(
-    script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_job_is_stopped_for_a_fault_alone(script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = slurm(script, tmp_path, said("dgx-1-v100-gpu-lost", capsys))
     assert (done.code, done.err) == (1, f"{REASON}\n")
     for name in ("dgx-1-v100", "dgx-1-v100-power-cap"):
@@ -263,7 +261,7 @@ LINK_COUNTERS = "nvml nvmlDeviceGetNvLinkErrorCounter 0000:0a:00.0"
 def live(box: Box, standin: Path) -> str:
     """A ``dgxcheck`` that asks this machine as if it were here."""
     environment = " ".join(shlex.quote(f"{name}={value}") for name, value in box.environment(standin).items())
-    return f"exec env {environment} {sys.executable} -c {shlex.quote(CHILD)} {box.tree} \"$@\""
+    return f'exec env {environment} {sys.executable} -c {shlex.quote(CHILD)} {box.tree} "$@"'
 
 
 @pytest.mark.parametrize("counted_before", [True, False])

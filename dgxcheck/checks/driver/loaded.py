@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import driver, part, setting_of_all
+from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import is_driver_query, unjudged
-from dgxcheck.checks.engine.per_gpu import need, per_gpu, ruled
+from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.gpu import GpuBoard, GpuModes
 from dgxcheck.facts.host import DeviceNodes
-from dgxcheck.facts.ids import BRANDS, NvmlReturn
+from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing
 from dgxcheck.topology.model import Device
 
-_OF_DESKTOPS = re.compile(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX|Quadro|RTX|[MG]TX?\d|MX ?\d|T\d{3,4}\b)")
-"""Models for displays, by their names in NVML."""
-_BRANDS_OF_DESKTOPS = (BRANDS["GeForce"], BRANDS["GeForce RTX"], BRANDS["Titan"], BRANDS["Titan RTX"])
 Judged = Iterator[tuple[Subject, Judgement]]
 _NVML_FAULTS = {
     NvmlReturn.LIBRARY_NOT_FOUND: Fault.LIBRARY_MISSING,
@@ -153,28 +148,6 @@ def _kernel_driver(gpu: Device) -> Judgement:
     return Judgement(Status.PASS, "bound to nvidia", name, "nvidia", "", evidence)
 
 
-def _is_desktop(box: Box) -> bool:
-    """Is the only GPU one for desktops and laptops? Where a display is on it, its driver is never idle."""
-    names = [] if isinstance(box.nvml, Missing) else [gpu.name for gpu in box.nvml.gpus]
-    if len(box.topology.gpus) != 1 or len(names) != 1:
-        return False
-    board = box.gpu(box.topology.gpus[0]).board
-    by_name = isinstance(names[0], str) and _OF_DESKTOPS.match(names[0]) is not None
-    return by_name or (isinstance(board, GpuBoard) and board.brand in _BRANDS_OF_DESKTOPS)
-
-
-def _persistence(box: Box, modes: GpuModes) -> Judgement:
-    persistence = need(modes.persistence)
-    evidence = (answered(int(persistence), "nvmlDeviceGetPersistenceMode", modes.bdf),)
-    if persistence:
-        return Judgement(Status.PASS, "persistence mode is on", "on", "on", evidence=evidence)
-    message, fault = "persistence mode is off", Fault.PERSISTENCE_OFF
-    if _is_desktop(box):
-        message = f"{message}, as is usual for the only GPU of a desktop"
-        return Judgement(Status.PASS, message, "off", evidence=evidence)
-    return Judgement(Status.WARN, message, "off", "on", evidence=evidence, fault=fault)
-
-
 CHECKS = (
     Check(
         id="driver.library",
@@ -204,15 +177,5 @@ CHECKS = (
         remedy="blacklist nouveau in /etc/modprobe.d, rebuild the initramfs and reboot",
         judge=_nouveau,
         blames=driver,
-    ),
-    Check(
-        id="driver.persistence",
-        rule="Warns if persistence mode is off: the driver then re-initialises a GPU for each first client and loses"
-        " its volatile error counters and settings. Not where the only GPU is a GeForce, TITAN, Quadro or RTX.",
-        source="nvmlDeviceGetPersistenceMode; https://docs.nvidia.com/deploy/driver-persistence/index.html",
-        remedy="run systemctl enable --now nvidia-persistenced, or nvidia-smi -pm 1",
-        judge=per_gpu("gpu_modes", _persistence),
-        blames=part("persistence mode"),
-        shared=setting_of_all("persistence mode"),
     ),
 )

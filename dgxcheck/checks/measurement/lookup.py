@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dgxcheck.bandwidth.expected import between
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Subject
-from dgxcheck.facts.bdf import is_bdf
+from dgxcheck.facts.bdf import gpu_at, is_bdf
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import Record, replace
@@ -148,7 +148,7 @@ def gpu_name(box: Box, id: str) -> str:
     if id == ALL:
         return "some GPUs"
     gpu = device(box, id)
-    return gpu.name if gpu is not None else f"GPU@{id}" if ":" in id else f"GPU{id}"
+    return gpu.name if gpu is not None else gpu_at(id) if ":" in id else f"GPU{id}"
 
 
 def kind_label(kind: str) -> str:

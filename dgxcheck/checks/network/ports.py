@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.checks.network.twins import LEAST, odd_link_layer, twins
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import SUBNET_MANAGER, Component
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
@@ -209,12 +209,9 @@ def port_or_subnet_manager(box: Box, at: Subject, judgement: Judgement) -> Itera
     if judgement.fault is Fault.NO_SUBNET_MANAGER:
         yield Component(kind="subnet-manager", name=f"at port {at.name}", bdf=at.bdf)
         if _without_subnet_manager(box):
-            yield _OF_THE_FABRIC
+            yield SUBNET_MANAGER
     else:
         yield from itself(box, at, judgement)
-
-
-_OF_THE_FABRIC = Component(kind="subnet-manager", name="of the fabric")
 
 
 def _without_subnet_manager(box: Box) -> bool:
@@ -232,7 +229,7 @@ def fabric(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     if judgement.fault is Fault.PORT_DISABLED:
         return None
     if judgement.fault is Fault.NO_SUBNET_MANAGER:
-        return _OF_THE_FABRIC
+        return SUBNET_MANAGER
     return Component(kind="fabric", name="InfiniBand fabric")
 
 

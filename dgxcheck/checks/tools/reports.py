@@ -11,8 +11,10 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
+from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, SUBNET_MANAGER, Component, host_part
+from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_report import ToolReport
 
 _FAULTS = {fault.value: fault for fault in Fault}
@@ -120,14 +122,11 @@ def _subject(box: Box, name: str, part: str) -> Subject:
         found = Subject(kind="port", name=name, bdf=None if hca is None else hca.bdf)
     elif name.startswith("GPU"):
         found = Subject(kind="gpu", name=name, bdf=None)
-    elif "/" in name:
-        found = Subject(kind="port", name=name, bdf=None)
     elif ":" in name:
-        found = Subject(kind="gpu", name=f"GPU@{name}", bdf=name)
+        found = Subject(kind="gpu", name=gpu_at(name), bdf=name)
     else:
         found = HOST if name == HOST.name else Subject(kind="hca", name=name, bdf=None)
-    return Subject(kind=found.kind, name=found.name, bdf=found.bdf, uuid=found.uuid, serial=found.serial,
-                   slot=found.slot, part=part)  # fmt: skip
+    return replace(found, part=part)
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -138,7 +137,7 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     elif fault in (Fault.FABRIC_MANAGER_DOWN, Fault.FABRIC_MANAGER_ERROR):
         yield FABRIC_MANAGER
     elif fault is Fault.NO_SUBNET_MANAGER:
-        yield Component(kind="subnet-manager", name="of the fabric")
+        yield SUBNET_MANAGER
     elif subject.kind == "host":
         yield DRIVER if fault not in _OF_HOST else host_part(_OF_HOST[fault])
     else:

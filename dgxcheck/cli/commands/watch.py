@@ -100,7 +100,7 @@ def command(
 ) -> int:  # fmt: skip
     """Watch this machine, and report each event once: Xids, PCIe errors, removed devices, counters, health.
 
-    Nothing is repaired or changed. SIGTERM or Ctrl-C ends it. Exit code 0: ended as reported; 3: it could not run.
+    Nothing is repaired or changed. SIGTERM or Ctrl-C ends it. Exit code 0: it was ended; 3: it could not run.
     """
     given = {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if no_health and "every" in given:

@@ -1,4 +1,4 @@
-"""A line per node, ``NODE TAB REASON``: what a scheduler is to be told of it."""
+"""A line per node, ``NODE TAB REASON``, by which a scheduler drains or resumes it."""
 
 from __future__ import annotations
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from textwrap import fill
-
 from dgxcheck.fleet.judge import Fleet
 from dgxcheck.fleet.node import Node
 from dgxcheck.output.fleet.report import Report
-from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.fleet.text import COLUMNS
+from dgxcheck.output.plain_text import lines, visible, wrapped
 
 
 def render(report: Report) -> str:
@@ -15,12 +14,8 @@ def render(report: Report) -> str:
     fleet = report.fleet
     rows = [_row(node) for node in fleet.nodes.values()]
     rows += [f"{name}: hold: no result" for name in fleet.silent]
-    return lines([
-        *(fill(visible(row), 80, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-          for row in rows),
-        *(fill(visible(f"hold: not read: {each.where}: {each.why}"), 80, subsequent_indent="    ",
-               break_long_words=False, break_on_hyphens=False) for each in fleet.unread),
-    ])  # fmt: skip
+    rows += [f"hold: not read: {each.where}: {each.why}" for each in fleet.unread]
+    return lines(wrapped(visible(row), COLUMNS, 4) for row in rows)
 
 
 def may_return(fleet: Fleet) -> bool:

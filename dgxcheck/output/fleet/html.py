@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.fleet.judge import Fleet, Kind
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import Figure
-from dgxcheck.fleet.result import Verdict
 from dgxcheck.output.fleet import words
 from dgxcheck.output.fleet.report import Report
 from dgxcheck.output.page import html
@@ -29,15 +28,12 @@ from dgxcheck.output.page.blocks import (
     Tone,
 )
 
-_TONES: Mapping[Verdict, Tone] = {"pass": "pass", "warn": "warn", "unknown": "unknown", "fail": "fail"}
 _WORDS: tuple[tuple[Tone, str], ...] = (
     ("fail", "fail"), ("unknown", "unknown"), ("warn", "warn"), ("pass", "pass"), ("skip", "no result"),
 )  # fmt: skip
 _MOST_KINDS, _MOST_FIGURES, _MOST_ROWS, _MOST_NODES = 25, 30, 20, 40
 """Shown at once: kinds of faults, figures, rows of a table, outliers of one figure; the rest unfolds."""
-
-
-_TITLE = 60
+_LONGEST_TITLE = 60
 """Characters."""
 
 
@@ -52,15 +48,16 @@ def _page(report: Report) -> Page:
         ("Nodes", [_mosaic(report)] if fleet.nodes or fleet.silent else []),
         ("Without a result", _rows(("Nodes or file", "Nodes", "Reason"), _unread(fleet))),
         ("Faults", [*_kinds(fleet.kinds)]),
-        ("Found earlier, and not shown to be gone since", _rows(_UNPROVEN, _unproven(fleet))),
+        ("Found earlier, and not shown to be gone since",
+         _rows(("Node", "Finding", "Found", "Newest result"), _unproven(fleet))),
         ("Off the median of the fleet", [*_figures(fleet.figures)]),
         ("Versions that differ", [*_versions(fleet)]),
         ("Lowest scores", _rows(("Node", "Score", "Reference"), _scores(fleet))),
-    )
+    )  # fmt: skip
     return Page(
         title=_title(fleet),
         status=fleet.verdict.upper(),
-        tone=_TONES[fleet.verdict],
+        tone=fleet.verdict,
         lead=_lead(fleet),
         facts=tuple(_facts(fleet)),
         sections=tuple(Section(title=title, blocks=tuple(blocks)) for title, blocks in sections if blocks),
@@ -70,7 +67,7 @@ def _page(report: Report) -> Page:
 def _title(fleet: Fleet) -> str:
     """The names of the nodes, where they fold well."""
     names = folded((*fleet.nodes, *fleet.silent))
-    return names if 0 < len(names) <= _TITLE else counted(len(fleet.nodes) + len(fleet.silent), "node")
+    return names if 0 < len(names) <= _LONGEST_TITLE else counted(len(fleet.nodes) + len(fleet.silent), "node")
 
 
 def _lead(fleet: Fleet) -> str:
@@ -109,7 +106,7 @@ def _tile(fleet: Fleet, name: str) -> Tile:
         return Tile(name, "skip", "no result")
     checks = dict.fromkeys(each.fault.check for each in node.faults)
     told = f"{node.verdict}, {', '.join([*checks][:5])}" if checks else node.verdict
-    return Tile(name, _TONES[node.verdict], told)
+    return Tile(name, node.verdict, told)
 
 
 def _unread(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
@@ -142,20 +139,14 @@ def _problem(kind: Kind) -> Problem:
     elif action := words.first_action(kind):
         blocks.append(Text(f"Do: {action}"))
     word = f" ({kind.word})" if kind.word else ""
-    return Problem(title=f"{kind.status.upper()} {kind.check}{word}", tone=_TONES[kind.status], blocks=tuple(blocks))
-
-
-_UNPROVEN = ("Node", "Finding", "Found", "Newest result")
+    return Problem(title=f"{kind.status.upper()} {kind.check}{word}", tone=kind.status, blocks=tuple(blocks))
 
 
 def _unproven(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
     for node, each in words.unproven(fleet):
-        yield (
-            Cell(node.name),
-            Cell(each.fault.key, _TONES[each.fault.status]),
-            Cell(f"level {each.level}, {each.found_at}"),
-            Cell(f"level {node.newest.level}, {node.newest.generated_at}"),
-        )
+        found = f"level {each.level}, {each.found_at}"
+        newest = f"level {node.newest.level}, {node.newest.generated_at}"
+        yield Cell(node.name), Cell(each.fault.key, each.fault.status), Cell(found), Cell(newest)
 
 
 def _figures(figures: Sequence[Figure]) -> Iterator[Block]:
@@ -192,7 +183,7 @@ def _versions(fleet: Fleet) -> Iterator[Block]:
 
 def _scores(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
     for score, node in words.lowest_scores(fleet):
-        yield Cell(node.name), Cell(f"{score:g}", _TONES[node.verdict]), Cell(node.newest.group.profile)
+        yield Cell(node.name), Cell(f"{score:g}", node.verdict), Cell(node.newest.group.profile)
 
 
 def _rows(head: tuple[str, ...], rows: Iterable[tuple[Cell, ...]]) -> list[Block]:

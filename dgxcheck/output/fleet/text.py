@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from textwrap import fill
 
 from dgxcheck.fleet.judge import Difference, Fleet, Kind
 from dgxcheck.fleet.node import Node, OpenFault
@@ -11,7 +10,7 @@ from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.result import VERDICTS
 from dgxcheck.output.fleet import words
 from dgxcheck.output.fleet.report import Report
-from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.plain_text import lines, visible, wrapped
 
 COLUMNS = 80
 _MOST = 10
@@ -82,5 +81,4 @@ def _difference(difference: Difference) -> str:
 
 
 def _wrapped(text: str, hanging: int) -> str:
-    return fill(visible(text), COLUMNS, subsequent_indent=" " * hanging, break_long_words=False,
-                break_on_hyphens=False)  # fmt: skip
+    return wrapped(visible(text), COLUMNS, hanging)

@@ -21,7 +21,7 @@ from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.evidence import confidence_text, recurrence_text
 from dgxcheck.output.health.finding_lines import sentence
 from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, disturbed, preserve_text
-from dgxcheck.output.plain_text import folded, visible
+from dgxcheck.output.plain_text import visible, wrapped
 
 Remedies = Mapping[str, str]
 """By key of the finding."""
@@ -43,18 +43,18 @@ def as_text(
         last = number + len(alike) - 1
         which = f"Cause {number}" if last == number else f"Causes {number} to {last}"
         places = ", ".join(place(cause.component) for cause in alike)
-        told.append(folded(visible(f"{which} ({severity}, {time}): {places}"), width, 9))
-        told += [folded(f"  {visible(line)}", width, 5) for line in said]
-        told += [folded(f"  {visible(line)}", width, 7) for line in _support(alike, found, verbose)]
+        told.append(wrapped(visible(f"{which} ({severity}, {time}): {places}"), width, 9))
+        told += [wrapped(f"  {visible(line)}", width, 5) for line in said]
+        told += [wrapped(f"  {visible(line)}", width, 7) for line in _support(alike, found, verbose)]
         told.append("")
         number = last + 1
     if len(diagnosis.causes) == 1 and not diagnosis.unexplained:
-        told.append(folded("No other problems found in the checks that ran.", width, 2))
+        told.append(wrapped("No other problems found in the checks that ran.", width, 2))
     disturbing = [cause for cause in diagnosis.causes if any(map(_destroys_evidence, cause.actions))]
     if disturbing:
         save = [preserve_text(each) for each in together(each for cause in disturbing for each in cause.preserve)]
         where = " on that host" if elsewhere else ""
-        told.append(folded(visible(f"Save first{where}: {'; '.join(save)}"), width, 2))
+        told.append(wrapped(visible(f"Save first{where}: {'; '.join(save)}"), width, 2))
     return told
 
 

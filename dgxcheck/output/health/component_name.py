@@ -16,7 +16,7 @@ _OWN_NAMES = {
     "results of diagnostics": "results of diagnostics", "path to other hosts": "path to other hosts",
     "transfers to other hosts": "transfers to other hosts",
 }  # fmt: skip
-"""Of the host, but not said so."""
+"""Parts of the host that are named without it."""
 
 
 def component_name(component: Component) -> str:

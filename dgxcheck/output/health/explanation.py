@@ -17,7 +17,7 @@ from dgxcheck.output.health.component_name import component_name
 from dgxcheck.output.health.evidence import confidence_text
 from dgxcheck.output.health.finding_lines import sentence
 from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text
-from dgxcheck.output.plain_text import folded, lines, visible
+from dgxcheck.output.plain_text import lines, visible, wrapped
 from dgxcheck.output.topo.tree import excerpt
 from dgxcheck.settings import Settings
 
@@ -43,7 +43,7 @@ def render(
         told += [f"  and {len(ranked) - _MOST} more; list them with -v"] if ranked[_MOST:] else []
     told += ["", *_in_full(ranked[0], assessment)] if in_full else []
     told += ["", *provenance.line(assessment.origin)]
-    return lines(folded(line, width, 20 if "─" in line else 11) for line in told)
+    return lines(wrapped(line, width, 20 if "─" in line else 11) for line in told)
 
 
 def _in_full(finding: Finding, assessment: Assessment) -> list[str]:

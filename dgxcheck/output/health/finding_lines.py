@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.checks.engine.finding import BAD, Finding, SkipReason, Status, Subject
 from dgxcheck.facts.bdf import shown
-from dgxcheck.output.plain_text import columns, folded, visible
+from dgxcheck.output.plain_text import columns, visible, wrapped
 
 SKIPPED: Mapping[SkipReason, str] = {
     "not-supported": "not supported by this hardware or driver",
@@ -39,9 +39,9 @@ def subject_name(subject: Subject) -> str:
 
 def unexplained(finding: Finding, width: int | None) -> list[str]:
     """A finding that no cause explains, with its own remedy."""
-    told = [folded(sentence(finding), width, 6)]
+    told = [wrapped(sentence(finding), width, 6)]
     if finding.status in (Status.WARN, Status.FAIL):
-        told.append(folded(f"  do: {visible(finding.remedy)}", width, 6))
+        told.append(wrapped(f"  do: {visible(finding.remedy)}", width, 6))
     return told
 
 
@@ -52,9 +52,9 @@ def acknowledged(finding: Finding, width: int | None) -> list[str]:
         return []
     until = f"acknowledged until {known.expiry}: {visible(known.reason)}"
     if finding.acknowledged:
-        return [folded(sentence(finding), width, 6), folded(f"  {until}", width, 6)]
+        return [wrapped(sentence(finding), width, 6), wrapped(f"  {until}", width, 6)]
     place = visible(subject_name(finding.subject))
-    return [folded(f"{finding.id} {place}: {until}; lapsed: {known.lapsed}", width, 6)]
+    return [wrapped(f"{finding.id} {place}: {until}; lapsed: {known.lapsed}", width, 6)]
 
 
 def by_subject(findings: Iterable[Finding]) -> list[str]:

@@ -12,7 +12,7 @@ from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.output.plain_text import fit_columns, folded, hidden_columns, visible
+from dgxcheck.output.plain_text import fit_columns, hidden_columns, visible, wrapped
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
 
@@ -36,7 +36,7 @@ def glance(assessment: Assessment) -> list[list[list[str]]]:
 def tables(assessment: Assessment, width: int | None) -> list[str]:
     """All tables, with an empty line below each; a column that nothing is known of is left out."""
     states = _states(assessment)
-    told = [folded(line, width, 2) for line in (machine(assessment),) if line]
+    told = [wrapped(line, width, 2) for line in (machine(assessment),) if line]
     for head, devices, facts in _kinds(assessment):
         told += _table(assessment, head, devices, facts, states, width)
     host = states.get(None)
@@ -86,7 +86,7 @@ def _table(
         return []
     names, places, state, columns = _columns(assessment, head, devices, facts, states)
     table, hidden = fit_columns(names, [places, state], columns, width)
-    return [*table, *(folded(line, width, 2) for line in hidden_columns(hidden)), ""]
+    return [*table, *(wrapped(line, width, 2) for line in hidden_columns(hidden)), ""]
 
 
 def _columns(

@@ -19,7 +19,7 @@ from dgxcheck.output.health.healthmon import closing
 from dgxcheck.output.health.measurement_tables import tables
 from dgxcheck.output.health.report import Report
 from dgxcheck.output.health.verdict_line import verdict_line, what_ran
-from dgxcheck.output.plain_text import folded, lines, percent, visible
+from dgxcheck.output.plain_text import lines, percent, visible, wrapped
 from dgxcheck.score.expectation import LEAST_COVERAGE
 
 _HOW = {"named": "as requested", "product": "by product name", "gpus": "by GPU model only"}
@@ -32,14 +32,14 @@ def render(report: Report) -> str:
     assessment, width = report.assessment, report.width
     return lines(
         [
-            folded(verdict_line(assessment), width, 6),
+            wrapped(verdict_line(assessment), width, 6),
             "",
             *overview.tables(assessment, width),
             *_problems(report),
             *(tables(assessment.figures) if _shows_figures(report) else []),
             *host_use.as_text(assessment, report.verbose),
             *([*by_subject(assessment.findings), *skipped(assessment.findings)] if report.verbose else []),
-            *(folded(line, width, 2) for line in _summary(report)),
+            *(wrapped(line, width, 2) for line in _summary(report)),
         ]
     )
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.benchmarks.nvbandwidth_facts import cells, device, most, version, without_result
 from dgxcheck.readers.benchmarks.nvbandwidth_tests import HEADING, Case, case
-from dgxcheck.readers.json_text import document
+from dgxcheck.readers.json_text import documents
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_GPUS, bounded, number
 
-MOST_TRIES = 64
 MOST_CASES = 256
 
 
@@ -20,23 +19,19 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each JSON document, or for each test of one that was cut; kinds as the text's reader has them."""
     lines = bounded(lines)
     parts: list[Imported] = []
-    beyond, tries = 0, 0
-    for start, line in enumerate(lines):
-        if start < beyond or not line.lstrip().startswith("{") or tries >= MOST_TRIES:
-            continue
-        tries += 1
-        found, end = document(lines, start)
-        body = found.get("nvbandwidth")
-        if isinstance(body, dict):
-            part = _output(body, lines, start, end)
-        elif "bandwidth_matrix" in found:
-            part = _output({"testcases": [found]}, lines, start, end)
-        else:
-            continue
+    for found, where in documents(lines, lambda each: bool(_body(each))):
+        part = _output(_body(found), lines, where.start, where.stop)
         if part.facts:
             parts.append(part)
-            beyond = end
     return tuple(parts)
+
+
+def _body(found: Mapping[str, Json]) -> Mapping[str, Json]:
+    """The output that a document holds, also of a single test; empty for another document."""
+    body = found.get("nvbandwidth")
+    if isinstance(body, dict):
+        return body
+    return {"testcases": [dict(found)]} if "bandwidth_matrix" in found else {}
 
 
 def _output(body: Mapping[str, Json], lines: tuple[str, ...], start: int, end: int) -> Imported:

@@ -9,12 +9,11 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.dcgm import diag_fragment
 from dgxcheck.readers.dcgm.diag import OUTCOMES, TOOL
 from dgxcheck.readers.dcgm.faults import fault_of
-from dgxcheck.readers.json_text import document
+from dgxcheck.readers.json_text import documents
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
 
-MOST_TRIES = 64
 _MEMBER = re.compile(r'"(?:test_categories|gpu_ids?|entity_id)"\s{0,8}:')
 _JSON = re.compile(r'[\s{}\[\],:]{1,400}|[\s{\[]{0,80}"[^"]{0,80}".{0,2000}')
 _ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
@@ -25,24 +24,20 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     lines = bounded(lines)
     reports = Reports(TOOL)
     understood: set[int] = set()
-    beyond = tries = 0
-    for start, line in enumerate(lines):
-        if start < beyond or not line.lstrip().startswith("{") or tries >= MOST_TRIES:
-            continue
-        tries += 1
-        found, end = document(lines, start)
-        root = next((found[name] for name in _ROOTS if name in found), found)
-        categories = root.get("test_categories") if isinstance(root, dict) else None
-        if not isinstance(categories, list):
-            continue
-        for test in (test for category in categories for test in _objects(category, "tests")):
+    for found, where in documents(lines, lambda each: _categories(each) is not None):
+        for test in (test for category in _categories(found) or () for test in _objects(category, "tests")):
             _test(reports, test)
-        understood.update(number for number in range(start, end) if lines[number].strip())
-        beyond = end
+        understood.update(number for number in where if lines[number].strip())
     if any(_MEMBER.search(line) for line in lines):
         rest = ["" if number in understood else line for number, line in enumerate(lines)]
         understood |= _fragments(reports, rest)
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
+
+
+def _categories(found: Mapping[str, Json]) -> list[Json] | None:
+    root = next((found[name] for name in _ROOTS if name in found), found)
+    categories = root.get("test_categories") if isinstance(root, Mapping) else None
+    return categories if isinstance(categories, list) else None
 
 
 def _fragments(reports: Reports, lines: Sequence[str]) -> set[int]:

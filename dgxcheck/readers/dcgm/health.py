@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.dcgm.faults import fault_of
-from dgxcheck.readers.json_text import document
+from dgxcheck.readers.json_text import documents
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import bounded
@@ -23,7 +24,8 @@ _LOGGED = re.compile(
     r".{0,200}Detected a (?P<word>WARNING|FAILURE) in health system (?P<watch>[\w ]{2,40}): '(?P<text>.{1,600})"
 )
 _GPU_KEY = re.compile(r"(?:GPU )?(?P<gpu>\d{1,2})")
-_MOST_TRIES = 64
+_MOST_DEPTH = 8
+"""Rows below each other; four are printed."""
 _NAMED = re.compile(r"\bGPU ?(\d{1,2})(?!\d)")
 
 
@@ -63,28 +65,26 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _json(reports: Reports, lines: tuple[str, ...]) -> set[int]:
     """``-j``: the tree of the table, each row an object with ``value`` and ``children``."""
     understood: set[int] = set()
-    beyond = tries = 0
-    for start, line in enumerate(lines):
-        if start < beyond or not line.lstrip().startswith("{") or tries >= _MOST_TRIES:
-            continue
-        tries += 1
-        found, end = document(lines, start)
-        body = found.get("body")
-        overall = body.get("Overall Health") if isinstance(body, dict) else None
-        if not isinstance(body, dict) or not isinstance(overall, dict):
-            continue
-        if str(overall.get("value", "")).startswith("Healthy"):
+    for found, where in documents(lines, lambda each: _overall(each) is not None):
+        if (_overall(found) or "").startswith("Healthy"):
             reports.add(HOST, "overall", "pass")
-        for name, row in body.items():
-            _row(reports, HOST, "", name, row)
-        understood.update(range(start, end))
-        beyond = end
+        body = found["body"]
+        for name, row in body.items() if isinstance(body, dict) else ():
+            _row(reports, HOST, "", name, row, 0)
+        understood.update(where)
     return understood
 
 
-def _row(reports: Reports, subject: str, watch: str, name: str, row: Json) -> None:
+def _overall(found: Mapping[str, Json]) -> str | None:
+    """``Healthy``, ``Warning`` ..; None for another document."""
+    body = found.get("body")
+    overall = body.get("Overall Health") if isinstance(body, dict) else None
+    return str(overall.get("value", "")) if isinstance(overall, dict) else None
+
+
+def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth: int) -> None:
     """A GPU, one of its watches, or what that found: a text below ``Warning`` or ``Failure``."""
-    if not isinstance(row, dict):
+    if not isinstance(row, dict) or depth > _MOST_DEPTH:
         return
     value, below = row.get("value"), row.get("children")
     if gpu := _GPU.fullmatch(name) or _GPU_KEY.fullmatch(name):
@@ -97,7 +97,7 @@ def _row(reports: Reports, subject: str, watch: str, name: str, row: Json) -> No
     elif isinstance(value, str) and (status := _STATUS.fullmatch(value)) and status["text"]:
         _add(reports, subject, status["word"], name, status["text"])
     for each, inner in (below if isinstance(below, dict) else {}).items():
-        _row(reports, subject, name, each, inner)
+        _row(reports, subject, name, each, inner, depth + 1)
 
 
 def _add(reports: Reports, subject: str, word: str, watch: str, text: str) -> None:

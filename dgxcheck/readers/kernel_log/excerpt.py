@@ -12,7 +12,7 @@ from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
-from dgxcheck.readers.kernel_log.hosts import Rows, by_host
+from dgxcheck.readers.kernel_log.hosts import ISO, SYSLOG, Rows, by_host
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 from dgxcheck.source.kernel_log.kinds import is_relevant
@@ -21,18 +21,16 @@ from dgxcheck.source.kernel_log.records import BDF, OF_HOST
 from dgxcheck.source.kernel_log.saved import times
 
 TOOL = "kernel log"
-_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
-_SYSLOG = r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
 _LEVEL = r"(?:[a-z0-9]{2,9} {0,9}:[a-z]{2,9} {0,9}: )?"
 _KERNELS = re.compile(
     rf"{_LEVEL}(?:(?:<\d{{1,5}}>)?\[ {{0,12}}\d{{1,10}}\.\d{{6}}\]"
     rf"|\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}}\]"
-    rf"|(?:{_ISO}|{_SYSLOG}) {{1,2}}(?:\S{{1,255}} )?kernel: "
+    rf"|(?:{ISO}|{SYSLOG}) {{1,2}}(?:\S{{1,255}} )?kernel: "
     rf"|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{{6}}[+-]\d\d:\d\d).*"
 )
 """A row that no program but the kernel's log prints."""
-_DATED = re.compile(rf"(?:{_ISO}|{_SYSLOG}) (?P<text>.*)")
-_BRACKETED = re.compile(rf"^\[({_ISO})\](?= )")
+_DATED = re.compile(rf"(?:{ISO}|{SYSLOG}) (?P<text>.*)")
+_BRACKETED = re.compile(rf"^\[({ISO})\](?= )")
 _HUMAN = re.compile(r"\[(?P<month>[A-Z][a-z]{2}) ?(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d)\] (?P<text>.*)")
 _AFTER = re.compile(r"\[ {0,8}\+(?P<seconds>\d{1,9}\.\d{6})\] (?P<text>.*)")
 _BOTH = re.compile(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>\] (?P<text>.*)")

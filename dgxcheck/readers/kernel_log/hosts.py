@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
-_SYSLOG = r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
-_OWNER = re.compile(rf"(?:{_ISO}|{_SYSLOG}) {{1,2}}(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) kernel:")
+ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+SYSLOG = r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+"""Dates of journalctl and of rsyslog, of which the second kind is that of RFC 3164."""
+_OWNER = re.compile(rf"(?:{ISO}|{SYSLOG}) {{1,2}}(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) kernel:")
 _ANYBODY = frozenset(("host", "localhost"))
 """What stands in place of a name, as early in a boot."""
 Rows = Sequence[tuple[int, str]]

@@ -81,7 +81,7 @@ class Channels:
             for (a, b), number in pairs.items():
                 yield f"measure access {a} {b}", imported(answer, "", tool=tool, line=number, method="channel of NCCL")
 
-    def judged(self, graph: Graph, settings: Mapping[str, str], reports: Reports) -> None:
+    def report(self, graph: Graph, settings: Mapping[str, str], reports: Reports) -> None:
         """Pairs over host memory where the same log shows that the two GPUs could do without.
 
         Either its graph has NVLinks between them, or a PCIe path over which others of its pairs talk directly. Or they

@@ -113,7 +113,7 @@ def _told(form: Form, match: re.Match[str]) -> Form:
     return replace(form, text=form.text.format(**values), subject=subject)
 
 
-def judged(warnings: Sequence[tuple[int | None, str]], gpus: Gpus, reports: Reports) -> None:
+def report(warnings: Sequence[tuple[int | None, str]], gpus: Gpus, reports: Reports) -> None:
     """The warnings of one host by CUDA's number of the GPU; what follows from another one only if that is missing."""
     forms = [(device, classified(text)) for device, text in warnings if not _HARMLESS.search(text)]
     begun = any(not form.follows for _, form in forms)

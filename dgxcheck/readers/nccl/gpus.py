@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import as_bdf, number_of, unplaced
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.listing import INDEX
+from dgxcheck.readers.listing import INDEX, gpu_function
 from dgxcheck.readers.values import gpu
 
-DEVICES = "/sys/bus/pci/devices"
 _INIT = re.compile(
     r".{0,120}\brank \d{1,7} nranks \d{1,7} cudaDev (?P<cuda>\d{1,3})(?: nvmlDev (?P<nvml>\d{1,3}))?"
     r"(?: busId (?P<bus>[0-9a-f]{3,13}))?\b.{0,400}"
@@ -81,5 +80,4 @@ class Gpus:
             yield from ((f"{INDEX} {number}", place) for number, place in sorted(numbers.items()))
         for place in self._shown:
             if number_of(place) is None:
-                yield f"text {DEVICES}/{place}/class", "0x030200\n"
-                yield f"text {DEVICES}/{place}/vendor", "0x10de\n"
+                yield from gpu_function(place).items()

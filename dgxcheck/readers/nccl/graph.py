@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.nccl.gpus import DEVICES, bdf_of
+from dgxcheck.readers.listing import gpu_function
+from dgxcheck.readers.nccl.gpus import bdf_of
 
 _NODE = r"GPU/(?:(?P<{0}host>\d{{1,5}})-)?(?P<{0}bus>[0-9A-Fa-f]{{4,10}})"
 _HANGS = re.compile(rf"\s{{0,64}}\+ (?:PCI|NVL|C2C)\[[\d.]{{1,12}}\] - {_NODE.format('')}(?: \(\d{{1,6}}\))?")
@@ -47,8 +48,7 @@ class Graph:
     def facts(self) -> Iterator[tuple[str, Json]]:
         """What sysfs and ``nvidia-smi topo -mp`` would say."""
         for bdf in self._gpus:
-            yield f"text {DEVICES}/{bdf}/class", "0x030200\n"
-            yield f"text {DEVICES}/{bdf}/vendor", "0x10de\n"
+            yield from gpu_function(bdf).items()
         for (a, b), kind in self._pairs.items():
             known = kind in ("SYS", "PXB")
             gap: Json = {"missing": "unrecorded", "detail": f"NCCL's log says {kind}, which may be another class here"}

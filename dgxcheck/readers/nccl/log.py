@@ -7,7 +7,7 @@ import re
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nccl.channels import Channels
-from dgxcheck.readers.nccl.errors import judged
+from dgxcheck.readers.nccl.errors import report
 from dgxcheck.readers.nccl.gpus import Gpus
 from dgxcheck.readers.nccl.graph import Graph
 from dgxcheck.readers.nccl.lines import Line, lines_of, version_in
@@ -67,9 +67,9 @@ class _Host:
         """Empty for lines that say nothing of the machine."""
         reports = Reports(TOOL)
         reports.tool = tool
-        judged(self._warnings, self._gpus, reports)
-        self._network.judged(self._channels, reports)
-        self._channels.judged(self._graph, self._settings, reports)
-        self._multicast.judged(self._gpus, reports)
+        report(self._warnings, self._gpus, reports)
+        self._network.report(self._channels, reports)
+        self._channels.report(self._graph, self._settings, reports)
+        self._multicast.report(self._gpus, reports)
         parts = (self._gpus.facts(), self._graph.facts(), self._network.facts(), self._channels.facts(tool))
         return {key: fact for part in parts for key, fact in part} | reports.facts()

@@ -26,7 +26,7 @@ class Multicast:
             (self._without if match["no"] else self._with).add(number)
         return match is not None
 
-    def judged(self, gpus: Gpus, reports: Reports) -> None:
+    def report(self, gpus: Gpus, reports: Reports) -> None:
         """It belongs to the fabric: where some GPUs have it, those that do not have lost theirs."""
         for number in sorted(self._without - self._with) if self._with else ():
             text = "no multicast over NVSwitches, which other GPUs of the host have"

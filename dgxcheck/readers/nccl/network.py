@@ -69,7 +69,7 @@ class Network:
         for name, bdf in self._bdfs.items():
             yield f"link {CLASS}/{name}/device", f"../../../{bdf}"
 
-    def judged(self, channels: Channels, reports: Reports) -> None:
+    def report(self, channels: Channels, reports: Reports) -> None:
         """Data from other hosts: with GPUDirect RDMA, without it, or over TCP beside HCAs.
 
         What is sent tells nothing: NCCL lets HCAs read the memory of GPUs from Ampere on, or over NVLinks. Where an HCA
