@@ -33,7 +33,7 @@ NO_FAULT = [
     if name not in BOXES and not json.loads(Path(path).read_text(encoding="utf-8"))["expect"]["findings"]
 ]
 GONE = Missing(Gap.UNRECORDED, "x")
-DOWN = {"state": "1: DOWN\n", "phys_state": "2: Polling\n"}
+DOWN = {"state": "1: DOWN\n", "phys_state": "2: Polling\n", "lid": "0x0\n"}
 """A port without a cable."""
 
 
