@@ -16,8 +16,8 @@ from dgxcheck.readers.layout.model import Layout
 from dgxcheck.readers.layout.undo import undone
 
 KNOWN = (
-    "the output of nvidia-smi, dmesg, lspci, dcgmi, NCCL, ibstat and the like, p2pBandwidthLatencyTest, bandwidthTest,"
-    " simpleP2P, nvbandwidth, nccl-tests and perftest: see dgxcheck-import(1)"
+    "the output of nvidia-smi, dmesg, lspci, dcgmi, NCCL, ibstat, p2pBandwidthLatencyTest, bandwidthTest, simpleP2P,"
+    " nvbandwidth, nccl-tests, perftest and others: see dgxcheck-import(1)"
 )
 INSTEAD = "give the files with the tools' output, or pipe it to -"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

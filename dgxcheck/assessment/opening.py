@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import stat
 
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.readers.bundles.sniff import is_bundle
 from dgxcheck.source.recording.shipped import is_shipped
 from dgxcheck.source.recording.shipped import open_source as open_recording
 
-_JSON, _PACKED = b"{", b"\x1f\x8b"
+_JSON, _PACKED, _SCHEMA = b"{", b"\x1f\x8b", b'"dgxcheck/'
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dgxcheck.source.protocol import Source
@@ -29,16 +30,37 @@ def open_source(spec: str) -> Source:
         found = open_text(spec)
         if found is not None:
             return found
-    return open_recording(spec)
+    try:
+        return open_recording(spec)
+    except BadInput:
+        result = _json_of_a_tool(spec)
+        if result is None:
+            raise
+        return result
+
+
+def _json_of_a_tool(path: str) -> Source | None:
+    """``dcgmi diag -j`` and the like, whole or cut; None for a file of ours that is damaged."""
+    head = _head(path)
+    if not head.startswith(_JSON) or _SCHEMA in head:
+        return None
+    from dgxcheck.assessment.pasted import open_text
+
+    return open_text(path)
 
 
 def begins_like_text(path: str) -> bool:
     """Is it a regular file that begins like no recording?"""
+    head = _head(path)
+    return bool(head) and not head.startswith((_JSON, _PACKED))
+
+
+def _head(path: str) -> bytes:
+    """Empty for what is no regular file or cannot be read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            return False
+            return b""
         with open(path, "rb") as file:
-            head = file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
+            return file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
     except (OSError, ValueError):
-        return False
-    return bool(head) and not head.startswith((_JSON, _PACKED))
+        return b""

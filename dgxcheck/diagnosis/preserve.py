@@ -6,7 +6,7 @@ reboot), its NVSM guide, nvidia-smi(1) and mlxlink(1) have them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import Fault
@@ -38,6 +38,13 @@ class Preserve(Record, kw_only=False):
 def preserve_evidence(box: Box, component: Component, faults: Collection[Fault]) -> tuple[Preserve, ...]:
     """Commands for this machine and component, in the order in which they are run."""
     return tuple(dict.fromkeys(_commands(box, component, faults)))
+
+
+def together(commands: Iterable[Preserve]) -> list[Preserve]:
+    """Of several causes, each once: where one asks for more of the same program (``--safe-mode``), that is run."""
+    every = [*dict.fromkeys(commands)]
+    longer = {other.command[:size] for other in every for size in range(1, len(other.command))}
+    return [each for each in every if each.command not in longer]
 
 
 def _commands(box: Box, component: Component, faults: Collection[Fault]) -> Iterator[Preserve]:

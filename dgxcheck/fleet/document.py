@@ -44,7 +44,7 @@ class Shared:
 def result_of(document: Json, shared: Shared) -> tuple[Result, Figures]:
     """One result and its figures. Raises NotAResult."""
     if not isinstance(document, dict) or document.get("schema") not in (RESULT, HEALTH):
-        raise NotAResult(f"no result of 'dgxcheck health --format jsonl' ({RESULT})")
+        raise NotAResult(f"not a result of 'dgxcheck health --format jsonl' ({RESULT})")
     whole = document["schema"] == HEALTH
     findings = _list(document, "findings") if whole else _list(document, "found")
     passed, figures = _judged(findings) if whole else _passed(document)

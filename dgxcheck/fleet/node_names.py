@@ -83,7 +83,7 @@ def _names(part: str, shown: str) -> Iterator[str]:
     *pieces, after = _BRACKETS.split(part)
     ranges = pieces[1::2]
     if any(mark in piece for piece in (*pieces[::2], after) for mark in "[]"):
-        raise BadInput(f"{shown}: no list of nodes; write them as dgx[001-016,020]")
+        raise BadInput(f"{shown}: not a list of nodes; write them as dgx[001-016,020]")
     if len(ranges) > NODE_RANGES:
         raise BadInput(f"{shown}: more than {NODE_RANGES} ranges in one name")
     for numbers in product(*(_numbers(each, shown) for each in ranges)):
@@ -96,7 +96,7 @@ def _numbers(ranges: str, shown: str) -> list[str]:
     for each in ranges.split(","):
         span = _RANGE.fullmatch(each)
         if span is None:
-            raise BadInput(f"{shown}: {each[:40]!r} is no range; write nodes as dgx[001-016,020]")
+            raise BadInput(f"{shown}: {each[:40]!r} is not a range; write nodes as dgx[001-016,020]")
         first, last = span["first"], span["last"] or span["first"]
         width = len(first) if first[0] == "0" else 1
         if len(found) + int(last) - int(first) >= NODES:

@@ -101,7 +101,7 @@ def _documents(stream: BinaryIO, where: str) -> Iterator[tuple[str, Json] | Unre
         if failed <= _MOST_LINES:
             yield Unread(f"{where} line {number}" if number > 1 else where, "not a JSON document")
     if failed > _MOST_LINES:
-        yield Unread(where, f"{failed - _MOST_LINES} more lines are no JSON documents")
+        yield Unread(where, f"{failed - _MOST_LINES} more lines are not JSON documents")
     if empty:
         yield Unread(where, "is empty")
 

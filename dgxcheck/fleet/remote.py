@@ -60,7 +60,7 @@ def node_set(text: str) -> tuple[str, ...]:
     except NodeSetException as error:
         raise BadInput(f"{text[:80]}: {error}") from None
     if not nodes:
-        raise BadInput(f"{text[:80]}: no node")
+        raise BadInput(f"{text[:80]!r} names no node")
     return nodes
 
 

@@ -35,7 +35,8 @@ def of_rank(placed: Sequence[Placement], rank: int, visible: str | None) -> Plac
     """
     seen = list(placed) if visible is None else [_named(placed, word) for word in visible.split(",") if word.strip()]
     if not seen:
-        raise BadInput("no GPU is visible to this process" if visible is not None else "this machine shows no GPU")
+        raise BadInput("CUDA_VISIBLE_DEVICES is empty: no GPU for this process" if visible is not None else
+                       "no GPU found; see dgxcheck health")  # fmt: skip
     return seen[rank % len(seen)]
 
 

@@ -13,6 +13,9 @@ from dgxcheck.readers.bundles.section import Section
 
 SHOWN = 60
 """Characters of a title."""
+_LEFT = "not needed"
+_UNKNOWN = "not recognised by name or first lines (try dgxcheck import FILE)"
+"""Whoever puts outputs into a folder needs them all."""
 _HEAD = ("line", "lines", "facts", "output")
 
 
@@ -25,7 +28,7 @@ def recognised(reading: Reading) -> list[str]:
 
 
 def _text(text: Text, reading: Reading) -> Iterator[str]:
-    yield f"{text.name}: {counted(len(text.lines), 'line')}"
+    yield f"{text.name}: {counted(len(text.lines) - (text.lines[-1:] == ('',)), 'line')}"
     rows = [
         (min(part.found.understood, default=0) + 1, len(part.found.understood), len(part.found.facts), part.found.tool)
         for part in reading.parts
@@ -37,7 +40,7 @@ def _text(text: Text, reading: Reading) -> Iterator[str]:
         yield f"left out, because it contradicts an earlier output: {', '.join(refused)}"
     unread = reading.unread[text.name]
     if unread:
-        yield f"not recognised: lines {_spans(unread)}"
+        yield f"not recognised: {'line' if len(unread) == 1 else 'lines'} {_spans(unread)}"
 
 
 def _bundle(opened: Opened) -> Iterator[str]:
@@ -51,7 +54,7 @@ def _bundle(opened: Opened) -> Iterator[str]:
     for why, sections in groupby(sorted(bundle.sections, key=_why), _why):
         left = [*sections]
         if why:
-            yield f"left, {why}: {_titles(left)}"
+            yield f"left, {_UNKNOWN if why == _LEFT and bundle.kind == 'directory' else why}: {_titles(left)}"
 
 
 def _why(section: Section) -> str:
@@ -62,7 +65,7 @@ def _why(section: Section) -> str:
         return "skipped by the script"
     if section.lines:
         return ""
-    return "without content" if not section.size else "not needed"
+    return "without content" if not section.size else _LEFT
 
 
 def _titles(sections: Sequence[Section]) -> str:

@@ -46,6 +46,21 @@ def test_partial_results_are_judged_and_silent_nodes_named(program: str, capsys:
     assert "dgxcheck/result/1" in why["n5"]
 
 
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["results", "-w", "n1"], "results: with -w only options"),
+        (["-w", "@none"], "'@none' names no node"),
+        (["-", "-n", "@none"], "'@none' names no node"),
+        (["-", "-n", ""], "the list of nodes is empty"),
+    ],
+)
+def test_what_names_no_node_is_refused(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ClusterShell")
+    assert main(["fleet", *argv]) == 3
+    assert said in capsys.readouterr().err
+
+
 def started(argv: list[str], folder: Path) -> subprocess.Popen[str]:
     """The command in a process of its own, with a group of nodes of the site."""
     (folder / "groups.conf").write_text("[Main]\ndefault: site\n[site]\nmap: echo n[11-208]\nlist: echo rack\n")

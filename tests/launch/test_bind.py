@@ -73,6 +73,12 @@ def test_a_gpu_that_is_not_here_is_refused(seen: str) -> None:
         of_rank(placements(machine.snapshot, machine.topology), 0, seen)
 
 
+def test_a_mistyped_option_is_no_program() -> None:
+    done = CliRunner().invoke(dgxcheck, ["bind", "--dryrun", "-i", "0", "--from", "dgx-1-v100", "--", "true"])
+    assert isinstance(done.exception, SystemExit)
+    assert "--dry-run" in done.output
+
+
 def test_a_uuid_is_found_by_its_beginning() -> None:
     machine = examine("dgx-1-v100", LAUNCH)
     placed = placements(machine.snapshot, machine.topology)

@@ -94,6 +94,16 @@ def test_a_line_of_each_host() -> None:
     assert undone(table).lines == table
 
 
+def test_few_lines_of_hosts_that_are_named_after_gpus() -> None:
+    """``pdsh -w gpu[01-02] nvidia-smi -L``: two GPUs are two lines, and devices have no leading zeros."""
+    said = ("GPU 0: Example (UUID: GPU-11111111-2222-3333-4444-555555555555)", "GPU 1: Other (UUID: GPU-2)")
+    layout = undone((f"gpu01: {said[0]}", f"gpu02: {said[1]}", ""))
+    assert layout.lines == (*said, "")
+    assert layout.hosts == ("gpu01", "gpu02", "")
+    devices = ("gpu0: 41 C", "gpu1: 44 C")
+    assert undone(devices).lines == devices
+
+
 def test_the_kernel_keeps_its_times() -> None:
     lines = (
         "Mar  4 05:06:07 node01 kernel: NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.",
@@ -127,7 +137,7 @@ def test_of_two_hosts_one_is_asked_for(form: object) -> None:
     query = QUERY.split("\n")
     other = [line.replace("Example SXM2", "Other") for line in query]
     text = text_of("t", (*form("node01", query), *form("node02", other), ""))
-    with pytest.raises(BadInput, match=r"node01, node02; choose one: dgxcheck import --host NAME"):
+    with pytest.raises(BadInput, match=r"node01, node02; choose one: dgxcheck import TEXT --host NAME"):
         read([text])
     for host, name in (("node01", "Example SXM2"), ("node02", "Other")):
         reading = read([text], host=host)

@@ -34,7 +34,7 @@ NO_FAULT = [
 ]
 GONE = Missing(Gap.UNRECORDED, "x")
 DOWN = {"state": "1: DOWN\n", "phys_state": "2: Polling\n", "lid": "0x0\n"}
-"""A port without a cable."""
+"""A port without a cable; one that was up keeps its LID."""
 
 
 def due(area: Area, measured: int | float | Missing, expected: float = 1, enough: bool = False) -> Expectation:

@@ -81,7 +81,7 @@ def _nvml_state(box: Box) -> Judgement:
         return Judgement(Status.UNKNOWN, message, evidence=evidence)
     if no_error_code or nvml.gap in (Gap.UNRECORDED, Gap.TIMEOUT):
         return unjudged(nvml)
-    if not box.topology.gpus:
+    if not box.topology.gpus and not _untold(box):
         return skip("not-visible", "no NVIDIA GPU is visible")
     drivers = {name for name in map(bound, box.topology.gpus) if isinstance(name, str)}
     if drivers and "nvidia" not in drivers:
@@ -91,11 +91,18 @@ def _nvml_state(box: Box) -> Judgement:
         return skip("not-visible", "no GPU is assigned to this container: no device node can be opened")
     fault = _NVML_FAULTS.get(nvml.code or 0, Fault.DRIVER_FAILED)
     when = " at the second reading" if nvml is again else ""
-    message = f"{counted(len(box.topology.gpus), 'NVIDIA GPU')} on PCI, but NVML is not available{when}: {nvml}"
+    on_pci = f"{counted(len(box.topology.gpus), 'NVIDIA GPU')} on PCI, but " if box.topology.gpus else ""
+    message = f"{on_pci}NVML is not available{when}: {nvml}"
     evidence = (Evidence(nvml.where, nvml.reason),)
     if nvml.gap is Gap.DENIED:
         return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_TO_READ)
     return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=_REMEDIES.get(fault, ""))
+
+
+def _untold(box: Box) -> bool:
+    """Is nothing known of the PCI bus? Where nvidia-smi was asked on such a machine, somebody expects GPUs there."""
+    pci = box.snapshot.pci
+    return isinstance(pci, Missing) and pci.gap is Gap.UNRECORDED
 
 
 def _second_reading(box: Box) -> Missing | None:

@@ -68,6 +68,8 @@ def _count_judgement(box: Box) -> Judgement:
     if not box.topology.gpus and not listed and (choice is None or (choice.how != "named" and why)):
         if isinstance(nvml, Missing) and isinstance(pci, Missing) and nvml.gap is pci.gap is Gap.UNRECORDED:
             return unjudged(nvml)  # figures that were imported without their box
+        if isinstance(nvml, Missing) and isinstance(pci, Missing) and pci.gap is Gap.UNRECORDED:
+            return skip("dependency-failed", f"NVML is not available: {nvml}")
         none = Evidence(_PCI, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU")
         message = "no NVIDIA GPU is visible, and no profile was named"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))

@@ -18,6 +18,7 @@ from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.silence.capability import is_answered
 from dgxcheck.checks.silence.equals import Facts, Group, most_have
+from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
@@ -105,7 +106,13 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgem
 
 def _not_on_pci(box: Box, gpu: Device) -> dict[str, object]:
     """A GPU that NVML lists and the PCI tree of this host does not have."""
-    if gpu.function is not None or isinstance(box.snapshot.pci, Missing) or guest(box) is not None or in_container(box):
+    if (
+        gpu.function is not None
+        or is_unplaced(gpu.bdf)
+        or isinstance(box.snapshot.pci, Missing)
+        or guest(box) is not None
+        or in_container(box)
+    ):
         return {}
     return {"pci": Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}")}
 

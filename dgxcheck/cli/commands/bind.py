@@ -18,7 +18,7 @@ from dgxcheck.output.launch.env import nccl_ib_hca
 from dgxcheck.output.plain_text import visible
 
 
-@click.command("bind", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command("bind", context_settings={"allow_interspersed_args": False})
 @click.option(
     "-i",
     "--gpu",
@@ -49,7 +49,7 @@ def command(
     machine = examine(live.source(spec, "EVERYTHING", deadline), LAUNCH)
     placed = placements(machine.snapshot, machine.topology)
     if gpu is not None and VISIBLE not in os.environ and gpu >= len(placed):
-        raise BadInput(f"-i {gpu}: this machine has {counted(len(placed), 'GPU')} for ranks from 0")
+        raise BadInput(f"-i {gpu}: no GPU for this rank: {counted(len(placed), 'GPU')} found")
     own = of_rank(placed, rank, os.environ.get(VISIBLE))
     wanted = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_IB_HCA": nccl_ib_hca(placed), "UCX_NET_DEVICES": own.port}
     new = {name: value for name, value in wanted.items() if value and name not in os.environ}

@@ -72,7 +72,7 @@ OF_WHERE = ("worker", "program", "fanout", "timeout")
     "-n",
     "--nodes",
     metavar="NODES",
-    help="Nodes that must have a result: dgx[001-016,020]. With --gate: the nodes to return, or all.",
+    help="Nodes that must have a result: dgx[001-016,020] or @group. With --gate: the nodes to return, or all.",
 )
 @click.option(
     "--gate",
@@ -114,14 +114,21 @@ def command(
         if idle:
             raise click.UsageError(f"--{idle[0]} is valid only with -w", ctx)
     if where is not None:
+        if results and not results[0].startswith("-"):
+            raise click.UsageError(f"{results[0]}: with -w only options of health are allowed, after --", ctx)
         run = RemoteRun(where, results, program, worker, fanout, timeout)
         fleet = _run_on_nodes(run)
     elif results:
-        fleet = judge(results, () if nodes is None else unfolded(nodes))
+        fleet = judge(results, () if nodes is None else _wanted(nodes))
         if fleet.unread and not fleet.nodes:
             more = f" ({counted(len(fleet.unread) - 1, 'more file or line', 'more files or lines')})"
             first = fleet.unread[0]
             raise BadInput(f"{first.where}: {first.why}{more if fleet.unread[1:] else ''}")
+        if not fleet.nodes and not fleet.silent:
+            click.echo(
+                "dgxcheck: no results; in a folder, files named *.json, *.jsonl, *.ndjson, or these with .gz, are read",
+                err=True,
+            )
     else:
         raise click.UsageError("give files or folders with results, - for stdin, or -w NODES", ctx)
     if gate:
@@ -133,13 +140,26 @@ def command(
     return report.exit_code
 
 
+def _wanted(nodes: str) -> tuple[str, ...]:
+    """The machines of -n; groups are those of ClusterShell."""
+    if "@" in nodes:
+        from dgxcheck.fleet.remote import node_set
+
+        return node_set(nodes)
+    found = unfolded(nodes)
+    if not found:
+        raise BadInput("-n: the list of nodes is empty")
+    return found
+
+
 def _run_on_nodes(run: RemoteRun) -> Fleet:
     """With a bar on a terminal."""
-    from dgxcheck.fleet.remote import judge_nodes
+    from dgxcheck.fleet.remote import judge_nodes, node_set
 
     if not sys.stderr.isatty():
         return judge_nodes(run)
-    with click.progressbar(length=1, label=run.nodes[:40], show_pos=True, file=sys.stderr) as bar:
+    length = len(node_set(run.nodes))
+    with click.progressbar(length=length, label=run.nodes[:40], show_pos=True, file=sys.stderr) as bar:
 
         def progress(done: int, nodes: int) -> None:
             bar.length = nodes
@@ -160,7 +180,7 @@ def _gate(fleet: Fleet, nodes: str | None, output: str | None, color: str) -> in
     from dgxcheck.output.fleet import gate
 
     if nodes is not None:
-        wanted = unfolded(nodes)
+        wanted = _wanted(nodes)
         own = {name: fleet.nodes[name] for name in wanted if name in fleet.nodes}
         fleet = replace(fleet, nodes=own, silent=tuple(name for name in wanted if name not in own))
     code = 0 if gate.may_return(fleet) else HELD

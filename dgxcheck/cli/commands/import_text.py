@@ -84,6 +84,8 @@ def _complain(complaints: list[str]) -> None:
 def _complaints(text: Text, reading: Reading) -> list[str]:
     """Nothing known in it: one line; else one for each line that is not understood."""
     if not any(part.file == text.name for part in reading.parts):
+        if not any(map(str.strip, text.lines)):
+            return [f"{text.name}: file is empty"]
         like = nearest(text.layout.lines)
         return [f"{text.name}: contains no output of a supported tool; {like or f'import reads {KNOWN}'}"]
     unread = reading.unread[text.name]

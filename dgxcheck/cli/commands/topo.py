@@ -13,6 +13,7 @@ from dgxcheck.cli.options import emit, reading, width, writing
 from dgxcheck.cli.topo.question import Asked
 from dgxcheck.cli.topo.whole_box import CAPABILITIES
 from dgxcheck.output.plain_text import visible
+from dgxcheck.topology.model import Topology
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ANSWERS = {
@@ -127,7 +128,16 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     if asked.form == "nvidia-smi" and kind == "matrix" and asked.topology.headline:
         click.echo(f"dgxcheck: {visible(asked.topology.headline)}", err=True)
     emit(text, given["output"], given["color"], asked.form)
+    if asked.form in _LAUNCH and not complete:
+        click.echo(f"dgxcheck: {asked.form} is incomplete: {visible(_lacking(asked.topology))}", err=True)
     return 0 if complete else 3
+
+
+def _lacking(topology: Topology) -> str:
+    """Why what a launcher reads is not whole."""
+    if not topology.gpus:
+        return "no GPU was found"
+    return topology.headline or "not everything is known of every GPU; see dgxcheck list"
 
 
 def _asked(given: dict[str, Any]) -> str:

@@ -131,7 +131,8 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     click.option("--fail-on", type=click.Choice([*FAILING]), default="warn", show_default=True,
                  help="Lowest severity that gives a non-zero exit code; unknown ranks between warn and fail. never: 0,"
                       " whatever is found; 3 only if dgxcheck could not run."),
-    click.option("--format", "form", type=click.Choice(list(RENDERERS)), default="text", show_default=True),
+    click.option("--format", "form", metavar="FORMAT", type=click.Choice(list(RENDERERS)), default="text",
+                 show_default=True, help=f"{', '.join(RENDERERS)}."),
     reading,
     writing,
 )  # fmt: skip

@@ -12,6 +12,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.action import PREPARATORY, Action, Urgency, first_remedy
 from dgxcheck.diagnosis.causes import Cause, Diagnosis
 from dgxcheck.diagnosis.confidence import Confidence
+from dgxcheck.diagnosis.preserve import together
 from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.diagnosis.sources import SOURCES
 from dgxcheck.facts.bdf import shown
@@ -51,7 +52,7 @@ def as_text(
         told.append(wrapped("No other problems found in the checks that ran.", width, 2))
     disturbing = [cause for cause in diagnosis.causes if any(map(_destroys_evidence, cause.actions))]
     if disturbing:
-        save = dict.fromkeys(preserve_text(each) for cause in disturbing for each in cause.preserve)
+        save = [preserve_text(each) for each in together(each for cause in disturbing for each in cause.preserve)]
         where = " on that host" if elsewhere else ""
         told.append(wrapped(visible(f"Save first{where}: {'; '.join(save)}"), width, 2))
     return told

@@ -47,7 +47,8 @@ _RANK = re.compile(r" {0,12}\d{1,4}:(?: |$)")
 _TAG = re.compile(r" {0,12}\[\d{1,5}\]")
 _BYTES = re.compile(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*", re.ASCII)
 """A row of ``lspci -x``: its offset is no rank and no host."""
-_DEVICE = re.compile(r"(?:gpu|nic|mlx|link|nvme|ib|eth|rank|cpu)-?_?\d+(?:_\d+)?", re.IGNORECASE)
+_DEVICE = re.compile(r"(?:gpu|nic|mlx|link|nvme|ib|eth|rank|cpu)-?_?(?:0|[1-9]\d*)(?:_\d+)?", re.IGNORECASE)
+"""Devices are numbered without leading zeros: ``gpu01`` is a host."""
 _FIRST = frozenset("[(0123456789-/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LABELS = frozenset((
     "acpi", "aer", "ca", "capabilities", "control", "cpu", "device", "dmar", "driver", "edac", "error", "flags", "gpu",
@@ -87,6 +88,9 @@ def _bare(line: str) -> str:
 def without_hosts(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     """Lines without the host before each (pdsh, clush), and these hosts: of names that several lines in a row have."""
     names = [_host(line) for line in lines]
+    if _all_of_hosts(lines, names):
+        bare = [_HOST.sub("", line.lstrip(), count=1) for line in lines]
+        return bare, [name.partition(".")[0] for name in names]
     counted = Counter(names)
     found, hosts = [*lines], [""] * len(lines)
     start = 0
@@ -99,6 +103,12 @@ def without_hosts(lines: Sequence[str]) -> tuple[list[str], list[str]]:
                 found[each] = _HOST.sub("", lines[each].lstrip(), count=1)
         start = at + 1
     return found, hosts
+
+
+def _all_of_hosts(lines: Sequence[str], names: Sequence[str]) -> bool:
+    """Has every line the name of a host with a number, however few there are? ``nvidia-smi -L`` over pdsh."""
+    having = [name for line, name in zip(lines, names, strict=True) if line.strip()]
+    return len(having) > 1 and all(re.search(r"\d", name) for name in having)
 
 
 def _is_run(lines: Sequence[str], names: Sequence[str]) -> bool:
