@@ -38,7 +38,7 @@ from dgxcheck.checks.network import (
     link_layer,
     port_errors,
     port_rate,
-    ports,
+    port_state,
     transport_errors,
 )
 from dgxcheck.checks.nvlink import errors as nvlink_errors
@@ -89,7 +89,7 @@ CHECKS: tuple[Check, ...] = (
     *hcas.CHECKS,
     *hca_placement.CHECKS,
     *firmware.CHECKS,
-    *ports.CHECKS,
+    *port_state.CHECKS,
     *link_layer.CHECKS,
     *port_rate.CHECKS,
     *port_errors.CHECKS,

@@ -26,7 +26,8 @@ Code = Literal[
     "drain-host", "drain-scheduler", "stop-gpu-clients", "stop-gpu-clients-and-display", "stop-gpu-programs",
     "stop-load",
     # resets and restarts
-    "reset-one", "reset-together", "reset-with-fabric-manager", "reset-all-with-switches", "reboot", "power-cycle",
+    "reset-one", "reset-named", "reset-together", "reset-with-fabric-manager", "reset-all-with-switches", "reboot",
+    "power-cycle",
     "restart-fabric-manager", "restart-subnet-manager", "reload-driver",
     # settings
     "command", "take-back-setting", "take-back-or-reset", "default-power-limit", "persistence", "large-bars",

@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
+from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.architecture import AMPERE
 
@@ -84,4 +85,11 @@ def _reset_together(box: Box, gpu: Device, other: Device) -> bool:
     if is_before_ampere(box, gpu) is False:
         return False
     meshed = box.choice is not None and box.choice.number("nvlink.links") is not None
-    return bool(link.nvlinks) or meshed
+    return bool(link.nvlinks) or meshed or (link.nvlinks is None and {gpu.bdf, other.bdf} <= _with_open_ends(box))
+
+
+def _with_open_ends(box: Box) -> set[str]:
+    """GPUs with an NVLink that is up and of which nothing says where it ends, as in ``nvidia-smi nvlink -s``."""
+    rows = box.snapshot.nvlink
+    rows = () if isinstance(rows, Missing) else rows
+    return {row.bdf for row in rows if row.up is True and isinstance(row.remote_bdf, Missing)}

@@ -23,6 +23,7 @@ SOURCES: Mapping[Code, str] = {
     "stop-gpu-programs": f"{_SMI}, --query-compute-apps",
     "stop-load": f"{_DEBUG}: thermal; {_SMI}, --query-compute-apps",
     "reset-one": f"{_RESET}: GPUs with NVLinks are reset one by one from Ampere on, before Ampere together",
+    "reset-named": f"{_RESET}: without -i all GPUs are reset",
     "reset-together": f"{_RESET}: before Ampere all GPUs that NVLinks join",
     "reset-with-fabric-manager": f"{_RESET}: on Ampere NVSwitch systems Fabric Manager is required",
     "reset-all-with-switches": f"{_RESET}; {_FM}: all GPUs and NVSwitches together, Fabric Manager stopped",

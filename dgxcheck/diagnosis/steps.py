@@ -12,6 +12,7 @@ from dgxcheck.diagnosis.gpu_clients import device_nodes, drives_a_display, runni
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before_ampere
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.host import Host, Memlock, Modules
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
@@ -98,8 +99,13 @@ def _chosen(gpus: Sequence[Device]) -> tuple[str, ...]:
 
 
 def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
-    """nvidia-smi(1): without ``-i`` all GPUs in one command; ``with_switches``: the NVSwitches too."""
-    everything = len(gpus) == len(box.topology.gpus)
+    """nvidia-smi(1): without ``-i`` all GPUs in one command; ``with_switches``: the NVSwitches too.
+
+    A text may show some GPUs of many: without the PCI tree nothing is reset but those that it names, and where it names
+    none there is no command to copy.
+    """
+    whole = not isinstance(box.snapshot.pci, Missing)
+    everything = whole and len(gpus) == len(box.topology.gpus)
     ids = () if everything else _chosen(gpus)
     if has_nvswitches(box) and gpus:
         old = any(is_before_ampere(box, gpu) is not False for gpu in gpus)
@@ -108,7 +114,8 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
     else:
         instruction = Instruction(code="reset-one" if len(gpus) == 1 else "reset-together")
     return Action(
-        step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),), instruction=instruction, scope="jobs",
+        step="reset-gpu", commands=(("nvidia-smi", "-r", *ids),) if ids or everything else (), scope="jobs",
+        instruction=instruction if ids or everything else Instruction(code="reset-named"),
         disturbs=tuple(gpu.name for gpu in gpus),
     )  # fmt: skip
 

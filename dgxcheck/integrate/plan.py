@@ -65,8 +65,16 @@ def write(files: Sequence[PlannedFile]) -> None:
     """Create what is new; directories that are missing too. OSError, also for a file that appeared meanwhile."""
     for file in files:
         if file.state == "new":
-            os.makedirs(os.path.dirname(file.place), exist_ok=True)
+            _make_directory(os.path.dirname(file.place))
             create_file(file.place, file.text, file.mode)
+
+
+def _make_directory(path: str) -> None:
+    """With those above it; services of other users read them, and the umask of root may be 077."""
+    if not os.path.isdir(path):
+        _make_directory(os.path.dirname(path))
+        os.mkdir(path)
+        os.chmod(path, 0o755)
 
 
 def command_problem(files: Sequence[PlannedFile], root: str, command: str) -> CommandProblem:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.host import cpu, disks, ethernet, memory
-from dgxcheck.checks.network import hcas, ports
+from dgxcheck.checks.network import hcas, port_state, ports
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.profiles.model import SelectedProfile
@@ -80,7 +80,7 @@ def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
             source=number.source,
         )  # fmt: skip
     if number := choice.number("network.rate"):
-        for port in ports.of_the_profile(box):
+        for port in port_state.of_the_profile(box):
             yield Expectation(
                 area="network", id="network.rate", subject=ports.name_of(port), measured=ports.gbit_per_s(port),
                 expected=number.value, unit="Gbit/s", source=number.source,

@@ -54,6 +54,7 @@ def test_it_shows_then_writes_then_finds_it_unchanged(
         assert str(file) in shown.out
         assert file.read_bytes() == (FOLDER / source).read_bytes()
         assert file.stat().st_mode & 0o777 == (0o755 if os.access(FOLDER / source, os.X_OK) else 0o644)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*") if path.is_dir()} == {0o755}
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {
         os.path.basename(place) for place in integration.files.values()
     }

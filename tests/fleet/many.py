@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from dgxcheck.assessment.health import assess
@@ -58,3 +59,13 @@ def fleet(count: int, seed: int = 1) -> Iterator[tuple[Document, str]]:
 @cache
 def _parsed(spec: str) -> Document:
     return result(spec)
+
+
+def node_program(folder: Path, script: str) -> Path:
+    """What stands for dgxcheck on nodes: a shell script that prints ``FOLDER/well.json`` or ``FOLDER/sick.json``."""
+    for name, spec in (("well", "dgx-1-v100"), ("sick", "dgx-1-v100-bar1-small")):
+        (folder / f"{name}.json").write_text(json.dumps(result(spec)) + "\n")
+    program = folder / "node.sh"
+    program.write_text(script.replace("FOLDER", str(folder)))
+    program.chmod(0o755)
+    return program

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from many import result
+from many import node_program
 
 from dgxcheck.cli import main
 
@@ -30,12 +30,7 @@ esac
 @pytest.fixture
 def program(tmp_path: Path) -> str:
     """What stands for ssh and dgxcheck: each node answers from a file, or does not."""
-    for name, spec in (("well", "dgx-1-v100"), ("sick", "dgx-1-v100-bar1-small")):
-        (tmp_path / f"{name}.json").write_text(json.dumps(result(spec)) + "\n")
-    script = tmp_path / "node.sh"
-    script.write_text(SCRIPT.replace("FOLDER", str(tmp_path)))
-    script.chmod(0o755)
-    return f"{script} %h"
+    return f"{node_program(tmp_path, SCRIPT)} %h"
 
 
 def test_partial_results_are_judged_and_silent_nodes_named(program: str, capsys: pytest.CaptureFixture[str]) -> None:

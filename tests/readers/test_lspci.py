@@ -251,6 +251,20 @@ def test_a_link_without_its_device(lines: list[str], due: list[str]) -> None:
     assert unread(found, "\n".join(lines)) == ([] if "LnkS" in str(lines) or "LnkC" in str(lines) else [1])
 
 
+@pytest.mark.parametrize("details", [[], ["\t!!! Unknown header type 7f", "\tKernel driver in use: nvidia"]])
+def test_a_gpu_that_reads_all_ones_is_lost(details: list[str]) -> None:
+    """And it has no BAR that somebody forgot to assign."""
+    head = "{}:00.0 3D controller: NVIDIA Corporation GV100GL [Tesla V100 SXM2 16GB] (rev {})"
+    bridge = "00:02.0 PCI bridge: Intel Corporation Device 6f04 (rev ff)"
+    lines = [head.format("06", "a1"), head.format("07", "a1"), head.format("0a", "ff"), *details, bridge]
+    facts = one(pasted.read, "\n".join(lines)).facts
+    reports = {key.split(" ")[2]: fact for key, fact in facts.items() if key.startswith("stated report ")}
+    assert [*reports] == ["0000:0a:00.0"]
+    assert isinstance(fact := reports["0000:0a:00.0"], dict)
+    assert fact["fault"] == "gpu-lost"
+    assert f"text {D}/0000:0a:00.0/resource" not in facts
+
+
 def test_a_tree_of_numbers_alone_names_no_device() -> None:
     found = one(pasted.read, LSPCI["lspci -t"])
     assert found.facts[f"link {D}/0000:4b:00.0"] == "../../../devices/pci0000:4a/0000:4a:02.0/0000:4b:00.0"

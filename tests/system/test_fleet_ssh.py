@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from many import result
-from programs import program
+from many import node_program
+from programs import program as installed
 
 from dgxcheck.cli import main
 
@@ -29,17 +29,6 @@ esac
 
 
 @pytest.fixture
-def node_program(tmp_path: Path) -> Path:
-    """What every node runs in place of dgxcheck."""
-    for name, spec in (("well", "dgx-1-v100"), ("sick", "dgx-1-v100-bar1-small")):
-        (tmp_path / f"{name}.json").write_text(json.dumps(result(spec)) + "\n")
-    script = tmp_path / "dgxcheck.sh"
-    script.write_text(SCRIPT.replace("FOLDER", str(tmp_path)))
-    script.chmod(0o755)
-    return script
-
-
-@pytest.fixture
 def silent_port() -> Iterator[int]:
     """Accepts connections and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -50,7 +39,7 @@ def silent_port() -> Iterator[int]:
 def ssh_path(tmp_path: Path, silent_port: int) -> Iterator[Path]:
     """A folder with an ``ssh`` that knows the nodes: all are one sshd, but for the two that refuse and hang."""
     pytest.importorskip("ClusterShell")
-    server, client, keygen = program("sshd"), program("ssh"), program("ssh-keygen")
+    server, client, keygen = installed("sshd"), installed("ssh"), installed("ssh-keygen")
     for key in ("host", "user"):
         subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / key], check=True)
     port, closed = _free_port(), _free_port()
@@ -98,10 +87,11 @@ def _wait_for(port: int, running: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.parametrize("count", [10, pytest.param(MANY, marks=pytest.mark.exhaustive)])
 def test_what_answers_is_judged_and_what_does_not_is_named(
-    count: int, ssh_path: Path, node_program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    count: int, ssh_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    program = str(node_program(tmp_path, SCRIPT))
     monkeypatch.setenv("PATH", f"{ssh_path}:{os.environ['PATH']}")
-    argv = ["fleet", "-w", f"n[01-{count}]", "--program", str(node_program), "--timeout", "60", "--format", "json"]
+    argv = ["fleet", "-w", f"n[01-{count}]", "--program", program, "--timeout", "60", "--format", "json"]
     assert main([*argv, "--", "--quick"]) == 2
     document = json.loads(capsys.readouterr().out)
     verdicts = {node["name"]: node["verdict"] for node in document["nodes"]}

@@ -9,7 +9,8 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Subject
 from dgxcheck.checks.nvlink.endpoints import compare_graph, ends_of, graph_of
 from dgxcheck.checks.nvlink.nvswitches import lacking, missing_nvswitch
-from dgxcheck.components.component import Component, host_part
+from dgxcheck.checks.nvlink.unreferenced import only_switches_join
+from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.far_end import far_ends, nvlinks_of
 from dgxcheck.components.locate import all_nvlinks, device_part, nvlinks_between
 from dgxcheck.facts.missing import Missing
@@ -61,5 +62,5 @@ def links_down(box: Box, gpu: Device) -> set[int]:
 
 
 def nvlinks_of_all(box: Box, subject: Subject, judgement: Judgement) -> Component:
-    """Where every GPU has its NVLinks down: the NVSwitches, else the driver's setting."""
-    return all_nvlinks(box)
+    """Where every GPU has its NVLinks down: what sets up the NVSwitches, else the driver's setting."""
+    return FABRIC_MANAGER if only_switches_join(box) else all_nvlinks(box)

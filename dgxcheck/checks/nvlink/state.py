@@ -56,7 +56,8 @@ def _state(box: Box) -> Judged:
         if (unavailable := gpu_unavailable(box, gpu)) is not None:
             yield subject, unavailable
         elif isinstance(ends, Missing):
-            yield subject, unjudged(ends)
+            stated = without_reference(box, gpu, _evidence(gpu, states_of(box, gpu)))
+            yield subject, stated if stated is not None and ends.gap is Gap.UNRECORDED else unjudged(ends)
         elif fabric_manager.down(box):
             yield subject, skip("dependency-failed", "the NVSwitch fabric is down: see driver.fabric")
         else:
@@ -74,13 +75,9 @@ def _expected_links(box: Box, reference: Reference | Judgement) -> int | None:
 def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None, by_pairs: bool) -> Judgement:
     view = ends[gpu.bdf or ""]
     states = states_of(box, gpu)
-    down = [link for link, state in states.items() if not state]
-    evidence = tuple(
-        answered(int(states[link]), "nvmlDeviceGetNvLinkState", gpu.bdf or "", link) for link in down or [*states][:1]
-    )
+    evidence = _evidence(gpu, states)
     if view.gap is not None:
-        partly = view.gap.gap is Gap.UNRECORDED and expected is None
-        found = without_reference(box, gpu, evidence) if partly else None
+        found = without_reference(box, gpu, evidence) if view.gap.gap is Gap.UNRECORDED else None
         if found is not None:
             return found
         return unread(view.gap) if expected and guest(box) is None else unjudged(view.gap)
@@ -99,9 +96,15 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
     one_sided = sum(max(0, theirs - own) for own, theirs in (links_of_both(ends, gpu, each) for each in others))
     if up + one_sided >= expected or (not by_pairs and not switched(ends) and _lacks_gpus(box)):
         return Judgement(Status.PASS, message, up, expected, "links", evidence)
-    if down:
+    if down := [link for link, state in states.items() if not state]:
         message += f"; {'link' if len(down) == 1 else 'links'} {', '.join(map(str, down))} down"
     return Judgement(severity(box), message, up, expected, "links", evidence, fault=Fault.NVLINK_DOWN)
+
+
+def _evidence(gpu: Device, states: Mapping[int, bool]) -> tuple[Evidence, ...]:
+    """The links that are down, or one that is up."""
+    shown = [link for link, state in states.items() if not state] or [*states][:1]
+    return tuple(answered(int(states[link]), "nvmlDeviceGetNvLinkState", gpu.bdf or "", link) for link in shown)
 
 
 def _without_links(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None) -> Judgement:

@@ -18,6 +18,16 @@ _ALL_WIRED = re.compile(r"NVIDIA (?:A100-SXM4\b|H100 80GB HBM3|H200(?! NVL)|B[23
 GB200 NVL72); those of V100 and P100 boxes may lead nowhere."""
 
 
+_SWITCHED = 8
+"""GPUs of these models that only NVSwitches join; four may be joined by NVLinks alone (HGX A100 4-GPU)."""
+
+
+def only_switches_join(box: Box) -> bool:
+    """Must there be NVSwitches, which what is known of the machine does not show?"""
+    models = [model_family(box, gpu) or "" for gpu in box.gpus]
+    return isinstance(box.snapshot.pci, Missing) and len(models) >= _SWITCHED and all(map(_ALL_WIRED.fullmatch, models))
+
+
 def states_of(box: Box, gpu: Device) -> Mapping[int, bool]:
     """By link position: is it up? Without positions that did not answer."""
     rows = box.snapshot.nvlink
@@ -46,7 +56,7 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
     if model is not None and up and not others and not _ALL_WIRED.fullmatch(model):
         message = f"{up} of {counted(len(states), 'NVLink')} up ({links}); how many are wired depends on the machine"
         return Judgement(Status.UNKNOWN, message, up, len(states), "links", evidence)
-    if not _ALL_WIRED.fullmatch(model or "") or (up in (0, len(states)) and others):
+    if not _ALL_WIRED.fullmatch(model or "") or (up == len(states) and others):
         return None
     some = f"{up} of {counted(len(states), 'NVLink')} up ({links})" if up else "no NVLink up"
     message = f"{some}, and all of this model are wired on its board"

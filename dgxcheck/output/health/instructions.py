@@ -25,6 +25,8 @@ SENTENCES: Mapping[Code, str] = {
     "stop-gpu-programs": "stop those programs listed that are not needed",
     "stop-load": "stop the programs listed, so that it cools",
     "reset-one": "then restart the stopped services",
+    "reset-named": "find the index of this GPU in nvidia-smi, then nvidia-smi -r -i INDEX; restart"
+    " the stopped services",
     "reset-together": "these GPUs are reset together; then restart the stopped services",
     "reset-with-fabric-manager": "with Fabric Manager running; then restart the stopped services",
     "reset-all-with-switches": "resets all GPUs and NVSwitches; then restart the stopped services",

@@ -52,7 +52,9 @@ def _row_state(file: PlannedFile, written: bool) -> str:
 
 def _notes(files: Sequence[PlannedFile], written: bool, problem: str) -> list[str]:
     notes = [problem] if problem else []
-    if any(file.state in ("differs", "unusable") for file in files):
+    if any(file.state == "unusable" for file in files):
+        notes.append("No file was written, because a place cannot be used.")
+    elif any(file.state == "differs" for file in files):
         notes.append("No file was written, because existing files are not replaced; --print shows the new contents.")
     elif not written and any(file.state == "new" for file in files):
         notes.append("Nothing was written; --print shows the contents, --write writes the files.")

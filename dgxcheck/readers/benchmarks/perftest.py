@@ -28,9 +28,6 @@ BANDWIDTH = re.compile(
 LATENCY = re.compile(r"bytes #iterations t_min\[usec\] t_max\[usec\] t_typical\[usec\].*")
 MEAN_LATENCY = re.compile(r"bytes #iterations t_avg\[usec\] tps average")
 """Of a run by time (``-D``)."""
-COLUMNS = {"usec": 4, "usec by time": 2}
-BANDWIDTH_COLUMN = 3
-FIGURES = {"usec": "typical", "usec by time": "mean"}
 KINDS = {"RDMA_Write": "rdma-write", "RDMA_Read": "rdma-read", "Send": "rdma-send"}
 CHATTER = re.compile(
     r"-{20,200}|Waiting for client to connect\.\.\.|(?:local|remote) address: LID .*|GID: [0-9a-f:]+"
@@ -44,6 +41,21 @@ OF_ITSELF = re.compile(
     r"Conflicting CPU frequency values detected: .*|Perftest doesn't supports CUDA tests with inline messages: .*"
 )
 """Sentences that no other program prints, also amid the figures."""
+
+
+class Column(Record, kw_only=False):
+    """Of a row: which of its columns counts, from 0, and what it holds."""
+
+    index: int
+    figure: str
+    """``average``, ``typical``, ``mean``"""
+    scale: float
+    """GB/s or us for one of its unit."""
+    most: float
+
+
+TYPICAL, MEAN = Column(4, "typical", 1, MOST_US), Column(2, "mean", 1, MOST_US)
+_FEWEST_WORDS = 4
 
 
 class Run(Record, kw_only=True):
@@ -65,13 +77,14 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     facts: list[tuple[str, Json]] = []
     understood: set[int] = set()
     run: Run | None = None
-    device = unit = ""
+    device = ""
+    column: Column | None = None
     gpus = GpuMemory()
     rows: list[tuple[int, float, int]] = []
 
     def close() -> None:
-        if rows and run is not None and device:
-            facts.append(_fact(run, device, unit, rows))
+        if rows and run is not None and column is not None and device:
+            facts.append(_fact(run, device, column, rows))
             understood.update(at for _, _, at in rows)
             gpus.forget()
         rows.clear()
@@ -80,28 +93,28 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         line = " ".join(bare(raw).split())
         if (called := command(line)) is not None:
             close()
-            (run, device), unit = called, ""
+            (run, device), column = called, None
             continue
         if match := TITLE.fullmatch(line):
             close()
             both, latency = bool(match[2]), match[3] == "Latency"
-            run, unit = Run(verb=match[1], both=both, latency=latency, words=match[0], memory=gpus.number), ""
+            run, column = Run(verb=match[1], both=both, latency=latency, words=match[0], memory=gpus.number), None
         elif (named := DEVICE.fullmatch(line)) and (run is not None or line.startswith("Dual")):
             close()
-            device, unit = named[1], ""
+            device, column = named[1], None
         elif heading := BANDWIDTH.fullmatch(line):
             close()
-            unit = heading[1]
+            column = Column(3, "average", GBS[heading[1]], MOST_GBS)
         elif LATENCY.fullmatch(line) or MEAN_LATENCY.fullmatch(line):
             close()
-            unit = "usec" if LATENCY.fullmatch(line) else "usec by time"
-        elif unit and (row := _row(line, unit)) is not None:
+            column = TYPICAL if LATENCY.fullmatch(line) else MEAN
+        elif column is not None and (row := _row(line, column)) is not None:
             rows.append((*row, at))
             continue
         elif gpus.speaks(line):
             close()
             gpus.take(line, at)
-        elif not (OF_ITSELF.fullmatch(line) or ((run is not None or unit) and CHATTER.fullmatch(line))):
+        elif not (OF_ITSELF.fullmatch(line) or ((run is not None or column is not None) and CHATTER.fullmatch(line))):
             continue
         understood.add(at)
     close()
@@ -127,25 +140,23 @@ def command(line: str) -> tuple[Run, str] | None:
     return run, named["device"] if named else ""
 
 
-def _row(line: str, unit: str) -> tuple[int, float] | None:
+def _row(line: str, column: Column) -> tuple[int, float] | None:
     """Bytes of a message and GB/s, or us."""
     words = line.split()
-    column = COLUMNS.get(unit, BANDWIDTH_COLUMN)
-    if not max(column, BANDWIDTH_COLUMN) < len(words) <= 9 or any(number(word, 1e15) is None for word in words):
+    if not max(column.index + 1, _FEWEST_WORDS) <= len(words) <= 9 or any(number(word, 1e15) is None for word in words):
         return None
     size = integer(words[0], MOST_BYTES)
-    most = MOST_GBS / GBS[unit] if unit in GBS else MOST_US
-    value = number(words[column], most)
+    value = number(words[column.index], column.most / column.scale)
     if size is None or value is None:
         return None
-    return size, round(value * GBS[unit], 4) if unit in GBS else value
+    return size, value if column.scale == 1 else round(value * column.scale, 4)
 
 
-def _fact(run: Run, device: str, column: str, rows: list[tuple[int, float, int]]) -> tuple[str, Json]:
+def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, int]]) -> tuple[str, Json]:
     size, value, at = min(rows) if run.latency else max(rows)
     kind = KINDS[run.verb] + ("-both" if run.both else "") + ("-latency" if run.latency else "")
     sizes: list[Json] = [[bytes_, figure] for bytes_, figure, _ in sorted(rows)[-MOST_SIZES:]]
-    method = f"{run.words}, {FIGURES.get(column, 'average')}, messages of {size} bytes"
+    method = f"{run.words}, {column.figure}, messages of {size} bytes"
     more: dict[str, Json] = {"sizes": sizes} if len(sizes) > 1 else {}
     if run.memory is not None:
         method, more = f"{method}, memory of GPU {run.memory}", more | {"memory": run.memory}

@@ -10,6 +10,7 @@ from dgxcheck.readers.lspci.bars import resource
 from dgxcheck.readers.lspci.listing import Function
 from dgxcheck.readers.lspci.registers import extended, is_dead, link, secondary_bus
 from dgxcheck.readers.lspci.tree import Bus, Tree
+from dgxcheck.readers.reports import REPORT, add_report
 from dgxcheck.source.recording.binary import to_rows
 
 DEVICES = "/sys/bus/pci/devices"
@@ -33,6 +34,8 @@ _ENDS = re.compile(r"Kernel (?:driver in use|modules): ")
 _SUBSYSTEM = re.compile(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]", re.ASCII)
 _VENDORS = {0x10DE: "NVIDIA Corporation ", 0x15B3: "Mellanox Technologies "}
 """How pci.ids calls vendors whose devices matter; the name of a device follows."""
+_NVIDIA, _DISPLAY = 0x10DE, 0x03
+_ALL_ONES = "the GPU does not respond: its config space reads all ones (rev ff)"
 _ABSENT: Json = {"missing": "absent"}
 _LOST: Json = {"missing": "lost", "detail": "lspci reads all ones"}
 
@@ -56,6 +59,9 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
         if slot := _first(_SLOT, function):
             slots.setdefault(slot.strip(), bdf.rpartition(".")[0])
         facts |= dict(_name(function))
+        if _is_lost_gpu(function):
+            result: Json = {"tool": "lspci", "outcome": "fail", "fault": "gpu-lost", "text": _ALL_ONES, "count": 1}
+            add_report(facts, f"{REPORT}{bdf} lspci-ones", result)
         if serial := _first(_SERIAL, function):
             facts[f"stated {SERIAL} {bdf}"] = serial.replace("-", "")
     if whole and functions:
@@ -66,6 +72,12 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
     return facts
 
 
+def _is_lost_gpu(function: Function) -> bool:
+    """Does a GPU read all ones in a listing without bytes? Of bytes the checks of the config space tell."""
+    is_gpu = function.vendor == _NVIDIA and function.class_code is not None and function.class_code >> 8 == _DISPLAY
+    return is_gpu and function.unreadable and not function.config
+
+
 def _function(function: Function, grouped: bool, noded: bool, ended: bool) -> Iterator[tuple[str, Json]]:
     """Kind and name of each file of one function's directory, and what is in it.
 
@@ -73,7 +85,7 @@ def _function(function: Function, grouped: bool, noded: bool, ended: bool) -> It
     something follows the function. A line that is missing says something only where ``grep`` did not choose the lines.
     """
     config, details = function.config, function.details
-    dead = is_dead(config)
+    dead = is_dead(config) or (not config and function.unreadable)
     words = None if dead or len(config) < 0x40 else config
     vendor = function.vendor if function.vendor is not None or words is None else int.from_bytes(words[:2], "little")
     device = function.device if function.device is not None or words is None else int.from_bytes(words[2:4], "little")
@@ -104,8 +116,10 @@ def _function(function: Function, grouped: bool, noded: bool, ended: bool) -> It
             yield "link iommu_group", f"../../../../kernel/iommu_groups/{group}"
         elif grouped and complete:
             yield "link iommu_group", _ABSENT
-        if complete and (rows := resource(details, config)) is not None:
+        if complete and (config or not dead) and (rows := resource(details, config)) is not None:
             yield "text resource", rows
+    if dead and not config:
+        yield "data config", _LOST
     if config:
         yield "data config", to_rows(extended(config, details))
 

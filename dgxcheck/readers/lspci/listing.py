@@ -34,6 +34,7 @@ _VENDORS = {"NVIDIA Corporation ": 0x10DE, "Mellanox Technologies ": 0x15B3, "PL
 _BARE = re.compile(r"(?P<code>[0-9a-f]{4}): (?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})(?: |$)", re.ASCII)
 _IDS = re.compile(r"\[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]", re.ASCII)
 _INTERFACE = re.compile(r"\(prog-if (?P<code>[0-9a-f]{2})", re.ASCII)
+_UNREADABLE = re.compile(r"!!! Unknown header type 7f")
 _ROW = re.compile(r"(?P<at>[0-9a-f]{2,3}): (?P<bytes>[0-9a-f]{2}(?: [0-9a-f]{2}){15})\s*", re.ASCII)
 
 
@@ -52,6 +53,8 @@ class Function(Record):
     details: tuple[str, ...] = ()
     """The indented lines of ``-v``, without blanks around them."""
     config: bytes = b""
+    unreadable: bool = False
+    """lspci read all ones: ``(rev ff)``, and with ``-v`` ``!!! Unknown header type 7f``."""
 
 
 def functions(lines: Sequence[str]) -> tuple[dict[str, Function], frozenset[int]]:
@@ -61,15 +64,17 @@ def functions(lines: Sequence[str]) -> tuple[dict[str, Function], frozenset[int]
     head: Function | None = None
     details: list[str] = []
     config = bytearray()
+    unreadable = False
 
     def close() -> None:
         if head is not None and len(found) < MOST_FUNCTIONS:
-            found[head.bdf] = replace(head, details=tuple(details), config=bytes(config))
+            ones = unreadable or any(_UNREADABLE.match(line) for line in details)
+            found[head.bdf] = replace(head, details=tuple(details), config=bytes(config), unreadable=ones)
 
     for number, line in enumerate(lines):
         if begun := _head(line):
             close()
-            head, details, config = begun, [], bytearray()
+            head, details, config, unreadable = begun, [], bytearray(), "(rev ff)" in line
         elif head is None or not line.strip():
             continue
         elif row := _ROW.fullmatch(line):
@@ -101,6 +106,7 @@ def merged(listings: Iterable[dict[str, Function]]) -> dict[str, Function]:
                 name=first.name or function.name,
                 details=max(first.details, function.details, key=len),
                 config=max(first.config, function.config, key=len),
+                unreadable=first.unreadable or function.unreadable,
             )
     return found
 

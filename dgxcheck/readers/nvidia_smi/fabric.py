@@ -9,6 +9,8 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.nvidia_smi.fields import WORDS, number
 
 _PREFIX = "fabric/health/"
+_BEFORE = (1, 2)
+"""NVML_GPU_FABRIC_STATE_NOT_STARTED and _IN_PROGRESS."""
 _CODES = {words: code for code, words in health.STATUSES.items()}
 _FLAGS: Mapping[str, tuple[str, Mapping[str, int]]] = {
     "degraded_bandwidth": ("bandwidth", {"Degraded": 1, "Full": 2}),
@@ -25,13 +27,16 @@ _CONFIGURATIONS = (
 
 
 def fabric(fields: Mapping[str, str]) -> dict[str, Json] | None:
-    """``nvmlGpuFabricInfo``, with the health where the dump has it; None without state or status that is known."""
-    state, status = fields.get("fabric/state", ""), fields.get("fabric/status", "")
-    code = _CODES.get(status.lower(), WORDS.get(status))
-    if state not in WORDS or code is None:
+    """``nvmlGpuFabricInfo``, with the health where the dump has it; None without state or status that is known.
+
+    The status is that of the registration (nvml.h): before it is completed there is none, which a dump says as N/A.
+    """
+    state, status = WORDS.get(fields.get("fabric/state", "")), fields.get("fabric/status", "")
+    code = _CODES.get(status.lower(), 0 if state in _BEFORE else WORDS.get(status))
+    if state is None or code is None:
         return None
     answer: dict[str, Json] = {
-        "state": WORDS[state], "status": code, "cliqueId": number(fields.get("fabric/cliqueid", "")),
+        "state": state, "status": code, "cliqueId": number(fields.get("fabric/cliqueid", "")),
         "clusterUuid": fields.get("fabric/clusteruuid", "").removesuffix("N/A"),
     }  # fmt: skip
     if any(path.startswith(_PREFIX) for path in fields):

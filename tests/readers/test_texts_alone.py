@@ -1,4 +1,4 @@
-"""What health --from says of a text alone: JSON that was cut, a driver that nvidia-smi cannot reach, nothing."""
+"""What health --from says of one text alone: JSON that was cut, a driver out of reach, NVLinks with unnamed ends."""
 
 from __future__ import annotations
 
@@ -53,3 +53,16 @@ def test_a_driver_that_nvidia_smi_cannot_reach_is_to_blame(tmp_path: Path, capsy
     document = json.loads(capsys.readouterr().out)
     assert [cause["component"]["kind"] for cause in document["causes"]] == ["driver"]
     assert "gpu.count" not in [found["check"] for found in document["findings"] if found["status"] == "unknown"]
+
+
+@pytest.mark.parametrize(("name", "together"), [("Tesla V100-SXM2-16GB", True), ("Tesla V100-PCIE-16GB", False)])
+def test_gpus_with_nvlinks_to_unnamed_ends_are_reset_together(
+    name: str, together: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before Ampere nvidia-smi resets none of them alone."""
+    table = f"index, name, ecc.errors.uncorrected.volatile.total\n0, {name}, 3\n1, {name}, 0\n"
+    links = "".join(f"GPU {gpu}: {name} (UUID: GPU-{gpu})\n\t Link 0: 25.781 GB/s\n" for gpu in (0, 1))
+    file = tmp_path / "mail.txt"
+    file.write_text(table + (links if together else ""))
+    assert main(["health", "--from", str(file)]) == 2
+    assert f"reset GPU: nvidia-smi -r{'' if together else ' -i 0'};" in capsys.readouterr().out

@@ -1,0 +1,186 @@
+"""Is every port up that is to be used?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.engine.blame import itself
+from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.checks.network.ports import UP, fabric, file_of, is_first, name_of, port_subject, ports
+from dgxcheck.checks.network.twins import LEAST, odd_link_layer, twins
+from dgxcheck.components.component import SUBNET_MANAGER, Component
+from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
+from dgxcheck.facts.missing import Missing
+
+Judged = Iterator[tuple[Subject, Judgement]]
+_DOWN = (PortState.DOWN, PortState.NOP)
+_LAST_LID = 0xBFFF
+"""Of a single port; those above are of multicast."""
+
+
+def of_the_profile(box: Box) -> list[IbPort]:
+    """The ports that the profile's rate is for, without those that were never meant to be up."""
+    listed = ports(box)
+    pairs = [] if isinstance(listed, Judgement) else listed
+    return [port for device, port in pairs if is_first(device, port) and not _not_in_use(box, device, port, pairs)]
+
+
+def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> str:
+    """Why a port that is down was never meant to be up; empty where it may have been."""
+    if _is_configured(box, port) or port.state not in _DOWN:
+        return ""
+    if box.settings.ports:
+        return f"not listed in {box.settings.path}"
+    if all(each.state in _DOWN and each.phys_state is not PhysState.LINK_UP for _, each in listed):
+        return "" if _was_up(port) or _is_asked_about(box, port) else "as are all ports: nothing is cabled"
+    may_be_ethernet = isinstance(port.link_layer, Missing) or port.link_layer == "Ethernet"
+    idle = may_be_ethernet and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
+    others = twins(box, device, port, listed)
+    if len(others) >= LEAST and all(each.state in UP for _, each in others):
+        return ""
+    kind = "an Ethernet port" if port.link_layer == "Ethernet" else "a port of unknown link layer"
+    if idle:
+        return f"{kind} that no configuration lists"
+    up = sum(each.state in UP for _, each in others)  # a port without a cable polls; somebody switched this one off
+    return "switched off, and no configuration lists it" if _is_off(box, port) and 2 * up <= len(others) else ""
+
+
+def _is_off(box: Box, port: IbPort) -> bool:
+    """Is a port disabled that no reference machine says to be up?"""
+    return port.phys_state is PhysState.DISABLED and (box.choice is None or box.choice.number("network.rate") is None)
+
+
+def _was_up(port: IbPort) -> bool:
+    """An InfiniBand port keeps the LID that a subnet manager gave it when its link goes down; without one it has 0, or
+    0xffff since firmware of ConnectX-6."""
+    return port.link_layer == "InfiniBand" and not isinstance(port.lid, Missing) and 0 < port.lid <= _LAST_LID
+
+
+def _is_asked_about(box: Box, port: IbPort) -> bool:
+    """Is all that is known of the machine the output of a tool about its ports, with one that looks for a partner?"""
+    polling = port.link_layer == "InfiniBand" and port.phys_state is PhysState.POLLING
+    return polling and isinstance(box.snapshot.pci, Missing)
+
+
+def _is_configured(box: Box, port: IbPort) -> bool:
+    return name_of(port) in box.settings.ports
+
+
+def _state(box: Box) -> Judged:
+    listed = ports(box)
+    pairs = [] if isinstance(listed, Judgement) else listed
+    names = {name_of(port) for _, port in pairs}
+    for name in box.settings.ports:
+        if name not in names:
+            yield Subject(kind="port", name=name, bdf=None), Judgement(
+                Status.FAIL, f"no such port; {box.settings.path} lists it", fault=Fault.PORT_MISSING,
+                evidence=(Evidence(f"/sys/class/infiniband/{name.replace('/', '/ports/')}", "absent"),),
+                remedy="look for the HCA of this port (ibstat, lspci -d 15b3:, the kernel log); if the port was renamed"
+                " or removed, correct the configuration",
+            )  # fmt: skip
+    if isinstance(listed, Judgement):
+        yield HOST, listed
+    for device, port in pairs:
+        configured, why = _is_configured(box, port), _not_in_use(box, device, port, pairs)
+        odd = odd_link_layer(box, device, port, pairs) is not None
+        yield port_subject(device, port), ruled(_port_state, device, port, configured, why, odd)
+
+
+def _port_state(device: IbDevice, port: IbPort, configured: bool, not_in_use: str, odd: bool) -> Judgement:
+    """``odd``: in another link layer than the ports of its kind, which network.link-layer reports."""
+    state, phys = need(port.state), port.phys_state
+    physical = f" ({phys.name.replace('_', ' ').lower()})" if isinstance(phys, PhysState) else ""
+    evidence = (Evidence(file_of(port, "state"), f"{int(state)}: {state.name}"),)
+    message = f"port is {state.name}{physical}"
+    if state in UP:
+        return _addressed(device, port, state, message, evidence)
+    if odd and not configured:
+        return skip("dependency-failed", f"{message}: see network.link-layer", *evidence)
+    if not_in_use:
+        return skip("not-configured", f"{message}, {not_in_use}", *evidence)
+    fault = _fault(port)
+    if fault is Fault.NO_SUBNET_MANAGER:
+        message += ": no subnet manager configured it"
+    status = Status.FAIL if configured else Status.WARN
+    remedy = _remedy(fault, device, port)
+    return Judgement(status, message, state.name, "ACTIVE", evidence=evidence, remedy=remedy, fault=fault)
+
+
+def _addressed(
+    device: IbDevice, port: IbPort, state: PortState, message: str, evidence: tuple[Evidence, ...]
+) -> Judgement:
+    """Of a port that is up: on InfiniBand it has a LID, and knows that of its subnet manager."""
+    nothing = [
+        (name, words)
+        for name, lid, words in (("lid", port.lid, "has no LID"), ("sm_lid", port.sm_lid, "has no subnet manager"))
+        if lid == 0
+    ]
+    if port.link_layer != "InfiniBand" or not nothing:
+        return Judgement(Status.PASS, message, state.name, "ACTIVE", evidence=evidence)
+    fault = Fault.NO_SUBNET_MANAGER
+    return Judgement(
+        Status.WARN, f"{message} but {' and '.join(words for _, words in nothing)}", state.name, "ACTIVE",
+        evidence=(*evidence, *(Evidence(file_of(port, name), "0x0") for name, _ in nothing)),
+        remedy=_remedy(fault, device, port), fault=fault,
+    )  # fmt: skip
+
+
+def _fault(port: IbPort) -> Fault:
+    """Of a port that is not up."""
+    if port.state in (PortState.INIT, PortState.ARMED) and port.link_layer == "InfiniBand":
+        return Fault.NO_SUBNET_MANAGER
+    return Fault.PORT_DISABLED if port.phys_state is PhysState.DISABLED else Fault.PORT_DOWN
+
+
+def _remedy(fault: Fault, device: IbDevice, port: IbPort) -> str:
+    if fault is Fault.NO_SUBNET_MANAGER:
+        return f"check that a subnet manager runs, on a node or in a switch (sminfo -C {port.device} -P {port.port})"
+    if port.link_layer == "Ethernet":
+        return "check the cable, the switch port, and that the network interface is up (ip link)"
+    if fault is Fault.PORT_DISABLED:
+        name = device.bdf if isinstance(device.bdf, str) else device.name
+        second = f" -p {port.port}" if port.port > 1 else ""
+        return f"enable the port if it is to be used: mlxlink -d {name}{second} --port_state UP"
+    return "check the cable, the switch port and the subnet manager"
+
+
+def port_or_subnet_manager(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The port, its cable included; the subnet manager where the port waits for one."""
+    if judgement.fault is Fault.NO_SUBNET_MANAGER:
+        yield Component(kind="subnet-manager", name=f"at port {at.name}", bdf=at.bdf)
+        if _without_subnet_manager(box):
+            yield SUBNET_MANAGER
+    else:
+        yield from itself(box, at, judgement)
+
+
+def _without_subnet_manager(box: Box) -> bool:
+    """Do most InfiniBand ports with a link lack one? Adapters for storage may be in a fabric of their own."""
+    listed = ports(box)
+    every = [] if isinstance(listed, Judgement) else [port for _, port in listed]
+    linked = [port for port in every if port.link_layer == "InfiniBand" and port.state not in _DOWN]
+    known = [port for port in linked if isinstance(port.state, PortState)]
+    lacking = [port for port in known if port.state not in UP or port.sm_lid == 0]
+    return len(lacking) > 1 and 2 * len(lacking) > len(linked)
+
+
+CHECKS = (
+    Check(
+        id="network.port-state",
+        rule="Warns if a port is not ACTIVE, and fails if the configuration lists it; an InfiniBand port in INIT or"
+        " ARMED waits for a subnet manager. A port that is down is not judged if the configuration lists other ports"
+        " only; without a configuration, neither if all ports are down, nor on Ethernet if it is disabled or polling,"
+        " unless the same ports of at least three other HCAs of its kind are all up. An InfiniBand port that still has"
+        " its LID was up before, and one that is polling is judged where nothing else of the machine is known. Warns"
+        " too if an ACTIVE InfiniBand port has no LID, or knows none of a subnet manager.",
+        source="state, phys_state and link_layer of /sys/class/infiniband/*/ports/*",
+        remedy="check the cable, the switch port and the subnet manager",
+        judge=_state,
+        blames=port_or_subnet_manager,
+        shared=fabric,
+    ),
+)
