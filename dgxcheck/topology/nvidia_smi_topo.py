@@ -209,7 +209,7 @@ def _absent(names: Sequence[str]) -> Iterator[str]:
 def _without_legend(nameless: Sequence[str], repeated: Sequence[Device]) -> Iterator[str]:
     if repeated:
         nics, names = ", ".join(nameless), ", ".join(device.name for device in repeated)
-        yield f"The imported nvidia-smi topo matrix lacks the names of {nics}; which of them are {names} is unknown."
+        yield f"The imported nvidia-smi topo matrix does not tell which of {nics} these are: {names}."
 
 
 def statuses(topology: Topology, stated: NvidiaSmiTopo, capability: str) -> tuple[P2pStatus, ...]:
