@@ -80,7 +80,7 @@ def test_nothing_read_is_3_and_writes_no_file(written: Any) -> None:
     assert (code, document) == (3, None)
     assert [line.partition(": contains no output")[0] for line in said.splitlines()[:2]] == [
         "dgxcheck: 0.txt",
-        "dgxcheck: 1.txt",
+        "dgxcheck: 1.txt: file is empty",
     ]
     assert said.splitlines()[2] == "dgxcheck: nothing was read; no file was written"
 
