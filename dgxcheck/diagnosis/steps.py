@@ -101,10 +101,12 @@ def _chosen(gpus: Sequence[Device]) -> tuple[str, ...]:
 def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
     """nvidia-smi(1): without ``-i`` all GPUs in one command; ``with_switches``: the NVSwitches too.
 
-    A text may show some GPUs of many: without the PCI tree nothing is reset but those that it names, and where it names
-    none there is no command to copy.
+    A text may show some GPUs of many: without the PCI tree nothing is reset but those that it names, unless NVLinks join
+    GPUs before Ampere, and where it names none there is no command to copy.
     """
-    whole = not isinstance(box.snapshot.pci, Missing)
+    linked = len(gpus) > 1 and all(gpu.nvlink_positions for gpu in gpus)
+    joined = linked and all(is_before_ampere(box, gpu) is not False for gpu in gpus)
+    whole = joined or not isinstance(box.snapshot.pci, Missing)
     everything = whole and len(gpus) == len(box.topology.gpus)
     ids = () if everything else _chosen(gpus)
     if has_nvswitches(box) and gpus:

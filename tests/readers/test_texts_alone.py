@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from dgxcheck.assessment import Request, assess
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.cli import main
+from dgxcheck.components.component import FABRIC_MANAGER
 from dgxcheck.facts.missing import BadInput
 
 CUT = """{
@@ -66,3 +68,29 @@ def test_gpus_with_nvlinks_to_unnamed_ends_are_reset_together(
     file.write_text(table + (links if together else ""))
     assert main(["health", "--from", str(file)]) == 2
     assert f"reset GPU: nvidia-smi -r{'' if together else ' -i 0'};" in capsys.readouterr().out
+
+
+ALL_INACTIVE = "NVML: Unable to retrieve NVLink information as all links are inActive"
+
+
+@pytest.mark.parametrize("model", ["NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA B200"])
+@pytest.mark.parametrize("links", [ALL_INACTIVE, "\n".join(f"\t Link {n}: <inactive>" for n in range(12))])
+def test_no_nvlink_up_at_any_gpu_is_of_fabric_manager(model: str, links: str, tmp_path: Path) -> None:
+    path = tmp_path / "links.txt"
+    path.write_text("".join(f"GPU {n}: {model} (UUID: GPU-{n})\n{links}\n" for n in range(8)))
+    result = assess(str(path), Request())
+    assert {f.subject.name for f in result.findings if f.id == "nvlink.state" and f.status.value == "warn"} == {
+        f"GPU{n}" for n in range(8)
+    }
+    assert [cause.component for cause in result.diagnosis.causes] == [FABRIC_MANAGER]
+
+
+@pytest.mark.parametrize(("state", "said"), [("Not Started", "not started"), ("In Progress", "in progress")])
+def test_a_fabric_that_is_not_completed_has_no_status(state: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "q.txt"
+    head = "==============NVSMI LOG==============\n\nDriver Version : 580.65.06\nAttached GPUs : 1\n"
+    path.write_text(f"{head}GPU 00000000:18:00.0\n    Product Name : NVIDIA H100 80GB HBM3\n    Fabric\n"
+                    f"        State : {state}\n        Status : N/A\n        CliqueId : N/A\n")  # fmt: skip
+    found = {f.id: f for f in assess(str(path), Request()).findings}
+    assert found["driver.fabric"].status.value == "fail"
+    assert said in found["driver.fabric"].judgement.message

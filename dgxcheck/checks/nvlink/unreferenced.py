@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 
-_ALL_WIRED = re.compile(r"NVIDIA (?:A100-SXM4\b|H100 80GB HBM3|H200(?! NVL)|B[23]00|GB[23]00).*|NVIDIA H[12]00")
+_ALL_WIRED = re.compile(r"NVIDIA (?:A100-SXM4\b|H100(?: \d+GB)? HBM3|H200(?! NVL)|B[23]00|GB[23]00).*|NVIDIA H[12]00")
 """Models that exist only on baseboards where each of their NVLinks leads to a switch or another GPU (HGX A100 to B300,
 GB200 NVL72); those of V100 and P100 boxes may lead nowhere."""
 
