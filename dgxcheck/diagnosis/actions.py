@@ -44,7 +44,7 @@ def actions(
 ) -> tuple[tuple[Action, ...], Recurrence | None]:
     """Never empty, and the recurrence that rules out the first steps.
 
-    ``dead``: bus ids of all devices of the box that are lost or not started; no reset touches them. The host is drained
+    ``dead``: bus ids of all GPUs of the box that are lost or not started; no reset touches them. The host is drained
     before the first step that disturbs jobs or traffic.
     """
     faults = {finding.judgement.fault for finding in explained}

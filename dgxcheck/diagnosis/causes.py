@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
+from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import HOST, Component, Key
 from dgxcheck.components.containment import containers
@@ -86,7 +86,9 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
         for component, keys in set_cover(open_paths, crossed, frozenset()).items()
         if len(keys) > 1 or len(open_paths[keys[0]]) == 1
     }
-    dead = frozenset(each.subject.bdf for each in bad.values() if _is_dead(each) and each.subject.bdf is not None)
+    dead = frozenset(
+        each.subject.bdf for each in bad.values() if each.judgement.fault in GPU_DEAD and each.subject.bdf is not None
+    )
     judged = [_cause(box, each, [bad[key] for key in keys], None, dead) for each, keys in causes.items()]
     for component, keys in eliminated.items():
         only_one = len(keys) == 1 and len(bad[keys[0]].crossed) == 1

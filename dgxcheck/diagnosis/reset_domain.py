@@ -55,9 +55,17 @@ def reset_domain(box: Box, component: Component) -> tuple[Device, ...]:
 
 
 def can_reset(box: Box, component: Component, dead: Collection[str]) -> bool:
-    """Does NVML list the component's GPUs, and is no GPU of the reset domain among the dead bus ids?"""
-    listed = all(gpu.index is not None for gpu in gpus_of(box, component))
-    return listed and all(gpu.bdf not in dead for gpu in reset_domain(box, component))
+    """Does NVML list the component's GPUs, and is no GPU of the reset domain among the dead bus ids?
+
+    A reset of all GPUs takes those too that are dead and no longer found, or that only a log names.
+    """
+    own = gpus_of(box, component)
+    domain = reset_domain(box, component)
+    alone = len(own) == 1 and is_before_ampere(box, own[0]) is False
+    out_of_sight = set(dead) - {gpu.bdf for gpu in box.topology.gpus}
+    if out_of_sight and not alone and len(domain) == len(box.topology.gpus):
+        return False
+    return all(gpu.index is not None for gpu in own) and all(gpu.bdf not in dead for gpu in domain)
 
 
 def is_nvswitch_part(component: Component) -> bool:

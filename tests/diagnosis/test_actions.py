@@ -120,6 +120,25 @@ def test_a_dead_gpu_is_never_reset(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "component", "reset"),
+    [
+        ("dgx-a100", Component(kind="nvswitch", name="0000:c6:00.0", bdf="0000:c6:00.0"), False),
+        ("dgx-1-v100", gpu_part(box_of("dgx-1-v100"), 2), False),
+        ("dgx-a100", gpu_part(box_of("dgx-a100"), 2), True),
+        ("k80-x8", gpu_part(box_of("k80-x8"), 2), True),
+    ],
+    ids=["NVSwitches with all GPUs", "all that NVLinks join", "from Ampere on alone", "a board"],
+)
+def test_all_gpus_are_reset_only_where_none_is_lost_that_is_not_found(
+    name: str, component: Component, reset: bool
+) -> None:
+    fault = Fault.XID if component.kind == "gpu" else Fault.NVSWITCH
+    acts = steps(planned(box_of(name), component, fault, dead=["0000:ff:00.0"]))
+    assert ("reset-gpu" in acts) is reset
+    assert "reboot" in acts
+
+
+@pytest.mark.parametrize(
     ("name", "gpu", "reset", "argv"),
     [
         ("dgx-a100", 0, ("GPU0",), ("nvidia-smi", "-r", "-i", "0000:07:00.0")),

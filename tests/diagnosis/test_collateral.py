@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judging import judged
 from sample import FAULTS
+from seam import run
 
 from dgxcheck.assessment import assess
 from dgxcheck.facts.missing import Json
@@ -179,3 +180,27 @@ def test_an_sxid_that_is_fatal_to_the_fabric_is_no_collateral(tmp_path: Path) ->
     assert causes(tmp_path, "dgx-a100", xid("07", 79, 3600.5), sxid).keys() == {
         "gpu/0000:07:00.0", f"nvswitch/{SWITCH}"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dead", "reset"),
+    [
+        ("NVRM: Xid (PCI:0000:91:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", False),
+        ("mlx5_core 0000:0c:00.0: poll_health:800:(pid 0): device's health compromised - reached miss count", True),
+    ],
+    ids=["a GPU", "an HCA"],
+)
+def test_a_log_alone_resets_nvswitches_unless_a_gpu_is_lost(
+    dead: str, reset: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``nvidia-smi -r`` takes all GPUs, the lost one too, which the log alone names."""
+    path = tmp_path / "dmesg.txt"
+    sxids = [
+        f"[ {3600 + n}.500000] nvidia-nvswitch{n}: SXid (PCI:0000:0{5 + n}:00.0): 22003, Fatal, Link 48 x"
+        for n in (0, 1)
+    ]
+    path.write_text("\n".join((f"[  100.000000] {dead}", *sxids, "")), encoding="utf-8")
+    causes = json.loads(run(capsys, "health", "--from", str(path), "--format", "json").out)["causes"]
+    (steps,) = [[a["step"] for a in cause["actions"]] for cause in causes if cause["component"]["part"] == "NVSwitches"]
+    assert ("reset-gpu" in steps) is reset
+    assert reset or steps[:2] == ["drain", "reboot"]

@@ -184,9 +184,8 @@ class Fault(str, Enum):
     CHECK_FAILED = "check-failed", "a check failed with an internal error"
 
 
-DEVICE_DEAD = frozenset(
-    {Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.GPU_UNPOWERED, Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE}
-)
+GPU_DEAD = frozenset({Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.GPU_UNPOWERED})
+DEVICE_DEAD = GPU_DEAD | {Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE}
 """The device as a whole does not work: nothing resets it, and what else is wrong with it follows from that."""
 DEVICE_ABSENT = frozenset({Fault.GPU_MISSING, Fault.HCA_MISSING})
 """A device that should be present is not."""

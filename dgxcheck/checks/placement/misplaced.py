@@ -65,6 +65,17 @@ def misplaced(
     return None
 
 
+def all_in_place(
+    gpus: Sequence[Device], others: Sequence[Device], topology: Topology, wirings: Sequence[Wiring], expected: Expected
+) -> bool:
+    """Is the class of every pair known, and none too many? With as many devices as expected the wiring is the same."""
+    matrix = topology.matrix()
+    rows = [_row(gpu, others, matrix) for gpu in gpus]
+    pairs = sum(gpu.name != other.name for gpu in gpus for other in others)
+    known = sum(row.total() for row in rows) == pairs
+    return known and _fits(rows, [_counts(expected(wiring), False) for wiring in wirings for _ in range(wiring.gpus)])
+
+
 def _row(gpu: Device, others: Sequence[Device], matrix: Mapping[tuple[str, str], Link]) -> Counter[PciClass]:
     """How often a GPU reaches others at each class, without pairs whose class is not known."""
     links = (matrix[gpu.name, other.name] for other in others if other.name != gpu.name)

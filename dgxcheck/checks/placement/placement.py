@@ -16,6 +16,7 @@ from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.misplaced import Misplaced, misplaced, numa_explains
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.locate import Machine
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import Profile
 from dgxcheck.topology.model import Device
@@ -51,7 +52,7 @@ def wrong_gpus(box: Box, profile: Profile) -> Misplaced | None:
     return misplaced(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus, fabric_adapters(box))
 
 
-def fabric_adapters(box: Box) -> list[Device]:
+def fabric_adapters(box: Machine) -> list[Device]:
     """HCAs without virtual functions and without those with Ethernet ports only, which can be in any slot."""
     rows = () if isinstance(box.snapshot.ib_ports, Missing) else box.snapshot.ib_ports
     ports = {row.device: row.ports for row in rows if not isinstance(row.ports, Missing) and row.ports}

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status, Subject
+from dgxcheck.checks.placement.reference_machine import is_reference_machine
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.plain_text import fit_columns, hidden_columns, visible, wrapped
+from dgxcheck.profiles.library import board_id, boards_for
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
 
@@ -119,15 +121,21 @@ def _cell(value: str | Missing) -> str:
 
 
 def machine(assessment: Assessment) -> str:
-    """``NVIDIA DGX-1 with eight V100: 8 x Tesla V100-SXM2-16GB, driver 550.127.05``"""
-    nvml = assessment.snapshot.gpu
-    profile = assessment.profile
-    title = visible(profile.title) if profile is not None else ""
-    if not isinstance(nvml, Nvml):
-        return title
-    models = Counter(gpu.name for gpu in nvml.gpus if isinstance(gpu.name, str))
-    parts = [f"{count} x {visible(name)}" for name, count in models.items()]
-    parts += [f"driver {visible(nvml.driver_version)}"] if isinstance(nvml.driver_version, str) else []
+    """``NVIDIA DGX-1 with eight V100: 8 x Tesla V100-SXM2-16GB, driver 550.127.05``
+
+    The title of the reference machine only where the box is one; of others the models that NVML names, else those of
+    the PCI ids by which the reference was chosen.
+    """
+    nvml, choice = assessment.snapshot.gpu, assessment.choice
+    title, names = "", [gpu.name for gpu in nvml.gpus if isinstance(gpu.name, str)] if isinstance(nvml, Nvml) else []
+    if choice is not None and is_reference_machine(assessment, choice):
+        title = visible(choice.profile.title)
+    elif choice is not None and not names:
+        boards = boards_for(choice)
+        names = [boards[id].name for gpu in assessment.topology.gpus if (id := board_id(gpu)) in boards]
+    parts = [f"{count} x {visible(name)}" for name, count in Counter(names).items()]
+    driver = nvml.driver_version if isinstance(nvml, Nvml) else None
+    parts += [f"driver {visible(driver)}"] if isinstance(driver, str) else []
     return ": ".join(filter(None, (title, ", ".join(parts))))
 
 
