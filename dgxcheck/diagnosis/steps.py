@@ -104,7 +104,7 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Acti
     A text may show some GPUs of many: without the PCI tree nothing is reset but those that it names, unless NVLinks join
     GPUs before Ampere, and where it names none there is no command to copy.
     """
-    linked = len(gpus) > 1 and all(gpu.nvlink_positions for gpu in gpus)
+    linked = len(gpus) > 1 and not any(gpu.nvlink_positions in (None, 0) for gpu in gpus)
     joined = linked and all(is_before_ampere(box, gpu) is not False for gpu in gpus)
     whole = joined or not isinstance(box.snapshot.pci, Missing)
     everything = whole and len(gpus) == len(box.topology.gpus)
