@@ -196,11 +196,13 @@ def test_a_log_alone_resets_nvswitches_unless_a_gpu_is_lost(
     """``nvidia-smi -r`` takes all GPUs, the lost one too, which the log alone names."""
     path = tmp_path / "dmesg.txt"
     sxids = [
-        f"[ {3600 + n}.500000] nvidia-nvswitch{n}: SXid (PCI:0000:0{5 + n}:00.0): 22003, Fatal, Link 48 x"
+        f"[ {3600 + n}.500000] nvidia-nvswitch{n}: SXid (PCI:0000:0{5 + n}:00.0): 20034, Fatal, Link 48 x"
         for n in (0, 1)
     ]
     path.write_text("\n".join((f"[  100.000000] {dead}", *sxids, "")), encoding="utf-8")
     causes = json.loads(run(capsys, "health", "--from", str(path), "--format", "json").out)["causes"]
-    (steps,) = [[a["step"] for a in cause["actions"]] for cause in causes if cause["component"]["part"] == "NVSwitches"]
+    (steps,) = [
+        [a["action"] for a in cause["actions"]] for cause in causes if cause["component"]["part"] == "NVSwitches"
+    ]
     assert ("reset-gpu" in steps) is reset
     assert reset or steps[:2] == ["drain", "reboot"]
