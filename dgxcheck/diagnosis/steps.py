@@ -101,7 +101,7 @@ def _chosen(gpus: Sequence[Device]) -> tuple[str, ...]:
 def reset(box: Box, gpus: Sequence[Device], with_switches: bool = False) -> Action:
     """nvidia-smi(1): without ``-i`` all GPUs in one command; ``with_switches``: the NVSwitches too.
 
-    A text may show some GPUs of many: without the PCI tree nothing is reset but those that it names, unless NVLinks join
+    A text may show some GPUs of many: without the PCI tree only those that it names are reset, unless NVLinks join
     GPUs before Ampere, and where it names none there is no command to copy.
     """
     linked = len(gpus) > 1 and not any(gpu.nvlink_positions in (None, 0) for gpu in gpus)
