@@ -22,10 +22,12 @@ def on_terminal(box: Box, standin: Path, wanted: bytes, *argv: str) -> tuple[int
     """Run with stderr on a terminal, and interrupt it once that shows what is wanted; code, stdout, what was shown."""
     terminal, other = pty.openpty()
     command = [sys.executable, "-c", CHILD, str(box.tree), *argv]
-    process = subprocess.Popen(
-        command, env=box.environment(standin, TERM="xterm", COLUMNS="80", LINES="24"), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=other,
-    )  # fmt: skip
+    written = box.tree.parent / "stdout"  # a pipe that nobody reads yet would hold the command when it is full
+    with written.open("wb") as stdout:
+        process = subprocess.Popen(
+            command, env=box.environment(standin, TERM="xterm", COLUMNS="80", LINES="24"), stdin=subprocess.DEVNULL,
+            stdout=stdout, stderr=other,
+        )  # fmt: skip
     os.close(other)
     shown, until, told = b"", time.monotonic() + 20, False
     while time.monotonic() < until:
@@ -38,10 +40,10 @@ def on_terminal(box: Box, standin: Path, wanted: bytes, *argv: str) -> tuple[int
         if wanted in shown and not told:
             told = True
             process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
+    process.wait(timeout=20)
     os.close(terminal)
     assert told, shown
-    return process.returncode, out, shown
+    return process.returncode, written.read_bytes(), shown
 
 
 def test_a_recording_that_is_interrupted_holds_what_was_read(
