@@ -35,7 +35,7 @@ RDMA = (
 PEERS = (*WIRING, "p2p", "config_space", "iommu", "modules", "host", "gpu_modes", "measurement")
 """Fields of the snapshot that ``reach.peers`` needs."""
 LAUNCH = (*WIRING, "ib_ports", "host", "gpu_board")
-"""Fields of the snapshot that launchers are told of."""
+"""Fields of the snapshot that the formats for launchers need."""
 
 
 class Machine(Record):

@@ -43,7 +43,7 @@ class Dispatcher:
             try:
                 self.memory = load(self._path) or self.memory
             except BadInput as error:
-                self.note("state", f"{error}; starting anew")
+                self.note("state", f"{error}; starting without it")
         self.memory.of_boot(boot_id)
 
     def tell(self, events: Iterable[Event]) -> Status:

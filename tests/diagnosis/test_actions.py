@@ -166,13 +166,20 @@ def test_from_ampere_on_a_gpu_is_reset_alone_also_without_nvswitches() -> None:
     assert reset.instruction.code == "reset-one"
 
 
+def stopped(acts: tuple[Action, ...]) -> tuple[str, ...]:
+    """The services that a plan names to be stopped."""
+    named = step(acts, "stop-jobs").instruction.values["services"]
+    assert isinstance(named, tuple)
+    return named
+
+
 def test_on_nvswitches_fabric_manager_stays_up_from_ampere_on() -> None:
     box = box_of("dgx-a100")
     acts = planned(box, gpu_part(box, 0), Fault.XID)
     assert step(acts, "reset-gpu").instruction.code == "reset-with-fabric-manager"
-    assert "nvidia-fabricmanager" not in step(acts, "stop-jobs").instruction.values["services"]  # type: ignore[operator]
+    assert "nvidia-fabricmanager" not in stopped(acts)
     reload = planned(box, DRIVER, Fault.DRIVER_MISMATCH)
-    assert "nvidia-fabricmanager" in step(reload, "stop-jobs").instruction.values["services"]  # type: ignore[operator]
+    assert "nvidia-fabricmanager" in stopped(reload)
 
 
 def test_an_architecture_that_is_not_reported_is_that_of_the_compute_capability_or_the_siblings() -> None:

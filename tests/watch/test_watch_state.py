@@ -160,7 +160,7 @@ def test_a_state_file_that_is_something_else_is_said_and_replaced(text: str, tmp
     listener = Listener()
     dispatcher = Dispatcher(str(path), [listener])
     dispatcher.begin("b1")
-    assert [event.text.endswith("; starting anew") for event in listener.events("note")] == [True]
+    assert [event.text.endswith("; starting without it") for event in listener.events("note")] == [True]
     dispatcher.save(now=True)
     assert load(str(path)) is not None
 

@@ -1,6 +1,6 @@
 """Many things of one kind and their states as one SVG: up to 200 with their names, more as small squares.
 
-The state is told by colour, and by a mark without it: fail is solid with a cross, warn has a bar, unknown a stroke, and
+Colour shows the state, and so does a mark: fail is solid with a cross, warn has a bar, unknown a stroke, and
 what has no state is an empty dashed outline.
 """
 

@@ -1,7 +1,7 @@
 """Lines of ``lspci -vv`` without the line of their device: its PCIe link, as results about a device that is not named.
 
 lspci calls a link downgraded where the device itself supports more (pciutils, ls-caps.c). The slot may have no more,
-and GPUs lower the speed of an idle link: so a width alone is told, and never as a fault.
+and GPUs lower the speed of an idle link, so only a width is reported, and never as a fault.
 """
 
 from __future__ import annotations

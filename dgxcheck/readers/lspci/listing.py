@@ -148,7 +148,7 @@ def of_words(bdf: str, text: str) -> Function | None:
 def of_leaf(bdf: str, name: str, bridge: bool) -> Function:
     """A function as the tree of ``-tv`` shows it: no class, but bridges have others below them.
 
-    NVIDIA's functions that are no GPU are told apart by the words of pci.ids.
+    NVIDIA's functions that are no GPU are distinguished by the words of pci.ids.
     """
     vendor, device = _ids_of(name)
     code = _PCI_BRIDGE if bridge else None
