@@ -16,7 +16,7 @@ def of_host(parts: Sequence[Part], host: str) -> list[Part]:
     if host and host not in hosts:
         raise BadInput(f"--host {host}: {_have(hosts)}")
     if len(hosts) > 1 and not host:
-        raise BadInput(f"{_have(hosts)}; choose one: dgxcheck import TEXT --host NAME -o FILE")
+        raise BadInput(f"{_have(hosts)}; choose one with --host NAME")
     return [part for part in parts if part.host in ("", host or part.host)]
 
 

@@ -10,9 +10,10 @@ from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource
 
 
-def open_text(path: str) -> RecordedSource | None:
-    """The machine that a text tells of; None where no tool's output is in it. BadInput where it holds several hosts."""
-    reading = read(texts((path,)))
+def open_text(path: str, host: str = "") -> RecordedSource | None:
+    """The machine that a text tells of; None where no tool's output is in it. BadInput where it holds several hosts and
+    ``host`` names none of them."""
+    reading = read(texts((path,)), host=host)
     if not reading.combined.facts:
         return None
     lines: GroupedFacts = {}
