@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.readers.benchmarks import catalogue as benchmarks
-from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, topo
+from dgxcheck.readers.dcgm import diag, diag_json, discovery, dmon, health, metrics, preflight, topo
 from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
 from dgxcheck.readers.host import dmidecode, fabric_manager, healthmon, hwloc_xml, lscpu, modules, node_health, numactl
 from dgxcheck.readers.kernel_log import excerpt
@@ -25,7 +25,10 @@ from dgxcheck.readers.network import (
 )  # fmt: skip
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 
-_DCGM: tuple[Reader, ...] = (diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read, topo.read)
+_DCGM: tuple[Reader, ...] = (
+    diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read, topo.read, metrics.read, dmon.read,
+    preflight.read,
+)  # fmt: skip
 _MACHINE: tuple[Reader, ...] = (
     lspci.read,
     dmidecode.read,

@@ -6,6 +6,7 @@ from dgxcheck.readers.model import Reader
 from dgxcheck.readers.nvidia_smi import (
     failure,
     gpu_list,
+    known,
     monitors,
     nvlink,
     nvlink_errors,
@@ -31,4 +32,5 @@ READERS: tuple[Reader, ...] = (
     query_csv.read,
     gpu_list.read,
     monitors.read,
+    known.read,
 )
