@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
+
+_MOST_ABOVE = 8
 
 
 class Form(Record, kw_only=False):
@@ -26,15 +28,25 @@ def recognised(lines: tuple[str, ...], forms: Sequence[Form]) -> tuple[Imported,
     """Which lines are theirs, without facts."""
     found: dict[str, set[int]] = {}
     form: Form | None = None
-    for number, line in enumerate(bounded(lines)):
+    lines = bounded(lines)
+    for number, line in enumerate(lines):
         text = line.strip()
         if begun := next((each for each in forms if each.head.fullmatch(text)), None) if text else None:
             form = begun
+            found.setdefault(_title(form), set()).update(_above(lines, number, form))
         elif form is None or not text or not form.row.fullmatch(text):
             form = form if form is not None and not text and not form.ends else None
             continue
         found.setdefault(_title(form), set()).add(number)
     return tuple(Imported(tool=title, facts={}, understood=frozenset(at)) for title, at in found.items())
+
+
+def _above(lines: tuple[str, ...], head: int, form: Form) -> Iterator[int]:
+    """Rows of the table that stand directly above its head: its upper rule."""
+    for number in range(head - 1, max(head - _MOST_ABOVE, 0) - 1, -1):
+        if not form.row.fullmatch(lines[number].strip()):
+            return
+        yield number
 
 
 def _title(form: Form) -> str:

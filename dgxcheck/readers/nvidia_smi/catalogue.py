@@ -15,6 +15,7 @@ from dgxcheck.readers.nvidia_smi import (
     query_json,
     query_text,
     query_xml,
+    retired_pages,
     table,
     topo,
 )
@@ -30,6 +31,7 @@ READERS: tuple[Reader, ...] = (
     query_json.read,
     table.read,
     query_csv.read,
+    retired_pages.read,
     gpu_list.read,
     monitors.read,
     known.read,

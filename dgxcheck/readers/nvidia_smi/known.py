@@ -10,7 +10,7 @@ from dgxcheck.readers.model import Imported
 
 _NEVER = re.compile(r"(?!)")
 _PAIR = re.compile(r"\d{2,5}(?: MHz)?, ?\d{2,5}(?: MHz)?")
-_TABLE = re.compile(r"[|+].{3,300}[|+]")
+_TABLE = re.compile(r"[|+].{3,300}[|+]|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}")
 _FORMS: Sequence[Form] = (
     Form("nvidia-smi pmon", re.compile(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}pid {1,12}type .{0,200}"),
          re.compile(r"# {0,4}(?:[A-Z:]{8} +){0,2}Idx .{1,200}|(?:\d{8} +)?(?:\d\d:\d\d:\d\d +)?"
@@ -41,6 +41,12 @@ _FORMS: Sequence[Form] = (
          re.compile(r"={3,40}NVSMI CONF-COMPUTE LOG={3,40}"
                     r"|CC (?:status|Environment|GPUs? Ready State|Feature): {0,12}.{1,60}"),
          re.compile(r"[A-Z][\w -]{2,40} {0,30}: {0,12}[A-Za-z][\w -]{0,40}"), False),
+    Form("nvidia-smi vgpu", re.compile(r"\| GPU {1,4}Name {1,60}\| Bus-Id {1,60}\| GPU-Util {1,20}\|"), _TABLE,
+         instead="nvidia-smi -q"),
+    Form("nvidia-smi topo",
+         re.compile(r"The GPUs that have an affinity with CPU \d{1,4} are:"
+                    r"|Device \d{1,2} is connected to device .{1,80}"),
+         re.compile(r"(?:\d{1,2}(?:, ?|$)){1,64}|None"), instead="nvidia-smi topo -m"),
     Form("nvidia-smi nvlink -gt", re.compile(r"Link \d{1,2}: (?:Data|Raw|Payload) [TR]x: .{1,40}"), _NEVER),
 )  # fmt: skip
 
