@@ -22,7 +22,15 @@ from dgxcheck.facts.kernel_log import (
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.source.protocol import Source
-from probes.kernel_log import parse_aer, parse_earlier, parse_host, parse_machine_check, parse_mlx5, parse_xid
+from probes.kernel_log import (
+    parse_aer,
+    parse_crash,
+    parse_earlier,
+    parse_host,
+    parse_machine_check,
+    parse_mlx5,
+    parse_xid,
+)
 
 DEVICE = "/dev/kmsg"
 FALLEN = 79
@@ -67,7 +75,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
             if (version := parse_xid.refused(message)) is not None
         ),
         hcas=_once(_hcas(known)),
-        host=_once((*parse_machine_check.errors(known), *parse_host.events(known))),
+        host=_once((*parse_machine_check.errors(known), *parse_host.events(known), *parse_crash.events(known))),
         earlier=tuple(each for each in earlier if each is not None),
     )
 
