@@ -41,6 +41,8 @@ class Xid(Record):
     """From before the GPU was last reset or the driver last loaded."""
     begun_s: float = 0.0
     """Seconds of the last reset or driver load before it; 0 where the log has none."""
+    ended_channel: bool = False
+    """Another line tells that it took a program's channel away: ``45, .., Ch 00000001 caused by previous Xid 149``."""
 
 
 class SXid(Record):
@@ -169,3 +171,5 @@ class KernelLog(Record):
     hcas: tuple[HcaEvent, ...] = ()
     host: tuple[HostEvent, ...] = ()
     earlier: tuple[EarlierXid, ...] = ()
+    timed: bool = True
+    """False where the seconds say nothing but the order of the lines."""

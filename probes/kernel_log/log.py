@@ -40,6 +40,7 @@ SAME_S = 1.0
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
 _MARK = "dgxcheck: log begins"
+_NO_TIMES = "dgxcheck: log begins, its lines have no times"
 
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
 Lines = list[tuple[float, str]]
@@ -77,6 +78,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         hcas=_once(_hcas(known)),
         host=_once((*parse_machine_check.errors(known), *parse_host.events(known), *parse_crash.events(known))),
         earlier=tuple(each for each in earlier if each is not None),
+        timed=mark != _NO_TIMES,
     )
 
 
@@ -148,12 +150,16 @@ def _xids(lines: Lines, begins: Begins) -> list[Xid]:
 def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:
     """With the Xids that others name as their cause, where the log does not hold these, or not any more."""
     logged = {(xid.bdf, xid.number) for xid in xids}
+    named = {(xid.bdf, cause) for xid in xids if (cause := parse_xid.cause(xid.text)) is not None}
     found: dict[tuple[str, int], Xid] = {}
     for xid in xids:
         cause = parse_xid.cause(xid.text)
         if cause is not None and (xid.bdf, cause) not in logged:
-            found.setdefault((xid.bdf, cause), replace(xid, number=cause, text="", pid=None, process=""))
-    return (*xids, *found.values())
+            found.setdefault(
+                (xid.bdf, cause), replace(xid, number=cause, text="", pid=None, process="", ended_channel=True)
+            )
+    ended = (replace(xid, ended_channel=True) if (xid.bdf, xid.number) in named else xid for xid in xids)
+    return (*ended, *found.values())
 
 
 def _sxids(lines: Lines, begins: Begins) -> list[SXid]:

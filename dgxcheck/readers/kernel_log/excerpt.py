@@ -17,7 +17,7 @@ from dgxcheck.readers.kernel_log.hosts import ISO, SYSLOG, Rows, by_host
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 from dgxcheck.source.kernel_log.kinds import is_relevant
-from dgxcheck.source.kernel_log.kmsg import relevant_lines
+from dgxcheck.source.kernel_log.kmsg import NO_TIMES, line, relevant_lines
 from dgxcheck.source.kernel_log.records import BDF, OF_HOST
 from dgxcheck.source.kernel_log.saved import times
 
@@ -62,8 +62,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     lines = bounded(lines)
     parts = [*as_rows(lines)]
     rows = [(number, text) for number, text in parts if text is not None]
-    rows = _without_masks([*_timed(rows)] or [*_untimed(rows)])
-    logs = {host: (own, _facts(own)) for host, own in by_host(rows).items()}
+    timed = [*_timed(rows)]
+    rows = _without_masks(timed or [*_untimed(rows)])
+    logs = {host: (own, _facts(own, bool(timed))) for host, own in by_host(rows).items()}
     of_log = (number for number, text in parts if text is None or _PSTORE.fullmatch(text.strip()))
     aside = {*of_log} if rows else set()
     idle = {number for own, facts in logs.values() if not facts for number, row in own if row.strip()}
@@ -77,14 +78,15 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return tuple(found)
 
 
-def _facts(rows: Rows) -> dict[str, Json]:
-    """Of the rows of one host; empty where they tell nothing."""
+def _facts(rows: Rows, timed: bool) -> dict[str, Json]:
+    """Of the rows of one host, which have times of their own or not; empty where they tell nothing."""
     log = times("\n".join(row for _, row in rows)) if rows else None
     if log is None or not (log.lines or log.earlier):
         return {}
     whole = log.begins is not None and log.begins < _WHOLE_S
     shown = relevant_lines(log if whole else replace(log, begins=None))
-    facts: dict[str, Json] = {f"kmsg {number}": line for number, line in enumerate(shown)}
+    shown = shown if timed else (line(0.0, NO_TIMES), *shown[1:])
+    facts: dict[str, Json] = {f"kmsg {number}": text for number, text in enumerate(shown)}
     if domain := default_domain(row for _, row in rows):
         facts[DOMAIN] = domain
     return facts
@@ -108,9 +110,9 @@ def _timed(lines: Rows) -> Iterator[tuple[int, str]]:
     indent: str | None = None
     clock = float(_APART_S)
     going_on = False
-    for number, line in lines:
-        blank = line[: len(line) - len(line.lstrip(" \t>"))]
-        text = _BRACKETED.sub(r"\1", line[len(blank) :])
+    for number, whole in lines:
+        blank = whole[: len(whole) - len(whole.lstrip(" \t>"))]
+        text = _BRACKETED.sub(r"\1", whole[len(blank) :])
         row = ""
         if blank == (blank if indent is None else indent):
             if (
@@ -133,8 +135,8 @@ def _timed(lines: Rows) -> Iterator[tuple[int, str]]:
 def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
     """Messages alone, with times that say nothing but their order."""
     seconds = _APART_S
-    for number, line in lines:
-        match = _BARE.fullmatch(line.strip(" \t>"))
+    for number, whole in lines:
+        match = _BARE.fullmatch(whole.strip(" \t>"))
         if match is not None and _OF_DRIVER.match(match["text"]) and is_relevant(match["text"]):
             seconds += 0 if _FOLLOWS.match(match["text"]) else _APART_S
             yield number, f"[{seconds}.000000] {match['text']}"
