@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.facts.bdf import UNPLACED, as_bdf, number_of, place_of
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
-from dgxcheck.readers.listing import COUNT, INDEX, INIT
+from dgxcheck.readers.listing import COUNT, INDEX, INIT, OF_LIST, numberless
 from dgxcheck.readers.nvidia_smi.nvlink_errors import KIND as NVLINK_ERRORS
 
 TYPE_CHECKING = False
@@ -48,12 +48,13 @@ def mismatch(facts: Mapping[str, Json], gpus: Numbered) -> str:
         count = "1 GPU" if len(indexes) == 1 else f"{len(indexes)} GPUs"
         return f"the matrix has {count} (up to GPU{indexes[-1]}), the box has {len(table)}"
     places = _places(facts, table)
+    known = {*table.values(), *numberless(facts)}
     for key in facts:
         if not key.startswith(_WITH_SUBJECTS):
             continue
         kind, *words = key.split()
         of_gpu = kind == "nvml" and words[1:] and ":" in words[1] and f"{kind} {words[0]}" != INDEX
-        if of_gpu and places.get(words[1], words[1]) not in table.values():
+        if of_gpu and places.get(words[1], words[1]) not in known:
             if (number := number_of(words[1])) is not None:
                 return f"GPU {number} does not exist; the last GPU of the box is GPU {last}"
             what = "a GPU without a bus id" if place_of(words[1]) is not None else f"GPU {words[1]}"
@@ -79,7 +80,7 @@ def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered) -> dict[str, Json]
     places = _places(facts, table)
     rebased: dict[str, Json] = {}
     for key, fact in facts.items():
-        if key.startswith(INDEX) or key in (COUNT, INIT):
+        if key.startswith(OF_LIST) or key in (COUNT, INIT):
             continue
         if not key.startswith(_WITH_SUBJECTS):
             rebased[key] = fact

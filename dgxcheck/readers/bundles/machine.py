@@ -8,7 +8,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.bundles.outputs import NO_NVLINKS, Output
 from dgxcheck.readers.combine import Part, combine
 from dgxcheck.readers.derived import completed
-from dgxcheck.readers.listing import without_unplaced
+from dgxcheck.readers.listing import OF_LIST, without_unplaced
 from dgxcheck.readers.lspci.files import DEVICES
 from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
 
@@ -25,7 +25,7 @@ def machine_facts(found: Sequence[Output]) -> dict[str, Json]:
         facts = without_unplaced(facts)
     gpus = nvml_gpus(facts)
     if gpus and not mismatch(facts, gpus):
-        own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}
+        own = {key: fact for key, fact in facts.items() if key.startswith(("nvml ", *OF_LIST))}
         facts = rebase_indexes(facts, gpus) | own
         facts |= _ends_of_links(facts, gpus)
     return {key: fact for key, fact in completed(facts).items() if not key.startswith(NO_NVLINKS)}
