@@ -203,7 +203,8 @@ GPU 00000000:01:00.0
     (f"{DESKTOP}{DESKTOP.replace('01:', '02:')}", {}),
     (f"{DESKTOP}{DESKTOP.replace('01:', '02:')}".replace("GeForce RTX 2080", "NVIDIA RTX A6000"),
      {"driver.persistence": "warn GPU1"}),
-    (f"{DESKTOP}    Display Mode : Enabled\n{DESKTOP.replace('01:', '02:')}".replace("GeForce RTX 2080", "RTX A6000"), {}),
+    (f"{DESKTOP}    Display Mode : Enabled\n{DESKTOP.replace('01:', '02:')}"
+     .replace("GeForce RTX 2080", "RTX A6000"), {}),
     (f"{DESKTOP}{DESKTOP.replace('01:', '02:').replace('GeForce RTX 2080', 'Tesla V100-PCIE-16GB')}",
      {"driver.persistence": "warn GPU1"}),
     (ROWS, {"ecc.row-remap": "fail unnamed GPU"}),
