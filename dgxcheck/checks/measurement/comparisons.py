@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.measurement.expectations import amount, figure_text, quantity, slow
-from dgxcheck.checks.measurement.lookup import P2P, Figures, device, label, link_between
+from dgxcheck.checks.measurement.lookup import Figures, device, label, link_between
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
 
@@ -92,13 +92,10 @@ def _host_line_rate(box: Box, id: str) -> float | None:
     return None if isinstance(line, Missing) else line
 
 
-def pairs_alike(figures: Figures, row: Measurement) -> list[Measurement]:
+def pairs_alike(figures: Figures, row: Measurement) -> tuple[Measurement, ...]:
     """The same kind between pairs that the same number of links, or the same kind of PCI path, joins."""
     own = figures.classes.get((row.a, row.b))
-    if own is None or row.kind not in P2P:
-        return []
-    alike = [other for other in figures.of_kinds(row.kind) if figures.classes.get((other.a, other.b)) == own]
-    return [other for other in alike if not access_refused(figures, other.a, other.b)]
+    return () if own is None else figures.alike.get((row.kind, own), ())
 
 
 def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:
@@ -112,12 +109,6 @@ def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Mea
         return []
     rows = figures.of_kinds(row.kind)
     return [each for each in rows if (other := link_between(box, each.a, each.b)) is not None and other.pci != "SOC"]
-
-
-def access_refused(figures: Figures, a: str, b: str) -> bool:
-    """Does the driver refuse peer access between the two? Tools measure the path through the host then."""
-    rows = (figures.get("access", a, b), figures.get("access", b, a))
-    return any(row is not None and row.value is False for row in rows)
 
 
 def _below(low: float, high: float, percent: float) -> bool:
