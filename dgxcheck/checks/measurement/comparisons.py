@@ -14,6 +14,8 @@ from dgxcheck.checks.measurement.lookup import Figures, device, label, link_betw
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
 
+MOST_GPUS_OF_A_HOST = 16
+"""DGX-2 and HGX-2 (https://docs.nvidia.com/dgx/pdf/dgx2-user-guide.pdf)."""
 FEWEST = 2
 """Figures of a class that can be compared."""
 
@@ -23,15 +25,23 @@ def runs_differ(box: Box, row: Measurement) -> Judgement | None:
     if not row.runs or not _below(min(row.runs), max(row.runs), box.settings.limit("measure.runs")):
         return None
     low, high = min(row.runs), max(row.runs)
-    why = "over the network between hosts" if over_network(row) else "on another NUMA node, or under other load"
+    why = "over the network between hosts" if over_network(box, row) else "on another NUMA node, or under other load"
     message = f"{label(box, row)}: runs differ, {amount(low)} to {quantity(high, row.unit)} ({why})"
     return slow(row, message, high, status=Status.WARN)
 
 
-def over_network(row: Measurement) -> bool:
-    """Did the GPUs of a collective stand in several hosts?"""
+def over_network(box: Box, row: Measurement) -> bool:
+    """Did the GPUs of a collective stand in several hosts?
+
+    A table without its list of ranks does not say it: then they do where there are more ranks than one host has GPUs.
+    """
+    if row.kind != "collective":
+        return False
     hosts = row.more.get("hosts")
-    return isinstance(hosts, int) and hosts > 1
+    if isinstance(hosts, int):
+        return hosts > 1
+    most = len(box.topology.gpus) if box.choice is not None else MOST_GPUS_OF_A_HOST
+    return row.b.isdecimal() and int(row.b) > most
 
 
 def is_slower(box: Box, row: Measurement, other: Measurement | None, limit: str) -> bool:
