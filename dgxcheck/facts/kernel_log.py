@@ -14,9 +14,9 @@ HcaTrouble = Literal["not started", "firmware", "module", "temperature", "power"
 """Driver gave up, firmware does not respond, module or cable of a port, too hot, insufficient slot power."""
 
 
-HostTrouble = Literal["memory", "machine check", "throttled", "stuck", "disk", "array", "unplugged"]
+HostTrouble = Literal["memory", "machine check", "throttled", "stuck", "disk", "array", "file system", "unplugged"]
 """Memory error, another machine check, CPU too hot, a task stuck in the NVIDIA driver, I/O error, array that lost a
-disk, PCIe slot that lost its device."""
+disk, damaged file system, PCIe slot that lost its device."""
 
 
 class Xid(Record):

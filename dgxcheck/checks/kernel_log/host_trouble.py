@@ -24,6 +24,8 @@ from dgxcheck.facts.missing import Missing
 WINDOW_S = 10.0
 """Within this time of each other a GPU falls off the bus and its slot reports that its link is down."""
 _NVME = re.compile(r"nvme\d+")
+_MAPPED = ("dm-", "md")
+"""Volumes and arrays, which are no disks by themselves."""
 
 
 def _stuck(box: Box) -> Judged:
@@ -149,6 +151,25 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
             yield place
 
 
+def _file_systems(box: Box) -> Judged:
+    log, disks = box.snapshot.kernel_log, _own_disks(box)
+    if isinstance(log, Missing):
+        yield HOST, unjudged(log)
+        return
+    found: dict[str, list[HostEvent]] = {}
+    for event in _of(log, "file system"):
+        if disks is None or event.part in disks or event.part.startswith(_MAPPED):
+            found.setdefault(event.part, []).append(event)
+    for name, events in sorted(found.items()):
+        message = f"{counted(len(events), 'error')} of its file systems logged{reach(log)}"
+        yield (
+            Subject(kind="disk", name=name, bdf=None),
+            Judgement(Status.WARN, message, len(events), 0, "errors", lines(log, events), fault=Fault.FILE_SYSTEM),
+        )
+    if not found:
+        yield HOST, Judgement(Status.PASS, f"no errors of file systems logged{reach(log)}")
+
+
 CHECKS = (
     Check(
         id="kernel.driver-stuck",
@@ -168,6 +189,17 @@ CHECKS = (
         source="Linux block layer, drivers/nvme, drivers/md",
         remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane; replace it if errors continue",
         judge=_disks,
+        blames=_blame_disk,
+        witness="log",
+    ),
+    Check(
+        id="kernel.file-system",
+        rule="Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS,"
+        " Btrfs), as when it becomes read-only. Removable disks are not judged.",
+        source="Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs",
+        remedy="look for I/O errors of the disk before it (smartctl -a, nvme smart-log); at the next drain unmount the"
+        " file system and check it (e2fsck -f, xfs_repair, btrfs check), from a rescue system if it is the root",
+        judge=_file_systems,
         blames=_blame_disk,
         witness="log",
     ),
