@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
 from dgxcheck.components.component import FABRIC_MANAGER, PEER_TRAFFIC, Component, Kind
+from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.action import Step
 
 Steps = tuple[Step, ...]
@@ -32,6 +33,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpu", "fabric"): ("inspect", "reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("gpu", "BAR1"): ("change-setting", "reboot"),
     ("gpu", "ECC mode"): ("change-setting", "reset-gpu"),
+    ("gpus", ""): ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("gpus", "ECC mode"): ("change-setting", "reset-gpu"),
     ("gpu", "MIG mode"): ("change-setting", "reset-gpu"),
     ("gpus", "MIG mode"): ("change-setting", "reset-gpu"),
@@ -227,6 +229,8 @@ def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
         return OF_ALL_FAULTS[Fault.UNPLUGGED]
     if component.kind == "driver" and known == {Fault.DISAGREEMENT}:
         return ("inspect",)
+    if component.part == NVSWITCHES.part and Fault.XID in known:
+        return OF_FAULT[Fault.NVSWITCH]
     particular = next((steps for fault, steps in OF_FAULT.items() if fault in known), None)
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
     if Fault.WRONG_DATA in known and steps[0] == "change-setting":

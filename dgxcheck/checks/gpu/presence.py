@@ -16,7 +16,7 @@ from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.gpu.lost_pairs import common_gpus, is_about, lost_pairs
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.components.component import DRIVER, Component
-from dgxcheck.components.locate import device_part
+from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
@@ -220,6 +220,11 @@ def _shared_lost(box: Box, subject: Subject, judgement: Judgement) -> Component 
     return DRIVER if judgement.fault is Fault.GPU_LOST else None
 
 
+def _shared_reset(box: Box, subject: Subject, judgement: Judgement) -> Component | None:
+    """All GPUs, which one command resets."""
+    return all_gpus(box, "") if judgement.fault is Fault.RESET_REQUIRED else None
+
+
 CHECKS = (
     Check(
         id=LOST,
@@ -262,5 +267,6 @@ CHECKS = (
         remedy="end all clients of the GPU and reset it: nvidia-smi -r -i BDF (GPUs before Ampere that NVLink joins:"
         " nvidia-smi -r); if the reset fails, reboot",
         judge=_reset,
+        shared=_shared_reset,
     ),
 )

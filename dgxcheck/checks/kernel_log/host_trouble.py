@@ -60,7 +60,7 @@ def _disks(box: Box) -> Judged:
         if disks is None or _is_own(name, disks) or event.trouble == "array":
             found.setdefault(name, []).append(event)
     for name, events in sorted(found.items()):
-        yield Subject(kind="disk", name=name, bdf=None), _disk(log, events)
+        yield Subject(kind="disk", name=name, bdf=None), _disk(box, log, events)
     if not found:
         yield HOST, Judgement(Status.PASS, f"no I/O errors of disks logged{reach(log)}")
 
@@ -82,21 +82,26 @@ def _is_own(name: str, disks: set[str]) -> bool:
     return name in disks or name.startswith("nvme")
 
 
-def _disk(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    arrays = dict.fromkeys(event.part for event in events if event.trouble == "array")
+def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    """An array without redundancy fails with the first disk that it drops."""
+    dropped_by = dict.fromkeys(event.part for event in events if event.trouble == "array")
+    failed = [row.name for row in _arrays(box) if row.name in dropped_by and row.level in ("raid0", "linear")]
     message = f"{counted(len(events), 'I/O error')} logged"
-    if arrays:
-        message = f"{message}; {', '.join(arrays)} dropped it"
-    return Judgement(
-        Status.WARN, f"{message}{reach(log)}", len(events), 0, "errors", lines(log, events), fault=Fault.DISK_ERRORS
-    )
+    if dropped_by:
+        message = f"{message}; {', '.join(dropped_by)} dropped it{' and failed' if failed else ''}"
+    status, fault = (Status.FAIL, Fault.ARRAY_FAILED) if failed else (Status.WARN, Fault.DISK_ERRORS)
+    return Judgement(status, f"{message}{reach(log)}", len(events), 0, "errors", lines(log, events), fault=fault)
+
+
+def _arrays(box: Box) -> tuple[MdArray, ...]:
+    storage = box.snapshot.storage
+    arrays: Missing | tuple[MdArray, ...] = storage if isinstance(storage, Missing) else storage.arrays
+    return () if isinstance(arrays, Missing) else arrays
 
 
 def _blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The array that the disk is or was in, else the disk."""
-    storage, log = box.snapshot.storage, box.snapshot.kernel_log
-    arrays: Missing | tuple[MdArray, ...] = storage if isinstance(storage, Missing) else storage.arrays
-    rows = () if isinstance(arrays, Missing) else arrays
+    log, rows = box.snapshot.kernel_log, _arrays(box)
     events = () if isinstance(log, Missing) else log.host
     dropped = [event.part for event in events if event.trouble == "array" and event.group == at.name]
     of = [row.name for row in rows if not isinstance(row.members, Missing) and _has(row.members, at.name)]
@@ -185,7 +190,7 @@ CHECKS = (
     Check(
         id="kernel.disk",
         rule="Warns if the kernel logged I/O errors of a disk, a controller of NVMe disks that failed, or a disk that"
-        " an array dropped. Removable disks are not judged.",
+        " an array dropped; fails if that array has no redundancy. Removable disks are not judged.",
         source="Linux block layer, drivers/nvme, drivers/md",
         remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane; replace it if errors continue",
         judge=_disks,

@@ -19,6 +19,7 @@ from dgxcheck.checks.kernel_log.xid_status import xid_status
 from dgxcheck.checks.kernel_log.xid_together import SUSPECT, contained, fail_here_alone, processes_of
 from dgxcheck.checks.nvlink.blames import far_nvlinks, links_down
 from dgxcheck.components.component import DRIVER, Component
+from dgxcheck.components.gpu_architecture import architecture
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.kernel_log import KernelLog, Xid
 from dgxcheck.facts.missing import Missing
@@ -46,7 +47,7 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     history = f"{counted(earlier, 'Xid')} before the last reset or driver load" if earlier else ""
     if not now:
         return Judgement(Status.PASS, f"{history}{reach(log)}", evidence=lines(log, all_times)) if all_times else None
-    known = {each.number: meaning(each.number, _architecture(box, bdf)) for each in now}
+    known = {each.number: meaning(each.number, architecture(box, bdf)) for each in now}
     known |= contained(now, known)
     applications = [each for each in now if known[each.number].severity == "application" and each.number != _CLEANED_UP]
     processes = processes_of(applications)
@@ -106,13 +107,6 @@ def _status(xid: Xid, known: XidEntry, all_now: Sequence[Xid]) -> Status:
     return xid_status(known, xid.text, len({each.seconds for each in all_now if each.number == xid.number}))
 
 
-def _architecture(box: Box, bdf: str) -> int | None:
-    """``nvmlDeviceArchitecture_t``; None where it is not known."""
-    board = box.gpu(bdf).board
-    architecture = getattr(board, "architecture", None)
-    return architecture if isinstance(architecture, int) else None
-
-
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The part of the GPU that its Xids name, its PCIe link, or the NVLinks that it shares; the NVSwitch."""
     gpu = device_of(box, at)
@@ -138,7 +132,7 @@ def _part(box: Box, bdf: str) -> Part:
     log = box.snapshot.kernel_log
     xids = () if isinstance(log, Missing) else log.xids
     own = [xid for xid in xids if xid.bdf == bdf and not xid.past]
-    known = {xid.number: meaning(xid.number, _architecture(box, bdf)) for xid in own}
+    known = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in own}
     entries = [known[number] for number in {xid.number for xid in _primary(own, known)} - {OFF_BUS, ANNOUNCES_RECOVERY}]
     worst = min((_SEVERITIES.index(entry.severity) for entry in entries), default=0)
     parts = {entry.about for entry in entries if _SEVERITIES.index(entry.severity) == worst}
