@@ -41,7 +41,8 @@ OF_A_GPU = (
     "dgx-a100-fabric-degraded", "dgx-a100-fabric-left-out", "dgx-a100-fabric-no-partition",
     "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required", "pcie-x8-gpu-x8",
     "dgx-a100-nvlink-recovery-total", "pcie-x4-gpu-slow-everywhere", "pcie-x8-aer-totals",
-    "pcie-x8-clocks-locked-under-load", "pcie-x4-replays-total", "dgx-a100-xid-149-nonfatal", "dgx-a100-memory-contained", "dgx-a100-xid-13-one-program",
+    "pcie-x8-clocks-locked-under-load", "pcie-x4-replays-total", "dgx-a100-xid-149-nonfatal",
+    "dgx-a100-memory-contained", "dgx-a100-xid-13-one-program",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-xid-before-reload", "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading",

@@ -15,6 +15,7 @@ _DETAIL = re.compile(
 )
 _GIVEN_UP = re.compile(rf"[^ :]{{1,64}} (?P<bdf>{PATTERN}): AER: (?:can't recover|device recovery failed)")
 _CONTAINED = re.compile(rf"pcieport (?P<bdf>{PATTERN}): DPC: containment event, status:0x[0-9a-f]{{1,4}}\b")
+_NOBODY = ":00:00.0"
 _ANNOUNCED = re.compile(
     rf"[^ :]{{1,64}} (?P<port>{PATTERN}): AER: (?:Multiple )?{_HOW_BAD} error (?:message )?received(?::| from)"
     rf" (?:id=(?P<id>[0-9a-f]{{4}})|(?P<bdf>{PATTERN}))"
@@ -30,7 +31,8 @@ def error(message: str) -> tuple[str, Severity] | None:
 def announced(message: str) -> tuple[str, Severity] | None:
     """``pcieport 0000:00:02.0: AER: Corrected error received: 0000:06:00.0``, of old ``id=0010``: whose, and severity.
 
-    Most are followed by a line that ``error`` knows; where the device cannot be asked any more there is none. A port
+    Most are followed by a line that ``error`` knows; where the device cannot be asked any more there is none. An ID of
+    0, that of the host bridge, is what root ports hold that were told none: then it is the port's own error. A port
     that contained an error (``pcieport 0000:80:02.0: DPC: containment event, ..``, drivers/pci/pcie/dpc.c) took the
     link below it down.
     """
@@ -43,6 +45,8 @@ def announced(message: str) -> tuple[str, Severity] | None:
     if bdf is None:
         number = int(match["id"], 16)
         bdf = f"{match['port'].partition(':')[0]}:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
+    if bdf.endswith(_NOBODY):
+        bdf = match["port"]
     return (bdf, _severity(match["uncorrected"])) if is_bdf(bdf) else None
 
 
