@@ -15,12 +15,12 @@ HcaTrouble = Literal["not started", "firmware", "module", "temperature", "power"
 
 
 HostTrouble = Literal[
-    "memory", "machine check", "throttled", "stuck", "disk", "array", "unplugged", "panic", "oops", "hung",
-    "out of memory", "crashed",
+    "memory", "machine check", "throttled", "stuck", "disk", "array", "file system", "unplugged", "panic", "oops",
+    "hung", "out of memory", "crashed",
 ]  # fmt: skip
 """Memory error, another machine check, CPU too hot, a task stuck in the NVIDIA driver, I/O error, array that lost a
-disk, PCIe slot that lost its device; the kernel panicked, hit a bug, or saw a task or CPU hang elsewhere; a process was
-killed for lack of memory, or crashed in a library of NVIDIA."""
+disk, damaged file system, PCIe slot that lost its device; the kernel panicked, hit a bug, or saw a task or CPU hang
+elsewhere; a process was killed for lack of memory, or crashed in a library of NVIDIA."""
 
 
 class Xid(Record):

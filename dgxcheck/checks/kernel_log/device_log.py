@@ -11,7 +11,17 @@ from dgxcheck.checks.engine.finding import EventKind, Evidence, Judgement, LogEv
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import gpu_at, place_of
-from dgxcheck.facts.kernel_log import HcaEvent, HostEvent, KernelLog, NotStarted, OffBus, PcieError, SXid, Xid
+from dgxcheck.facts.kernel_log import (
+    HcaEvent,
+    HostEvent,
+    HostTrouble,
+    KernelLog,
+    NotStarted,
+    OffBus,
+    PcieError,
+    SXid,
+    Xid,
+)
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 
@@ -86,3 +96,8 @@ def gpu_itself(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
         yield Component(kind="gpu", name=gpu_at(at.bdf), bdf=at.bdf)
     else:
         yield from itself(box, at, judgement)
+
+
+def events_of(log: KernelLog, *troubles: HostTrouble) -> list[HostEvent]:
+    """The events of the host of these kinds."""
+    return [event for event in log.host if event.trouble in troubles]

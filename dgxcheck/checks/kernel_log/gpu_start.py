@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.kernel_log.device_log import Judged, gpu_itself, lines, per_device, reach
-from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
@@ -69,6 +69,11 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         yield from gpu_itself(box, at, judgement)
 
 
+def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
+    """The driver, which starts no GPU at all; not where it says why of each."""
+    return DRIVER if judgement.fault is Fault.GPU_NOT_STARTED else None
+
+
 CHECKS = (
     Check(
         id="kernel.gpu-start",
@@ -80,6 +85,7 @@ CHECKS = (
         " driver supports the board, then call the vendor with the file of nvidia-bug-report.sh",
         judge=_starts,
         blames=_blames,
+        shared=_shared,
         witness="log",
     ),
 )
