@@ -108,9 +108,9 @@ def _row(controllers: tuple[MemoryController, ...] | Missing, name: str) -> Memo
 CHECKS = (
     Check(
         id="host.edac",
-        rule="Per memory controller: fails if any uncorrected error was counted since the EDAC driver was loaded, as one"
-        " in the log does (kernel.memory); warns if corrected errors grew by more than {host.edac-corrected} (without a"
-        " second reading an hour or more later: also over the whole time since boot).",
+        rule="Per memory controller: fails if any uncorrected error was counted since the EDAC driver was loaded; warns"
+        " if corrected errors grew by more than {host.edac-corrected} (without a second reading an hour or more later:"
+        " also over the whole time since boot).",
         source="ue_count and ce_count of /sys/devices/system/edac/mc",
         remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
         " maintenance if errors continue",
