@@ -50,8 +50,8 @@ SENTENCES: Mapping[Code, str] = {
     "nccl-network": "run with NCCL_DEBUG=INFO on all hosts and look for NET/Socket, a plug-in that is not loaded and"
     " channels without GDRDMA; check NCCL_NET, NCCL_IB_HCA and NCCL_IB_DISABLE in the job's environment, and the HCAs'"
     " ports and error counters; measure the path with ib_write_bw",
-    "nvlink-setting": "NvLinkDisable in /proc/driver/nvidia/params is what the driver runs with; look for"
-    " NVreg_NvLinkDisable in /etc/modprobe.d and remove it",
+    "nvlink-setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d and remove it (/proc/driver/nvidia/params has the"
+    " value in effect)",
     "socket-links": "check speed, width and power management of the links between the sockets (QPI, UPI, xGMI) in the"
     " system firmware, and the kernel log for machine checks; measure again with process and memory on the GPU's NUMA"
     " node",
