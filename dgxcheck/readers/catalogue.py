@@ -23,7 +23,7 @@ from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Reader
 from dgxcheck.readers.nccl import log as nccl_log
-from dgxcheck.readers.nccl import topology_xml
+from dgxcheck.readers.nccl import programs, ras, topology_xml
 from dgxcheck.readers.network import (
     ibdev2netdev,
     iblinkinfo,
@@ -62,7 +62,7 @@ _NETWORK: tuple[Reader, ...] = (
     ibstat.read, ibstatus.read, ibv_devinfo.read, rdma_link.read, ibdev2netdev.read, mlxlink.read, mst.read,
     iblinkinfo.read, port_counters.read, known.read,
 )  # fmt: skip
-_NCCL: tuple[Reader, ...] = (topology_xml.read, nccl_log.read)
+_NCCL: tuple[Reader, ...] = (topology_xml.read, nccl_log.read, programs.read, ras.read)
 READERS: tuple[Reader, ...] = (
     *benchmarks.READERS, *nvidia_smi.READERS, *_DCGM, *_MACHINE, *_NETWORK, *_NCCL,
 )  # fmt: skip

@@ -139,7 +139,7 @@ def test_of_two_hosts_one_is_asked_for(form: object) -> None:
     query = QUERY.split("\n")
     other = [line.replace("Example SXM2", "Other") for line in query]
     text = text_of("t", (*form("node01", query), *form("node02", other), ""))
-    with pytest.raises(BadInput, match=r"node01, node02; choose one: dgxcheck import TEXT --host NAME"):
+    with pytest.raises(BadInput, match=r"node01, node02; choose one with --host NAME"):
         read([text])
     for host, name in (("node01", "Example SXM2"), ("node02", "Other")):
         reading = read([text], host=host)

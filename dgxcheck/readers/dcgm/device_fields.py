@@ -136,4 +136,3 @@ def _architecture(model: str) -> int | None:
         return architecture_of(model)[1]
     except BadInput:
         return None
-
