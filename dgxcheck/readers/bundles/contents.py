@@ -177,4 +177,3 @@ def _cost(section: Section) -> int:
 
 def _wanted(title: str) -> bool:
     return reader_of(title) != "" or title.startswith(bug_report.HEAD)
-
