@@ -44,19 +44,19 @@ def opened(spec: str, host: str = "") -> Opened:
     bundle = load(spec)
     labelled = with_hosts(bundle.sections)
     hosts = {section.host for section in labelled} - {""}
-    sections = [each for each in of_host(labelled, host, spec) if each.host] if hosts else [*labelled]
+    sections = [each for each in of_host(labelled, host) if each.host] if hosts else [*labelled]
     unowned = {section.file for section in labelled if hosts and not section.host}
     found = outputs(sections)
-    own = found.outputs if hosts else of_host(found.outputs, host, spec)
+    own = found.outputs if hosts else of_host(found.outputs, host)
     facts, refused = machine_facts(own)
     notes = (f"{title}: left out, because it contradicts an earlier output" for title in refused)
     bundle = replace(bundle, sections=tuple(sections), notes=(*bundle.notes, *notes))
     return Opened(bundle=bundle, found=replace(found, outputs=tuple(own)), facts=facts, unowned=tuple(sorted(unowned)))
 
 
-def open_bundle(spec: str) -> RecordedSource:
-    """The machine of a bundle."""
-    return as_source(spec, opened(spec))
+def open_bundle(spec: str, host: str = "") -> RecordedSource:
+    """The machine of a bundle; of several hosts that of ``host``."""
+    return as_source(spec, opened(spec, host))
 
 
 def as_source(spec: str, found: Opened) -> RecordedSource:

@@ -20,16 +20,16 @@ class Owned(Protocol):
 T = TypeVar("T", bound=Owned)
 
 
-def of_host(parts: Sequence[T], host: str, spec: str = "TEXT", others: Collection[str] = ()) -> list[T]:
+def of_host(parts: Sequence[T], host: str, others: Collection[str] = ()) -> list[T]:
     """The outputs of one host, and those of which nothing tells whose they are; BadInput if it is not clear which.
 
-    ``others`` are hosts that were named elsewhere. ``spec`` is what holds them.
+    ``others`` are hosts that were named elsewhere.
     """
     hosts = sorted({part.host for part in parts} - {""})
     if host and host not in hosts and host not in others:
         raise BadInput(f"--host {host}: {_have(hosts)}")
     if len(hosts) > 1 and not host:
-        raise BadInput(f"{_have(hosts)}; choose one: dgxcheck import {spec} --host NAME -o FILE")
+        raise BadInput(f"{_have(hosts)}; choose one with --host NAME")
     return [part for part in parts if part.host in ("", host or part.host)]
 
 

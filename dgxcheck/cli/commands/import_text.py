@@ -61,8 +61,11 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
     complaints += [line for text in reading.texts for line in _complaints(text, reading)]
     complaints += [_refusal(part) for part in reading.combined.refused]
     if not reading.combined.facts and (bundle is None or not bundle.outputs):
-        _complain(complaints)
-        raise BadInput("nothing was read; no file was written" if output is not None else "nothing was read")
+        if not reading.parts or output is not None:
+            _complain(complaints)
+            what = "recognised, but it reports nothing" if reading.parts else "nothing was read"
+            raise BadInput(f"{what}; no file was written" if output is not None else what)
+        click.echo(f"{', '.join(dict.fromkeys(part.found.tool for part in reading.parts))}: nothing reported in it")
     if output is not None:
         text, count = recording(reading, base)
         save(output, text, 0o644)
