@@ -24,7 +24,10 @@ def open_text(path: str, host: str = "") -> RecordedSource | None:
     for key in sorted(facts):
         insert(lines, key, facts[key])
     left = sum(map(len, reading.unread.values()))
-    unread = f"{counted(left, 'line')} not recognised: see dgxcheck import --show" if left else ""
+    others = len(reading.combined.refused)
+    said = [f"{counted(left, 'line')} not recognised"] if left else []
+    said += [f"{counted(others, 'output')} left out because of contradictions"] if others else []
+    unread = f"{', '.join(said)}: see dgxcheck import --show" if said else ""
     alarms = sum(len(alarming(text.lines, reading.unread[text.name])) for text in reading.texts)
     origin = Origin("report", path, provenance="imported", unread=unread, alarms=alarms)
     return RecordedSource(lines, origin, head={"provenance": {"kind": "imported"}}, unheard="not in the text")

@@ -14,6 +14,8 @@ from dgxcheck.readers.bundles.section import Section
 
 SHOWN = 60
 """Characters of a title."""
+CONTRADICTS = "contradicts earlier output"
+AGAIN = "shows GPUs of earlier output another time"
 MOST_ALARMS = 20
 """Unread lines of a text that are shown."""
 LONGEST = 160
@@ -39,9 +41,11 @@ def _text(text: Text, reading: Reading) -> Iterator[str]:
         if part.file == text.name
     ]
     yield from _table(rows)
-    refused = [part.found.tool for part in reading.combined.refused if part.file == text.name]
-    if refused:
-        yield f"left out, because it contradicts an earlier output: {', '.join(refused)}"
+    for why, parts in ((CONTRADICTS, reading.combined.refused), (AGAIN, reading.combined.again)):
+        left = [f"{part.found.tool} (line {min(part.found.understood, default=0) + 1})" for part in parts
+                if part.file == text.name]  # fmt: skip
+        if left:
+            yield f"left out, because it {why}: {', '.join(left)}"
     unread = reading.unread[text.name]
     if unread:
         yield f"not recognised: {_lines(unread)}"

@@ -25,8 +25,8 @@ _EXPLAINS = re.compile(
 )
 """How a line of a manual, a help page or a letter begins."""
 _EVENT = re.compile(
-    r"\d|:|\b(?:ERR(?:OR)?|FAIL(?:ED|URE)?|FATAL|CRITICAL|PANIC)\b"
-    r"|^\W{0,40}(?:Fail|Error\b|Fatal|Job for|Unable|Couldn)"
+    r"\b\d|:|\b(?:GPU|Xid|link|port|mlx)[ _]?\d|\b(?:ERR(?:OR)?|FAIL(?:ED|URE)?|FATAL|CRITICAL|PANIC)\b"
+    r"|^\W{0,40}(?:Fail|Fatal|Job for|Unable|Couldn)"
 )
 """What happened has a number, a subject or capitals."""
 LONGEST = 1000

@@ -13,6 +13,10 @@ from dgxcheck.readers.reports import REPORT, add_report
 
 NAMES = "names "
 """Begins the key of what a directory holds; a tool may show a part of it."""
+_OWN = ("nvml nvmlDeviceGetUUID ", "nvml nvmlDeviceGetSerial ")
+_LASTING = (*_OWN, "nvml nvmlDeviceGetName ", "nvml nvmlDeviceGetVbiosVersion ")
+_READ_AGAIN = ("nvml nvmlDeviceGet", "nvml nvmlSystemGetCudaDriverVersion")
+"""A container may bring a CUDA of its own."""
 DRIVER = "nvml nvmlSystemGetDriverVersion"
 
 
@@ -30,6 +34,8 @@ class Combined(Record, kw_only=False):
 
     facts: dict[str, Json]
     refused: tuple[Part, ...]
+    again: tuple[Part, ...] = ()
+    """Parts that show the same GPUs another time, with other readings; the first one counts."""
 
 
 def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Combined:
@@ -44,6 +50,7 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
     first: dict[str, Json] = {}
     by_tool: dict[str, dict[str, Json]] = {}
     refused: list[Part] = []
+    again: list[Part] = []
     lists: dict[str, list[str]] = {}
     gpu_lists: list[dict[str, Json]] = []
     reports: dict[str, Json] = {}
@@ -58,7 +65,7 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
             first if all(key.startswith(("stated ", DRIVER)) for key in answers) else {**of_tool, **_driver(first)}
         )
         if any(earlier.get(key, fact) != fact for key, fact in answers.items()):
-            refused.append(part)
+            (again if _same_gpus(answers, earlier) else refused).append(part)
             continue
         measured += [
             (key, _with_file(fact, (names or {}).get(part.file, part.file)))
@@ -75,7 +82,15 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
     named: dict[str, Json] = {key: [*dict.fromkeys(listed)] for key, listed in lists.items()}
     failed = {INIT: first[INIT]} if isinstance(first.get(INIT), dict) else {}
     found = {**merge_runs(measured), **first, **reports, **named, **gpu_list(gpu_lists), **failed}
-    return Combined(found, tuple(refused))
+    return Combined(found, tuple(refused), tuple(again))
+
+
+def _same_gpus(answers: Mapping[str, Json], earlier: Mapping[str, Json]) -> bool:
+    """Do two dumps that differ show the same GPUs? Bus ids and names are alike in all nodes of a cluster."""
+    lasting = {key for key in answers if key.startswith(_LASTING) and key in earlier}
+    differing = {key for key, fact in answers.items() if earlier.get(key, fact) != fact}
+    known = any(key.startswith(_OWN) for key in lasting)
+    return known and not differing & lasting and all(key.startswith(_READ_AGAIN) for key in differing)
 
 
 def _driver(facts: Mapping[str, Json]) -> dict[str, Json]:
