@@ -24,6 +24,7 @@ _OF_FAULT: Mapping[Fault, Urgency] = {
     Fault.PAGES_MANY: "watch",
     Fault.ROWS_LOW: "watch",
     Fault.GPU_STARTED_LATE: "watch",
+    Fault.GPU_LOST_BEFORE: "watch",
     Fault.NVLINK_ERRORS: "watch",
     Fault.TRANSPORT_ERRORS: "watch",
     Fault.FABRIC_DEGRADED: "watch",

@@ -145,7 +145,7 @@ class EarlierXid(Record):
     number: int
     """79 for a GPU that fell off the bus without an Xid too."""
     boot: str
-    """Which boot: ``/proc/sys/kernel/random/boot_id``, or its number in the file."""
+    """Which boot: ``/proc/sys/kernel/random/boot_id``, or its number in the file: -1 is the one before the last."""
     begun_s: float
     """As an Xid's."""
     text: str = ""
