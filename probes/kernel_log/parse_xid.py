@@ -12,7 +12,7 @@ _XID = re.compile(
     rf"NVRM: Xid \((?:PCI:)?{_GPU}(?P<part>[^)]*)\): (?P<number>\d{{1,4}})(?!\d)(?:, *(?P<text>.*))?", re.DOTALL
 )
 _PROCESS = re.compile(r"pid='?(?P<pid>\d{1,10}|<unknown>)'?(?:, *name=(?P<name>[^,]*))?(?:, *|$)")
-_CAUSE = re.compile(r"Ch [0-9a-f]{8},? caused by previous Xid (\d{1,4})\.?", re.ASCII)
+_CAUSE = re.compile(r"(?:Ch [0-9a-f]{8},?|channel 0x[0-9a-f]{8}) caused by previous Xid (\d{1,4})\.?", re.ASCII)
 _SXID = re.compile(
     rf"nvidia-nvswitch\d+: SXid \((?:PCI:)?{_GPU}\): (?P<number>\d{{1,6}})(?!\d)(?:, *(?P<text>.*))?", re.DOTALL
 )

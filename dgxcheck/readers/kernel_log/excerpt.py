@@ -14,6 +14,7 @@ from dgxcheck.facts.record import replace
 from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
 from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
 from dgxcheck.readers.kernel_log.hosts import ISO, SYSLOG, Rows, by_host
+from dgxcheck.readers.kernel_log.stamps import embedded
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 from dgxcheck.source.kernel_log.kinds import is_relevant
@@ -63,10 +64,11 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     parts = [*as_rows(lines)]
     rows = [(number, text) for number, text in parts if text is not None]
     timed = [*_timed(rows)]
-    rows = _without_masks(timed or [*_untimed(rows)])
-    logs = {host: (own, _facts(own, bool(timed))) for host, own in by_host(rows).items()}
+    logs = _logs(timed, True)
+    if not any(facts for _, facts in logs.values()) and (untimed := [*_untimed(rows)]):
+        logs = _logs(untimed, False)
     of_log = (number for number, text in parts if text is None or _PSTORE.fullmatch(text.strip()))
-    aside = {*of_log} if rows else set()
+    aside = {*of_log, *(number for number, _ in timed)} if any(own for own, _ in logs.values()) else set()
     idle = {number for own, facts in logs.values() if not facts for number, row in own if row.strip()}
     found = [
         Imported(tool=TOOL, facts=facts, understood=frozenset({number for number, row in own if row.strip()} | aside),
@@ -76,6 +78,11 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if idle:
         found.append(Imported(tool=TOOL, facts={}, understood=frozenset(idle | aside)))
     return tuple(found)
+
+
+def _logs(rows: list[tuple[int, str]], timed: bool) -> dict[str, tuple[list[tuple[int, str]], dict[str, Json]]]:
+    """By host the rows and their facts."""
+    return {host: (own, _facts(own, timed)) for host, own in by_host(_without_masks(rows)).items()}
 
 
 def _facts(rows: Rows, timed: bool) -> dict[str, Json]:
@@ -137,9 +144,12 @@ def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
     seconds = _APART_S
     for number, whole in lines:
         match = _BARE.fullmatch(whole.strip(" \t>"))
-        if match is not None and _OF_DRIVER.match(match["text"]) and is_relevant(match["text"]):
-            seconds += 0 if _FOLLOWS.match(match["text"]) else _APART_S
-            yield number, f"[{seconds}.000000] {match['text']}"
+        text = "" if match is None else match["text"]
+        if not (_OF_DRIVER.match(text) and is_relevant(text)):
+            text = embedded(whole)
+        if text:
+            seconds += 0 if _FOLLOWS.match(text) else _APART_S
+            yield number, f"[{seconds}.000000] {text}"
 
 
 def _human(text: str, clock: float) -> tuple[float, str] | None:
