@@ -42,6 +42,8 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("port", "link layer"): ("change-setting", "reboot"),
     ("gpu", "model"): ("inspect", "contact-vendor"),
     ("board", ""): _GPU,
+    ("board", "cooling"): ("inspect", *_TO_HARDWARE),
+    ("board", "power supply"): ("inspect", *_TO_HARDWARE),
     ("link", ""): _LINK,
     ("switch", ""): _LINK,
     ("bridge", ""): _LINK,

@@ -10,7 +10,8 @@ class Gpu(Record):
     """One GPU of ``nvmlDeviceGetHandleByIndex``; a GPU that only PCI shows has no ``Gpu``."""
 
     bdf: str
-    index: int
+    index: int | Missing
+    """Missing where an imported text shows a part of NVML's list and does not say which."""
     name: str | Missing
     uuid: str | Missing
     serial: str | Missing

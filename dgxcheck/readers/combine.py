@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.listing import INDEX, INIT, gpu_list, handles, placed
+from dgxcheck.readers.listing import INIT, OF_LIST, gpu_list, placed
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import REPORT, add_report
@@ -45,14 +45,14 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
     by_tool: dict[str, dict[str, Json]] = {}
     refused: list[Part] = []
     lists: dict[str, list[str]] = {}
-    gpu_lists: list[dict[int, str]] = []
+    gpu_lists: list[dict[str, Json]] = []
     reports: dict[str, Json] = {}
     for part, facts in zip(parts, placed(part.found.facts for part in parts), strict=True):
         answers = {key: fact for key, fact in facts.items() if not key.startswith("measure ")}
         for key, fact in answers.items():
             if key.startswith(NAMES) and isinstance(fact, list):
                 lists.setdefault(key, []).extend(map(str, fact))
-        answers = {key: fact for key, fact in answers.items() if not key.startswith((INDEX, NAMES, REPORT))}
+        answers = {key: fact for key, fact in answers.items() if not key.startswith((*OF_LIST, NAMES, REPORT))}
         of_tool = by_tool.setdefault(part.found.tool, {})
         earlier = (
             first if all(key.startswith(("stated ", DRIVER)) for key in answers) else {**of_tool, **_driver(first)}
@@ -63,7 +63,7 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
         measured += [
             (key, _with_file(fact, (names or {}).get(part.file, part.file)))
             for key, fact in facts.items()
-            if key not in answers and not key.startswith((INDEX, NAMES, REPORT))
+            if key not in answers and not key.startswith((*OF_LIST, NAMES, REPORT))
         ]
         for key, fact in facts.items():
             if key.startswith(REPORT):
@@ -71,8 +71,7 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None) -> Co
         of_tool |= answers
         for key, fact in answers.items():
             first.setdefault(key, fact)
-        if numbers := handles(facts):
-            gpu_lists.append(numbers)
+        gpu_lists.append({key: fact for key, fact in facts.items() if key.startswith(OF_LIST)})
     named: dict[str, Json] = {key: [*dict.fromkeys(listed)] for key, listed in lists.items()}
     failed = {INIT: first[INIT]} if isinstance(first.get(INIT), dict) else {}
     found = {**merge_runs(measured), **first, **reports, **named, **gpu_list(gpu_lists), **failed}

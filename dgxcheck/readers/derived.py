@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.facts.bdf import is_unplaced
+from dgxcheck.facts.bdf import bus_order, is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.kernel_log.domain import DOMAIN
-from dgxcheck.readers.listing import NO_HANDLE, answers, gpu_function, handles
+from dgxcheck.readers.listing import COUNT, NO_HANDLE, WITHOUT_NUMBER, answers, gpu_function, handles, numberless
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
 from dgxcheck.readers.network.port_counters import COUNTERS, files_of
@@ -35,7 +35,10 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
         | files_of(facts)
     )  # fmt: skip
     own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
-    return {**own, **derived} if NO_HANDLE in {key.rpartition(" ")[0] for key in facts} else {**derived, **own}
+    if not any(key.startswith(NO_HANDLE) for key in facts):
+        return {**derived, **own}
+    listed = COUNT in derived  # the list of GPUs anew
+    return {key: fact for key, fact in own.items() if not (listed and key.startswith(WITHOUT_NUMBER))} | derived
 
 
 def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -49,7 +52,7 @@ def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The PCI functions that some outputs show, and NVML's GPUs, where no output lists all that there are."""
     before, after = _CLASS
     shown = {key[len(before) : -len(after)] for key in facts if key.startswith(before) and key.endswith(after)}
-    listed = {bdf for bdf in nvml_gpus(facts) if not is_unplaced(bdf)}
+    listed = {bdf for bdf in (*nvml_gpus(facts), *numberless(facts)) if not is_unplaced(bdf)}
     gpus = {bdf for bdf in shown if str(facts[f"text {DEVICES}/{bdf}/class"]).startswith("0x03")}
     if not (gpus or (shown and listed)) or f"names {DEVICES}" in facts:
         return {}  # of adapters alone nobody says that there is no GPU
@@ -107,20 +110,25 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     lost = {key.rpartition(" ")[2]: str(fact) for key, fact in facts.items() if key.startswith(NO_HANDLE)}
     if not lost:
         return {}
+    numbers: dict[int, Json] = {**handles(facts)}
+    without, attached = numberless(facts), facts.get(COUNT)
+    everyone = sorted({*map(str, numbers.values()), *without, *lost}, key=bus_order)
+    if without and attached == len(everyone) and not any(map(is_unplaced, everyone)):
+        numbers, without = {**dict(enumerate(everyone))}, []
     if not any(key.startswith(_OF_PCI) for key in facts):
         reports = Reports("nvidia-smi")
         for bdf, why in lost.items():
             if why.startswith(_LOST):
                 reports.add(bdf, "handle", "fail", "gpu-lost", f"cannot open GPU {bdf}: {why[:80]}")
         if reports:
-            return reports.facts()
-    numbers: dict[int, Json] = {**handles(facts)}
-    if not numbers:
+            opened = {number: bdf for number, bdf in numbers.items() if bdf not in lost}
+            return reports.facts() | (answers(opened, without, attached) if isinstance(attached, int) else {})
+    if not (numbers or without):
         driver = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
         numbers = dict(enumerate(sorted((driver or _bound(facts)) | set(lost))))
     of_bdf = {str(bdf): number for number, bdf in numbers.items()}
     for bdf, why in lost.items():
         gap: Json = {"missing": "lost" if why.startswith(_LOST) else "garbled",
                      "detail": f"nvidia-smi: no handle for GPU {bdf}: {why[:80]}"}  # fmt: skip
-        numbers[of_bdf.get(bdf, max(numbers) + 1)] = gap
-    return answers(numbers)
+        numbers[of_bdf.get(bdf, max(numbers, default=-1) + 1)] = gap
+    return answers(numbers, without, attached if without and isinstance(attached, int) else 0)

@@ -24,8 +24,8 @@ class Device(Record):
     kind: Literal["gpu", "nic"]
     bdf: str | None
     """None for an InfiniBand device without a PCI function (``scif0``)."""
-    index: int | None
-    """NVML's index; None for a GPU that NVML does not list."""
+    index: int | Missing | None
+    """NVML's index, Missing where an imported text does not prove it; None for a GPU that NVML does not list."""
     uuid: str | Missing | None
     numa_node: int | Missing
     """Effective node, see ``classes.numa_node``."""

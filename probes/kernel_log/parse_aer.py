@@ -30,8 +30,8 @@ def error(message: str) -> tuple[str, Severity] | None:
 def announced(message: str) -> tuple[str, Severity] | None:
     """``pcieport 0000:00:02.0: AER: Corrected error received: 0000:06:00.0``, of old ``id=0010``: whose, and severity.
 
-    Most are followed by a line that ``error`` knows; where the device cannot be asked any more there is none. An ID of 0,
-    that of the host bridge, is what root ports hold that were told none: then it is the port's own error.
+    Most are followed by a line that ``error`` knows; where the device cannot be asked any more there is none. An ID of
+    0, that of the host bridge, is what root ports hold that were told none: then it is the port's own error.
     """
     match = _ANNOUNCED.match(message)
     if match is None:

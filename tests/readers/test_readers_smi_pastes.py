@@ -16,7 +16,7 @@ from smi_texts import LINKS, QUERY, STATION
 
 from dgxcheck.facts.bdf import is_unplaced, unplaced
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.nvidia_smi import gpu_list, monitors, query_csv, query_text, query_xml, table, topo
+from dgxcheck.readers.nvidia_smi import gpu_list, query_csv, query_text, query_xml, table, topo
 
 NEW = """\
 +-----------------------------------------------------------------------------------------+
@@ -117,12 +117,6 @@ def test_other_programs_write_gpu_elements_too() -> None:
     assert query_xml.read(('<system version="1">', '<gpu dev="0" sm="90" gdr="1">', "</gpu>")) == ()
 
 
-def test_monitors_are_known_and_tell_nothing() -> None:
-    text = "# gpu    pwr  gtemp     sm\n# Idx      W      C      %\n    0     77     28      0\n"
-    assert unread([one(monitors.read, text)], text) == []
-    assert not one(monitors.read, text).facts
-
-
 @pytest.mark.parametrize("width", range(14, 96, 3))
 def test_a_wrapped_matrix_says_nothing_else(width: int) -> None:
     text = STATION.replace("\x1b[4m", "").replace("\x1b[0m", "").expandtabs()
@@ -185,6 +179,7 @@ GPU 00000000:01:00.0
 
 @pytest.mark.parametrize(("text", "due"), [
     (links("25 GB/s", last="25 GB/s"), {}),
+    (links("25 GB/s", last="12.5 GB/s"), {"nvlink.rate": "fail GPU3"}),
     (links("25 GB/s", last="<inactive>"), {"nvlink.state": "fail GPU3"}),
     (links("25.781 GB/s", last="").replace("A100-SXM4-80GB", "V100-SXM2-32GB").partition("GPU 1:")[0]
      .replace("Link 3: 25.781 GB/s", "Link 3: <inactive>"), {"nvlink.state": "unknown GPU0"}),
@@ -199,7 +194,13 @@ GPU 00000000:01:00.0
      {"tools.reports": "fail GPU@0000:0b:00.0", "kernel.off-bus": "fail 0000:0b:00.0"}),
     (DESKTOP, {}),
     (DESKTOP.replace("GeForce", "Tesla").replace("RTX 2080", "V100-PCIE"), {"driver.persistence": "warn GPU0"}),
-    (f"{DESKTOP}{DESKTOP.replace('01:', '02:')}", {"driver.persistence": "warn GPU1"}),
+    (f"{DESKTOP}{DESKTOP.replace('01:', '02:')}", {}),
+    (f"{DESKTOP}{DESKTOP.replace('01:', '02:')}".replace("GeForce RTX 2080", "NVIDIA RTX A6000"),
+     {"driver.persistence": "warn GPU1"}),
+    (f"{DESKTOP}    Display Mode : Enabled\n{DESKTOP.replace('01:', '02:')}"
+     .replace("GeForce RTX 2080", "RTX A6000"), {}),
+    (f"{DESKTOP}{DESKTOP.replace('01:', '02:').replace('GeForce RTX 2080', 'Tesla V100-PCIE-16GB')}",
+     {"driver.persistence": "warn GPU1"}),
     (ROWS, {"ecc.row-remap": "fail unnamed GPU"}),
     (ROWS[: ROWS.index("        Remapping")], {"ecc.row-remap": "fail unnamed GPU"}),
     (f"{ROWS.replace('Yes', 'No')}--\n{ROWS}", {"ecc.row-remap": "fail unnamed GPU 2"}),

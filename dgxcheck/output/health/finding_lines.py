@@ -40,9 +40,9 @@ def subject_name(subject: Subject) -> str:
 
 
 def unexplained(finding: Finding, width: int | None) -> list[str]:
-    """A finding that no cause explains, with its own remedy."""
+    """A finding that no cause explains, with its own remedy; of one that could not be judged what would tell more."""
     told = [wrapped(sentence(finding), width, 6)]
-    if finding.status in (Status.WARN, Status.FAIL):
+    if finding.status in (Status.WARN, Status.FAIL) or finding.judgement.remedy:
         told.append(wrapped(f"  do: {visible(finding.remedy)}", width, 6))
     return told
 

@@ -85,6 +85,12 @@ def _logs(rows: list[tuple[int, str]], timed: bool) -> dict[str, tuple[list[tupl
     return {host: (own, _facts(own, timed)) for host, own in by_host(_without_masks(rows)).items()}
 
 
+def rows_of(lines: tuple[str, ...]) -> Rows:
+    """Number and text of the rows of a log, with the times that ``dmesg -H`` abbreviates written out."""
+    rows = [(number, text) for number, text in as_rows(bounded(lines)) if text is not None]
+    return _without_masks([*_timed(rows)] or [*_untimed(rows)])
+
+
 def _facts(rows: Rows, timed: bool) -> dict[str, Json]:
     """Of the rows of one host, which have times of their own or not; empty where they tell nothing."""
     log = times("\n".join(row for _, row in rows)) if rows else None

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from dgxcheck.facts.bdf import UNPLACED, nameless, unplaced
+from dgxcheck.facts.bdf import UNPLACED, is_unplaced, nameless, unplaced
 from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.readers.listing import ATTACHED, INDEX, WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.fabric import fabric
 from dgxcheck.readers.nvidia_smi.fields import (
@@ -63,9 +64,17 @@ class Section(Record, kw_only=False):
 
 
 def imported(tool: str, gpus: Sequence[Section], system: Mapping[str, str], understood: frozenset[int]) -> Imported:
-    """The answers of NVML about the GPUs of one dump, indexes in its order; ``system`` has its first lines."""
-    gpus = _numbered(gpus[:MOST_GPUS])
-    facts: dict[str, Json] = {f"nvml nvmlDeviceGetHandleByIndex {gpu.index}": gpu.bdf for gpu in gpus}
+    """The answers of NVML about the GPUs of one dump; ``system`` has its first lines.
+
+    GPUs without a printed number have that of their place, unless the dump tells of more GPUs than it shows.
+    """
+    gpus, attached = _merged(gpus[:MOST_GPUS]), _attached(system)
+    proven = attached is None or attached <= len(gpus) or all(gpu.index is not None for gpu in gpus)
+    gpus = _numbered(gpus) if proven else gpus
+    facts: dict[str, Json] = {f"{INDEX} {gpu.index}": gpu.bdf for gpu in gpus if gpu.index is not None}
+    facts |= {f"{WITHOUT_NUMBER} {gpu.bdf}": True for gpu in gpus if gpu.index is None}
+    if attached is not None and attached > len(gpus):
+        facts[ATTACHED] = attached
     driver, cuda = system.get("driver version", ""), system.get("cuda version", "")
     driver = driver.partition(" ")[0]  # 610 adds that the field is deprecated
     if re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}", driver, re.ASCII):
@@ -80,11 +89,9 @@ def imported(tool: str, gpus: Sequence[Section], system: Mapping[str, str], unde
     return Imported(tool=tool, facts=facts, understood=understood)
 
 
-def _numbered(gpus: Sequence[Section]) -> list[Section]:
-    """Every GPU once, with the number that is printed or, without any, that of its place."""
+def _merged(gpus: Sequence[Section]) -> list[Section]:
+    """Every GPU once, with the number that is printed; those that have neither bus id nor number are told apart."""
     found: dict[str, Section] = {}
-    taken = {gpu.index for gpu in gpus}
-    free = (number for number in range(2 * MOST_GPUS) if number not in taken)
     unnamed = 0
     for gpu in gpus:
         bdf = gpu.bdf
@@ -92,9 +99,21 @@ def _numbered(gpus: Sequence[Section]) -> list[Section]:
             bdf = nameless(unnamed) if gpu.index is None else unplaced(gpu.index)
             unnamed += gpu.index is None
         known = found.get(bdf)
-        number = gpu.index if gpu.index is not None else next(free) if known is None else known.index
-        found[bdf] = Section(bdf, gpu.fields, number)
+        found[bdf] = Section(bdf, gpu.fields, known.index if known is not None and gpu.index is None else gpu.index)
     return [*found.values()]
+
+
+def _numbered(gpus: Sequence[Section]) -> list[Section]:
+    """The GPUs, those with a bus id and without a number with that of their place."""
+    taken = {gpu.index for gpu in gpus}
+    free = (number for number in range(2 * MOST_GPUS) if number not in taken)
+    return [gpu if gpu.index is not None or is_unplaced(gpu.bdf) else replace(gpu, index=next(free)) for gpu in gpus]
+
+
+def _attached(system: Mapping[str, str]) -> int | None:
+    """How many GPUs NVML lists, by the head of a dump; None where the head is cut or makes no sense."""
+    text = system.get("attached gpus", "")
+    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text[:4]) <= MOST_GPUS else None
 
 
 def answers(fields: Fields) -> Iterator[tuple[str, Json]]:

@@ -22,7 +22,7 @@ _GPU = re.compile(r"""<gpu id=["'][0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}
 """A GPU of a dump that lacks its head; other programs write <gpu> too."""
 _ENTITIES = {"lt": "<", "gt": ">", "quot": '"', "apos": "'", "amp": "&"}
 _ENTITY = re.compile(r"&(lt|gt|quot|apos|amp);")
-_SYSTEM = {"driver_version": "driver version", "cuda_version": "cuda version"}
+_SYSTEM = {"driver_version": "driver version", "cuda_version": "cuda version", "attached_gpus": "attached gpus"}
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
