@@ -29,6 +29,8 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
 P2P = ("p2p", "p2p-both")
 STAGED = ("p2p-off", "p2p-off-both")
 """The same without peer access: through host memory."""
+OWN = "own-copy"
+"""Of p2pBandwidthLatencyTest, from a GPU to itself, read plus write."""
 ALL = "all"
 _LABELS = {
     "host-to-device": "host to device",
@@ -36,6 +38,7 @@ _LABELS = {
     "host-both": "host copies both ways at once",
     "device-copy": "copy within GPU memory",
     "device-copy-sm": "copy within GPU memory by a kernel",
+    OWN: "copy within GPU memory",
     "memory-integrity": "pattern test of GPU memory",
     "p2p": "P2P on",
     "p2p-both": "P2P on, both ways at once",
@@ -92,8 +95,14 @@ class Figures(Record):
 
 
 def collect(box: Box, rows: Sequence[Measurement]) -> Figures:
-    """The rows by kind and GPUs, with the class of each pair."""
-    by_key = {(row.kind, row.a, row.b): row for row in rows}
+    """The rows by kind and GPUs, with the class of each pair.
+
+    What matrices have on their diagonal, copies of a GPU to itself, are rows of kind ``OWN`` too: the best of each GPU,
+    whose clocks may still rise during the first one.
+    """
+    diagonal = (row for row in rows if row.kind in (P2P[0], STAGED[0]) and row.a == row.b)
+    own = [replace(row, kind=OWN, b="") for row in sorted(diagonal, key=lambda row: row.number or 0)]
+    by_key = {(row.kind, row.a, row.b): row for row in (*rows, *own)}
     by_kind: dict[str, list[Measurement]] = {}
     for row in by_key.values():
         by_kind.setdefault(row.kind, []).append(row)
