@@ -101,6 +101,17 @@ def _bound(facts: Mapping[str, Json]) -> set[str]:
     return {bdf for bdf in bound if str(facts.get(f"text {DEVICES}/{bdf}/class")).startswith("0x03")}
 
 
+def _slot(numbers: Mapping[int, Json], bdf: str) -> int:
+    """The number of a GPU that did not open: the one that the others leave free at its place, else the next."""
+    free = (number for number in range(max(numbers, default=-1)) if number not in numbers)
+    fits = [
+        slot for slot in free
+        if all((number < slot) == (bus_order(str(other)) < bus_order(bdf))
+               for number, other in numbers.items() if isinstance(other, str))
+    ]  # fmt: skip
+    return fits[0] if len(fits) == 1 else max(numbers, default=-1) + 1
+
+
 def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The list of GPUs where nvidia-smi stopped at one that it could not open, or what it said of one of which no
     output tells anything else.
@@ -130,5 +141,5 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     for bdf, why in lost.items():
         gap: Json = {"missing": "lost" if why.startswith(_LOST) else "garbled",
                      "detail": f"nvidia-smi: no handle for GPU {bdf}: {why[:80]}"}  # fmt: skip
-        numbers[of_bdf.get(bdf, max(numbers, default=-1) + 1)] = gap
+        numbers[of_bdf[bdf] if bdf in of_bdf else _slot(numbers, bdf)] = gap
     return answers(numbers, without, attached if without and isinstance(attached, int) else 0)
