@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     this machine; or a source that the caller has opened, and closes."""
 
 LIVE = "live"
+ONLY_OF_TEXTS = "--host chooses among the hosts of a text; give the text with --from"
 RDMA = (
     *WIRING, "bars", "config_space", "iommu", "ib_ports", "modules", "host", "device_nodes", "memlock", "gpu_board",
     "gpu_pcie", "gpu_memory",
@@ -53,6 +54,8 @@ class LiveMachine:
     def __init__(self, root: str = "/", stage: NvmlStage | None = None) -> None:
         self.root = root
         """Where the running machine's files are."""
+        self.host = ""
+        """Of a text that holds output of several hosts, the one that is asked about."""
         self._is_contained = False
         self._stage = stage
         self._opened: LiveSource | None = None
@@ -74,7 +77,9 @@ class LiveMachine:
                 raise BadInput("--root is for this machine, --from for another one; give one of them")
             from dgxcheck.assessment.opening import open_source
 
-            return open_source(spec)
+            return open_source(spec, self.host)
+        if self.host:
+            raise BadInput(ONLY_OF_TEXTS)
         from dgxcheck.source.live import LiveSource
         from dgxcheck.workers.nvml import plan as nvml_plan
 

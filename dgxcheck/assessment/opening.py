@@ -16,37 +16,47 @@ if TYPE_CHECKING:
     from dgxcheck.source.protocol import Source
 
 
-def open_source(spec: str) -> Source:
-    """The machine that a name stands for; BadInput for a name that stands for none."""
+def open_source(spec: str, host: str = "") -> Source:
+    """The machine that a name stands for; of a text or a bundle of several hosts that of ``host``.
+
+    BadInput for a name that stands for none.
+    """
     if is_shipped(spec):
-        return open_recording(spec)
+        return _of_one_host(open_recording(spec), spec, host)
     if is_bundle(spec):
         from dgxcheck.assessment.bundle import open_bundle
 
-        return open_bundle(spec)
+        return open_bundle(spec, host)
     if begins_like_text(spec):
         from dgxcheck.assessment.pasted import open_text
 
-        found = open_text(spec)
+        found = open_text(spec, host)
         if found is not None:
             return found
     try:
-        return open_recording(spec)
+        return _of_one_host(open_recording(spec), spec, host)
     except BadInput:
-        result = _json_of_a_tool(spec)
+        result = _json_of_a_tool(spec, host)
         if result is None:
             raise
         return result
 
 
-def _json_of_a_tool(path: str) -> Source | None:
+def _of_one_host(source: Source, spec: str, host: str) -> Source:
+    """A source that stands for one machine, so that there is no host to choose."""
+    if host:
+        raise BadInput(f"--host {host}: {spec} is no text of several hosts; leave out --host")
+    return source
+
+
+def _json_of_a_tool(path: str, host: str) -> Source | None:
     """``dcgmi diag -j`` and the like, whole or cut; None for a file of ours that is damaged."""
     head = _head(path)
     if not head.startswith(_JSON) or _SCHEMA in head:
         return None
     from dgxcheck.assessment.pasted import open_text
 
-    return open_text(path)
+    return open_text(path, host)
 
 
 def begins_like_text(path: str) -> bool:

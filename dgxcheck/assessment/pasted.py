@@ -10,10 +10,13 @@ from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource
 
 
-def open_text(path: str) -> RecordedSource | None:
-    """The machine that a text tells of; None where no tool's output is in it. BadInput where it holds several hosts."""
-    reading = read(texts((path,)))
-    if not reading.combined.facts:
+def open_text(path: str, host: str = "") -> RecordedSource | None:
+    """The machine that a text tells of, which may be nothing; None where no tool's output is in it.
+
+    BadInput where it holds several hosts and ``host`` names none of them.
+    """
+    reading = read(texts((path,)), host=host)
+    if not reading.parts:
         return None
     lines: GroupedFacts = {}
     facts = facts_of(reading.combined, None)

@@ -47,8 +47,13 @@ def _contain(ctx: click.Context, _option: click.Parameter, root: str | None) -> 
         ctx.obj.contain(root)
 
 
+def _choose_host(ctx: click.Context, _option: click.Parameter, host: str) -> None:
+    if host and not ctx.resilient_parsing:
+        ctx.obj.host = host
+
+
 def reading(command: F) -> F:
-    """``--from``, ``--root`` and ``--deadline``: which machine is asked, and how long its driver may take."""
+    """``--from``, ``--host``, ``--root`` and ``--deadline``: which machine is asked, how long its driver may take."""
     command = click.option(
         "--root",
         metavar="DIR",
@@ -57,6 +62,10 @@ def reading(command: F) -> F:
         callback=_contain,
         help="In a container: read the host's files below DIR, where its / is mounted; NVML is asked as usual.",
     )(command)
+    command = click.option(
+        "--host", metavar="NAME", default="", expose_value=False, callback=_choose_host,
+        help="With --from: of a text that holds output of several hosts, the one to examine.",
+    )(command)  # fmt: skip
     return click.option(
         "--from",
         "spec",

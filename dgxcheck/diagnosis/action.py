@@ -31,7 +31,7 @@ Code = Literal[
     "restart-fabric-manager", "restart-subnet-manager", "reload-driver",
     # settings
     "command", "take-back-setting", "take-back-or-reset", "default-power-limit", "persistence", "large-bars",
-    "pcie-setting", "nccl-settings", "nccl-network", "nvlink-setting", "memory-channels", "driver-library",
+    "pcie-setting", "nccl-settings", "nvlink-setting", "memory-channels", "driver-library",
     "enable-port",
     "disable-acs", "socket-links", "peer-traffic", "peer-through-root",
     # diagnostics

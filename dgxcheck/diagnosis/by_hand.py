@@ -18,8 +18,10 @@ from dgxcheck.topology.model import Device
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
     ("gpu", "cooling"): "inspect-airflow",
+    ("board", "cooling"): "inspect-airflow",
     ("host", "cooling"): "inspect-airflow",
     ("gpu", "power supply"): "inspect-power",
+    ("board", "power supply"): "inspect-power",
     ("host", "power supply"): "inspect-power",
     ("host", "memory"): "inspect-dimms",
     ("host", "memory bandwidth"): "inspect-dimms",

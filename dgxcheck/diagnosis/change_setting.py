@@ -26,7 +26,7 @@ Setting = tuple[Commands, Instruction]
 _BY_HAND: Mapping[str, Code] = {
     "large BARs": "large-bars", "BAR1": "large-bars", "PCIe setting": "pcie-setting",
     "settings of NCCL": "nccl-settings", "NVLink setting": "nvlink-setting", "memory bandwidth": "memory-channels",
-    "network of NCCL": "nccl-network", PEER_TRAFFIC: "peer-through-root",
+    PEER_TRAFFIC: "peer-through-root",
 }  # fmt: skip
 _COMMAND = Instruction(code="command")
 _BY_ITS_REMEDY = frozenset({Fault.CLOCKS_LIMITED, Fault.BAR1_MISMATCH})

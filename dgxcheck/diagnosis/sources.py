@@ -39,7 +39,6 @@ SOURCES: Mapping[Code, str] = {
     "persistence": "NVIDIA driver persistence, https://docs.nvidia.com/deploy/driver-persistence/index.html",
     "large-bars": "NVIDIA driver README: Above 4G Decoding; Linux PCI resource assignment",
     "pcie-setting": "server's manual: PCIe slot configuration",
-    "nccl-network": "NVIDIA NCCL user guide: environment variables, troubleshooting",
     "nccl-settings": "NVIDIA NCCL user guide: environment variables",
     "nvlink-setting": "NVIDIA driver README: NVreg_NvLinkDisable",
     "memory-channels": "server's manual: memory population, NUMA and power settings",

@@ -14,9 +14,13 @@ HcaTrouble = Literal["not started", "firmware", "module", "temperature", "power"
 """Driver gave up, firmware does not respond, module or cable of a port, too hot, insufficient slot power."""
 
 
-HostTrouble = Literal["memory", "machine check", "throttled", "stuck", "disk", "array", "unplugged"]
+HostTrouble = Literal[
+    "memory", "machine check", "throttled", "stuck", "disk", "array", "unplugged", "panic", "oops", "hung",
+    "out of memory", "crashed",
+]  # fmt: skip
 """Memory error, another machine check, CPU too hot, a task stuck in the NVIDIA driver, I/O error, array that lost a
-disk, PCIe slot that lost its device."""
+disk, PCIe slot that lost its device; the kernel panicked, hit a bug, or saw a task or CPU hang elsewhere; a process was
+killed for lack of memory, or crashed in a library of NVIDIA."""
 
 
 class Xid(Record):
@@ -37,6 +41,8 @@ class Xid(Record):
     """From before the GPU was last reset or the driver last loaded."""
     begun_s: float = 0.0
     """Seconds of the last reset or driver load before it; 0 where the log has none."""
+    ended_channel: bool = False
+    """Another line tells that it took a program's channel away: ``45, .., Ch 00000001 caused by previous Xid 149``."""
 
 
 class SXid(Record):
@@ -116,9 +122,12 @@ class HostEvent(Record):
 
     trouble: HostTrouble
     part: str
-    """DIMM, CPU and bank, task, disk, array, or bus id of the port above the slot; empty where the line names none."""
+    """DIMM, CPU and bank, task, disk, array, bus id of the port above the slot, process, or reason of a panic; empty
+    where the line names none."""
     group: str
-    """Of memory the controller (``mc1``), socket or module, of an array the disk that failed, of a port its slot."""
+    """Of memory the controller (``mc1``), socket or module, of an array the disk that failed, of a port its slot, of an
+    oops the kernel module, of a crash the library; ``hardware`` of a panic that hardware asked for, ``cgroup`` of a
+    process that its own limit of memory ended."""
     corrected: bool | None
     """Of memory and machine checks."""
     seconds: float
@@ -162,3 +171,5 @@ class KernelLog(Record):
     hcas: tuple[HcaEvent, ...] = ()
     host: tuple[HostEvent, ...] = ()
     earlier: tuple[EarlierXid, ...] = ()
+    timed: bool = True
+    """False where the seconds say nothing but the order of the lines."""

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from dgxcheck.readers.benchmarks import catalogue as benchmarks
-from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, topo
+from dgxcheck.readers.dcgm import diag, diag_json, discovery, dmon, health, job_stats, metrics, preflight, topo
 from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
-from dgxcheck.readers.host import dmidecode, fabric_manager, healthmon, hwloc_xml, lscpu, modules, node_health, numactl
+from dgxcheck.readers.host import (
+    dmidecode,
+    fabric_manager,
+    field_diagnostic,
+    healthmon,
+    healthmon_config,
+    hwloc_xml,
+    lscpu,
+    modules,
+    node_health,
+    numactl,
+    nvsm,
+)
+from dgxcheck.readers.host import known as other_monitors
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Reader
 from dgxcheck.readers.nccl import log as nccl_log
-from dgxcheck.readers.nccl import topology_xml
+from dgxcheck.readers.nccl import programs, ras, topology_xml
 from dgxcheck.readers.network import (
     ibdev2netdev,
     iblinkinfo,
@@ -25,7 +38,10 @@ from dgxcheck.readers.network import (
 )  # fmt: skip
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 
-_DCGM: tuple[Reader, ...] = (diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read, topo.read)
+_DCGM: tuple[Reader, ...] = (
+    diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read, topo.read, metrics.read, dmon.read,
+    job_stats.read, preflight.read,
+)  # fmt: skip
 _MACHINE: tuple[Reader, ...] = (
     lspci.read,
     dmidecode.read,
@@ -35,14 +51,18 @@ _MACHINE: tuple[Reader, ...] = (
     fabric_manager.read,
     hwloc_xml.read,
     healthmon.read,
+    healthmon_config.read,
     node_health.read,
+    nvsm.read,
+    field_diagnostic.read,
+    other_monitors.read,
     excerpt.read,
 )
 _NETWORK: tuple[Reader, ...] = (
     ibstat.read, ibstatus.read, ibv_devinfo.read, rdma_link.read, ibdev2netdev.read, mlxlink.read, mst.read,
     iblinkinfo.read, port_counters.read, known.read,
 )  # fmt: skip
-_NCCL: tuple[Reader, ...] = (topology_xml.read, nccl_log.read)
+_NCCL: tuple[Reader, ...] = (topology_xml.read, nccl_log.read, programs.read, ras.read)
 READERS: tuple[Reader, ...] = (
     *benchmarks.READERS, *nvidia_smi.READERS, *_DCGM, *_MACHINE, *_NETWORK, *_NCCL,
 )  # fmt: skip

@@ -22,7 +22,15 @@ from dgxcheck.facts.kernel_log import (
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.source.protocol import Source
-from probes.kernel_log import parse_aer, parse_earlier, parse_host, parse_machine_check, parse_mlx5, parse_xid
+from probes.kernel_log import (
+    parse_aer,
+    parse_crash,
+    parse_earlier,
+    parse_host,
+    parse_machine_check,
+    parse_mlx5,
+    parse_xid,
+)
 
 DEVICE = "/dev/kmsg"
 FALLEN = 79
@@ -32,6 +40,7 @@ SAME_S = 1.0
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
 _MARK = "dgxcheck: log begins"
+_NO_TIMES = "dgxcheck: log begins, its lines have no times"
 
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
 Lines = list[tuple[float, str]]
@@ -67,8 +76,9 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
             if (version := parse_xid.refused(message)) is not None
         ),
         hcas=_once(_hcas(known)),
-        host=_once((*parse_machine_check.errors(known), *parse_host.events(known))),
+        host=_once((*parse_machine_check.errors(known), *parse_host.events(known), *parse_crash.events(known))),
         earlier=tuple(each for each in earlier if each is not None),
+        timed=mark != _NO_TIMES,
     )
 
 
@@ -140,12 +150,16 @@ def _xids(lines: Lines, begins: Begins) -> list[Xid]:
 def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:
     """With the Xids that others name as their cause, where the log does not hold these, or not any more."""
     logged = {(xid.bdf, xid.number) for xid in xids}
+    named = {(xid.bdf, cause) for xid in xids if (cause := parse_xid.cause(xid.text)) is not None}
     found: dict[tuple[str, int], Xid] = {}
     for xid in xids:
         cause = parse_xid.cause(xid.text)
         if cause is not None and (xid.bdf, cause) not in logged:
-            found.setdefault((xid.bdf, cause), replace(xid, number=cause, text="", pid=None, process=""))
-    return (*xids, *found.values())
+            found.setdefault(
+                (xid.bdf, cause), replace(xid, number=cause, text="", pid=None, process="", ended_channel=True)
+            )
+    ended = (replace(xid, ended_channel=True) if (xid.bdf, xid.number) in named else xid for xid in xids)
+    return (*ended, *found.values())
 
 
 def _sxids(lines: Lines, begins: Begins) -> list[SXid]:

@@ -14,6 +14,7 @@ _DETAIL = re.compile(
     r" (?P<name>[A-Za-z][A-Za-z ]{0,39}?) {0,64}(?:\(First\))?\s{0,64}$"
 )
 _GIVEN_UP = re.compile(rf"[^ :]{{1,64}} (?P<bdf>{PATTERN}): AER: (?:can't recover|device recovery failed)")
+_NOBODY = ":00:00.0"
 _ANNOUNCED = re.compile(
     rf"[^ :]{{1,64}} (?P<port>{PATTERN}): AER: (?:Multiple )?{_HOW_BAD} error (?:message )?received(?::| from)"
     rf" (?:id=(?P<id>[0-9a-f]{{4}})|(?P<bdf>{PATTERN}))"
@@ -29,7 +30,8 @@ def error(message: str) -> tuple[str, Severity] | None:
 def announced(message: str) -> tuple[str, Severity] | None:
     """``pcieport 0000:00:02.0: AER: Corrected error received: 0000:06:00.0``, of old ``id=0010``: whose, and severity.
 
-    Most are followed by a line that ``error`` knows; where the device cannot be asked any more there is none.
+    Most are followed by a line that ``error`` knows; where the device cannot be asked any more there is none. An ID of
+    0, that of the host bridge, is what root ports hold that were told none: then it is the port's own error.
     """
     match = _ANNOUNCED.match(message)
     if match is None:
@@ -38,6 +40,8 @@ def announced(message: str) -> tuple[str, Severity] | None:
     if bdf is None:
         number = int(match["id"], 16)
         bdf = f"{match['port'].partition(':')[0]}:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
+    if bdf.endswith(_NOBODY):
+        bdf = match["port"]
     return (bdf, _severity(match["uncorrected"])) if is_bdf(bdf) else None
 
 

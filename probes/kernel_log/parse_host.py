@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
 
-_FRAMES_S = 1.0
+FRAMES_S = 1.0
 """The stack follows its heading within this time."""
 _THROTTLED = re.compile(
     r"(?:mce: )?CPU(?P<cpu>\d{1,5}): (?:Core|Package) temperature (?:is )?above threshold, cpu clock (?:is )?throttled"
     r" \(total events = (?P<count>\d{1,12})\)"
 )
-_STUCK = re.compile(
+STUCK = re.compile(
     r"INFO: task (?P<task>.{1,16}):\d{1,10} blocked for more than \d{1,6} seconds"
     r"|(?:NMI )?watchdog: (?:BUG: soft lockup - CPU#\d{1,5} stuck for \d{1,8}s! \[(?P<spinning>.{1,16}):\d{1,10}\]"
     r"|Watchdog detected hard LOCKUP on cpu \d{1,5})"
@@ -74,6 +74,11 @@ def _event(
     )
 
 
+def is_frame(message: str) -> bool:
+    """A function of the NVIDIA driver on a stack: `` os_acquire_rwlock_write+0x30/0x40 [nvidia]``."""
+    return _FRAME.match(message) is not None
+
+
 def whole_disk(name: str) -> str:
     """The disk of a partition: ``sda`` of ``sda1``, ``nvme0n1`` of ``nvme0n1p2``."""
     match = re.fullmatch(r"(nvme\d+n\d+|mmcblk\d+)p\d+|((?:[shv]|xv)d[a-z]{1,4})\d+", name)
@@ -87,9 +92,9 @@ def _stuck(lines: Lines) -> Iterator[HostEvent]:
     """
     heading: tuple[float, str, str] | None = None
     for seconds, message in lines:
-        if match := _STUCK.match(message):
+        if match := STUCK.match(message):
             heading = seconds, message, match["task"] or match["spinning"] or ""
-        elif heading is not None and seconds - heading[0] <= _FRAMES_S and _FRAME.match(message):
+        elif heading is not None and seconds - heading[0] <= FRAMES_S and is_frame(message):
             yield _event("stuck", heading[2], heading[0], heading[1])
             heading = None
 

@@ -44,6 +44,34 @@ def test_collectives(key: str, figure: Json, due: str, tmp_path: Path) -> None:
     assert said(measured(tmp_path, {key: figure}), COLLECTIVE) == ({subject: due} if due else {})
 
 
+@pytest.mark.parametrize(
+    ("ranks", "sizes", "hosts", "due"),
+    [
+        (8, (30.0, 5.0), 2, "network of NCCL"),
+        (8, (60.0, 5.0), 1, "settings of NCCL"),
+        (24, (30.0, 5.0), None, "network of NCCL"),
+        (8, (60.0, 5.0), None, "settings of NCCL"),
+    ],
+)
+def test_a_collective_over_several_hosts_is_as_fast_as_their_network(
+    ranks: int, sizes: tuple[float, float], hosts: int | None, due: str, tmp_path: Path
+) -> None:
+    """More ranks than the machine has GPUs are of several hosts, though the table has no list of them."""
+    rows: list[Json] = [[1 << (25 + at), 100, rate, rate] for at, rate in enumerate(sizes)]
+    figure = fact(sizes[-1], sizes=rows, hosts=hosts)
+    told = found(measured(tmp_path, {f"collective all_reduce {ranks}": figure}), COLLECTIVE)
+    (finding,) = [each for each in told.values() if each.judgement.fault is Fault.SLOW]
+    assert finding.crossed[0].part == due
+    assert ("ib_write_bw" in finding.judgement.remedy) == (due == "network of NCCL")
+
+
+def test_the_figure_of_two_hosts_is_not_held_to_that_of_one(tmp_path: Path) -> None:
+    figure = fact(40.0, hosts=2)
+    assert said(measured(tmp_path, {"collective all_reduce 8": figure}), COLLECTIVE) == {
+        "host all_reduce 8": "skip no-reference"
+    }
+
+
 K80 = tuple(f"0000:{bus}:00.0" for bus in ("06", "07", "85"))
 
 

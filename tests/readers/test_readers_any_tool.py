@@ -8,6 +8,7 @@ import time
 import pytest
 import test_readers_dcgm
 import test_readers_kernel_log
+import test_readers_monitors
 import test_readers_nccl_log
 import test_readers_nccl_topology
 import test_readers_network
@@ -28,6 +29,9 @@ TEXTS = (
     test_readers_nccl_log.INFO,
     test_readers_dcgm.TABLE,
     test_readers_dcgm.FOUR,
+    test_readers_monitors.DMON,
+    test_readers_monitors.DCGMI,
+    test_readers_monitors.METRICS,
     f"[ 1.000001] {test_readers_kernel_log.XID}\n[ 2.000001] {test_readers_kernel_log.SXID}\n",
 )
 PIECES = sorted(
@@ -40,7 +44,7 @@ def every(text: str) -> tuple[Imported, ...]:
     lines = tuple(text.splitlines())
     found = tuple(part for read in READERS for part in read(lines))
     for part in found:
-        assert part.facts
+        assert part.facts or part.understood
         assert part.tool
         assert all(0 <= number < len(lines) for number in part.understood)
         assert all(place(key) is not None for key in part.facts), part.facts

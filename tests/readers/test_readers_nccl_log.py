@@ -11,7 +11,8 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.completions import COMPLETIONS
 from dgxcheck.readers.dcgm.faults import _FORMS as DCGM
-from dgxcheck.readers.nccl import errors, log
+from dgxcheck.readers.nccl import log
+from dgxcheck.readers.nccl.error_forms import FORMS
 from dgxcheck.readers.nccl.gpus import bdf_of
 
 IB = "/sys/class/infiniband"
@@ -36,6 +37,13 @@ def reports(text: str) -> dict[str, Any]:
 
 def warn(text: str, where: str = "misc/ibvwrap.cc:10", device: int = 3) -> dict[str, Any]:
     return reports(f"box:1:2 [{device}] {where} NCCL WARN {text}")
+
+
+def test_lines_that_lost_who_wrote_them() -> None:
+    bare = "\n".join(line.partition("[0] ")[2] for line in INFO.splitlines()[1:2])
+    found = one(log.read, f"{bare}\nNCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nNCCL INFO is a setting\n")
+    assert found.facts[f"names {IB}"] == ["mlx5_0", "mlx5_3"]
+    assert found.understood == {0, 1}
 
 
 def test_gpus_and_ports_of_one_host() -> None:
@@ -85,7 +93,9 @@ def test_bus_ids_without_separators(bus: str, bdf: str | None) -> None:
     [
         ([VIA.replace("IB/0", "AWS Libfabric/2/GDRDMA")], {"host NCCL-gdr": "pass"}),
         ([VIA.replace("IB/0", "AWS Libfabric/2")], {}),  # which does not tell why
-        ([f"{VIA}/GDRDMA", SENT], {"host NCCL-gdr": "pass"}),  # sent without it, as NCCL does before Ampere
+        ([f"{VIA}/GDRDMA", f"{SENT}/GDRDMA"], {"host NCCL-gdr": "pass"}),
+        ([f"{VIA}/GDRDMA", SENT], {"host NCCL-gdr": "note"}),  # sent without it, as NCCL does before Ampere
+        ([f"{VIA}/GDRDMA", VIA], {"host NCCL-gdr": "note"}),
         ([VIA], {"host NCCL-gdr": "warn"}),
         ([NO_GDR, VIA], {"host NCCL-gdr": "warn"}),
         ([SENT], {}),
@@ -93,6 +103,11 @@ def test_bus_ids_without_separators(bus: str, bdf: str | None) -> None:
         ([INFO, FAR, VIA], {}),
         ([SOCKET], {}),  # nobody says that there is an HCA
         ([INFO, SOCKET], {"host NCCL-2.21.5-tcp": "warn"}),
+        (["box:10:20 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.", SOCKET], {"host NCCL-tcp": "warn"}),
+        (["box:10:20 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 0.", SOCKET], {}),
+        (["box:10:20 [0] NCCL INFO NET/IB : No device found."], {"host NCCL-network": "note"}),
+        (["NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0> [1]eth1:10.0.1.1<0>"], {"host NCCL-network": "note"}),
+        (["box:10:20 [0] NCCL INFO Using network AWS Libfabric"], {"host NCCL-network": "note"}),
     ],
 )
 def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
@@ -129,14 +144,34 @@ def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
          "host NCCL-ib-event", "transfer-failed"),
         ("NET/IB : mlx5_3:1 async fatal event: local catastrophic error", "mlx5_3 NCCL-ib-fatal", "hca-unresponsive"),
         ("NET/IB : Remote IB device is incompatible with the local [0]mlx5_0:1/RoCE. Try selecting NICs of only one",
-         "host NCCL-link-layer", "tool-error"),
+         "host NCCL-link-layer", "program-error"),
         ("nvmlDeviceGetHandleByPciBusId() failed: GPU is lost", "GPU3 NCCL-lost", "gpu-lost"),
-        ("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 18000", "host NCCL-launch", "tool-error"),
+        ("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 18000", "host NCCL-launch", "program-error"),
         ("P2P is disabled between NVLINK connected GPUs 0 and 1. This should not be the case given ..",
          "host NCCL-p2p", "p2p-blocked"),
         ("Cuda failure 'uncorrectable ECC error encountered'", "GPU3 NCCL-ecc", "ecc-uncorrected"),
         ("Cuda failure 802 'system not yet initialized'", "host NCCL-fabric", "fabric-manager-down"),
-        ("Cuda failure 'an illegal memory access was encountered'", "host NCCL-cuda", "tool-error"),
+        ("Cuda failure 'an illegal memory access was encountered'", "host NCCL-kernel", "program-error"),
+        ("Cuda failure 2 'out of memory'", "host NCCL-memory-full", "program-error"),
+        ("Failed to CUDA calloc async 4 bytes", "host NCCL-memory-full", "program-error"),
+        ("Cuda failure 'invalid device ordinal'", "host NCCL-devices", "program-error"),
+        ("Cuda failure 'unknown error'", "host NCCL-cuda", "tool-error"),
+        ("Bootstrap : no socket interface found", "host NCCL-interface", "transfer-failed"),
+        ("NET/IB : Unable to open device mlx5_2", "mlx5_2 NCCL-ib-open", "verbs"),
+        ("NET/IB: Device 1 marked as failed. Initiating recovery? yes", "host NCCL-ib-failed", "transfer-failed"),
+        ("Call to ibv_poll_cq() returned 5", "host NCCL-ib-call", "transfer-failed"),
+        ("nvmlDeviceGetPciInfo() failed: GPU requires reset", "GPU3 NCCL-reset", "reset-required"),
+        ("failed to peer with device 2(=3b000): 217 peer access is not supported between these two devices",
+         "host NCCL-p2p", "p2p-blocked"),
+        ("MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel configuration",
+         "host NCCL-imex", "tool-error"),
+        ("NET/Socket : peer 10.0.0.2<5> message truncated : receiving 1024 bytes instead of 512.",
+         "host NCCL-mismatch", "program-error"),
+        ("AllReduce : invalid root 8 (root should be in the 0..8 range)", "host NCCL-usage", "program-error"),
+        ("socketStartConnect: Connect to 10.0.0.2<4000> failed : Connection refused",
+         "host NCCL-socket", "transfer-failed"),
+        ("Call to connect to 10.0.0.2<4000> returned Connection timed out, retrying",
+         "host NCCL-socket", "transfer-failed"),
         ("Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'x'",
          "GPU3 NCCL-nvls", "fabric-failed"),
         ("Error : something new", "host NCCL-warning", "tool-error"),
@@ -183,6 +218,15 @@ box:1:2 [0] socket.cc:1 NCCL WARN socketProgress: Connection closed by remote pe
 def test_equal_warnings_are_counted() -> None:
     text = "\n".join(["box:1:2 [0] transport/net_ib.cc:1 NCCL WARN NET/IB : Got completion with error 12, x"] * 5)
     assert reports(text)["host NCCL-ib-completion"]["count"] == 5
+
+
+def test_warnings_of_another_kind_are_counted_whatever_their_numbers() -> None:
+    text = "\n".join(
+        f"box:1:{at} [{at}] graph/x.cc:1 NCCL WARN Something new at 0x7f{at} of rank {at}" for at in range(4)
+    )
+    assert [(fact["count"], fact["text"]) for fact in reports(text).values()] == [
+        (4, "Something new at 0x7f0 of rank 0")
+    ]
 
 
 GRAPH = """\
@@ -244,7 +288,7 @@ def test_access_that_cuda_does_not_give() -> None:
 
 def test_every_form_names_a_fault_that_there_is() -> None:
     words = {fault.value for fault in Fault}
-    assert {form.fault for form in errors._FORMS} | {each.fault for each in COMPLETIONS.values()} <= words
+    assert {form.fault for form in FORMS} | {each.fault for each in COMPLETIONS.values()} <= words
     assert {fault for fault, _ in DCGM} | {"test-failed"} <= words
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import get_args
 
 from dgxcheck.checks.engine.blame import device_of, own_link
@@ -48,7 +49,7 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     applications = [each for each in now if known[each.number].severity == "application" and each.number != _CLEANED_UP]
     processes = _processes(applications)
     many = processes >= box.settings.limit("kernel.xid-processes")
-    primary = _primary(now, known)
+    primary = _primary(now, known, log.timed)
     judged = [(_status(each, known[each.number], now) if each in primary else Status.PASS, each) for each in now]
     if many:
         judged += [(Status.WARN, each) for each in applications]
@@ -76,14 +77,15 @@ def _event(xid: Xid, known: XidEntry) -> LogEvent:
     return LogEvent(xid.seconds, "nvlink", xid.number, link_of(xid.text))
 
 
-def _primary(xids: Sequence[Xid], known: Mapping[int, XidEntry]) -> list[Xid]:
+def _primary(xids: Sequence[Xid], known: Mapping[int, XidEntry], timed: bool) -> list[Xid]:
     """Those of one GPU without the NVLink errors that follow from the failure of the GPU itself."""
+    within = WINDOW_S if timed else inf
     return [
         xid
         for xid in xids
         if known[xid.number].about != "NVLink"
         or not any(
-            "same-gpu" in places(xid.number, other.number) and abs(xid.seconds - other.seconds) <= WINDOW_S
+            "same-gpu" in places(xid.number, other.number) and abs(xid.seconds - other.seconds) <= within
             for other in xids
         )
     ]
@@ -99,7 +101,8 @@ def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, Xi
 
 
 def _status(xid: Xid, known: XidEntry, all_now: Sequence[Xid]) -> Status:
-    return xid_status(known, xid.text, len({each.seconds for each in all_now if each.number == xid.number}))
+    times = len({each.seconds for each in all_now if each.number == xid.number})
+    return xid_status(known, xid.text, times, xid.ended_channel)
 
 
 def _processes(xids: Sequence[Xid]) -> int:
@@ -139,10 +142,12 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 def _part(box: Box, bdf: str) -> Part:
     """The part of the GPU that the most severe of its Xids since the last reset are about."""
     log = box.snapshot.kernel_log
-    xids = () if isinstance(log, Missing) else log.xids
+    xids, timed = ((), True) if isinstance(log, Missing) else (log.xids, log.timed)
     own = [xid for xid in xids if xid.bdf == bdf and not xid.past]
     known = {xid.number: meaning(xid.number, _architecture(box, bdf)) for xid in own}
-    entries = [known[number] for number in {xid.number for xid in _primary(own, known)} - {OFF_BUS, ANNOUNCES_RECOVERY}]
+    entries = [
+        known[number] for number in {xid.number for xid in _primary(own, known, timed)} - {OFF_BUS, ANNOUNCES_RECOVERY}
+    ]
     worst = min((_SEVERITIES.index(entry.severity) for entry in entries), default=0)
     parts = {entry.about for entry in entries if _SEVERITIES.index(entry.severity) == worst}
     return next((part for part in _PARTS if part and part in parts), "")

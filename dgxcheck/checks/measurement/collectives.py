@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
-from dgxcheck.checks.measurement.comparisons import runs_differ
+from dgxcheck.checks.measurement.comparisons import over_network, runs_differ
 from dgxcheck.checks.measurement.expectations import against_expected, figure_text, pair_link, quantity, slow
 from dgxcheck.checks.measurement.failures import measured_figures, without_figure
 from dgxcheck.checks.measurement.lookup import Figures, evidence, gpu_name, label
@@ -25,6 +25,14 @@ LEAST_BYTES = 32 << 20
 """Below this NCCL does not reach its bandwidth: 90 % at 32 MiB on a DGX-1 (uuudown/Tartan)."""
 LEAST_BYTES_PCIE = 10 << 20
 """The same over PCIe, which is slower: the size of the reference figures of two GPUs."""
+
+
+NETWORK = (
+    "compare the HCAs' ports of all hosts: state and rate (ibstat), error counters (perfquery -x), cables and"
+    " transceivers (mlxlink -m); measure pairs of hosts with ib_write_bw; then run NCCL with NCCL_DEBUG=INFO and look"
+    " for NET/Socket, a network plug-in that is not loaded and channels without GDRDMA"
+)
+"""Of a collective over several hosts, which is as fast as the network between them."""
 
 
 def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
@@ -43,12 +51,13 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if largest is not None and largest < least:
         message = f"{label(box, row)}: at most {largest:.0f} bytes, too few for full bandwidth ({least >> 20} MiB)"
         return skip("no-reference", message, evidence(row))
-    expected = against_expected(box, row)
+    of_network = over_network(box, row)
+    expected = None if of_network else against_expected(box, row)
     if expected is not None and expected.status is not Status.PASS:
         return expected
     judgement = runs_differ(box, row) or _collapses(box, row) or expected
     if judgement is not None:
-        return judgement
+        return replace(judgement, remedy=NETWORK) if of_network and judgement.fault is Fault.SLOW else judgement
     message = f"{figure_text(box, row)}, no reference figure"
     if wrong == 0:
         message = f"{message}, no wrong values"

@@ -10,10 +10,12 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.measurement.expectations import amount, figure_text, quantity, slow
-from dgxcheck.checks.measurement.lookup import P2P, Figures, device, label, link_between
+from dgxcheck.checks.measurement.lookup import Figures, device, label, link_between
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
 
+MOST_GPUS_OF_A_HOST = 16
+"""DGX-2 and HGX-2 (https://docs.nvidia.com/dgx/pdf/dgx2-user-guide.pdf)."""
 FEWEST = 2
 """Figures of a class that can be compared."""
 
@@ -23,15 +25,23 @@ def runs_differ(box: Box, row: Measurement) -> Judgement | None:
     if not row.runs or not _below(min(row.runs), max(row.runs), box.settings.limit("measure.runs")):
         return None
     low, high = min(row.runs), max(row.runs)
-    why = "over the network between hosts" if over_network(row) else "on another NUMA node, or under other load"
+    why = "over the network between hosts" if over_network(box, row) else "on another NUMA node, or under other load"
     message = f"{label(box, row)}: runs differ, {amount(low)} to {quantity(high, row.unit)} ({why})"
     return slow(row, message, high, status=Status.WARN)
 
 
-def over_network(row: Measurement) -> bool:
-    """Did the GPUs of a collective stand in several hosts?"""
+def over_network(box: Box, row: Measurement) -> bool:
+    """Did the GPUs of a collective stand in several hosts?
+
+    A table without its list of ranks does not say it: then they do where there are more ranks than one host has GPUs.
+    """
+    if row.kind != "collective":
+        return False
     hosts = row.more.get("hosts")
-    return isinstance(hosts, int) and hosts > 1
+    if isinstance(hosts, int):
+        return hosts > 1
+    most = len(box.topology.gpus) if box.choice is not None else MOST_GPUS_OF_A_HOST
+    return row.b.isdecimal() and int(row.b) > most
 
 
 def is_slower(box: Box, row: Measurement, other: Measurement | None, limit: str) -> bool:
@@ -91,13 +101,10 @@ def _host_line_rate(box: Box, id: str) -> float | None:
     return None if isinstance(line, Missing) else line
 
 
-def pairs_alike(figures: Figures, row: Measurement) -> list[Measurement]:
+def pairs_alike(figures: Figures, row: Measurement) -> tuple[Measurement, ...]:
     """The same kind between pairs that the same number of links, or the same kind of PCI path, joins."""
     own = figures.classes.get((row.a, row.b))
-    if own is None or row.kind not in P2P:
-        return []
-    alike = [other for other in figures.of_kinds(row.kind) if figures.classes.get((other.a, other.b)) == own]
-    return [other for other in alike if not access_refused(figures, other.a, other.b)]
+    return () if own is None else figures.alike.get((row.kind, own), ())
 
 
 def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:
@@ -111,12 +118,6 @@ def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Mea
         return []
     rows = figures.of_kinds(row.kind)
     return [each for each in rows if (other := link_between(box, each.a, each.b)) is not None and other.pci != "SOC"]
-
-
-def access_refused(figures: Figures, a: str, b: str) -> bool:
-    """Does the driver refuse peer access between the two? Tools measure the path through the host then."""
-    rows = (figures.get("access", a, b), figures.get("access", b, a))
-    return any(row is not None and row.value is False for row in rows)
 
 
 def _below(low: float, high: float, percent: float) -> bool:

@@ -114,8 +114,7 @@ def _is_over_network(box: Box, subject: Subject) -> bool:
     """Is the finding about a collective over several hosts, whose bandwidth is that of the network between them?"""
     rows = box.snapshot.measurement
     return not isinstance(rows, Missing) and any(
-        row.kind == "collective" and f"{row.a} {row.b}" == " ".join(subject.part.split()[:2]) and over_network(row)
-        for row in rows
+        f"{row.a} {row.b}" == " ".join(subject.part.split()[:2]) and over_network(box, row) for row in rows
     )
 
 

@@ -24,13 +24,14 @@ _PARTS = {
     Fault.OVERHEATING: "cooling", Fault.POWER_VIOLATION: "power supply", Fault.INFOROM: "InfoROM",
     Fault.NVLINK_DOWN: "NVLink", Fault.NVLINK_REPORTED: "NVLink", Fault.NVLINK_ERRORS: "NVLink",
     Fault.FABRIC_FAILED: "fabric", Fault.PERSISTENCE_OFF: "persistence mode",
-    Fault.ECC_OFF: "ECC mode",
+    Fault.ECC_OFF: "ECC mode", Fault.XID_CONTAINED: "memory",
 }  # fmt: skip
 """What of a GPU such a result is about."""
 _OF_HOST = {
     Fault.GDR_UNUSED: "peer memory module", Fault.TCP_FALLBACK: "network of NCCL", Fault.P2P_BLOCKED: "P2P setting",
     Fault.TRANSFER_FAILED: "transfers to other hosts", Fault.TRANSFER_UNANSWERED: "path to other hosts",
-    Fault.RDMA_ACCESS: "GPUDirect RDMA", Fault.TOOL_ERROR: "results of NCCL", Fault.MEMLOCK: "memlock limit",
+    Fault.RDMA_ACCESS: "GPUDirect RDMA", Fault.TOOL_ERROR: "results of NCCL",
+    Fault.PROGRAM_ERROR: "results of NCCL", Fault.COLLECTIVE_TIMEOUT: "results of NCCL", Fault.MEMLOCK: "memlock limit",
     Fault.TEST_FAILED: "results of diagnostics", Fault.NVSWITCH_FATAL: "NVSwitches",
     Fault.NVSWITCH_NOTICE: "NVSwitches", Fault.NVSWITCH_WATCHED: "NVSwitches", Fault.DIMM_SPEED: "memory",
     Fault.MEMORY_MISSING: "memory",
@@ -56,6 +57,11 @@ _REMEDIES = {
     Fault.DIMM_SPEED: "compare the DIMMs and their slots with the board's manual, and the memory speed in the firmware"
     " setup: dmidecode -t memory",
     Fault.MEMORY_MISSING: "look at that channel's slots (the BMC's event log), then reseat or replace the DIMM",
+    Fault.PROGRAM_ERROR: "look at the program, its ranks and its NCCL_ variables; run all_reduce_perf of nccl-tests on"
+    " the same GPUs: where that works the machine is not to blame",
+    Fault.COLLECTIVE_TIMEOUT: "look on the host of the rank that is missing or behind for Xids, a lost GPU, ports that"
+    " are down and a program that ended (dgxcheck health), and where that rank stands (py-spy dump); then run"
+    " all_reduce_perf over the same hosts",
     Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
 }
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none: DCGM before 2.4.7 did so"

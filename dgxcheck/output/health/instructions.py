@@ -47,9 +47,6 @@ SENTENCES: Mapping[Code, str] = {
     "pcie-setting": "set link speed and width of the slots to automatic in the system firmware",
     "nccl-settings": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in the"
     " job's environment, /etc/nccl.conf and ~/.nccl.conf",
-    "nccl-network": "run with NCCL_DEBUG=INFO on all hosts and look for NET/Socket, a plug-in that is not loaded and"
-    " channels without GDRDMA; check NCCL_NET, NCCL_IB_HCA and NCCL_IB_DISABLE in the job's environment, and the HCAs'"
-    " ports and error counters; measure the path with ib_write_bw",
     "nvlink-setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d and remove it",
     "socket-links": "check speed, width and power management of the links between the sockets (QPI, UPI, xGMI) in the"
     " system firmware, and the kernel log for machine checks; measure again with process and memory on the GPU's NUMA"

@@ -28,7 +28,7 @@ _MULTINODE = re.compile(r"\bMNNVL 1\b")
 """NVLinks between hosts: a GPU that data goes to directly may be another host's."""
 _DISABLED = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
 _READS = "NCCL_P2P_READ_ENABLE"
-_GDR = "/GDRDMA"
+GDR = "/GDRDMA"
 _READ = re.compile(r"/(?:IPC|CUMEM|direct pointer)/read|direct pointer/read")
 Pair = tuple[str, str]
 
@@ -61,7 +61,7 @@ class Channels:
         how, more = via["how"], via["more"]
         if how.startswith("NET/"):
             ways = self.received if via["way"] == "receive" else self.sent
-            ways[f"{how}{_GDR}" if _GDR in more else how] += 1
+            ways[f"{how}{GDR}" if GDR in more else how] += 1
             return True
         a, b = (self._gpus.named(via[end]) if via[end] else None for end in ("a", "b"))
         if a is not None and b is not None and a != b:

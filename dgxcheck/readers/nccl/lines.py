@@ -17,6 +17,11 @@ _LINE = re.compile(
     r"(?:(?P<where>[\w./-]{1,120}:\d{1,6}) (?:\(\w{1,80}\) )?)?NCCL (?P<level>INFO|WARN|TRACE|VERSION)"
     r" ?(?P<text>.{0,16000})"
 )
+_BARE = re.compile(
+    r"\s{0,40}(?:\[(?P<dev>\d{1,3})\] )?(?:(?P<where>[\w./-]{1,120}:\d{1,6}) )?NCCL (?P<level>INFO|WARN)"
+    r" (?P<text>(?:NET/|GPU Direct|Channel |Ring |NCCL_|Call to |Cuda failure|comm |Using ).{1,16000})"
+)
+"""A line that lost who wrote it, as ``grep -o`` leaves it."""
 _VERSION = re.compile(r"NCCL version (?P<version>\d{1,3}\.\d{1,3}\.\d{1,3})(?:[+.]\S{0,40})?")
 
 
@@ -26,7 +31,7 @@ class Line(Record):
     number: int
     """From 0."""
     host: str
-    """The first label of its name; empty for a placeholder, as in a log whose names were replaced."""
+    """The first label of its name; empty for a placeholder, as in a log whose names were replaced, and for none."""
     device: int | None
     """CUDA's number of the GPU of the rank."""
     is_warning: bool
@@ -37,13 +42,15 @@ class Line(Record):
 def lines_of(text: tuple[str, ...]) -> Iterator[Line]:
     """NCCL's own lines, behind whatever a launcher put before them."""
     for number, line in enumerate(bounded(text)):
-        match = _LINE.search(line) if " NCCL " in line else None
+        match = (_LINE.search(line) if " NCCL " in line else None) or (
+            _BARE.fullmatch(line) if "NCCL " in line else None
+        )
         if match is not None:
-            name = match["host"]
+            name = match["host"] if match.re is _LINE else "<"
             warning = match["level"] == "WARN"
             where = f"{match['where']} " if warning and match["where"] else ""
             yield Line(
-                number=number, host="" if name[0] in "<*" else name.partition(".")[0], device=gpu(match["dev"]),
+                number=number, host="" if name[0] in "<*" else name.partition(".")[0], device=gpu(match["dev"] or ""),
                 is_warning=warning, text=where + match["text"].strip(),
             )  # fmt: skip
 

@@ -68,7 +68,7 @@ class _Host:
         reports = Reports(TOOL)
         reports.tool = tool
         report(self._warnings, self._gpus, reports)
-        self._network.report(self._channels, reports)
+        self._network.report(self._channels, self._settings, reports)
         self._channels.report(self._graph, self._settings, reports)
         self._multicast.report(self._gpus, reports)
         parts = (self._gpus.facts(), self._graph.facts(), self._network.facts(), self._channels.facts(tool))

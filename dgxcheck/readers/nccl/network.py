@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.nccl.channels import Channels
+from dgxcheck.readers.nccl.channels import GDR, Channels
 from dgxcheck.readers.network.files import CLASS, NAME, listed, port_files
 from dgxcheck.readers.reports import HOST, Reports
 
@@ -21,10 +21,15 @@ _FOUND = re.compile(
     re.ASCII,
 )
 """With NCCL_DEBUG_SUBSYS=NET, since 2.19."""
+_SOCKETS = re.compile(r"NET/(?P<kind>Socket|FastSocket) ?: Using (?P<interfaces>\[\d{1,3}\].{1,2000})")
+_INTERFACE = re.compile(r"\[\d{1,3}\](?P<name>[\w.@-]{1,32}):")
+_NO_HCA = re.compile(r"NET/IB ?: No device found\.?")
+_CHOSEN = re.compile(r"(?:Using network|Assigned NET plugin) (?P<name>[\w .-]{1,40}?)(?: to comm)?")
 _GDR = re.compile(
     r"(?:NET/(?!Socket)[\w ]{1,40}? ?: ?)?GPU Direct RDMA (?P<state>Enabled|Disabled) for "
     r"(?:HCA \d{1,3} '(?P<hca>[\w.-]{1,64})'|GPU .{1,60}?/ HCA .{1,60}?\((?P<why>[^()]{1,80})\)).{0,60}"
 )
+_DISABLED = "NCCL_IB_DISABLE"
 _VERBS = ("NET/IB", "NET/gIB")
 """NCCL's own and what plug-ins of NVIDIA (IBext) and Google derive from it; others have names of their own."""
 
@@ -36,7 +41,9 @@ class Network:
         self._layers: dict[tuple[str, int], str] = {}
         self._bdfs: dict[str, str] = {}
         self._named: dict[str, None] = {}
-        self._disabled = self._enabled = self._too_far = False
+        self._interfaces: dict[str, None] = {}
+        self._disabled = self._enabled = self._too_far = self._without_hcas = False
+        self._chosen: dict[str, None] = {}
 
     def take(self, text: str) -> bool:
         """Is a line (without NCCL's prefix) about an HCA?"""
@@ -47,6 +54,12 @@ class Network:
             self._layers[found["name"], int(found["port"])] = found["layer"]
             if (bdf := as_bdf(found["bdf"])) is not None:
                 self._bdfs[found["name"]] = bdf
+        elif sockets := _SOCKETS.fullmatch(text):
+            self._interfaces |= dict.fromkeys(_INTERFACE.findall(sockets["interfaces"]))
+        elif _NO_HCA.fullmatch(text):
+            self._without_hcas = True
+        elif chosen := _CHOSEN.fullmatch(text):
+            self._chosen[chosen["name"]] = None
         elif gdr := _GDR.fullmatch(text):
             if gdr["hca"] and "IB" in text.partition("GPU Direct")[0]:
                 self._named[gdr["hca"]] = None
@@ -69,19 +82,50 @@ class Network:
         for name, bdf in self._bdfs.items():
             yield f"link {CLASS}/{name}/device", f"../../../{bdf}"
 
-    def report(self, channels: Channels, reports: Reports) -> None:
+    def report(self, channels: Channels, settings: Mapping[str, str], reports: Reports) -> None:
         """Data from other hosts: with GPUDirect RDMA, without it, or over TCP beside HCAs.
 
         What is sent tells nothing: NCCL lets HCAs read the memory of GPUs from Ampere on, or over NVLinks. Where an HCA
         has it enabled, or is too far from the GPUs, it is NCCL's choice and no fault.
         """
         verbs = {way for way in channels.received if way.startswith(_VERBS)}
-        if any(way.endswith("GDRDMA") for way in channels.received):
-            reports.add(HOST, "gdr", "pass", text="channels between hosts use GPUDirect RDMA")
+        direct = sum(count for way, count in channels.received.items() if way.endswith(GDR))
+        if direct:
+            self._direct(channels, direct, reports)
         elif verbs and not (self._enabled or self._too_far):
             why = ", as no HCA has it enabled" if self._disabled else ""
             reports.add(HOST, "gdr", "warn", "gdr-unused", f"no channel between hosts uses GPUDirect RDMA{why}")
         elif self._enabled and not channels.received:
             reports.add(HOST, "gdr", "pass", text="HCAs have GPUDirect RDMA enabled")
-        if self._layers and "NET/Socket" in {*channels.received, *channels.sent}:
-            reports.add(HOST, "tcp", "warn", "tcp-fallback", "channels between hosts use TCP sockets beside HCAs")
+        over_tcp = "NET/Socket" in {*channels.received, *channels.sent}
+        disabled = settings.get(_DISABLED, "0") != "0"
+        if over_tcp and (self._layers or disabled):
+            why = f": {_DISABLED} is set to {settings[_DISABLED]}" if disabled else " beside HCAs"
+            reports.add(HOST, "tcp", "warn", "tcp-fallback", f"channels between hosts use TCP sockets{why}")
+        self._note(reports)
+
+    def _direct(self, channels: Channels, direct: int, reports: Reports) -> None:
+        """Some channels come by GPUDirect RDMA: which ones do not, of all that is received or sent."""
+        plain = sum(channels.received.values()) - direct
+        sent = sum(count for way, count in channels.sent.items() if way.startswith(_VERBS) and not way.endswith(GDR))
+        if plain:
+            text = f"{direct} of {direct + plain} channels from other hosts use GPUDirect RDMA; compare the distance of"
+            reports.add(HOST, "gdr", "note", text=f"{text} the GPUs of the others to their HCAs (dgxcheck topo)")
+        elif sent:
+            text = "data from other hosts comes by GPUDirect RDMA; what is sent goes over host memory, as NCCL chooses"
+            reports.add(HOST, "gdr", "note", text=f"{text} before Ampere where no NVLinks join the GPUs")
+        else:
+            reports.add(HOST, "gdr", "pass", text="channels between hosts use GPUDirect RDMA")
+
+    def _note(self, reports: Reports) -> None:
+        """Which network NCCL chose, where the log shows no HCA in use."""
+        if self._layers or not (self._interfaces or self._without_hcas or self._chosen):
+            return
+        names = ", ".join([*self._interfaces][:8])
+        over = f"sockets over {names}" if names else "sockets"
+        parts = ["NCCL found no HCA"] if self._without_hcas else []
+        if self._interfaces and not {*self._chosen} - {"Socket", "FastSocket"}:
+            parts.append(f"data to other hosts goes through {over}")
+        elif self._chosen:
+            parts.append(f"NCCL uses the network plug-in {', '.join(self._chosen)}")
+        reports.add(HOST, "network", "note", text="; ".join(parts))
