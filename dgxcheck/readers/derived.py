@@ -8,7 +8,16 @@ from dgxcheck.facts.bdf import bus_order, is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.kernel_log.domain import DOMAIN
-from dgxcheck.readers.listing import COUNT, NO_HANDLE, WITHOUT_NUMBER, answers, gpu_function, handles, numberless
+from dgxcheck.readers.listing import (
+    COUNT,
+    NO_HANDLE,
+    WITHOUT_NUMBER,
+    answers,
+    gpu_function,
+    gpus_of_matrix,
+    handles,
+    numberless,
+)
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
 from dgxcheck.readers.network.port_counters import COUNTERS, files_of
@@ -42,9 +51,11 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The functions of GPUs of which a benchmark printed bus ids."""
+    """The functions of GPUs of which a benchmark printed bus ids; it sees a part of the box where a matrix has more."""
     devices = [fact for key, fact in facts.items() if key.startswith("measure device ") and isinstance(fact, dict)]
-    bdfs = [str(fact["bdf"]) for fact in devices if fact.get("bdf")]
+    bdfs = {str(fact["bdf"]) for fact in devices if fact.get("bdf")}
+    if 0 < len(bdfs) < len(gpus_of_matrix(facts)) and not any(key.startswith(_OF_PCI) for key in facts):
+        return {}
     return {key: fact for bdf in bdfs for key, fact in gpu_function(bdf).items()}
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from smi_texts import TABLE
 
-from dgxcheck.assessment import assess
+from dgxcheck.assessment import assess, examine
 from dgxcheck.assessment.gpu_list import gpu_list
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.facts.missing import Gap, Missing
@@ -111,3 +112,23 @@ def test_actions_name_the_bus_id_of_a_gpu_without_a_number(imported: Callable[[s
     commands = [" ".join(words) for action in cause.actions for words in action.commands]
     assert "nvidia-smi -r -i 0000:03:00.0" in commands
     assert not any("GPU0" in (*action.disturbs, *commands) for action in cause.actions)
+
+
+def test_a_matrix_of_more_gpus_than_a_benchmark_saw_is_the_box(imported: Callable[[str], Source]) -> None:
+    matrix = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tSYS\tSYS\nGPU1\tSYS\t X \tNODE\nGPU2\tSYS\tNODE\t X \n"
+    saw = "# Using devices\n#   Rank  0 Pid 110 on test-a device  0 [0x3b] Tesla T4\n"
+    rows = (
+        "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n"
+    )
+    rows += (
+        "     1048576        262144   float     sum    20.36   51.00   51.00  0e+00    20.07   51.00   51.00  0e+00\n"
+    )
+    topology = examine(imported(f"{matrix}\n# nThread 1 nGpus 1 minBytes 8\n#\n{saw}{rows}")).topology
+    assert [gpu.name for gpu in topology.gpus] == ["GPU0", "GPU1", "GPU2"]
+
+
+def test_a_table_that_ends_at_its_head_tells_the_driver(imported: Callable[[str], Source]) -> None:
+    head = TABLE[: TABLE.index("|   0  ")]
+    source = imported(f"{names_list(1)}$ nvidia-smi\n{head}")
+    assert source.nvml("nvmlSystemGetDriverVersion") == "470.1.2"
+    assert source.nvml("nvmlDeviceGetCount") == 1
