@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import extended
 from dgxcheck.checks.measurement import paths
-from dgxcheck.checks.measurement.comparisons import below_class, gpus_alike, runs_differ, slower_than
+from dgxcheck.checks.measurement.comparisons import FEWEST, below_class, gpus_alike, runs_differ, slower_than
 from dgxcheck.checks.measurement.expectations import against_expected, figure_text, plain_pass, slow
 from dgxcheck.checks.measurement.failures import (
     interruption,
@@ -20,7 +20,16 @@ from dgxcheck.checks.measurement.failures import (
     without_figure,
     worst,
 )
-from dgxcheck.checks.measurement.lookup import SINGLE, Figures, evidence, gpu_subject, is_requested, label, matrix_order
+from dgxcheck.checks.measurement.lookup import (
+    OWN,
+    SINGLE,
+    Figures,
+    evidence,
+    gpu_subject,
+    is_requested,
+    label,
+    matrix_order,
+)
 from dgxcheck.checks.measurement.narrow_links import unless_link_explains
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.record import replace
@@ -61,6 +70,17 @@ def judge_device_copy(box: Box, figures: Figures, row: Measurement) -> Judgement
     if bad is None and by_reference is None and len(alike) < 2:
         return skip("no-reference", f"{figure_text(box, row)}, nothing to compare it with", evidence(row))
     return bad or by_reference or plain_pass(box, row)
+
+
+def judge_own_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
+    """The diagonal of a matrix of copies; no figure is published for it that holds for every version of the tool."""
+    if (failure := no_figure(box, row)) is not None:
+        return failure
+    alike = gpus_alike(box, figures, row)
+    bad = below_class(box, row, alike, "measure.directions", "for this model")
+    if bad is None and len(alike) < FEWEST:
+        return skip("no-reference", f"{figure_text(box, row)}, nothing to compare it with", evidence(row))
+    return bad or plain_pass(box, row)
 
 
 def per_gpu(box: Box, check: str, rules: Mapping[str, Rule], nothing: str) -> Findings:
@@ -120,7 +140,8 @@ def _host(box: Box) -> Findings:
 
 def _memory(box: Box) -> Findings:
     id = "measure.memory-bandwidth"
-    yield from per_gpu(box, id, dict.fromkeys(SINGLE[id], judge_device_copy), "no copies within a GPU were measured")
+    rules: dict[str, Rule] = {**dict.fromkeys(SINGLE[id], judge_device_copy), OWN: judge_own_copy}
+    yield from per_gpu(box, id, rules, "no copies within a GPU were measured")
 
 
 CHECKS = (
@@ -146,7 +167,8 @@ CHECKS = (
         id="measure.memory-bandwidth",
         rule="Copies within each GPU's memory, read and write counted: warns below {measure.warn} and fails below"
         " {measure.fail} of the figure of its model; warns where the GPU is slower than the others of its model by more"
-        " than {measure.symmetry}, and where runs differ by more than {measure.runs}.",
+        " than {measure.symmetry}, and where runs differ by more than {measure.runs}. The diagonal of"
+        " p2pBandwidthLatencyTest is only compared with that of the other GPUs ({measure.directions}).",
         source="the board's device_copy; cuMemcpyDtoDAsync",
         remedy="check memory clock, ECC mode and clock event reasons under load (nvidia-smi -q -d CLOCK,ECC,PERFORMANCE"
         " -i GPU); then reset the GPU and run a field diagnostic (dcgmi diag -r 3)",
