@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.assessment.import_hosts import SHOWN
 from dgxcheck.assessment.import_text import facts_of, read
 from dgxcheck.assessment.import_texts import texts
 from dgxcheck.checks.engine.wording import counted
@@ -21,6 +22,8 @@ def open_text(path: str, host: str = "") -> RecordedSource | None:
     for key in sorted(facts):
         insert(lines, key, facts[key])
     left = sum(map(len, reading.unread.values()))
-    unread = f"{counted(left, 'line')} not recognised: see dgxcheck import --show" if left else ""
+    others = {host for text in reading.texts for host in reading.of_others(text.name)}
+    whose = f", some of another host ({', '.join(sorted(others)[:SHOWN])})" if others else ""
+    unread = f"{counted(left, 'line')} not recognised{whose}: see dgxcheck import --show" if left else ""
     origin = Origin("report", path, provenance="imported", unread=unread)
     return RecordedSource(lines, origin, head={"provenance": {"kind": "imported"}}, unheard="not in the text")

@@ -41,6 +41,8 @@ def _text(text: Text, reading: Reading) -> Iterator[str]:
     unread = reading.unread[text.name]
     if unread:
         yield f"not recognised: {'line' if len(unread) == 1 else 'lines'} {_spans(unread)}"
+    for host, count in reading.of_others(text.name).items():
+        yield f"of another host, {host}: {counted(count, 'line')} not recognised"
 
 
 def _bundle(opened: Opened) -> Iterator[str]:

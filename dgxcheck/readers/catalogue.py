@@ -5,7 +5,17 @@ from __future__ import annotations
 from dgxcheck.readers.benchmarks import catalogue as benchmarks
 from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, topo
 from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
-from dgxcheck.readers.host import dmidecode, fabric_manager, healthmon, hwloc_xml, lscpu, modules, node_health, numactl
+from dgxcheck.readers.host import (
+    collect_env,
+    dmidecode,
+    fabric_manager,
+    healthmon,
+    hwloc_xml,
+    lscpu,
+    modules,
+    node_health,
+    numactl,
+)
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Reader
@@ -36,6 +46,7 @@ _MACHINE: tuple[Reader, ...] = (
     hwloc_xml.read,
     healthmon.read,
     node_health.read,
+    collect_env.read,
     excerpt.read,
 )
 _NETWORK: tuple[Reader, ...] = (
