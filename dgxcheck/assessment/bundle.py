@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dgxcheck.assessment.import_hosts import of_host
 from dgxcheck.facts.missing import BadInput, Json
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.readers.bundles.contents import Bundle, load
 from dgxcheck.readers.bundles.machine import machine_facts
-from dgxcheck.readers.bundles.outputs import Output, outputs
+from dgxcheck.readers.bundles.outputs import Found, Output, outputs
+from dgxcheck.readers.bundles.owners import with_hosts
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource
@@ -16,20 +18,48 @@ class Opened(Record):
     """A bundle, what was read of it, and the facts of its machine by key."""
 
     bundle: Bundle
-    outputs: tuple[Output, ...]
+    found: Found
     facts: dict[str, Json]
+    unowned: tuple[str, ...]
+    """Files beside those of several hosts of which nothing tells whose they are, so that they were not read."""
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """Those of its machine."""
+        return self.found.outputs
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Files that were looked at and hold nothing that is known; those of which neither name nor words tell more."""
+        read = {section.file for section in self.bundle.sections if section.lines}
+        unknown = (section.file for section in self.bundle.sections if section.size and section.file not in read)
+        return tuple(dict.fromkeys((*self.found.nothing, *unknown)))
 
 
-def opened(spec: str) -> Opened:
-    """BadInput for what cannot be read."""
+def opened(spec: str, host: str = "") -> Opened:
+    """The machine of a bundle; of several hosts that of ``host``. BadInput for what cannot be read, and where it is
+    not said which host.
+    """
     bundle = load(spec)
-    found = outputs(bundle.sections)
-    return Opened(bundle=bundle, outputs=tuple(found), facts=machine_facts(found))
+    labelled = with_hosts(bundle.sections)
+    hosts = {section.host for section in labelled} - {""}
+    sections = [each for each in of_host(labelled, host) if each.host] if hosts else [*labelled]
+    unowned = {section.file for section in labelled if hosts and not section.host}
+    found = outputs(sections)
+    own = found.outputs if hosts else of_host(found.outputs, host)
+    facts, refused = machine_facts(own)
+    notes = (f"{title}: left out, because it contradicts an earlier output" for title in refused)
+    bundle = replace(bundle, sections=tuple(sections), notes=(*bundle.notes, *notes))
+    return Opened(bundle=bundle, found=replace(found, outputs=tuple(own)), facts=facts, unowned=tuple(sorted(unowned)))
 
 
-def open_bundle(spec: str) -> RecordedSource:
-    """The machine of a bundle."""
-    found = opened(spec)
+def open_bundle(spec: str, host: str = "") -> RecordedSource:
+    """The machine of a bundle; of several hosts that of ``host``."""
+    return as_source(spec, opened(spec, host))
+
+
+def as_source(spec: str, found: Opened) -> RecordedSource:
+    """A bundle that was read as a machine that can be asked. BadInput where nothing was read of it."""
     if not found.outputs:
         tree = " and no sys/ directory" if found.bundle.kind == "directory" else ""
         raise BadInput(f"{spec}: contains no output of a supported tool{tree}")

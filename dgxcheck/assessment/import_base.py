@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dgxcheck.assessment.bundle import Opened, as_source
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.onto import nvml_gpus
+from dgxcheck.source.protocol import Source
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten
 from dgxcheck.source.recording.recorder import RecordingSource
@@ -51,7 +53,15 @@ class Base(Record):
 
 def base_of(spec: str) -> Base:
     """What ``--from`` would name."""
-    source = open_source(spec)
+    return _base(spec, open_source(spec))
+
+
+def base_of_bundle(spec: str, found: Opened) -> Base | None:
+    """The machine of a bundle that was read; None where nothing was read of it."""
+    return _base(spec, as_source(spec, found)) if found.outputs else None
+
+
+def _base(spec: str, source: Source) -> Base:
     if isinstance(source, RecordedSource) and source.origin.kind == "recording":
         lines, later, head, kind = source.lines, list(source.moments), source.head, source.origin.provenance
     else:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Protocol, TypeVar
 
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.readers.combine import Part
 
 SHOWN = 8
 
 
-def of_host(parts: Sequence[Part], host: str) -> list[Part]:
-    """The outputs of one host, and those of which nothing tells whose they are; BadInput if it is not clear which."""
+class Owned(Protocol):
+    """Something of one host."""
+
+    @property
+    def host(self) -> str: ...
+
+
+T = TypeVar("T", bound=Owned)
+
+
+def of_host(parts: Sequence[T], host: str, others: Collection[str] = ()) -> list[T]:
+    """The outputs of one host, and those of which nothing tells whose they are; BadInput if it is not clear which.
+
+    ``others`` are hosts that were named elsewhere.
+    """
     hosts = sorted({part.host for part in parts} - {""})
-    if host and host not in hosts:
+    if host and host not in hosts and host not in others:
         raise BadInput(f"--host {host}: {_have(hosts)}")
     if len(hosts) > 1 and not host:
         raise BadInput(f"{_have(hosts)}; choose one with --host NAME")

@@ -1,19 +1,32 @@
-"""Of a text that no reader knows: whose output it is most like, and what a reader would have needed."""
+"""Of a text that no reader knows: whose output it is most like, and what a reader would have needed.
+
+A form matches what only that tool prints: no guess is better than the name of a wrong tool.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+_CELL = r"(?:X|NV\d{1,2}|PIX|PXB|PHB|SYS|SOC|NODE)"
+_FIELDS = (r"(?:Product (?:Name|Brand|Architecture)|Persistence Mode|VBIOS Version|GPU UUID|Serial Number|Board ID"
+           r"|Minor Number|Bus Id|Max Link Width|Pending Page Blacklist|Remapping Failure Occurred|GPU Current Temp"
+           r"|Power Draw|Ecc Mode|Compute Mode|GPU Part Number|(?:SRAM|DRAM) (?:Unc|C)orrectable)")  # fmt: skip
+_LABEL = r"(?:GPU|NIC|CPU|mlx|ib|rocep|bnxt_re|irdma)\w{0,16}"
+_ANSWER = (r"(?:\[?N/A\]?|\[Not Supported\]|\d{1,7}(?:\.\d{1,2})? (?:MiB|W|%|MHz)|P\d{1,2}"
+           r"|GPU-[0-9a-f]{8}-[0-9a-f-]{27})")  # fmt: skip
 NEAREST: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
     (tool, re.compile(pattern), lacking)
     for tool, pattern, lacking in (
-        ("nvidia-smi topo -m", r"\b(?:NV\d{1,2}|PIX|PXB|PHB|SYS|NODE)\b.{0,40}\b(?:NV\d{1,2}|PIX|PXB|PHB|SYS|NODE)\b",
+        ("nvidia-smi topo -m", rf"^\W{{0,8}}{_LABEL}(?:\s{{1,8}}{_CELL}){{2,40}}(?:\s.{{0,60}})?$",
          "the line with the names of the columns, GPU0 GPU1 .."),
-        ("nvidia-smi", r"\d{1,6}MiB ?/ ?\d{1,6}MiB|\bBus-Id\b", "a row with the number and bus id of a GPU"),
-        ("nvidia-smi -q", r"^\s{2,40}[A-Z][\w .-]{2,40} {2,40}: ", "the line GPU 0000:.. above it, or a whole section"),
-        ("nvidia-smi nvlink", r"\bLink \d{1,2}: ", "the line GPU 0: .. above the links"),
-        ("nvidia-smi --query-gpu", r"\bGPU-[0-9a-f]{8}-|^\d{1,2}, ",
+        ("nvidia-smi", r"\d{1,6}MiB ?/ ?\d{1,6}MiB ?\| {1,12}\d{1,3}%|\bBus-Id\s{1,12}Disp\.A\b",
+         "a row with the number and bus id of a GPU"),
+        ("nvidia-smi -q", rf"^\s{{0,40}}{_FIELDS}\s{{1,40}}: ", "the line GPU 0000:.. above it, or a whole section"),
+        ("nvidia-smi nvlink", r"\bLink \d{1,2}: (?:<inactive>|\d{1,3}(?:\.\d{1,3})? GB/s|\w.{0,40}(?:Error|Count))",
+         "the line GPU 0: .. above the links"),
+        ("nvidia-smi --query-gpu", rf"^(?:.{{0,200}}, ?)?{_ANSWER}, ?(?:[^,]{{0,60}}, ?){{0,3}}{_ANSWER}(?:,|$)"
+         r"|^(?:\d{1,2}, ?)?(?:NVIDIA|Tesla|GeForce|Quadro) [^,]{1,40}, ?\d{1,7}(?:,|$)",
          "the head with the names of the columns, or the command"),
         ("nccl-tests", r"^\s{0,20}\d{1,15}\s{1,20}\d{1,15}\s{1,20}(?:float|half|int8|bfloat16)\b",
          "the head above the rows"),
@@ -22,11 +35,13 @@ NEAREST: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
          r"Max inline data|rdma_cm QPs|Data ex\. method)\s{0,9}:",
          "rows of figures below the head, or the name of the HCA above them"),
         ("NCCL_DEBUG=INFO", r"\bNCCL (?:INFO|WARN)\b", "messages that tell of devices or errors"),
-        ("lspci -vv", r"\bLnk(?:Cap|Sta):", "the line with the bus id of the device above it"),
-        ("the kernel log", r"\bNVRM\b|\bXid\b|\bkernel: ", "a message that tells of a device or a fault"),
+        ("lspci -vv", r"^\s{0,40}Lnk(?:Cap|Sta):", "the line with the bus id of the device above it"),
+        ("the kernel log", r"\bNVRM: |^(?:<\d{1,3}>)?\[ {0,9}\d{1,9}\.\d{6}\] |\bkernel: ",
+         "a message that tells of a device or a fault"),
         ("ibstat", r"^\s{0,20}(?:Physical state|Base lid|Link layer): ", "the line CA '..' above it"),
-        ("dcgmi", r"\b(?:dcgmi|DCGM|gpuId)\b", "a table of results"),
-        ("p2pBandwidthLatencyTest", r"\bD\\D\b|P2P=(?:Enabled|Disabled)", "the title above the matrix"),
+        ("dcgmi", r"\bgpuId \d|^\|.{0,80}\|\s{0,4}(?:Pass|Fail|Skip|Warn)\b.{0,40}\|$|\bDCGM (?:GPU )?Diagnostic\b",
+         "a table of results"),
+        ("p2pBandwidthLatencyTest", r"\bD\\D\b|\bP2P=(?:Enabled|Disabled)\b", "the title above the matrix"),
     )
 )  # fmt: skip
 LONGEST = 400
@@ -34,7 +49,7 @@ MOST_LINES = 10_000
 
 
 def nearest(lines: Sequence[str]) -> str:
-    """``nvidia-smi topo -m, but without the line with ..``; empty where it is like none."""
+    """``most like the output of nvidia-smi topo -m, but without ..``; empty where it is like none."""
     hits: dict[int, int] = {}
     for line in lines[:MOST_LINES]:
         for number, (_, pattern, _) in enumerate(NEAREST):

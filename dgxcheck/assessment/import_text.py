@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dgxcheck import __version__
 from dgxcheck.assessment.bundle import Opened, provenance
@@ -13,12 +13,11 @@ from dgxcheck.assessment.import_hosts import of_host
 from dgxcheck.assessment.import_texts import Text, named
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.catalogue import READERS
+from dgxcheck.readers.any_text import outputs, unread
 from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.derived import completed
 from dgxcheck.readers.listing import handles as numbered
 from dgxcheck.readers.listing import with_numbers
-from dgxcheck.readers.model import Imported
 from dgxcheck.readers.onto import mismatch, printed_bdfs, rebase_indexes
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
@@ -60,26 +59,16 @@ def read(
 
     ``begin`` is called with the name of each text before it is read.
     """
-    outputs: list[Part] = []
+    found: list[Part] = []
     for text in texts:
         begin(text.name)
-        outputs += [Part(text.name, output, output.host or owner) for owner, output in _outputs(text)]
-    parts = of_host(outputs, host)
+        found += [Part(text.name, output, output.host or owner) for owner, output in outputs(text.layout)]
+    parts = of_host(found, host)
     names = {text.name: _published(number) for number, text in enumerate(texts)}
     return Reading(
         bundle=bundle, texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),
-        unread={text.name: _unread(text, outputs, host) for text in texts},
+        unread={text.name: _unread(text, found, host) for text in texts},
     )  # fmt: skip
-
-
-def _outputs(text: Text) -> Iterator[tuple[str, Imported]]:
-    """Host and output of all that is recognised; the lines of one host are read without those of another."""
-    hosts = [*dict.fromkeys(text.layout.hosts)]
-    for owner in hosts:
-        lines = text.layout.lines if len(hosts) == 1 else tuple(
-            line if whose == owner else "" for line, whose in zip(text.layout.lines, text.layout.hosts, strict=True)
-        )  # fmt: skip
-        yield from ((owner, output) for reader in READERS for output in reader(lines))
 
 
 def recording(reading: Reading, base: Base | None) -> tuple[str, int]:
@@ -104,13 +93,8 @@ def _published(number: int) -> str:
     return f"text {number + 1}"
 
 
-def _unread(text: Text, outputs: Sequence[Part], host: str) -> tuple[int, ...]:
-    understood = frozenset(number for part in outputs if part.file == text.name for number in part.found.understood)
-    accounted = text.layout.accounted(understood)
-    return tuple(
-        number for number, line in enumerate(text.lines)
-        if line.strip() and number not in accounted and (not host or text.layout.hosts[number] in ("", host))
-    )  # fmt: skip
+def _unread(text: Text, found: Sequence[Part], host: str) -> tuple[int, ...]:
+    return unread(text.lines, text.layout, [part.found for part in found if part.file == text.name], host)
 
 
 def facts_of(found: Combined, base: Base | None) -> dict[str, Json]:

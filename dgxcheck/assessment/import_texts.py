@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import read_input, too_large
 from dgxcheck.readers.bundles.sniff import is_bundle
+from dgxcheck.readers.encoding import utf16
 from dgxcheck.readers.layout.model import Layout
 from dgxcheck.readers.layout.undo import undone
 
@@ -20,7 +20,6 @@ KNOWN = (
     " nvbandwidth, nccl-tests, perftest and others: see dgxcheck-import(1)"
 )
 INSTEAD = "give the files with the tools' output, or pipe it to -"
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Text(Record, kw_only=False):
@@ -64,8 +63,8 @@ def lines(raw: bytes, file: str) -> tuple[str, ...]:
     """Lines of UTF-8, or of UTF-16 as PowerShell writes it; what is no text of either becomes U+FFFD."""
     if raw.count(b"\n") + raw.count(b"\r") > IMPORT_LINES:
         raise BadInput(f"{file}: more than {IMPORT_LINES} lines")
-    if raw.startswith(_UTF16):
-        text = raw.decode("utf-16", "replace")
+    if codec := utf16(raw):
+        text = raw.decode(codec, "replace")
     else:
         if b"\0" in raw:
             raise BadInput(f"{file}: contains NUL bytes, so it is not text; give the text output of a tool")

@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
 
 def open_source(spec: str, host: str = "") -> Source:
-    """The machine that a name stands for; of a text of several hosts that of ``host``. BadInput for a name that stands
-    for none."""
+    """The machine that a name stands for; of a text or a bundle of several hosts that of ``host``.
+
+    BadInput for a name that stands for none.
+    """
     if is_shipped(spec):
         return _of_one_host(open_recording(spec), spec, host)
     if is_bundle(spec):
         from dgxcheck.assessment.bundle import open_bundle
 
-        return _of_one_host(open_bundle(spec), spec, host)
+        return open_bundle(spec, host)
     if begins_like_text(spec):
         from dgxcheck.assessment.pasted import open_text
 

@@ -51,6 +51,8 @@ SECTION_BYTES = 16 << 20
 """What is kept of one output in it."""
 BUNDLE_BYTES = 64 << 20
 """What is kept of all of them."""
+LOOSE_BYTES = 8 << 20
+"""Files of a bundle at which every reader looks, because nothing tells what they are."""
 ARCHIVE_MEMBERS = 50_000
 """Files of an archive, or of a directory of outputs."""
 

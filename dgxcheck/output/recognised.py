@@ -14,8 +14,8 @@ from dgxcheck.readers.bundles.section import Section
 SHOWN = 60
 """Characters of a title."""
 _LEFT = "not needed"
-_UNKNOWN = "not recognised by name or first lines (try dgxcheck import FILE)"
-"""Whoever puts outputs into a folder needs them all."""
+_UNKNOWN = "no output of a supported tool"
+"""What was put into a folder was meant to be read."""
 _HEAD = ("line", "lines", "facts", "output")
 
 
@@ -40,7 +40,7 @@ def _text(text: Text, reading: Reading) -> Iterator[str]:
         yield f"left out, because it contradicts an earlier output: {', '.join(refused)}"
     unread = reading.unread[text.name]
     if unread:
-        yield f"not recognised: {'line' if len(unread) == 1 else 'lines'} {_spans(unread)}"
+        yield f"not recognised: {_lines(unread)}"
     for host, count in reading.of_others(text.name).items():
         yield f"of another host, {host}: {counted(count, 'line')} not recognised"
 
@@ -53,10 +53,24 @@ def _bundle(opened: Opened) -> Iterator[str]:
         (output.first + 1, output.lines, len(output.found.facts), f"{output.found.tool}: {output.title[:SHOWN]}")
         for output in sorted(opened.outputs, key=lambda output: output.first)
     ])  # fmt: skip
-    for why, sections in groupby(sorted(bundle.sections, key=_why), _why):
+    yield from (f"not recognised in {file}: {_lines(lines)}" for file, lines in opened.found.unread.items())
+    nothing = frozenset(opened.found.nothing)
+
+    def why_left(section: Section) -> str:
+        why = _why(section)
+        unknown = section.file in nothing or (why == _LEFT and bundle.kind == "directory")
+        return _UNKNOWN if unknown else why
+
+    for why, sections in groupby(sorted(bundle.sections, key=why_left), why_left):
         left = [*sections]
         if why:
-            yield f"left, {_UNKNOWN if why == _LEFT and bundle.kind == 'directory' else why}: {_titles(left)}"
+            yield f"left, {why}: {_titles(left)}"
+    if opened.unowned:
+        yield f"left, because nothing tells whose they are: {', '.join(opened.unowned)}"
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    return f"{'line' if len(numbers) == 1 else 'lines'} {_spans(numbers)}"
 
 
 def _why(section: Section) -> str:
@@ -71,8 +85,13 @@ def _why(section: Section) -> str:
 
 
 def _titles(sections: Sequence[Section]) -> str:
-    names = [*dict.fromkeys(section.title.strip()[:SHOWN] for section in sections)]
+    names = [*dict.fromkeys(_title(section) for section in sections)]
     return ", ".join(names)
+
+
+def _title(section: Section) -> str:
+    """A file by its path, of which the end tells more than the beginning."""
+    return section.file[-SHOWN:] if section.loose else section.title.strip()[:SHOWN]
 
 
 def _table(rows: Sequence[tuple[int, int, int, str]]) -> Iterator[str]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dgxcheck.readers.benchmarks import catalogue as benchmarks
-from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, topo
+from dgxcheck.readers.dcgm import diag, diag_json, discovery, dmon, health, job_stats, metrics, preflight, topo
 from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
 from dgxcheck.readers.host import (
     collect_env,
     dmidecode,
     fabric_manager,
+    field_diagnostic,
     healthmon,
+    healthmon_config,
     hwloc_xml,
     lscpu,
     modules,
     node_health,
     numactl,
+    nvsm,
 )
+from dgxcheck.readers.host import known as other_monitors
 from dgxcheck.readers.kernel_log import excerpt
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Reader
@@ -35,7 +39,10 @@ from dgxcheck.readers.network import (
 )  # fmt: skip
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 
-_DCGM: tuple[Reader, ...] = (diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read, topo.read)
+_DCGM: tuple[Reader, ...] = (
+    diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read, topo.read, metrics.read, dmon.read,
+    job_stats.read, preflight.read,
+)  # fmt: skip
 _MACHINE: tuple[Reader, ...] = (
     lspci.read,
     dmidecode.read,
@@ -45,8 +52,12 @@ _MACHINE: tuple[Reader, ...] = (
     fabric_manager.read,
     hwloc_xml.read,
     healthmon.read,
+    healthmon_config.read,
     node_health.read,
     collect_env.read,
+    nvsm.read,
+    field_diagnostic.read,
+    other_monitors.read,
     excerpt.read,
 )
 _NETWORK: tuple[Reader, ...] = (

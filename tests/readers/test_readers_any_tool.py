@@ -8,6 +8,7 @@ import time
 import pytest
 import test_readers_dcgm
 import test_readers_kernel_log
+import test_readers_monitors
 import test_readers_nccl_log
 import test_readers_nccl_topology
 import test_readers_network
@@ -28,6 +29,9 @@ TEXTS = (
     test_readers_nccl_log.INFO,
     test_readers_dcgm.TABLE,
     test_readers_dcgm.FOUR,
+    test_readers_monitors.DMON,
+    test_readers_monitors.DCGMI,
+    test_readers_monitors.METRICS,
     f"[ 1.000001] {test_readers_kernel_log.XID}\n[ 2.000001] {test_readers_kernel_log.SXID}\n",
 )
 PIECES = sorted(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from readers_text import one, unread
 
-from dgxcheck.readers.host import fabric_manager, healthmon, node_health
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.profiles.model import BOX_KEYS
+from dgxcheck.readers.host import fabric_manager, healthmon, healthmon_config, node_health
 from dgxcheck.readers.layout.undo import undone
+from dgxcheck.settings import THRESHOLDS
 
 TEXT = """\
 Loading Config: SUCCESS
@@ -39,6 +44,57 @@ def test_results_of_host_and_gpu() -> None:
     assert found.facts["nvml nvmlDeviceGetHandleByIndex 0"] == "0000:02:00.0"
     assert "stated report host nvidia-healthmon-tesla-devices-count" not in found.facts
     assert "stated report GPU0 nvidia-healthmon-memory" in found.facts
+
+
+@pytest.mark.parametrize(
+    ("test", "fault"),
+    [
+        ("PCI Bandwidth", "slow"), ("PCIe Maximum Link Width", "link-narrow"), ("InfoROM", "inforom"),
+        ("PCIe Maximum Link Generation", "link-slow"), ("CUDA Sanity", "test-failed"),
+        ("GPU Temperature", "overheating"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["{}: ERROR", "{} [ERROR]", "{}\n      Result: ERROR"])
+def test_a_failed_test_that_gives_no_reason_is_known_by_its_name(form: str, test: str, fault: str) -> None:
+    text = f"Global Tests\nGPU 0000:02:00.0 #0 : Tesla K80 (Serial: 0320000000001)\n   {form.format(test)}\n"
+    found = one(healthmon.read, text)
+    assert unread([found], text) == []
+    assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == [fault]
+
+
+CONFIG = """\
+;;; limits of the site
+[global]
+devices.tesla.count = 8
+; drivers.blacklist = nouveau
+
+[Tesla K80]
+bandwidth.warn = 9500
+bandwidth.min = 8000
+pci.width = 16
+
+[Tesla P100-SXM2-16GB]
+bandwidth.min = 9000
+"""
+
+
+def test_the_old_configuration_names_what_replaces_each_key() -> None:
+    found = healthmon_config.read(tuple(CONFIG.splitlines()))
+    assert unread(found, CONFIG) == []
+    assert [part.tool.partition(": now ")[0].split()[-1] for part in found] == [
+        "devices.tesla.count", "bandwidth.warn", "bandwidth.min", "pci.width",
+    ]  # fmt: skip
+    assert not any(part.facts for part in found)
+
+
+def test_replacements_are_checks_thresholds_and_keys_that_exist() -> None:
+    words = " ".join(healthmon_config.REPLACED_BY.values())
+    names = set(re.findall(r"[a-z]+\.[a-z0-9-]+", words))
+    assert names <= {check.id for check in CHECKS} | THRESHOLDS.keys() | BOX_KEYS.keys()
+
+
+def test_another_ini_file_is_none() -> None:
+    assert healthmon_config.read(("[global]", "workgroup = HOME", "pci = 1")) == ()
 
 
 def test_headings_alone_are_no_output() -> None:

@@ -16,7 +16,7 @@ from smi_texts import LINKS, QUERY, STATION
 
 from dgxcheck.facts.bdf import is_unplaced, unplaced
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.nvidia_smi import gpu_list, monitors, query_csv, query_text, query_xml, table, topo
+from dgxcheck.readers.nvidia_smi import gpu_list, query_csv, query_text, query_xml, table, topo
 
 NEW = """\
 +-----------------------------------------------------------------------------------------+
@@ -115,12 +115,6 @@ def test_the_command_says_which_gpu_it_was() -> None:
 
 def test_other_programs_write_gpu_elements_too() -> None:
     assert query_xml.read(('<system version="1">', '<gpu dev="0" sm="90" gdr="1">', "</gpu>")) == ()
-
-
-def test_monitors_are_known_and_tell_nothing() -> None:
-    text = "# gpu    pwr  gtemp     sm\n# Idx      W      C      %\n    0     77     28      0\n"
-    assert unread([one(monitors.read, text)], text) == []
-    assert not one(monitors.read, text).facts
 
 
 @pytest.mark.parametrize("width", range(14, 96, 3))

@@ -24,7 +24,7 @@ _PARTS = {
     Fault.OVERHEATING: "cooling", Fault.POWER_VIOLATION: "power supply", Fault.INFOROM: "InfoROM",
     Fault.NVLINK_DOWN: "NVLink", Fault.NVLINK_REPORTED: "NVLink", Fault.NVLINK_ERRORS: "NVLink",
     Fault.FABRIC_FAILED: "fabric", Fault.PERSISTENCE_OFF: "persistence mode",
-    Fault.ECC_OFF: "ECC mode",
+    Fault.ECC_OFF: "ECC mode", Fault.XID_CONTAINED: "memory",
 }  # fmt: skip
 """What of a GPU such a result is about."""
 _OF_HOST = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from dgxcheck.assessment.bundle import opened
-from dgxcheck.assessment.import_base import base_of
+from dgxcheck.assessment.bundle import Opened, opened
+from dgxcheck.assessment.import_base import base_of, base_of_bundle
 from dgxcheck.assessment.import_nearest import nearest
 from dgxcheck.assessment.import_text import Reading, read, recording
 from dgxcheck.assessment.import_texts import KNOWN, Text, bundles, named, texts
@@ -48,15 +48,16 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
     if len(reports) > 1 or (reports and onto is not None):
         what = "--onto another one" if onto is not None else "the bug reports and archives of one machine at one time"
         raise BadInput(f"{reports[-1]}: stands for a machine of its own; import it alone, not {what}")
-    base = base_of(reports[0]) if reports else None if onto is None else base_of(onto)
     with TerminalProgress().reading(files) as begin:
         for report in reports:
             begin(report)
-        bundle = opened(reports[0]) if reports else None
-        reading = read(texts(tuple(file for file in files if file not in reports)), bundle, host, begin)
+        bundle = opened(reports[0], host) if reports else None
+        base = base_of_bundle(reports[0], bundle) if bundle is not None else None if onto is None else base_of(onto)
+        others = tuple(file for file in files if file not in reports)
+        reading = read(texts(others), bundle, "" if reports else host, begin)
     if show:
         click.echo("\n".join(visible(line) for line in recognised(reading)))
-    complaints = [] if bundle is None else [*bundle.bundle.notes]
+    complaints = [] if bundle is None else [*bundle.bundle.notes, *_of_files(bundle)]
     complaints += [line for text in reading.texts for line in _complaints(text, reading)]
     complaints += [_refusal(part) for part in reading.combined.refused]
     if not reading.combined.facts and (bundle is None or not bundle.outputs):
@@ -74,6 +75,17 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
 def _names(reading: Reading) -> list[str]:
     before = [] if reading.bundle is None else [reading.bundle.bundle.name]
     return before + [text.name for text in reading.texts]
+
+
+def _of_files(opened: Opened) -> list[str]:
+    """Of a directory: the files of which a part was read, or nothing."""
+    if opened.bundle.kind != "directory":
+        return []
+    left = opened.left
+    return [
+        *(f"{file}: {counted(len(lines), 'line')} not read: see --show" for file, lines in opened.found.unread.items()),
+        *([f"{counted(len(left), 'file')} not read: {named(left)}: see --show"] if left else []),
+    ]
 
 
 def _complain(complaints: list[str]) -> None:

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from dgxcheck.facts.limits import ARCHIVE_MEMBERS, BUNDLE_BYTES, IMPORT_BYTES, REPORT_BYTES, SECTION_BYTES
+from dgxcheck.facts.limits import ARCHIVE_MEMBERS, BUNDLE_BYTES, LOOSE_BYTES, REPORT_BYTES, SECTION_BYTES
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.input_file import too_large
-from dgxcheck.readers.bundles import bug_report, supportconfig, tar
-from dgxcheck.readers.bundles.guess import guessed
+from dgxcheck.readers.bundles import bug_report, supportconfig, tar, zip
+from dgxcheck.readers.bundles.one_file import one_file
 from dgxcheck.readers.bundles.section import Section
 from dgxcheck.readers.bundles.sniff import is_report, is_supportconfig
-from dgxcheck.readers.bundles.streams import PACKED, Budget, Stream, rows
+from dgxcheck.readers.bundles.streams import PACKED, Budget, Stream, Unsupported, rows
 from dgxcheck.readers.bundles.wanted import reader_of
+from dgxcheck.readers.encoding import utf8
 
 _DEPTH = 3
 """An archive in an archive, with a packed report in it."""
 _HEAD = 8 << 10
 _LINE_COST = 128
 """What a line takes beside its characters, in bytes of memory and in time."""
-_OF_MACHINE = re.compile(r"(?:[^/]+/){0,3}?(?P<path>(?:proc|sys|etc|run)/.*)")
-_OUTPUT = re.compile(r"(?P<name>[\w.+-]{1,200}?)(?:\.(?:txt|log|out))?")
-_OUTPUTS = re.compile(r"(?:^|/)(?:sos_commands|commands)/")
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Inside: TypeAlias = "tar.Member | tar.Link | zip.Member | zip.Unreadable"
 
 
 class Bundle(Record):
@@ -67,10 +70,14 @@ class _Reader:
         self.notes: list[str] = []
         self._budget = Budget(name)
         self._kept = 0
+        self._loose = 0
+        self._among = False
+        """Is the archive that is read one of several files?"""
 
     def directory(self, path: str) -> None:
         """Its regular files, by name; links are not followed."""
         count = 0
+        self._among = True
         for folder, folders, files in os.walk(path):
             folders.sort()
             for file in sorted(files):
@@ -81,7 +88,7 @@ class _Reader:
                 status = os.lstat(full)
                 if stat.S_ISREG(status.st_mode) and status.st_size <= REPORT_BYTES:
                     with open(full, "rb") as opened:
-                        self._member(os.path.relpath(full, path), opened.read, 0)
+                        self._inner(os.path.relpath(full, path), opened.read, 0)
 
     def file(self, path: str) -> None:
         """A report or an archive."""
@@ -99,19 +106,33 @@ class _Reader:
         if head.startswith(PACKED) and depth < _DEPTH:  # packed twice
             whole = tar.Blocks(chain([head], chunks))
             self._member(name, whole.read, depth + 1)
+        elif head.startswith(zip.MAGIC) and depth < _DEPTH:
+            self._archive(name, zip.members(tar.Blocks(chain([head], chunks))), depth + 1)
         elif tar.is_tar(head) and depth < _DEPTH:
-            self.kind = "archive" if self.kind == "bug report" else self.kind
-            self._archive(tar.Blocks(chain([head], chunks)), depth + 1)
+            self._archive(name, tar.members(tar.Blocks(chain([head], chunks))), depth + 1)
         else:
-            self._text(name, head, chain([head], chunks))
+            text = utf8(chain([head], chunks))
+            head = next(text, b"")
+            self._text(name, head, chain([head], text))
         for wrong, what in ((stream.cut, "is cut off"), (stream.damaged, "is damaged: a part of it was left out")):
             if wrong:
                 self.notes.append(f"{name} {what}")
 
-    def _archive(self, blocks: tar.Blocks, depth: int) -> None:
-        for member in tar.members(blocks):
-            if isinstance(member, tar.Member):
-                self._member(member.name, member.read, depth)
+    def _inner(self, name: str, read: Callable[[int], bytes], depth: int) -> None:
+        """A file among others; where it cannot be unpacked the others are read all the same."""
+        try:
+            self._member(name, read, depth)
+        except Unsupported as error:
+            self.notes.append(f"{name}: {error}")
+
+    def _archive(self, name: str, members: Iterable[Inside], depth: int) -> None:
+        inside = f"{name}/" if self._among or depth > 1 else ""
+        self.kind = "archive" if self.kind == "bug report" else self.kind
+        for member in members:
+            if isinstance(member, zip.Unreadable):
+                self.notes.append(f"{member.name} {member.why}")
+            elif not isinstance(member, tar.Link):
+                self._inner(f"{inside}{member.name.removeprefix('./')}", member.read, depth)
                 if member.cut:
                     self.notes.append(f"{member.name} is cut off")
 
@@ -119,44 +140,40 @@ class _Reader:
         lines = rows(chunks)
         if is_report(head):
             before = len(self.sections)
-            self._keep(bug_report.sections(lines, _wanted))
+            self._keep(name, bug_report.sections(lines, _wanted))
             titles = {section.title for section in self.sections[before:]}
             if bug_report.FOOT not in titles:
                 self.notes.append(f"{name} is cut off: its end is missing")
         elif is_supportconfig(head):
-            self._keep(supportconfig.sections(lines, _wanted))
+            self._keep(name, supportconfig.sections(lines, _wanted))
         elif b"\0" not in head:
-            self._keep(iter([_single(name, lines)]))
+            self._keep(name, iter([self._bounded(one_file(name, lines))]))
+        elif head:
+            self.sections.append(Section(title=name.rpartition("/")[2], size=1, file=name))
 
-    def _keep(self, sections: Iterator[Section]) -> None:
+    def _bounded(self, section: Section) -> Section:
+        """What every reader looks at has a limit of its own; a file beyond it is read by its name alone."""
+        if not section.loose:
+            return section
+        size = _cost(section)
+        if self._loose + size > LOOSE_BYTES:
+            return replace(section, loose=False, lines=section.lines if reader_of(section.title) else ())
+        self._loose += size
+        return section
+
+    def _keep(self, file: str, sections: Iterator[Section]) -> None:
         for section in sections:
-            self._kept += sum(map(len, section.lines)) + _LINE_COST * len(section.lines)
+            self._kept += _cost(section)
             if self._kept > BUNDLE_BYTES * 3:
                 raise BadInput(f"more than {BUNDLE_BYTES >> 20} MiB of outputs")
             if section.cut:
                 self.notes.append(f"{section.title}: longer than {SECTION_BYTES >> 20} MiB, so cut off")
-            self.sections.append(section)
+            self.sections.append(replace(section, file=file))
+
+
+def _cost(section: Section) -> int:
+    return sum(map(len, section.lines)) + _LINE_COST * len(section.lines)
 
 
 def _wanted(title: str) -> bool:
     return reader_of(title) != "" or title.startswith(bug_report.HEAD)
-
-
-def _single(name: str, text: Iterator[bytes]) -> Section:
-    """A file that is one output: known by its path in the machine, by its name, or by what is in it."""
-    machine = None if _OUTPUTS.search(name) else _OF_MACHINE.fullmatch(name)
-    base = name.rpartition("/")[2]
-    named = _OUTPUT.fullmatch(base)
-    title = f"/{machine['path']}" if machine else (named["name"] if named else base).replace("_", " ")
-    lines: list[str] = []
-    size = 0
-    for row in text:
-        size += len(row)
-        if size > IMPORT_BYTES:
-            break
-        lines.append(row.decode("utf-8", "replace").rstrip("\r\n"))
-    if not reader_of(title):
-        title = guessed(lines) or title
-    known = reader_of(title) != ""
-    return Section(title=title, lines=tuple(lines) if known else (), size=len(lines), is_file=machine is not None,
-                   cut=known and size > IMPORT_BYTES)  # fmt: skip

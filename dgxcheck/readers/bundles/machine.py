@@ -8,9 +8,9 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.bundles.outputs import NO_NVLINKS, Output
 from dgxcheck.readers.combine import Part, combine
 from dgxcheck.readers.derived import completed
-from dgxcheck.readers.listing import without_unplaced
+from dgxcheck.readers.listing import with_numbers, without_unplaced
 from dgxcheck.readers.lspci.files import DEVICES
-from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
+from dgxcheck.readers.onto import mismatch, nvml_gpus, printed_bdfs, rebase_indexes
 
 _INVALID: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no such link", "code": 2}
 _NO_NVLINK: Json = {"missing": "unsupported", "detail": "nvidia-smi lists no NVLink of this GPU"}
@@ -18,17 +18,20 @@ _STATE = "nvml nvmlDeviceGetNvLinkState"
 _MOST_LINKS = 36
 
 
-def machine_facts(found: Sequence[Output]) -> dict[str, Json]:
-    """By key. What names GPUs by their index belongs to those of nvidia-smi's dump."""
-    facts = combine([Part(output.title, output.found) for output in found]).facts
-    if f"names {DEVICES}" in facts:
-        facts = without_unplaced(facts)
-    gpus = nvml_gpus(facts)
+def machine_facts(found: Sequence[Output]) -> tuple[dict[str, Json], tuple[str, ...]]:
+    """By key, and the titles of outputs that contradict an earlier one, of which nothing is taken.
+
+    What names GPUs by their index belongs to those of nvidia-smi's dump.
+    """
+    combined = combine([Part(output.title, output.found) for output in found])
+    facts = without_unplaced(combined.facts) if f"names {DEVICES}" in combined.facts else with_numbers(combined.facts)
+    gpus = nvml_gpus(facts) or printed_bdfs(facts)
     if gpus and not mismatch(facts, gpus):
         own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}
         facts = rebase_indexes(facts, gpus) | own
-        facts |= _ends_of_links(facts, gpus)
-    return {key: fact for key, fact in completed(facts).items() if not key.startswith(NO_NVLINKS)}
+        facts |= _ends_of_links(facts, nvml_gpus(facts))
+    refused = tuple(part.file for part in combined.refused)
+    return {key: fact for key, fact in completed(facts).items() if not key.startswith(NO_NVLINKS)}, refused
 
 
 def _ends_of_links(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, Json]:

@@ -9,6 +9,8 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.bundles.bug_report import HEAD
 from dgxcheck.readers.bundles.kernel_logs import kernel_log
+from dgxcheck.readers.bundles.loose import Loose
+from dgxcheck.readers.bundles.loose import read as read_loose
 from dgxcheck.readers.bundles.section import Section
 from dgxcheck.readers.bundles.wanted import KERNEL_LOG, options_of, reader_of, without_dots
 from dgxcheck.readers.dcgm import diag, diag_json, discovery, health, nvlink, topo
@@ -56,14 +58,55 @@ class Output(Record):
     """Number of its first line, from 0."""
     lines: int
     found: Imported
+    host: str = ""
+    """Whose output it is, where the text tells."""
 
 
-def outputs(sections: Sequence[Section]) -> list[Output]:
+class Found(Record):
+    """What was read of a bundle."""
+
+    outputs: tuple[Output, ...]
+    unread: Mapping[str, tuple[int, ...]]
+    """By file: numbers from 0 of the lines that no reader understood, of files that hold something else too."""
+    nothing: tuple[str, ...]
+    """Files in which no reader found anything, though each looked at them."""
+    texts: Mapping[str, tuple[str, ...]]
+    """The lines of the files with unread ones."""
+
+
+def outputs(sections: Sequence[Section]) -> Found:
     """Everything that is read, in the order in which facts take precedence: files of the machine before tools."""
     by_reader: dict[str, list[Section]] = {}
     for section in sections:
+        if section.loose:
+            continue
         if (section.lines or section.absent or section.title.endswith(_STATUS)) and (name := reader_of(section.title)):
             by_reader.setdefault(name, []).append(section)
+    looked = [read_loose(section) for section in sections if section.loose]
+    texts = looked
+    for name in ("lspci", KERNEL_LOG):
+        own = [text for text in texts if text.holds(name)]
+        if own and (name in by_reader or len(own) > 1):
+            by_reader.setdefault(name, []).extend(part for text in own for part in text.sections(name))
+            texts = [text.without(name) if text in own else text for text in texts]
+    found = [*_outputs(by_reader, sections), *(output for text in texts for output in _of_text(text))]
+    unread = {text.section.file: text.unread for text in looked if text.found and text.unread}
+    return Found(
+        outputs=tuple(output for output in found if output.found.facts), unread=unread,
+        nothing=tuple(text.section.file for text in looked if not text.found),
+        texts={text.section.file: text.section.lines for text in looked if text.section.file in unread},
+    )  # fmt: skip
+
+
+def _of_text(text: Loose) -> list[Output]:
+    return [
+        Output(title=text.section.file, first=min(part.understood, default=0), lines=len(part.understood), found=part,
+               host=part.host or host)
+        for host, part in text.found
+    ]  # fmt: skip
+
+
+def _outputs(by_reader: Mapping[str, list[Section]], sections: Sequence[Section]) -> list[Output]:
     found = [_output("files", by_reader.get("files", []), _files(by_reader.get("files", [])))]
     for name, read in _HOST.items():
         for section in by_reader.get(name, []):
@@ -75,17 +118,18 @@ def outputs(sections: Sequence[Section]) -> list[Output]:
             facts = next((facts for line in section.lines if (facts := uname.read(line))), {})
             found.append(_output("uname", [section], facts))
     found.append(_lspci(by_reader.get("lspci", [])))
-    log = kernel_log(by_reader.get(KERNEL_LOG, []))
-    domain = default_domain(line for section in by_reader.get(KERNEL_LOG, []) for line in section.lines)
+    logs = by_reader.get(KERNEL_LOG, [])
+    log = kernel_log(logs)
+    domain = default_domain(line for section in logs for line in section.lines)
     if domain:
-        found.append(_output("iommu", by_reader[KERNEL_LOG][:1], {DOMAIN: domain}))
+        found.append(_output("iommu", logs[:1], {DOMAIN: domain}))
     lines: dict[str, Json] = {f"kmsg {number}": line for number, line in enumerate(log)}
-    found.append(_output(KERNEL_LOG, by_reader.get(KERNEL_LOG, []), lines))
+    found.append(_output(KERNEL_LOG, logs, lines))
     for section in by_reader.get("nvidia-smi", []):
         if not section.lines:  # nvidia-smi lists the GPUs that have NVLinks, and leaves without a word where none has
             found.append(_output("nvidia-smi nvlink -s", [section], {NO_NVLINKS: True}))
         found += [_of(section, part) for reader in catalogue.READERS for part in reader(section.lines)]
-    return [output for output in found if output.found.facts]
+    return found
 
 
 def _output(tool: str, sections: Sequence[Section], facts: dict[str, Json]) -> Output:

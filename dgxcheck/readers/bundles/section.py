@@ -20,3 +20,9 @@ class Section(Record):
     """The bundle says that there is no such file."""
     cut: bool = False
     """Longer than what is kept of one section."""
+    file: str = ""
+    """Path of the file in the bundle that holds it; empty where the bundle is one file."""
+    host: str = ""
+    """Whose output it is, where the bundle holds that of several."""
+    loose: bool = False
+    """A whole file of which the name does not tell all: every reader looks at it."""

@@ -11,8 +11,9 @@ _FIRST = 8 << 10
 _SECTION = re.compile(rb"^_{40,60}\r?\n\r?\n?(?:\*\*\* /|/usr/|/sbin/|/bin/)", re.MULTILINE)
 """How a report goes on whose head is cut away."""
 _SUPPORTCONFIG = re.compile(rb"^#==\[ [\w -]{1,40} \]=+#", re.MULTILINE)
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _TREE = ("sos_commands", "sos_reports")
-_PACKED = (b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"BZh", b"\x28\xb5\x2f\xfd")
+_PACKED = (b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"BZh", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
 
 
 def is_bundle(path: str) -> bool:
@@ -40,6 +41,8 @@ def holds_outputs(head: bytes) -> bool:
             return False
     elif head.startswith(_PACKED[1:]):
         return True  # recordings and texts are not packed so
+    if head.startswith(_UTF16):
+        head = head.decode("utf-16", "replace").encode("utf-8", "replace")
     return HEAD in head or head[257:262] == b"ustar" or _SECTION.search(head) is not None or is_supportconfig(head)
 
 

@@ -23,6 +23,10 @@ _GZIP_WINDOW = 31
 """zlib's window bits for a gzip member, whose checksum is then verified."""
 
 
+class Unsupported(BadInput):
+    """A file that is packed in a way that cannot be unpacked."""
+
+
 class Budget:
     """How much a file and all that is packed in it may still unpack to."""
 
@@ -54,7 +58,7 @@ class Stream:
         """All that can be unpacked, in pieces of moderate size. BadInput for a format that is not known."""
         self._data = self._read(_CHUNK)
         if self._data.startswith(ZSTD):
-            raise BadInput("zstd is not supported; unpack the file first")
+            raise Unsupported("zstd is not supported; unpack the file first")
         magic = next((magic for magic in PACKED if self._data.startswith(magic)), b"")
         for part in self._members(magic) if magic else self._plain():
             self._budget.take(len(part))

@@ -35,6 +35,10 @@ class Blocks:
         self._held = held[size:]
         return held[:size]
 
+    def give_back(self, data: bytes) -> None:
+        """Bytes that were read, to be read again."""
+        self._held = data + self._held
+
 
 class Member:
     """A regular file of an archive; ``read`` gives its bytes as long as the next one is not asked for."""

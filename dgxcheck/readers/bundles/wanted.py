@@ -16,6 +16,8 @@ PROGRAMS = (
     "ibdev2netdev", "mlxlink", "lscpu", "dcgmi", "fabricmanager",
 )  # fmt: skip
 KERNEL_LOG = "kernel log"
+BY_TITLE = ("uname", "files")
+"""What is read only where a title says what it is."""
 _LOGS = re.compile(r"Scanning kernel log files.*|  journalctl -b -\d{1,2}:|  /var/log/[\w./+-]{1,80}:"
                    r"|(?:.*/)?dmesg(?::|\s.*)?|/var/log/(?:kern\.log|dmesg|messages)")  # fmt: skip
 _OF_KERNEL = re.compile(r"(?:.*/)?journalctl\b(?=.*(?: -k\b| --dmesg\b| --boot\b| -b\b))(?!.*_COMM=).*")

@@ -20,8 +20,13 @@ _OUTCOMES: dict[str, Outcome | None] = {
 _WORDS = "|".join(_OUTCOMES)
 _BEGIN = re.compile(rf"Loading Config: (?:{_WORDS})|Global Tests")
 _GPU = re.compile(r"GPU (?P<bdf>[0-9A-Fa-f:.]{7,16}) #(?P<index>\d{1,3}) : .{1,100}")
-_TEST = re.compile(rf"(?P<name>[A-Z][\w /-]{{2,60}}?)(?:: (?P<word>{_WORDS}))?")
-_RESULT = re.compile(rf"Result: (?P<word>{_WORDS})")
+_TEST = re.compile(rf"(?P<name>[A-Z][\w /-]{{2,60}}?)(?:(?:: ?| )\[?(?P<word>{_WORDS})\]?)?")
+_RESULT = re.compile(rf"Result: \[?(?P<word>{_WORDS})\]?")
+_OF_TEST = (
+    ("slow", "bandwidth"), ("link-narrow", "width"), ("link-slow", "generation"), ("overheating", "temperature"),
+    ("inforom", "inforom"), ("nouveau", "blacklist"), ("gpu-missing", "count"), ("ecc-uncorrected", "ecc"),
+)  # fmt: skip
+"""Fault by a word of the test's name, where what it says tells none."""
 _SUM = re.compile(
     r"(?:Global Test|Device|System) Results: \d{1,6} success, .{1,80}|-{20,100}|One or more tests didn't run\."
 )
@@ -73,4 +78,7 @@ def _add(reports: Reports, subject: str, test: str, word: str, text: str) -> Non
     if outcome == "pass":
         reports.add(subject, topic, outcome)
     elif outcome is not None:
-        reports.add(subject, topic, outcome, fault_of(text), f"test {test}: {text or word}")
+        fault = fault_of(text)
+        if fault == "test-failed":
+            fault = next((fault for fault, part in _OF_TEST if part in topic.replace("-", "")), fault)
+        reports.add(subject, topic, outcome, fault, f"test {test}: {text or word}")

@@ -53,9 +53,13 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     Lines without any time are read only where none has one: a program can write such lines into its own record.
     """
-    rows = _without_masks([*_timed(bounded(lines))] or [*_untimed(bounded(lines))])
-    found = ((host, _log(own)) for host, own in by_host(rows).items())
+    found = ((host, _log(own)) for host, own in by_host(rows_of(lines)).items())
     return tuple(replace(log, host=host) for host, log in found if log is not None)
+
+
+def rows_of(lines: tuple[str, ...]) -> list[tuple[int, str]]:
+    """Number and text of the rows of a log, with the times that ``dmesg -H`` abbreviates written out."""
+    return _without_masks([*_timed(bounded(lines))] or [*_untimed(bounded(lines))])
 
 
 def _log(rows: Rows) -> Imported | None:

@@ -31,6 +31,7 @@ _FLAG = re.compile(
     r"[A-Z][A-Z0-9_ ]{2,60}|Unknown flags: 0x[0-9A-Fa-f]{1,16}|\d{1,20}(?:ns|us|ms|kHZ|KHz)?|[\w-]{1,60}:", re.ASCII
 )
 """What ``-v`` prints below a member: names of capabilities."""
+_GUID = re.compile(r"[0-9a-f]{16}", re.IGNORECASE)
 _WIDTH = re.compile(r"(\d{1,2})X \(\d{1,3}\)", re.ASCII)
 _SPEED = re.compile(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)", re.ASCII)
 _LAYERS = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}
@@ -83,9 +84,14 @@ def _of_device(device: str, members: dict[str, str]) -> dict[str, Json]:
     mellanox = members.get("vendor_id", "") == "0x02c9" and part.isascii() and part.isdecimal()
     return device_files(device, {
         "hca_type": f"MT{part}" if mellanox else None,  # as mlx5_ib words it
-        "fw_ver": members.get("fw_ver") or None, "board_id": members.get("board_id") or None,
+        "fw_ver": members.get("fw_ver") or None, "board_id": _board(members.get("board_id", "")),
         "node_guid": guid(members.get("node_guid", "")), "sys_image_guid": guid(members.get("sys_image_guid", "")),
     })  # fmt: skip
+
+
+def _board(text: str) -> str | None:
+    """The kind of the board (PSID, ``MT_0000000223``); None for the number of a single one."""
+    return None if not text or _GUID.search(text) else text
 
 
 def _of_port(device: str, port: int, members: dict[str, str]) -> dict[str, Json]:

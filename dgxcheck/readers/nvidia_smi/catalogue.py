@@ -6,6 +6,7 @@ from dgxcheck.readers.model import Reader
 from dgxcheck.readers.nvidia_smi import (
     failure,
     gpu_list,
+    known,
     monitors,
     nvlink,
     nvlink_errors,
@@ -14,6 +15,7 @@ from dgxcheck.readers.nvidia_smi import (
     query_json,
     query_text,
     query_xml,
+    retired_pages,
     table,
     topo,
 )
@@ -29,6 +31,8 @@ READERS: tuple[Reader, ...] = (
     query_json.read,
     table.read,
     query_csv.read,
+    retired_pages.read,
     gpu_list.read,
     monitors.read,
+    known.read,
 )

@@ -1,34 +1,71 @@
-"""``nvidia-smi dmon`` and ``pmon``, ``--version`` and lists of supported clocks: known, and of no use to any check."""
+"""``nvidia-smi dmon``: temperatures, power, clocks and errors of each GPU; of several samples the hottest counts."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import bounded
+from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
+from dgxcheck.readers.reports import Reports
+from dgxcheck.readers.values import bounded, gpu, number
 
-_HEAD = re.compile(r"# {0,4}gpu {1,12}(?P<columns>(?:[a-z]{1,12} {0,12}){1,24})")
-_UNITS = re.compile(r"# {0,4}Idx {1,12}[\w%#/ -]{1,200}")
-_ROW = re.compile(r"\d{1,3}(?: {1,12}[\w.,/:+-]{1,60}){2,24}")
-_CLOCKS = re.compile(r"graphics \[MHz\], memory \[MHz\]|memory \[MHz\], graphics \[MHz\]")
-_PAIR = re.compile(r"\d{2,5}(?: MHz)?, \d{2,5}(?: MHz)?")
-_VERSION = re.compile(r"(?:NVIDIA-SMI|NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,12}: .{1,100}", re.IGNORECASE)
+TOOL = "nvidia-smi dmon"
+_HEAD = re.compile(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}(?P<columns>(?:[a-z0-9]{1,12} {0,12}){1,32})")
+_UNITS = re.compile(r"# {0,4}(?:YYYYMMDD +)?(?:HH:MM:SS +)?Idx {1,12}[\w%#/ -]{1,200}")
+_ROW = re.compile(r"(?:\d{8} {1,8})?(?:\d\d:\d\d:\d\d {1,8})?(?P<gpu>\d{1,3})(?P<cells>(?: {1,16}[\d.-]{1,12}){1,32})")
+_FIELDS: Mapping[str, str] = {
+    "pwr": "power readings/power draw", "temp": "temperature/gpu current temp",
+    "gtemp": "temperature/gpu current temp", "mtemp": "temperature/memory current temp", "mclk": "clocks/memory",
+    "pclk": "clocks/sm", "sbecc": "ecc errors/aggregate/single bit/total",
+    "dbecc": "ecc errors/aggregate/double bit/total", "pci": "pci/replays since reset",
+}  # fmt: skip
+"""nvidia-smi(1): ECC errors are "aggregated", ``pci`` are replays."""
+_HEAT = ("gtemp", "temp")
+_HELD_DOWN = "tviol"
+"""Clocks below the wanted ones because of temperature, as a flag."""
+_MOST = 1e6
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """What stands there, without facts."""
-    found: dict[str, set[int]] = {}
-    tool = ""
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()[:300]
+    """All samples of a text as one output; columns that are not used are those of utilization and memory."""
+    columns: tuple[str, ...] = ()
+    hottest: dict[int, dict[str, float]] = {}
+    reports = Reports(TOOL)
+    understood: set[int] = set()
+    begun: set[int] = set()
+    for at, line in enumerate(bounded(lines)):
+        text = line.strip()[:400]
         if head := _HEAD.fullmatch(text):
-            tool = "nvidia-smi pmon (not used)" if " type " in f" {head['columns']} " else "nvidia-smi dmon (not used)"
-        elif _CLOCKS.fullmatch(text):
-            tool = "nvidia-smi --query-supported-clocks (not used)"
-        elif _VERSION.fullmatch(text):
-            tool = "nvidia-smi --version (not used)"
-        elif not text or not tool or not (_UNITS.fullmatch(text) or _ROW.fullmatch(text) or _PAIR.fullmatch(text)):
-            tool = tool if not text else ""
+            columns = tuple(head["columns"].split())
+            begun = {at} if "type" not in columns else set()
+            columns = () if "type" in columns else columns
+        elif not columns or not text:
             continue
-        found.setdefault(tool, set()).add(number)
-    return tuple(Imported(tool=tool, facts={}, understood=frozenset(at)) for tool, at in found.items())
+        elif _UNITS.fullmatch(text):
+            begun.add(at)
+        elif (row := _ROW.fullmatch(text)) and len(cells := row["cells"].split()) == len(columns):
+            index = gpu(row["gpu"])
+            if index is not None:
+                values = {name: value for name, cell in zip(columns, cells, strict=True)
+                          if (value := number(cell, _MOST)) is not None}  # fmt: skip
+                before = hottest.setdefault(index, values)
+                hottest[index] = max(before, values, key=_heat)
+                if values.get(_HELD_DOWN):
+                    reports.add(f"GPU{index}", "tviol", "warn", "thermal-slowdown", "thermal violation (tviol)")
+                understood |= begun | {at}
+        else:
+            columns = ()
+    if not hottest:
+        return ()
+    gpus = [Section(NOWHERE, {**_fields(values), "": ""}, index) for index, values in sorted(hottest.items())]
+    output = imported(TOOL, gpus, {}, frozenset(understood))
+    return (Imported(tool=TOOL, facts={**output.facts, **reports.facts()}, understood=output.understood),)
+
+
+def _heat(values: Mapping[str, float]) -> float:
+    return max((values.get(name, 0.0) for name in _HEAT), default=0.0)
+
+
+def _fields(values: Mapping[str, float]) -> dict[str, str]:
+    return {_FIELDS[name]: f"{value:g}" for name, value in values.items() if name in _FIELDS}

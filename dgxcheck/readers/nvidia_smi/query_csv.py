@@ -1,9 +1,12 @@
-"""``nvidia-smi --query-gpu=.. --format=csv``: any columns, with or without units; the head may be the command above."""
+"""``nvidia-smi --query-gpu=.. --format=csv``: any columns, with or without units; the head may be the command above.
+
+Also ``--query-remapped-rows``, and tables that a spreadsheet wrote again: with semicolons and decimal commas.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.record import Record
@@ -11,13 +14,20 @@ from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, Section, imported
 from dgxcheck.readers.nvidia_smi.query_columns import BUS_ID, field, is_column
 from dgxcheck.readers.values import bounded, gpu
+from dgxcheck.readers.values import number as decimal
 
 TOOL = "nvidia-smi --query-gpu"
 LONGEST = 16_384
 """Characters of a line; all 190 columns of R590 have 5,000."""
 _UNIT = re.compile(r" {0,2}\[[^\]]{1,12}\]$")
-_COMMAND = re.compile(r"--query-gpu[= ]['\"]?([\w.,]{1,8000})")
-_SEPARATOR = re.compile(r" ?, ?|\t")
+_COMMAND = re.compile(r"--query-(?:gpu|remapped-rows)[= ]['\"]?([\w.,]{1,8000})")
+_SEPARATORS = (re.compile(r" ?, ?|\t"), re.compile(r", "), re.compile(r" ?; ?"))
+"""That of nvidia-smi, and those of tables with decimal commas."""
+_DECIMAL_COMMA = re.compile(r"(-?\d{1,9}),(\d{1,6}(?: [A-Za-z%]{1,6})?)")
+_OF_PAGES = (".address", ".cause")
+"""Columns of ``--query-retired-pages``, which has one row a page."""
+_TROUBLE = re.compile(r"GPU is lost|GPU requires reset|Unknown Error|ERR!")
+_TEMPERATURE = "temperature.gpu"
 _OURS = frozenset(("uuid", "gpu_uuid", "gpu_name", "gpu_bus_id", "driver_version", "vbios_version", "pstate"))
 """Columns that no other table has; neither have others names with a dot or a unit."""
 _ALONE = ("name", "uuid", "gpu_name", "gpu_uuid", "pci.bus_id", "gpu_bus_id")
@@ -41,10 +51,12 @@ class _Table(Record, kw_only=False):
     lines: set[int]
     gpus: list[Section]
     system: dict[str, str]
+    worst: dict[str, tuple[bool, float]]
+    """Of the sample of each GPU that counts: does it tell of trouble, and its temperature; by number or bus id."""
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Every table of a text; a GPU that comes again, as with ``-l``, is of another moment: the first one counts."""
+    """Every table of a text; of several samples of a GPU, as with ``-l``, that with trouble, the hottest, the last."""
     tables: list[_Table] = []
     asked: tuple[str, ...] = ()
     open_ = False
@@ -55,22 +67,32 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         if command := _COMMAND.search(text):
             asked = tuple(command[1].split(","))
-            tables.append(_Table(asked, True, set(), [], {}))
+            tables.append(_Table(asked, True, set(), [], {}, {}))
             open_ = True
         elif (columns := _head(text, asked)) is not None:
             certain = columns == asked or _UNIT.search(text) is not None or any(map(_is_ours, columns))
-            tables.append(_Table(columns, certain, {number}, [], {}))
+            tables.append(_Table(columns, certain, {number}, [], {}, {}))
             open_ = True
-        elif tables and open_ and (cells := _SEPARATOR.split(text)) and len(cells) == len(tables[-1].columns):
+        elif tables and open_ and (cells := _cells(text, len(tables[-1].columns))):
             _row(tables[-1], number, cells)
     return tuple(imported(TOOL, table.gpus, table.system, frozenset(table.lines)) for table in tables if table.gpus)
 
 
 def _head(text: str, asked: tuple[str, ...]) -> tuple[str, ...] | None:
     """Names of columns without units, where all words of a line are such."""
-    names = tuple(_UNIT.sub("", cell) for cell in _SEPARATOR.split(text))
-    enough = len(names) > 1 or names == asked or _UNIT.search(text) or names[0] in _ALONE
-    return names if enough and all(map(is_column, names)) else None
+    for separator in _SEPARATORS:
+        names = tuple(_UNIT.sub("", cell.strip('"')) for cell in separator.split(text))
+        enough = len(names) > 1 or names == asked or _UNIT.search(text) or names[0] in _ALONE
+        if enough and all(map(is_column, names)) and not any(name.endswith(_OF_PAGES) for name in names):
+            return names
+    return None
+
+
+def _cells(text: str, count: int) -> list[str]:
+    """The cells of a row, with decimal points; empty where it has another number of them."""
+    split = (separator.split(text) for separator in _SEPARATORS)
+    found = next((cells for cells in split if len(cells) == count), [])
+    return [_DECIMAL_COMMA.sub(r"\1.\2", cell) if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in found]
 
 
 def _is_ours(column: str) -> bool:
@@ -89,10 +111,24 @@ def _row(table: _Table, number: int, cells: Sequence[str]) -> None:
     if all(map(is_column, cells)) or alone or not (table.certain or any(map(_GPU_NAME.search, cells))):
         return  # a list of columns, or somebody's table of names and counts
     table.lines.add(number)
-    known = [section.index if index is not None else section.bdf for section in table.gpus]
-    if (index if index is not None else bdf) in known and (index is not None or bdf != NOWHERE):
-        return
     fields = {path: value for name, value in row.items() if (path := field(name)) is not None}
-    table.gpus.append(Section(bdf, {**fields, "": ""}, index if index is not None or bdf != NOWHERE else len(known)))
+    place = len(table.gpus)
+    section = Section(bdf, {**fields, "": ""}, index if index is not None or bdf != NOWHERE else place)
+    name, rank = f"{index} {bdf}", _rank(row)
+    if index is None and bdf == NOWHERE:
+        table.gpus.append(section)
+    elif name not in table.worst:
+        table.worst[name] = rank
+        table.gpus.append(section)
+    elif rank >= table.worst[name]:
+        table.worst[name] = rank
+        at = next(at for at, each in enumerate(table.gpus) if (each.index, each.bdf) == (index, bdf))
+        table.gpus[at] = section
     for name in ("driver_version", "cuda_version"):
         table.system.setdefault(name.replace("_", " "), row.get(name, ""))
+
+
+def _rank(row: Mapping[str, str]) -> tuple[bool, float]:
+    """Of the samples of a GPU the highest one counts."""
+    trouble = any(_TROUBLE.search(value) is not None for value in row.values())
+    return trouble, decimal(row.get(_TEMPERATURE, "").partition(" ")[0], 1000) or 0.0

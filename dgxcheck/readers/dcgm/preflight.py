@@ -1,0 +1,97 @@
+"""The preflight checks of NVSentinel: results of DCGM's tests as JSON log records, each on one line or laid out by jq.
+
+Source: https://github.com/NVIDIA/NVSentinel (preflight-checks): ``event``, ``level``, ``gpu``, ``test``, ``detail``,
+``error_code``; the summary has the counts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.readers.dcgm.faults import fault_of
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.reports import HOST, Reports
+from dgxcheck.readers.values import bounded
+
+TOOL = "preflight"
+_MEMBER = re.compile(r"\"(?P<name>[\w-]{1,40})\": ?(?P<value>\".{0,2000}\"|-?[\d.]{1,20}|true|false|null),?")
+_OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "error": "fail", "fatal": "fail"}
+_OF_TEST = frozenset(("test", "level"))
+_OF_SUMMARY = frozenset(("passed", "failed", "total"))
+_GPU = re.compile(r"\bGPU (\d{1,2})\b")
+Entry = dict[str, Json]
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Every test that warned or failed, of the GPU that its text names; failed ones that the text does not show."""
+    reports = Reports(TOOL)
+    understood: set[int] = set()
+    shown = failed = 0
+    for entry, where in _entries(bounded(lines)):
+        if not str(entry.get("module", "")).startswith("preflight"):
+            continue
+        understood |= where
+        if entry.keys() >= _OF_TEST:
+            shown += _add(reports, entry) == "fail"
+        elif entry.keys() >= _OF_SUMMARY:
+            failed += _count(entry, "failed")
+            if _count(entry, "passed") == _count(entry, "total"):
+                reports.add(HOST, "summary", "pass")
+    if failed > shown:
+        text = f"{failed} of its tests failed, of which the text shows {shown}"
+        reports.add(HOST, "summary", "fail", "test-failed", text)
+    return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
+
+
+def _add(reports: Reports, entry: Entry) -> Outcome:
+    outcome = _OUTCOMES.get(str(entry["level"]).lower(), "pass")
+    test, detail = str(entry["test"])[:60], str(entry.get("detail", entry.get("message", "")))
+    topic = re.sub(r"[^a-z0-9]+", "-", test.lower()).strip("-") or "test"
+    named = _GPU.search(detail)
+    subject = f"GPU{int(named[1])}" if named else HOST
+    if outcome == "pass":
+        reports.add(subject, topic, outcome)
+    else:
+        reports.add(subject, topic, outcome, fault_of(detail), f"test {test}: {detail}" if detail else f"test {test}")
+    return outcome
+
+
+def _count(entry: Entry, name: str) -> int:
+    value = entry.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _entries(lines: tuple[str, ...]) -> Iterator[tuple[Entry, set[int]]]:
+    """Objects without objects in them, with their lines; one that the text cuts ends there, and tells its module.
+
+    A record that was cut before ``module`` has that of the record before it.
+    """
+    entry: Entry = {}
+    where: set[int] = set()
+    module: Json = None
+    for number, line in enumerate((*lines, "}")):
+        text = line.strip()
+        if text.startswith("{") and text.endswith("}") and len(text) > 2:
+            yield _whole(text), {number}
+        elif text == "{":
+            entry, where = {}, {number}
+        elif where and (member := _MEMBER.fullmatch(text)):
+            entry[member["name"]] = _whole(f'{{"value": {member["value"]}}}').get("value")
+            where.add(number)
+        elif where:
+            ends = {number} if text in ("}", "},") and number < len(lines) else set()
+            module = entry.setdefault("module", module)
+            yield entry, where | ends
+            entry, where = {}, set()
+
+
+def _whole(text: str) -> Entry:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,152 @@
+"""Files of a directory or archive, whatever they are called and however they were saved: as if pasted in one text."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from seam import run
+from test_import_bundles import outputs, tarred
+
+from dgxcheck.assessment.bundle import opened
+from dgxcheck.assessment.import_text import facts_of, read
+from dgxcheck.assessment.import_texts import text_of
+
+XID = "[  900.100000] NVRM: Xid (PCI:0000:0a:00): 48, pid=1, An uncorrectable double bit error (DBE) has been detected"
+TEXTS = {
+    "mail.txt": f"Hello,\n\nthis is it:\n> [  899.000000] nvidia 0000:0a:00.0: starting\n> {XID}\n\nCan you help?\n",
+    "smi-l": "root@box:~# nvidia-smi -L\nGPU 0: V100-SXM2-16GB (UUID: GPU-11111111-2222-3333-4444-555555555555)\n",
+    "wiring.md": "```\n\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV2\t0-19\nGPU1\tNV2\t X \t0-19\n```\n",
+    "fm": "[Nov 23 2026 10:00:00] [ERROR] [tid 1] detected NVSwitch fatal error 20034 on NVSwitch pci bus id"
+    " 00000000:c5:00.0 physical id 8 port 3\n",
+    "a b (1).log": "CA 'mlx5_0'\n\tCA type: MT4123\n\tPort 1:\n\t\tState: Down\n\t\tPhysical state: Polling\n"
+    "\t\tRate: 10\n\t\tLink layer: InfiniBand\n",
+    "nccl": "box:1:2 [0] transport/net_ib.cc:95 NCCL WARN NET/IB : mlx5_0:1 Got completion from peer 10.0.0.2 with"
+    " status=12 opcode=0 len=0 vendor err 129 (Recv)\n",
+}
+"""In the public formats of their tools."""
+
+
+def pasted(texts: dict[str, str]) -> dict[str, Any]:
+    lines = tuple(line for name in sorted(texts) for line in texts[name].split("\n"))
+    return facts_of(read([text_of("paste.txt", lines)]).combined, None)
+
+
+def put(folder: Path, files: dict[str, bytes]) -> str:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return str(folder)
+
+
+def test_the_facts_are_those_of_the_same_texts_pasted_in_one(tmp_path: Path) -> None:
+    found = opened(put(tmp_path, {name: text.encode() for name, text in TEXTS.items()}))
+    assert found.facts == pasted(TEXTS)
+    assert {output.title for output in found.outputs} == TEXTS.keys()
+
+
+ENCODED: dict[str, Callable[[str], bytes]] = {
+    "UTF-16 with its mark": lambda text: text.encode("utf-16"),
+    "UTF-16 without": lambda text: text.encode("utf-16-le"),
+    "UTF-16 of the other order": lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
+    "UTF-8 with a mark": lambda text: text.encode("utf-8-sig"),
+    "line ends of Windows": lambda text: text.replace("\n", "\r\n").encode(),
+    "PowerShell": lambda text: text.replace("\n", "\r\n").encode("utf-16"),
+    "packed": lambda text: gzip.compress(text.encode()),
+}
+
+
+@pytest.mark.parametrize("how", ENCODED)
+def test_however_it_was_saved(how: str, tmp_path: Path) -> None:
+    found = opened(put(tmp_path, {name: ENCODED[how](text) for name, text in TEXTS.items()}))
+    assert found.facts == pasted(TEXTS)
+
+
+class Pipe(io.BytesIO):
+    """A writer that cannot go back: sizes stand behind each file then."""
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        raise io.UnsupportedOperation
+
+
+def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED, stream: bool = False) -> bytes:
+    out = Pipe() if stream else io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("method", "stream"), [(zipfile.ZIP_DEFLATED, False), (zipfile.ZIP_DEFLATED, True),
+                                                (zipfile.ZIP_STORED, False)])  # fmt: skip
+def test_zip(method: int, stream: bool, tmp_path: Path) -> None:
+    data = zipped({f"collected/{name}": text.encode() for name, text in TEXTS.items()}, method, stream)
+    found = opened(put(tmp_path, {"x.zip": data}) + "/x.zip")
+    assert found.facts == pasted(TEXTS)
+    assert found.bundle.notes == ()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_cut_zip_gives_what_is_whole(share: float, tmp_path: Path) -> None:
+    texts = {f"{number}.txt": f"{TEXTS['smi-l']}{'x' * 2000}\n" for number in range(4)}
+    data = zipped({name: text.encode() for name, text in texts.items()}, zipfile.ZIP_STORED)
+    found = opened(put(tmp_path, {"x.zip": data[: int(len(data) * share)]}) + "/x.zip")
+    assert found.facts == opened(put(tmp_path / "one", {"0.txt": TEXTS["smi-l"].encode()})).facts
+    assert share > 0.8 or any("is cut off" in note for note in found.bundle.notes)
+
+
+def test_an_archive_among_the_files(tmp_path: Path) -> None:
+    """Of a name in two archives both are read."""
+    files = {name: text.encode() for name, text in TEXTS.items()}
+    first, second = dict([*files.items()][:3]), dict([*files.items()][3:])
+    spec = put(tmp_path, {"a.zip": zipped(first), "b.tgz": gzip.compress(tarred("b", second)), "notes": b"hello\n"})
+    assert opened(spec).facts == pasted(TEXTS)
+
+
+def test_what_cannot_be_unpacked_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And the rest is read."""
+    spec = put(tmp_path, {"fm": TEXTS["fm"].encode(), "dmesg.zst": b"\x28\xb5\x2f\xfd" + bytes(100)})
+    done = run(capsys, "health", "--from", spec)
+    assert "dmesg.zst: zstd is not supported" in done.out
+    assert "20034" in done.out
+
+
+def test_files_that_are_nothing_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {"fm": TEXTS["fm"].encode() + b"and so on\n", "notes.txt": b"hello\n", "photo.jpg": b"\xff\xd8\0\0" * 99}
+    done = run(capsys, "import", "--show", put(tmp_path, files))
+    assert "left, no output of a supported tool: notes.txt, photo.jpg" in done.out.splitlines()
+    assert "not recognised in fm: line 2" in done.out.splitlines()
+    done = run(capsys, "import", put(tmp_path, files), "-o", str(tmp_path / "out.json"))
+    assert done.code == 3
+    assert "2 files not read: notes.txt, photo.jpg" in done.err
+    assert "fm: 1 line not read" in done.err
+
+
+def test_listings_of_lspci_in_several_files_are_put_together(tmp_path: Path) -> None:
+    """Under names that tell nothing, with a prompt above each."""
+    lspci = [data for name, data in outputs().items() if "/lspci" in name]
+    plain = put(tmp_path / "plain", {f"lspci_{number}": data for number, data in enumerate(lspci)})
+    asked = put(tmp_path / "asked", {f"{number}": b"$ lspci -nn\n" + data for number, data in enumerate(lspci)})
+    assert len(lspci) == 3
+    assert opened(asked).facts == opened(plain).facts
+
+
+LOG = "[    0.000000] Linux version 6.2.0\n[    4.000000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.113.01\n"
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a"), ("dmesg", "xid.txt"), ("dmesg.txt", "kern.log")])
+def test_an_event_that_stands_in_two_files_counts_once(names: tuple[str, str], tmp_path: Path) -> None:
+    whole, part = LOG + XID + "\n", f"{XID}\n"
+    facts = opened(put(tmp_path, {names[0]: whole.encode(), names[1]: part.encode()})).facts
+    assert sum("Xid" in str(fact) for key, fact in facts.items() if key.startswith("kmsg")) == 1
+
+
+def test_two_parts_of_one_log_are_one_boot(tmp_path: Path) -> None:
+    facts = opened(put(tmp_path, {"1.txt": LOG.encode(), "2.txt": f"{XID}\n[  901.0] x\n".encode()})).facts
+    assert "900.100000;" + XID.partition("] ")[2] in facts.values()

@@ -1,0 +1,166 @@
+"""Results of NVSM, the field diagnostic, dcgmi stats and policy: what is wrong, of what; monitors are known."""
+
+from __future__ import annotations
+
+import pytest
+from readers_text import one, unread
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.dcgm import job_stats
+from dgxcheck.readers.host import field_diagnostic, known, nvsm
+from dgxcheck.readers.model import Imported
+
+HEALTH = """\
+Info
+----
+Timestamp: Mon Mar  2 10:00:00 2026 +0100
+Version: 20.09.17
+Checks
+------
+Verify installed DIMM memory sticks.....................................Healthy
+Number of logical CPU cores [256].......................................Healthy
+GPU link speed [0000:07:00.0][16GT/s]...................................Healthy
+GPU link width [0000:0f:00.0][x16]......................................Unhealthy
+Health Summary
+--------------
+3 out of 4 checks are healthy
+1 check is unhealthy
+Overall system status is unhealthy
+"""
+ALERT = """\
+/systems/localhost/storage/alerts/alert0
+Properties:
+    system_name = dgx01
+    component_id = nvme2n1
+    severity = Critical
+    state = {}
+    message = "drive nvme2n1 reports a media error"
+    alert_id = NV-DRIVE-09
+Targets:
+Verbs:
+    show
+"""
+FANS = """\
+nvsm-> show fans
+/chassis/localhost/thermal/fans/FAN1_F
+Properties:
+    Status_State = Enabled
+    Status_Health = {}
+    Name = FAN1_F
+    Reading = 9802 RPM
+nvsm->
+"""
+
+
+def results(found: Imported) -> dict[str, tuple[Json, Json]]:
+    """Outcome and fault by subject and topic."""
+    return {
+        key.removeprefix("stated report "): (fact["outcome"], fact["fault"])
+        for key, fact in found.facts.items()
+        if isinstance(fact, dict)
+    }
+
+
+def bad(found: Imported) -> dict[str, tuple[Json, Json]]:
+    return {key: told for key, told in results(found).items() if told[0] != "pass"}
+
+
+def test_the_checks_of_nvsm() -> None:
+    found = one(nvsm.read, HEALTH)
+    assert unread([found], HEALTH) == []
+    assert bad(found) == {"0000:0f:00.0 nvsm-gpu-link-width-0000-0f-00-0-x16": ("fail", "link-narrow")}
+    assert len(results(found)) == 4
+
+
+def test_a_summary_alone() -> None:
+    text = "Health Summary\n--------------\n1 check is unhealthy\nOverall system status is unhealthy\n"
+    assert bad(one(nvsm.read, text)) == {"host nvsm-status": ("fail", "test-failed")}
+    assert not bad(one(nvsm.read, "205 out of 205 checks are Healthy\nOverall system status is Healthy\n"))
+
+
+@pytest.mark.parametrize(("state", "alerts"), [("active", ["host nvsm-nv-drive-09"]), ("cleared", [])])
+def test_alerts_of_nvsm(state: str, alerts: list[str]) -> None:
+    found = nvsm.read(tuple(f"{ALERT.format(state)}Overall system status is healthy".splitlines()))
+    assert [[*bad(part)] for part in found] == [alerts]
+
+
+@pytest.mark.parametrize(("health", "outcomes"), [("OK", ["pass"]), ("Warning", ["warn"]), ("Critical", ["fail"])])
+def test_components_of_nvsm(health: str, outcomes: list[str]) -> None:
+    found = one(nvsm.read, FANS.format(health))
+    assert unread([found], FANS.format(health)) == []
+    assert [outcome for outcome, _ in results(found).values()] == outcomes
+
+
+def test_the_greeting_of_dgx_os() -> None:
+    line = "The system has {} critical alerts and {} warnings. Use 'sudo nvsm show alerts' for more details."
+    assert bad(one(nvsm.read, line.format(0, 5))) == {"host nvsm-warnings": ("note", "")}
+    assert bad(one(nvsm.read, line.format(2, 0))) == {"host nvsm-alerts": ("fail", "test-failed")}
+    assert not bad(one(nvsm.read, line.format(0, 0)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("MODS start: Mon Mar  2 10:00:00 2026\nError Code = 000000000000 (ok)\nMODS end  : Mon Mar  2 [12 s]", {}),
+        ("MODS start: Mon Mar  2 10:00:00 2026\nError Code = 010000000083 (Double bit ECC error)",
+         {"host field-diagnostic-result": ("fail", "ecc-uncorrected")}),
+        ("NVIDIA Field Diagnostic 1.2\nFinal Result: FAIL", {"host field-diagnostic-result": ("fail", "test-failed")}),
+        ("NVIDIA Field Diagnostic 1.2\n# Final Result: PASS #", {}),
+        ("partnerdiag 2\nResult: RETEST", {"host field-diagnostic-result": ("unknown", "test-failed")}),
+    ],
+)  # fmt: skip
+def test_field_diagnostic(text: str, expected: dict[str, tuple[Json, Json]]) -> None:
+    found = one(field_diagnostic.read, text)
+    assert unread([found], text) == []
+    assert bad(found) == expected
+
+
+def test_a_result_of_another_program_is_none() -> None:
+    assert field_diagnostic.read(("make test", "Result: FAIL", "Error Code = 000000000083")) == ()
+
+
+STATS = """\
+Successfully retrieved statistics for job: 12.
++------------------------------------------------------------------------------+
+| GPU ID: {}                                                                    |
++====================================+=========================================+
+|-----  Execution Stats  ------------+-----------------------------------------|
+| Start Time                         | Mon Mar  2 10:00:00 2026                |
+| Energy Consumed (Joules)           | 1234                                    |
++-----  Event Stats  ----------------+-----------------------------------------+
+| Double Bit ECC Errors              | {}                                       |
+| Critical XID Errors                | 0                                       |
++-----  Slowdown Stats  -------------+-----------------------------------------+
+| Due to - Power (%)                 | 12                                      |
++------------------------------------+-----------------------------------------+
+"""
+
+
+def test_stats_of_a_job() -> None:
+    sick = one(job_stats.read, STATS.format(3, 2))
+    assert unread([sick], STATS.format(3, 2)) == []
+    assert bad(sick) == {"GPU3 dcgmi-stats-double-bit-ecc-errors": ("warn", "ecc-uncorrected")}
+    assert not bad(one(job_stats.read, STATS.format(3, 0)))
+
+
+def test_violations_of_a_policy() -> None:
+    text = "Listening for violations.\nTimestamp: Mon Mar  2 10:00:00 2026\nXID error 79 detected.\n"
+    found = one(job_stats.read, text)
+    assert unread([found], text) == []
+    assert bad(found) == {"host dcgmi-policy-violation-xid": ("warn", "xid")}
+    assert not bad(one(job_stats.read, "Listening for violations."))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "node01        Mon Mar  2 10:00:00 2026  550.54.15\n[0] Tesla V100 | 31'C,   0 % |     5 / 16384 MB |",
+        "Device 0 [NVIDIA GeForce RTX 3090] PCIe GEN 3@16x RX: 0.000 KiB/s TX: 0.000 KiB/s",
+        "│ NVITOP 1.3.2      Driver Version: 550.54.15      CUDA Driver Version: 12.4 │\n├────────────┤",
+        '# HELP nvidia_smi_temperature_gpu temperature\nnvidia_smi_temperature_gpu{uuid="12345678"} 34',
+    ],
+)
+def test_monitors_are_known(text: str) -> None:
+    found = known.read(tuple(text.splitlines()))
+    assert unread(found, text) == []
+    assert all(part.tool.endswith("(not used; nvidia-smi -q says more)") and not part.facts for part in found)

@@ -1,0 +1,116 @@
+"""Tables of nvidia-smi as CSV: separators, decimal commas, several samples, retired pages, remapped rows, errors."""
+
+from __future__ import annotations
+
+import pytest
+from readers_text import one, unread
+
+from dgxcheck.facts.bdf import unplaced
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.nvidia_smi import query_csv, retired_pages
+
+
+def answer(found: Imported, function: str, number: int, *args: str) -> Json:
+    """NVML's answer about a GPU by its number."""
+    return found.facts.get(" ".join((f"nvml nvmlDeviceGet{function}", unplaced(number), *args)))
+
+
+@pytest.mark.parametrize(
+    ("separator", "point", "unit"),
+    [(", ", ".", ""), (",", ".", " W"), ("\t", ".", ""), ("; ", ",", ""), (";", ",", " W"), (", ", ",", "")],
+)
+def test_separators_and_decimal_commas(separator: str, point: str, unit: str) -> None:
+    head = separator.join(("index", "name", "temperature.gpu", "power.draw [W]"))
+    rows = [separator.join((str(n), "Tesla V100-SXM2-16GB", f"{34 + n}", f"5{n}{point}25{unit}")) for n in range(3)]
+    text = "\n".join((head, *rows))
+    found = one(query_csv.read, text)
+    assert unread([found], text) == []
+    assert [answer(found, "PowerUsage", n) for n in range(3)] == [50_250, 51_250, 52_250]
+    assert [answer(found, "Temperature", n, "0") for n in range(3)] == [34, 35, 36]
+
+
+SAMPLES = """\
+timestamp, index, temperature.gpu, clocks_throttle_reasons.active, ecc.errors.uncorrected.volatile.total
+2026/03/02 10:00:00.123, 0, 34, 0x0000000000000001, 0
+2026/03/02 10:00:00.125, 1, 36, 0x0000000000000001, 0
+2026/03/02 10:00:05.123, 0, 88, 0x0000000000000040, 0
+2026/03/02 10:00:05.125, 1, 36, 0x0000000000000001, 3
+2026/03/02 10:00:10.123, 0, 70, 0x0000000000000001, 0
+"""
+
+
+def test_of_several_samples_the_hottest_then_the_last_counts() -> None:
+    found = one(query_csv.read, SAMPLES)
+    assert unread([found], SAMPLES) == []
+    assert [answer(found, "Temperature", n, "0") for n in (0, 1)] == [88, 36]
+    assert answer(found, "CurrentClocksEventReasons", 0) == 0x40
+    assert answer(found, "TotalEccErrors", 1, "1", "0") == 3
+
+
+@pytest.mark.parametrize(
+    ("cell", "gap"),
+    [
+        ("[GPU is lost]", "lost"), ("[GPU requires reset]", "lost"), ("[Insufficient Permissions]", "denied"),
+        ("[Not Supported]", "unsupported"), ("[N/A]", "unsupported"), ("[Unknown Error]", "garbled"),
+    ],
+)  # fmt: skip
+def test_errors_in_cells_are_gaps(cell: str, gap: str) -> None:
+    text = f"index, name, temperature.gpu\n0, Tesla V100-SXM2-16GB, 34\n1, Tesla V100-SXM2-16GB, {cell}\n"
+    value = answer(one(query_csv.read, text), "Temperature", 1, "0")
+    assert isinstance(value, dict)
+    assert value["missing"] == gap
+
+
+def test_a_sample_in_which_the_gpu_was_lost_counts() -> None:
+    text = "index, temperature.gpu\n0, 80\n0, [GPU is lost]\n0, 30\n"
+    value = answer(one(query_csv.read, text), "Temperature", 0, "0")
+    assert isinstance(value, dict)
+
+
+ROWS = """\
+$ nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure --format=csv,noheader
+00000000:07:00.0, 1, 0
+00000000:0F:00.0, 0, 1
+"""
+
+
+def test_remapped_rows() -> None:
+    found = one(query_csv.read, ROWS)
+    assert unread([found], ROWS) == [1]  # the prompt belongs to the layout
+    assert found.facts["nvml nvmlDeviceGetRemappedRows 0000:07:00.0"] == [None, None, 1, 0]
+    assert found.facts["nvml nvmlDeviceGetRemappedRows 0000:0f:00.0"] == [None, None, 0, 1]
+
+
+PAGES = """\
+gpu_bus_id, gpu_uuid, retired_pages.address, retired_pages.cause
+00000000:07:00.0, GPU-11111111-1111-1111-1111-111111111111, 0x0000000000012345, Double Bit ECC
+00000000:0F:00.0, GPU-22222222-1111-1111-1111-111111111111, 0x0000000000000001, Single Bit ECC
+00000000:07:00.0, GPU-11111111-1111-1111-1111-111111111111, 0x0000000000012346, Double Bit ECC
+00000000:07:00.0, GPU-11111111-1111-1111-1111-111111111111, 0x0000000000012347, Single Bit ECC
+"""
+
+
+def test_retired_pages_by_gpu_and_cause() -> None:
+    found = one(retired_pages.read, PAGES)
+    assert unread([found], PAGES) == []
+    assert query_csv.read(tuple(PAGES.splitlines())) == ()
+    assert {key.rpartition("Pages ")[2]: fact for key, fact in found.facts.items() if "RetiredPages" in key} == {
+        "0000:07:00.0 1": [{"address": 0x12345}, {"address": 0x12346}],
+        "0000:07:00.0 0": [{"address": 0x12347}],
+        "0000:0f:00.0 0": [{"address": 1}],
+    }
+
+
+def test_retired_pages_by_uuid_below_the_command() -> None:
+    lines = (
+        "nvidia-smi --query-retired-pages=gpu_uuid,retired_pages.address,retired_pages.cause --format=csv,noheader",
+        "GPU-11111111-1111-1111-1111-111111111111, 0x0000000000012345, Double Bit ECC",
+    )
+    found = one(retired_pages.read, "\n".join(lines))
+    assert unread([found], "\n".join(lines)) == []
+    assert [fact for key, fact in found.facts.items() if "RetiredPages" in key] == [[{"address": 0x12345}]]
+
+
+def test_a_list_of_addresses_of_something_else_is_none() -> None:
+    assert retired_pages.read(("address, cause", "0x1, double")) == ()
