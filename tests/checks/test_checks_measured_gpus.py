@@ -198,3 +198,33 @@ def test_lanes_that_are_lost_under_load_explain_it_too(tmp_path: Path) -> None:
     box = measured(tmp_path, facts)
     assert said(box, "pcie.width") == {"GPU2": "fail"}
     assert said(box, HOST) == {"GPU2": EXPLAINED}
+
+
+@pytest.mark.parametrize(
+    ("slow", "again", "due"),
+    [
+        (3, None, {"GPU3": "warn"}),
+        (0, None, {"GPU0": "skip no-reference"}),  # the first copy of a run
+        (0, 140.0, {"GPU0": "warn"}),
+        (0, 500.0, {}),
+    ],
+)
+def test_copies_of_a_gpu_to_itself(slow: int, again: float | None, due: dict[str, str], tmp_path: Path) -> None:
+    """The diagonal of a matrix of p2pBandwidthLatencyTest, and of a second one."""
+    facts = {f"p2p-off {gpu} {gpu}": fact(140.0 if at == slow else 500.0) for at, gpu in enumerate(GPUS)}
+    if again is not None:
+        facts |= {f"p2p {gpu} {gpu}": fact(again if at == slow else 500.0) for at, gpu in enumerate(GPUS)}
+    assert said(measured(tmp_path, facts), "measure.memory-bandwidth") == due
+
+
+def test_gpus_that_only_a_tool_names_are_compared_by_these_names() -> None:
+    facts: dict[str, Json] = {f"p2p-off {at} {at}": fact(90.0 if at == 2 else 500.0) for at in range(4)}
+    names = {f"device {at}": {**dict_of(fact(None, "")), "name": "Model A"} for at in range(4)}
+    assert said(imported({**facts, **names}), "measure.memory-bandwidth") == {"GPU2": "warn"}
+    other = {**names, "device 2": {**dict_of(names["device 2"]), "name": "Model B"}}
+    assert "warn" not in said(imported({**facts, **other}), "measure.memory-bandwidth").values()
+
+
+def dict_of(value: Json) -> dict[str, Json]:
+    assert isinstance(value, dict)
+    return value

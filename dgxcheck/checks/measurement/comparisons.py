@@ -8,7 +8,7 @@ from statistics import median
 from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status
-from dgxcheck.checks.engine.siblings import siblings
+from dgxcheck.checks.engine.siblings import model_family, siblings
 from dgxcheck.checks.measurement.expectations import amount, figure_text, quantity, slow
 from dgxcheck.checks.measurement.lookup import P2P, Figures, device, label, link_between
 from dgxcheck.facts.measurement import Measurement
@@ -73,11 +73,16 @@ def below_class(box: Box, row: Measurement, alike: Iterable[Measurement], limit:
 
 
 def gpus_alike(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:
-    """The same kind at GPUs of the same model, this one too; for host copies those with an equally wide link."""
+    """The same kind at GPUs of the same model, this one too; for host copies those with an equally wide link.
+
+    The model is NVML's, else the one that the tool printed.
+    """
     gpu = device(box, row.a)
-    if gpu is None:
-        return []
-    ids = [row.a, *(str(sibling.bdf) for sibling in siblings(box, gpu))]
+    names = {each.a: each.more.get("name") for each in figures.of_kinds("device")}
+    if gpu is not None and model_family(box, gpu) is not None:
+        ids = [row.a, *(str(sibling.bdf) for sibling in siblings(box, gpu))]
+    else:
+        ids = [id for id, name in names.items() if name and name == names.get(row.a)]
     if row.kind in ("host-to-device", "device-to-host"):
         own = _host_line_rate(box, row.a)
         ids = [id for id in ids if _host_line_rate(box, id) == own]

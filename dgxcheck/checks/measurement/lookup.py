@@ -29,6 +29,8 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
 P2P = ("p2p", "p2p-both")
 STAGED = ("p2p-off", "p2p-off-both")
 """The same without peer access: through host memory."""
+OWN = "own-copy"
+"""What p2pBandwidthLatencyTest measures from a GPU to itself: the diagonal of its matrices."""
 ALL = "all"
 _LABELS = {
     "host-to-device": "host to device",
@@ -57,6 +59,7 @@ _LABELS = {
     "compute": "FMA throughput",
     "under-load": "host copies under load",
     "cuda": "CUDA",
+    OWN: "copy to itself",
 }
 
 
@@ -94,6 +97,8 @@ class Figures(Record):
 def collect(box: Box, rows: Sequence[Measurement]) -> Figures:
     """The rows by kind and GPUs, with the class of each pair."""
     by_key = {(row.kind, row.a, row.b): row for row in rows}
+    by_key |= {(OWN, row.a, ""): replace(row, kind=OWN, b="") for row in sorted(rows, key=_number)
+               if row.kind in (P2P[0], STAGED[0]) and row.a == row.b}  # fmt: skip
     by_kind: dict[str, list[Measurement]] = {}
     for row in by_key.values():
         by_kind.setdefault(row.kind, []).append(row)
@@ -103,6 +108,11 @@ def collect(box: Box, rows: Sequence[Measurement]) -> Figures:
         by_kind={kind: tuple(of_kind) for kind, of_kind in by_kind.items()},
         classes={pair: pair_class for pair in ends if (pair_class := _class(box, *pair)) is not None},
     )
+
+
+def _number(row: Measurement) -> float:
+    """For the best of several: the first copy of a run may be slow."""
+    return row.number or 0.0
 
 
 def _class(box: Box, a: str, b: str) -> PairClass | None:
