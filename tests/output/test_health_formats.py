@@ -64,9 +64,15 @@ def performances(text: str) -> dict[str, tuple[float, dict[str, bool]]]:
     return found
 
 
+PRINTED: dict[tuple[str, str], tuple[int, str]] = {}
+"""Exit code and output by what ships and format."""
+
+
 def health(capsys: pytest.CaptureFixture[str], name: str, form: str) -> tuple[int, str]:
-    code = main(["health", "--from", name, "--format", form])
-    return code, capsys.readouterr().out
+    if (name, form) not in PRINTED:
+        code = main(["health", "--from", name, "--format", form])
+        PRINTED[name, form] = (code, capsys.readouterr().out)
+    return PRINTED[name, form]
 
 
 def families(text: str) -> dict[str, Any]:
