@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.kernel_log.kmsg import MARK, line, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
-from probes.kernel_log import parse_aer, parse_mlx5, parse_xid
+from probes.kernel_log import parse_aer, parse_iommu, parse_mlx5, parse_xid
 from probes.kernel_log.log import facts
 
 GPU = "0000:06:00.0"
@@ -137,6 +138,11 @@ def test_pcie_error(message: str, due: object) -> None:
         ("pcieport 0000:80:02.0: AER: Multiple Corrected error received: id=00e5", ("0000:00:1c.5", "corrected")),
         ("pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: 0000:06:00.0", (GPU, "fatal")),
         ("pcieport 0000:00:02.0: AER: Correctable error message received from 0000:06:00.0", (GPU, "corrected")),
+        (
+            "pcieport 0000:00:03.1: AER: Correctable error message received from 0000:00:00.0",
+            ("0000:00:03.1", "corrected"),
+        ),
+        ("pcieport 0000:00:03.1: AER: Corrected error received: id=0000", ("0000:00:03.1", "corrected")),
         ("pcieport 0000:00:02.0: AER: enabled with IRQ 24", None),
     ],
 )
@@ -147,18 +153,44 @@ def test_pcie_error_announced(message: str, due: object) -> None:
 @pytest.mark.parametrize(
     ("message", "due"),
     [
-        (f"NVRM: GPU {GPU}: RmInitAdapter failed! (0x26:0xffff:1290)", (GPU, False)),
-        (f"NVRM: GPU {GPU}: rm_init_adapter failed, device minor number 2", (GPU, False)),
-        (f"NVRM: GPU {GPU}: GPU does not have the necessary power cables connected.", (GPU, True)),
-        ("NVRM: RmInitAdapter failed! (0x27:0x38:1193)", (None, False)),
-        ("NVRM: rm_init_adapter(0) failed", (None, False)),
-        ("NVRM: rm_init_adapter failed for device bearing minor number 0", (None, False)),
+        (f"NVRM: GPU {GPU}: RmInitAdapter failed! (0x26:0xffff:1290)", (GPU, "")),
+        (f"NVRM: GPU {GPU}: rm_init_adapter failed, device minor number 2", (GPU, "")),
+        (f"NVRM: GPU {GPU}: GPU does not have the necessary power cables connected.", (GPU, "power")),
+        ("NVRM: RmInitAdapter failed! (0x27:0x38:1193)", (None, "")),
+        ("NVRM: rm_init_adapter(0) failed", (None, "")),
+        ("NVRM: rm_init_adapter failed for device bearing minor number 0", (None, "")),
+        ("NVRM: BAR1 is 0M @ 0x0 (PCI:0000:06:00.0)", (GPU, "bars")),
+        ("nvidia: probe of 0000:06:00.0 failed with error -1", (GPU, "")),
+        ("nvidia 0000:06:00.0: probe with driver nvidia failed with error -1", (GPU, "")),
+        ("nvidia 0000:06:00.0: enabling device (0140 -> 0142)", None),
         ("NVRM: RmInitAdapter: Cannot initialize GSP firmware RM", None),
         (f"NVRM: GPU {GPU}: RmFetchGspRmImages: No firmware image found", None),
     ],
 )
 def test_a_gpu_that_did_not_start(message: str, due: object) -> None:
     assert parse_xid.not_started(message) == due
+
+
+@pytest.mark.parametrize(
+    ("message", "due"),
+    [
+        (f"nvidia {GPU}: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0003 address=0x80000040 flags=0x0020]", GPU),
+        ("AMD-Vi: Event logged [IO_PAGE_FAULT device=06:00.0 domain=0x0003 address=0x80000040 flags=0x0020]", GPU),
+        ("DMAR: [DMA Write] Request device [06:00.0] fault addr 7f000 [fault reason 05] PTE Write access", GPU),
+        ("DMAR: [DMA Read NO_PASID] Request device [0000:06:00.0] fault addr 0x7f000 [fault reason 0x06]", GPU),
+        ("DMAR: DRHD: handling fault status reg 2", None),
+        ("AMD-Vi: Interrupt remapping enabled", None),
+    ],
+)
+def test_an_access_that_an_iommu_refused(message: str, due: str | None) -> None:
+    assert parse_iommu.refused(message) == due
+
+
+def test_a_silent_system_processor_is_an_xid_119_of_a_numbered_gpu() -> None:
+    silent = "1.000000;NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 8 heartbeat 1"
+    found = facts([f"0.000000;{MARK}", silent, silent.replace("1.", "2.", 1)], "here")
+    assert isinstance(found, KernelLog)
+    assert [(gpu_at(xid.bdf), xid.number) for xid in found.xids] == [("GPU6", 119)]
 
 
 @pytest.mark.parametrize(
