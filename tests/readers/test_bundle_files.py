@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -129,8 +130,9 @@ def test_files_that_are_nothing_are_listed(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_listings_of_lspci_in_several_files_are_put_together(tmp_path: Path) -> None:
-    """Under names that tell nothing, with a prompt above each."""
-    lspci = [data for name, data in outputs().items() if "/lspci" in name]
+    """Under names that tell nothing, with a prompt above each; without the 15,000 rows of extended config space."""
+    extended = re.compile(rb"^[1-9a-f][0-9a-f]0: .*\n", re.MULTILINE)
+    lspci = [extended.sub(b"", data) for name, data in outputs().items() if "/lspci" in name]
     plain = put(tmp_path / "plain", {f"lspci_{number}": data for number, data in enumerate(lspci)})
     asked = put(tmp_path / "asked", {f"{number}": b"$ lspci -nn\n" + data for number, data in enumerate(lspci)})
     assert len(lspci) == 3

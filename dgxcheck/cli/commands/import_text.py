@@ -9,6 +9,7 @@ from dgxcheck.assessment.import_base import base_of, base_of_bundle
 from dgxcheck.assessment.import_nearest import nearest
 from dgxcheck.assessment.import_text import Reading, read, recording
 from dgxcheck.assessment.import_texts import KNOWN, Text, bundles, named, texts
+from dgxcheck.assessment.opening import open_source
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import check_writable, emit, save, sources
 from dgxcheck.cli.terminal.progress import TerminalProgress
@@ -53,7 +54,9 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
         for report in reports:
             begin(report)
         bundle = opened(reports[0], host) if reports else None
-        base = base_of_bundle(reports[0], bundle) if bundle is not None else None if onto is None else base_of(onto)
+        base = base_of_bundle(reports[0], bundle) if bundle is not None else None
+        if onto is not None:
+            base = base_of(onto, open_source(onto))
         others = tuple(file for file in files if file not in reports)
         reading = read(texts(others), bundle, "" if reports else host, begin)
     if show:
