@@ -169,6 +169,7 @@ OF_ALL_FAULTS: Mapping[Fault, Steps] = {
     Fault.UNPLUGGED: ("inspect", "power-cycle", "reseat", "contact-vendor"),
     Fault.ROWS_LOW: ("watch", "field-diagnostic", "replace"),
     Fault.GPU_STARTED_LATE: ("watch", *_LINK),
+    Fault.GPU_LOST_BEFORE: ("watch", *_LINK),
     Fault.TRANSPORT_ERRORS: ("inspect", "reseat", "replace"),
     Fault.XID_CONTAINED: ("restart-program", "reset-gpu", "field-diagnostic", "replace"),
     Fault.XID_PCIE: ("inspect", *_LINK),

@@ -40,7 +40,7 @@ SOURCES: Mapping[Code, str] = {
     "large-bars": "NVIDIA driver README: Above 4G Decoding; Linux PCI resource assignment",
     "pcie-setting": "server's manual: PCIe slot configuration",
     "nccl-settings": "NVIDIA NCCL user guide: environment variables",
-    "nvlink-setting": "NVIDIA driver README: NVreg_NvLinkDisable",
+    "nvlink-setting": "NVIDIA driver README: NVreg_NvLinkDisable, /proc/driver/nvidia/params",
     "memory-channels": "server's manual: memory population, NUMA and power settings",
     "socket-links": "server's manual: link frequency and power management of QPI, UPI or xGMI; numactl(8)",
     "peer-traffic": f"{_ACS}; NVIDIA NCCL user guide: NCCL_P2P_DISABLE",

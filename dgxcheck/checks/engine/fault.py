@@ -33,6 +33,7 @@ class Fault(str, Enum):
     NOT_READY = "not-ready", "CUDA is not ready on this machine, so that nothing could be measured"
     # presence and identity of devices
     GPU_LOST = "gpu-lost", "a GPU stopped responding or fell off the bus"
+    GPU_LOST_BEFORE = "gpu-lost-before", "a GPU fell off the bus in earlier boots, but not for many boots since"
     GPU_NOT_STARTED = "gpu-not-started", "the driver could not initialise a GPU"
     GPU_UNPOWERED = "gpu-unpowered", "the driver reports that a GPU's auxiliary power is not connected"
     GPU_STARTED_LATE = "gpu-started-late", "the driver initialised a GPU only after a failed attempt"

@@ -10,11 +10,12 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import EventKind, Evidence, Judgement, LogEvent, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
-from dgxcheck.facts.bdf import gpu_at, place_of
+from dgxcheck.facts.bdf import gpu_at, is_unplaced
 from dgxcheck.facts.kernel_log import (
     HcaEvent,
     HostEvent,
     HostTrouble,
+    IommuFault,
     KernelLog,
     NotStarted,
     OffBus,
@@ -30,7 +31,7 @@ _AT_BOOT_S = 1.0
 _SHOWN = 10
 
 Judged = Iterator[tuple[Subject, Judgement]]
-Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent
+Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent | IommuFault
 Rule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
 """From the log to the judgement of the device of that bdf; None where the log has nothing about it."""
 
@@ -61,7 +62,7 @@ def per_device(rule: Rule, bdfs: Callable[[KernelLog], Iterable[str]], nothing: 
 def _subject(box: Box, bdf: str) -> Subject:
     """A device that is none of the GPUs."""
     hca = next((each.name for each in box.topology.devices if each.bdf == bdf), None)
-    if place_of(bdf) is not None:
+    if is_unplaced(bdf):
         return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf)
     return Subject(kind="hca" if hca else "pci", name=hca or bdf, bdf=bdf)
 

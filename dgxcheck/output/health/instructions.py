@@ -47,7 +47,8 @@ SENTENCES: Mapping[Code, str] = {
     "pcie-setting": "set link speed and width of the slots to automatic in the system firmware",
     "nccl-settings": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in the"
     " job's environment, /etc/nccl.conf and ~/.nccl.conf",
-    "nvlink-setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d and remove it",
+    "nvlink-setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d and remove it (the value in effect:"
+    " /proc/driver/nvidia/params)",
     "socket-links": "check speed, width and power management of the links between the sockets (QPI, UPI, xGMI) in the"
     " system firmware, and the kernel log for machine checks; measure again with process and memory on the GPU's NUMA"
     " node",
