@@ -182,13 +182,16 @@ def test_on_nvswitches_fabric_manager_stays_up_from_ampere_on() -> None:
     assert "nvidia-fabricmanager" in stopped(reload)
 
 
-def test_an_architecture_that_is_not_reported_is_that_of_the_compute_capability_or_the_siblings() -> None:
+def test_an_architecture_that_is_not_reported_is_that_of_the_capability_the_name_or_the_siblings() -> None:
     bdfs = [gpu.bdf for gpu in box_of("dgx-a100").topology.gpus]
     unknown: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost"}
     names = ("Architecture", "CudaComputeCapability")
     one = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdfs[0]}": unknown for name in names})
     assert is_before_ampere(one, one.topology.gpus[0]) is False
-    none = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in names for bdf in bdfs})
+    named = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in names for bdf in bdfs})
+    assert is_before_ampere(named, named.topology.gpus[0]) is False
+    asked = (*names, "Name")
+    none = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in asked for bdf in bdfs})
     assert is_before_ampere(none, none.topology.gpus[0]) is None
     assert step(planned(none, gpu_part(none, 0), Fault.XID), "reset-gpu").disturbs == ALL
     p100 = box_of("dgx-1-p100")
