@@ -42,7 +42,8 @@ class Reading(Record):
     @property
     def used(self) -> list[Part]:
         """The outputs whose facts count."""
-        return [part for part in self.parts if part not in self.combined.refused]
+        left_out = (*self.combined.refused, *self.combined.again)
+        return [part for part in self.parts if part not in left_out]
 
 
 def read(

@@ -131,7 +131,7 @@ def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Se
     """A step, and before a reset or a reload of the driver what keeps the GPUs open."""
     if step == "reset-gpu":
         yield stop_clients(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
-    if step == "load-module" and component.kind == "driver":
+    if step == "load-module" and load(box, component) is not None:
         yield stop_clients(box, box.topology.gpus, with_switches=True)
     yield _action(box, component, step, explained)
 

@@ -52,6 +52,8 @@ SOURCES: Mapping[Code, str] = {
     "watch-counters": "DCGM_GPU_HARDWARE_LIMITS; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html",
     "check-program": f"{_XIDS}: RESTART_APP, CHECK_APP; compute-sanitizer manual",
     "restart-program": f"{_XIDS}: Xid 94, RESTART_APP",
+    "inspect-rack-fabric": "NVIDIA GB200 NVL72 and NMX-C user guides; NVIDIA IMEX service guide",
+    "inspect-link": "Linux Documentation/PCI/pcieaer-howto; lspci(8)",
     "inspect-airflow": f"{_DEBUG}: thermal; server's manual",
     "inspect-water-cooling": "NVIDIA DGX Station user guide: water cooling",
     "inspect-power": "ipmitool(1), sdr; server's manual: power supplies",

@@ -12,6 +12,7 @@ ORDER: tuple[Urgency, ...] = ("now", "next-drain", "next-maintenance", "watch")
 _OF_FAULT: Mapping[Fault, Urgency] = {
     Fault.RETIREMENT_PENDING: "next-drain",
     Fault.REMAP_PENDING: "next-drain",
+    Fault.REPAIR_PENDING: "next-drain",
     Fault.DRAIN_REQUIRED: "next-drain",
     Fault.ECC_PENDING: "next-drain",
     Fault.MIG_PENDING: "next-drain",
@@ -23,6 +24,7 @@ _OF_FAULT: Mapping[Fault, Urgency] = {
     Fault.PAGES_MANY: "watch",
     Fault.ROWS_LOW: "watch",
     Fault.GPU_STARTED_LATE: "watch",
+    Fault.GPU_LOST_BEFORE: "watch",
     Fault.NVLINK_ERRORS: "watch",
     Fault.TRANSPORT_ERRORS: "watch",
     Fault.FABRIC_DEGRADED: "watch",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 
 from dgxcheck.facts.bdf import UNPLACED, is_unplaced, nameless, unplaced
 from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION
@@ -229,16 +230,20 @@ def _clock_event_reasons(fields: Fields) -> Iterator[tuple[str, Json]]:
         yield "CurrentClocksEventReasons", _read(str(sorted(map(str, words))[0]), number)
 
 
+_ECC_TYPES = ((0, "single", "correctable"), (1, "double", "uncorrectable"))
+"""``nvmlMemoryErrorType_t``, before Ampere and since."""
+
+
 def _ecc_totals(fields: Fields) -> Iterator[tuple[str, Json]]:
-    """Totals of uncorrected errors; from Ampere on the sum of SRAM and DRAM."""
-    for when, period in ((0, "volatile"), (1, "aggregate")):
-        total = _field(fields, f"ecc errors/{period}/double bit/total")
-        sums = re.compile(f"ecc errors/{period}/[sd]ram uncorrectable.*")
+    """Totals by type and period; from Ampere on the sum of SRAM and DRAM."""
+    for (kind, old, new), (when, period) in product(_ECC_TYPES, ((0, "volatile"), (1, "aggregate"))):
+        total = _field(fields, f"ecc errors/{period}/{old} bit/total")
+        sums = re.compile(f"ecc errors/{period}/[sd]ram {new}.*")
         parts = [_read(value, number) for path, value in fields.items() if sums.fullmatch(path)]
         numbers = [number for number in parts if isinstance(number, int)]
         if total is not None:
-            yield f"TotalEccErrors 1 {when}", _read(total, number)
-        elif parts and _field(fields, f"ecc errors/{period}/dram uncorrectable") is not None:  # the last of the group
+            yield f"TotalEccErrors {kind} {when}", _read(total, number)
+        elif parts and _field(fields, f"ecc errors/{period}/dram {new}") is not None:  # the last of the group
             unread = [part for part in parts if not isinstance(part, int) and part != UNSUPPORTED]
             known = sum(numbers) if numbers else UNSUPPORTED
-            yield f"TotalEccErrors 1 {when}", unread[0] if unread and not sum(numbers) else known
+            yield f"TotalEccErrors {kind} {when}", unread[0] if unread and not sum(numbers) else known
