@@ -104,7 +104,13 @@ def _not_opened(gap: Missing) -> Judgement:
 
 def _unlisted_gpus(box: Box) -> list[Device]:
     """GPUs on PCI that NVML does not list, without those that another driver holds."""
-    return [gpu for gpu in box.topology.gpus if gpu.index is None and bound(gpu) in ("nvidia", None)]
+    return [gpu for gpu in box.topology.gpus if gpu.index is None and _may_be_of_nvidia(gpu)]
+
+
+def _may_be_of_nvidia(gpu: Device) -> bool:
+    """Does no other driver hold it, as far as is recorded?"""
+    driver = bound(gpu)
+    return driver.gap is Gap.UNRECORDED if isinstance(driver, Missing) else driver in ("nvidia", None)
 
 
 def _unrecorded_node(box: Box) -> Missing | None:
@@ -129,7 +135,7 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
         allowed = not in_container(box) and bound(gpu) == "nvidia" and _all_nodes_open(box)
         return _not_opened(gap) if allowed or gap.gap is not Gap.DENIED else unjudged(gap)
     lost = _lost_handles(box)
-    if lost and len(_unlisted_gpus(box)) <= len(lost) and bound(gpu) in ("nvidia", None):
+    if lost and len(_unlisted_gpus(box)) <= len(lost) and _may_be_of_nvidia(gpu):
         return _gpu_lost(f"NVML enumerates the GPU but cannot open it: {lost[0]}", lost)
     driver = bound(gpu)
     if isinstance(driver, Missing):
