@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.readers.benchmarks import catalogue as benchmarks
 from dgxcheck.readers.dcgm import diag, diag_json, discovery, dmon, health, job_stats, metrics, preflight, topo
+from dgxcheck.readers.dcgm import known as dcgm_known
 from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
 from dgxcheck.readers.host import (
     collect_env,
@@ -15,6 +16,7 @@ from dgxcheck.readers.host import (
     hwloc_xml,
     lscpu,
     modules,
+    node_exporter,
     node_health,
     numactl,
     nvsm,
@@ -41,7 +43,7 @@ from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 
 _DCGM: tuple[Reader, ...] = (
     diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read, topo.read, metrics.read, dmon.read,
-    job_stats.read, preflight.read,
+    job_stats.read, preflight.read, dcgm_known.read,
 )  # fmt: skip
 _MACHINE: tuple[Reader, ...] = (
     lspci.read,
@@ -54,6 +56,7 @@ _MACHINE: tuple[Reader, ...] = (
     healthmon.read,
     healthmon_config.read,
     node_health.read,
+    node_exporter.read,
     collect_env.read,
     nvsm.read,
     field_diagnostic.read,
