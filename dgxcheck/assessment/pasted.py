@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dgxcheck.assessment.import_hosts import SHOWN
 from dgxcheck.assessment.import_text import facts_of, read
 from dgxcheck.assessment.import_texts import texts
 from dgxcheck.checks.engine.wording import counted
@@ -24,9 +25,11 @@ def open_text(path: str, host: str = "") -> RecordedSource | None:
     for key in sorted(facts):
         insert(lines, key, facts[key])
     left = sum(map(len, reading.unread.values()))
-    others = len(reading.combined.refused)
-    said = [f"{counted(left, 'line')} not recognised"] if left else []
-    said += [f"{counted(others, 'output')} left out because of contradictions"] if others else []
+    others = {host for text in reading.texts for host in reading.of_others(text.name)}
+    whose = f", some of another host ({', '.join(sorted(others)[:SHOWN])})" if others else ""
+    refused = len(reading.combined.refused)
+    said = [f"{counted(left, 'line')} not recognised{whose}"] if left else []
+    said += [f"{counted(refused, 'output')} left out because of contradictions"] if refused else []
     unread = f"{', '.join(said)}: see dgxcheck import --show" if said else ""
     alarms = sum(len(alarming(text.lines, reading.unread[text.name])) for text in reading.texts)
     origin = Origin("report", path, provenance="imported", unread=unread, alarms=alarms)

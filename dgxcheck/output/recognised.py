@@ -50,6 +50,8 @@ def _text(text: Text, reading: Reading) -> Iterator[str]:
     if unread:
         yield f"not recognised: {_lines(unread)}"
         yield from _alarms(text.lines, unread)
+    for host, count in reading.of_others(text.name).items():
+        yield f"of another host, {host}: {counted(count, 'line')} not recognised"
 
 
 def _bundle(opened: Opened) -> Iterator[str]:

@@ -8,7 +8,16 @@ from dgxcheck.facts.bdf import bus_order, is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.kernel_log.domain import DOMAIN
-from dgxcheck.readers.listing import COUNT, NO_HANDLE, WITHOUT_NUMBER, answers, gpu_function, handles, numberless
+from dgxcheck.readers.listing import (
+    COUNT,
+    NO_HANDLE,
+    WITHOUT_NUMBER,
+    answers,
+    gpu_function,
+    gpus_of_matrix,
+    handles,
+    numberless,
+)
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
 from dgxcheck.readers.network.port_counters import COUNTERS, files_of
@@ -44,9 +53,11 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The functions of GPUs of which a benchmark printed bus ids."""
+    """The functions of GPUs of which a benchmark printed bus ids; it sees a part of the box where a matrix has more."""
     devices = [fact for key, fact in facts.items() if key.startswith("measure device ") and isinstance(fact, dict)]
-    bdfs = [str(fact["bdf"]) for fact in devices if fact.get("bdf")]
+    bdfs = {str(fact["bdf"]) for fact in devices if fact.get("bdf")}
+    if 0 < len(bdfs) < len(gpus_of_matrix(facts)) and not any(key.startswith(_OF_PCI) for key in facts):
+        return {}
     return {key: fact for bdf in bdfs for key, fact in gpu_function(bdf).items()}
 
 
@@ -114,6 +125,17 @@ def _container(facts: Mapping[str, Json]) -> dict[str, Json]:
     return {CONTAINER: True} if listed and hidden and listed == set(nvml_gpus(facts)) else {}
 
 
+def _slot(numbers: Mapping[int, Json], bdf: str) -> int:
+    """The number of a GPU that did not open: the one that the others leave free at its place, else the next."""
+    free = (number for number in range(max(numbers, default=-1)) if number not in numbers)
+    fits = [
+        slot for slot in free
+        if all((number < slot) == (bus_order(str(other)) < bus_order(bdf))
+               for number, other in numbers.items() if isinstance(other, str))
+    ]  # fmt: skip
+    return fits[0] if len(fits) == 1 else max(numbers, default=-1) + 1
+
+
 def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The list of GPUs where nvidia-smi stopped at one that it could not open, or what it said of one of which no
     output tells anything else.
@@ -143,5 +165,5 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     for bdf, why in lost.items():
         gap: Json = {"missing": "lost" if why.startswith(_LOST) else "garbled",
                      "detail": f"nvidia-smi: no handle for GPU {bdf}: {why[:80]}"}  # fmt: skip
-        numbers[of_bdf.get(bdf, max(numbers, default=-1) + 1)] = gap
+        numbers[of_bdf[bdf] if bdf in of_bdf else _slot(numbers, bdf)] = gap
     return answers(numbers, without, attached if without and isinstance(attached, int) else 0)
