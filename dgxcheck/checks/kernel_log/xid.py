@@ -87,7 +87,7 @@ def _of_earlier_boots(box: Box, log: KernelLog, bdf: str) -> Judgement | None:
     every = [each for each in held(log, bdf) if each.number != OFF_BUS]
     if not every:
         return None
-    known = {each.number: meaning(each.number, _architecture(box, bdf)) for each in every}
+    known = {each.number: meaning(each.number, architecture(box, bdf)) for each in every}
     serious = [each for each in every if xid_status(known[each.number], each.text, 1) is not Status.PASS]
     first = {each.number for each in serious}
     numbers = sorted(dict.fromkeys(each.number for each in every), key=lambda number: number not in first)
