@@ -71,3 +71,17 @@ def test_without_dmesg_the_journal_is_the_log() -> None:
 
 def test_no_log_at_all() -> None:
     assert kernel_log((section("dmesg:"),)) == ()
+
+
+def test_boots_before_those_of_the_journal_come_from_the_file() -> None:
+    """The script shows three boots of the journal; a file of the logger, with dates alone, goes back further."""
+    fell = "NVRM: GPU 0000:{}:00.0: GPU has fallen off the bus."
+    boots = ((20, "06"), (21, "07"), (22, "0f"))
+    rows = []
+    for day, bus in boots:
+        rows += [f"2026-11-{day}T10:00:{second}.1+01:00 box kernel: {message}"
+                 for second, message in (("04", LOADS), ("40", fell.format(bus)))]  # fmt: skip
+    kern = section("  /var/log/kern.log:", *rows)
+    found = [line for line in kernel_log((kern, JOURNAL, BEFORE, DMESG)) if "earlier: boot" in line]
+    assert [line.partition("boot ")[2].partition(",")[0] for line in found] == ["-3", "-2", "-1"]
+    assert ["06:00.0" in found[0], "07:00.0" in found[1], XID in found[2]] == [True, True, True]
