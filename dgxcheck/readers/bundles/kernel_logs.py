@@ -69,15 +69,16 @@ def kernel_log(sections: Sequence[Section]) -> tuple[str, ...]:
     for log in others:
         for boot in (*log.times.earlier, log.times.lines) if log.boot is None else ():
             if any((round(seconds, _DIGITS), message) in known for seconds, message in boot):
-                before += [line for line in boot if line[0] < (dmesg.begins or 0.0)]
+                before += [line for line in boot if (round(line[0], _DIGITS), line[1]) not in known]
             elif boot is log.times.lines and log.dated and any(message in events for _, message in boot):
                 dated.append(boot)  # the log ends with the boot that is running
             else:
                 boots_of_files.append(boot)
-    if not before and dmesg.begins:
-        before = next(filter(None, (_shifted(lines, dmesg) for lines in dated)), [])
+    if not before:
+        before = next(filter(None, (_lacking(lines, dmesg) for lines in dated)), [])
     merged = Times(
-        lines=[*before, *dmesg.lines], begins=min([dmesg.begins or 0.0, *(seconds for seconds, _ in before)]),
+        lines=sorted([*before, *dmesg.lines], key=lambda line: line[0]),
+        begins=min([dmesg.begins or 0.0, *(seconds for seconds, _ in before)]),
         earlier=tuple([*_older(sections), *earlier] if earlier else boots_of_files),
     )  # fmt: skip
     return relevant_lines(merged)
@@ -119,14 +120,27 @@ def _log(section: Section) -> _Log | None:
                 dated=not any(map(_SECONDS.search, section.lines)))  # fmt: skip
 
 
-def _shifted(lines: Lines, dmesg: Times) -> Lines:
-    """Lines with dates on dmesg's clock, those alone that are older than dmesg; none where no message is in both."""
-    seconds = {message: at for at, message in reversed(dmesg.lines)}
-    offset = next((at - seconds[message] for at, message in lines if message in seconds), None)
+def _lacking(lines: Lines, dmesg: Times) -> Lines:
+    """What dmesg lacks of the lines of its boot that have dates, on dmesg's clock.
+
+    The kernel overwrites its oldest messages: of equal ones dmesg has the last. Where it has none of them, all are
+    older than it.
+    """
+    left: dict[str, list[float]] = {}
+    for seconds, message in dmesg.lines:
+        left.setdefault(message, []).append(seconds)
+    lacking: Lines = []
+    offset = None
+    for at, message in reversed(lines):
+        same = left.get(message)
+        if same:
+            seconds = same.pop()
+            offset = at - seconds if offset is None else offset
+        else:
+            lacking.append((at, message))
     if offset is None:
-        return []
-    begins = dmesg.begins or 0.0
-    return [(at - offset, message) for at, message in lines if 0 <= at - offset < begins - 1 and message not in seconds]
+        offset = lines[-1][0] - (dmesg.begins or 0.0) + 1 if lines else 0.0
+    return [(max(0.0, at - offset), message) for at, message in reversed(lacking)]
 
 
 def _by_boots(rows: Sequence[str], one: bool = False) -> list[str]:
