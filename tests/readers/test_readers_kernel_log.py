@@ -20,6 +20,14 @@ from probes.kernel_log.parse_xid import xid
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=12, name=python, GPU has fallen off the bus."
 SXID = "nvidia-nvswitch2: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 28 LTSSM Fault Up"
+LOG = "\n".join(
+    (
+        "[  600.000001] NVRM: GPU at PCI:0000:3b:00: GPU-0",
+        f"[  600.000002] {XID}",
+        f"[  600.000003] {SXID}",
+        "[  600.000004] Kernel panic - not syncing: Fatal exception",
+    )
+)
 FORMS = (
     "[ 1234.567890] {}",
     "[1234567.890123] {}",
