@@ -22,6 +22,7 @@ from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import command_line, cpu, cpu_clock, disks, edac, ethernet, governor, memory, numa, report
 from dgxcheck.checks.kernel_log import (
     aer,
+    disk_log,
     gpu_start,
     hca,
     host_trouble,
@@ -132,6 +133,7 @@ CHECKS: tuple[Check, ...] = (
     *hca.CHECKS,
     *machine_check.CHECKS,
     *host_trouble.CHECKS,
+    *disk_log.CHECKS,
     *kernel_crash.CHECKS,
     *iommu_fault.CHECKS,
     *reports.CHECKS,

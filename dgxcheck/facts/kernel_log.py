@@ -15,12 +15,12 @@ HcaTrouble = Literal["not started", "firmware", "module", "temperature", "power"
 
 
 HostTrouble = Literal[
-    "memory", "machine check", "throttled", "stuck", "disk", "array", "unplugged", "panic", "oops", "hung",
-    "out of memory", "crashed",
+    "memory", "machine check", "throttled", "stuck", "disk", "array", "file system", "unplugged", "panic", "oops",
+    "hung", "out of memory", "crashed",
 ]  # fmt: skip
 """Memory error, another machine check, CPU too hot, a task stuck in the NVIDIA driver, I/O error, array that lost a
-disk, PCIe slot that lost its device; the kernel panicked, hit a bug, or saw a task or CPU hang elsewhere; a process was
-killed for lack of memory, or crashed in a library of NVIDIA."""
+disk, damaged file system, PCIe slot that lost its device; the kernel panicked, hit a bug, or saw a task or CPU hang
+elsewhere; a process was killed for lack of memory, or crashed in a library of NVIDIA."""
 
 
 NoStart = Literal["", "power", "bars"]
@@ -150,7 +150,7 @@ class EarlierXid(Record):
     number: int
     """79 for a GPU that fell off the bus without an Xid too."""
     boot: str
-    """Which boot: ``/proc/sys/kernel/random/boot_id``, or its number in the file."""
+    """Which boot: ``/proc/sys/kernel/random/boot_id``, or its number in the file: -1 is the one before the last."""
     begun_s: float
     """As an Xid's."""
     text: str = ""

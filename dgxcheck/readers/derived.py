@@ -8,7 +8,16 @@ from dgxcheck.facts.bdf import bus_order, is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.kernel_log.domain import DOMAIN
-from dgxcheck.readers.listing import COUNT, NO_HANDLE, WITHOUT_NUMBER, answers, gpu_function, handles, numberless
+from dgxcheck.readers.listing import (
+    COUNT,
+    NO_HANDLE,
+    WITHOUT_NUMBER,
+    answers,
+    gpu_function,
+    gpus_of_matrix,
+    handles,
+    numberless,
+)
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
 from dgxcheck.readers.network.port_counters import COUNTERS, files_of
@@ -23,6 +32,8 @@ _ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ", f"{COUNTERS}
 """Beginnings of keys that serve to put outputs together."""
 _LINK = f"link {DEVICES}/"
 _CLASS = (f"text {DEVICES}/", "/class")
+CONTAINER = "stated container host"
+"""Key of the fact that a container hides some of the machine's GPUs."""
 _NODES = "/sys/devices/system/node"
 _MOST_NODES = 1024
 
@@ -32,7 +43,7 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
     facts = {**_measured(facts), **facts}
     derived = (
         _without_handle(facts) | _nodes(facts) | _functions_of_hcas(facts) | _domains(facts) | _shown_functions(facts)
-        | files_of(facts)
+        | files_of(facts) | _container(facts)
     )  # fmt: skip
     own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
     if not any(key.startswith(NO_HANDLE) for key in facts):
@@ -42,9 +53,11 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The functions of GPUs of which a benchmark printed bus ids."""
+    """The functions of GPUs of which a benchmark printed bus ids; it sees a part of the box where a matrix has more."""
     devices = [fact for key, fact in facts.items() if key.startswith("measure device ") and isinstance(fact, dict)]
-    bdfs = [str(fact["bdf"]) for fact in devices if fact.get("bdf")]
+    bdfs = {str(fact["bdf"]) for fact in devices if fact.get("bdf")}
+    if 0 < len(bdfs) < len(gpus_of_matrix(facts)) and not any(key.startswith(_OF_PCI) for key in facts):
+        return {}
     return {key: fact for bdf in bdfs for key, fact in gpu_function(bdf).items()}
 
 
@@ -101,6 +114,28 @@ def _bound(facts: Mapping[str, Json]) -> set[str]:
     return {bdf for bdf in bound if str(facts.get(f"text {DEVICES}/{bdf}/class")).startswith("0x03")}
 
 
+def _container(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """Were these outputs made in a container that has not been given all GPUs?
+
+    The kernel module lists every GPU that it is bound to. NVIDIA's container runtime mounts a directory of its own over
+    that list, with the GPUs of the container: https://github.com/canonical/lxd/issues/7840
+    """
+    listed = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
+    hidden = _bound(facts) - listed
+    return {CONTAINER: True} if listed and hidden and listed == set(nvml_gpus(facts)) else {}
+
+
+def _slot(numbers: Mapping[int, Json], bdf: str) -> int:
+    """The number of a GPU that did not open: the one that the others leave free at its place, else the next."""
+    free = (number for number in range(max(numbers, default=-1)) if number not in numbers)
+    fits = [
+        slot for slot in free
+        if all((number < slot) == (bus_order(str(other)) < bus_order(bdf))
+               for number, other in numbers.items() if isinstance(other, str))
+    ]  # fmt: skip
+    return fits[0] if len(fits) == 1 else max(numbers, default=-1) + 1
+
+
 def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The list of GPUs where nvidia-smi stopped at one that it could not open, or what it said of one of which no
     output tells anything else.
@@ -130,5 +165,5 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     for bdf, why in lost.items():
         gap: Json = {"missing": "lost" if why.startswith(_LOST) else "garbled",
                      "detail": f"nvidia-smi: no handle for GPU {bdf}: {why[:80]}"}  # fmt: skip
-        numbers[of_bdf.get(bdf, max(numbers, default=-1) + 1)] = gap
+        numbers[of_bdf[bdf] if bdf in of_bdf else _slot(numbers, bdf)] = gap
     return answers(numbers, without, attached if without and isinstance(attached, int) else 0)

@@ -96,10 +96,15 @@ def with_numbers(facts: Mapping[str, Json]) -> dict[str, Json]:
     listed = handles(facts)
     named = {int(match[1]) for key in facts if (match := _OF_LINKS.match(key))}
     if (named or listed) and all(map(is_unplaced, listed.values())):
-        words = {word for key in facts if key.startswith("stated label") for word in key.split()[2:]}
-        named |= {int(word[3:]) for word in words if _GPU.fullmatch(word)}
+        named |= gpus_of_matrix(facts)
     missing: dict[int, Json] = {number: unplaced(number) for number in named - listed.keys()}
     return {**facts, **answers({**listed, **missing}, numberless(facts), _count(facts))} if missing else dict(facts)
+
+
+def gpus_of_matrix(facts: Mapping[str, Json]) -> set[int]:
+    """The numbers of the GPUs that a matrix names."""
+    words = {word for key in facts if key.startswith("stated label") for word in key.split()[2:]}
+    return {int(word[3:]) for word in words if _GPU.fullmatch(word)}
 
 
 def answers(numbers: Mapping[int, Json], without: Collection[str] = (), attached: int = 0) -> dict[str, Json]:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from smi_texts import TABLE
 
-from dgxcheck.assessment import assess
+from dgxcheck.assessment import assess, examine
 from dgxcheck.assessment.gpu_list import gpu_list
 from dgxcheck.assessment.opening import open_source
 from dgxcheck.facts.missing import Gap, Missing
@@ -65,6 +66,7 @@ def imported(tmp_path: Path) -> Callable[[str], Source]:
                  id="a list with UUIDs"),
     pytest.param(HEAD.format(2) + block(3) + HEAD.format(2) + block(5), {"0000:03:00.0": 0, "0000:05:00.0": 1}, 2,
                  id="every GPU in a dump of its own"),
+    pytest.param(block(3) + block(5), {"0000:03:00.0": None, "0000:05:00.0": None}, 2, id="without its head"),
     pytest.param(as_xml(4, 3), {"0000:03:00.0": None}, 4, id="XML, one of four"),
     pytest.param(as_xml(1, 3), {"0000:03:00.0": 0}, 1, id="XML, all"),
 ])  # fmt: skip
@@ -76,6 +78,26 @@ def test_a_number_is_that_which_a_text_proves(
     assert {bdf: index if isinstance(index, int) else None for bdf, index in rows.items()} == numbers
     assert all(index.gap is Gap.UNRECORDED for index in rows.values() if isinstance(index, Missing))
     assert source.nvml("nvmlDeviceGetCount") == count
+
+
+LSPCI = "".join(
+    f"0{bus}:00.0 VGA compatible controller [0300]: NVIDIA Corporation GA102 [RTX 3080] [10de:2206] (rev {rev})\n"
+    for bus, rev in ((1, "a1"), (2, "ff"), (3, "a1"))
+)
+AGAIN = "$ lspci -nnk -s 02:00.0\n" + LSPCI.splitlines()[1].replace("ff", "a1") + "\n\tKernel driver in use: nvidia\n"
+
+
+@pytest.mark.parametrize("text", [
+    pytest.param(LSPCI, id="lspci"),
+    pytest.param(LSPCI + AGAIN, id="lspci, later from its cache"),
+    pytest.param(LSPCI.replace("ff", "a1"), id="lspci from its cache"),
+])  # fmt: skip
+def test_a_gpu_that_did_not_open_is_that_of_lspci(text: str, imported: Callable[[str], Source]) -> None:
+    table = "".join(f"{at}, 00000000:0{at + 1}:00.0, NVIDIA GeForce RTX 3080\n" for at in (0, 2))
+    head = "index, pci.bus_id, name\n"
+    found = assess(imported(f"{text}\n{LOST.format(2).replace('GPU 0', 'GPU1: 0')}{head}{table}"))
+    assert [(cause.component.kind, cause.component.bdf) for cause in found.causes] == [("gpu", "0000:02:00.0")]
+    assert found.verdict.value == "fail"
 
 
 def test_the_gpu_that_did_not_open_counts_among_those_in_bus_order(imported: Callable[[str], Source]) -> None:
@@ -90,3 +112,23 @@ def test_actions_name_the_bus_id_of_a_gpu_without_a_number(imported: Callable[[s
     commands = [" ".join(words) for action in cause.actions for words in action.commands]
     assert "nvidia-smi -r -i 0000:03:00.0" in commands
     assert not any("GPU0" in (*action.disturbs, *commands) for action in cause.actions)
+
+
+def test_a_matrix_of_more_gpus_than_a_benchmark_saw_is_the_box(imported: Callable[[str], Source]) -> None:
+    matrix = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tSYS\tSYS\nGPU1\tSYS\t X \tNODE\nGPU2\tSYS\tNODE\t X \n"
+    saw = "# Using devices\n#   Rank  0 Pid 110 on test-a device  0 [0x3b] Tesla T4\n"
+    rows = (
+        "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n"
+    )
+    rows += (
+        "     1048576        262144   float     sum    20.36   51.00   51.00  0e+00    20.07   51.00   51.00  0e+00\n"
+    )
+    topology = examine(imported(f"{matrix}\n# nThread 1 nGpus 1 minBytes 8\n#\n{saw}{rows}")).topology
+    assert [gpu.name for gpu in topology.gpus] == ["GPU0", "GPU1", "GPU2"]
+
+
+def test_a_table_that_ends_at_its_head_tells_the_driver(imported: Callable[[str], Source]) -> None:
+    head = TABLE[: TABLE.index("|   0  ")]
+    source = imported(f"{names_list(1)}$ nvidia-smi\n{head}")
+    assert source.nvml("nvmlSystemGetDriverVersion") == "470.1.2"
+    assert source.nvml("nvmlDeviceGetCount") == 1

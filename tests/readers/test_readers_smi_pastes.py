@@ -171,6 +171,7 @@ ROWS = (
 
 
 DESKTOP = """
+==============NVSMI LOG==============
 GPU 00000000:01:00.0
     Product Name                          : GeForce RTX 2080
     Persistence Mode                      : Disabled

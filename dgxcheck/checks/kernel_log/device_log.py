@@ -14,6 +14,7 @@ from dgxcheck.facts.bdf import gpu_at, is_unplaced
 from dgxcheck.facts.kernel_log import (
     HcaEvent,
     HostEvent,
+    HostTrouble,
     IommuFault,
     KernelLog,
     NotStarted,
@@ -96,3 +97,8 @@ def gpu_itself(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
         yield Component(kind="gpu", name=gpu_at(at.bdf), bdf=at.bdf)
     else:
         yield from itself(box, at, judgement)
+
+
+def events_of(log: KernelLog, *troubles: HostTrouble) -> list[HostEvent]:
+    """The events of the host of these kinds."""
+    return [event for event in log.host if event.trouble in troubles]

@@ -77,10 +77,10 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
-    """Several GPUs that fail to start with the same code are not broken one by one."""
+    """The driver, which starts no GPU at all; not where it says why of each, nor where its codes differ."""
     log = box.snapshot.kernel_log
     codes = {each.code for each in (() if isinstance(log, Missing) else log.not_started)}
-    return DRIVER if judgement.fault is Fault.GPU_NOT_STARTED and len(codes - {""}) == 1 else None
+    return DRIVER if judgement.fault is Fault.GPU_NOT_STARTED and len(codes - {""}) <= 1 else None
 
 
 CHECKS = (

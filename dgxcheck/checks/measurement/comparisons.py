@@ -73,16 +73,28 @@ def below_class(box: Box, row: Measurement, alike: Iterable[Measurement], limit:
 
 
 def gpus_alike(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:
-    """The same kind at GPUs of the same model, this one too; for host copies those with an equally wide link."""
+    """The same kind at GPUs of the same model, this one too; for host copies those with an equally wide link.
+
+    The model is NVML's, else the one that the tool printed.
+    """
     gpu = device(box, row.a)
-    if gpu is None:
-        return []
-    ids = [row.a, *(str(sibling.bdf) for sibling in siblings(box, gpu))]
+    listed = [] if gpu is None else [str(sibling.bdf) for sibling in siblings(box, gpu)]
+    ids = [row.a, *(listed or _alike_by_tool(box, figures, row))]
     if row.kind in ("host-to-device", "device-to-host"):
         own = _host_line_rate(box, row.a)
         ids = [id for id in ids if _host_line_rate(box, id) == own]
     rows = (figures.get(row.kind, id) for id in ids)
     return [figure for figure in rows if figure is not None]
+
+
+def _alike_by_tool(box: Box, figures: Figures, row: Measurement) -> list[str]:
+    """GPUs of the name that a tool prints; where neither it nor NVML names any, all that have such a figure."""
+    names = {each.a: each.more.get("name") for each in figures.of_kinds("device")}
+    listed = () if isinstance(box.nvml, Missing) else box.nvml.gpus
+    if not names and any(isinstance(gpu.name, str) for gpu in listed):
+        return []
+    measured = (each.a for each in figures.of_kinds(row.kind))
+    return [id for id in measured if id != row.a and names.get(id) == names.get(row.a)]
 
 
 def _host_line_rate(box: Box, id: str) -> float | None:

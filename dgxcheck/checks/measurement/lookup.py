@@ -31,6 +31,8 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
 P2P = ("p2p", "p2p-both")
 STAGED = ("p2p-off", "p2p-off-both")
 """The same without peer access: through host memory."""
+OWN = "own-copy"
+"""Of p2pBandwidthLatencyTest, from a GPU to itself, read plus write."""
 ALL = "all"
 _LABELS = {
     "host-to-device": "host to device",
@@ -38,6 +40,7 @@ _LABELS = {
     "host-both": "host copies both ways at once",
     "device-copy": "copy within GPU memory",
     "device-copy-sm": "copy within GPU memory by a kernel",
+    OWN: "copy within GPU memory",
     "memory-integrity": "pattern test of GPU memory",
     "p2p": "P2P on",
     "p2p-both": "P2P on, both ways at once",
@@ -115,8 +118,9 @@ def collect(machine: Machine) -> Figures:
 def _collected(snapshot: Identity, topology: Identity) -> Figures:
     assert isinstance(snapshot.facts, Snapshot)
     assert isinstance(topology.facts, Topology)
-    machine, rows = _Wired(snapshot.facts, topology.facts), snapshot.facts.measurement
-    by_key = {(row.kind, row.a, row.b): row for row in (() if isinstance(rows, Missing) else rows)}
+    machine, measured = _Wired(snapshot.facts, topology.facts), snapshot.facts.measurement
+    rows = () if isinstance(measured, Missing) else measured
+    by_key = {(row.kind, row.a, row.b): row for row in (*rows, *_own_copies(rows))}
     by_kind: dict[str, list[Measurement]] = {}
     for row in by_key.values():
         by_kind.setdefault(row.kind, []).append(row)
@@ -133,6 +137,13 @@ def _collected(snapshot: Identity, topology: Identity) -> Figures:
         if (row.a, row.b) in figures.classes and not figures.access_refused(row.a, row.b):
             alike.setdefault((row.kind, figures.classes[row.a, row.b]), []).append(row)
     return replace(figures, alike={of: tuple(of_class) for of, of_class in alike.items()})
+
+
+def _own_copies(rows: Sequence[Measurement]) -> list[Measurement]:
+    """The diagonals of matrices, copies of a GPU to itself, as ``OWN``; the best of each GPU last, for clocks may still
+    rise during the first."""
+    diagonal = (row for row in rows if row.kind in (P2P[0], STAGED[0]) and row.a == row.b)
+    return [replace(row, kind=OWN, b="") for row in sorted(diagonal, key=lambda row: row.number or 0)]
 
 
 def _class(machine: Machine, a: str, b: str) -> PairClass | None:

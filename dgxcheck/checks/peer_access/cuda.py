@@ -26,6 +26,8 @@ socket do not reach the first one's, but there are rarely four on one and a sing
 def judged(box: Box) -> dict[Pair, Judgement]:
     """Every pair of which a tool printed the access in both directions."""
     access = _access(box)
+    if not access:
+        return {}
     pairs = (pair for pair in combinations(box.topology.gpus, 2) if {*pair} & {*box.gpus})
     return {(a, b): _of_pair(box, access, a, b) for a, b in pairs if None not in _both(access, a, b)}
 

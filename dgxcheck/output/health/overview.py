@@ -152,13 +152,13 @@ def _temperature(assessment: Assessment, device: Device) -> str | Missing:
 
 
 def _power(assessment: Assessment, device: Device) -> str | Missing:
-    """``45/300 W``: used, and the limit in force."""
+    """``45/300 W``: used, and the limit in force, else the one that is set."""
     power = GpuView(assessment.snapshot, device.bdf).power
     if isinstance(power, Missing):
         return power
     if isinstance(power.usage_mw, Missing):
         return power.usage_mw
-    limit = power.enforced_limit_mw
+    limit = power.limit_mw if isinstance(power.enforced_limit_mw, Missing) else power.enforced_limit_mw
     return f"{power.usage_mw / 1000:.0f}/{'?' if isinstance(limit, Missing) else f'{limit / 1000:.0f}'} W"
 
 

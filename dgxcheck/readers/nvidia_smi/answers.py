@@ -63,14 +63,17 @@ class Section(Record, kw_only=False):
     """NVML's number of it, where the output or the command above it has it."""
 
 
-def imported(tool: str, gpus: Sequence[Section], system: Mapping[str, str], understood: frozenset[int]) -> Imported:
+def imported(
+    tool: str, gpus: Sequence[Section], system: Mapping[str, str], understood: frozenset[int], headed: bool = True
+) -> Imported:
     """The answers of NVML about the GPUs of one dump; ``system`` has its first lines.
 
-    GPUs without a printed number have that of their place, unless the dump tells of more GPUs than it shows.
+    GPUs without a printed number have that of their place, unless the dump lacks its head or tells of more GPUs than
+    it shows.
     """
     gpus, attached = _merged(gpus[:MOST_GPUS]), _attached(system)
-    proven = attached is None or attached <= len(gpus) or all(gpu.index is not None for gpu in gpus)
-    gpus = _numbered(gpus) if proven else gpus
+    whole = headed if attached is None else attached <= len(gpus)
+    gpus = _numbered(gpus) if whole else gpus
     facts: dict[str, Json] = {f"{INDEX} {gpu.index}": gpu.bdf for gpu in gpus if gpu.index is not None}
     facts |= {f"{WITHOUT_NUMBER} {gpu.bdf}": True for gpu in gpus if gpu.index is None}
     if attached is not None and attached > len(gpus):
@@ -230,15 +233,22 @@ def _clock_event_reasons(fields: Fields) -> Iterator[tuple[str, Json]]:
 
 
 def _ecc_totals(fields: Fields) -> Iterator[tuple[str, Json]]:
-    """Totals of uncorrected errors; from Ampere on the sum of SRAM and DRAM."""
-    for when, period in ((0, "volatile"), (1, "aggregate")):
-        total = _field(fields, f"ecc errors/{period}/double bit/total")
-        sums = re.compile(f"ecc errors/{period}/[sd]ram uncorrectable.*")
-        parts = [_read(value, number) for path, value in fields.items() if sums.fullmatch(path)]
-        numbers = [number for number in parts if isinstance(number, int)]
-        if total is not None:
-            yield f"TotalEccErrors 1 {when}", _read(total, number)
-        elif parts and _field(fields, f"ecc errors/{period}/dram uncorrectable") is not None:  # the last of the group
-            unread = [part for part in parts if not isinstance(part, int) and part != UNSUPPORTED]
-            known = sum(numbers) if numbers else UNSUPPORTED
-            yield f"TotalEccErrors 1 {when}", unread[0] if unread and not sum(numbers) else known
+    """Totals of corrected and uncorrected errors; from Ampere on the sum of SRAM and DRAM."""
+    for kind, bits, word in ((0, "single", "correctable"), (1, "double", "uncorrectable")):
+        for when, period in ((0, "volatile"), (1, "aggregate")):
+            total = _field(fields, f"ecc errors/{period}/{bits} bit/total")
+            sums = re.compile(f"ecc errors/{period}/[sd]ram {word}.*")
+            parts = [_read(value, number) for path, value in fields.items() if sums.fullmatch(path)]
+            if total is not None:
+                yield f"TotalEccErrors {kind} {when}", _read(total, number)
+            elif parts and _field(fields, f"ecc errors/{period}/dram {word}") is not None:  # the last of the group
+                yield f"TotalEccErrors {kind} {when}", _sum(parts)
+
+
+def _sum(parts: Sequence[Json]) -> Json:
+    """The sum of the numbers; where it is 0 and a part could not be read, why."""
+    numbers = [part for part in parts if isinstance(part, int)]
+    unread = [part for part in parts if not isinstance(part, int) and part != UNSUPPORTED]
+    if unread and not sum(numbers):
+        return unread[0]
+    return sum(numbers) if numbers else UNSUPPORTED
