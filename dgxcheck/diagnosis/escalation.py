@@ -90,6 +90,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "NUMA setting"): ("change-setting", "reboot"),
     ("host", "CPUs"): ("inspect", "contact-vendor"),
     ("host", "kernel"): ("inspect", "reboot"),
+    ("host", "container runtime"): ("inspect",),
     ("host", "free memory"): ("inspect",),
     ("host", "programs"): ("inspect",),
     ("host", "burn-in"): ("inspect",),
