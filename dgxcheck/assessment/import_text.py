@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from dgxcheck import __version__
@@ -39,10 +40,17 @@ class Reading(Record):
     unread: Mapping[str, tuple[int, ...]]
     """Numbers from 0 of the lines that no reader understood, by name of the text."""
 
+    def of_others(self, name: str) -> dict[str, int]:
+        """Lines of a text that nobody read, by the host that a prompt names, where no part is of that host."""
+        hosts = next(text.layout.hosts for text in self.texts if text.name == name)
+        read_of = {part.host for part in self.parts}
+        return dict(Counter(hosts[at] for at in self.unread[name] if hosts[at] and hosts[at] not in read_of))
+
     @property
     def used(self) -> list[Part]:
         """The outputs whose facts count."""
-        return [part for part in self.parts if part not in self.combined.refused]
+        left_out = (*self.combined.refused, *self.combined.again)
+        return [part for part in self.parts if part not in left_out]
 
 
 def read(

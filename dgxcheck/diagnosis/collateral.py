@@ -11,7 +11,7 @@ which of two that can follow from each other came first.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
 from dgxcheck.checks.engine.box import Box
@@ -31,13 +31,22 @@ def collateral(
 ) -> Mapping[str, tuple[Component, ...]]:
     """By key of a finding of the kernel log: the components of the faults that all of its events follow."""
     leaders = _Leaders(box, bad)
-    followed: dict[str, tuple[Component, ...]] = {}
+    leading: dict[str, dict[str, None]] = {}
     for key in blamed:
         found = [leaders.of(event, bad[key]) for event in bad[key].judgement.events]
         if found and all(found):
-            keys = dict.fromkeys(leader for those in found for leader in those)
+            leading[key] = dict.fromkeys(leader for those in found for leader in those)
+    followed: dict[str, tuple[Component, ...]] = {}
+    for key, keys in leading.items():
+        if not _is_among_equals(key, leading):
             followed[key] = tuple(dict.fromkeys(each for leader in keys for each in blamed.get(leader, ())))
     return followed
+
+
+def _is_among_equals(key: str, leading: Mapping[str, Collection[str]]) -> bool:
+    """Do several errors follow from each other alone, as NVLink errors of all GPUs do? Then none of them leads."""
+    others = leading[key]
+    return len(others) > 1 and all({key, *others} - {other} <= {*leading.get(other, ())} for other in others)
 
 
 class _Leaders:

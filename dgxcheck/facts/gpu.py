@@ -179,6 +179,10 @@ class GpuEcc(Record):
     remap_failed: bool | Missing
     sram_exceeded: bool | Missing
     """Have uncorrected SRAM errors reached NVIDIA's threshold for an RMA? From Ampere and R550 on."""
+    channel_repair_pending: bool | Missing
+    """Is a memory channel to be repaired at the next reset? As the next from R575 on."""
+    tpc_repair_pending: bool | Missing
+    """Is a texture processing cluster (TPC) to be repaired?"""
 
 
 class RowHistogram(Record):

@@ -6,6 +6,7 @@ from dgxcheck.readers.benchmarks import catalogue as benchmarks
 from dgxcheck.readers.dcgm import diag, diag_json, discovery, dmon, health, job_stats, metrics, preflight, topo
 from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
 from dgxcheck.readers.host import (
+    collect_env,
     dmidecode,
     fabric_manager,
     field_diagnostic,
@@ -53,6 +54,7 @@ _MACHINE: tuple[Reader, ...] = (
     healthmon.read,
     healthmon_config.read,
     node_health.read,
+    collect_env.read,
     nvsm.read,
     field_diagnostic.read,
     other_monitors.read,

@@ -32,6 +32,8 @@ _ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ", f"{COUNTERS}
 """Beginnings of keys that serve to put outputs together."""
 _LINK = f"link {DEVICES}/"
 _CLASS = (f"text {DEVICES}/", "/class")
+CONTAINER = "stated container host"
+"""Key of the fact that a container hides some of the machine's GPUs."""
 _NODES = "/sys/devices/system/node"
 _MOST_NODES = 1024
 
@@ -41,7 +43,7 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
     facts = {**_measured(facts), **facts}
     derived = (
         _without_handle(facts) | _nodes(facts) | _functions_of_hcas(facts) | _domains(facts) | _shown_functions(facts)
-        | files_of(facts)
+        | files_of(facts) | _container(facts)
     )  # fmt: skip
     own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
     if not any(key.startswith(NO_HANDLE) for key in facts):
@@ -110,6 +112,17 @@ def _bound(facts: Mapping[str, Json]) -> set[str]:
     bound = (key.split("/")[-2] for key, fact in facts.items()
              if key.startswith(_LINK) and key.endswith("/driver") and str(fact).endswith("/nvidia"))  # fmt: skip
     return {bdf for bdf in bound if str(facts.get(f"text {DEVICES}/{bdf}/class")).startswith("0x03")}
+
+
+def _container(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """Were these outputs made in a container that has not been given all GPUs?
+
+    The kernel module lists every GPU that it is bound to. NVIDIA's container runtime mounts a directory of its own over
+    that list, with the GPUs of the container: https://github.com/canonical/lxd/issues/7840
+    """
+    listed = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
+    hidden = _bound(facts) - listed
+    return {CONTAINER: True} if listed and hidden and listed == set(nvml_gpus(facts)) else {}
 
 
 def _slot(numbers: Mapping[int, Json], bdf: str) -> int:

@@ -94,7 +94,7 @@ def _off_bus(log: KernelLog, past: bool) -> Iterator[Event]:
 def _devices(log: KernelLog, past: bool) -> Iterator[Event]:
     for gpu in log.not_started:
         if past or not gpu.past:
-            why = "power cables not connected" if gpu.unpowered else "the driver could not initialize the GPU"
+            why = "power cables not connected" if gpu.why == "power" else "the driver could not initialize the GPU"
             yield Event(kind="not-started", status=Status.FAIL, bdf=gpu.bdf or "", text=why, seconds=gpu.seconds)
     for hca in log.hcas:
         if past or not hca.past:

@@ -1,7 +1,8 @@
-"""Other trouble of the host in the kernel log: hot CPUs, threads stuck in the NVIDIA driver, disks, arrays, slots.
+"""Other trouble of the host in the kernel log: hot CPUs, threads stuck in the NVIDIA driver, disks and
+their file systems, arrays, slots.
 
 Linux arch/x86/kernel/cpu/mce/therm_throt.c (drivers/thermal/intel from 5.11), kernel/hung_task.c, kernel/watchdog.c,
-block/blk-core.c, drivers/nvme/host, drivers/md, drivers/pci/hotplug/pciehp_ctrl.c.
+block/blk-core.c, drivers/nvme/host, drivers/md, drivers/pci/hotplug/pciehp_ctrl.c, fs/ext4, fs/jbd2, fs/xfs, fs/btrfs.
 """
 
 from __future__ import annotations
@@ -40,6 +41,17 @@ _DISK = (
     ),
     re.compile(r"sd \d{1,4}(?::\d{1,6}){3}: \[(?P<disk>sd[a-z]{1,4})\] .{0,40}Sense Key : (?:Medium|Hardware) Error"),
 )
+_FILE_SYSTEM = (
+    re.compile(r"EXT4-fs error \(device (?P<disk>[a-z][\w!-]{0,31})\): "),
+    re.compile(r"EXT4-fs \((?P<disk>[a-z][\w!-]{0,31})\): Remounting filesystem read-only"),
+    re.compile(r"Aborting journal on device (?P<disk>[a-z][\w!]{0,31})-\d{1,10}\."),
+    re.compile(
+        r"XFS \((?P<disk>[a-z][\w!-]{0,31})\): (?:Metadata corruption detected|Corruption detected"
+        r"|Corruption of in-memory data|Internal error|metadata I/O error|[lL]og I/O [eE]rror"
+        r"|Filesystem has been shut down)"
+    ),
+    re.compile(r"BTRFS(?:: | )(?:error|critical) \(device (?P<disk>[a-z][\w!-]{0,31})(?: state \w{1,8})?\)"),
+)
 _ARRAY = re.compile(r"md/raid[\w-]{0,8}:(?P<array>md\w{1,31}): Disk failure on (?P<disk>[a-z]\w{0,31})(?:,| detected)")
 _SLOT = re.compile(
     rf"(?:pcieport (?P<port>{PATTERN}): pciehp|pciehp (?P<old>{PATTERN}):pcie\d{{1,4}}): "
@@ -64,6 +76,8 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield _event("array", match["array"], seconds, message, group=whole_disk(match["disk"]))
         elif match := next((match for form in _DISK if (match := form.match(message))), None):
             yield _event("disk", whole_disk(match["disk"]), seconds, message)
+        elif match := next((match for form in _FILE_SYSTEM if (match := form.match(message))), None):
+            yield _event("file system", whole_disk(match["disk"]), seconds, message)
 
 
 def _event(

@@ -200,17 +200,6 @@ def test_lanes_that_are_lost_under_load_explain_it_too(tmp_path: Path) -> None:
     assert said(box, HOST) == {"GPU2": EXPLAINED}
 
 
-@pytest.mark.parametrize(("diagonal", "due"), [
-    ([353, 354, 352, 355], {}),
-    ([353, 152, 352, 355], {"1": "warn"}),
-    ([353, 262, 352, 355], {"1": "warn"}),
-    ([353, 270, 352, 355], {}),
-])  # fmt: skip
-def test_copies_of_a_gpu_to_itself_are_compared(diagonal: list[float], due: dict[str, str]) -> None:
-    box = imported({f"p2p-off {gpu} {gpu}": fact(value) for gpu, value in enumerate(diagonal)})
-    assert {name.removeprefix("GPU"): status for name, status in said(box, MEMORY).items()} == due
-
-
 def test_the_best_copy_of_a_gpu_to_itself_counts() -> None:
     slow_first = {f"p2p-off {gpu} {gpu}": fact(140 if gpu == 0 else 800) for gpu in range(4)}
     assert said(imported(slow_first | {f"p2p {gpu} {gpu}": fact(802) for gpu in range(4)}), MEMORY) == {}
@@ -225,3 +214,20 @@ def test_an_odd_figure_among_gpus_that_only_a_tool_names(names: dict[int, str], 
     devices = {f"device {gpu}": fact(None, "", name=name) for gpu, name in names.items()}
     rates = {f"host-to-device {gpu}": fact(3.12 if gpu == 1 else 12.3) for gpu in range(3)}
     assert said(imported(rates | devices), HOST) == due
+
+
+@pytest.mark.parametrize(
+    ("slow", "again", "due"),
+    [
+        (3, None, {"GPU3": "warn"}),
+        (0, None, {"GPU0": "skip no-reference"}),  # the first copy of a run
+        (0, 140.0, {"GPU0": "warn"}),
+        (0, 500.0, {}),
+    ],
+)
+def test_copies_of_a_gpu_to_itself(slow: int, again: float | None, due: dict[str, str], tmp_path: Path) -> None:
+    """The diagonal of a matrix of p2pBandwidthLatencyTest, and of a second one."""
+    facts = {f"p2p-off {gpu} {gpu}": fact(140.0 if at == slow else 500.0) for at, gpu in enumerate(GPUS)}
+    if again is not None:
+        facts |= {f"p2p {gpu} {gpu}": fact(again if at == slow else 500.0) for at, gpu in enumerate(GPUS)}
+    assert said(measured(tmp_path, facts), "measure.memory-bandwidth") == due

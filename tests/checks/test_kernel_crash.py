@@ -47,3 +47,19 @@ def test_other_ends(check: str, message: str, status: Status, tmp_path: Path) ->
     assert found.status is status
     (none,) = findings(tmp_path, check, (100.0, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module"))
     assert none.status is Status.PASS
+
+
+def test_an_iommu_that_refuses_a_gpu_is_a_setting(tmp_path: Path) -> None:
+    line = "nvidia 0000:06:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0003 address=0x80000040 flags=0x0020]"
+    (found,) = findings(tmp_path, "kernel.iommu-fault", (100.0, line), (100.1, line))
+    assert (found.status, found.subject.name) == (Status.WARN, "GPU0")
+    assert [each.part for each in found.blames] == ["IOMMU setting"]
+    other = "DMAR: [DMA Write] Request device [00:14.0] fault addr 7f000 [fault reason 05] PTE Write access is not set"
+    (found,) = findings(tmp_path, "kernel.iommu-fault", (100.0, other))
+    assert found.status is Status.PASS
+
+
+def test_a_bar_without_an_address_is_a_matter_of_the_firmware(tmp_path: Path) -> None:
+    found = findings(tmp_path, "kernel.gpu-start", (100.0, "NVRM: BAR1 is 0M @ 0x0 (PCI:0000:7f:00.0)"))
+    (bad,) = (each for each in found if each.status is Status.FAIL)
+    assert [each.part for each in bad.blames] == ["large BARs"]

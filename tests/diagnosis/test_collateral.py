@@ -98,6 +98,15 @@ def test_a_link_that_is_down_is_joined_to_the_switch_at_its_far_end(tmp_path: Pa
     assert elsewhere.keys() == {"nvswitch/0000:c4:00.0", "gpu/0000:07:00.0/NVLink"}
 
 
+def test_nvlink_errors_of_most_gpus_are_the_fabric_s(tmp_path: Path) -> None:
+    """Each can follow from every other, so none leads; where all name links to one NVSwitch, it is that."""
+    buses = ("07", "0f", "47", "4e", "87")
+    apart = [xid_74(bus, 3600.1 + n / 10, 2 * n) for n, bus in enumerate(buses)]
+    assert causes(tmp_path, "dgx-a100", *apart).keys() == {"host/host/NVSwitches"}
+    alike = [xid_74(bus, 3600.1 + n / 10, 5) for n, bus in enumerate(buses)]
+    assert causes(tmp_path, "dgx-a100", *alike).keys() == {f"nvswitch/{SWITCH}"}
+
+
 @given(order=st.permutations((0, 1, 2, 3)), offset=st.floats(-9.9, 9.9))
 def test_no_order_of_the_lines_makes_another_cause(
     order: list[int], offset: float, tmp_path_factory: pytest.TempPathFactory

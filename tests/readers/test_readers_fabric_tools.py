@@ -97,8 +97,53 @@ def test_every_line_is_read_and_by_one_reader(read: object, text: str) -> None:
 
 def test_a_link_below_what_both_ends_can_do_and_one_without_subnet_manager(tmp_path: Path) -> None:
     assert bad(LINKS, tmp_path) == [
-        ("tools.reports", "lid1/1", "port-slow"), ("tools.reports", "lid1/3", "no-subnet-manager"),
+        ("tools.reports", "leaf01/1", "port-slow"), ("tools.reports", "leaf01/3", "no-subnet-manager"),
     ]  # fmt: skip
+
+
+def test_a_link_is_that_of_the_node_that_is_described(tmp_path: Path) -> None:
+    hca = LINKS.splitlines()[1].replace("( )", "( Could be 106.25 Gbps)")
+    assert bad(f"CA: gpu01 mlx5_0:\n{hca}\n", tmp_path) == [("tools.reports", "gpu01.mlx5_0/1", "port-slow")]
+    row = hca.replace("dd3a     12", 'dd3a "   gpu07 mlx5_2"     12')
+    assert bad(row, tmp_path) == [("tools.reports", "gpu07.mlx5_2/1", "port-slow")]
+    assert bad(hca, tmp_path) == [("tools.reports", "lid12/1", "port-slow")]
+
+
+def test_a_device_that_the_class_lists_and_that_is_gone(tmp_path: Path) -> None:
+    gone = "ibpanic: [4242] main: stat of IB device 'mlx5_8' failed: No such file or directory\n"
+    assert bad(PORT + gone, tmp_path) == [("tools.reports", "mlx5_8", "hca-not-started")]
+    assert bad(gone, tmp_path) == [("tools.reports", "mlx5_8", "hca-not-started")]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "outcome"),
+    [
+        ("mlxlink -d /dev/mst/mt9_cr0 -p 1\nOperational Info\n----\nState : Active\nSpeed : 25GbE", "mt9_cr0", "pass"),
+        ("Operational Info\n----\nState : Polling\nPhysical state : ETH_AN_FSM", "HCA", "note"),
+        ("Operational Info\nState : Active\nStatus Opcode : 15\nRecommendation : Bad signal integrity", "HCA", "warn"),
+        ("Operational Info\nState : Polling\nStatus Opcode : 1024\nRecommendation : Cable is unplugged", "HCA",
+         "unknown"),
+        (LINK_JSON.replace("1024", "0").partition("}\n")[0], "mt4119_pciconf0", "note"),
+    ],
+)  # fmt: skip
+def test_mlxlink_of_a_port_that_is_no_rdma_device(text: str, name: str, outcome: str) -> None:
+    found = one(mlxlink.read, text)
+    assert unread([found], text) == []
+    ((key, report),) = found.facts.items()
+    assert key == f"stated report {name} mlxlink-status"
+    assert isinstance(report, dict)
+    assert report["outcome"] == outcome
+
+
+def test_counters_that_are_zero_pass_and_details_are_no_files() -> None:
+    text = "# PortRcvErrorDetails counters: Lid 7 port 1\nPortLocalPhysicalErrors:.........{}\n"
+    (report,) = one(port_counters.read, text.format(0)).facts.values()
+    assert isinstance(report, dict)
+    assert report["outcome"] == "pass"
+    ((key, report),) = one(port_counters.read, text.format(3)).facts.items()
+    assert key.startswith("stated report lid7/1")
+    assert isinstance(report, dict)
+    assert "PortLocalPhysicalErrors 3" in str(report["text"])
 
 
 def test_totals_alone_are_no_fault(tmp_path: Path) -> None:

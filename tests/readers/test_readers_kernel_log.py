@@ -41,6 +41,17 @@ FORMS = (
     "1740324258.123456 node7 kernel: {}",
     "Feb 23 16:24:18 node7 {}",
     "  Warning  XIDError  5m (x3 over 1h)  kernel-monitor, node7  {}",
+    "[Sun Feb 23 16:24:18] {}",
+    "april 24 16:22:15 node7 kernel: {}",
+    "févr. 24 16:22:15 node7 kernel: {}",
+    "11月 15 14:15:47 node7 kernel: {}",
+    "192.0.2.7: kern: warning: [2026-04-22T21:26:20.599716692Z]: {}",
+    "kern:     err: [2026-04-22T21:26:20.599716692Z]: {}",
+    "16:24:18  {}",
+    '[XID found] (54 minutes ago) "{}"',
+    "and then it said `{}` and stopped",
+    '{{"log":"{}\\n","stream":"stderr"}}',
+    "| 10:00 | {} | lost |",
     "kernel: {}",
     "{}",
 )
@@ -97,6 +108,16 @@ def test_every_kind_of_entry_gives_the_same_events(form: Callable[[str], str], l
     text = "\n".join(undone(tuple(text.split("\n"))).lines) if laid_out else text
     assert log(text)[:2] == ([("0000:3b:00.0", 79)], ["0000:c4:00.0"])
     assert unread([one(excerpt.read, text)], text) == []
+
+
+OF_A_PROGRAM = f"user: warning: [2026-04-22T21:26:20.599716692Z]: {XID}"
+
+
+@pytest.mark.parametrize(
+    "row", ["Xid 79: GPU has fallen off the bus", "Look for NVRM: Xid", "NVRM shows Xid (PCI:..): 79", OF_A_PROGRAM]
+)
+def test_sentences_about_an_xid_are_none(row: str) -> None:
+    assert not any(found.facts for found in excerpt.read((row,)))
 
 
 @pytest.mark.parametrize("form", ENTRIES[:4])

@@ -33,6 +33,7 @@ class Fault(str, Enum):
     NOT_READY = "not-ready", "CUDA is not ready on this machine, so that nothing could be measured"
     # presence and identity of devices
     GPU_LOST = "gpu-lost", "a GPU stopped responding or fell off the bus"
+    GPU_LOST_BEFORE = "gpu-lost-before", "a GPU fell off the bus in earlier boots, but not for many boots since"
     GPU_NOT_STARTED = "gpu-not-started", "the driver could not initialise a GPU"
     GPU_UNPOWERED = "gpu-unpowered", "the driver reports that a GPU's auxiliary power is not connected"
     GPU_STARTED_LATE = "gpu-started-late", "the driver initialised a GPU only after a failed attempt"
@@ -62,6 +63,7 @@ class Fault(str, Enum):
     PAGES_MANY = "pages-many", "pages retired for double-bit errors, or many in all, but not at the limit"
     PAGES_GROWING = "pages-growing", "many pages retired for double-bit errors, several of them within a week"
     PAGES_EXHAUSTED = "pages-exhausted", "retired pages at the limit at which the board is replaced"
+    REPAIR_PENDING = "repair-pending", "a repair of a memory channel or TPC waits for a GPU reset"
     REMAP_PENDING = "remap-pending", "a row remapping waits for a GPU reset"
     REMAP_FAILED = "remap-failed", "a row remapping failed: no spare rows left"
     ROWS_EXHAUSTED = "rows-exhausted", "remapped rows at the limit at which the board is replaced"
@@ -158,6 +160,7 @@ class Fault(str, Enum):
     OUT_OF_MEMORY = "out-of-memory", "the kernel killed processes because memory ran out"
     PROGRAM_CRASHED = "program-crashed", "a program crashed in a library or service of NVIDIA"
     DISK_ERRORS = "disk-errors", "the kernel logged I/O errors of a disk"
+    FILE_SYSTEM = "file-system", "the kernel logged errors of a file system of the host"
     UNPLUGGED = "unplugged", "a PCIe slot lost its device while the system was running"
     DISK = "disk", "a disk is missing or an array is degraded"
     ARRAY_FAILED = "array-failed", "an array is inactive: its data cannot be read"
@@ -165,6 +168,7 @@ class Fault(str, Enum):
     # the kernel log
     XID = "xid", "the driver logged an Xid error that asks for a reset of the GPU"
     XID_APPLICATION = "xid-application", "the driver logged an Xid error that a program causes by itself"
+    XID_PROGRAMS = "xid-programs", "the driver logged application Xid errors of several programs on one GPU alone"
     XID_CONTAINED = "xid-contained", "the driver logged a memory error (Xid) that stopped only one program"
     XID_PCIE = "xid-pcie", "the driver logged an Xid error that points at the GPU's PCIe link"
     XID_SOFTWARE = "xid-software", "the driver logged an Xid error that comes from driver, vGPU or guest software"

@@ -15,8 +15,8 @@ from dgxcheck.checks.engine.per_gpu import need, per_gpu
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.gpu.lost_pairs import common_gpus, is_about, lost_pairs
 from dgxcheck.checks.placement.missing_device import missing
-from dgxcheck.components.component import Component
-from dgxcheck.components.locate import device_part
+from dgxcheck.components.component import DRIVER, Component
+from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
@@ -221,6 +221,16 @@ def _recovery(_: Box, modes: GpuModes) -> Judgement:
     return Judgement(status, f"the driver requires {action}", evidence=evidence, fault=fault, remedy=remedy)
 
 
+def _shared_lost(box: Box, subject: Subject, judgement: Judgement) -> Component | None:
+    """The driver, where no GPU answers at all and the log does not say that they fell off the bus."""
+    return DRIVER if judgement.fault is Fault.GPU_LOST else None
+
+
+def _shared_reset(box: Box, subject: Subject, judgement: Judgement) -> Component | None:
+    """All GPUs, which one command resets."""
+    return all_gpus(box, "") if judgement.fault is Fault.RESET_REQUIRED else None
+
+
 CHECKS = (
     Check(
         id=LOST,
@@ -234,6 +244,7 @@ CHECKS = (
         " diagnostic, then reseat the GPU (SXM: the vendor does)",
         judge=_lost,
         blames=_blame_lost,
+        shared=_shared_lost,
     ),
     Check(
         id="gpu.compute-mode",
@@ -262,5 +273,6 @@ CHECKS = (
         remedy="end all clients of the GPU and reset it: nvidia-smi -r -i BDF (GPUs before Ampere that NVLink joins:"
         " nvidia-smi -r); if the reset fails, reboot",
         judge=_reset,
+        shared=_shared_reset,
     ),
 )

@@ -73,7 +73,10 @@ def below_class(box: Box, row: Measurement, alike: Iterable[Measurement], limit:
 
 
 def gpus_alike(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:
-    """The same kind at GPUs of the same model, this one too; for host copies those with an equally wide link."""
+    """The same kind at GPUs of the same model, this one too; for host copies those with an equally wide link.
+
+    The model is NVML's, else the one that the tool printed.
+    """
     gpu = device(box, row.a)
     listed = [] if gpu is None else [str(sibling.bdf) for sibling in siblings(box, gpu)]
     ids = [row.a, *(listed or _alike_by_tool(box, figures, row))]

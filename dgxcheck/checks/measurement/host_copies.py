@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
+from statistics import median
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import extended
 from dgxcheck.checks.measurement import paths
-from dgxcheck.checks.measurement.comparisons import FEWEST, below_class, gpus_alike, runs_differ, slower_than
-from dgxcheck.checks.measurement.expectations import against_expected, figure_text, plain_pass, slow
+from dgxcheck.checks.measurement.comparisons import below_class, gpus_alike, runs_differ, slower_than
+from dgxcheck.checks.measurement.expectations import against_expected, figure_text, plain_pass, quantity, slow
 from dgxcheck.checks.measurement.failures import (
     interruption,
     measured_figures,
@@ -73,14 +74,21 @@ def judge_device_copy(box: Box, figures: Figures, row: Measurement) -> Judgement
 
 
 def judge_own_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
-    """The diagonal of a matrix of copies; no figure is published for it that holds for every version of the tool."""
+    """A GPU's copies to itself against those of the others of its model alone: no published figure is of this kind."""
     if (failure := no_figure(box, row)) is not None:
         return failure
-    alike = gpus_alike(box, figures, row)
-    bad = below_class(box, row, alike, "measure.directions", "for this model")
-    if bad is None and len(alike) < FEWEST:
-        return skip("no-reference", f"{figure_text(box, row)}, nothing to compare it with", evidence(row))
-    return bad or plain_pass(box, row)
+    others = [other for other in gpus_alike(box, figures, row) if other.a != row.a and other.number]
+    if len(others) < 2:
+        message = f"{figure_text(box, row)}, too few GPUs of its model to compare it with"
+        return skip("no-reference", message, evidence(row))
+    middle = median(other.number or 0 for other in others)
+    if (row.number or 0) >= middle * box.settings.limit("measure.derived") / 100:
+        return plain_pass(box, row)
+    message = f"{figure_text(box, row)}, median of the others of its model {quantity(middle, row.unit)}"
+    once = sum(figures.get(kind, row.a, row.a) is not None for kind in ("p2p", "p2p-off")) < 2
+    if once and row.a == matrix_order(box, (other.a for other in figures.of_kinds(OWN)))[0]:
+        return skip("no-reference", f"{message}; the first copy of a run may be slow", evidence(row))
+    return slow(row, message, middle, status=Status.WARN)
 
 
 def per_gpu(box: Box, check: str, rules: Mapping[str, Rule], nothing: str) -> Findings:
@@ -167,8 +175,9 @@ CHECKS = (
         id="measure.memory-bandwidth",
         rule="Copies within each GPU's memory, read and write counted: warns below {measure.warn} and fails below"
         " {measure.fail} of the figure of its model; warns where the GPU is slower than the others of its model by more"
-        " than {measure.symmetry}, and where runs differ by more than {measure.runs}. The diagonal of"
-        " p2pBandwidthLatencyTest is only compared with that of the other GPUs ({measure.directions}).",
+        " than {measure.symmetry}, and where runs differ by more than {measure.runs}. Copies of a GPU to itself, the"
+        " diagonals of p2pBandwidthLatencyTest, warn below {measure.derived} of the median of at least two others of"
+        " its model.",
         source="the board's device_copy; cuMemcpyDtoDAsync",
         remedy="check memory clock, ECC mode and clock event reasons under load (nvidia-smi -q -d CLOCK,ECC,PERFORMANCE"
         " -i GPU); then reset the GPU and run a field diagnostic (dcgmi diag -r 3)",

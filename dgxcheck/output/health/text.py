@@ -11,6 +11,7 @@ from dgxcheck.output.health import host_use, overview
 from dgxcheck.output.health.finding_lines import (
     acknowledged,
     by_subject,
+    noted,
     skip_counts,
     skipped,
     unexplained,
@@ -66,6 +67,7 @@ def _problems(report: Report) -> list[str]:
     told += [f"and {len(left) - most} more; list them with -v"] if left[most:] else []
     for finding in assessment.findings:
         told += acknowledged(finding, width)
+    told += noted(assessment.findings, width) if elsewhere and not report.verbose else []
     return [*told, ""] if told else []
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dgxcheck.readers.benchmarks import (
     cuda_bandwidth_test,
+    gpu_burn,
+    gpu_fryer,
     nccl_tests,
     nvbandwidth,
     nvbandwidth_json,
@@ -23,6 +25,8 @@ READERS: tuple[Reader, ...] = (
     nvbandwidth_json.read,
     nccl_tests.read,
     tartan.read,
+    gpu_burn.read,
+    gpu_fryer.read,
     perftest.read,
     perftest_failures.read,
 )

@@ -23,7 +23,7 @@ def machine_facts(found: Sequence[Output]) -> tuple[dict[str, Json], tuple[str, 
 
     What names GPUs by their index belongs to those of nvidia-smi's dump.
     """
-    combined = combine([Part(output.title, output.found) for output in found])
+    combined = combine([Part(output.title, output.found) for output in found], one_box=True)
     facts = without_unplaced(combined.facts) if f"names {DEVICES}" in combined.facts else with_numbers(combined.facts)
     gpus = nvml_gpus(facts) or printed_bdfs(facts)
     if gpus and not mismatch(facts, gpus):

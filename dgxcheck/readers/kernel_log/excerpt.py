@@ -6,7 +6,7 @@ An excerpt is a log of which anything may be left out: nobody knows how far back
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
@@ -14,6 +14,7 @@ from dgxcheck.facts.record import replace
 from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
 from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
 from dgxcheck.readers.kernel_log.hosts import ISO, SYSLOG, Rows, by_host
+from dgxcheck.readers.kernel_log.stamps import embedded
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 from dgxcheck.source.kernel_log.kinds import is_relevant
@@ -59,11 +60,15 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     Lines without any time are read only where none has one: a program can write such lines into its own record. A log
     of nothing but harmless lines is understood without a fact.
     """
-    parts = [*as_rows(bounded(lines))]
-    rows, timed = _rows(parts)
-    logs = {host: (own, _facts(own, timed)) for host, own in by_host(rows).items()}
+    lines = bounded(lines)
+    parts = [*as_rows(lines)]
+    rows = [(number, text) for number, text in parts if text is not None]
+    timed = [*_timed(rows)]
+    logs = _logs(timed, True)
+    if not any(facts for _, facts in logs.values()) and (untimed := [*_untimed(rows)]):
+        logs = _logs(untimed, False)
     of_log = (number for number, text in parts if text is None or _PSTORE.fullmatch(text.strip()))
-    aside = {*of_log} if rows else set()
+    aside = {*of_log, *(number for number, _ in timed)} if any(own for own, _ in logs.values()) else set()
     idle = {number for own, facts in logs.values() if not facts for number, row in own if row.strip()}
     found = [
         Imported(tool=TOOL, facts=facts, understood=frozenset({number for number, row in own if row.strip()} | aside),
@@ -75,16 +80,15 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return tuple(found)
 
 
+def _logs(rows: list[tuple[int, str]], timed: bool) -> dict[str, tuple[list[tuple[int, str]], dict[str, Json]]]:
+    """By host the rows and their facts."""
+    return {host: (own, _facts(own, timed)) for host, own in by_host(_without_masks(rows)).items()}
+
+
 def rows_of(lines: tuple[str, ...]) -> Rows:
     """Number and text of the rows of a log, with the times that ``dmesg -H`` abbreviates written out."""
-    return _rows(as_rows(bounded(lines)))[0]
-
-
-def _rows(parts: Iterable[tuple[int, str | None]]) -> tuple[Rows, bool]:
-    """Rows of a log, and whether they have times."""
-    rows = [(number, text) for number, text in parts if text is not None]
-    timed = [*_timed(rows)]
-    return _without_masks(timed or [*_untimed(rows)]), bool(timed)
+    rows = [(number, text) for number, text in as_rows(bounded(lines)) if text is not None]
+    return _without_masks([*_timed(rows)] or [*_untimed(rows)])
 
 
 def _facts(rows: Rows, timed: bool) -> dict[str, Json]:
@@ -146,9 +150,12 @@ def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
     seconds = _APART_S
     for number, whole in lines:
         match = _BARE.fullmatch(whole.strip(" \t>"))
-        if match is not None and _OF_DRIVER.match(match["text"]) and is_relevant(match["text"]):
-            seconds += 0 if _FOLLOWS.match(match["text"]) else _APART_S
-            yield number, f"[{seconds}.000000] {match['text']}"
+        text = "" if match is None else match["text"]
+        if not (_OF_DRIVER.match(text) and is_relevant(text)):
+            text = embedded(whole)
+        if text:
+            seconds += 0 if _FOLLOWS.match(text) else _APART_S
+            yield number, f"[{seconds}.000000] {text}"
 
 
 def _human(text: str, clock: float) -> tuple[float, str] | None:

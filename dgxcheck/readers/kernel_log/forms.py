@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.limits import LOG_LINE_CHARACTERS
+from dgxcheck.readers.kernel_log.stamps import Months, is_of_program, known_row
 from dgxcheck.source.kernel_log.kinds import is_relevant
 from dgxcheck.source.kernel_log.records import from_kernel
 
@@ -46,7 +47,7 @@ def as_rows(lines: tuple[str, ...]) -> Rows:
 
     None stands for a line that is part of an entry, or of one that the kernel did not write. A number can come twice.
     """
-    parts = _Parts()
+    parts, months = _Parts(), Months()
     for number, line in enumerate(lines):
         text = line.strip()
         if text.startswith("{") and len(text) > 1 and (fields := _object(text)) is not None:
@@ -54,7 +55,8 @@ def as_rows(lines: tuple[str, ...]) -> Rows:
         elif (found := parts.take(number, line, text)) is not None:
             yield from found
         else:
-            yield number, _row(line)
+            bare = text.lstrip("> \t")
+            yield number, None if is_of_program(bare) else known_row(bare, months) or _row(line)
     yield from parts.end()
 
 

@@ -7,11 +7,14 @@ import re
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME, device_files, guid, lid, listed, physical, port_files, state
+from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import bare, bounded
 
 TOOL = "ibstat"
 _DEVICE = re.compile(rf"CA '({NAME})'", re.ASCII)
 _PORT = re.compile(r"Port (\d{1,3}):", re.ASCII)
+_GONE = re.compile(rf"ibpanic: \[\d{{1,10}}\] \w{{1,40}}: (?P<what>.{{1,80}}'(?P<device>{NAME})'.{{1,120}})", re.ASCII)
+"""The class lists a device whose files cannot be read: its driver let go of it meanwhile."""
 _LABELS = frozenset((
     "CA type", "Number of ports", "Firmware version", "Hardware version", "Node GUID", "System image GUID", "State",
     "Physical state", "Rate", "Base lid", "LMC", "SM lid", "Capability mask", "Port GUID", "Link layer",
@@ -21,6 +24,7 @@ _LABELS = frozenset((
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Rates are left out: ``ibstat`` tells neither lanes nor generation."""
     facts: dict[str, Json] = {}
+    reports = Reports(TOOL)
     ports: dict[str, list[int]] = {}
     understood: set[int] = set()
     device = ""
@@ -31,6 +35,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := _DEVICE.fullmatch(line):
             device, port = match[1], 0
             ports.setdefault(device, [])
+        elif match := _GONE.fullmatch(line):
+            reports.add(match["device"], "device", "warn", "hca-not-started", match["what"])
         elif device and (match := _PORT.fullmatch(line)):
             port = int(match[1])
             ports[device].append(port)
@@ -40,9 +46,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             device = device if not line else ""
             continue
         understood.add(number)
-    if not ports:
+    if not (ports or reports):
         return ()
-    return (Imported(tool=TOOL, facts={**facts, **listed(ports)}, understood=frozenset(understood)),)
+    return (Imported(tool=TOOL, facts={**facts, **reports.facts(), **listed(ports)}, understood=frozenset(understood)),)
 
 
 def _of_device(device: str, label: str, value: str) -> dict[str, Json]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.json_text import document
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME, listed, physical, port_files, rate, state
 from dgxcheck.readers.reports import Reports
@@ -24,6 +23,13 @@ _GROUP = re.compile(
     r"|Show .{1,20}|Link Down|PHY) (?:Info|Information|Histogram)?(?: #| \(.{1,60}\))?"
 )
 _MEMBER = re.compile(r"(?P<name>[A-Z][\w /().\[\]-]{2,60}?)\s{0,60}: ?(?P<value>.{0,300})")
+_JSON_MEMBER = re.compile(r'"(?P<name>[^"]{1,80})" ?: ?"(?P<value>[^"]{0,300})"')
+_JSON = tuple('{}[]"0123456789')
+"""How the lines of a document begin."""
+_HEAD = 6
+"""Lines of a document by which the first group of its members has begun."""
+_UNUSED = (1, 1024)
+"""Status opcodes of a port that was switched off, and of one without a cable."""
 _SPEEDS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
 _SPEED = re.compile(r"IB-(?P<name>[A-Z]DR)")
 _LANES = re.compile(r"(?P<lanes>\d{1,2})x", re.IGNORECASE)
@@ -31,23 +37,20 @@ _RULE = re.compile(r"[-=]{3,80}")
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Nothing where no command line names the device; of several ports each."""
+    """Every port; files of those whose RDMA device the command line above names, a result of all others."""
     facts: dict[str, Json] = {}
     ports: dict[str, list[int]] = {}
     reports = Reports(TOOL)
     understood: set[int] = set()
-    device, port, inside, beyond = "", 1, False, 0
+    device, port, inside, in_json = "", 1, False, False
     members: dict[str, str] = {}
-    seen = False
 
     def close() -> None:
-        nonlocal seen
-        seen = seen or "State" in members
-        if device and "State" in members:
+        if "State" in members:
             if re.fullmatch(NAME, device):
                 ports.setdefault(device, []).append(port)
                 facts.update(port_files(device, port, _files(members)))
-            _diagnose(reports, re.sub(r"^/dev/mst/|[/:]", "", device) or TOOL, members)
+            _diagnose(reports, re.sub(r"^/dev/mst/|[/:]", "", device) or "HCA", members)
         members.clear()
 
     for number, raw in enumerate(bounded(lines)):
@@ -56,11 +59,12 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             close()
             of_port = _PORT.search(command["more"] or "")
             device, port, inside = command["device"], int(of_port["port"]) if of_port else 1, False
-        elif device and line == "{" and not inside:
-            beyond = max(beyond, number + _json(members, lines, number))
-        elif number < beyond:
-            pass
-        elif device and line.startswith("Operational Info"):
+            in_json = False
+        elif line[:1] in _JSON and (in_json or (line[0] == "{" and not inside and _begins(lines[number:][:_HEAD]))):
+            in_json = True  # line by line, as it may be cut
+            for row in _JSON_MEMBER.finditer(line):
+                members.setdefault(row["name"], row["value"])
+        elif line == "Operational Info":
             inside = True
         elif inside and (member := _MEMBER.fullmatch(line)):
             members.setdefault(member["name"].strip(), member["value"].strip())
@@ -68,22 +72,15 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         understood.add(number)
     close()
-    if not understood or not (ports or reports or seen):
+    if not (ports or reports):
         return ()
     facts |= reports.facts() | listed(ports)
     return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)
 
 
-def _json(members: dict[str, str], lines: tuple[str, ...], start: int) -> int:
-    """Enter the members of ``--json``; how many lines it takes."""
-    found, end = document(lines, start)
-    result = found.get("result")
-    output = result.get("output") if isinstance(result, dict) else None
-    for group in output.values() if isinstance(output, dict) else ():
-        for name, value in group.items() if isinstance(group, dict) else ():
-            if isinstance(value, str):
-                members.setdefault(name, value)
-    return end - start
+def _begins(lines: tuple[str, ...]) -> bool:
+    """Is a document mlxlink's?"""
+    return any('"Operational Info"' in line for line in lines)
 
 
 def _files(members: dict[str, str]) -> dict[str, str | None]:
@@ -99,9 +96,13 @@ def _files(members: dict[str, str]) -> dict[str, str | None]:
 
 
 def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
-    """Status opcode 0 is no issue; every other one has a recommendation."""
+    """Status opcode 0 is no issue; every other one has a recommendation. Of a port that is no RDMA device's the state
+    alone is told."""
     code = integer(members.get("Status Opcode", ""), 1 << 16)
     if code:
-        reports.add(device, "status", "warn", "port-module", f"status {code}: {members.get('Recommendation', '')}")
-    elif code == 0:
+        text = f"status {code}: {members.get('Recommendation', '')}"
+        reports.add(device, "status", "unknown" if code in _UNUSED else "warn", "port-module", text)
+    elif members["State"] == "Active":
         reports.add(device, "status", "pass")
+    else:
+        reports.add(device, "status", "note", text=f"the port is {members['State']}")

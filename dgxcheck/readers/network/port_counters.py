@@ -29,7 +29,13 @@ _FILES = {
     "XmtWait": "port_xmit_wait", "LinkRecovers": "link_error_recovery",
 }  # fmt: skip
 """Both tools' names, which older versions shorten, without ``Counter`` at their end."""
-_ERRORS = frozenset(_FILES.values()) - {"port_xmit_wait"}
+_DETAILS = frozenset((
+    "PortLocalPhysicalErrors", "PortMalformedPktErrors", "PortBufferOverrunErrors", "PortDLIDMappingErrors",
+    "PortVLMappingErrors", "PortLoopingErrors", "PortInactiveDiscards", "PortNeighborMTUDiscards",
+    "PortSwLifetimeLimitDiscards", "PortSwHOQLifetimeLimitDiscards",
+))  # fmt: skip
+"""Of ``perfquery -E`` and ``-D``, which no file has."""
+_ERRORS = _DETAILS | frozenset(_FILES.values()) - {"port_xmit_wait"}
 _HEAD = re.compile(
     r"#? ?(?:Port (?:extended )?|Port(?:Rcv|Xmit)\w{2,30} )counters: Lid (?P<lid>\d{1,5})"
     r" port (?P<port>\d{1,3})(?: \(CapMask: .{1,40}\))?"
@@ -75,8 +81,8 @@ def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         understood.add(number)
     for key, counters in found.items():
-        if counters:
-            facts[f"{COUNTERS} {key.replace('/', ' ')}"] = dict(counters)
+        if of_files := {name: count for name, count in counters.items() if name not in _DETAILS}:
+            facts[f"{COUNTERS} {key.replace('/', ' ')}"] = dict(of_files)
         _note(reports, f"lid{key}", "", counters)
     facts |= reports.facts()
     return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),) if understood else ()
@@ -106,7 +112,7 @@ def _ibqueryerrors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _file_of(name: str) -> str | None:
-    return _FILES.get(name) or _FILES.get(name.removesuffix("Counter"))
+    return _FILES.get(name) or _FILES.get(name.removesuffix("Counter")) or (name if name in _DETAILS else None)
 
 
 def files_of(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -130,3 +136,5 @@ def _note(reports: Reports, where: str, node: str, counters: dict[str, int]) -> 
         whose = f" of {node}" if node else ""
         text = f"{', '.join(events)}{whose} since the counters were cleared; clear them and read them again in an hour"
         reports.add(where, "counters", "note", "", text)
+    elif counters.keys() & _ERRORS:
+        reports.add(where, "counters", "pass")

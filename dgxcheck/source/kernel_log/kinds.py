@@ -21,6 +21,7 @@ _KINDS = (
     re.compile(r"INFO: task|(?:NMI )?watchdog: "),
     re.compile(FRAME),
     re.compile("Kernel panic - "),
+    re.compile("DMAR: |AMD-Vi: "),
     re.compile("BUG: |Oops: |Internal error: |Unable to handle kernel |general protection |kernel BUG "),
     re.compile("RIP: |pc : "),
     re.compile(r"(?:rcu: )?INFO: rcu"),

@@ -1,0 +1,126 @@
+"""gpu_burn: the verdict of each GPU, wrong results, and how fast each computed (https://github.com/wilicc/gpu-burn).
+
+It says ``OK`` of a GPU on which nothing was computed, and numbers GPUs as ``nvidia-smi -L`` does.
+"""
+
+from __future__ import annotations
+
+import re
+from statistics import median
+
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.reports import Reports
+from dgxcheck.readers.values import bounded, gpu
+
+TOOL = "gpu_burn"
+SLOW = 0.5
+"""Of the median of the other GPUs of the same name."""
+FEWEST = 3
+"""GPUs of one name that can be compared."""
+_PROGRESS = re.compile(
+    r"\d{1,3}\.\d%\s{1,4}proc'd: (?P<done>-?\d{1,12} \(\d{1,9} Gflop/s\)(?: - -?\d{1,12} \(\d{1,9} Gflop/s\)){0,63})"
+    r"\s{1,8}errors: (?P<errors>[^t%]{1,3000}?)\s{1,8}temps: (?P<temps>[^%\n]{1,1200}?)(?=\s{0,8}(?:$|\d{1,3}\.\d%))"
+)
+_DONE = re.compile(r"(?P<count>-?\d{1,12}) \((?P<rate>\d{1,9}) Gflop/s\)")
+_ERRORS = re.compile(r"(?P<count>-?\d{1,12})(?:\s{1,4}\((?P<mark>WARNING|DIED)!\))?")
+_TESTED = re.compile(r"Tested \d{1,3} GPUs?:")
+_VERDICT = re.compile(r"GPU (?P<gpu>\d{1,3}): (?P<verdict>OK|FAULTY)")
+_NAME = re.compile(r"GPU (?P<gpu>\d{1,3}): (?P<name>.{1,100}?) \(UUID: .{1,80}\)")
+_FAILED = re.compile(r"(?:Couldn't init a GPU test|Failure during compute): (?P<why>.{1,200})")
+_CHATTER = re.compile(
+    r"Summary at: .{0,80}|Initialized device \d{1,3} with .{1,120}|Results are \d{1,12} bytes each, .{1,80}"
+    r"|Using compare file: .{1,120}|Burning for \d{1,9} seconds\.?|Run length not specified .{0,120}|Uninitted cublas"
+    r"|Killing processes.{0,200}|Freed memory for dev \d{1,3}|done|read\[\d{1,3}\] error \d{1,6}"
+    r"|No clients are alive!\s{1,4}Aborting"
+)
+
+
+class _Gpu:
+    """What was printed of one GPU."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        """The most iterations of any line."""
+        self.rate = 0
+        """Gflop/s of the last line with any."""
+        self.errors = 0
+        self.died = False
+        self.verdict = ""
+        self.name = ""
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``stated report GPU3 gpu_burn-..``; nothing of GPUs that no line of progress or verdict is about."""
+    gpus: dict[int, _Gpu] = {}
+    names: dict[int, str] = {}
+    understood: set[int] = set()
+    chatter: set[int] = set()
+    why = ""
+    tested = False
+    for number, raw in enumerate(bounded(lines)):
+        line = raw.strip()
+        progress = [*_PROGRESS.finditer(line)] if "proc'd" in line else []
+        for match in progress:
+            _progress(gpus, match)
+        if progress:
+            understood.add(number)
+        elif _TESTED.fullmatch(line):
+            tested = True
+            understood.add(number)
+        elif tested and (verdict := _VERDICT.fullmatch(line)) and (index := gpu(verdict["gpu"])) is not None:
+            gpus.setdefault(index, _Gpu()).verdict = verdict["verdict"]
+            understood.add(number)
+        elif (named := _NAME.fullmatch(line)) and (index := gpu(named["gpu"])) is not None:
+            names[index] = named["name"]
+        elif failed := _FAILED.fullmatch(line):
+            why = why or failed["why"].strip(" :")
+            chatter.add(number)
+        elif _CHATTER.fullmatch(line):
+            chatter.add(number)
+    if not gpus:
+        return ()
+    for index, name in names.items():
+        if index in gpus:
+            gpus[index].name = name
+    return (Imported(tool=TOOL, facts=_judged(gpus, why).facts(), understood=frozenset(understood | chatter)),)
+
+
+def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
+    for index, done in enumerate(_DONE.finditer(match["done"])):
+        one = gpus.setdefault(index, _Gpu())
+        one.done = max(one.done, int(done["count"]))
+        one.rate = int(done["rate"]) or one.rate
+    for index, errors in enumerate(_ERRORS.finditer(match["errors"])):
+        if index in gpus and errors["mark"] == "DIED":
+            gpus[index].died = True
+        elif index in gpus:
+            gpus[index].errors = max(gpus[index].errors, abs(int(errors["count"])))
+
+
+def _judged(gpus: dict[int, _Gpu], why: str) -> Reports:
+    reports = Reports(TOOL)
+    because = f" ({why})" if why else ""
+    computed = any(one.done for one in gpus.values())
+    for index, one in sorted(gpus.items()):
+        subject = f"GPU{index}"
+        if one.errors:
+            reports.add(subject, "compare", "fail", "wrong-data", "wrong results under load")
+        elif one.died:
+            reports.add(subject, "run", "fail", "test-failed", f"its process ended{because}: see the kernel log")
+        elif one.verdict == "FAULTY":
+            reports.add(subject, "verdict", "fail", "test-failed", f"called FAULTY{because}")
+        elif not one.done and (computed or one.verdict):
+            text = f"nothing was computed on it{because}" + (", though it is called OK" if one.verdict == "OK" else "")
+            reports.add(subject, "run", "unknown" if computed or not why else "fail", "test-failed", text)
+        elif (others := _others(gpus, index)) and one.rate < SLOW * median(others):
+            text = f"{one.rate} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
+            reports.add(subject, "rate", "warn", "slow", text)
+        else:
+            reports.add(subject, "compare", "pass")
+    return reports
+
+
+def _others(gpus: dict[int, _Gpu], index: int) -> list[int]:
+    """Gflop/s of the other GPUs of the same name; none where these are too few."""
+    rates = [one.rate for other, one in gpus.items() if other != index and one.name == gpus[index].name and one.rate]
+    return rates if len(rates) >= FEWEST - 1 else []

@@ -1,0 +1,118 @@
+"""gpu_burn, gpu-fryer and the bandwidth checks of NHC: verdicts and figures by GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from readers_text import one, unread, values
+
+from dgxcheck.readers.benchmarks import gpu_burn, gpu_fryer
+from dgxcheck.readers.host import node_health
+from dgxcheck.readers.model import Reader
+
+BURN = """\
+Using compare file: compare.ptx
+Burning for 60 seconds.
+GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-00000000-0000-4000-8000-000000000000)
+GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-00000000-0000-4000-8000-000000000001)
+GPU 2: NVIDIA A100-SXM4-40GB (UUID: GPU-00000000-0000-4000-8000-000000000002)
+GPU 3: NVIDIA A100-SXM4-40GB (UUID: GPU-00000000-0000-4000-8000-000000000003)
+Initialized device 0 with 40536 MB of memory (40123 MB available, using 36111 MB of it), using DOUBLES
+50.0%  proc'd: 10 (9100 Gflop/s) - 10 (9100 Gflop/s) - 0 (0 Gflop/s) - 10 (9000 Gflop/s)   errors: 0 - 0 - 0 - 0   \
+temps: 50 C - 51 C - 52 C - 53 C
+\tSummary at:   Mon Mar  2 03:04:05 UTC 2026
+
+100.0%  proc'd: {}   errors: {}   temps: 60 C - 61 C - 62 C - 63 C
+Killing processes.. Freed memory for dev 0
+Uninitted cublas
+done
+
+Tested 4 GPUs:
+\tGPU 0: OK
+\tGPU 1: {}
+\tGPU 2: OK
+\tGPU 3: OK
+"""
+SOUND = "20 (9100 Gflop/s) - 20 (9100 Gflop/s) - 20 (9050 Gflop/s) - 20 (9000 Gflop/s)"
+
+
+def reports(text: str, reader: Reader) -> dict[str, Any]:
+    found = one(reader, text)
+    return {
+        key.split()[2]: (fact["outcome"], fact["fault"]) for key, fact in found.facts.items() if isinstance(fact, dict)
+    }
+
+
+@pytest.mark.parametrize(
+    ("progress", "errors", "verdict", "wrong"),
+    [
+        (SOUND, "0 - 0 - 0 - 0", "OK", {}),
+        (SOUND, "0 - 7  (WARNING!)- 0 - 0", "FAULTY", {"GPU1": ("fail", "wrong-data")}),
+        (SOUND, "0 - -524288000  (WARNING!)- 0 - 0", "FAULTY", {"GPU1": ("fail", "wrong-data")}),
+        (SOUND, "0 - 1641686072  (DIED!)- 0 - 0", "FAULTY", {"GPU1": ("fail", "test-failed")}),
+        (SOUND, "0 - 0 - 0 - 0", "FAULTY", {"GPU1": ("fail", "test-failed")}),
+        (SOUND.replace("20 (9050", "20 (3000"), "0 - 0 - 0 - 0", "OK", {"GPU2": ("warn", "slow")}),
+        (
+            SOUND.replace("20 (9050 Gflop/s)", "0 (0 Gflop/s)"),
+            "0 - 0 - 0 - 0",
+            "OK",
+            {"GPU2": ("unknown", "test-failed")},
+        ),
+    ],
+)
+def test_gpu_burn(progress: str, errors: str, verdict: str, wrong: dict[str, tuple[str, str]]) -> None:
+    text = BURN.format(progress, errors, verdict)
+    found = reports(text, gpu_burn.read)
+    assert {subject: told for subject, told in found.items() if told[0] != "pass"} == wrong
+    assert [*found] == ["GPU0", "GPU1", "GPU2", "GPU3"]
+    names = [at + 1 for at, line in enumerate(text.splitlines()) if "UUID" in line]
+    assert unread([one(gpu_burn.read, text)], text) == names
+
+
+def test_gpus_of_different_models_are_not_compared() -> None:
+    text = BURN.format(SOUND.replace("20 (9050", "20 (3000"), "0 - 0 - 0 - 0", "OK")
+    other = text.replace("GPU 2: NVIDIA A100-SXM4-40GB", "GPU 2: Quadro M4000")
+    assert {told[0] for told in reports(other, gpu_burn.read).values()} == {"pass"}
+
+
+def test_a_verdict_of_ok_where_nothing_was_computed() -> None:
+    idle = " - ".join(["0 (0 Gflop/s)"] * 4)
+    text = f"Couldn't init a GPU test: Error: CUDA_ERROR_UNKNOWN\n{BURN.format(idle, '0 - 0 - 0 - 0', 'OK')}"
+    text = text.replace("10 (9100 Gflop/s)", "0 (0 Gflop/s)").replace("10 (9000 Gflop/s)", "0 (0 Gflop/s)")
+    assert {*reports(text, gpu_burn.read).values()} == {("fail", "test-failed")}
+
+
+def test_progress_of_several_seconds_in_one_line() -> None:
+    row = f"10.0%  proc'd: {SOUND}   errors: 0 - 0 - 0 - 3  (WARNING!)  temps: 50 C - 51 C - 52 C - 53 C "
+    assert reports(row * 3, gpu_burn.read)["GPU3"] == ("fail", "wrong-data")
+
+
+FRYER = """\
+GPU #{0}:  {1} Gflops/s (min: 50000.00, max: 52000.00, dev: 51000.00)
+         Temperature: 48.83°C (min: 47.00, max: 50.00)
+         Throttling HW: {2}, Thermal SW: {3}, Thermal HW: false
+"""
+
+
+def test_gpu_fryer() -> None:
+    rows = [(0, 51000, "false", "false"), (1, 51100, "true", "false"), (2, 30000, "false", "false"),
+            (3, 51000, "false", "true"), (4, 50900, "false", "false")]  # fmt: skip
+    text = "".join(FRYER.format(*row) for row in rows) + "All GPUs seem healthy\n"
+    assert unread([one(gpu_fryer.read, text)], text) == []
+    assert {subject: fault for subject, (_, fault) in reports(text, gpu_fryer.read).items()} == {
+        "GPU0": "", "GPU1": "hardware-slowdown", "GPU2": "slow", "GPU3": "thermal-slowdown", "GPU4": "",
+    }  # fmt: skip
+
+
+def test_bandwidths_of_a_node_health_check() -> None:
+    text = """\
+Device 0 Device to Host reported bandwidth is 55 GB/s
+Device 0 Host to Device reported bandwidth is 54.5 GB/s
+IB devices=mlx5_ib0, mlx5_ib4: numa domains=0,1, Measured IB BW 390.4 Gbps
+"""
+    found = one(node_health.read, text)
+    assert values(found) == {
+        "device-to-host 0": 55, "host-to-device 0": 54.5, "rdma-write mlx5_ib0": 48.8, "rdma-write mlx5_ib4": 48.8,
+    }  # fmt: skip
+    assert unread([found], text) == []
