@@ -29,7 +29,7 @@ TEXTS = {
     **LSPCI, "nccl": f"{INFO.splitlines()[1].replace('box', 'node7')}\n{written('2.27', BOX)}",
     "perftest": CUDA + "\n".join(line for line in WRITE.splitlines() if "----" not in line), "collective": TODAY,
     "two of eight": QUERY.replace("GPUs                       : 2", "GPUs                       : 8"),
-    "links in MIG mode": f"{LINKS.splitlines()[0]}\nNvlink queries are not supported for Devices in MIG mode\n",
+    "links in MIG mode": f"{LINKS}GPU 3: Example\nNvlink queries are not supported for Devices in MIG mode\n",
     "dmon": DMON, "dcgmi dmon": DCGMI, "metrics": METRICS,
 }  # fmt: skip
 
