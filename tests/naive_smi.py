@@ -170,6 +170,9 @@ def _errors(rows: Rows) -> dict[str, Json]:
                 found[f"TotalEccErrors {kind} {at}"] = None if total == "N/A" else int(total)
             elif parts:
                 found[f"TotalEccErrors {kind} {at}"] = sum(counts) if counts else None
+    repairs = [rows.get(f"ECC Errors > {unit} Repair Pending") for unit in ("Channel", "TPC")]
+    if None not in repairs:
+        found["RepairStatus"] = None if "N/A" in repairs else [_WORDS[str(repair)] for repair in repairs]
     flag = rows.get("ECC Errors > Aggregate > SRAM Threshold Exceeded", "N/A")
     if "ECC Errors > Aggregate > SRAM Threshold Exceeded" in rows:
         found["SramEccErrorStatus"] = None if flag == "N/A" else {"bThresholdExceeded": _WORDS[flag]}

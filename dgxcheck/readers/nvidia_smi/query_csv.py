@@ -71,6 +71,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             open_ = True
         elif (columns := _head(text, asked)) is not None:
             certain = columns == asked or _UNIT.search(text) is not None or any(map(_is_ours, columns))
+            if not certain and not any(field(name) or name == "index" for name in columns):
+                continue  # options of nvidia-smi in its help
             tables.append(_Table(columns, certain, {number}, [], {}, {}))
             open_ = True
         elif tables and open_ and (cells := _cells(text, len(tables[-1].columns))):
