@@ -47,7 +47,7 @@ def texts() -> Iterator[tuple[str, str]]:
             yield path.stem, text
 
 
-@pytest.mark.parametrize(("name", "text"), texts(), ids=lambda each: each if len(each) < 40 else "")
+@pytest.mark.parametrize(("name", "text"), [*texts()], ids=lambda each: each if len(each) < 40 else "")
 def test_every_figure_of_a_dump_is_the_printed_one(name: str, text: str) -> None:
     (found,) = query_text.read(tuple(text.split("\n")))
     naive = dict(blocks(text))
