@@ -31,6 +31,8 @@ TEXTS = {
     **LSPCI, "nccl": f"{INFO.splitlines()[1].replace('box', 'node7')}\n{written('2.27', BOX)}",
     "perftest": CUDA + "\n".join(line for line in WRITE.splitlines() if "----" not in line), "collective": TODAY,
     "kernel log": LOG, "training": TRAINING.strip(), "dmon": DMON, "dcgmi dmon": DCGMI, "metrics": METRICS,
+    "two of eight": QUERY.replace("GPUs                       : 2", "GPUs                       : 8"),
+    "links in MIG mode": f"{LINKS}GPU 3: Example\nNvlink queries are not supported for Devices in MIG mode\n",
 }  # fmt: skip
 
 

@@ -74,6 +74,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             open_, others = True, 0
         elif (columns := _head(text, asked)) is not None:
             certain = columns == asked or _UNIT.search(text) is not None or any(map(_is_ours, columns))
+            if not certain and not any(field(name) or name == "index" for name in columns):
+                continue  # options of nvidia-smi in its help
             tables.append(_Table(columns, certain, {number}, [], {}, {}))
             open_, others = True, 0
         elif tables and open_:
