@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import is_unplaced
@@ -22,6 +23,7 @@ _INFINIBAND = "/sys/class/infiniband"
 _ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ", f"{COUNTERS} ")
 """Beginnings of keys that serve to put outputs together."""
 _LINK = f"link {DEVICES}/"
+_IN_MATRIX = re.compile(r"GPU\d{1,3}", re.ASCII)
 _CLASS = (f"text {DEVICES}/", "/class")
 _NODES = "/sys/devices/system/node"
 _MOST_NODES = 1024
@@ -42,6 +44,9 @@ def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The functions of GPUs of which a benchmark printed bus ids."""
     devices = [fact for key, fact in facts.items() if key.startswith("measure device ") and isinstance(fact, dict)]
     bdfs = [str(fact["bdf"]) for fact in devices if fact.get("bdf")]
+    if len(bdfs) < len({word for key in facts for word in key.split()[2:] if _IN_MATRIX.fullmatch(word)
+                        if key.startswith("stated label")}):  # fmt: skip
+        return {}  # of a box with more GPUs a benchmark shows those that CUDA_VISIBLE_DEVICES left it
     return {key: fact for bdf in bdfs for key, fact in gpu_function(bdf).items()}
 
 

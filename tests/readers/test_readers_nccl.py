@@ -106,6 +106,27 @@ def test_without_ranks_the_factor_tells_how_many() -> None:
     assert list(values(one(nccl_tests.read, table + row.format("201.30")))) == ["collective all_reduce 4"]
     assert list(values(one(nccl_tests.read, table + row.format("251.62")))) == ["collective all_reduce 16"]
     assert nccl_tests.read(tuple((table + row.format("150.00")).splitlines())) == ()  # of 2.26 ranks
+    assert list(values(one(nccl_tests.read, table + row.format("265.75")))) == ["collective all_reduce many"]
+
+
+def test_a_part_of_a_list_of_ranks_tells_neither_hosts_nor_places() -> None:
+    last = [line for line in OLD.splitlines() if "Rank" in line][-1]
+    part = "\n".join(line for line in OLD.splitlines() if "Rank" not in line or line == last)
+    found = one(
+        nccl_tests.read, f"{part}\n67108864 16777216 float sum 500.0 134.20 201.30 0e+00 501.0 134.0 201.0 0e+00\n"
+    )
+    assert not [key for key in found.facts if "device" in key]
+    (fact,) = found.facts.values()
+    assert isinstance(fact, dict)
+    assert "hosts" not in fact
+
+
+def test_small_messages_show_no_rate() -> None:
+    row = "\n16384 4096 float sum 50.0 0.33 0.49 0e+00 50.0 0.33 0.49 0e+00\n"
+    found = one(nccl_tests.read, OLD + row)
+    (fact,) = (fact for key, fact in found.facts.items() if key.startswith("measure collective"))
+    assert isinstance(fact, dict)
+    assert (fact["skipped"], fact["value"]) == ("no-reference", None)
 
 
 def test_programs_of_nccl_1_print_ms_and_several_rows_of_a_size() -> None:

@@ -12,9 +12,11 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.benchmarks.nccl_tables import (
+    MANY,
     MOST_RANKS,
     Columns,
     SizeRow,
+    are_many,
     columns,
     headless,
     operation,
@@ -26,6 +28,8 @@ from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bare, bounded, gpu, imported, integer
 
 MOST_SIZES = 64
+LEAST_BYTES = 64 << 10
+"""What is smaller takes as long as its latency: its rate is none of the box."""
 OPERATIONS = "all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|sendrecv|gather|scatter|hypercube"
 COMMAND = re.compile(rf"(?:^|[\s/=])({OPERATIONS})_(perf|test)(?:_mpi)?(?:\s|$)")
 STARTING = re.compile(rf"Collective test (?:starting|concluded): ({OPERATIONS})_perf")
@@ -63,6 +67,8 @@ class _Run:
         self.tool = "nccl-tests"
         self.ranks: list[Rank] = []
         self.heading: Columns | None = None
+        self.headed = False
+        """Does the text show the heading?"""
         self.rows: list[tuple[SizeRow, int]] = []
         self.wrong: int | None = None
 
@@ -100,7 +106,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             run.ranks.append(rank)
         elif heading := columns(line):
             run = _next(run, facts, understood)
-            run.heading = heading
+            run.heading, run.headed = heading, True
         elif (heading := run.heading or headless(line)) is not None and (result := row(line, heading)) is not None:
             run.heading = heading
             run.rows.append((result, at))
@@ -110,6 +116,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif not CHATTER.fullmatch(line) and raw.strip(" \t>") != "#":
             continue
         understood.add(at)
+    if not run.rows:
+        facts += _devices(run)  # of a run that was cut, or failed
     _next(run, facts, understood)
     tools = dict.fromkeys(str(fact["tool"]) for _, fact in facts if isinstance(fact, dict))
     lines_understood = frozenset(understood)
@@ -139,15 +147,20 @@ def _next(run: _Run, facts: list[tuple[str, Json]], understood: set[int]) -> _Ru
         ranks = max((rank.number for rank in run.ranks), default=-1) + 1
         op = run.op or operation(rows, run.heading, ranks or None)
         ranks = ranks or ranks_of(rows, op) or 0
-        if ranks > 1:
-            facts.append((f"measure collective {op or 'unknown'} {ranks}", _fact(run, rows, op)))
+        many = not ranks and run.headed and are_many(rows, op)
+        named = str(ranks) if ranks > 1 else MANY if many else ""
+        if named:
+            facts.append((f"measure collective {op or 'unknown'} {named}", _fact(run, rows, op, ranks)))
             facts += _devices(run)
             understood.update(at for _, at in run.rows)
     return _Run()
 
 
-def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str) -> Json:
-    """The fact of a test: among rows of the largest size (several types or roots) the fastest."""
+def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int) -> Json:
+    """The fact of a test: among rows of the largest size (several types or roots) the fastest.
+
+    The hosts are counted only where all ranks are listed.
+    """
     largest = max(rows, key=lambda result: (result.size, result.busbw))
     checked = [result.wrong for result in rows if result.wrong is not None]
     hosts = {rank.host for rank in run.ranks}
@@ -163,9 +176,13 @@ def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str) -> Json:
         more["wrong"] = max(sum(checked), run.wrong or 0)
     if run.ranks:
         devices: list[Json] = [rank.device for rank in run.ranks[:MOST_SIZES]]
-        more.update(hosts=len(hosts), devices=devices)
+        more["devices"] = devices
+        if len(run.ranks) == ranks:
+            more["hosts"] = len(hosts)
+    if largest.size < LEAST_BYTES:
+        more |= {"skipped": "no-reference", "detail": f"at most {largest.size} bytes, too few for a rate"}
     return imported(
-        largest.busbw,
+        None if "skipped" in more else largest.busbw,
         "GB/s",
         tool=run.tool,
         line=next(at for result, at in run.rows if result is largest),
@@ -180,6 +197,8 @@ def _devices(run: _Run) -> list[tuple[str, Json]]:
     buses = {rank.bus for rank in run.ranks}
     if len({rank.host for rank in run.ranks}) != 1 or len(buses) != len(run.ranks):
         return []
+    if sorted(rank.number for rank in run.ranks) != [*range(len(run.ranks))]:
+        return []  # a part of a list, whose buses may be in other domains
     facts: list[tuple[str, Json]] = []
     for rank in run.ranks:
         if bdf := as_bdf(f"{rank.bus[2:]}:00" if rank.bus.startswith("0x") else rank.bus, short=True):

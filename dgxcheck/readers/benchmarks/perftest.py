@@ -19,6 +19,8 @@ from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, imported, 
 TOOL = "perftest"
 MOST_BYTES = 1 << 40
 MOST_SIZES = 64
+LEAST_BYTES = 64 << 10
+"""Smaller messages are bound by how many an HCA sends a second, not by its port."""
 GBS = {"Gb/sec": 0.125, "MB/sec": 1.048576e-3, "MiB/sec": 1.048576e-3}
 TITLE = re.compile(r"(RDMA_Write|RDMA_Read|Send)(?: (Bidirectional))?(?: Post List)? (BW|Latency) Test")
 DEVICE = re.compile(r"(?:Dual-port : (?:ON|OFF) )?Device : ([A-Za-z0-9_.-]{1,64})")
@@ -161,4 +163,7 @@ def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, in
     if run.memory is not None:
         method, more = f"{method}, memory of GPU {run.memory}", more | {"memory": run.memory}
     unit = "us" if run.latency else "GB/s"
+    if not run.latency and size < LEAST_BYTES:
+        more |= {"skipped": "no-reference", "detail": f"messages of at most {size} bytes, too small for a rate"}
+        return f"measure {kind} {device}", imported(None, unit, tool=TOOL, line=at, method=method, **more)
     return f"measure {kind} {device}", imported(value, unit, tool=TOOL, line=at, method=method, **more)
