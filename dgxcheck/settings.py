@@ -30,6 +30,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "power.violation": Threshold(5, "%", 0, 100, "dgxcheck's own: any growth at all is noise, DCGM issue 285"),
     "thermal.margin": Threshold(5, "°C", 0, 50, "a slowdown is near"),
     "thermal.outlier": Threshold(15, "°C", 1, 100, "dgxcheck's own: no vendor gives one"),
+    "thermal.warm": Threshold(50, "°C", 0, 100, "idle boards lie up to 22 apart at 22 to 44 (eight A100, driver 535)"),
     "thermal.like-power": Threshold(
         20, "%", 1, 100, "dgxcheck's own: idle GPUs of one box draw within 15 % of each other"
     ),

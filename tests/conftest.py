@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +32,18 @@ def pytest_configure(config: pytest.Config) -> None:
     whole = hasattr(config, "workerinput") or config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if whole and not config.option.markexpr:
         config.pluginmanager.register(Reached())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Garbage is looked for among what tests make, not among the half million objects that stay for the whole run."""
+    gc.disable()
+    found = yield
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
+    return found
 
 
 @pytest.hookimpl(optionalhook=True)

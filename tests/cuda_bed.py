@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import read_box
 from standin import cuda
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.measure import plan
 from dgxcheck.measure.publishable import publishable_facts, wrong
-from dgxcheck.source.recording.shipped import open_source
-from dgxcheck.survey import WIRING, survey
-from dgxcheck.topology.build import build
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.workers.cuda.supervisor import CudaStage
 
@@ -25,10 +22,8 @@ SMALL: dict[str, Json] = {"bytes": 1 << 20, "memory_mib": 64, "seconds": 0.05}
 SHIPPED = {"dgx-1-v100": cuda.dgx1_v100, "dgx-1-p100": cuda.dgx1_p100, "k80-x8": cuda.k80_box}
 
 
-@cache
 def wired(name: str) -> Topology:
-    facts = survey(open_source(name), WIRING)
-    return build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
+    return read_box.box(name).topology
 
 
 def first(name: str, gpus: int) -> tuple[Device, ...]:

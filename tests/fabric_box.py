@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from read_box import SHIPPED, facts_in, facts_of, wired
+
 from dgxcheck.checks.engine.box import DEFAULTS, NO_GROWTH, Box, Growth
 from dgxcheck.checks.engine.finding import Finding, Judgement
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.registry import CHECKS, PROBES
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Board, Number, Profile, SelectedProfile, Selection, Wiring
 from dgxcheck.settings import Settings
-from dgxcheck.source.recording.shipped import open_source, shipped
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import COUNTERS, Snapshot, survey
-from dgxcheck.topology.build import build
 from dgxcheck.topology.model import PciClass, Topology
 
 Pairs = dict[PciClass, int]
@@ -113,8 +114,8 @@ def box(
 
 def _read(spec: str) -> tuple[Snapshot, Topology, Growth | Judgement]:
     source = open_source(spec)
-    facts = survey(source, PROBES)
-    topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
+    facts = facts_of(spec) if spec in SHIPPED else facts_in(source)
+    topology = wired(facts)
     later = source.later(60)
     if isinstance(later, Missing):
         return facts, topology, NO_GROWTH
@@ -123,8 +124,6 @@ def _read(spec: str) -> tuple[Snapshot, Topology, Growth | Judgement]:
 
 
 _read_shipped = cache(_read)
-SHIPPED = {word for name_and_path in shipped() for word in name_and_path}
-"""Names and paths of what ships, which no test changes."""
 
 
 def findings(of: Box, *subjects: str) -> tuple[Finding, ...]:

@@ -54,7 +54,7 @@ class FakeNvml:
         return self._unasked("measure")
 
     def stated(self) -> Mapping[str, Json] | Missing:
-        return self._unasked("stated")
+        return Missing(Gap.UNRECORDED, "stated")
 
     def later(self, seconds: float) -> Source | Missing:
         return self._unasked(f"later {seconds}")

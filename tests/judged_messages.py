@@ -64,19 +64,21 @@ def _noting(note: Callable[[Place | None, str], None]) -> Iterator[None]:
 
 def _place(frame: FrameType | None) -> Place | None:
     while frame is not None:
-        file = _below_checks(frame.f_code.co_filename)
-        within = [call.lineno for call in _calls(file) if call.lineno <= frame.f_lineno <= (call.end_lineno or 0)]
-        if within:
-            return file, max(within)
+        place = _place_at(frame.f_code.co_filename, frame.f_lineno)
+        if place is not None:
+            return place
         frame = frame.f_back
     return None
 
 
 @cache
-def _below_checks(path: str) -> str:
-    """The file below ``dgxcheck/checks``; ``__init__.py``, which has no calls, for any other."""
-    inside = Path(path).is_relative_to(CHECKS) and Path(path).name not in PASSED_ON
-    return Path(path).relative_to(CHECKS).as_posix() if inside else "__init__.py"
+def _place_at(path: str, line: int) -> Place | None:
+    """The innermost call that words a message and spans this line of a file."""
+    if not Path(path).is_relative_to(CHECKS) or Path(path).name in PASSED_ON:
+        return None
+    file = Path(path).relative_to(CHECKS).as_posix()
+    within = [call.lineno for call in _calls(file) if call.lineno <= line <= (call.end_lineno or 0)]
+    return (file, max(within)) if within else None
 
 
 class Reached:

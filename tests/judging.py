@@ -29,8 +29,10 @@ folder: Path | None = None
 
 def judged(spec: str) -> Judged:
     """Exit code and document of ``health``: of what ships by its name, else of a file."""
-    code, document, _ = _once(spec) if spec in BY_NAME else _judged(spec, _profile(spec))
-    return code, document
+    if spec in BY_NAME:
+        code, document, _ = _once(spec)
+        return code, document
+    return _document(_report(spec, _profile(spec)))
 
 
 def printed(name: str) -> tuple[int, str]:
@@ -46,7 +48,7 @@ def unnamed(name: str) -> dict[str, Any]:
 
 def without_reference(name: str) -> dict[str, Any]:
     """The document of what ships, where there is no reference machine."""
-    return _judged(name, "none")[1]
+    return _document(_report(name, "none"))[1]
 
 
 def _unnamed(name: str) -> _Whole:
@@ -72,6 +74,14 @@ def _profile(spec: str) -> str:
 
 
 def _judged(spec: str, profile: str) -> _Whole:
+    report = _report(spec, profile)
+    return *_document(report), text.render(report)
+
+
+def _report(spec: str, profile: str) -> Report:
     assessment = assess(spec, Request(profile=profile))
-    report = Report(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict])
-    return report.exit_code, json.loads(as_json.render(report)), text.render(report)
+    return Report(assessment=assessment, exit_code=EXIT_CODES[assessment.verdict])
+
+
+def _document(report: Report) -> Judged:
+    return report.exit_code, json.loads(as_json.render(report))

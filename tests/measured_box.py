@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from itertools import permutations
 from pathlib import Path
 
+from read_box import facts_in, wired
+
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.registry import CHECKS, PROBES
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.missing import Json
 from dgxcheck.profiles import library
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import open_source
-from dgxcheck.survey import survey
-from dgxcheck.topology.build import build
 
 Facts = Mapping[str, Json]
 GPUS = [f"0000:{bus}:00.0" for bus in ("06", "07", "0a", "0b", "85", "86", "89", "8a")]
@@ -34,8 +34,8 @@ def words(wrong: int = 0, **more: Json) -> Json:
 
 
 def of_box(source: Source, profile: str = "auto") -> Box:
-    facts = survey(source, PROBES)
-    topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
+    facts = facts_in(source)
+    topology = wired(facts)
     choice = library.select(profile, facts, topology)
     return Box(snapshot=facts, topology=topology, gpus=topology.gpus, choice=choice, boards=library.boards_for(choice))
 

@@ -42,6 +42,7 @@ OF_A_GPU = (
     "dgx-a100-fabric-unhealthy", "dgx-a100-nvlink-slow", "dgx-a100-reboot-required", "pcie-x8-gpu-x8",
     "dgx-a100-nvlink-recovery-total", "pcie-x4-gpu-slow-everywhere", "pcie-x8-aer-totals",
     "pcie-x8-clocks-locked-under-load", "pcie-x4-replays-total", "dgx-a100-xid-149-nonfatal",
+    "dgx-a100-memory-contained", "dgx-a100-xid-13-one-program",
 )  # fmt: skip
 OF_A_SILENT_GPU = (
     "dgx-1-v100-xid-before-reload", "dgx-1-v100-bars-unassigned", "k80-x8-lost-at-second-reading",
@@ -112,11 +113,21 @@ STAYS = {
          "dgx-station-v100-memory-more-than-there-is", "k80-x8-cpus-in-two-nodes",
          "pcie-x4-init-denied", "pcie-x8-handle-refused", "pcie-x8-no-worker"),
         "unknown: nothing is to blame for what could not be read"),
-    "dgx-a100-nvlink-unsupported": "of all GPUs",
+    **dict.fromkeys(
+        ("dgx-a100-nvlink-unsupported", "dgx-a100-channel-repair", "dgx-a100-gsp-everywhere",
+         "dgx-1-v100-no-gpu-starts"), "of all GPUs"),
+    **dict.fromkeys(
+        ("k80-x8-board-hot", "dgx-1-v100-brakes-scattered", "dgx-2-trunks-slow", "dgx-a100-ports-down"),
+        "of several devices at once"),
+    **dict.fromkeys(
+        ("dgx-1-v100-file-system", "dgx-2-driver-not-loaded", "dgx-2-memory-limited", "dgx-2-port-contained"),
+        "of a disk, the driver, the host or a port"),
+    "dgx-1-v100-hca-commands-time-out": "of one adapter, as dgx-1-v100-hca-not-started, which is moved",
     **dict.fromkeys(("dgx-1-v100-silent-and-lost", "pcie-x8-serial-twice"), "of two GPUs at once"),
     **dict.fromkeys(
         ("dgx-1-p100-nvlink-unsupported-gpu", "dgx-a100-link-down-at-second-reading"),
         "of the far ends of NVLinks too"),
+    "dgx-a100-remap-at-second-reading": "of a later moment",
     **dict.fromkeys(
         ("k80-x8-dimm-flood", "pcie-x8-dimm-uncorrected", "k80-x8-two-dimms-of-a-socket", "pcie-x8-edac-total",
          "dgx-a100-apei-memory", "dgx-2-machine-check", "pcie-x4-cpu-throttled",

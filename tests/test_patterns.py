@@ -75,12 +75,18 @@ def literals() -> Iterator[tuple[str, str, re.Pattern[str]]]:
     """Expressions that stand in a call of ``re`` in the source: place, function, expression."""
     for path in sorted([*(ROOT / "dgxcheck").rglob("*.py"), *(ROOT / "probes").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args:
+            if isinstance(node, ast.Call) and (use := used(node.func)) and node.args:
                 text = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
                 if isinstance(text, str | bytes):
                     compiled = re.compile(text, flags_of(node))
                     each = compiled if isinstance(text, str) else of_bytes(compiled)  # type: ignore[arg-type]
-                    yield f"{path.relative_to(ROOT)}:{node.lineno}", ast.unparse(node.func)[3:], each  # type: ignore[misc]
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", use, each  # type: ignore[misc]
+
+
+def used(function: ast.expr) -> str:
+    """``match`` of ``re.match``; empty for what is no function of ``re``."""
+    of_re = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "re"
+    return function.attr if of_re and isinstance(function, ast.Attribute) else ""
 
 
 def flags_of(call: ast.Call) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dgxcheck.assessment.import_hosts import of_host
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.bundles.contents import Bundle, load
 from dgxcheck.readers.bundles.machine import machine_facts
 from dgxcheck.readers.bundles.outputs import Found, Output, outputs
@@ -66,7 +67,8 @@ def as_source(spec: str, found: Opened) -> RecordedSource:
     lines: GroupedFacts = {}
     for key in sorted(found.facts):
         insert(lines, key, found.facts[key])
-    origin = Origin("report", spec, note="; ".join(found.bundle.notes))
+    alarms = sum(len(alarming(found.found.texts[file], lines)) for file, lines in found.found.unread.items())
+    origin = Origin("report", spec, note="; ".join(found.bundle.notes), alarms=alarms)
     return RecordedSource(
         lines, origin, head={"provenance": provenance(found)}, unheard=f"not in the {found.bundle.kind}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.assessment.machine import topology_of
-from dgxcheck.facts.bdf import place_of, shown
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.gpu import Gpu
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
@@ -18,9 +18,9 @@ NO_BUS_ID = Missing(Gap.UNRECORDED, "nvidia-smi", "the text has no bus id")
 
 
 class Row(Record):
-    """One GPU; ``index`` None for one that NVML does not list."""
+    """One GPU; ``index`` None for one that NVML does not list, Missing where a text does not prove it."""
 
-    index: int | None
+    index: int | Missing | None
     bdf: str | Missing
     name: str | Missing
     uuid: str | Missing
@@ -41,7 +41,7 @@ class GpuList(Record):
     @property
     def complete(self) -> bool:
         """Does NVML list every GPU, and is all known of it?"""
-        return not self.gaps and not self.topology.gaps and all(row.index is not None for row in self.rows)
+        return not self.gaps and not self.topology.gaps and all(isinstance(row.index, int) for row in self.rows)
 
 
 def gpu_list(source: Source) -> GpuList:
@@ -57,7 +57,7 @@ def _row(device: Device, facts: Snapshot) -> Row:
     gpu = next((gpu for gpu in listed if gpu.bdf == device.bdf), None)
     gap = device.uuid if isinstance(device.uuid, Missing) else Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex")
     return Row(
-        index=None if place_of(device.bdf) is not None else device.index,
+        index=device.index,
         bdf=shown(device.bdf) or NO_BUS_ID,
         name=_pci_name(device, facts) if gpu is None else gpu.name,
         uuid=gap if gpu is None else gpu.uuid,

@@ -16,8 +16,8 @@ from dgxcheck.facts.record import Record
 from dgxcheck.readers.any_text import outputs, unread
 from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.derived import completed
+from dgxcheck.readers.listing import OF_LIST, with_numbers
 from dgxcheck.readers.listing import handles as numbered
-from dgxcheck.readers.listing import with_numbers
 from dgxcheck.readers.onto import mismatch, printed_bdfs, rebase_indexes
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
@@ -49,7 +49,8 @@ class Reading(Record):
     @property
     def used(self) -> list[Part]:
         """The outputs whose facts count."""
-        return [part for part in self.parts if part not in self.combined.refused]
+        left_out = (*self.combined.refused, *self.combined.again)
+        return [part for part in self.parts if part not in left_out]
 
 
 def read(
@@ -109,11 +110,12 @@ def _on_gpus(found: Combined, base: Base | None) -> dict[str, Json]:
             return {}
         if not base.gpus:
             raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
-        return rebase_indexes(found.facts, base.gpus)
+        of_box = {key: fact for key, fact in found.facts.items() if not key.startswith(OF_LIST)}
+        return rebase_indexes(of_box, base.gpus)
     facts = with_numbers(found.facts)
     gpus = numbered(facts) or printed_bdfs(facts)
     if gpus and not mismatch(facts, gpus):
-        own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}
+        own = {key: fact for key, fact in facts.items() if key.startswith(("nvml ", *OF_LIST))}
         return rebase_indexes(facts, gpus) | own
     return facts
 

@@ -20,7 +20,18 @@ from dgxcheck.checks.gpudirect import (
 )
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import command_line, cpu, cpu_clock, disks, edac, ethernet, governor, memory, numa, report
-from dgxcheck.checks.kernel_log import aer, gpu_start, hca, host_trouble, machine_check, off_bus, xid
+from dgxcheck.checks.kernel_log import (
+    aer,
+    disk_log,
+    gpu_start,
+    hca,
+    host_trouble,
+    iommu_fault,
+    kernel_crash,
+    machine_check,
+    off_bus,
+    xid,
+)
 from dgxcheck.checks.measurement import (
     burn_in,
     collectives,
@@ -122,6 +133,9 @@ CHECKS: tuple[Check, ...] = (
     *hca.CHECKS,
     *machine_check.CHECKS,
     *host_trouble.CHECKS,
+    *disk_log.CHECKS,
+    *kernel_crash.CHECKS,
+    *iommu_fault.CHECKS,
     *reports.CHECKS,
     *site_versions.CHECKS,
     *baseline.CHECKS,

@@ -37,6 +37,7 @@ Code = Literal[
     # diagnostics
     "field-diagnostic", "watch-counters", "check-program", "restart-program",
     # what is looked at
+    "inspect-link", "inspect-rack-fabric",
     "inspect-airflow", "inspect-water-cooling", "inspect-power", "inspect-dimms", "inspect-cabling",
     "inspect-far-end",
     # what is taken out

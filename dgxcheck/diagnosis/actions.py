@@ -35,6 +35,8 @@ _ANY_TIME: tuple[Step, ...] = (
 _BEFORE_A_RESTART: tuple[Code, ...] = ("finding-remedy", "large-bars", "pcie-setting", "nvlink-setting")
 """Changes by hand, of the system firmware, the boot loader or a module's options."""
 _OVERHEATING = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
+_BY_HAND = frozenset({Fault.HOTTER})
+"""What is inspected with the machine open."""
 _DOWN = frozenset({Fault.PORT_DOWN, Fault.PORT_DISABLED})
 """Of a port that carries no traffic."""
 
@@ -62,7 +64,8 @@ def actions(
         acute = due == "now" and any(finding.status is Status.FAIL for finding in explained)
         planned = _drained(box, component, planned, faults, acute)
     drained = next((n for n, action in enumerate(planned) if action.step == "drain"), len(planned))
-    timed = (replace(action, urgency=_urgency(action, due) if n < drained else due) for n, action in enumerate(planned))
+    at_once = drained if _BY_HAND.isdisjoint(faults) else 0
+    timed = (replace(action, urgency=_urgency(action, due) if n < at_once else due) for n, action in enumerate(planned))
     return tuple(timed), recurrence
 
 
@@ -128,7 +131,7 @@ def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Se
     """A step, and before a reset or a reload of the driver what keeps the GPUs open."""
     if step == "reset-gpu":
         yield stop_clients(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
-    if step == "load-module" and component.kind == "driver":
+    if step == "load-module" and load(box, component) is not None:
         yield stop_clients(box, box.topology.gpus, with_switches=True)
     yield _action(box, component, step, explained)
 

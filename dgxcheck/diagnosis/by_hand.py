@@ -10,7 +10,7 @@ from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import is_nvswitch
 from dgxcheck.diagnosis.action import Code, Instruction, Step, Value
-from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, is_station
+from dgxcheck.diagnosis.form_factor import VENDOR_ONLY, FormFactor, form_factor, has_fabric_elsewhere, is_station
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.host import Host, MdArray, Storage
 from dgxcheck.facts.missing import Missing
@@ -18,8 +18,10 @@ from dgxcheck.topology.model import Device
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
     ("gpu", "cooling"): "inspect-airflow",
+    ("board", "cooling"): "inspect-airflow",
     ("host", "cooling"): "inspect-airflow",
     ("gpu", "power supply"): "inspect-power",
+    ("board", "power supply"): "inspect-power",
     ("host", "power supply"): "inspect-power",
     ("host", "memory"): "inspect-dimms",
     ("host", "memory bandwidth"): "inspect-dimms",
@@ -35,6 +37,7 @@ _CARRIERS = ("link", "switch", "bridge")
 """Above one card they end at it; above several they are on a board or riser."""
 _NVME = 0x0108
 """PCI class of non-volatile memory controllers (pci.ids)."""
+_PCIE_ERRORS = frozenset({Fault.AER_UNCORRECTABLE, Fault.AER_LOGGED})
 _CABLED = ("port", "interface", "fabric")
 _OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs")
 
@@ -53,6 +56,8 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         steps = tuple(step for step in steps if step != "field-diagnostic")
     elif form_factor(box, component) in VENDOR_ONLY:
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
+    if "restart-service" in steps and _is_of_a_rack(box, component):
+        steps = ("inspect", *(step for step in steps if step not in ("inspect", "restart-service")))
     if "change-setting" in steps[:1] and _by_nvlink(box, component):
         steps = ("inspect", *steps[1:])
     if steps == ("change-setting", "reboot") and component.part == "BAR1":
@@ -61,6 +66,11 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
     if component.kind == "disk" and _is_boot_mirror(box, component.name):
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
     return steps or ("contact-vendor",)
+
+
+def _is_of_a_rack(box: Box, component: Component) -> bool:
+    """Is it a fabric whose manager runs on the switch trays of a rack?"""
+    return (component == FABRIC_MANAGER or component.part == "fabric") and has_fabric_elsewhere(box)
 
 
 def _by_nvlink(box: Box, path: Component) -> bool:
@@ -86,9 +96,13 @@ def inspection(
         code = "inspect-water-cooling"
     if _by_nvlink(box, component):
         return (("nvidia-smi", "nvlink", "-s"), ("nvidia-smi", "topo", "-p2p", "r")), None
+    if _is_of_a_rack(box, component):
+        return (("systemctl", "status", "nvidia-imex"),), Instruction(code="inspect-rack-fabric")
     if component == FABRIC_MANAGER:
         unit = "nvidia-fabricmanager"
         return (("systemctl", "status", unit), ("journalctl", "-b", "-u", unit)), None
+    if component.kind == "link" and {*faults} <= _PCIE_ERRORS and component.bdf is not None:
+        return (("lspci", "-vvv", "-s", component.bdf),), Instruction(code="inspect-link")
     if component.kind == "disk" and _is_array(box, component.name):
         return (("cat", "/proc/mdstat"), ("mdadm", "--detail", f"/dev/{component.name}")), None
     return (_COMMANDS.get(code, ()), Instruction(code=code)) if code is not None else ((), None)

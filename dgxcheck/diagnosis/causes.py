@@ -19,6 +19,7 @@ from dgxcheck.diagnosis.recurrence import Recurrence
 from dgxcheck.diagnosis.set_cover import set_cover
 from dgxcheck.diagnosis.slow_paths import candidates, is_slow
 from dgxcheck.diagnosis.switch_ports import with_ports
+from dgxcheck.diagnosis.urgency import ORDER, urgency_of
 from dgxcheck.facts.record import Record
 
 Causes = dict[Component, list[str]]
@@ -51,7 +52,7 @@ class Diagnosis(Record):
 
 
 def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
-    """Causes by severity, then by how much they explain.
+    """Causes by severity, by when they are due, then by how much they explain.
 
     First what the findings blame themselves, and of errors in the kernel log what they follow within seconds. What
     could not be read blames nothing: it joins a device that is to blame anyway. Slow figures come last: they join what
@@ -94,9 +95,15 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
         only_one = len(keys) == 1 and len(bad[keys[0]].crossed) == 1
         confidence = None if only_one else by_elimination(component, keys, open_paths)
         judged.append(_cause(box, component, [bad[key] for key in keys], confidence, dead))
-    judged.sort(key=lambda cause: (BAD.index(cause.severity), -len(cause.explains)))
+    judged.sort(key=lambda cause: _order(cause, [bad[key] for key in cause.explains]))
     explained |= {key for keys in eliminated.values() for key in keys}
     return Diagnosis(causes=tuple(judged), unexplained=tuple(key for key in bad if key not in explained))
+
+
+def _order(cause: Cause, explained: Sequence[Finding]) -> tuple[int, int, bool, int]:
+    """The worst first, then what is due first; a setting comes behind what is broken, whatever it explains."""
+    due = ORDER.index(urgency_of(explained))
+    return BAD.index(cause.severity), due, cause.component.part in _SET, -len(cause.explains)
 
 
 def is_unread(finding: Finding) -> bool:

@@ -10,9 +10,13 @@ from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component, Key
 from dgxcheck.components.containment import above, board, containing
 from dgxcheck.diagnosis.same_moment import same_moment
+from dgxcheck.facts.record import replace
 
 _AIR_AND_POWER = ("cooling", "power supply")
 """Of the host: fans and supplies serve a part of it each."""
+_AT_LEAST = {"power supply": 0.0, "cooling": 0.5}
+"""From which share of the GPUs on, wherever they are: the power brake is a signal of the system, not of a board, and
+fans serve rows of cards that no PCI tree shows."""
 
 
 def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[Component, ...]]:
@@ -48,16 +52,29 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             if not _all_bad(inside) or (everywhere and whole.kind not in ("switch", "hca")):
                 continue
             shared = inside[0].shared
-            if _is_air_or_power(shared):
-                if shared is not None and _boards(box, inside) > 1:
+            if shared is not None and _is_air_or_power(shared):
+                if _boards(box, inside) > 1:
                     add(inside, shared)
+                elif whole.kind == "board":
+                    add(inside, replace(whole, part=shared.part))
             elif whole.kind != "board":
                 own = {each.key for each in inside}
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
                 add([*inside, *(each for each in others if each.key not in own)], whole)
+        scattered = [each for each in judged if each.status in BAD and _is_air_or_power(each.shared)]
+        if (shared := _of_many(box, scattered, len(judged))) is not None:
+            add(scattered, shared)
     for together, component in same_moment(box, findings):
         add(together, component)
     return {key: tuple(components) for key, components in common.items()}
+
+
+def _of_many(box: Box, bad: Sequence[Finding], judged: int) -> Component | None:
+    """The air or power that so many GPUs lack that each by itself cannot be the reason, wherever they are."""
+    parts = {each.shared.part for each in bad if each.shared is not None}
+    if len(parts) != 1 or _boards(box, bad) < 2:
+        return None
+    return bad[0].shared if len(bad) >= _AT_LEAST[parts.pop()] * judged else None
 
 
 def _all_bad(judged: Sequence[Finding]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
 from dgxcheck.components.component import FABRIC_MANAGER, PEER_TRAFFIC, Component, Kind
+from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.action import Step
 
 Steps = tuple[Step, ...]
@@ -32,6 +33,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("gpu", "fabric"): ("inspect", "reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("gpu", "BAR1"): ("change-setting", "reboot"),
     ("gpu", "ECC mode"): ("change-setting", "reset-gpu"),
+    ("gpus", ""): ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("gpus", "ECC mode"): ("change-setting", "reset-gpu"),
     ("gpu", "MIG mode"): ("change-setting", "reset-gpu"),
     ("gpus", "MIG mode"): ("change-setting", "reset-gpu"),
@@ -42,6 +44,8 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("port", "link layer"): ("change-setting", "reboot"),
     ("gpu", "model"): ("inspect", "contact-vendor"),
     ("board", ""): _GPU,
+    ("board", "cooling"): ("inspect", *_TO_HARDWARE),
+    ("board", "power supply"): ("inspect", *_TO_HARDWARE),
     ("link", ""): _LINK,
     ("switch", ""): _LINK,
     ("bridge", ""): _LINK,
@@ -85,6 +89,9 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "clock source"): ("inspect", "reboot"),
     ("host", "NUMA setting"): ("change-setting", "reboot"),
     ("host", "CPUs"): ("inspect", "contact-vendor"),
+    ("host", "kernel"): ("inspect", "reboot"),
+    ("host", "free memory"): ("inspect",),
+    ("host", "programs"): ("inspect",),
     ("host", "burn-in"): ("inspect",),
     ("host", "results of NCCL"): ("inspect",),
     ("host", "network of NCCL"): ("inspect",),
@@ -111,6 +118,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.LIBRARY_MISSING: ("change-setting",),
     Fault.LIBRARY_BROKEN: ("change-setting",),
     Fault.NOUVEAU: ("change-setting", "reboot"),
+    Fault.DRIVER_NOT_LOADED: ("load-module", "reboot"),
     Fault.FABRIC_MANAGER_DOWN: ("inspect", "restart-service", "reboot"),
     Fault.NVSWITCH_MISSING: _LOST_NVSWITCH,
     Fault.NVSWITCH_DRIVER: ("inspect", *_LOST_NVSWITCH),
@@ -135,6 +143,7 @@ OF_FAULT: Mapping[Fault, Steps] = {
     Fault.HCA_FLASH_RECOVERY: ("change-setting", *_ADAPTER),
     Fault.POWER_REACHED: ("inspect", "field-diagnostic", "replace"),
     Fault.DRIVER_STUCK: ("inspect", "reboot", "power-cycle"),
+    Fault.KERNEL_PANIC: ("inspect", "reboot", "contact-vendor"),
     Fault.DISK_ERRORS: ("inspect", "replace"),
     Fault.CPU_OFFLINE: ("change-setting", "reboot"),
     Fault.ARRAY_FAILED: ("inspect", "replace"),
@@ -149,13 +158,18 @@ _BY_A_RESET: Steps = ("reset-gpu", "reboot")
 OF_ALL_FAULTS: Mapping[Fault, Steps] = {
     Fault.RETIREMENT_PENDING: _BY_A_RESET,
     Fault.REMAP_PENDING: _BY_A_RESET,
+    Fault.REPAIR_PENDING: _BY_A_RESET,
     Fault.DRAIN_REQUIRED: ("inspect", *_BY_A_RESET),
     Fault.FABRIC_DEGRADED: ("inspect", "watch", "contact-vendor"),
     Fault.ECC_CORRECTED: ("watch", "field-diagnostic", "replace"),
     Fault.PAGES_MANY: ("watch", "field-diagnostic", "replace"),
+    Fault.AER_UNCORRECTABLE: ("inspect", *_LINK),
+    Fault.AER_LOGGED: ("inspect", *_LINK),
+    Fault.FILE_SYSTEM: ("inspect",),
     Fault.UNPLUGGED: ("inspect", "power-cycle", "reseat", "contact-vendor"),
     Fault.ROWS_LOW: ("watch", "field-diagnostic", "replace"),
     Fault.GPU_STARTED_LATE: ("watch", *_LINK),
+    Fault.GPU_LOST_BEFORE: ("watch", *_LINK),
     Fault.TRANSPORT_ERRORS: ("inspect", "reseat", "replace"),
     Fault.XID_CONTAINED: ("restart-program", "reset-gpu", "field-diagnostic", "replace"),
     Fault.XID_PCIE: ("inspect", *_LINK),
@@ -164,19 +178,21 @@ OF_ALL_FAULTS: Mapping[Fault, Steps] = {
     Fault.NVSWITCH_WATCHED: ("watch", "contact-vendor"),
     Fault.NVSWITCH_NOTICE: ("inspect", "contact-vendor"),
     Fault.XID_NOTICE: ("watch", "contact-vendor"),
+    Fault.XID_PROGRAMS: ("field-diagnostic", "replace"),
     Fault.XID_APPLICATION: ("check-program",),
 }
 """Where nothing else is wrong with the component: what waits for a reset is no case for hardware, and neither is what a
 program does to itself. The Xids and SXids are those whose action in NVIDIA's tables is no reset (``xid.entry``)."""
 
 OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
+    ("driver", ""): ("load-module", "reboot", "power-cycle"),
     ("switch", ""): _LINK,
     ("host-bridge", ""): ("reboot", "power-cycle", "contact-vendor"),
     ("socket", ""): ("reboot", "power-cycle", "contact-vendor"),
     ("host", "power supply"): ("inspect", "power-cycle", "contact-vendor"),
 }
 """Of what several devices share that are dead: a restart brings them back, or the vendor is needed."""
-_OF_HARDWARE = ("reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace")
+_OF_HARDWARE = ("restart-service", "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace")
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 """What another fault of the component shows as."""
 
@@ -218,10 +234,15 @@ def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
         return OF_ALL_FAULTS[Fault.UNPLUGGED]
     if component.kind == "driver" and known == {Fault.DISAGREEMENT}:
         return ("inspect",)
+    if component.part == NVSWITCHES.part and Fault.XID in known:
+        return OF_FAULT[Fault.NVSWITCH]
     particular = next((steps for fault, steps in OF_FAULT.items() if fault in known), None)
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
     if Fault.WRONG_DATA in known and steps[0] == "change-setting":
         return ("stop-jobs", *steps)  # what runs meanwhile computes with wrong data
     if not known and Fault.SLOW in faults and steps[0] in _OF_HARDWARE:
-        return ("inspect", *steps)  # a figure alone is measured again and compared before anything is disturbed
+        return (
+            "inspect",
+            *(step for step in steps if step != "inspect"),
+        )  # a figure alone is measured again and compared before anything is disturbed
     return steps

@@ -18,6 +18,8 @@ GPU."""
 VENDOR_ONLY = ("sxm", "water-cooled")
 """Heat sinks, thermal paste, water loops and SXM modules are the vendor's work (DGX service manuals)."""
 _SXM = re.compile(r"SXM|HGX|HBM3|\bH200\b|\bG?B[123]00\b|\bGH200\b")
+_RACK = re.compile(r"\bG[BH][123]00\b")
+"""Boards with a Grace CPU: their NVSwitches are in trays of their own, run by the rack's fabric manager (NMX-C)."""
 _CARD = re.compile(r"PCIe|NVL\b", re.IGNORECASE)
 """nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
 
@@ -43,6 +45,11 @@ def is_station(box: Box) -> bool:
     product = host.dmi.product_name if isinstance(host, Host) else None
     named = isinstance(product, str) and "DGX Station" in product
     return named or any("DGXS" in (model_family(box, gpu) or "") for gpu in box.topology.gpus)
+
+
+def has_fabric_elsewhere(box: Box) -> bool:
+    """Is the fabric of the GPUs run by another machine of the rack, so that no Fabric Manager runs here?"""
+    return any(_RACK.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
 
 
 def _model(box: Box, component: Component) -> str:

@@ -20,7 +20,11 @@ from dgxcheck.xid.line import OFF_BUS
 _GPU_SIDE = ("gpu", "gpus", "board", "link", "switch", "nvlink", "nvswitch", "path", "slot", "driver")
 _OF_NVLINKS = ("NVLink", "NVSwitches", "missing NVSwitch")
 _FABRIC = ("hca", "port", "fabric", "subnet-manager")
-_BMC = ("memory", "cooling", "power supply", "missing GPU", "missing HCA", "missing PCIe switch")
+_BMC_PARTS = (
+    "memory", "memory modules", "CPUs", "cooling", "power supply", "missing socket", "missing GPU", "missing HCA",
+    "missing PCIe switch",
+)  # fmt: skip
+_BMC_KINDS = ("socket", "host-bridge", "socket-interconnect")
 _BUG_REPORT_HANGS = frozenset({Fault.GPU_LOST, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
 """nvidia-bug-report.sh asks the driver: ``--safe-mode`` leaves out what can hang, and may still take long."""
 _GPU_HANGS = (62, OFF_BUS, 119, 120)
@@ -69,7 +73,7 @@ def _commands(box: Box, component: Component, faults: Collection[Fault]) -> Iter
         yield Preserve(("ethtool", component.name), f"ethtool-{component.name}.txt")
     if component.kind == "disk":
         yield Preserve(("cat", "/proc/mdstat"), "mdstat.txt")
-    if component.part in _BMC and component.kind != "gpu":
+    if component.kind in _BMC_KINDS or (component.part in _BMC_PARTS and component.kind != "gpu"):
         yield Preserve(("ipmitool", "sel", "elist"), "sel.txt")
     if _is_dgx(box) and component.kind not in ("disk", "interface"):
         yield Preserve(("nvsm", "dump", "health"))

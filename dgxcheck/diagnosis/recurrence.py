@@ -121,7 +121,7 @@ def _recurrence(box: Box, log: KernelLog, bdf: str, number: int) -> Recurrence:
     return Recurrence(
         number=number,
         reset=past or any(begun_s > each.begun_s for each in here for _, begun_s in now),
-        reboots=len({each.boot for each in before}),
+        reboots=max(0, len({each.boot for each in before}) - (not now)),
         date=max((each.date for each in before), default=""),
     )
 

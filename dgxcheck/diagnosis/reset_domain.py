@@ -10,12 +10,11 @@ from collections.abc import Collection
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
+from dgxcheck.components.gpu_architecture import architecture
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.architecture import AMPERE
 
-_AMPERE_CAPABILITY = 8
-"""Major number of the compute capability."""
 _K80 = (0x10DE, 0x102D)
 
 
@@ -26,7 +25,7 @@ def gpus_of(box: Box, component: Component) -> tuple[Device, ...]:
 
 
 def is_before_ampere(box: Box, gpu: Device) -> bool | None:
-    """By NVML's architecture or compute capability, of a GPU that reports none those of its model; None if unknown."""
+    """By its architecture, of a GPU of which none is known by that of its model; None if unknown."""
     own = _before_ampere(box, gpu)
     if own is not None:
         return own
@@ -79,11 +78,8 @@ def is_k80(gpu: Device) -> bool:
 
 
 def _before_ampere(box: Box, gpu: Device) -> bool | None:
-    board = box.gpu(gpu).board
-    architecture, capability = getattr(board, "architecture", None), getattr(board, "compute_capability", None)
-    if isinstance(architecture, int):
-        return architecture < AMPERE
-    return capability[0] < _AMPERE_CAPABILITY if isinstance(capability, tuple) else None
+    number = architecture(box, gpu.bdf or "")
+    return None if number is None else number < AMPERE
 
 
 def _reset_together(box: Box, gpu: Device, other: Device) -> bool:

@@ -7,27 +7,54 @@ from collections.abc import Collection, Iterator, Sequence
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.fault import DEVICE_DEAD
 from dgxcheck.checks.engine.finding import Finding, Status
-from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above
+from dgxcheck.components.far_end import far_ends
 from dgxcheck.xid.relations import WINDOW_S
 
 _POWER = host_part("power supply")
+_FEWEST = 3
+"""GPUs with NVLink errors; two have a link of their own to be at fault, or one of the two."""
 
 
 def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """Findings of devices that failed within seconds of each other, with what can have done it.
 
-    Of NVSwitches the fabric that they make up. Of GPUs and adapters the nearest PCIe switch above all of them, or the
+    Of NVSwitches the fabric that they make up, and of NVLinks that end at them, where half of the GPUs log errors of
+    theirs. Of GPUs and adapters the nearest PCIe switch above all of them, or the
     host bridge or socket if nothing else below it works; else the power supply, which is all that they share.
     """
     failed = [finding for finding in findings if finding.status is Status.FAIL]
     for together in _moments([each for each in failed if _times(each, "nvswitch")], "nvswitch"):
         yield together, NVSWITCHES
+    yield from _through_switches(box, findings)
     dead = [each for each in failed if each.judgement.fault in DEVICE_DEAD]
     gone = {each.subject.bdf for each in dead}
     for together in _moments([each for each in dead if _times(each, "device")], "device"):
         lost = sorted({each.subject.bdf or "" for each in together})
         yield [each for each in dead if each.subject.bdf in lost], _shared(box, lost, gone)
+
+
+def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """NVLink errors of at least half of the GPUs, and of three, whose links lead to NVSwitches or where nobody says."""
+    bad = [each for each in findings if each.status in (Status.FAIL, Status.WARN) and _times(each, "nvlink")]
+    if len(bad) < _FEWEST or not all(_ends_elsewhere(box, each) for each in bad):
+        return
+    for together in _moments(bad, "nvlink"):
+        several = len(together) >= _FEWEST and 2 * len(together) >= len(box.topology.gpus)
+        if several and not set.intersection(*map(_nvswitches, together)):
+            yield together, NVSWITCHES
+
+
+def _nvswitches(finding: Finding) -> set[Key]:
+    """Those that the finding can come from: where all lead to one, that is to blame."""
+    return {each.key for each in finding.blames if each.kind == "nvswitch"}
+
+
+def _ends_elsewhere(box: Box, finding: Finding) -> bool:
+    gpu = box.topology.device(finding.subject.bdf or "")
+    ends = set() if gpu is None else {*far_ends(box, gpu).values()}
+    return gpu is not None and ends.isdisjoint(each.bdf for each in box.topology.gpus)
 
 
 def _moments(findings: Sequence[Finding], kind: str) -> Iterator[list[Finding]]:

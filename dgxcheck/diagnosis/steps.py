@@ -143,7 +143,7 @@ def ask_subnet_manager(port: str) -> tuple[tuple[str, ...], ...]:
 
 
 def load(box: Box, component: Component) -> Action | None:
-    """Reload the NVIDIA driver; None for other modules, which the finding's remedy names.
+    """Reload the NVIDIA driver; None where it is not loaded, and for other modules: the finding's remedy names these.
 
     An HCA is bound to its driver by itself: the other HCAs use the same module.
     """
@@ -152,6 +152,8 @@ def load(box: Box, component: Component) -> Action | None:
     modules = box.snapshot.modules
     known = modules.modules if isinstance(modules, Modules) else ()
     absent = {module.name for module in known if module.loaded is False}
+    if "nvidia" in absent:
+        return None
     unload = [name for name in _HOLDERS if name not in absent or name == "nvidia"]
     load = [name for name in ("nvidia", "nvidia_uvm", "nvidia_peermem") if name != "nvidia_peermem" or name in unload]
     commands = (("modprobe", "-r", *unload), ("modprobe", "-a", *load))

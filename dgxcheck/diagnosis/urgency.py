@@ -12,19 +12,25 @@ ORDER: tuple[Urgency, ...] = ("now", "next-drain", "next-maintenance", "watch")
 _OF_FAULT: Mapping[Fault, Urgency] = {
     Fault.RETIREMENT_PENDING: "next-drain",
     Fault.REMAP_PENDING: "next-drain",
+    Fault.REPAIR_PENDING: "next-drain",
     Fault.DRAIN_REQUIRED: "next-drain",
     Fault.ECC_PENDING: "next-drain",
     Fault.MIG_PENDING: "next-drain",
     Fault.XID_CONTAINED: "next-drain",
+    Fault.HOTTER: "next-drain",
     Fault.XID_NOTICE: "watch",
     Fault.NVSWITCH_WATCHED: "watch",
     Fault.ECC_CORRECTED: "watch",
     Fault.PAGES_MANY: "watch",
     Fault.ROWS_LOW: "watch",
     Fault.GPU_STARTED_LATE: "watch",
+    Fault.GPU_LOST_BEFORE: "watch",
     Fault.NVLINK_ERRORS: "watch",
     Fault.TRANSPORT_ERRORS: "watch",
     Fault.FABRIC_DEGRADED: "watch",
+    Fault.TASKS_HUNG: "watch",
+    Fault.OUT_OF_MEMORY: "watch",
+    Fault.PROGRAM_CRASHED: "watch",
     Fault.LINK_LIMITED: "next-maintenance",
     Fault.LINK_LAYER: "next-maintenance",
     Fault.READ_REQUEST: "next-maintenance",
@@ -43,9 +49,15 @@ counters of corrected errors and replays matter by rate (DCGM_GPU_HARDWARE_LIMIT
 
 
 def urgency_of(findings: Iterable[Finding]) -> Urgency:
-    """The most urgent of the findings; what could not be read makes nothing more urgent."""
+    """The most urgent of the findings; what could not be read makes nothing more urgent.
+
+    An uncorrected error whose row waits for its remapping was contained, and its page is no longer used (Ampere and
+    later; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html); one that was not has an Xid of its own.
+    """
     every = [*findings]
     known = [each for each in every if each.judgement.fault is not None]
+    if any(each.judgement.fault is Fault.REMAP_PENDING for each in known):
+        known = [each for each in known if each.judgement.fault is not Fault.ECC_UNCORRECTED]
     return min(map(_urgency, known or every), key=ORDER.index, default="now")
 
 

@@ -34,6 +34,11 @@ def as_bdf(text: str, short: bool = False) -> str | None:
     return f"{int(domain, 16):04x}:{bus:0>2}:{device:0>2}.{function}" if int(device, 16) < 32 else None
 
 
+def bus_order(bdf: str) -> tuple[int, str]:
+    """Sort key of a bdf: a domain of five digits (VMD, Hyper-V) comes after those of four."""
+    return len(bdf), bdf
+
+
 def is_bdf(name: str) -> bool:
     """True for the name of a PCI function in sysfs: ``0000:06:00.0``."""
     domain, _, rest = name.partition(":")
@@ -65,7 +70,8 @@ def gpu_at(bdf: str) -> str:
     """How a GPU without a number is called: ``GPU@0000:0a:00.0``, or ``unnamed GPU`` where a text does not name it."""
     place = place_of(bdf)
     if place is None:
-        return f"GPU@{bdf}"
+        number = number_of(bdf)
+        return f"GPU@{bdf}" if number is None else f"GPU{number}"
     return f"unnamed GPU {place + 1}" if place else "unnamed GPU"
 
 

@@ -10,7 +10,8 @@ class Gpu(Record):
     """One GPU of ``nvmlDeviceGetHandleByIndex``; a GPU that only PCI shows has no ``Gpu``."""
 
     bdf: str
-    index: int
+    index: int | Missing
+    """Missing where an imported text shows a part of NVML's list and does not say which."""
     name: str | Missing
     uuid: str | Missing
     serial: str | Missing
@@ -178,6 +179,10 @@ class GpuEcc(Record):
     remap_failed: bool | Missing
     sram_exceeded: bool | Missing
     """Have uncorrected SRAM errors reached NVIDIA's threshold for an RMA? From Ampere and R550 on."""
+    channel_repair_pending: bool | Missing
+    """Is a memory channel to be repaired at the next reset? As the next from R575 on."""
+    tpc_repair_pending: bool | Missing
+    """Is a texture processing cluster (TPC) to be repaired?"""
 
 
 class RowHistogram(Record):

@@ -14,9 +14,17 @@ HcaTrouble = Literal["not started", "firmware", "module", "temperature", "power"
 """Driver gave up, firmware does not respond, module or cable of a port, too hot, insufficient slot power."""
 
 
-HostTrouble = Literal["memory", "machine check", "throttled", "stuck", "disk", "array", "unplugged"]
+HostTrouble = Literal[
+    "memory", "machine check", "throttled", "stuck", "disk", "array", "file system", "unplugged", "panic", "oops",
+    "hung", "out of memory", "crashed",
+]  # fmt: skip
 """Memory error, another machine check, CPU too hot, a task stuck in the NVIDIA driver, I/O error, array that lost a
-disk, PCIe slot that lost its device."""
+disk, damaged file system, PCIe slot that lost its device; the kernel panicked, hit a bug, or saw a task or CPU hang
+elsewhere; a process was killed for lack of memory, or crashed in a library of NVIDIA."""
+
+
+NoStart = Literal["", "power", "bars"]
+"""Why the driver could not start a GPU: power cables are not connected, firmware gave a BAR no or a wrong address."""
 
 
 class Xid(Record):
@@ -37,6 +45,8 @@ class Xid(Record):
     """From before the GPU was last reset or the driver last loaded."""
     begun_s: float = 0.0
     """Seconds of the last reset or driver load before it; 0 where the log has none."""
+    ended_channel: bool = False
+    """Another line tells that it took a program's channel away: ``45, .., Ch 00000001 caused by previous Xid 149``."""
 
 
 class SXid(Record):
@@ -68,8 +78,9 @@ class NotStarted(Record):
 
     bdf: str | None
     """Old drivers name no GPU."""
-    unpowered: bool
-    """The driver reports that its power cables are not connected."""
+    why: NoStart
+    code: str
+    """``0x26:0xffff`` of RmInitAdapter, without the line of its source; empty where there is none."""
     seconds: float
     line: str
     past: bool
@@ -116,9 +127,12 @@ class HostEvent(Record):
 
     trouble: HostTrouble
     part: str
-    """DIMM, CPU and bank, task, disk, array, or bus id of the port above the slot; empty where the line names none."""
+    """DIMM, CPU and bank, task, disk, array, bus id of the port above the slot, process, or reason of a panic; empty
+    where the line names none."""
     group: str
-    """Of memory the controller (``mc1``), socket or module, of an array the disk that failed, of a port its slot."""
+    """Of memory the controller (``mc1``), socket or module, of an array the disk that failed, of a port its slot, of an
+    oops the kernel module, of a crash the library; ``hardware`` of a panic that hardware asked for, ``cgroup`` of a
+    process that its own limit of memory ended."""
     corrected: bool | None
     """Of memory and machine checks."""
     seconds: float
@@ -136,7 +150,7 @@ class EarlierXid(Record):
     number: int
     """79 for a GPU that fell off the bus without an Xid too."""
     boot: str
-    """Which boot: ``/proc/sys/kernel/random/boot_id``, or its number in the file."""
+    """Which boot: ``/proc/sys/kernel/random/boot_id``, or its number in the file: -1 is the one before the last."""
     begun_s: float
     """As an Xid's."""
     text: str = ""
@@ -144,6 +158,14 @@ class EarlierXid(Record):
     """UTC, of the first run that recorded it; empty where that is not known."""
     uuid: str = ""
     """Of the GPU; empty where it was not reported. The two GPUs of a K80 share a serial number."""
+
+
+class IommuFault(Record):
+    """An IOMMU refused a device's access to memory: ``DMAR: [DMA Write] Request device [07:00.0] fault addr ..``."""
+
+    bdf: str
+    seconds: float
+    line: str
 
 
 class KernelLog(Record):
@@ -161,4 +183,7 @@ class KernelLog(Record):
     refused: tuple[Refused, ...] = ()
     hcas: tuple[HcaEvent, ...] = ()
     host: tuple[HostEvent, ...] = ()
+    iommu: tuple[IommuFault, ...] = ()
     earlier: tuple[EarlierXid, ...] = ()
+    timed: bool = True
+    """False where the seconds say nothing but the order of the lines."""

@@ -174,6 +174,7 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
         _flag("DeviceGetRetiredPagesPendingStatus", "retirement_pending"),
         _ask("DeviceGetRemappedRows"),
         _flag("DeviceGetSramEccErrorStatus", "sram_exceeded", members="bThresholdExceeded"),
+        _flag("DeviceGetRepairStatus", "channel_repair_pending tpc_repair_pending"),
     ),
     "counters": (
         _ask("DeviceGetPcieReplayCounter", "pcie_replays"),

@@ -53,7 +53,8 @@ class Record(metaclass=_Slotted):
                 if len(given) > len(self._in_order):
                     raise TypeError(f"{type(self).__name__} takes {len(self._in_order)} values in order")
                 values.update(zip(self._in_order, given, strict=False))
-            values = self._defaults | values
+            if len(values) < len(self.__slots__):
+                values = self._defaults | values
             put = object.__setattr__
             try:
                 for name in self.__slots__:

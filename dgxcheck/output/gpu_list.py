@@ -28,7 +28,7 @@ def text(rows: Sequence[Row], notes: Sequence[str], width: int | None) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     names = tuple(_cell(value, row.index is not None) for value in (row.name, row.uuid, row.serial))
-    index = "?" if row.index is None else str(row.index)
+    index = str(row.index) if isinstance(row.index, int) else "?"
     return (
         index,
         row.bdf if isinstance(row.bdf, str) else "-",

@@ -16,8 +16,9 @@ _HIDDEN = (
     *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE0200),
     *(plane << 16 | last for plane in range(17) for last in (0xFFFE, 0xFFFF)),
 )  # fmt: skip
-_LAST_COLUMN = 0.6
+_LAST_COLUMN = 0.75
 """Share of the width: a last column that begins farther right is not wrapped."""
+_TREE = "│├└─ "
 _REPLACED = dict.fromkeys(_HIDDEN, "\N{REPLACEMENT CHARACTER}")
 
 
@@ -89,19 +90,28 @@ def wrapped(text: str, width: int | None, hanging: int) -> str:
 
 
 def wrap_sentences(text: str, width: int) -> str:
-    """The text with sentences wrapped to ``width``, and the last column of a table where it begins left enough.
+    """The text with sentences wrapped to ``width``, entries of trees below themselves, and the last column of a table
+    where it begins left enough.
 
-    Other tables, trees and long words stay as they are.
+    Other tables and long words stay as they are.
     """
     return "".join(_folded(line, width) for line in text.splitlines(keepends=True))
 
 
 def _folded(line: str, width: int) -> str:
     body = line.strip()
-    if len(line) <= width or body[:1] in "├└│":
+    if len(line.rstrip("\n")) <= width:
         return line
     from textwrap import fill
 
+    if body[:1] in "├└│":
+        entry = line.lstrip(_TREE)
+        drawn = line[: len(line) - len(entry)]
+        if len(drawn) > width * _LAST_COLUMN:
+            return line
+        below = drawn.replace("├─", "│ ").replace("└─", "  ") + "  "
+        return fill(entry.strip(), width, initial_indent=drawn, subsequent_indent=below, break_long_words=False,
+                    break_on_hyphens=False) + "\n"  # fmt: skip
     if "  " in body:
         last = line.rstrip().rindex("  ") + 2
         if last > width * _LAST_COLUMN:

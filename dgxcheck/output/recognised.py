@@ -9,10 +9,16 @@ from dgxcheck.assessment.bundle import Opened
 from dgxcheck.assessment.import_text import Reading
 from dgxcheck.assessment.import_texts import Text
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.bundles.section import Section
 
 SHOWN = 60
 """Characters of a title."""
+CONTRADICTS = "contradicts earlier output"
+AGAIN = "shows GPUs of earlier output another time"
+MOST_ALARMS = 20
+"""Unread lines of a text that are shown."""
+LONGEST = 160
 _LEFT = "not needed"
 _UNKNOWN = "no output of a supported tool"
 """What was put into a folder was meant to be read."""
@@ -35,12 +41,15 @@ def _text(text: Text, reading: Reading) -> Iterator[str]:
         if part.file == text.name
     ]
     yield from _table(rows)
-    refused = [part.found.tool for part in reading.combined.refused if part.file == text.name]
-    if refused:
-        yield f"left out, because it contradicts an earlier output: {', '.join(refused)}"
+    for why, parts in ((CONTRADICTS, reading.combined.refused), (AGAIN, reading.combined.again)):
+        left = [f"{part.found.tool} (line {min(part.found.understood, default=0) + 1})" for part in parts
+                if part.file == text.name]  # fmt: skip
+        if left:
+            yield f"left out, because it {why}: {', '.join(left)}"
     unread = reading.unread[text.name]
     if unread:
         yield f"not recognised: {_lines(unread)}"
+        yield from _alarms(text.lines, unread)
     for host, count in reading.of_others(text.name).items():
         yield f"of another host, {host}: {counted(count, 'line')} not recognised"
 
@@ -53,7 +62,9 @@ def _bundle(opened: Opened) -> Iterator[str]:
         (output.first + 1, output.lines, len(output.found.facts), f"{output.found.tool}: {output.title[:SHOWN]}")
         for output in sorted(opened.outputs, key=lambda output: output.first)
     ])  # fmt: skip
-    yield from (f"not recognised in {file}: {_lines(lines)}" for file, lines in opened.found.unread.items())
+    for file, unread in opened.found.unread.items():
+        yield f"not recognised in {file}: {_lines(unread)}"
+        yield from _alarms(opened.found.texts[file], unread)
     nothing = frozenset(opened.found.nothing)
 
     def why_left(section: Section) -> str:
@@ -67,6 +78,15 @@ def _bundle(opened: Opened) -> Iterator[str]:
             yield f"left, {why}: {_titles(left)}"
     if opened.unowned:
         yield f"left, because nothing tells whose they are: {', '.join(opened.unowned)}"
+
+
+def _alarms(lines: Sequence[str], unread: Sequence[int]) -> Iterator[str]:
+    """The words of those that speak of an error."""
+    numbers = alarming(lines, unread)
+    for number in numbers[:MOST_ALARMS]:
+        yield f"{number + 1:>8}  speaks of an error: {' '.join(lines[number].split())[:LONGEST]}"
+    if len(numbers) > MOST_ALARMS:
+        yield f"          and {len(numbers) - MOST_ALARMS} more"
 
 
 def _lines(numbers: Sequence[int]) -> str:

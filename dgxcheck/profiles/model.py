@@ -63,11 +63,13 @@ BOARD_KEYS: Mapping[str, NumberRange] = {
     "retired_pages": NumberRange("pages", 1, 64),
     "spare_rows": NumberRange("", 0, 1),
     "device_copy": NumberRange("GB/s", 1, 100000),
+    "nvlinks": NumberRange("positions", 1, 36),
     "nvlink_rate": NumberRange("MB/s", 1000, 1000000),
     "peak_fp32": NumberRange("TFLOP/s", 0.1, 10000),
 }
 """Numbers of a GPU model; ``ecc`` and ``spare_rows`` are 1 if it has them; ``device_copy`` is read plus write,
-``nvlink_rate`` that of one link and direction, ``peak_fp32`` without tensor cores."""
+``nvlinks`` counts the positions that NVML lists, wired or not, ``nvlink_rate`` is that of one link and direction,
+``peak_fp32`` without tensor cores."""
 
 
 class Number(Record, kw_only=False):

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from dgxcheck.facts.bdf import is_unplaced
+from dgxcheck.facts.bdf import bus_order, is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.kernel_log.domain import DOMAIN
-from dgxcheck.readers.listing import NO_HANDLE, answers, gpu_function, handles
+from dgxcheck.readers.listing import (
+    COUNT,
+    NO_HANDLE,
+    WITHOUT_NUMBER,
+    answers,
+    gpu_function,
+    gpus_of_matrix,
+    handles,
+    numberless,
+)
 from dgxcheck.readers.lspci.files import DEVICES, SERIAL
 from dgxcheck.readers.network.mst import PCI_OF
 from dgxcheck.readers.network.port_counters import COUNTERS, files_of
@@ -23,8 +31,9 @@ _INFINIBAND = "/sys/class/infiniband"
 _ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ", f"{COUNTERS} ")
 """Beginnings of keys that serve to put outputs together."""
 _LINK = f"link {DEVICES}/"
-_IN_MATRIX = re.compile(r"GPU\d{1,3}", re.ASCII)
 _CLASS = (f"text {DEVICES}/", "/class")
+CONTAINER = "stated container host"
+"""Key of the fact that a container hides some of the machine's GPUs."""
 _NODES = "/sys/devices/system/node"
 _MOST_NODES = 1024
 
@@ -34,19 +43,21 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
     facts = {**_measured(facts), **facts}
     derived = (
         _without_handle(facts) | _nodes(facts) | _functions_of_hcas(facts) | _domains(facts) | _shown_functions(facts)
-        | files_of(facts)
+        | files_of(facts) | _container(facts)
     )  # fmt: skip
     own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
-    return {**own, **derived} if NO_HANDLE in {key.rpartition(" ")[0] for key in facts} else {**derived, **own}
+    if not any(key.startswith(NO_HANDLE) for key in facts):
+        return {**derived, **own}
+    listed = COUNT in derived  # the list of GPUs anew
+    return {key: fact for key, fact in own.items() if not (listed and key.startswith(WITHOUT_NUMBER))} | derived
 
 
 def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The functions of GPUs of which a benchmark printed bus ids."""
+    """The functions of GPUs of which a benchmark printed bus ids; it sees a part of the box where a matrix has more."""
     devices = [fact for key, fact in facts.items() if key.startswith("measure device ") and isinstance(fact, dict)]
-    bdfs = [str(fact["bdf"]) for fact in devices if fact.get("bdf")]
-    if len(bdfs) < len({word for key in facts for word in key.split()[2:] if _IN_MATRIX.fullmatch(word)
-                        if key.startswith("stated label")}):  # fmt: skip
-        return {}  # of a box with more GPUs a benchmark shows those that CUDA_VISIBLE_DEVICES left it
+    bdfs = {str(fact["bdf"]) for fact in devices if fact.get("bdf")}
+    if 0 < len(bdfs) < len(gpus_of_matrix(facts)) and not any(key.startswith(_OF_PCI) for key in facts):
+        return {}
     return {key: fact for bdf in bdfs for key, fact in gpu_function(bdf).items()}
 
 
@@ -54,7 +65,7 @@ def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The PCI functions that some outputs show, and NVML's GPUs, where no output lists all that there are."""
     before, after = _CLASS
     shown = {key[len(before) : -len(after)] for key in facts if key.startswith(before) and key.endswith(after)}
-    listed = {bdf for bdf in nvml_gpus(facts) if not is_unplaced(bdf)}
+    listed = {bdf for bdf in (*nvml_gpus(facts), *numberless(facts)) if not is_unplaced(bdf)}
     gpus = {bdf for bdf in shown if str(facts[f"text {DEVICES}/{bdf}/class"]).startswith("0x03")}
     if not (gpus or (shown and listed)) or f"names {DEVICES}" in facts:
         return {}  # of adapters alone nobody says that there is no GPU
@@ -103,6 +114,28 @@ def _bound(facts: Mapping[str, Json]) -> set[str]:
     return {bdf for bdf in bound if str(facts.get(f"text {DEVICES}/{bdf}/class")).startswith("0x03")}
 
 
+def _container(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """Were these outputs made in a container that has not been given all GPUs?
+
+    The kernel module lists every GPU that it is bound to. NVIDIA's container runtime mounts a directory of its own over
+    that list, with the GPUs of the container: https://github.com/canonical/lxd/issues/7840
+    """
+    listed = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
+    hidden = _bound(facts) - listed
+    return {CONTAINER: True} if listed and hidden and listed == set(nvml_gpus(facts)) else {}
+
+
+def _slot(numbers: Mapping[int, Json], bdf: str) -> int:
+    """The number of a GPU that did not open: the one that the others leave free at its place, else the next."""
+    free = (number for number in range(max(numbers, default=-1)) if number not in numbers)
+    fits = [
+        slot for slot in free
+        if all((number < slot) == (bus_order(str(other)) < bus_order(bdf))
+               for number, other in numbers.items() if isinstance(other, str))
+    ]  # fmt: skip
+    return fits[0] if len(fits) == 1 else max(numbers, default=-1) + 1
+
+
 def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The list of GPUs where nvidia-smi stopped at one that it could not open, or what it said of one of which no
     output tells anything else.
@@ -112,20 +145,25 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     lost = {key.rpartition(" ")[2]: str(fact) for key, fact in facts.items() if key.startswith(NO_HANDLE)}
     if not lost:
         return {}
+    numbers: dict[int, Json] = {**handles(facts)}
+    without, attached = numberless(facts), facts.get(COUNT)
+    everyone = sorted({*map(str, numbers.values()), *without, *lost}, key=bus_order)
+    if without and attached == len(everyone) and not any(map(is_unplaced, everyone)):
+        numbers, without = {**dict(enumerate(everyone))}, []
     if not any(key.startswith(_OF_PCI) for key in facts):
         reports = Reports("nvidia-smi")
         for bdf, why in lost.items():
             if why.startswith(_LOST):
                 reports.add(bdf, "handle", "fail", "gpu-lost", f"cannot open GPU {bdf}: {why[:80]}")
         if reports:
-            return reports.facts()
-    numbers: dict[int, Json] = {**handles(facts)}
-    if not numbers:
+            opened = {number: bdf for number, bdf in numbers.items() if bdf not in lost}
+            return reports.facts() | (answers(opened, without, attached) if isinstance(attached, int) else {})
+    if not (numbers or without):
         driver = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
         numbers = dict(enumerate(sorted((driver or _bound(facts)) | set(lost))))
     of_bdf = {str(bdf): number for number, bdf in numbers.items()}
     for bdf, why in lost.items():
         gap: Json = {"missing": "lost" if why.startswith(_LOST) else "garbled",
                      "detail": f"nvidia-smi: no handle for GPU {bdf}: {why[:80]}"}  # fmt: skip
-        numbers[of_bdf.get(bdf, max(numbers) + 1)] = gap
-    return answers(numbers)
+        numbers[of_bdf[bdf] if bdf in of_bdf else _slot(numbers, bdf)] = gap
+    return answers(numbers, without, attached if without and isinstance(attached, int) else 0)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from dgxcheck.facts.bdf import is_unplaced, place_of, unplaced
+from dgxcheck.facts.bdf import bus_order, is_unplaced, unplaced
 from dgxcheck.facts.missing import Json
 
 INDEX = "nvml nvmlDeviceGetHandleByIndex"
@@ -13,6 +13,12 @@ COUNT = "nvml nvmlDeviceGetCount"
 INIT = "nvml nvmlInit"
 NO_HANDLE = "stated no-handle"
 """Begins the key of a GPU that nvidia-smi could not open: ``stated no-handle BDF``."""
+WITHOUT_NUMBER = "stated gpu-without-number"
+"""Begins the key of a GPU of NVML's list whose number no text proves: ``stated gpu-without-number BDF``."""
+ATTACHED = "stated attached-gpus"
+"""The key of how many GPUs NVML lists, of a text that shows fewer."""
+OF_LIST = (INDEX, WITHOUT_NUMBER, ATTACHED)
+"""Beginnings of the keys of what an output tells of NVML's list."""
 _DEVICES = "/sys/bus/pci/devices"
 _UUID = "nvml nvmlDeviceGetUUID "
 _NOT_SHOWN: Json = {"missing": "unasked", "detail": "no text shows this GPU"}
@@ -24,6 +30,11 @@ def handles(facts: Mapping[str, Json]) -> dict[int, str]:
     """Bus id by number, as one output has them."""
     numbers = {key.rpartition(" ")[2]: fact for key, fact in facts.items() if key.startswith(f"{INDEX} ")}
     return {int(number): str(bdf) for number, bdf in numbers.items() if number.isdecimal() and isinstance(bdf, str)}
+
+
+def numberless(facts: Mapping[str, Json]) -> list[str]:
+    """Bus ids of the GPUs whose number no text proves, in bus order."""
+    return sorted((key.rpartition(" ")[2] for key in facts if key.startswith(f"{WITHOUT_NUMBER} ")), key=bus_order)
 
 
 def gpu_function(bdf: str) -> dict[str, Json]:
@@ -43,11 +54,11 @@ def placed(outputs: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:
 
 def _with_places(facts: Mapping[str, Json], numbers: Mapping[int, str], uuids: Mapping[str, str]) -> dict[str, Json]:
     places: dict[str, str] = {}
-    for number, bdf in handles(facts).items():
+    for number, bdf in [*handles(facts).items(), *((None, bdf) for bdf in numberless(facts))]:
         if is_unplaced(bdf):
             uuid = facts.get(f"{_UUID}{bdf}")
             place = uuids.get(str(uuid)) if uuid is not None else None
-            if place is None and place_of(bdf) is None and (uuid is None or uuid not in uuids):
+            if place is None and number is not None and (uuid is None or uuid not in uuids):
                 place = numbers.get(number)
             if place is not None:
                 places[bdf] = place
@@ -57,18 +68,19 @@ def _with_places(facts: Mapping[str, Json], numbers: Mapping[int, str], uuids: M
     return {" ".join(places.get(word, word) for word in key.split(" ")): fact for key, fact in moved.items()}
 
 
-def gpu_list(lists: Sequence[Mapping[int, str]]) -> dict[str, Json]:
+def gpu_list(outputs: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     """NVML's answers: GPUs under the numbers that were printed; in bus order where these contradict each other.
 
-    The numbers between are of GPUs that no text shows. GPUs that the texts do not name come last.
+    The numbers between are of GPUs that no text shows.
     """
-    named = [{number: bdf for number, bdf in one.items() if place_of(bdf) is None} for one in lists]
-    unnamed = sorted({bdf for one in lists for bdf in one.values() if place_of(bdf) is not None}, reverse=True)
-    numbers = _one_list(named)
+    lists = [handles(facts) for facts in outputs]
+    numbers = _one_list(lists)
     if numbers is None:
-        every = {bdf for one in named for bdf in one.values()}
-        numbers = dict(enumerate(sorted(every, key=lambda bdf: (len(bdf), bdf))))
-    return answers({**numbers, **dict(enumerate(unnamed, max(numbers, default=-1) + 1))})
+        every = {bdf for one in lists for bdf in one.values()}
+        numbers = dict(enumerate(sorted(every, key=bus_order)))
+    without = {bdf for facts in outputs for bdf in numberless(facts)} - set(numbers.values())
+    attached = max((fact for facts in outputs if isinstance(fact := facts.get(ATTACHED), int)), default=0)
+    return answers(dict(numbers), without, attached)
 
 
 def without_unplaced(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -76,7 +88,7 @@ def without_unplaced(facts: Mapping[str, Json]) -> dict[str, Json]:
     real = {number: bdf for number, bdf in handles(facts).items() if not is_unplaced(bdf)}
     kept = {key: fact for key, fact in facts.items()
             if not key.startswith((INDEX, COUNT)) and not any(map(is_unplaced, key.split(" ")))}  # fmt: skip
-    return kept | answers(dict(real))
+    return kept | answers(dict(real), numberless(kept))
 
 
 def with_numbers(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -84,20 +96,37 @@ def with_numbers(facts: Mapping[str, Json]) -> dict[str, Json]:
     listed = handles(facts)
     named = {int(match[1]) for key in facts if (match := _OF_LINKS.match(key))}
     if (named or listed) and all(map(is_unplaced, listed.values())):
-        words = {word for key in facts if key.startswith("stated label") for word in key.split()[2:]}
-        named |= {int(word[3:]) for word in words if _GPU.fullmatch(word)}
+        named |= gpus_of_matrix(facts)
     missing: dict[int, Json] = {number: unplaced(number) for number in named - listed.keys()}
-    return {**facts, **answers({**listed, **missing})} if missing else dict(facts)
+    return {**facts, **answers({**listed, **missing}, numberless(facts), _count(facts))} if missing else dict(facts)
 
 
-def answers(numbers: Mapping[int, Json]) -> dict[str, Json]:
-    """NVML's answers for a list of GPUs, or gaps, by number."""
-    if not numbers:
+def gpus_of_matrix(facts: Mapping[str, Json]) -> set[int]:
+    """The numbers of the GPUs that a matrix names."""
+    words = {word for key in facts if key.startswith("stated label") for word in key.split()[2:]}
+    return {int(word[3:]) for word in words if _GPU.fullmatch(word)}
+
+
+def answers(numbers: Mapping[int, Json], without: Collection[str] = (), attached: int = 0) -> dict[str, Json]:
+    """NVML's answers for a list of GPUs, or gaps, by number, and GPUs ``without`` any; ``attached`` are there at least.
+
+    All GPUs without a number have that of their place in bus order where they and the others are all that there are.
+    """
+    if not (numbers or without):
         return {}
-    count = max(numbers) + 1
-    return {INIT: True, COUNT: count} | {
+    count = max(max(numbers, default=-1) + 1, attached or len(numbers) + len(without))
+    if without and count == attached == len(numbers) + len(without) and not any(map(is_unplaced, without)):
+        free = [number for number in range(count) if number not in numbers]
+        in_order: list[str] = sorted(without, key=bus_order)
+        numbers, without = {**numbers, **dict(zip(free, in_order, strict=True))}, ()
+    listed: dict[str, Json] = {f"{WITHOUT_NUMBER} {bdf}": True for bdf in sorted(without, key=bus_order)}
+    return {INIT: True, COUNT: count, **listed} | {
         f"{INDEX} {number}": numbers.get(number, _NOT_SHOWN) for number in range(count)
     }
+
+
+def _count(facts: Mapping[str, Json]) -> int:
+    return count if isinstance(count := facts.get(COUNT), int) else 0
 
 
 def _one_list(lists: Sequence[Mapping[int, str]]) -> dict[int, str] | None:

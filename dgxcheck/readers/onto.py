@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.bdf import UNPLACED, as_bdf, number_of, place_of
+from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES
-from dgxcheck.readers.listing import COUNT, INDEX, INIT
+from dgxcheck.readers.listing import COUNT, INDEX, INIT, OF_LIST, numberless
 from dgxcheck.readers.nvidia_smi.nvlink_errors import KIND as NVLINK_ERRORS
 
 TYPE_CHECKING = False
@@ -27,6 +28,10 @@ _STATE = "nvml nvmlDeviceGetNvLinkState"
 _REMOTE = "nvml nvmlDeviceGetNvLinkRemotePciInfo"
 _ERRORS = "nvml nvmlDeviceGetNvLinkErrorCounter"
 _STATUS = "nvml nvmlDeviceGetP2PStatus"
+_MIG = "nvml nvmlDeviceGetMigMode"
+_FIELD = "nvml nvmlDeviceGetFieldValues"
+_RATE = re.compile(r"(\d{1,4}(?:\.\d{1,6})?) ?GB/s", re.ASCII)
+_NO_STATES = {"none": "no NVLink", "MIG": "no NVLink queries in MIG mode"}
 
 
 def nvml_gpus(facts: Mapping[str, Json]) -> tuple[str, ...]:
@@ -48,12 +53,13 @@ def mismatch(facts: Mapping[str, Json], gpus: Numbered) -> str:
         count = "1 GPU" if len(indexes) == 1 else f"{len(indexes)} GPUs"
         return f"the matrix has {count} (up to GPU{indexes[-1]}), the box has {len(table)}"
     places = _places(facts, table)
+    known = {*table.values(), *numberless(facts)}
     for key in facts:
         if not key.startswith(_WITH_SUBJECTS):
             continue
         kind, *words = key.split()
         of_gpu = kind == "nvml" and words[1:] and ":" in words[1] and f"{kind} {words[0]}" != INDEX
-        if of_gpu and places.get(words[1], words[1]) not in table.values():
+        if of_gpu and places.get(words[1], words[1]) not in known:
             if (number := number_of(words[1])) is not None:
                 return f"GPU {number} does not exist; the last GPU of the box is GPU {last}"
             what = "a GPU without a bus id" if place_of(words[1]) is not None else f"GPU {words[1]}"
@@ -79,7 +85,7 @@ def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered) -> dict[str, Json]
     places = _places(facts, table)
     rebased: dict[str, Json] = {}
     for key, fact in facts.items():
-        if key.startswith(INDEX) or key in (COUNT, INIT):
+        if key.startswith(OF_LIST) or key in (COUNT, INIT):
             continue
         if not key.startswith(_WITH_SUBJECTS):
             rebased[key] = fact
@@ -89,8 +95,8 @@ def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered) -> dict[str, Json]
         if subjects:
             by_index = order if words[0] == "measure" else table
             words = [*words[:2], *(_bdf(word, by_index) for word in subjects), *words[2 + len(subjects) :]]
-        new, answer = _as_nvml(words, fact)
-        rebased[new] = _with_bdfs(answer, order) if words[1:2] == ["collective"] else answer
+        collective = words[1:2] == ["collective"]
+        rebased |= {" ".join(words): _with_bdfs(fact, order)} if collective else _as_nvml(words, fact)
     return rebased
 
 
@@ -144,20 +150,29 @@ def printed_bdfs(facts: Mapping[str, Json]) -> dict[int, str]:
     return bdfs
 
 
-def _as_nvml(words: list[str], fact: Json) -> tuple[str, Json]:
-    """Key and fact as NVML's answer, if the tool's text is equivalent to one; else unchanged."""
+def _as_nvml(words: list[str], fact: Json) -> dict[str, Json]:
+    """A fact as NVML's answers, if the tool's text is equivalent to some; else unchanged."""
     kind, what, *rest = words
     if kind == "stated" and isinstance(fact, str):
         if what in _P2P and fact in STATUSES:
-            return f"{_STATUS} {' '.join(rest)} {_P2P[what]}", STATUSES.index(fact)
+            return {f"{_STATUS} {' '.join(rest)} {_P2P[what]}": STATUSES.index(fact)}
         if what == "nvlink" and len(rest) == 2:
-            return f"{_STATE} {rest[0]} {rest[1]}", 0 if fact == "<inactive>" else 1
+            return _link_answers(rest[0], rest[1], fact)
         if what == "nvlink" and fact == "all inactive":
-            return f"{_STATE} {rest[0]} 0", 0
-        if what == "nvlink" and fact == "none":
-            return f"{_STATE} {rest[0]} 0", {"missing": "unsupported", "detail": "nvidia-smi: no NVLink"}
+            return {f"{_STATE} {rest[0]} 0": 0}
+        if what == "nvlink" and fact in _NO_STATES:
+            no_link: Json = {"missing": "unsupported", "detail": f"nvidia-smi: {_NO_STATES[fact]}"}
+            return {f"{_STATE} {rest[0]} 0": no_link} | ({f"{_MIG} {rest[0]}": [1, None]} if fact == "MIG" else {})
         if what == "nvlink-remote" and len(rest) == 2 and (bdf := as_bdf(fact)) is not None:
-            return f"{_REMOTE} {rest[0]} {rest[1]}", {"busId": bdf}
+            return {f"{_REMOTE} {rest[0]} {rest[1]}": {"busId": bdf}}
     if kind == "stated" and what == NVLINK_ERRORS and len(rest) == 3:
-        return f"{_ERRORS} {' '.join(rest)}", fact
-    return " ".join(words), fact
+        return {f"{_ERRORS} {' '.join(rest)}": fact}
+    return {" ".join(words): fact}
+
+
+def _link_answers(bdf: str, link: str, fact: str) -> dict[str, Json]:
+    """State, and of a link that is up its rate in MB/s: ``25.781 GB/s``."""
+    found: dict[str, Json] = {f"{_STATE} {bdf} {link}": 0 if fact == "<inactive>" else 1}
+    if match := _RATE.fullmatch(fact):
+        found[f"{_FIELD} {bdf} {link} {NVLINK_SPEED}"] = round(float(match[1]) * 1000)
+    return found

@@ -47,7 +47,7 @@ class Peering(Record):
 
 
 def peerings(box: Box) -> tuple[Peering, ...] | Judgement:
-    """Every pair of GPUs that NVML lists; a skip where there is no pair or no P2P status."""
+    """Every pair of GPUs whose P2P status is known; a skip where there is no pair or no P2P status."""
     known = statuses(box)
     if isinstance(known, Judgement):
         return known
@@ -67,11 +67,13 @@ def _peering(
     box: Box, a: Device, b: Device, status: Judgement, measured: Mapping[str, Mapping[Pair, Judgement]]
 ) -> Peering:
     preconditions = (("p2p.status", _status(status)), *_path(box, a, b), *_measurements(a, b, measured))
-    no_access = status.status is Status.PASS and not str(status.measured).startswith("read OK, write OK")
+    granted = status.measured is True or str(status.measured).startswith("read OK, write OK")
+    no_access = status.status is Status.PASS and not granted
     if no_access or status.reason == "not-supported":
         return Peering(a=a, b=b, verdict="through the host", preconditions=preconditions)
     fast = any(id_ == "measure.p2p-bandwidth" and each.state == "ready" for id_, each in preconditions)
-    states = {each.state for _, each in preconditions if not (fast and each.state == "?")}
+    in_use = fast or status.measured is True
+    states = {each.state for _, each in preconditions if not (in_use and each.state == "?")}
     verdict: Verdict = next((verdict for state, verdict in _WORST if state in states), "direct")
     return Peering(a=a, b=b, verdict=verdict, preconditions=preconditions)
 

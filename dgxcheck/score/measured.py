@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement
-from dgxcheck.checks.measurement.comparisons import access_refused
 from dgxcheck.checks.measurement.expectations import reference
 from dgxcheck.checks.measurement.failures import has_failed, is_withheld, measured_figures
 from dgxcheck.checks.measurement.lookup import Figures, device, gpu_name, pairs
@@ -34,7 +33,7 @@ def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
     for a, b in pairs(box, figures, ("p2p",)):
         rows = figures.each_way("p2p", a, b)
         number = reference(box, rows[0])
-        if number is not None and not access_refused(figures, a, b) and all(row.how != "simulated" for row in rows):
+        if number is not None and not figures.access_refused(a, b) and all(row.how != "simulated" for row in rows):
             area = "nvlink" if _by_nvlink(figures, a, b) else "pcie"
             yield _expectation(box, area, "p2p", _pair(box, a, b), rows, number.value, rows[0].unit, number.source)
     if choice.how != "gpus" or "integrity" in OF_THE_GPUS:

@@ -25,6 +25,8 @@ class Origin(Record, kw_only=False):
     """Of a source that is not whole: it is cut off, a part of it is damaged. Empty for every other."""
     unread: str = ""
     """Of a text: how much of it no reader knows."""
+    alarms: int = 0
+    """Of these, the lines that speak of an error."""
 
 
 class Source(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from dgxcheck.facts.bdf import gpu_at, place_of
+from dgxcheck.facts.bdf import bus_order, gpu_at
 from dgxcheck.facts.gpu import Gpu, Nvml
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.ids import DISPLAY, NVIDIA
@@ -117,11 +117,6 @@ def _gaps(
             yield vendor
 
 
-def bus_order(bdf: str) -> tuple[int, str]:
-    """Sort key of a bdf: a domain of five digits (VMD, Hyper-V) comes after those of four."""
-    return len(bdf), bdf
-
-
 def gpus_on_bus(functions: Collection[PciFunction]) -> list[str]:
     """Bdfs of NVIDIA display and 3D controllers, and of NVIDIA's ``.0`` functions with an unreadable class; bus order.
 
@@ -144,14 +139,14 @@ def _gpu_rows(by_bdf: dict[str, PciFunction], nvml: Nvml | Missing) -> list[_Row
     if isinstance(nvml, Missing):
         return [(f"GPU{number}", bdf, None) for number, bdf in enumerate(on_bus)]
     listed = {gpu.bdf for gpu in nvml.gpus}
-    return [(_name(gpu), gpu.bdf, gpu) for gpu in sorted(nvml.gpus, key=lambda gpu: gpu.index)] + [
+    return [(_name(gpu), gpu.bdf, gpu) for gpu in nvml.gpus] + [
         (gpu_at(bdf), bdf, None) for bdf in on_bus if bdf not in listed
     ]
 
 
 def _name(gpu: Gpu) -> str:
-    """``GPU3``; of one that an imported text does not name ``unnamed GPU``, and a count from the second on."""
-    return f"GPU{gpu.index}" if place_of(gpu.bdf) is None else gpu_at(gpu.bdf)
+    """``GPU3``; ``GPU@0000:0a:00.0`` where an imported text does not prove its number, ``unnamed GPU`` if no bus id."""
+    return gpu_at(gpu.bdf) if isinstance(gpu.index, Missing) else f"GPU{gpu.index}"
 
 
 def _count(a: _Row, b: _Row, ends: Mapping[str, End]) -> Count:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import combinations, islice
 from typing import Literal, NamedTuple, get_args
 
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Identity, Record
 
@@ -24,8 +24,8 @@ class Device(Record):
     kind: Literal["gpu", "nic"]
     bdf: str | None
     """None for an InfiniBand device without a PCI function (``scif0``)."""
-    index: int | None
-    """NVML's index; None for a GPU that NVML does not list."""
+    index: int | Missing | None
+    """NVML's index, Missing where an imported text does not prove it; None for a GPU that NVML does not list."""
     uuid: str | Missing | None
     numa_node: int | Missing
     """Effective node, see ``classes.numa_node``."""
@@ -144,6 +144,13 @@ class Topology(Record):
     """Facts that should be available and are not; those of single links are in the links."""
     functions: Mapping[str, PciFunction]
     """Every PCI function by bdf: the bridges of the paths are among them."""
+
+    @property
+    def nameless(self) -> Missing | None:
+        """Why nobody can tell which functions are GPUs, where a text shows where they are and of none what it is."""
+        gaps = [function.vendor for function in self.functions.values() if isinstance(function.class_code, Missing)]
+        unknown = [gap for gap in gaps if isinstance(gap, Missing) and gap.gap is Gap.UNRECORDED]
+        return unknown[0] if unknown and len(unknown) == len(self.functions) else None
 
     @property
     def gpus(self) -> tuple[Device, ...]:

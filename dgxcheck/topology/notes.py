@@ -49,9 +49,12 @@ def sources(
     if isinstance(nvml, Missing):
         return
     unlisted = [gpu.name for gpu in gpus if gpu.index is None]
+    numberless = [gpu.name for gpu in gpus if isinstance(gpu.index, Missing)]
     not_shown = [_index(gap) for gap in nvml.lost if gap.gap is Gap.UNASKED]
     failed = [gap for gap in nvml.lost if gap.gap is not Gap.UNASKED]
-    if not_shown:
+    if numberless and nvml.count != len(nvml.gpus):
+        yield f"The text shows {len(nvml.gpus)} of {nvml.count} GPUs and not the number of {', '.join(numberless)}."
+    elif not_shown and not numberless:
         yield f"Not shown by any output: GPU{', GPU'.join(not_shown)}."
     for lost in failed:
         name = f" (probably {unlisted[0]})" if len(unlisted) == len(failed) == 1 else ""

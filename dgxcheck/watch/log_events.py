@@ -18,6 +18,8 @@ from dgxcheck.xid.table import meaning, sxids
 
 SAME_S = 2.0
 """A GPU that falls off the bus is logged with and without an Xid within this time."""
+_OF_TASKS = ("stuck", "hung", "crashed", "out of memory", "panic")
+"""Their part is the name of a task or a text: any, and many."""
 Seen = Callable[[str, str], int]
 """How often an Xid of a GPU was counted before, by bus id and number."""
 
@@ -92,7 +94,7 @@ def _off_bus(log: KernelLog, past: bool) -> Iterator[Event]:
 def _devices(log: KernelLog, past: bool) -> Iterator[Event]:
     for gpu in log.not_started:
         if past or not gpu.past:
-            why = "power cables not connected" if gpu.unpowered else "the driver could not initialize the GPU"
+            why = "power cables not connected" if gpu.why == "power" else "the driver could not initialize the GPU"
             yield Event(kind="not-started", status=Status.FAIL, bdf=gpu.bdf or "", text=why, seconds=gpu.seconds)
     for hca in log.hcas:
         if past or not hca.past:
@@ -117,7 +119,7 @@ def _pcie(log: KernelLog) -> Iterator[Event]:
 def _host(log: KernelLog, past: bool) -> Iterator[Event]:
     for each in log.host:
         if past or not each.past:
-            part = each.part if each.trouble != "stuck" else ""  # tasks have any name, and there are many
+            part = each.part if each.trouble not in _OF_TASKS else ""
             yield Event(
                 kind="host", status=_of_host(each), bdf=each.part if each.trouble == "unplugged" else "",
                 code=f"{each.trouble}{f' {part}' if part else ''}"[:80], seconds=each.seconds,
@@ -128,7 +130,7 @@ def _host(log: KernelLog, past: bool) -> Iterator[Event]:
 def _of_host(event: HostEvent) -> Status:
     if event.trouble in ("memory", "machine check"):
         return Status.PASS if event.corrected else Status.FAIL
-    return Status.WARN
+    return Status.FAIL if event.trouble in ("panic", "oops") else Status.WARN
 
 
 def _cut(text: str) -> str:

@@ -14,6 +14,8 @@ from dgxcheck.xid.table import before_ampere, from_ampere, sxids
 
 WINDOW_S = 10.0
 """NVLink and PCIe time out, and the driver logs, within seconds; before or after, for what is noticed first varies."""
+LATE_S = 60.0
+"""An NVSwitch gives up on the links of a GPU that is lost a while after: 12 s in a public log."""
 Place = Literal["same-gpu", "nvlink-peer", "any-gpu", "nvswitch-to-gpu", "gpu-to-nvswitch", "same-nvswitch"]
 """Where the effect is seen from the cause: on the same GPU; on a GPU joined to it by NVLinks, directly or through
 NVSwitches; on any GPU of the host (jobs that use several); on GPUs whose NVLinks end at the NVSwitch that is the cause;
@@ -31,6 +33,9 @@ class Relation(Record):
 
 _DETAILS = frozenset({45, 154})
 """They report another error and are none themselves."""
+_OF_THE_LINK, _OF_ITS_TRAFFIC = frozenset({149, 150}), frozenset({144, 145, 146, 147, 148})
+"""NVLink 5: NETIR and MSE run the link itself (NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_UPHY); the other units report, at
+both ends and at other GPUs, what no longer comes through."""
 _LEFT_BY_A_GPU = frozenset({11004, 12028, 14017, 20012, 20034, 22012, 24007})
 """SXids of a port whose GPU stopped: requests without an answer, and the link that goes down."""
 _XID_PAGE = "https://docs.nvidia.com/deploy/archive/r555/xid-errors/index.html"
@@ -59,7 +64,15 @@ def relations() -> tuple[Relation, ...]:
     return (
         *(Relation(effect=number, causes=gpu_fails, place="nvlink-peer", source=failed) for number in sorted(nvlink)),
         *(Relation(effect=number, causes=gpu_fails, place="same-gpu", source=failed) for number in sorted(nvlink)),
-        *(Relation(effect=number, causes=nvlink, place="nvlink-peer", source=failed) for number in sorted(nvlink)),
+        *(
+            Relation(
+                effect=number,
+                causes=nvlink - _OF_ITS_TRAFFIC if number in _OF_THE_LINK else nvlink,
+                place="nvlink-peer",
+                source=failed,
+            )
+            for number in sorted(nvlink)
+        ),
         *(
             Relation(effect=number, causes=fatal, place="nvswitch-to-gpu", source=f"{_FM_GUIDE}.5")
             for number in sorted(nvlink)
@@ -74,6 +87,11 @@ def relations() -> tuple[Relation, ...]:
             for number in sorted(_LEFT_BY_A_GPU)
         ),
     )
+
+
+def window_s(place: Place) -> float:
+    """Within how many seconds of each other the two occur."""
+    return LATE_S if place == "gpu-to-nvswitch" else WINDOW_S
 
 
 def places(effect: int, cause: int) -> tuple[Place, ...]:

@@ -26,7 +26,7 @@ def probe(source: Source) -> Nvml | Missing:
     )
 
 
-def _gpu(source: Source, index: int, bdf: str) -> Gpu:
+def _gpu(source: Source, index: int | Missing, bdf: str) -> Gpu:
     return Gpu(bdf=bdf, index=index, gpu_numa_id=_numa_id(source, bdf), **facts_of(source, "identity", bdf))
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from dgxcheck.facts.bdf import bus_order, is_bdf
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.source.protocol import Source
 from probes.gpu.values import as_bdf, garbled, number
 
 T = TypeVar("T")
+WITHOUT_NUMBER = "gpu-without-number"
+_NO_NUMBER = Missing(Gap.UNRECORDED, "nvmlDeviceGetIndex", "the text does not tell the number")
 
 
 def start(source: Source) -> Missing | None:
@@ -26,15 +29,21 @@ def count(source: Source) -> int | Missing:
     return number(source, "nvmlDeviceGetCount", high=MOST_GPUS)
 
 
-def bdfs(source: Source) -> tuple[tuple[int, str | Missing], ...] | Missing:
-    """Index and bdf of every GPU of ``nvmlDeviceGetHandleByIndex``; a gap for an index without a handle."""
+def bdfs(source: Source) -> tuple[tuple[int | Missing, str | Missing], ...] | Missing:
+    """Index and bdf of every GPU of ``nvmlDeviceGetHandleByIndex``; a gap for an index without a handle.
+
+    Of an imported text a GPU may be known and its index not; it stands for one of the indexes that no text shows.
+    """
     if (gap := start(source)) is not None:
         return gap
     total = count(source)
     if isinstance(total, Missing):
         return total
     listed: dict[str, int] = {}
-    return tuple((index, _handle(source, index, listed)) for index in range(total))
+    numbered = [(index, _handle(source, index, listed)) for index in range(total)]
+    others = _without_number(source)
+    not_shown = [row for row in numbered if isinstance(row[1], Missing) and row[1].gap is Gap.UNASKED]
+    return (*(row for row in numbered if row not in not_shown[: len(others)]), *((_NO_NUMBER, bdf) for bdf in others))
 
 
 def present(source: Source) -> tuple[str, ...] | Missing:
@@ -74,6 +83,13 @@ def links(source: Source, bdf: str) -> tuple[tuple[int, int | Missing], ...]:
     while len(found) > 1 and _silent(found[-1][1]) and _silent(found[-2][1]):
         found.pop()
     return tuple(found)
+
+
+def _without_number(source: Source) -> list[str]:
+    """The bdfs under ``stated gpu-without-number``."""
+    stated = source.stated()
+    keys = [key.split(" ") for key in (() if isinstance(stated, Missing) else stated)]
+    return sorted({words[2] for words in keys if words[1:2] == [WITHOUT_NUMBER] and is_bdf(words[-1])}, key=bus_order)
 
 
 def _handle(source: Source, index: int, listed: dict[str, int]) -> str | Missing:

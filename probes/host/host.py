@@ -100,6 +100,8 @@ _MARKS = {
     "/run/secrets/kubernetes.io": "kubernetes",
 }
 """What container runtimes leave inside."""
+_STATED = "stated container host"
+"""Outputs of tools show that they were made in one."""
 _DIRECTORIES = ("/.singularity.d", "/run/secrets/kubernetes.io")
 
 
@@ -113,6 +115,9 @@ def _container(source: Source) -> str | Missing | None:
         if not isinstance(mark, Missing):
             return name
         gaps.append(mark)
+    told = source.stated()
+    if not isinstance(told, Missing) and told.get(_STATED) is True:
+        return "unnamed"
     return next((gap for gap in gaps if gap.gap is not Gap.ABSENT), None)
 
 

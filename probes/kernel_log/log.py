@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from math import inf
 from typing import TypeVar
 
+from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.kernel_log import (
     HcaEvent,
     HostEvent,
+    IommuFault,
     KernelLog,
     NotStarted,
     OffBus,
@@ -22,16 +24,27 @@ from dgxcheck.facts.kernel_log import (
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.source.protocol import Source
-from probes.kernel_log import parse_aer, parse_earlier, parse_host, parse_machine_check, parse_mlx5, parse_xid
+from probes.kernel_log import (
+    parse_aer,
+    parse_crash,
+    parse_earlier,
+    parse_host,
+    parse_iommu,
+    parse_machine_check,
+    parse_mlx5,
+    parse_xid,
+)
 
 DEVICE = "/dev/kmsg"
 FALLEN = 79
 RECOVERY = 154
+_OF_GSP = (119, 120)
 SAME_S = 1.0
 """Within this time the details of an error follow its announcement by a port."""
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
 _MARK = "dgxcheck: log begins"
+_NO_TIMES = "dgxcheck: log begins, its lines have no times"
 
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
 Lines = list[tuple[float, str]]
@@ -56,7 +69,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     return KernelLog(
         where=where,
         begins=first if mark == _MARK else Missing(Gap.ABSENT, where, "its times do not count from boot"),
-        xids=_with_causes(_once(_xids(known, begins))),
+        xids=_with_silent(_with_causes(_once(_xids(known, begins))), known, begins),
         sxids=_once(_sxids(known, begins)),
         off_bus=_once(_off_bus(known, begins)),
         pcie=tuple(_pcie(known)),
@@ -67,8 +80,14 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
             if (version := parse_xid.refused(message)) is not None
         ),
         hcas=_once(_hcas(known)),
-        host=_once((*parse_machine_check.errors(known), *parse_host.events(known))),
+        host=_once((*parse_machine_check.errors(known), *parse_host.events(known), *parse_crash.events(known))),
+        iommu=tuple(
+            IommuFault(bdf=bdf, seconds=seconds, line=message)
+            for seconds, message in known
+            if (bdf := parse_iommu.refused(message)) is not None
+        ),
         earlier=tuple(each for each in earlier if each is not None),
+        timed=mark != _NO_TIMES,
     )
 
 
@@ -110,7 +129,11 @@ def _same_load(lines: Lines, number: int) -> int:
     if not number or not parse_xid.failed_probe(lines[number - 1][1]):
         return number
     first = number
-    while first and lines[first - 1][1].startswith("NVRM: ") and lines[number][0] - lines[first - 1][0] < LOAD_S:
+    while (
+        first
+        and lines[first - 1][1].startswith(("NVRM: ", "nvidia: ", "nvidia "))
+        and lines[number][0] - lines[first - 1][0] < LOAD_S
+    ):
         first -= 1
     return first
 
@@ -140,12 +163,31 @@ def _xids(lines: Lines, begins: Begins) -> list[Xid]:
 def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:
     """With the Xids that others name as their cause, where the log does not hold these, or not any more."""
     logged = {(xid.bdf, xid.number) for xid in xids}
+    named = {(xid.bdf, cause) for xid in xids if (cause := parse_xid.cause(xid.text)) is not None}
     found: dict[tuple[str, int], Xid] = {}
     for xid in xids:
         cause = parse_xid.cause(xid.text)
         if cause is not None and (xid.bdf, cause) not in logged:
-            found.setdefault((xid.bdf, cause), replace(xid, number=cause, text="", pid=None, process=""))
-    return (*xids, *found.values())
+            found.setdefault(
+                (xid.bdf, cause), replace(xid, number=cause, text="", pid=None, process="", ended_channel=True)
+            )
+    ended = (replace(xid, ended_channel=True) if (xid.bdf, xid.number) in named else xid for xid in xids)
+    return (*ended, *found.values())
+
+
+def _with_silent(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> tuple[Xid, ...]:
+    """With a GPU whose system processor fell silent as Xid 119, where the log has no such Xid of any GPU."""
+    if any(xid.number in _OF_GSP for xid in xids):
+        return xids
+    silent: dict[int, Xid] = {}
+    for number, (seconds, message) in enumerate(lines):
+        if (gpu := parse_xid.gsp_silent(message)) is not None:
+            past = _past(number, unplaced(gpu), begins)
+            silent[gpu] = Xid(
+                bdf=unplaced(gpu), number=_OF_GSP[0], seconds=seconds, pid=None, process="", part="", text="",
+                line=message, past=past,
+            )  # fmt: skip
+    return (*xids, *silent.values())
 
 
 def _sxids(lines: Lines, begins: Begins) -> list[SXid]:
@@ -179,7 +221,7 @@ def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
 
 def _not_started(lines: Lines, begins: Begins) -> list[NotStarted]:
     return [
-        NotStarted(bdf=gpu[0], unpowered=gpu[1], seconds=seconds, line=message,
+        NotStarted(bdf=gpu[0], why=gpu[1], code=parse_xid.start_code(message), seconds=seconds, line=message,
                    past=_past(number, gpu[0] or "", begins))
         for number, (seconds, message) in enumerate(lines)
         if (gpu := parse_xid.not_started(message)) is not None

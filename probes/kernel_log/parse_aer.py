@@ -1,4 +1,4 @@
-"""Lines of the kernel log about PCIe errors (Linux drivers/pci/pcie/aer.c), old and new spellings."""
+"""Lines of the kernel log about PCIe errors (Linux drivers/pci/pcie/aer.c, dpc.c), old and new spellings."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ _DETAIL = re.compile(
     r" (?P<name>[A-Za-z][A-Za-z ]{0,39}?) {0,64}(?:\(First\))?\s{0,64}$"
 )
 _GIVEN_UP = re.compile(rf"[^ :]{{1,64}} (?P<bdf>{PATTERN}): AER: (?:can't recover|device recovery failed)")
+_CONTAINED = re.compile(rf"pcieport (?P<bdf>{PATTERN}): DPC: containment event, status:0x[0-9a-f]{{1,4}}\b")
+_NOBODY = ":00:00.0"
 _ANNOUNCED = re.compile(
     rf"[^ :]{{1,64}} (?P<port>{PATTERN}): AER: (?:Multiple )?{_HOW_BAD} error (?:message )?received(?::| from)"
     rf" (?:id=(?P<id>[0-9a-f]{{4}})|(?P<bdf>{PATTERN}))"
@@ -29,8 +31,13 @@ def error(message: str) -> tuple[str, Severity] | None:
 def announced(message: str) -> tuple[str, Severity] | None:
     """``pcieport 0000:00:02.0: AER: Corrected error received: 0000:06:00.0``, of old ``id=0010``: whose, and severity.
 
-    Most are followed by a line that ``error`` knows; where the device cannot be asked any more there is none.
+    Most are followed by a line that ``error`` knows; where the device cannot be asked any more there is none. An ID of
+    0, that of the host bridge, is what root ports hold that were told none: then it is the port's own error. A port
+    that contained an error (``pcieport 0000:80:02.0: DPC: containment event, ..``, drivers/pci/pcie/dpc.c) took the
+    link below it down.
     """
+    if (contained := _CONTAINED.match(message)) is not None:
+        return (contained["bdf"], "fatal") if is_bdf(contained["bdf"]) else None
     match = _ANNOUNCED.match(message)
     if match is None:
         return None
@@ -38,6 +45,8 @@ def announced(message: str) -> tuple[str, Severity] | None:
     if bdf is None:
         number = int(match["id"], 16)
         bdf = f"{match['port'].partition(':')[0]}:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
+    if bdf.endswith(_NOBODY):
+        bdf = match["port"]
     return (bdf, _severity(match["uncorrected"])) if is_bdf(bdf) else None
 
 

@@ -1,7 +1,8 @@
-"""Other trouble of the host in the kernel log: hot CPUs, threads stuck in the NVIDIA driver, disks, arrays, slots.
+"""Other trouble of the host in the kernel log: hot CPUs, threads stuck in the NVIDIA driver, disks and
+their file systems, arrays, slots.
 
 Linux arch/x86/kernel/cpu/mce/therm_throt.c (drivers/thermal/intel from 5.11), kernel/hung_task.c, kernel/watchdog.c,
-block/blk-core.c, drivers/nvme/host, drivers/md, drivers/pci/hotplug/pciehp_ctrl.c.
+block/blk-core.c, drivers/nvme/host, drivers/md, drivers/pci/hotplug/pciehp_ctrl.c, fs/ext4, fs/jbd2, fs/xfs, fs/btrfs.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
 
-_FRAMES_S = 1.0
+FRAMES_S = 1.0
 """The stack follows its heading within this time."""
 _THROTTLED = re.compile(
     r"(?:mce: )?CPU(?P<cpu>\d{1,5}): (?:Core|Package) temperature (?:is )?above threshold, cpu clock (?:is )?throttled"
     r" \(total events = (?P<count>\d{1,12})\)"
 )
-_STUCK = re.compile(
+STUCK = re.compile(
     r"INFO: task (?P<task>.{1,16}):\d{1,10} blocked for more than \d{1,6} seconds"
     r"|(?:NMI )?watchdog: (?:BUG: soft lockup - CPU#\d{1,5} stuck for \d{1,8}s! \[(?P<spinning>.{1,16}):\d{1,10}\]"
     r"|Watchdog detected hard LOCKUP on cpu \d{1,5})"
@@ -39,6 +40,17 @@ _DISK = (
         r"|Device not ready; aborting|Disabling device after reset failure)"
     ),
     re.compile(r"sd \d{1,4}(?::\d{1,6}){3}: \[(?P<disk>sd[a-z]{1,4})\] .{0,40}Sense Key : (?:Medium|Hardware) Error"),
+)
+_FILE_SYSTEM = (
+    re.compile(r"EXT4-fs error \(device (?P<disk>[a-z][\w!-]{0,31})\): "),
+    re.compile(r"EXT4-fs \((?P<disk>[a-z][\w!-]{0,31})\): Remounting filesystem read-only"),
+    re.compile(r"Aborting journal on device (?P<disk>[a-z][\w!]{0,31})-\d{1,10}\."),
+    re.compile(
+        r"XFS \((?P<disk>[a-z][\w!-]{0,31})\): (?:Metadata corruption detected|Corruption detected"
+        r"|Corruption of in-memory data|Internal error|metadata I/O error|[lL]og I/O [eE]rror"
+        r"|Filesystem has been shut down)"
+    ),
+    re.compile(r"BTRFS(?:: | )(?:error|critical) \(device (?P<disk>[a-z][\w!-]{0,31})(?: state \w{1,8})?\)"),
 )
 _ARRAY = re.compile(r"md/raid[\w-]{0,8}:(?P<array>md\w{1,31}): Disk failure on (?P<disk>[a-z]\w{0,31})(?:,| detected)")
 _SLOT = re.compile(
@@ -64,6 +76,8 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield _event("array", match["array"], seconds, message, group=whole_disk(match["disk"]))
         elif match := next((match for form in _DISK if (match := form.match(message))), None):
             yield _event("disk", whole_disk(match["disk"]), seconds, message)
+        elif match := next((match for form in _FILE_SYSTEM if (match := form.match(message))), None):
+            yield _event("file system", whole_disk(match["disk"]), seconds, message)
 
 
 def _event(
@@ -72,6 +86,11 @@ def _event(
     return HostEvent(
         trouble=trouble, part=part, group=group, corrected=None, count=count, seconds=seconds, line=line, past=past
     )
+
+
+def is_frame(message: str) -> bool:
+    """A function of the NVIDIA driver on a stack: `` os_acquire_rwlock_write+0x30/0x40 [nvidia]``."""
+    return _FRAME.match(message) is not None
 
 
 def whole_disk(name: str) -> str:
@@ -87,9 +106,9 @@ def _stuck(lines: Lines) -> Iterator[HostEvent]:
     """
     heading: tuple[float, str, str] | None = None
     for seconds, message in lines:
-        if match := _STUCK.match(message):
+        if match := STUCK.match(message):
             heading = seconds, message, match["task"] or match["spinning"] or ""
-        elif heading is not None and seconds - heading[0] <= _FRAMES_S and _FRAME.match(message):
+        elif heading is not None and seconds - heading[0] <= FRAMES_S and is_frame(message):
             yield _event("stuck", heading[2], heading[0], heading[1])
             heading = None
 

@@ -19,6 +19,8 @@ _OF_OLD = re.compile(rf"mlx5_core: (?P<text>probe of (?P<bdf>{PATTERN}) failed w
 _TROUBLES: tuple[tuple[HcaTrouble, re.Pattern[str]], ...] = (
     ("not started", re.compile(r"mlx5_(?:load|init)_one failed with error code|probe (?:of|with driver) .*failed")),
     ("firmware", re.compile(r"device's health compromised")),  # health.c
+    # cmd.c: no answer at all; a command that is answered late says "recovered after timeout"
+    ("firmware", re.compile(r"\w{1,64}\(0x[0-9a-f]{1,8}\) timeout\. Will cause a leak of a command resource")),
     ("module", re.compile(r"Port module event\[error\]: module (?P<module>\d{1,3}), (?P<what>.*)")),  # events.c
     ("temperature", re.compile(r"High temperature on sensors")),
     ("power", re.compile(r"Detected insufficient power on the PCIe slot")),

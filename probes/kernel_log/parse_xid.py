@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.kernel_log import NoStart
 from dgxcheck.facts.record import Record
 
 _GPU = r"(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?"
@@ -12,7 +13,7 @@ _XID = re.compile(
     rf"NVRM: Xid \((?:PCI:)?{_GPU}(?P<part>[^)]*)\): (?P<number>\d{{1,4}})(?!\d)(?:, *(?P<text>.*))?", re.DOTALL
 )
 _PROCESS = re.compile(r"pid='?(?P<pid>\d{1,10}|<unknown>)'?(?:, *name=(?P<name>[^,]*))?(?:, *|$)")
-_CAUSE = re.compile(r"Ch [0-9a-f]{8},? caused by previous Xid (\d{1,4})\.?", re.ASCII)
+_CAUSE = re.compile(r"(?:Ch [0-9a-f]{8},?|channel 0x[0-9a-f]{8}) caused by previous Xid (\d{1,4})\.?", re.ASCII)
 _SXID = re.compile(
     rf"nvidia-nvswitch\d+: SXid \((?:PCI:)?{_GPU}\): (?P<number>\d{{1,6}})(?!\d)(?:, *(?P<text>.*))?", re.DOTALL
 )
@@ -23,6 +24,16 @@ _NOT_STARTED = re.compile(
     rf"NVRM: (?:GPU (?:at )?(?:PCI:)?{_GPU}: )?(?:RmInitAdapter failed!|rm_init_adapter(?:\(\d+\))? failed"
     rf"|(?P<unpowered>GPU does not have the necessary power cables connected))"
 )
+_INVALID_BAR = re.compile(
+    r"NVRM: BAR\d{1,2} is \d{1,9}M @ 0x[0-9a-f]{1,16} \(PCI:(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})"
+)
+_CODE = re.compile(r"failed! \((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8})\b")
+_PROBE_FAILED = re.compile(
+    rf"nvidia: probe of {_GPU} failed with error -\d|nvidia (?P<new>[0-9a-fA-F]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}})"
+    r"\.[0-7]: probe with driver nvidia failed with error -\d"
+)
+_GSP_SILENT = re.compile(r"NVRM: GPU(?P<gpu>\d{1,2}) _kgsp(?:IsHeartbeatTimedOut|LogRpcTimeout|LogXid119): [*H]")
+"""Beside Xid 119, or without it: the heartbeat of the GPU's system processor stopped."""
 _REFUSED = re.compile(
     r"NVRM: API mismatch: the client .{0,80}?has (?:the )?version (?P<version>[\w.-]{1,40}?)[,.]?(?:\s|$)"
 )
@@ -93,12 +104,28 @@ def goes_on_off_bus(message: str) -> bool:
     return message.startswith("NVRM: fallen off the bus")
 
 
-def not_started(message: str) -> tuple[str | None, bool] | None:
-    """``NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (..)``: the bdf, which old drivers omit; is it unpowered?"""
+def start_code(message: str) -> str:
+    """``0x26:0xffff`` of ``RmInitAdapter failed! (0x26:0xffff:1290)``; empty where there is none."""
+    match = _CODE.search(message)
+    return match[1] if match is not None else ""
+
+
+def not_started(message: str) -> tuple[str | None, NoStart] | None:
+    """``NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (..)``: the bdf, which old drivers omit, and why."""
+    if match := _INVALID_BAR.match(message):
+        return as_bdf(f"{match['bus']}.0"), "bars"
+    if match := _PROBE_FAILED.match(message):
+        return as_bdf(f"{match['bus'] or match['new']}.0"), ""
     match = _NOT_STARTED.match(message)
     if match is None:
         return None
-    return as_bdf(f"{match['bus']}.0") if match["bus"] else None, match["unpowered"] is not None
+    return as_bdf(f"{match['bus']}.0") if match["bus"] else None, "power" if match["unpowered"] is not None else ""
+
+
+def gsp_silent(message: str) -> int | None:
+    """``NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, ..``: the driver's number of the GPU."""
+    match = _GSP_SILENT.match(message)
+    return int(match["gpu"]) if match is not None else None
 
 
 def refused(message: str) -> str | None:

@@ -258,7 +258,7 @@ MC1 = "text /sys/devices/system/edac/mc/mc1"
     ("facts", "later", "due"),
     [
         ({}, {"ue_count": "1\n"}, "fail"),
-        ({f"{MC1}/ue_count": "1\n"}, {"ce_count": "5\n"}, "warn"),
+        ({f"{MC1}/ue_count": "1\n"}, {"ce_count": "5\n"}, "fail"),
         ({f"{MC1}/ue_count": "1\n"}, {"ue_count": "0\n"}, "pass"),  # the driver was loaded again
         ({f"{MC1}/ce_count": "9\n"}, {"ce_count": "2\n"}, "pass"),
         ({f"{MC1}/ce_count": "9\n"}, {"ce_count": "10\n"}, "pass"),

@@ -200,6 +200,22 @@ def test_lanes_that_are_lost_under_load_explain_it_too(tmp_path: Path) -> None:
     assert said(box, HOST) == {"GPU2": EXPLAINED}
 
 
+def test_the_best_copy_of_a_gpu_to_itself_counts() -> None:
+    slow_first = {f"p2p-off {gpu} {gpu}": fact(140 if gpu == 0 else 800) for gpu in range(4)}
+    assert said(imported(slow_first | {f"p2p {gpu} {gpu}": fact(802) for gpu in range(4)}), MEMORY) == {}
+
+
+@pytest.mark.parametrize(("names", "due"), [
+    ({}, {"GPU1": "warn"}),
+    (dict.fromkeys(range(3), "Model A"), {"GPU1": "warn"}),
+    ({0: "Model A", 1: "Model B", 2: "Model A"}, {}),
+])  # fmt: skip
+def test_an_odd_figure_among_gpus_that_only_a_tool_names(names: dict[int, str], due: dict[str, str]) -> None:
+    devices = {f"device {gpu}": fact(None, "", name=name) for gpu, name in names.items()}
+    rates = {f"host-to-device {gpu}": fact(3.12 if gpu == 1 else 12.3) for gpu in range(3)}
+    assert said(imported(rates | devices), HOST) == due
+
+
 @pytest.mark.parametrize(
     ("slow", "again", "due"),
     [
@@ -215,16 +231,3 @@ def test_copies_of_a_gpu_to_itself(slow: int, again: float | None, due: dict[str
     if again is not None:
         facts |= {f"p2p {gpu} {gpu}": fact(again if at == slow else 500.0) for at, gpu in enumerate(GPUS)}
     assert said(measured(tmp_path, facts), "measure.memory-bandwidth") == due
-
-
-def test_gpus_that_only_a_tool_names_are_compared_by_these_names() -> None:
-    facts: dict[str, Json] = {f"p2p-off {at} {at}": fact(90.0 if at == 2 else 500.0) for at in range(4)}
-    names = {f"device {at}": {**dict_of(fact(None, "")), "name": "Model A"} for at in range(4)}
-    assert said(imported({**facts, **names}), "measure.memory-bandwidth") == {"GPU2": "warn"}
-    other = {**names, "device 2": {**dict_of(names["device 2"]), "name": "Model B"}}
-    assert "warn" not in said(imported({**facts, **other}), "measure.memory-bandwidth").values()
-
-
-def dict_of(value: Json) -> dict[str, Json]:
-    assert isinstance(value, dict)
-    return value

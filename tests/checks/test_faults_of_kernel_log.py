@@ -39,6 +39,8 @@ LOGGED = {
     f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Fatal), type=x": ("kernel.aer", Fault.AER_LOGGED),
     f"{MLX5}mlx5_load_one failed with error code -22": ("kernel.hca", Fault.HCA_NOT_STARTED),
     f"{MLX5}poll_health:174: device's health compromised - reached miss count.": ("kernel.hca", Fault.HCA_UNRESPONSIVE),
+    f"{MLX5}wait_func:1084:(pid 81): ACCESS_REG(0x805) timeout. Will cause a leak of a command resource":
+        ("kernel.hca", Fault.HCA_UNRESPONSIVE),
     f"{MLX5}temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1":
         ("kernel.hca", Fault.HCA_OVERHEATING),
     f"{MLX5}mlx5_pcie_event:299:(pid 1): Detected insufficient power on the PCIe slot (27W).":
@@ -52,6 +54,13 @@ LOGGED = {
     "CPU12: Package temperature above threshold, cpu clock throttled (total events = 812)":
         ("kernel.cpu-throttled", Fault.CPU_THROTTLED),
     "blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0": ("kernel.disk", Fault.DISK_ERRORS),
+    "EXT4-fs error (device sda2): ext4_lookup:1785: inode #2: comm ls: bad": ("kernel.file-system", Fault.FILE_SYSTEM),
+    "EXT4-fs (sda2): Remounting filesystem read-only": ("kernel.file-system", Fault.FILE_SYSTEM),
+    "Aborting journal on device sda2-8.": ("kernel.file-system", Fault.FILE_SYSTEM),
+    "XFS (dm-0): Metadata corruption detected at xfs_dir3_block_read_verify+0x5e/0x110 [xfs], xfs_dir3_block":
+        ("kernel.file-system", Fault.FILE_SYSTEM),
+    "BTRFS error (device sda1 state EA): parent transid verify failed": ("kernel.file-system", Fault.FILE_SYSTEM),
+    "pcieport 0000:00:02.0: DPC: containment event, status:0x1f01 source:0x0000": ("kernel.aer", Fault.AER_LOGGED),
     "pcieport 0000:00:02.0: pciehp: Slot(5): Link Down": ("kernel.hot-plug", Fault.UNPLUGGED),
 }  # fmt: skip
 
@@ -62,6 +71,55 @@ def test_faults_of_the_kernel_log(text: str, tmp_path: Path) -> None:
     (bad,) = bad_findings(box(logged(tmp_path, (100.0, text))), check)
     assert bad.judgement.fault is fault
     assert bad.witness == "log"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "EXT4-fs (sda2): mounted filesystem with ordered data mode. Opts: errors=remount-ro",
+        "EXT4-fs error (device loop3): ext4_lookup:1785: inode #2: comm ls: bad",
+        "XFS (sdb1): Ending clean mount",
+        f"{MLX5}wait_func_handle_exec_timeout:1079:(pid 81): cmd[0]: ACCESS_REG(0x805) recovered after timeout",
+    ],
+)
+def test_what_is_no_fault_of_the_host(text: str, tmp_path: Path) -> None:
+    machine = box(logged(tmp_path, (100.0, text)))
+    assert not [bad for check in ("kernel.file-system", "kernel.hca") for bad in bad_findings(machine, check)]
+
+
+def application_xids(gpu: str, *names: str) -> list[tuple[float, str]]:
+    return [
+        (100.0 + n, f"NVRM: Xid (PCI:{gpu[:-2]}): 13, pid={4000 + n}, name={name}, x") for n, name in enumerate(names)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "fault"),
+    [
+        (("a", "b", "c"), (), Fault.XID_PROGRAMS),
+        (("a", "a", "a"), (), Fault.XID_APPLICATION),
+        (("a", "b", "c"), ("a",), Fault.XID_APPLICATION),
+    ],
+    ids=["of several programs", "of one program", "of programs that fail elsewhere too"],
+)
+def test_programs_that_fail_on_one_gpu_alone(
+    here: tuple[str, ...], there: tuple[str, ...], fault: Fault, tmp_path: Path
+) -> None:
+    lines = [*application_xids(GPU, *here), *application_xids("0000:0b:00.0", *there)]
+    (bad,) = bad_findings(box(logged(tmp_path, *lines)), "kernel.xid")
+    assert bad.judgement.fault is fault
+
+
+@pytest.mark.parametrize(
+    ("numbers", "fault"),
+    [((48, 94), Fault.XID_CONTAINED), ((171, 94), Fault.XID_CONTAINED), ((48,), Fault.XID), ((48, 94, 95), Fault.XID)],
+)
+def test_a_memory_error_that_is_contained_waits_for_a_drain(
+    numbers: tuple[int, ...], fault: Fault, tmp_path: Path
+) -> None:
+    lines = [(100.0 + n, f"NVRM: Xid (PCI:0000:47:00): {number}, x") for n, number in enumerate(numbers)]
+    (bad,) = bad_findings(box(logged(tmp_path, *lines, base="dgx-a100")), "kernel.xid")
+    assert bad.judgement.fault is fault
 
 
 @pytest.mark.parametrize(

@@ -8,28 +8,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import read_box
 
 from dgxcheck.checks.engine.box import DEFAULTS, HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.run import run, verdict
-from dgxcheck.checks.registry import CHECKS, PROBES
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.output.health.rules import rule
-from dgxcheck.source.recording.shipped import open_source
-from dgxcheck.survey import survey
-from dgxcheck.topology.build import build
 
 GPU2 = "0000:0a:00.0"
 NVML = "nvml nvmlDeviceGet"
 
 
 def box(spec: str) -> Box:
-    facts = survey(open_source(spec), PROBES)
-    topology = build(facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
-    return Box(snapshot=facts, topology=topology, gpus=topology.gpus)
+    return read_box.box(spec)
 
 
 def changed(folder: Path, facts: dict[str, Json], base: str = "dgx-1-v100") -> str:

@@ -45,6 +45,10 @@ def judged(machine: Box, check: str, bdf: str) -> tuple[str, Fault | None]:
         ("ecc.spare-rows", {"RowRemapperHistogram {}": BANKS | {"low": 1}}, ("warn", Fault.ROWS_LOW)),
         ("ecc.spare-rows", {"RowRemapperHistogram {}": BANKS | {"none": 2}}, ("warn", Fault.ROWS_LOW)),
         ("ecc.spare-rows", {"RowRemapperHistogram {}": {"missing": "unsupported"}}, ("skip not-supported", None)),
+        ("ecc.repair", {}, ("skip not-supported", None)),
+        ("ecc.repair", {"RepairStatus {}": [0, 0]}, ("pass", None)),
+        ("ecc.repair", {"RepairStatus {}": [1, 0]}, ("warn", Fault.REPAIR_PENDING)),
+        ("ecc.repair", {"RepairStatus {}": [0, 1]}, ("warn", Fault.REPAIR_PENDING)),
         ("ecc.sram", {}, ("pass", None)),
         ("ecc.sram", {"SramEccErrorStatus {}": {"bThresholdExceeded": 1}}, ("fail", Fault.SRAM_EXCEEDED)),
         ("ecc.sram", {"SramEccErrorStatus {}": {"bThresholdExceeded": 7}}, ("unknown", None)),
@@ -127,3 +131,21 @@ def test_sram_of_a_recording_made_before_it_was_asked(tmp_path: Path) -> None:
     v100 = box("dgx-1-v100").gpu(V100).ecc
     assert isinstance(v100, GpuEcc)
     assert isinstance(v100.sram_exceeded, Missing)
+
+
+@pytest.mark.parametrize(
+    ("check", "question", "later", "expected"),
+    [
+        ("ecc.corrected", "TotalEccErrors {} 0 0", 500_000, ("warn", Fault.ECC_CORRECTED)),
+        ("ecc.retirement-pending", "RetiredPagesPendingStatus {}", 1, ("warn", Fault.RETIREMENT_PENDING)),
+        ("ecc.retired-pages", "RetiredPages {} 1", [{"address": 1}], ("warn", Fault.PAGES_MANY)),
+    ],
+)
+def test_what_the_second_reading_of_a_window_finds(
+    check: str, question: str, later: Json, expected: tuple[str, Fault], tmp_path: Path
+) -> None:
+    """The box itself is that of the first reading."""
+    machine = grown(tmp_path, {}, {question: later}, 60.0)
+    assert isinstance(machine.growth, Growth)
+    first = replace(machine, snapshot=machine.growth.old)
+    assert judged(first, check, V100) == expected

@@ -98,6 +98,15 @@ def test_a_link_that_is_down_is_joined_to_the_switch_at_its_far_end(tmp_path: Pa
     assert elsewhere.keys() == {"nvswitch/0000:c4:00.0", "gpu/0000:07:00.0/NVLink"}
 
 
+def test_nvlink_errors_of_most_gpus_are_the_fabric_s(tmp_path: Path) -> None:
+    """Each can follow from every other, so none leads; where all name links to one NVSwitch, it is that."""
+    buses = ("07", "0f", "47", "4e", "87")
+    apart = [xid_74(bus, 3600.1 + n / 10, 2 * n) for n, bus in enumerate(buses)]
+    assert causes(tmp_path, "dgx-a100", *apart).keys() == {"host/host/NVSwitches"}
+    alike = [xid_74(bus, 3600.1 + n / 10, 5) for n, bus in enumerate(buses)]
+    assert causes(tmp_path, "dgx-a100", *alike).keys() == {f"nvswitch/{SWITCH}"}
+
+
 @given(order=st.permutations((0, 1, 2, 3)), offset=st.floats(-9.9, 9.9))
 def test_no_order_of_the_lines_makes_another_cause(
     order: list[int], offset: float, tmp_path_factory: pytest.TempPathFactory
@@ -206,3 +215,48 @@ def test_a_log_alone_resets_nvswitches_unless_a_gpu_is_lost(
     ]
     assert ("reset-gpu" in steps) is reset
     assert reset or steps[:2] == ["drain", "reboot"]
+
+
+def alone(folder: Path, *log: str) -> dict[str, set[str]]:
+    """The same of a log alone, as it is pasted."""
+    path = folder / "pasted.txt"
+    path.write_text("\n".join(log), encoding="utf-8")
+    return {cause.component.bdf or cause.component.part: {*cause.explains} for cause in assess(str(path)).causes}
+
+
+def by(gpu: str, number: int) -> str:
+    return (
+        f"kernel: NVRM: Xid (PCI:0000:{gpu}:00): 45, pid=42, name=python, Ch 00000001 caused by previous Xid {number}"
+    )
+
+
+@pytest.mark.parametrize("first", ["97", "dc"])
+def test_of_lines_without_times_the_link_s_own_error_comes_first(first: str, tmp_path: Path) -> None:
+    numbers = {"97": 145, "ba": 145, "dc": 149, "ed": 144}
+    order = sorted(numbers, key=lambda gpu: gpu != first)
+    found = alone(tmp_path, *(by(gpu, numbers[gpu]) for gpu in order))
+    assert found == {"0000:dc:00.0": {f"kernel.xid/0000:{gpu}:00.0" for gpu in numbers}}
+
+
+@pytest.mark.parametrize("order", [("97", "ba"), ("ba", "97")])
+def test_of_equal_errors_the_first_line_s_gpu_is_to_blame(order: tuple[str, str], tmp_path: Path) -> None:
+    assert [*alone(tmp_path, *(by(gpu, 145) for gpu in order))] == [f"0000:{order[0]}:00.0"]
+
+
+def test_without_times_other_errors_stay_causes_of_their_own(tmp_path: Path) -> None:
+    other = "NVRM: Xid (PCI:0000:ed:00): 48, pid=1, DBE (double bit error)"
+    assert alone(tmp_path, by("dc", 149), by("97", 145), other).keys() == {"0000:dc:00.0", "0000:ed:00.0"}
+
+
+def test_of_a_log_alone_a_port_s_error_in_the_moment_of_a_loss_belongs_to_it(tmp_path: Path) -> None:
+    aer = "[  {}] pcieport 0000:00:02.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer"
+    lost = "[  600.100000] NVRM: Xid (PCI:0000:02:00): 79, GPU has fallen off the bus."
+    assert alone(tmp_path, aer.format("600.000001"), lost).keys() == {"0000:02:00.0"}
+    assert alone(tmp_path, aer.format("500.000001"), lost).keys() == {"0000:02:00.0", "0000:00:02.0"}
+
+
+def test_nvswitches_that_give_up_after_a_gpu_was_lost_belong_to_it(tmp_path: Path) -> None:
+    lost = "[  600.100000] NVRM: Xid (PCI:0000:91:00): 79, GPU has fallen off the bus."
+    sxids = (f"[  61{n}.000001] nvidia-nvswitch{n}: SXid (PCI:0000:0{n}:00.0): 20034, Fatal, Link 4{n} LTSSM Fault Up"
+             for n in (1, 2, 3))  # fmt: skip
+    assert alone(tmp_path, lost, *sxids).keys() == {"0000:91:00.0"}

@@ -25,7 +25,10 @@ WITHOUT_FAULT = {
 }  # fmt: skip
 UNASKED = {"measure.burn-in", "baseline.drift", "report.complete", "tools.reports", "nvlink.matrix"}
 """Say nothing where nobody asked."""
-DRIVERLESS = ("dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-nouveau")
+DRIVERLESS = (
+    "dgx-1-v100-mismatch", "dgx-1-v100-no-nvml", "dgx-1-v100-nouveau", "dgx-2-driver-not-loaded",
+    "dgx-1-v100-no-gpu-starts",
+)  # fmt: skip
 """Their ``skips`` do not list the checks that need NVML."""
 HEALTHY_SKIPS = {"not-supported", "not-recorded", "not-visible", "not-configured", "not-in-level", "no-reference"}
 """Reasons that a healthy box can have; which check skips on which box is in ``golden/health-v.txt``."""

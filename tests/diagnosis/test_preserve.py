@@ -55,7 +55,9 @@ def test_the_kernel_log_and_a_recording_come_first(name: str) -> None:
 
 def test_evidence_follows_from_the_component() -> None:
     box = box_of("dgx-1-v100")
-    assert "ipmitool" in programs("dgx-1-v100", host_part("memory"))
+    for part in ("memory", "CPUs", "missing socket"):
+        assert "ipmitool" in programs("dgx-1-v100", host_part(part))
+    assert "ipmitool" in programs("dgx-1-v100", Component(kind="socket", name="1"))
     assert "mlxlink" in programs("dgx-1-v100", Component(kind="port", name="mlx5_1/1", bdf="0000:0c:00.0"))
     assert "ethtool" in programs("dgx-1-v100", Component(kind="interface", name="eno1"))
     assert "nvidia-smi" in programs("dgx-1-v100", gpu_part(box, 0, "memory"))

@@ -15,6 +15,7 @@ from test_schemas import complaints
 from dgxcheck.assessment.compare import called_as, namespace, side_of
 from dgxcheck.cli import main
 from dgxcheck.difference.compare import compare
+from dgxcheck.output.plain_text import wrap_sentences
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.source.recording.site_key import mark
 
@@ -204,9 +205,12 @@ def test_colour_marks_what_is_worse(argv: tuple[str, ...], marked: tuple[str, ..
     assert all(each in colorize for each in marked)
 
 
-def test_text_fits_80_columns(capsys: Capture) -> None:
-    assert main(["diff", "dgx-1-v100", "dgx-1-v100-no-nvml", "--color", "never"]) == 1
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+def test_a_difference_is_one_line_in_a_pipe_and_fits_a_terminal(capsys: Capture) -> None:
+    assert main(["diff", "dgx-1-v100", "dgx-1-v100-hot", "--color", "never"]) == 1
+    text = capsys.readouterr().out
+    (worse,) = [line for line in text.splitlines() if "thermal.temperature" in line]
+    assert worse.endswith("88 °C, slowdown at 87 °C")
+    assert max(map(len, wrap_sentences(text, 80).splitlines())) <= 80
 
 
 def test_pseudonyms_of_one_site_are_comparable(

@@ -13,7 +13,10 @@ WRAPPED = [
     ("one two three four five\n", 12, "one two\n  three four\n  five\n"),
     ("  Rule:   one two three four\n", 20, "  Rule:   one two\n          three four\n"),
     ("GPU0  X     NV1   NV1   NV2\n", 20, "GPU0  X     NV1   NV1   NV2\n"),
-    ("├─ 0000:00:02.0 one two three\n", 12, "├─ 0000:00:02.0 one two three\n"),
+    ("├─ 0000:00:02.0 one two three\n", 20, "├─ 0000:00:02.0 one\n│    two three\n"),
+    ("│  └─ 0000:00:02.0  one  two\n", 24, "│  └─ 0000:00:02.0  one\n│       two\n"),
+    ("a          b          c          d e\n", 20, "a          b          c          d e\n"),
+    ("a          b  c d e f g\n", 20, "a          b  c d e\n              f g\n"),
     ("run nvidia-bug-report.sh again\n", 24, "run nvidia-bug-report.sh\n  again\n"),
     ("a  0123456789012345678901234567890\n", 12, "a  0123456789012345678901234567890\n"),
 ]

@@ -20,7 +20,7 @@ NOUVEAU = "nodriver-a5000-precision5820.log.gz"
 FALLEN = "418-quadro-fallen-off-bus.log.gz"
 CUT = "575-cut-after-head.log.gz"
 READ = {
-    A6000: ("warn", {"driver.persistence"}),
+    A6000: ("pass", set()),
     RTX3080: ("warn", {"pcie.replay", "gpu.uniform"}),
     CUT: ("unknown", set()),
     NOUVEAU: ("fail", {"driver.nouveau"}),

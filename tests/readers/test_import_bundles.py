@@ -131,10 +131,10 @@ def tarred(folder: str, files: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def outputs() -> dict[str, bytes]:
+def outputs(box: str = BOX) -> dict[str, bytes]:
     """What a report holds, as the files of a sosreport."""
     found: dict[str, bytes] = {}
-    for section in sections(open_source(BOX), old=False):
+    for section in sections(open_source(box), old=False):
         title, _, text = section.removeprefix(f"{LINE}\n\n").partition("\n")
         if title.startswith("*** /") and "does not exist" not in title:
             found[title[5:]] = text.partition("\n")[2].rstrip("\n").encode() + b"\n"

@@ -10,6 +10,7 @@ import pytest
 from lspci_texts import LSPCI
 from programs import program
 from readers_text import one, unread
+from seam import run
 
 from dgxcheck.readers.derived import completed
 from dgxcheck.readers.lspci import text as pasted
@@ -268,4 +269,13 @@ def test_a_gpu_that_reads_all_ones_is_lost(details: list[str]) -> None:
 def test_a_tree_of_numbers_alone_names_no_device() -> None:
     found = one(pasted.read, LSPCI["lspci -t"])
     assert found.facts[f"link {D}/0000:4b:00.0"] == "../../../devices/pci0000:4a/0000:4a:02.0/0000:4b:00.0"
-    assert all(key.startswith("link ") for key in found.facts)
+    assert all(key.startswith(("link ", "names ")) for key in found.facts)
+
+
+def test_a_tree_of_numbers_alone_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "tree.txt"
+    file.write_text(LSPCI["lspci -t"])
+    tree = run(capsys, "topo", "--tree", "--from", str(file)).out.splitlines()
+    assert any("─ 0000:4b:00.0" in line for line in tree)
+    assert "is unknown: see topo --tree" in run(capsys, "topo", "--from", str(file)).out
+    assert run(capsys, "health", "--from", str(file)).out.startswith("UNKNOWN  nothing could be judged")

@@ -76,6 +76,28 @@ def test_a_cut_table_blames_no_gpu_that_the_whole_does_not(cut: int) -> None:
             assert {key.split()[0] for key in bad(part)} <= gpus
 
 
+BUSY = "CUDA-capable device(s) is/are busy or unavailable"
+
+
+@pytest.mark.parametrize(
+    ("message", "outcome", "fault"),
+    [
+        (BUSY, "unknown", ""), ("could not allocate memory on the GPU", "unknown", ""),
+        ("the GPU is in exclusive process mode", "unknown", ""),
+        ("uncorrectable memory errors were found", "fail", "ecc-uncorrected"), ("it failed", "fail", "test-failed"),
+    ],
+)  # fmt: skip
+def test_a_test_that_something_kept_from_running_blames_no_gpu(message: str, outcome: str, fault: str) -> None:
+    table = f"| GPU Memory                | Fail - GPU: 0 |\n| Warning                   | GPU 0 {message} |"
+    text = f"+-----  Hardware  ----------+---------------+\n{table}\n+---------------------------+---------------+"
+    result = {"gpu_id": "0", "status": "Fail", "warnings": [{"warning": message}]}
+    tests = [{"category": "Hardware", "tests": [{"name": "GPU Memory", "results": [result]}]}]
+    document = json.dumps({"DCGM Diagnostic": {"test_categories": tests}})
+    for found in (one(diag.read, text), one(diag_json.read, document)):
+        (told,) = [fact for fact in found.facts.values() if isinstance(fact, dict)]
+        assert (told["outcome"], told["fault"]) == (outcome, fault)
+
+
 def test_json_of_3_and_4() -> None:
     three = {"gpu_ids": "2", "status": "FAIL", "warnings": ["GPU 2's NvLink link 3 is currently down"]}
     four = {"entity_group": "GPU", "entity_id": 5, "status": "Fail", "warnings": [{"warning": "PCIe replay count"}]}

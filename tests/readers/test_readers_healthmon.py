@@ -81,7 +81,7 @@ bandwidth.min = 9000
 def test_the_old_configuration_names_what_replaces_each_key() -> None:
     found = healthmon_config.read(tuple(CONFIG.splitlines()))
     assert unread(found, CONFIG) == []
-    assert [part.tool.partition(": now ")[0].split()[-1] for part in found] == [
+    assert [part.tool.partition(": now ")[0].partition("(")[2] for part in found] == [
         "devices.tesla.count", "bandwidth.warn", "bandwidth.min", "pci.width",
     ]  # fmt: skip
     assert not any(part.facts for part in found)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from readers_text import one, unread
 
 from dgxcheck.facts.bdf import nameless
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.readers.kernel_log import excerpt
+from dgxcheck.readers.kernel_log.forms import as_rows
+from dgxcheck.readers.layout.undo import undone
 from probes.kernel_log.log import facts as events
 from probes.kernel_log.parse_xid import xid
 
@@ -26,9 +33,56 @@ FORMS = (
     "2025-02-23T16:24:18,123456+01:00 {}",
     "2025-02-23 16:24:18 {}",
     "[Feb23 16:24] {}",
+    "4,100,1234567890,-;{}",
+    "[ 1234.567890] node7 kernel: {}",
+    "<4>1 2025-02-23T16:24:18.123456+01:00 node7 kernel - - - {}",
+    "<4>Feb 23 16:24:18 node7 kernel: {}",
+    "Sun 2025-02-23 16:24:18 CET node7 kernel: {}",
+    "1740324258.123456 node7 kernel: {}",
+    "Feb 23 16:24:18 node7 {}",
+    "  Warning  XIDError  5m (x3 over 1h)  kernel-monitor, node7  {}",
+    "[Sun Feb 23 16:24:18] {}",
+    "april 24 16:22:15 node7 kernel: {}",
+    "févr. 24 16:22:15 node7 kernel: {}",
+    "11月 15 14:15:47 node7 kernel: {}",
+    "192.0.2.7: kern: warning: [2026-04-22T21:26:20.599716692Z]: {}",
+    "kern:     err: [2026-04-22T21:26:20.599716692Z]: {}",
+    "16:24:18  {}",
+    '[XID found] (54 minutes ago) "{}"',
+    "and then it said `{}` and stopped",
+    '{{"log":"{}\\n","stream":"stderr"}}',
+    "| 10:00 | {} | lost |",
     "kernel: {}",
     "{}",
 )
+ENTRY = {"_TRANSPORT": "kernel", "__REALTIME_TIMESTAMP": "1740324258123456", "__MONOTONIC_TIMESTAMP": "1234567890"}
+HEAD = f"Sun 2025-02-23 16:24:18.123456 CET [s={'0' * 32};i=1;b=ab;m=1;t=1;x=1]"
+
+
+def _as_json(message: str) -> str:
+    return json.dumps({**ENTRY, "MESSAGE": message})
+
+
+def _pretty(message: str) -> str:
+    rows = ",\n".join(f'\t"{name}" : {json.dumps(value)}' for name, value in {**ENTRY, "MESSAGE": message}.items())
+    return f"{{\n{rows}\n}}"
+
+
+def _export(message: str) -> str:
+    return (
+        "\n".join(f"{name}={value}" for name, value in {"__CURSOR": "s=1", **ENTRY, "MESSAGE": message}.items()) + "\n"
+    )
+
+
+def _verbose(message: str) -> str:
+    return "\n".join((HEAD, *(f"    {name}={value}" for name, value in {**ENTRY, "MESSAGE": message}.items())))
+
+
+def _of_dmesg(message: str) -> str:
+    return f'   {{\n      "pri": 4,\n      "time":  1234.567890,\n      "msg": {json.dumps(message)}\n   }},'
+
+
+ENTRIES = (_as_json, _pretty, _export, _verbose, _of_dmesg)
 
 
 def log(text: str) -> tuple[list[tuple[str, int]], list[str], bool]:
@@ -47,6 +101,65 @@ def test_every_form_gives_the_same_events(form: str, before: str) -> None:
     assert unread([one(excerpt.read, text)], text) == []
 
 
+@pytest.mark.parametrize("form", ENTRIES)
+@pytest.mark.parametrize("laid_out", [False, True])
+def test_every_kind_of_entry_gives_the_same_events(form: Callable[[str], str], laid_out: bool) -> None:
+    text = "\n".join(form(line) for line in (XID, "usb 1-1: new device", SXID))
+    text = "\n".join(undone(tuple(text.split("\n"))).lines) if laid_out else text
+    assert log(text)[:2] == ([("0000:3b:00.0", 79)], ["0000:c4:00.0"])
+    assert unread([one(excerpt.read, text)], text) == []
+
+
+OF_A_PROGRAM = f"user: warning: [2026-04-22T21:26:20.599716692Z]: {XID}"
+
+
+@pytest.mark.parametrize(
+    "row", ["Xid 79: GPU has fallen off the bus", "Look for NVRM: Xid", "NVRM shows Xid (PCI:..): 79", OF_A_PROGRAM]
+)
+def test_sentences_about_an_xid_are_none(row: str) -> None:
+    assert not any(found.facts for found in excerpt.read((row,)))
+
+
+@pytest.mark.parametrize("form", ENTRIES[:4])
+def test_an_entry_of_a_program_is_not_the_kernel_s(form: Callable[[str], str]) -> None:
+    assert not any(found.facts for found in excerpt.read(tuple(form(XID).replace("kernel", "stdout").split("\n"))))
+    forged = form("a program\n" + XID) if form in (_as_json, _pretty) else form("a program")
+    assert "79" not in str([found.facts for found in excerpt.read(tuple(forged.split("\n")))])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [f"<12>1 2025-02-23T16:24:18Z n kernel - - - {XID}", f"12,1,2,-;{XID}", f"<12>Feb 23 16:24:18 n kernel: {XID}"],
+)
+def test_what_a_user_wrote_to_the_log_is_not_the_kernel_s(row: str) -> None:
+    assert not any(found.facts for found in excerpt.read((row,)))
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.text(max_size=60),
+            st.sampled_from(
+                [*map(_as_json, (XID, "x")), HEAD, "{", "}", "__CURSOR=s", "MESSAGE=x", '"msg": "x"', '"time": 1.5,']
+            ),
+        ),
+        max_size=12,
+    )
+)
+def test_any_text_is_taken_apart_without_a_wrong_line(lines: list[str]) -> None:
+    rows = [*as_rows(tuple(lines))]
+    assert {number for number, _ in rows} <= {*range(len(lines))}
+    assert all("\n" not in row for _, row in rows if row is not None and row not in lines)
+
+
+def test_a_log_of_persistent_storage_is_known_with_its_heads() -> None:
+    text = "Panic#1 Part1\n<0>[   12.345678] Kernel panic - not syncing: Fatal exception\n<4>[   12.345699] ---[ end"
+    read = events([str(fact) for fact in one(excerpt.read, text).facts.values()], "log")
+    assert isinstance(read, KernelLog)
+    assert [(each.trouble, each.part) for each in read.host] == [("panic", "Fatal exception")]
+    assert unread([one(excerpt.read, text)], text) == []
+
+
 def test_a_whole_log_reaches_back_to_boot() -> None:
     text = f"[    0.000000] Linux version 6.8.0\n[    0.000000] Command line: quiet\n[ 1234.567890] {XID}"
     assert log(text)[2]
@@ -58,8 +171,11 @@ def test_seconds_after_the_row_before() -> None:
     assert unread([one(excerpt.read, text)], text) == [3]
 
 
-def test_a_text_that_says_nothing_of_gpus_is_no_log() -> None:
-    assert excerpt.read(("[ 1234.567890] usb 1-1: new device", "2025-02-23 16:24:18 INFO step 100")) == ()
+def test_a_log_that_says_nothing_of_gpus_is_known_and_states_nothing() -> None:
+    text = "[ 1234.567890] usb 1-1: new device\n2025-02-23 16:24:18 INFO step 100"
+    found = one(excerpt.read, text)
+    assert (found.facts, unread([found], text)) == ({}, [2])
+    assert excerpt.read(("2025-02-23 16:24:18 INFO step 100",)) == ()
 
 
 def test_a_program_cannot_write_a_line_of_its_own() -> None:

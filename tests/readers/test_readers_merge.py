@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.combine import Part, combine
 from dgxcheck.readers.merge import merge_runs
+from dgxcheck.readers.model import Imported
 
 
 def fact(value: Json, unit: str = "GB/s", at: int = 1, **more: Json) -> dict[str, Json]:
@@ -92,3 +96,31 @@ def test_keys_keep_their_order_and_runs_are_bounded() -> None:
     runs = many["b"]["runs"] if isinstance(many["b"], dict) else []
     assert isinstance(runs, list)
     assert len(runs) == 64
+
+
+TABLE = "nvidia-smi"
+NAME, UUID, TEMPERATURE = (f"nvml nvmlDeviceGet{name} 0000:0a:00.0" for name in ("Name", "UUID", "Temperature"))
+
+
+@pytest.mark.parametrize(
+    ("later", "again", "refused"),
+    [
+        ({NAME: "A", UUID: "GPU-1", f"{TEMPERATURE} 0": 40}, 1, 0),
+        ({UUID: "GPU-1", f"{TEMPERATURE} 0": 40, "nvml nvmlSystemGetCudaDriverVersion": 12030}, 1, 0),
+        ({NAME: "A", f"{TEMPERATURE} 0": 40}, 0, 1),
+        ({NAME: "B", f"{TEMPERATURE} 0": 40}, 0, 1),
+        ({NAME: "A", UUID: "GPU-2", f"{TEMPERATURE} 0": 40}, 0, 1),
+        ({f"{TEMPERATURE} 0": 40}, 0, 1),
+        ({NAME: "A", "nvml nvmlDeviceGetHandleByIndex 0": "0000:0b:00.0"}, 0, 0),
+        ({NAME: "A", f"{TEMPERATURE} 0": 30}, 0, 0),
+    ],
+)
+def test_a_second_reading_of_the_same_gpus_is_no_contradiction(
+    later: dict[str, Json], again: int, refused: int
+) -> None:
+    first: dict[str, Json] = {NAME: "A", UUID: "GPU-1", f"{TEMPERATURE} 0": 30,
+                              "nvml nvmlSystemGetCudaDriverVersion": 12090}  # fmt: skip
+    parts = [Part("text", Imported(tool=TABLE, facts=facts, understood=frozenset())) for facts in (first, later)]
+    found = combine(parts)
+    assert (len(found.again), len(found.refused)) == (again, refused)
+    assert found.facts[f"{TEMPERATURE} 0"] == 30

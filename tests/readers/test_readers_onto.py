@@ -26,7 +26,6 @@ def part(facts: dict[str, Json], tool: str = "t", file: str = "f") -> Part:
     ("stated nic-name NIC0", "mlx5_0", "stated nic-name NIC0", "mlx5_0"),
     ("stated p2p-write GPU1 GPU0", "TNS", f"nvml nvmlDeviceGetP2PStatus {B} {A} 1", 3),
     ("stated p2p GPU1 GPU0", "OK", f"stated p2p {B} {A}", "OK"),
-    ("stated nvlink GPU1 1", "25.781 GB/s", f"nvml nvmlDeviceGetNvLinkState {B} 1", 1),
     ("stated nvlink GPU1 0", "<inactive>", f"nvml nvmlDeviceGetNvLinkState {B} 0", 0),
     ("stated nvlink GPU1", "none", f"nvml nvmlDeviceGetNvLinkState {B} 0",
      {"missing": "unsupported", "detail": "nvidia-smi: no NVLink"}),
@@ -57,6 +56,18 @@ def test_bus_ids_that_a_tool_prints_go_before_nvmls_order() -> None:
     assert found[f"stated cpu-affinity {A}"] == "0", "nvidia-smi counts as NVML does"
     with pytest.raises(BadInput, match=r"a tool prints bus id 0000:99:00\.0 for GPU 0"):
         rebase_indexes({"measure device 0": {"value": None, "bdf": "0000:99:00.0"}}, (A, B))
+
+
+@pytest.mark.parametrize(("key", "fact", "answers"), [
+    ("stated nvlink GPU1 1", "25.781 GB/s", {f"NvLinkState {B} 1": 1, f"FieldValues {B} 1 164": 25781}),
+    ("stated nvlink GPU1 17", "50 GB/s", {f"NvLinkState {B} 17": 1, f"FieldValues {B} 17 164": 50000}),
+    ("stated nvlink GPU1", "MIG", {
+        f"NvLinkState {B} 0": {"missing": "unsupported", "detail": "nvidia-smi: no NVLink queries in MIG mode"},
+        f"MigMode {B}": [1, None]}),
+])  # fmt: skip
+def test_links_have_a_state_and_a_rate(key: str, fact: Json, answers: dict[str, Json]) -> None:
+    due = {f"nvml nvmlDeviceGet{question}": answer for question, answer in answers.items()}
+    assert rebase_indexes({key: fact}, (A, B)) == due
 
 
 @pytest.mark.parametrize(("key", "why"), [

@@ -171,6 +171,7 @@ ROWS = (
 
 
 DESKTOP = """
+==============NVSMI LOG==============
 GPU 00000000:01:00.0
     Product Name                          : GeForce RTX 2080
     Persistence Mode                      : Disabled
@@ -179,6 +180,7 @@ GPU 00000000:01:00.0
 
 @pytest.mark.parametrize(("text", "due"), [
     (links("25 GB/s", last="25 GB/s"), {}),
+    (links("25 GB/s", last="12.5 GB/s"), {"nvlink.rate": "fail GPU3"}),
     (links("25 GB/s", last="<inactive>"), {"nvlink.state": "fail GPU3"}),
     (links("25.781 GB/s", last="").replace("A100-SXM4-80GB", "V100-SXM2-32GB").partition("GPU 1:")[0]
      .replace("Link 3: 25.781 GB/s", "Link 3: <inactive>"), {"nvlink.state": "unknown GPU0"}),
@@ -193,7 +195,13 @@ GPU 00000000:01:00.0
      {"tools.reports": "fail GPU@0000:0b:00.0", "kernel.off-bus": "fail 0000:0b:00.0"}),
     (DESKTOP, {}),
     (DESKTOP.replace("GeForce", "Tesla").replace("RTX 2080", "V100-PCIE"), {"driver.persistence": "warn GPU0"}),
-    (f"{DESKTOP}{DESKTOP.replace('01:', '02:')}", {"driver.persistence": "warn GPU1"}),
+    (f"{DESKTOP}{DESKTOP.replace('01:', '02:')}", {}),
+    (f"{DESKTOP}{DESKTOP.replace('01:', '02:')}".replace("GeForce RTX 2080", "NVIDIA RTX A6000"),
+     {"driver.persistence": "warn GPU1"}),
+    (f"{DESKTOP}    Display Mode : Enabled\n{DESKTOP.replace('01:', '02:')}"
+     .replace("GeForce RTX 2080", "RTX A6000"), {}),
+    (f"{DESKTOP}{DESKTOP.replace('01:', '02:').replace('GeForce RTX 2080', 'Tesla V100-PCIE-16GB')}",
+     {"driver.persistence": "warn GPU1"}),
     (ROWS, {"ecc.row-remap": "fail unnamed GPU"}),
     (ROWS[: ROWS.index("        Remapping")], {"ecc.row-remap": "fail unnamed GPU"}),
     (f"{ROWS.replace('Yes', 'No')}--\n{ROWS}", {"ecc.row-remap": "fail unnamed GPU 2"}),

@@ -15,6 +15,7 @@ from readers_text import one, unread
 from smi_texts import LINKS, QUERY, TABLE
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.listing import ATTACHED, WITHOUT_NUMBER
 from dgxcheck.readers.model import Reader
 from dgxcheck.readers.nvidia_smi import nvlink as smi_nvlink
 from dgxcheck.readers.nvidia_smi import query_json, query_text, query_xml
@@ -133,7 +134,7 @@ def test_the_other_ends_of_nvlinks_are_read() -> None:
 def test_a_piece_without_its_gpus_line_has_the_address_of_nowhere() -> None:
     piece = QUERY[QUERY.index("    Ecc Mode") : QUERY.index("GPU 00000000:07")]
     found = one(query_text.read, piece)
-    assert found.facts["nvml nvmlDeviceGetHandleByIndex 0"] == "ffffffff:00:00.0"
+    assert found.facts[f"{WITHOUT_NUMBER} ffffffff:00:00.0"] is True
     assert found.facts["nvml nvmlDeviceGetTemperature ffffffff:00:00.0 0"] == 41
 
 
@@ -167,6 +168,8 @@ def test_no_cut_says_what_the_whole_does_not(reader: Reader) -> None:
         for cut in range(0, len(text), 3):
             for part in reader(tuple(text[:cut].split("\n"))):
                 for key, fact in part.facts.items():
+                    if key.startswith((WITHOUT_NUMBER, ATTACHED)):
+                        continue  # the head tells of more GPUs than are left
                     told = whole.get(key)
                     part_of = isinstance(fact, dict) and isinstance(told, dict) and fact.items() <= told.items()
                     if isinstance(fact, list) and isinstance(told, list) and len(fact) == len(told):

@@ -8,7 +8,7 @@ import time
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Source
 from report_writer.lspci import listing, listing_of_vendor, numbers, tree
-from report_writer.nvidia_smi import bound, error_counters, query, remote_ends, status
+from report_writer.nvidia_smi import bound, error_counters, gpus, query, remote_ends, status
 
 LINE = "_" * 44
 _FILES = ("/etc/os-release", "/etc/dgx-release", "/proc/cmdline", "/proc/cpuinfo", "/proc/meminfo", "/proc/version",
@@ -56,7 +56,7 @@ def sections(source: Source, old: bool) -> list[str]:
     found += [f"dmesg:\n\n{_dmesg(source)}"]
     found += [_file(source, path) for path in _FILES[2:]]
     found += [f"*** /proc/modules\n*** ls: -r--r--r-- 1 root root 0 2026-11-23 10:00:00.0 +0100 x\n{_modules(source)}"]
-    found += [_held(gpu) for gpu in bound(source)]
+    found += [_held(gpu) for gpu in _listed(source)]
     smi = [f"/usr/bin/nvidia-smi --query\n\n{query(source)}", "/usr/bin/nvidia-smi --query --unit\n"]
     smi += [f"/usr/bin/nvidia-smi nvlink --errorcounters\n\n{error_counters(source)}",
             f"/usr/bin/nvidia-smi nvlink --remotelinkinfo\n\n{remote_ends(source)}",
@@ -76,6 +76,11 @@ def _file(source: Source, path: str) -> str:
     if isinstance(text, Missing):
         return f"*** {path} does not exist"
     return f"*** {path}\n*** ls: -r--r--r-- 1 root root 4096 2026-11-23 10:00:00.123456789 +0100 {path}\n{text}"
+
+
+def _listed(source: Source) -> list[str]:
+    """What the driver's directory shows: all its GPUs, or in a container those that it was given."""
+    return bound(source) if isinstance(source.text("/.dockerenv"), Missing) else gpus(source)
 
 
 def _held(gpu: str) -> str:

@@ -20,8 +20,9 @@ def test_the_shipped_boxes_are_there_and_open() -> None:
     found = dict(shipped())
     assert {*BOXES} <= {*found}
     for name, path in found.items():
-        assert head_of(path)["schema"]
-        assert "facts" not in head_of(path)
+        head = head_of(path)
+        assert head["schema"]
+        assert "facts" not in head
         source = open_source(name)
         assert (source.origin.kind, source.origin.name) == ("recording", name)
         assert source.origin.provenance in ("recorded", "reconstructed", "overlay")

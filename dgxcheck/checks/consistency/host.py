@@ -9,6 +9,7 @@ from dgxcheck.checks.consistency.contradiction import Contradiction
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import Evidence
+from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, command_line
 from dgxcheck.facts.cpulist import first_shared, ranges
 from dgxcheck.facts.host import Host, MemoryController
 from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
@@ -19,13 +20,16 @@ _KB_IN_MB = 1024
 
 
 def memory(box: Box) -> Iterator[Contradiction]:
-    """The kernel's memory against the sum of the DIMMs; a hypervisor or container shows a share of it."""
+    """The kernel's memory against the sum of the DIMMs; a hypervisor or container shows a share of it, and a kernel
+    parameter can limit it."""
     host, controllers = box.snapshot.host, box.snapshot.edac
     if not isinstance(host, Host) or isinstance(host.memory_kb, Missing) or isinstance(controllers, Missing):
         return
     sizes = [row.size_mb for row in controllers]
     known = [size for size in sizes if not isinstance(size, Missing)]
     if not known or len(known) < len(sizes) or guest(box) is not None or visibility.in_container(box):
+        return
+    if any(name in MEMORY_PARAMETERS for name, _ in command_line(box)):
         return
     kernel, dimms = host.memory_kb // _KB_IN_MB, sum(known)
     lowest = dimms * (1 - box.settings.limit("consistency.memory") / 100)

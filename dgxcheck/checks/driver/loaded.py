@@ -32,7 +32,7 @@ _REMEDIES = {
     Fault.LIBRARY_BROKEN: "check LD_LIBRARY_PATH and ldconfig -p for another libnvidia-ml.so.1; reinstall the driver's"
     " libraries in the version that /proc/driver/nvidia/version shows",
     Fault.DRIVER_NOT_LOADED: "run modprobe nvidia; if it fails, check dmesg for the reason (module not built for this"
-    " kernel, Secure Boot, nouveau)",
+    " kernel: dkms status; Secure Boot; nouveau)",
     Fault.DRIVER_MISMATCH: RELOAD,
 }
 

@@ -10,23 +10,42 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
 from dgxcheck.checks.engine.per_gpu import need, per_gpu
-from dgxcheck.facts.gpu import GpuBoard, GpuModes
+from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.facts.gpu import Gpu, GpuBoard, GpuModes
 from dgxcheck.facts.ids import BRANDS
 from dgxcheck.facts.missing import Missing
 
 _OF_DESKTOPS = re.compile(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX|Quadro|RTX|[MG]TX?\d|MX ?\d|T\d{3,4}\b)")
 """Models for displays, by their names in NVML."""
-_BRANDS_OF_DESKTOPS = (BRANDS["GeForce"], BRANDS["GeForce RTX"], BRANDS["Titan"], BRANDS["Titan RTX"])
+_OF_CONSUMERS = re.compile(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX)")
+_BRANDS_OF_CONSUMERS = (BRANDS["GeForce"], BRANDS["GeForce RTX"], BRANDS["Titan"], BRANDS["Titan RTX"])
 
 
-def _is_desktop(box: Box) -> bool:
-    """Is the only GPU one for desktops and laptops? Where a display is on it, its driver is never idle."""
-    names = [] if isinstance(box.nvml, Missing) else [gpu.name for gpu in box.nvml.gpus]
-    if len(box.topology.gpus) != 1 or len(names) != 1:
+def _usually_off(box: Box) -> bool:
+    """Are these the GPUs of a desktop or laptop? Display models all, and the only one, with a display, or consumers'.
+
+    A driver that serves a display is never idle; servers full of workstation cards have none.
+    """
+    gpus = () if isinstance(box.nvml, Missing) else box.nvml.gpus
+    if not gpus or not all(_is_model(box, gpu, _OF_DESKTOPS) for gpu in gpus):
         return False
-    board = box.gpu(box.topology.gpus[0]).board
-    by_name = isinstance(names[0], str) and _OF_DESKTOPS.match(names[0]) is not None
-    return by_name or (isinstance(board, GpuBoard) and board.brand in _BRANDS_OF_DESKTOPS)
+    return (
+        len(gpus) == 1
+        or all(_is_model(box, gpu, _OF_CONSUMERS) for gpu in gpus)
+        or any(_has_display(box.gpu(gpu.bdf)) for gpu in gpus)
+    )
+
+
+def _is_model(box: Box, gpu: Gpu, names: re.Pattern[str]) -> bool:
+    """By name, which a table may cut, or a brand for consumers."""
+    board = box.gpu(gpu.bdf).board
+    by_name = isinstance(gpu.name, str) and names.match(gpu.name) is not None
+    return by_name or (isinstance(board, GpuBoard) and board.brand in _BRANDS_OF_CONSUMERS)
+
+
+def _has_display(gpu: GpuView) -> bool:
+    modes = gpu.modes
+    return isinstance(modes, GpuModes) and True in (modes.display_mode, modes.display_active)
 
 
 def _persistence(box: Box, modes: GpuModes) -> Judgement:
@@ -35,8 +54,8 @@ def _persistence(box: Box, modes: GpuModes) -> Judgement:
     if persistence:
         return Judgement(Status.PASS, "persistence mode is on", "on", "on", evidence=evidence)
     message, fault = "persistence mode is off", Fault.PERSISTENCE_OFF
-    if _is_desktop(box):
-        message = f"{message}, as is usual for the only GPU of a desktop"
+    if _usually_off(box):
+        message = f"{message}, as is usual on a desktop"
         return Judgement(Status.PASS, message, "off", evidence=evidence)
     return Judgement(Status.WARN, message, "off", "on", evidence=evidence, fault=fault)
 
@@ -45,7 +64,8 @@ CHECKS = (
     Check(
         id="driver.persistence",
         rule="Warns if persistence mode is off: the driver then re-initialises a GPU for each first client and loses"
-        " its volatile error counters and settings. Not where the only GPU is a GeForce, TITAN, Quadro or RTX.",
+        " its volatile error counters and settings. Not on desktops, whose GPUs are all GeForce or TITAN, or all of"
+        " these, Quadro or RTX and either a single one or one of them with a display.",
         source="nvmlDeviceGetPersistenceMode; https://docs.nvidia.com/deploy/driver-persistence/index.html",
         remedy="run systemctl enable --now nvidia-persistenced, or nvidia-smi -pm 1",
         judge=per_gpu("gpu_modes", _persistence),

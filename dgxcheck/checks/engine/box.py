@@ -84,13 +84,22 @@ class Box(Record):
         return GpuView(self.snapshot, gpu.bdf if isinstance(gpu, Device) else gpu)
 
     def board(self, gpu: Device) -> Board | None:
-        """What is known of this GPU's model, which PCI tells, else NVML (in an imported dump)."""
-        return self.boards.get(board_id(gpu) or self._nvml_board_id(gpu))
+        """What is known of this GPU's model, which PCI tells, else NVML by its id or name (in an imported text)."""
+        id = board_id(gpu) or self._nvml_board_id(gpu)
+        return self.boards.get(id) if id else self._board_by_name(gpu)
 
     def _nvml_board_id(self, gpu: Device) -> str:
         board = self.gpu(gpu).board
         number = board if isinstance(board, Missing) else board.pci_device_id
         return "" if isinstance(number, Missing) else f"{number & 0xFFFF:04x}:{number >> 16:04x}"
+
+    def _board_by_name(self, gpu: Device) -> Board | None:
+        """Of a GPU whose PCI id nothing tells."""
+        listed = self.gpu(gpu).listed
+        name = listed if isinstance(listed, Missing) else listed.name
+        if isinstance(name, Missing):
+            return None
+        return next((board for board in self.boards.values() if board.name == name.removeprefix("NVIDIA ")), None)
 
     def subject(self, gpu: Device) -> Subject:
         """The subject of a finding about a GPU."""

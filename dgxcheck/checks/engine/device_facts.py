@@ -24,7 +24,7 @@ def facts_of(snapshot: Snapshot, device: str, name: str = "") -> Mapping[str, ob
     return _facts_of(Identity(snapshot), device, name)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)  # GPUs and HCAs of a machine at three readings
 def _facts_of(key: Identity, device: str, name: str) -> Mapping[str, object]:
     by_owner = _by_owner(key)
     found: dict[str, object] = {}

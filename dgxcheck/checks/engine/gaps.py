@@ -15,6 +15,8 @@ _SKIPPED: dict[Gap, SkipReason] = {
     Gap.UNRECORDED: "not-recorded",
     Gap.UNASKED: "not-in-level",
 }
+_WITHOUT_PARTS = frozenset((bool, int, float, str, type(None)))
+"""Types of most facts: nothing is missing in them."""
 _OF_THE_DRIVER = ("nvml", "/dev/nvidia", "/proc/driver/nvidia")
 
 
@@ -57,6 +59,8 @@ def _missing_in(keys: tuple[Identity, ...]) -> tuple[Missing, ...]:
     open_: list[object] = [key.facts for key in reversed(keys)]
     while open_:
         fact = open_.pop()
+        if type(fact) in _WITHOUT_PARTS:
+            continue
         if isinstance(fact, Missing):
             found[fact] = None
         elif isinstance(fact, Record):

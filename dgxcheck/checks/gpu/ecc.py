@@ -53,10 +53,9 @@ def _expected_on(box: Box, bdf: str) -> str:
 
 def _volatile(box: Box, ecc: GpuEcc) -> Judgement:
     """At the second reading, where there is one: an error that was counted meanwhile is as bad as an earlier one."""
-    later = None if isinstance(box.growth, Judgement) else GpuView(box.growth.new, ecc.bdf).ecc
     counts = [need(ecc.volatile_uncorrected.total)]
-    if isinstance(later, GpuEcc) and isinstance(later.volatile_uncorrected.total, int):
-        counts.append(later.volatile_uncorrected.total)
+    if isinstance(later := latest(box, ecc).volatile_uncorrected.total, int):
+        counts.append(later)
     count = max(counts)
     evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 0),)
     message = f"{counted(count, 'uncorrected memory error')} since the driver was loaded"
@@ -91,7 +90,14 @@ def earlier(box: Box, bdf: str) -> GpuEcc | None:
     return record if isinstance(record, GpuEcc) else None
 
 
+def latest(box: Box, ecc: GpuEcc) -> GpuEcc:
+    """One GPU's counters in the second of two readings; the only ones without two."""
+    record = None if isinstance(box.growth, Judgement) else GpuView(box.growth.new, ecc.bdf).ecc
+    return record if isinstance(record, GpuEcc) else ecc
+
+
 def _corrected(box: Box, ecc: GpuEcc) -> Judgement:
+    ecc = latest(box, ecc)
     count = need(ecc.volatile_corrected.total)
     evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 0, 0),)
     most, limit = box.settings.limit("ecc.corrected") * 1e6, box.settings.limit("ecc.corrected-rate")

@@ -70,6 +70,8 @@ def _count_judgement(box: Box) -> Judgement:
             return unjudged(nvml)  # figures that were imported without their box
         if isinstance(nvml, Missing) and isinstance(pci, Missing) and pci.gap is Gap.UNRECORDED:
             return skip("dependency-failed", f"NVML is not available: {nvml}")
+        if (gap := box.topology.nameless) is not None:
+            return unjudged(gap)
         none = Evidence(_PCI, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU")
         message = "no NVIDIA GPU is visible, and no profile was named"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))

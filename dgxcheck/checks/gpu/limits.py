@@ -13,10 +13,13 @@ from dgxcheck.facts.missing import Gap, Missing
 
 
 def power_limit(_: Box, power: GpuPower) -> Judgement | Missing:
-    """The enforced power limit against the board's default, in W."""
-    limit, default = need(power.enforced_limit_mw), need(power.default_limit_mw)
+    """The enforced power limit against the board's default, in W; of a text without it the one that is set."""
+    enforced, function = power.enforced_limit_mw, "nvmlDeviceGetEnforcedPowerLimit"
+    if isinstance(enforced, Missing) and enforced.gap is Gap.UNRECORDED and not isinstance(power.limit_mw, Missing):
+        enforced, function = power.limit_mw, "nvmlDeviceGetPowerManagementLimit"
+    limit, default = need(enforced), need(power.default_limit_mw)
     evidence = (
-        answered(limit, "nvmlDeviceGetEnforcedPowerLimit", power.bdf),
+        answered(limit, function, power.bdf),
         answered(default, "nvmlDeviceGetPowerManagementDefaultLimit", power.bdf),
     )
     if limit <= 0 or default <= 0:

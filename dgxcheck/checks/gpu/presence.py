@@ -15,8 +15,8 @@ from dgxcheck.checks.engine.per_gpu import need, per_gpu
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.gpu.lost_pairs import common_gpus, is_about, lost_pairs
 from dgxcheck.checks.placement.missing_device import missing
-from dgxcheck.components.component import Component
-from dgxcheck.components.locate import device_part
+from dgxcheck.components.component import DRIVER, Component
+from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.facts.gpu import GpuModes
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
@@ -104,7 +104,13 @@ def _not_opened(gap: Missing) -> Judgement:
 
 def _unlisted_gpus(box: Box) -> list[Device]:
     """GPUs on PCI that NVML does not list, without those that another driver holds."""
-    return [gpu for gpu in box.topology.gpus if gpu.index is None and bound(gpu) in ("nvidia", None)]
+    return [gpu for gpu in box.topology.gpus if gpu.index is None and _may_be_of_nvidia(gpu)]
+
+
+def _may_be_of_nvidia(gpu: Device) -> bool:
+    """Does no other driver hold it, as far as is recorded?"""
+    driver = bound(gpu)
+    return driver.gap is Gap.UNRECORDED if isinstance(driver, Missing) else driver in ("nvidia", None)
 
 
 def _unrecorded_node(box: Box) -> Missing | None:
@@ -129,7 +135,7 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
         allowed = not in_container(box) and bound(gpu) == "nvidia" and _all_nodes_open(box)
         return _not_opened(gap) if allowed or gap.gap is not Gap.DENIED else unjudged(gap)
     lost = _lost_handles(box)
-    if lost and len(_unlisted_gpus(box)) <= len(lost) and bound(gpu) in ("nvidia", None):
+    if lost and len(_unlisted_gpus(box)) <= len(lost) and _may_be_of_nvidia(gpu):
         return _gpu_lost(f"NVML enumerates the GPU but cannot open it: {lost[0]}", lost)
     driver = bound(gpu)
     if isinstance(driver, Missing):
@@ -215,6 +221,16 @@ def _recovery(_: Box, modes: GpuModes) -> Judgement:
     return Judgement(status, f"the driver requires {action}", evidence=evidence, fault=fault, remedy=remedy)
 
 
+def _shared_lost(box: Box, subject: Subject, judgement: Judgement) -> Component | None:
+    """The driver, where no GPU answers at all and the log does not say that they fell off the bus."""
+    return DRIVER if judgement.fault is Fault.GPU_LOST else None
+
+
+def _shared_reset(box: Box, subject: Subject, judgement: Judgement) -> Component | None:
+    """All GPUs, which one command resets."""
+    return all_gpus(box, "") if judgement.fault is Fault.RESET_REQUIRED else None
+
+
 CHECKS = (
     Check(
         id=LOST,
@@ -228,6 +244,7 @@ CHECKS = (
         " diagnostic, then reseat the GPU (SXM: the vendor does)",
         judge=_lost,
         blames=_blame_lost,
+        shared=_shared_lost,
     ),
     Check(
         id="gpu.compute-mode",
@@ -256,5 +273,6 @@ CHECKS = (
         remedy="end all clients of the GPU and reset it: nvidia-smi -r -i BDF (GPUs before Ampere that NVLink joins:"
         " nvidia-smi -r); if the reset fails, reboot",
         judge=_reset,
+        shared=_shared_reset,
     ),
 )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from dgxcheck.checks.engine.blame import part
+from dgxcheck.checks.engine.blame import component_of, part
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, answered, skip
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.checks.engine.per_gpu import need, per_gpu
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.gpu.ecc import FIELD_DIAGNOSTIC, REMAPPING, RESET, earlier
+from dgxcheck.checks.gpu.ecc import FIELD_DIAGNOSTIC, REMAPPING, RESET, earlier, latest
+from dgxcheck.components.component import Component
 from dgxcheck.facts.gpu import GpuEcc, GpuMemory, RetiredPage
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import replace
@@ -23,6 +24,7 @@ _WATCH = "nothing to do now; compare the number at the next maintenance"
 
 
 def _retired(box: Box, ecc: GpuEcc) -> Judgement:
+    ecc = latest(box, ecc)
     pages = (ecc.retired_single_bit, ecc.retired_double_bit)
     single, double = numbers = [0 if isinstance(retired, Missing) else len(retired) for retired in pages]
     count = single + double
@@ -64,7 +66,8 @@ def _grown(box: Box, bdf: str, count: int) -> int:
     return 0 if isinstance(old.retired_double_bit, Missing) else count - len(old.retired_double_bit)
 
 
-def _pending(_: Box, ecc: GpuEcc) -> Judgement:
+def _pending(box: Box, ecc: GpuEcc) -> Judgement:
+    ecc = latest(box, ecc)
     pending = need(ecc.retirement_pending)
     evidence = [answered(int(pending), "nvmlDeviceGetRetiredPagesPendingStatus", ecc.bdf)]
     if not pending:
@@ -78,6 +81,7 @@ def _pending(_: Box, ecc: GpuEcc) -> Judgement:
 
 
 def _remap(box: Box, ecc: GpuEcc) -> Judgement:
+    ecc = latest(box, ecc)
     states = (ecc.remap_pending, ecc.remap_failed)
     values: list[Json] = [
         state.reason if isinstance(state, Missing) else state for state in (ecc.remapped_uncorrected, *states)
@@ -100,6 +104,26 @@ def _remap(box: Box, ecc: GpuEcc) -> Judgement:
         need(state)
     done = f"; {counted(rows, 'row')} remapped for uncorrected errors" if isinstance(rows, int) and rows else ""
     return Judgement(Status.PASS, f"no row remapping is pending, none has failed{done}", evidence=evidence)
+
+
+def _repair(box: Box, ecc: GpuEcc) -> Judgement:
+    ecc = latest(box, ecc)
+    waiting = {"memory channel": ecc.channel_repair_pending, "TPC": ecc.tpc_repair_pending}
+    values: list[Json] = [each.reason if isinstance(each, Missing) else each for each in waiting.values()]
+    evidence = (answered(values, "nvmlDeviceGetRepairStatus", ecc.bdf),)
+    pending = [name for name, state in waiting.items() if state is True]
+    if pending:
+        message = f"a repair of a {' and a '.join(pending)} is pending: the next reset of the GPU applies it"
+        return Judgement(Status.WARN, message, evidence=evidence, fault=Fault.REPAIR_PENDING)
+    for state in waiting.values():
+        need(state)
+    return Judgement(Status.PASS, "no repair is pending", evidence=evidence)
+
+
+def _blame_repair(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The memory, whose channels are repaired; the GPU where a TPC is."""
+    ecc = box.gpu(at.bdf or "").ecc
+    yield component_of(box, at, "" if isinstance(ecc, GpuEcc) and ecc.tpc_repair_pending is True else "memory")
 
 
 def _banks(box: Box, memory: GpuMemory) -> Judgement:
@@ -143,6 +167,15 @@ CHECKS = (
         " RMA",
         judge=per_gpu("gpu_ecc", _remap),
         blames=part("memory"),
+    ),
+    Check(
+        id="ecc.repair",
+        rule="Warns if a repair of a memory channel or of a TPC waits for the next reset of the GPU.",
+        source="nvmlDeviceGetRepairStatus; nvidia-smi(1), Channel Repair Pending and TPC Repair Pending",
+        remedy="at the next drain end the GPU's jobs and reset it: nvidia-smi -r -i BDF; this alone does not justify an"
+        " RMA",
+        judge=per_gpu("gpu_ecc", _repair),
+        blames=_blame_repair,
     ),
     Check(
         id="ecc.spare-rows",

@@ -139,7 +139,8 @@ def _compare(box: Box, own: _State, others: list[_State]) -> Judgement:
         message = f"only {counted(len(alike), 'other GPU')} in P{own.pstate} at similar power"
         return skip("no-reference", message, *evidence)
     usual = median(state.temperature_c for state in alike)
-    hotter = own.temperature_c - usual > box.settings.limit("thermal.outlier")
+    warm = own.temperature_c >= box.settings.limit("thermal.warm")
+    hotter = warm and own.temperature_c - usual > box.settings.limit("thermal.outlier")
     status, fault = (Status.WARN, Fault.HOTTER) if hotter else (Status.PASS, None)
     compared_with = f"{len(alike)} other GPUs in P{own.pstate} at similar power"
     message = f"{_NAMES[own.sensor]}{own.temperature_c} °C; {compared_with}: median {usual:g} °C"
@@ -162,8 +163,9 @@ CHECKS = (
     Check(
         id="thermal.memory",
         rule="Warns if the memory is less than {thermal.margin} below its highest operating temperature, fails at it;"
-        " below it, or where the board reports none, warns if it is more than {thermal.outlier} above the median of the"
-        " other GPUs of its model that are in the same P-state and draw the same power within {thermal.like-power}.",
+        " below it, or where the board reports none, warns if it has {thermal.warm} and is more than {thermal.outlier}"
+        " above the median of the other GPUs of its model that are in the same P-state and draw the same power"
+        " within {thermal.like-power}.",
         source="NVML_FI_DEV_MEMORY_TEMP against NVML_TEMPERATURE_THRESHOLD_MEM_MAX, and among the GPUs of a model",
         remedy=COOLING,
         judge=_memory,
@@ -172,8 +174,8 @@ CHECKS = (
     ),
     Check(
         id="thermal.outlier",
-        rule="Warns if a GPU is more than {thermal.outlier} above the median of the other GPUs of its model that are in"
-        " the same P-state and draw the same power within {thermal.like-power}.",
+        rule="Warns if a GPU has {thermal.warm} and is more than {thermal.outlier} above the median of the other GPUs"
+        " of its model that are in the same P-state and draw the same power within {thermal.like-power}.",
         source="nvmlDeviceGetTemperature, GetPerformanceState and GetPowerUsage of all GPUs",
         remedy=_ALONE,
         judge=_outlier,

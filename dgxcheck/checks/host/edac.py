@@ -64,8 +64,9 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
         return Judgement(Status.WARN, message, corrected, limit, "errors", evidence, fault=fault)
     totals = f"{counted(uncorrected, 'uncorrected error')}, {counted(corrected, 'corrected error')}"
     message = f"{name}: {totals} since the EDAC driver was loaded"
-    status = Status.WARN if uncorrected else Status.PASS
-    return Judgement(status, message, uncorrected, 0, "errors", evidence, fault=fault if uncorrected else None)
+    if not uncorrected:
+        return Judgement(Status.PASS, message, uncorrected, 0, "errors", evidence)
+    return Judgement(Status.FAIL, message, uncorrected, 0, "errors", evidence, fault=fault, remedy=REPLACE_DIMM)
 
 
 def _flood(box: Box, controller: MemoryController, corrected: int) -> str | None:
@@ -107,10 +108,9 @@ def _row(controllers: tuple[MemoryController, ...] | Missing, name: str) -> Memo
 CHECKS = (
     Check(
         id="host.edac",
-        rule="Per memory controller: fails if uncorrected errors were counted since the last reading; warns if"
-        " corrected errors grew by more than {host.edac-corrected} (without a second reading an hour or more later:"
-        " also over the whole time since boot), or if any uncorrected error was counted since the EDAC driver was"
-        " loaded.",
+        rule="Per memory controller: fails if any uncorrected error was counted since the EDAC driver was loaded; warns"
+        " if corrected errors grew by more than {host.edac-corrected} (without a second reading an hour or more later:"
+        " also over the whole time since boot).",
         source="ue_count and ce_count of /sys/devices/system/edac/mc",
         remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
         " maintenance if errors continue",

@@ -10,8 +10,19 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import EventKind, Evidence, Judgement, LogEvent, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
-from dgxcheck.facts.bdf import gpu_at, place_of
-from dgxcheck.facts.kernel_log import HcaEvent, HostEvent, KernelLog, NotStarted, OffBus, PcieError, SXid, Xid
+from dgxcheck.facts.bdf import gpu_at, is_unplaced
+from dgxcheck.facts.kernel_log import (
+    HcaEvent,
+    HostEvent,
+    HostTrouble,
+    IommuFault,
+    KernelLog,
+    NotStarted,
+    OffBus,
+    PcieError,
+    SXid,
+    Xid,
+)
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 
@@ -20,7 +31,7 @@ _AT_BOOT_S = 1.0
 _SHOWN = 10
 
 Judged = Iterator[tuple[Subject, Judgement]]
-Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent
+Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent | IommuFault
 Rule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
 """From the log to the judgement of the device of that bdf; None where the log has nothing about it."""
 
@@ -51,7 +62,7 @@ def per_device(rule: Rule, bdfs: Callable[[KernelLog], Iterable[str]], nothing: 
 def _subject(box: Box, bdf: str) -> Subject:
     """A device that is none of the GPUs."""
     hca = next((each.name for each in box.topology.devices if each.bdf == bdf), None)
-    if place_of(bdf) is not None:
+    if is_unplaced(bdf):
         return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf)
     return Subject(kind="hca" if hca else "pci", name=hca or bdf, bdf=bdf)
 
@@ -86,3 +97,8 @@ def gpu_itself(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
         yield Component(kind="gpu", name=gpu_at(at.bdf), bdf=at.bdf)
     else:
         yield from itself(box, at, judgement)
+
+
+def events_of(log: KernelLog, *troubles: HostTrouble) -> list[HostEvent]:
+    """The events of the host of these kinds."""
+    return [event for event in log.host if event.trouble in troubles]

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.kernel_log.device_log import Judged, gpu_itself, lines, per_device, reach
-from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
@@ -17,6 +17,10 @@ from dgxcheck.topology.model import Device
 _POWER = (
     "power off and connect the GPU's auxiliary power cables; if they are connected, check the power supplies and the"
     " BMC's event log"
+)
+_BARS = (
+    "enable Above 4G Decoding in the firmware setup and update it, or boot with pci=realloc; in a virtual machine give"
+    " it a larger 64-bit MMIO window (QEMU: pci-hole64-size, VMware: pciPassthru.64bitMMIOSizeGB)"
 )
 _LATE = "watch it: if it happens again, cold power cycle, then check the GPU's power cables and seating"
 
@@ -34,15 +38,16 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
     if not now:
         before = f"the driver could not start it before it was last loaded{reach(log)}"
         return Judgement(Status.PASS, before) if all_times else None
-    unpowered = any(each.unpowered for each in now)
-    why = ": auxiliary power is not connected" if unpowered else ""
+    unpowered, bars = (any(each.why == why for each in now) for why in ("power", "bars"))
+    why = ": auxiliary power is not connected" if unpowered else ": a BAR has no valid address" if bars else ""
     if gpu is not None and gpu.index is not None:
         message = f"the driver could not start it at first{why}; NVML lists it now{reach(log)}"
         status, fault, remedy = Status.WARN, Fault.GPU_STARTED_LATE, _POWER if unpowered else _LATE
     else:
         message = f"the driver could not start it{why}{reach(log)}"
         status, fault = Status.FAIL, Fault.GPU_UNPOWERED if unpowered else Fault.GPU_NOT_STARTED
-        remedy = _POWER if unpowered else ""
+        fault = Fault.BAR1_SMALL if bars and not unpowered else fault
+        remedy = _POWER if unpowered else _BARS if bars else ""
     return Judgement(status, message, evidence=lines(log, now), fault=fault, remedy=remedy)
 
 
@@ -65,21 +70,31 @@ _PER_GPU = per_device(
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     if at.kind == "host":
         yield host_part("start of a GPU")
+    elif judgement.fault is Fault.BAR1_SMALL:
+        yield host_part("large BARs")
     else:
         yield from gpu_itself(box, at, judgement)
+
+
+def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
+    """The driver, which starts no GPU at all; not where it says why of each, nor where its codes differ."""
+    log = box.snapshot.kernel_log
+    codes = {each.code for each in (() if isinstance(log, Missing) else log.not_started)}
+    return DRIVER if judgement.fault is Fault.GPU_NOT_STARTED and len(codes - {""}) <= 1 else None
 
 
 CHECKS = (
     Check(
         id="kernel.gpu-start",
         rule="Fails if the driver logged, since it was last loaded, that it could not start a GPU (RmInitAdapter"
-        " failed) or that its power cables are not connected; warns if NVML lists that GPU now, or if the line of"
-        " an old driver does not name the GPU.",
+        " failed, probe failed), that its power cables are not connected or that a BAR has no valid address; warns if"
+        " NVML lists that GPU now, or if the line of an old driver does not name the GPU.",
         source="NVRM lines of NVIDIA's open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c",
         remedy="reboot, then cold power cycle; if it comes back, check the GPU's power cables and seating and that this"
         " driver supports the board, then call the vendor with the file of nvidia-bug-report.sh",
         judge=_starts,
         blames=_blames,
+        shared=_shared,
         witness="log",
     ),
 )

@@ -1,9 +1,8 @@
-"""Tasks stuck in the NVIDIA driver, disks with I/O errors and slots that lost their device, by the kernel log."""
+"""Tasks stuck in the NVIDIA driver and slots that lost their device, by the kernel log."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import driver, itself
 from dgxcheck.checks.engine.box import HOST, Box
@@ -12,18 +11,15 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.kernel_log.device_log import Judged, happened, lines, reach
+from dgxcheck.checks.kernel_log.device_log import Judged, events_of, happened, lines, reach
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_below, links_at
 from dgxcheck.facts.bdf import gpu_at
-from dgxcheck.facts.host import BlockDevice, MdArray
-from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import Missing
 
 WINDOW_S = 10.0
 """Within this time of each other a GPU falls off the bus and its slot reports that its link is down."""
-_NVME = re.compile(r"nvme\d+")
 
 
 def _stuck(box: Box) -> Judged:
@@ -31,7 +27,7 @@ def _stuck(box: Box) -> Judged:
     if isinstance(log, Missing):
         yield HOST, unjudged(log)
         return
-    events = _of(log, "stuck")
+    events = events_of(log, "stuck")
     if not events:
         yield HOST, Judgement(Status.PASS, f"no task hung in the NVIDIA driver{reach(log)}")
         return
@@ -40,83 +36,12 @@ def _stuck(box: Box) -> Judged:
     yield HOST, Judgement(Status.WARN, message, len(events), 0, evidence=lines(log, events), fault=Fault.DRIVER_STUCK)
 
 
-def _of(log: KernelLog, *troubles: HostTrouble) -> list[HostEvent]:
-    return [event for event in log.host if event.trouble in troubles]
-
-
-def _disks(box: Box) -> Judged:
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        yield HOST, unjudged(log)
-        return
-    disks = _own_disks(box)
-    events = _of(log, "disk", "array")
-    names = [event.part if event.trouble == "disk" else event.group for event in events]
-    found: dict[str, list[HostEvent]] = {}
-    known = (*names, *sorted(disks or ()))
-    for event, name in zip(events, (_of_controller(name, known) for name in names), strict=True):
-        if disks is None or _is_own(name, disks) or event.trouble == "array":
-            found.setdefault(name, []).append(event)
-    for name, events in sorted(found.items()):
-        yield Subject(kind="disk", name=name, bdf=None), _disk(log, events)
-    if not found:
-        yield HOST, Judgement(Status.PASS, f"no I/O errors of disks logged{reach(log)}")
-
-
-def _own_disks(box: Box) -> set[str] | None:
-    """The host's disks without removable ones (virtual media of a BMC, card readers); None where they are not known."""
-    storage = box.snapshot.storage
-    rows: Missing | tuple[BlockDevice, ...] = storage if isinstance(storage, Missing) else storage.disks
-    return None if isinstance(rows, Missing) else {row.name for row in rows if row.removable is not True}
-
-
-def _of_controller(name: str, disks: Iterable[str]) -> str:
-    """The disk of an NVMe controller: ``nvme1n1`` of ``nvme1``; the name as it is where there is none."""
-    return next((disk for disk in disks if _NVME.fullmatch(name) and disk.startswith(f"{name}n")), name)
-
-
-def _is_own(name: str, disks: set[str]) -> bool:
-    """Is it a disk of the host, or an NVMe disk that is gone?"""
-    return name in disks or name.startswith("nvme")
-
-
-def _disk(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    arrays = dict.fromkeys(event.part for event in events if event.trouble == "array")
-    message = f"{counted(len(events), 'I/O error')} logged"
-    if arrays:
-        message = f"{message}; {', '.join(arrays)} dropped it"
-    return Judgement(
-        Status.WARN, f"{message}{reach(log)}", len(events), 0, "errors", lines(log, events), fault=Fault.DISK_ERRORS
-    )
-
-
-def _blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The array that the disk is or was in, else the disk."""
-    storage, log = box.snapshot.storage, box.snapshot.kernel_log
-    arrays: Missing | tuple[MdArray, ...] = storage if isinstance(storage, Missing) else storage.arrays
-    rows = () if isinstance(arrays, Missing) else arrays
-    events = () if isinstance(log, Missing) else log.host
-    dropped = [event.part for event in events if event.trouble == "array" and event.group == at.name]
-    of = [row.name for row in rows if not isinstance(row.members, Missing) and _has(row.members, at.name)]
-    for name in dict.fromkeys((*of, *dropped)):
-        yield Component(kind="disk", name=name)
-    yield from itself(box, at, judgement)
-
-
-def _has(members: Sequence[str], disk: str) -> bool:
-    """Is one of an array's members the disk, or a partition of it?"""
-    partition = f"{disk}p" if disk[-1:].isdigit() else disk
-    return any(
-        member == disk or (member.startswith(partition) and member[len(partition) :].isdigit()) for member in members
-    )
-
-
 def _slots(box: Box) -> Judged:
     log = box.snapshot.kernel_log
     if isinstance(log, Missing):
         yield HOST, unjudged(log)
         return
-    gone = {event.part: event for event in _of(log, "unplugged") if not event.past}
+    gone = {event.part: event for event in events_of(log, "unplugged") if not event.past}
     for port, event in sorted(gone.items()):
         message = f"slot {event.group} below this port lost its device while the system was running{reach(log)}"
         yield (
@@ -159,16 +84,6 @@ CHECKS = (
         " hangs, drain the node and reboot",
         judge=_stuck,
         blames=driver,
-        witness="log",
-    ),
-    Check(
-        id="kernel.disk",
-        rule="Warns if the kernel logged I/O errors of a disk, a controller of NVMe disks that failed, or a disk that"
-        " an array dropped. Removable disks are not judged.",
-        source="Linux block layer, drivers/nvme, drivers/md",
-        remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane; replace it if errors continue",
-        judge=_disks,
-        blames=_blame_disk,
         witness="log",
     ),
     Check(

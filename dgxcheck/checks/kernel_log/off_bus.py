@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
@@ -15,6 +18,9 @@ from dgxcheck.xid.line import OFF_BUS
 
 RECURS = 2
 """Boots in which a GPU fell off the bus, though it has not in this one."""
+LEAST_FREE = 3
+"""Fewer boots without one say nothing of a fault that comes and goes."""
+_BEFORE = re.compile(r"-[1-9]\d{0,3}", re.ASCII)
 
 
 def earlier_falls(log: KernelLog) -> list[EarlierXid]:
@@ -22,13 +28,29 @@ def earlier_falls(log: KernelLog) -> list[EarlierXid]:
     return [each for each in log.earlier if each.number == OFF_BUS and not each.uuid and not each.date]
 
 
+def free_since(falls: Collection[str]) -> int:
+    """Boots since the last fall, this one included, if they are more than those among which it fell; else 0.
+
+    So long without one is no accident: the board, its power or its driver was changed in between.
+    """
+    numbers = [-int(boot) for boot in falls if _BEFORE.fullmatch(boot)]
+    if not numbers or len(numbers) < len(falls):
+        return 0
+    since, span = min(numbers), max(numbers) - min(numbers) + 1
+    return since if since > max(span, LEAST_FREE) else 0
+
+
 def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement | None:
     all_times = [each for each in log.off_bus if each.bdf == bdf]
     now = [each for each in all_times if not each.past]
-    boots = len({each.boot for each in earlier_falls(log) if each.bdf == bdf})
+    falls = {each.boot for each in earlier_falls(log) if each.bdf == bdf}
+    boots = len(falls)
+    since = free_since(falls)
     if not now and boots >= RECURS:
-        message = f"fell off the bus in {boots} earlier boots of this log{reach(log)}"
-        return Judgement(Status.WARN, message, boots, 0, "boots", fault=Fault.GPU_LOST)
+        later = f", not in the {since} boots since" if since else ""
+        message = f"fell off the bus in {boots} earlier boots of this log{later}{reach(log)}"
+        fault = Fault.GPU_LOST_BEFORE if since else Fault.GPU_LOST
+        return Judgement(Status.WARN, message, boots, 0, "boots", fault=fault)
     if not all_times and not boots:
         return None
     if not all_times:
@@ -42,6 +64,10 @@ def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement |
     return Judgement(Status.FAIL, message, evidence=lines(log, now), fault=Fault.GPU_LOST, events=events)
 
 
+def _named(log: KernelLog) -> list[str]:
+    return [*(each.bdf for each in log.off_bus), *(each.bdf for each in earlier_falls(log))]
+
+
 CHECKS = (
     Check(
         id="kernel.off-bus",
@@ -49,7 +75,7 @@ CHECKS = (
         " without an Xid; warns if it did so in two or more earlier boots that the log holds.",
         source="Xid 79; https://github.com/NVIDIA/NVSentinel/issues/155 for those without an Xid",
         remedy=REMEDIES["off-bus"],
-        judge=per_device(_off_bus, lambda log: [each.bdf for each in log.off_bus], "did not fall off the bus"),
+        judge=per_device(_off_bus, _named, "did not fall off the bus"),
         blames=gpu_itself,
         witness="log",
     ),

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import get_args
 
 from dgxcheck.checks.engine.blame import device_of, own_link
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.kernel_log.device_log import DAY_S, gpu_itself, lines, per_device, reach
+from dgxcheck.checks.kernel_log.device_log import gpu_itself, lines, per_device, reach
 from dgxcheck.checks.kernel_log.sxid import FAULTS, judge_sxids
 from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic, response_of
 from dgxcheck.checks.kernel_log.xid_status import xid_status
+from dgxcheck.checks.kernel_log.xid_together import SUSPECT, contained, fail_here_alone, processes_of
 from dgxcheck.checks.nvlink.blames import far_nvlinks, links_down
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import DRIVER, Component
+from dgxcheck.components.gpu_architecture import architecture
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.kernel_log import KernelLog, Xid
 from dgxcheck.facts.missing import Missing
@@ -44,11 +48,12 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     history = f"{counted(earlier, 'Xid')} before the last reset or driver load" if earlier else ""
     if not now:
         return Judgement(Status.PASS, f"{history}{reach(log)}", evidence=lines(log, all_times)) if all_times else None
-    known = {each.number: meaning(each.number, _architecture(box, bdf)) for each in now}
+    known = {each.number: meaning(each.number, architecture(box, bdf)) for each in now}
+    known |= contained(now, known)
     applications = [each for each in now if known[each.number].severity == "application" and each.number != _CLEANED_UP]
-    processes = _processes(applications)
+    processes = processes_of(applications)
     many = processes >= box.settings.limit("kernel.xid-processes")
-    primary = _primary(now, known)
+    primary = _primary(now, known, log.timed)
     judged = [(_status(each, known[each.number], now) if each in primary else Status.PASS, each) for each in now]
     if many:
         judged += [(Status.WARN, each) for each in applications]
@@ -61,10 +66,11 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     message = f"{'; '.join(parts)}{reach(log)}"
     if worst is Status.PASS:
         return Judgement(worst, message, len(now), None, "Xids", lines(log, reported))
+    suspect = all(each in applications for each in reported) and fail_here_alone(log, bdf, applications)
     return Judgement(
         worst, message, len(now), None, "Xids", lines(log, reported),
-        fault=fault_of((known[each.number], each.text) for each in reported),
-        remedy=REMEDIES[most_drastic(response_of(known[each.number], each.text) for each in reported)],
+        fault=Fault.XID_PROGRAMS if suspect else fault_of((known[each.number], each.text) for each in reported),
+        remedy=SUSPECT if suspect else REMEDIES[most_drastic(response_of(known[x.number], x.text) for x in reported)],
         events=tuple(_event(each, known[each.number]) for status, each in judged if status is not Status.PASS),
     )  # fmt: skip
 
@@ -76,14 +82,15 @@ def _event(xid: Xid, known: XidEntry) -> LogEvent:
     return LogEvent(xid.seconds, "nvlink", xid.number, link_of(xid.text))
 
 
-def _primary(xids: Sequence[Xid], known: Mapping[int, XidEntry]) -> list[Xid]:
+def _primary(xids: Sequence[Xid], known: Mapping[int, XidEntry], timed: bool) -> list[Xid]:
     """Those of one GPU without the NVLink errors that follow from the failure of the GPU itself."""
+    within = WINDOW_S if timed else inf
     return [
         xid
         for xid in xids
         if known[xid.number].about != "NVLink"
         or not any(
-            "same-gpu" in places(xid.number, other.number) and abs(xid.seconds - other.seconds) <= WINDOW_S
+            "same-gpu" in places(xid.number, other.number) and abs(xid.seconds - other.seconds) <= within
             for other in xids
         )
     ]
@@ -99,21 +106,8 @@ def _words(numbers: Sequence[int], events: Sequence[Xid], known: Mapping[int, Xi
 
 
 def _status(xid: Xid, known: XidEntry, all_now: Sequence[Xid]) -> Status:
-    return xid_status(known, xid.text, len({each.seconds for each in all_now if each.number == xid.number}))
-
-
-def _processes(xids: Sequence[Xid]) -> int:
-    """The most processes that had an Xid within one day; an Xid without a process counts for none."""
-    of_process = [each for each in xids if each.pid]
-    days = ({x.pid for x in of_process if 0 <= x.seconds - first.seconds < DAY_S} for first in of_process)
-    return max(map(len, days), default=0)
-
-
-def _architecture(box: Box, bdf: str) -> int | None:
-    """``nvmlDeviceArchitecture_t``; None where it is not known."""
-    board = box.gpu(bdf).board
-    architecture = getattr(board, "architecture", None)
-    return architecture if isinstance(architecture, int) else None
+    times = len({each.seconds for each in all_now if each.number == xid.number})
+    return xid_status(known, xid.text, times, xid.ended_channel)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -139,13 +133,20 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 def _part(box: Box, bdf: str) -> Part:
     """The part of the GPU that the most severe of its Xids since the last reset are about."""
     log = box.snapshot.kernel_log
-    xids = () if isinstance(log, Missing) else log.xids
+    xids, timed = ((), True) if isinstance(log, Missing) else (log.xids, log.timed)
     own = [xid for xid in xids if xid.bdf == bdf and not xid.past]
-    known = {xid.number: meaning(xid.number, _architecture(box, bdf)) for xid in own}
-    entries = [known[number] for number in {xid.number for xid in _primary(own, known)} - {OFF_BUS, ANNOUNCES_RECOVERY}]
+    known = {xid.number: meaning(xid.number, architecture(box, bdf)) for xid in own}
+    entries = [
+        known[number] for number in {xid.number for xid in _primary(own, known, timed)} - {OFF_BUS, ANNOUNCES_RECOVERY}
+    ]
     worst = min((_SEVERITIES.index(entry.severity) for entry in entries), default=0)
     parts = {entry.about for entry in entries if _SEVERITIES.index(entry.severity) == worst}
     return next((part for part in _PARTS if part and part in parts), "")
+
+
+def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
+    """The driver, with the firmware that it loads, where every GPU needs a reset and no Xid names a part of one."""
+    return DRIVER if judgement.fault is Fault.XID and not _part(box, at.bdf or "") else None
 
 
 CHECKS = (
@@ -162,6 +163,7 @@ CHECKS = (
             _xids, lambda log: [*(each.bdf for each in log.xids), *(each.bdf for each in log.sxids)], "no Xids logged"
         ),
         blames=_blames,
+        shared=_shared,
         witness="log",
     ),
 )

@@ -7,8 +7,11 @@ from dgxcheck.xid.entry import XidEntry
 from dgxcheck.xid.line import ANNOUNCES_RECOVERY, FATAL, recovery_of
 
 
-def xid_status(known: XidEntry, text: str, times: int) -> Status:
-    """``text`` is what its line says after the number, ``times`` how often it was logged by now."""
+def xid_status(known: XidEntry, text: str, times: int, ended_channel: bool = False) -> Status:
+    """``text`` is what its line says after the number, ``times`` how often it was logged by now.
+
+    What took a program's channel away was fatal, whatever its own line says or does not say.
+    """
     if known.severity in ("application", "information"):
         return Status.PASS
     if known.severity == "repeated":
@@ -17,5 +20,5 @@ def xid_status(known: XidEntry, text: str, times: int) -> Status:
         recovery = recovery_of(text)
         return Status.PASS if recovery == "none" else Status.WARN if recovery == "drain-p2p" else Status.FAIL
     if known.severity == "text":
-        return Status.FAIL if FATAL.search(text) else Status.WARN
+        return Status.FAIL if ended_channel or FATAL.search(text) else Status.WARN
     return Status.FAIL if known.severity == "fail" else Status.WARN

@@ -8,9 +8,9 @@ from statistics import median
 from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status
-from dgxcheck.checks.engine.siblings import model_family, siblings
+from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.measurement.expectations import amount, figure_text, quantity, slow
-from dgxcheck.checks.measurement.lookup import P2P, Figures, device, label, link_between
+from dgxcheck.checks.measurement.lookup import Figures, device, label, link_between
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
 
@@ -80,16 +80,23 @@ def gpus_alike(box: Box, figures: Figures, row: Measurement) -> list[Measurement
     The model is NVML's, else the one that the tool printed.
     """
     gpu = device(box, row.a)
-    names = {each.a: each.more.get("name") for each in figures.of_kinds("device")}
-    if gpu is not None and model_family(box, gpu) is not None:
-        ids = [row.a, *(str(sibling.bdf) for sibling in siblings(box, gpu))]
-    else:
-        ids = [id for id, name in names.items() if name and name == names.get(row.a)]
+    listed = [] if gpu is None else [str(sibling.bdf) for sibling in siblings(box, gpu)]
+    ids = [row.a, *(listed or _alike_by_tool(box, figures, row))]
     if row.kind in ("host-to-device", "device-to-host"):
         own = _host_line_rate(box, row.a)
         ids = [id for id in ids if _host_line_rate(box, id) == own]
     rows = (figures.get(row.kind, id) for id in ids)
     return [figure for figure in rows if figure is not None]
+
+
+def _alike_by_tool(box: Box, figures: Figures, row: Measurement) -> list[str]:
+    """GPUs of the name that a tool prints; where neither it nor NVML names any, all that have such a figure."""
+    names = {each.a: each.more.get("name") for each in figures.of_kinds("device")}
+    listed = () if isinstance(box.nvml, Missing) else box.nvml.gpus
+    if not names and any(isinstance(gpu.name, str) for gpu in listed):
+        return []
+    measured = (each.a for each in figures.of_kinds(row.kind))
+    return [id for id in measured if id != row.a and names.get(id) == names.get(row.a)]
 
 
 def _host_line_rate(box: Box, id: str) -> float | None:
@@ -99,13 +106,10 @@ def _host_line_rate(box: Box, id: str) -> float | None:
     return None if isinstance(line, Missing) else line
 
 
-def pairs_alike(figures: Figures, row: Measurement) -> list[Measurement]:
+def pairs_alike(figures: Figures, row: Measurement) -> tuple[Measurement, ...]:
     """The same kind between pairs that the same number of links, or the same kind of PCI path, joins."""
     own = figures.classes.get((row.a, row.b))
-    if own is None or row.kind not in P2P:
-        return []
-    alike = [other for other in figures.of_kinds(row.kind) if figures.classes.get((other.a, other.b)) == own]
-    return [other for other in alike if not access_refused(figures, other.a, other.b)]
+    return () if own is None else figures.alike.get((row.kind, own), ())
 
 
 def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:
@@ -119,12 +123,6 @@ def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Mea
         return []
     rows = figures.of_kinds(row.kind)
     return [each for each in rows if (other := link_between(box, each.a, each.b)) is not None and other.pci != "SOC"]
-
-
-def access_refused(figures: Figures, a: str, b: str) -> bool:
-    """Does the driver refuse peer access between the two? Tools measure the path through the host then."""
-    rows = (figures.get("access", a, b), figures.get("access", b, a))
-    return any(row is not None and row.value is False for row in rows)
 
 
 def _below(low: float, high: float, percent: float) -> bool:

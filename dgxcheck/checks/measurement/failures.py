@@ -72,7 +72,7 @@ def measured_figures(box: Box, check: str) -> Figures | Judgement:
         return _by_first_check(check, _NOT_READY, not_ready)
     start = next((row for row in rows if row.kind == START and row.number is None), None)
     if start is None or _is_interrupted(start):
-        return collect(box, rows)
+        return collect(box)
     value = start.value
     if isinstance(value, NotMeasured) and value.reason != "failed":
         if all(gpu.index is None for gpu in box.topology.gpus):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
-from dgxcheck.bandwidth.expected import between
+from dgxcheck.bandwidth.expected import Machine, between
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Subject
 from dgxcheck.facts.bdf import gpu_at, is_bdf
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.facts.record import Record, replace
-from dgxcheck.topology.model import Device, Link
+from dgxcheck.facts.record import Identity, Record, replace
+from dgxcheck.survey import Snapshot
+from dgxcheck.topology.model import Device, Link, Topology
 
 SINGLE: Mapping[str, tuple[str, ...]] = {
     "measure.host-bandwidth": ("under-load", "host-to-device", "device-to-host", "host-both"),
@@ -30,7 +32,7 @@ P2P = ("p2p", "p2p-both")
 STAGED = ("p2p-off", "p2p-off-both")
 """The same without peer access: through host memory."""
 OWN = "own-copy"
-"""What p2pBandwidthLatencyTest measures from a GPU to itself: the diagonal of its matrices."""
+"""Of p2pBandwidthLatencyTest, from a GPU to itself, read plus write."""
 ALL = "all"
 _LABELS = {
     "host-to-device": "host to device",
@@ -38,6 +40,7 @@ _LABELS = {
     "host-both": "host copies both ways at once",
     "device-copy": "copy within GPU memory",
     "device-copy-sm": "copy within GPU memory by a kernel",
+    OWN: "copy within GPU memory",
     "memory-integrity": "pattern test of GPU memory",
     "p2p": "P2P on",
     "p2p-both": "P2P on, both ways at once",
@@ -59,7 +62,6 @@ _LABELS = {
     "compute": "FMA throughput",
     "under-load": "host copies under load",
     "cuda": "CUDA",
-    OWN: "copy to itself",
 }
 
 
@@ -75,6 +77,8 @@ class Figures(Record):
     by_kind: Mapping[str, tuple[Measurement, ...]]
     classes: Mapping[tuple[str, str], PairClass]
     """What joins the pairs whose topology is known: pairs of one class should have the same figures."""
+    alike: Mapping[tuple[str, PairClass], tuple[Measurement, ...]]
+    """By kind and class, copies between GPUs to which the driver does not refuse peer access."""
 
     def get(self, kind: str, a: str, b: str = "") -> Measurement | None:
         """The measurement of a kind from ``a`` to ``b``; None where it was not tried."""
@@ -93,45 +97,73 @@ class Figures(Record):
         """The measurements of these kinds, kind by kind."""
         return [row for kind in kinds for row in self.by_kind.get(kind, ())]
 
+    def access_refused(self, a: str, b: str) -> bool:
+        """Does the driver refuse peer access between the two? Tools measure the path through the host then."""
+        return any(row.value is False for row in self.each_way("access", a, b))
 
-def collect(box: Box, rows: Sequence[Measurement]) -> Figures:
-    """The rows by kind and GPUs, with the class of each pair."""
-    by_key = {(row.kind, row.a, row.b): row for row in rows}
-    by_key |= {(OWN, row.a, ""): replace(row, kind=OWN, b="") for row in sorted(rows, key=_number)
-               if row.kind in (P2P[0], STAGED[0]) and row.a == row.b}  # fmt: skip
+
+class _Wired(Record, kw_only=False):
+    """Facts of a machine and how it is wired, without what was judged of it."""
+
+    snapshot: Snapshot
+    topology: Topology
+
+
+def collect(machine: Machine) -> Figures:
+    """The measurements of a snapshot by kind and GPUs, with the class of each pair; the last ones are remembered."""
+    return _collected(Identity(machine.snapshot), Identity(machine.topology))
+
+
+@lru_cache(maxsize=4)
+def _collected(snapshot: Identity, topology: Identity) -> Figures:
+    assert isinstance(snapshot.facts, Snapshot)
+    assert isinstance(topology.facts, Topology)
+    machine, measured = _Wired(snapshot.facts, topology.facts), snapshot.facts.measurement
+    rows = () if isinstance(measured, Missing) else measured
+    by_key = {(row.kind, row.a, row.b): row for row in (*rows, *_own_copies(rows))}
     by_kind: dict[str, list[Measurement]] = {}
     for row in by_key.values():
         by_kind.setdefault(row.kind, []).append(row)
-    ends = {(row.a, row.b) for row in rows if row.kind in P2P}
-    return Figures(
+    of_pairs = [row for kind in P2P for row in by_kind.get(kind, ())]
+    ends = {(row.a, row.b) for row in of_pairs}
+    figures = Figures(
         rows=by_key,
         by_kind={kind: tuple(of_kind) for kind, of_kind in by_kind.items()},
-        classes={pair: pair_class for pair in ends if (pair_class := _class(box, *pair)) is not None},
+        classes={pair: pair_class for pair in ends if (pair_class := _class(machine, *pair)) is not None},
+        alike={},
     )
+    alike: dict[tuple[str, PairClass], list[Measurement]] = {}
+    for row in of_pairs:
+        if (row.a, row.b) in figures.classes and not figures.access_refused(row.a, row.b):
+            alike.setdefault((row.kind, figures.classes[row.a, row.b]), []).append(row)
+    return replace(figures, alike={of: tuple(of_class) for of, of_class in alike.items()})
 
 
-def _number(row: Measurement) -> float:
-    """For the best of several: the first copy of a run may be slow."""
-    return row.number or 0.0
+def _own_copies(rows: Sequence[Measurement]) -> list[Measurement]:
+    """The diagonals of matrices, copies of a GPU to itself, as ``OWN``; the best of each GPU last, for clocks may still
+    rise during the first."""
+    diagonal = (row for row in rows if row.kind in (P2P[0], STAGED[0]) and row.a == row.b)
+    return [replace(row, kind=OWN, b="") for row in sorted(diagonal, key=lambda row: row.number or 0)]
 
 
-def _class(box: Box, a: str, b: str) -> PairClass | None:
-    one, other, link = device(box, a), device(box, b), link_between(box, a, b)
+def _class(machine: Machine, a: str, b: str) -> PairClass | None:
+    one, other, link = device(machine, a), device(machine, b), link_between(machine, a, b)
     if one is None or other is None or link is None or link.label == "?":
         return None
-    line = between(box, one, other).line_gbs
+    line = between(machine, one, other).line_gbs
     return link.label, None if isinstance(line, Missing) else line
 
 
-def device(box: Box, id: str) -> Device | None:
+def device(machine: Machine, id: str) -> Device | None:
     """The GPU of a bdf; None where a file was imported without a box."""
-    return next((gpu for gpu in box.topology.gpus if gpu.bdf == id), None)
+    found = machine.topology.device(id)
+    return found if found is not None and found.kind == "gpu" and found.bdf == id else None
 
 
-def link_between(box: Box, a: str, b: str) -> Link | None:
+def link_between(machine: Machine, a: str, b: str) -> Link | None:
     """What joins two GPUs of the box; None for GPUs that are known by number alone."""
-    one, other = device(box, a), device(box, b)
-    return None if one is None or other is None or one is other else box.topology.link(one, other)
+    one, other = device(machine, a), device(machine, b)
+    return None if one is None or other is None or one is other else machine.topology.link(one, other)
 
 
 def is_requested(box: Box, *ids: str) -> bool:

@@ -10,7 +10,6 @@ from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import (
-    access_refused,
     below_class,
     is_slower,
     pairs_alike,
@@ -43,7 +42,7 @@ ID = "measure.p2p-bandwidth"
 def judge_p2p_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """One figure of a pair: one direction or both at once, P2P on or off."""
     p2p_on = row.kind in P2P
-    if p2p_on and access_refused(figures, row.a, row.b):
+    if p2p_on and figures.access_refused(row.a, row.b):
         return skip("not-supported", "the driver refuses peer access between the two", evidence(row))
     if (failure := no_figure(box, row)) is not None:
         return failure
@@ -129,7 +128,7 @@ def _slower_with_p2p(box: Box, figures: Figures, tried: list[Pair]) -> list[tupl
     for a, b in tried:
         rows = [row for row in figures.each_way("p2p", a, b) if row.number is not None]
         both = [(row, off) for row in rows if (off := _staged(figures, row)) is not None and off.number is not None]
-        if not both or access_refused(figures, a, b):
+        if not both or figures.access_refused(a, b):
             continue
         compared += 1
         low = [pair for pair in both if is_slower(box, *pair, "measure.symmetry")]

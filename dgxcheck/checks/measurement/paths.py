@@ -15,6 +15,8 @@ from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.measurement.comparisons import over_network
 from dgxcheck.checks.pcie.p2p_settings import blocking_settings, most_blocking_settings
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, PEER_TRAFFIC, Component, host_part
+from dgxcheck.components.containment import NVSWITCHES
+from dgxcheck.components.far_end import far_ends
 from dgxcheck.components.locate import (
     all_nvlinks,
     device_part,
@@ -30,6 +32,8 @@ from dgxcheck.topology.paths import hops_between
 
 HOST_MEMORY, P2P_SETTING, NCCL_SETTINGS = "memory bandwidth", "P2P setting", "settings of NCCL"
 NCCL_NETWORK = "network of NCCL"
+TRUNKS = host_part(NVSWITCHES.part, "trunk links")
+"""Between the NVSwitches of two baseboards."""
 RINGS = "rings"
 """Part of the host in findings about dgxcheck's own copies around rings of NVLinks."""
 
@@ -213,9 +217,12 @@ def _gpu_and_memory(box: Box, gpu: Device) -> Iterator[Component]:
 
 
 def _nvlinks(box: Box, a: Device, b: Device) -> Iterator[Component]:
-    """Those of the pair, unless switches join it; then all of either end, where it has others too."""
+    """Those of the pair, unless switches join it; then all of either end, where it has others too, and first those that
+    join the NVSwitches of the one to those of the other, where they share none (DGX-2)."""
     if not box.topology.link(a, b).switched:
         yield nvlinks_between(box, a, b)
+    elif {*far_ends(box, a).values()}.isdisjoint(far_ends(box, b).values()):
+        yield TRUNKS
     for end in (a, b):
         if sum(bool(box.topology.link(end, gpu).nvlinks) for gpu in box.topology.gpus if gpu is not end) > 1:
             yield device_part(box, end, "NVLink")

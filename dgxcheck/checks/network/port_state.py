@@ -55,9 +55,14 @@ def _is_off(box: Box, port: IbPort) -> bool:
 
 
 def _was_up(port: IbPort) -> bool:
-    """An InfiniBand port keeps the LID that a subnet manager gave it when its link goes down; without one it has 0, or
-    0xffff since firmware of ConnectX-6."""
-    return port.link_layer == "InfiniBand" and not isinstance(port.lid, Missing) and 0 < port.lid <= _LAST_LID
+    """An InfiniBand port keeps the LID that a subnet manager gave it when its link goes down, without one it has 0, or
+    0xffff since firmware of ConnectX-6; and it keeps the count of what it received since its driver was loaded."""
+    if port.link_layer != "InfiniBand":
+        return False
+    counters = {} if isinstance(port.counters, Missing) else port.counters
+    received = counters.get("port_rcv_data", 0)
+    addressed = not isinstance(port.lid, Missing) and 0 < port.lid <= _LAST_LID
+    return addressed or (not isinstance(received, Missing) and received > 0)
 
 
 def _is_asked_about(box: Box, port: IbPort) -> bool:
@@ -182,8 +187,8 @@ CHECKS = (
         " ARMED waits for a subnet manager. A port that is down is not judged if the configuration lists other ports"
         " only; without a configuration, neither if all ports are down, nor on Ethernet if it is disabled or polling,"
         " unless the same ports of at least three other HCAs of its kind are all up. An InfiniBand port that still has"
-        " its LID was up before, and one that is polling is judged where nothing else of the machine is known. Warns"
-        " too if an ACTIVE InfiniBand port has no LID, or knows none of a subnet manager.",
+        " its LID or has received data was up before, and one that is polling is judged where nothing else of the"
+        " machine is known. Warns too if an ACTIVE InfiniBand port has no LID, or knows none of a subnet manager.",
         source="state, phys_state and link_layer of /sys/class/infiniband/*/ports/*",
         remedy="check the cable, the switch port and the subnet manager",
         judge=_state,

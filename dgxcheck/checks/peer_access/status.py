@@ -14,6 +14,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.pcie.p2p_settings import between, most_blocking_settings
 from dgxcheck.checks.pcie.width import bridge
+from dgxcheck.checks.peer_access import cuda
 from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, DRIVER_KEYS, blocker
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.missing import Gap, Missing
@@ -49,6 +50,8 @@ def statuses(box: Box) -> dict[Pair, Judgement] | Judgement:
     """The judgement of every pair with a GPU that was asked about; a skip where no pair can be judged."""
     rows = box.snapshot.p2p
     listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
+    if by_cuda := _by_cuda(box):
+        return by_cuda
     if (unavailable := nvml_unavailable(box)) is not None:
         return unavailable
     if isinstance(rows, Missing) or len(listed) < 2:
@@ -61,6 +64,14 @@ def statuses(box: Box) -> dict[Pair, Judgement] | Judgement:
         for a, b in combinations(listed, 2)
         if a in box.gpus or b in box.gpus
     }
+
+
+def _by_cuda(box: Box) -> dict[Pair, Judgement]:
+    """What a tool printed of pairs, where a text has no status of NVML's for any."""
+    rows = box.snapshot.p2p
+    by_pair = () if isinstance(rows, Missing) else rows
+    facts = [getattr(row, name) for row in by_pair for name in CAPABILITIES[:2]] or [rows]
+    return cuda.judged(box) if all(isinstance(gap, Missing) and gap.gap is Gap.UNRECORDED for gap in facts) else {}
 
 
 def _status(box: Box) -> Judged:
@@ -194,8 +205,10 @@ CHECKS = (
         " and for any pair whose two directions differ. Not judged: pairs without NVLink that do not support P2P (GNS,"
         " NS), other pairs further apart, GPUs in MIG mode and, in a virtual machine, what its hypervisor hides (CNS,"
         " TNS without NVLink). IOMMU translation and ACS redirection between the two are named. If all pairs behind one"
-        " PCIe bridge fail alike, this is reported once, at the bridge.",
-        source="nvmlDeviceGetP2PStatus in both directions",
+        " PCIe bridge fail alike, this is reported once, at the bridge. Of imported text without that status by what"
+        " CUDA allows: pairs that NVLink joins, or PCIe switches where others like them have access; warns of a GPU"
+        " that reaches none of four and more of its model that all reach each other.",
+        source="nvmlDeviceGetP2PStatus in both directions; in imported text cudaDeviceCanAccessPeer",
         remedy=f"for pairs joined by PCIe: {_BY_PCIE}; for pairs joined by NVLink: {_BY_NVLINK}",
         judge=_status,
         blames=_blames,

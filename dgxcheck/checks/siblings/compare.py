@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping
+from functools import cache
 from statistics import multimode
 
 from dgxcheck.checks.engine.box import Box
@@ -58,17 +59,22 @@ def compared(box: Box, kinds: Collection[Kind], facts: Collection[str] = ()) -> 
     """
     dead = {each.subject.bdf for each in box.found if each.judgement.fault in DEVICE_DEAD}
     groups: dict[tuple[Hashable, ...], list[_Value]] = defaultdict(list)
-    skipped = {kind: frozenset(NATURAL.keys() | NATURAL_OF.get(kind, {}).keys()) for kind in kinds}
     for sibling in siblings(box, kinds):
         if sibling.subject.bdf is None or sibling.subject.bdf not in dead:
             for row in sibling.rows:
                 from_files = not type(row).__name__.startswith(OF_THE_DRIVER)
-                for leaf in leaves(row, skipped[sibling.kind], gaps=from_files):
+                for leaf in leaves(row, _skipped(sibling.kind), gaps=from_files):
                     if not facts or leaf.fact in facts:
                         groups[_group(sibling, leaf)].append((sibling, leaf, row))
     reported = _reported(box)
     for group in _whatever_position(groups):
         yield from _of_group(box, group, reported)
+
+
+@cache
+def _skipped(kind: Kind) -> frozenset[str]:
+    """The facts that are not compared between devices of a kind."""
+    return frozenset(NATURAL.keys() | NATURAL_OF.get(kind, {}).keys())
 
 
 def _whatever_position(groups: Mapping[tuple[Hashable, ...], list[_Value]]) -> Iterator[list[_Value]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import Record, fields
@@ -31,7 +32,7 @@ class Leaf(Record, kw_only=False):
         return list(self.value) if isinstance(self.value, tuple) else self.value
 
 
-def leaves(record: Record, skipped: Container[str] = (), gaps: bool = False) -> Iterator[Leaf]:
+def leaves(record: Record, skipped: frozenset[str] = frozenset(), gaps: bool = False) -> Iterator[Leaf]:
     """Every value of a record and of the records in it, without the facts ``skipped``.
 
     ``skipped`` holds records, ``GpuEcc``, fields, ``GpuPower.usage_mw``, and fields of any record, ``*.bdf``. A record
@@ -43,20 +44,25 @@ def leaves(record: Record, skipped: Container[str] = (), gaps: bool = False) -> 
         yield from _of_record(record, name, name, skipped, gaps)
 
 
-def _of_record(record: Record, fact: str, name: str, skipped: Container[str], gaps: bool) -> Iterator[Leaf]:
-    for field in fields(record):
-        if f"{fact}.{field}" not in skipped and f"*.{field}" not in skipped:
-            value, inside = getattr(record, field), (f"{fact}.{field}", f"{name}.{field}")
-            if isinstance(value, Missing):
-                if gaps and value.gap not in _NOT_ASKED:
-                    yield Leaf(*inside, UNREAD)
-                continue
-            if isinstance(value, Record) and "|" in type(record).__annotations__[field]:
-                yield Leaf(*inside, PRESENT)
-            yield from _of_value(value, *inside, skipped, gaps)
+def _of_record(record: Record, fact: str, name: str, skipped: frozenset[str], gaps: bool) -> Iterator[Leaf]:
+    for field in _compared(type(record), fact, skipped):
+        value, inside = getattr(record, field), (f"{fact}.{field}", f"{name}.{field}")
+        if isinstance(value, Missing):
+            if gaps and value.gap not in _NOT_ASKED:
+                yield Leaf(*inside, UNREAD)
+            continue
+        if isinstance(value, Record) and "|" in type(record).__annotations__[field]:
+            yield Leaf(*inside, PRESENT)
+        yield from _of_value(value, *inside, skipped, gaps)
 
 
-def _of_value(value: object, fact: str, name: str, skipped: Container[str], gaps: bool) -> Iterator[Leaf]:
+@cache
+def _compared(record: type[Record], fact: str, skipped: frozenset[str]) -> tuple[str, ...]:
+    """The fields of a record that are not left out."""
+    return tuple(field for field in fields(record) if skipped.isdisjoint((f"{fact}.{field}", f"*.{field}")))
+
+
+def _of_value(value: object, fact: str, name: str, skipped: frozenset[str], gaps: bool) -> Iterator[Leaf]:
     if isinstance(value, Record):
         yield from _of_record(value, fact, name, skipped, gaps)
     elif isinstance(value, tuple) and any(isinstance(each, Record) for each in value):

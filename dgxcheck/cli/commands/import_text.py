@@ -10,11 +10,11 @@ from dgxcheck.assessment.import_nearest import nearest
 from dgxcheck.assessment.import_text import Reading, read, recording
 from dgxcheck.assessment.import_texts import KNOWN, Text, bundles, named, texts
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.cli.options import check_writable, save, sources
+from dgxcheck.cli.options import check_writable, emit, save, sources
 from dgxcheck.cli.terminal.progress import TerminalProgress
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.output.plain_text import visible
-from dgxcheck.output.recognised import recognised
+from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.output.recognised import AGAIN, CONTRADICTS, recognised
 from dgxcheck.readers.combine import Part
 
 MOST_NAMED = 1000
@@ -22,6 +22,7 @@ MOST_NAMED = 1000
 SHOWN = 100
 """Characters of each, after blanks are made one."""
 LONGEST = 1000
+OF_ONE_BOX = "import only output of one box at one time"
 
 
 @click.command("import")
@@ -56,13 +57,18 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
         others = tuple(file for file in files if file not in reports)
         reading = read(texts(others), bundle, "" if reports else host, begin)
     if show:
-        click.echo("\n".join(visible(line) for line in recognised(reading)))
+        emit(lines(map(visible, recognised(reading))), None)
     complaints = [] if bundle is None else [*bundle.bundle.notes, *_of_files(bundle)]
     complaints += [line for text in reading.texts for line in _complaints(text, reading)]
-    complaints += [_refusal(part) for part in reading.combined.refused]
+    complaints += [_left_out(part, f"{CONTRADICTS}; {OF_ONE_BOX}") for part in reading.combined.refused]
+    complaints += [_left_out(part, AGAIN) for part in reading.combined.again]
     if not reading.combined.facts and (bundle is None or not bundle.outputs):
-        _complain(complaints)
-        raise BadInput("nothing was read; no file was written" if output is not None else "nothing was read")
+        if not reading.parts or output is not None:
+            _complain(complaints)
+            what = "recognised, but it reports nothing" if reading.parts else "nothing was read"
+            raise BadInput(f"{what}; no file was written" if output is not None else what)
+        tools = dict.fromkeys(part.found.tool.partition(" (")[0] for part in reading.parts)
+        emit(f"{', '.join(tools)}: nothing reported in it\n", None)
     if output is not None:
         text, count = recording(reading, base)
         save(output, text, 0o644)
@@ -109,9 +115,6 @@ def _complaints(text: Text, reading: Reading) -> list[str]:
     return [*named_lines, *more]
 
 
-def _refusal(part: Part) -> str:
+def _left_out(part: Part, why: str) -> str:
     lines = part.found.understood
-    return (
-        f"{part.file}:{min(lines) + 1}-{max(lines) + 1}: {part.found.tool} output is left out because it contradicts"
-        " earlier output; import only output of one box at one time"
-    )
+    return f"{part.file}:{min(lines) + 1}-{max(lines) + 1}: {part.found.tool} output is left out because it {why}"

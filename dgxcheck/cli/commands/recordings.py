@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import click
 
-from dgxcheck.cli.options import emit, output_file
-from dgxcheck.output.plain_text import columns, lines, visible
+from dgxcheck.cli.options import emit, output_file, width
+from dgxcheck.output.plain_text import columns, hidden_columns, lines, visible
 from dgxcheck.source.recording.shipped import head_of, shipped
+
+_HEADS = ("Name", "Provenance", "Date", "Machine")
+_WIDE = 120
+"""Columns of a terminal from which on all of them are shown."""
 
 
 @click.command("recordings")
@@ -23,8 +27,12 @@ def command(output: str | None) -> int:
         kind = provenance.get("kind") if isinstance(provenance, dict) else None
         what = head.get("fault") or head.get("machine") or ""
         rows.append((name, str(kind or "?"), str(head.get("recorded_at", ""))[:10], visible(str(what))))
-    emit(
-        lines(columns([("Name", "Provenance", "Date", "Machine"), *rows]) if rows else ["No recordings are shipped."]),
-        output,
-    )
+    available = width(output)
+    if not rows:
+        text = ["No recordings are shipped."]
+    elif available is None or available >= _WIDE:
+        text = columns([_HEADS, *rows])
+    else:
+        text = [*columns([(row[0], row[-1]) for row in (_HEADS, *rows)]), "", *hidden_columns(_HEADS[1:-1])]
+    emit(lines(text), output)
     return 0

@@ -1,18 +1,14 @@
-"""Differences as text: the worst first, in 80 columns."""
+"""Differences as text: the worst first."""
 
 from __future__ import annotations
 
 from collections import Counter
-from textwrap import fill
 
 from dgxcheck.assessment.compare import Comparison
 from dgxcheck.difference.model import Difference
 from dgxcheck.output import provenance
 from dgxcheck.output.diff.report import Report
 from dgxcheck.output.plain_text import lines, visible
-
-COLUMNS = 80
-_INDENT = " " * 9
 
 
 def render(report: Report) -> str:
@@ -21,7 +17,7 @@ def render(report: Report) -> str:
     paragraphs = [_difference(difference) for difference in comparison.differences]
     counts = Counter(difference.kind for difference in comparison.differences)
     totals = ", ".join(f"{counts[kind]} {kind}" for kind in ("worse", "better", "neutral"))
-    notes = [_wrapped(f"Note: {note}.", "", "  ") for note in comparison.notes]
+    notes = [visible(f"Note: {note}.") for note in comparison.notes]
     return lines([
         f"Old: {provenance.describe(comparison.old.origin)}.",
         f"New: {provenance.describe(comparison.new.origin)}.",
@@ -35,9 +31,7 @@ def render(report: Report) -> str:
 
 def _difference(difference: Difference) -> str:
     place = f" {difference.bdf}" if difference.bdf and difference.bdf not in difference.device else ""
-    return _wrapped(
-        f"{difference.device}{place}: {difference.message}", difference.kind.upper().ljust(len(_INDENT)), _INDENT
-    )
+    return f"{difference.kind.upper():<7}  {visible(f'{difference.device}{place}: {difference.message}')}"
 
 
 def _score(comparison: Comparison) -> list[str]:
@@ -50,8 +44,3 @@ def _score(comparison: Comparison) -> list[str]:
         return []
     against = visible(new.against) if old.against == new.against else f"{visible(old.against)}, {visible(new.against)}"
     return [f"Score: {old.score:g} -> {new.score:g} of 100 against {against}."]
-
-
-def _wrapped(text: str, first: str, indent: str) -> str:
-    return fill(visible(text), COLUMNS, initial_indent=first, subsequent_indent=indent,
-                break_long_words=False, break_on_hyphens=False)  # fmt: skip

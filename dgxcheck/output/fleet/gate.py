@@ -5,8 +5,7 @@ from __future__ import annotations
 from dgxcheck.fleet.judge import Fleet
 from dgxcheck.fleet.node import Node
 from dgxcheck.output.fleet.report import Report
-from dgxcheck.output.fleet.text import COLUMNS
-from dgxcheck.output.plain_text import lines, visible, wrapped
+from dgxcheck.output.plain_text import lines, visible
 
 
 def render(report: Report) -> str:
@@ -15,7 +14,7 @@ def render(report: Report) -> str:
     rows = [_row(node) for node in fleet.nodes.values()]
     rows += [f"{name}: hold: no result" for name in fleet.silent]
     rows += [f"hold: not read: {each.where}: {each.why}" for each in fleet.unread]
-    return lines(wrapped(visible(row), COLUMNS, 4) for row in rows)
+    return lines(map(visible, rows))
 
 
 def may_return(fleet: Fleet) -> bool:

@@ -10,9 +10,8 @@ from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.result import VERDICTS
 from dgxcheck.output.fleet import words
 from dgxcheck.output.fleet.report import Report
-from dgxcheck.output.plain_text import lines, visible, wrapped
+from dgxcheck.output.plain_text import lines, visible
 
-COLUMNS = 80
 _MOST = 10
 """Rows of a section without -v."""
 
@@ -42,9 +41,9 @@ def _verdicts(fleet: Fleet) -> Iterator[str]:
     for word in VERDICTS:
         names = fleet.with_verdict(word)
         if names:
-            yield _wrapped(f"{word:<10}{len(names):>6}  {folded(names)}", 18)
+            yield visible(f"{word:<10}{len(names):>6}  {folded(names)}")
     if fleet.silent:
-        yield _wrapped(f"{'no result':<10}{len(fleet.silent):>6}  {folded(fleet.silent)}", 18)
+        yield visible(f"{'no result':<10}{len(fleet.silent):>6}  {folded(fleet.silent)}")
 
 
 def _section(title: str, rows: Sequence[str], most: int | None) -> Iterator[str]:
@@ -53,7 +52,7 @@ def _section(title: str, rows: Sequence[str], most: int | None) -> Iterator[str]
     yield ""
     yield f"{title}:"
     for row in rows[:most]:
-        yield _wrapped(f"  {row}", 6)
+        yield visible(f"  {row}")
     if most is not None and len(rows) > most:
         yield f"  and {len(rows) - most} more; list them with -v"
 
@@ -78,7 +77,3 @@ def _unproven(node: Node, found: OpenFault) -> str:
 def _difference(difference: Difference) -> str:
     told = [f"{value or 'none'}: {folded(nodes)} ({len(nodes)})" for value, nodes in difference.nodes.items()]
     return f"{difference.name}: {'; '.join(told)}"
-
-
-def _wrapped(text: str, hanging: int) -> str:
-    return wrapped(visible(text), COLUMNS, hanging)

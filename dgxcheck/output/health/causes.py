@@ -102,7 +102,7 @@ _COUNTED = frozenset({
     Fault.AER_CORRECTABLE, Fault.TRANSPORT_ERRORS,
 })  # fmt: skip
 """Retired pages and totals: what is counted never goes away."""
-_LOGGED = frozenset({Fault.XID_NOTICE, Fault.NVSWITCH_WATCHED, Fault.GPU_STARTED_LATE})
+_LOGGED = frozenset({Fault.GPU_LOST_BEFORE, Fault.XID_NOTICE, Fault.NVSWITCH_WATCHED, Fault.GPU_STARTED_LATE})
 """Events: what is logged stays in the log."""
 
 

@@ -22,6 +22,8 @@ SKIPPED: Mapping[SkipReason, str] = {
     "busy": "the GPU was busy",
 }
 
+_MOST_NOTED = 8
+
 
 def sentence(finding: Finding) -> str:
     """``FAIL gpu.lost GPU2 0000:0a:00.0: NVML enumerates the GPU but cannot open it``"""
@@ -38,11 +40,25 @@ def subject_name(subject: Subject) -> str:
 
 
 def unexplained(finding: Finding, width: int | None) -> list[str]:
-    """A finding that no cause explains, with its own remedy."""
+    """A finding that no cause explains, with its own remedy; of one that could not be judged what would tell more."""
     told = [wrapped(sentence(finding), width, 6)]
-    if finding.status in (Status.WARN, Status.FAIL):
+    if finding.status in (Status.WARN, Status.FAIL) or finding.judgement.remedy:
         told.append(wrapped(f"  do: {visible(finding.remedy)}", width, 6))
     return told
+
+
+def noted(findings: Iterable[Finding], width: int | None) -> list[str]:
+    """What a log or a tool's output reports that is no fault by itself: whoever pasted it wants to know."""
+    of_interest = [
+        each for each in findings
+        if (each.status is Status.PASS and each.witness == "log" and each.judgement.evidence)
+        or (each.status is Status.SKIP and each.judgement.reason == "no-history" and each.judgement.evidence)
+    ]  # fmt: skip
+    told = [wrapped(sentence(each).replace(each.status.value.upper(), "note:", 1), width, 6) for each in of_interest]
+    return [
+        *told[:_MOST_NOTED],
+        *([f"and {len(told) - _MOST_NOTED} more; list them with -v"] if told[_MOST_NOTED:] else []),
+    ]
 
 
 def acknowledged(finding: Finding, width: int | None) -> list[str]:

@@ -47,7 +47,8 @@ SENTENCES: Mapping[Code, str] = {
     "pcie-setting": "set link speed and width of the slots to automatic in the system firmware",
     "nccl-settings": "run with NCCL_DEBUG=INFO; look for NCCL_P2P_DISABLE, NCCL_P2P_LEVEL and NCCL_SHM_DISABLE in the"
     " job's environment, /etc/nccl.conf and ~/.nccl.conf",
-    "nvlink-setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d and remove it",
+    "nvlink-setting": "look for NVreg_NvLinkDisable in /etc/modprobe.d and remove it (the value in effect:"
+    " /proc/driver/nvidia/params)",
     "socket-links": "check speed, width and power management of the links between the sockets (QPI, UPI, xGMI) in the"
     " system firmware, and the kernel log for machine checks; measure again with process and memory on the GPU's NUMA"
     " node",
@@ -69,6 +70,10 @@ SENTENCES: Mapping[Code, str] = {
     "inspect-airflow": "check fans, filters and inlet air",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
     "inspect-power": "check power supplies, power cables and feeds",
+    "inspect-rack-fabric": "the fabric manager of this rack runs on its NVLink switch trays (NMX-C): read its log there"
+    " and look which partition this GPU is in",
+    "inspect-link": "look for the error and its time in the kernel log, and for a hot-plug or reset then: one that does"
+    " not come back needs nothing else",
     "inspect-dimms": "find the DIMM that is missing or has errors",
     "inspect-cabling": "check the switch that the cables lead to and how they are seated",
     "inspect-far-end": "if none answers, check where the cable leads: that fabric may have no subnet manager; if one"

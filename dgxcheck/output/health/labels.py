@@ -26,7 +26,7 @@ def bus_id(bdf: str | None) -> str:
 def gpu_labels(gpu: Device) -> dict[str, str]:
     """``gpu`` is NVML's index; like ``UUID`` it is empty where NVML does not know the GPU."""
     return {
-        "gpu": "" if gpu.index is None else str(gpu.index),
+        "gpu": str(gpu.index) if isinstance(gpu.index, int) else "",
         "UUID": gpu.uuid if isinstance(gpu.uuid, str) else "",
         "pci_bus_id": bus_id(gpu.bdf),
     }

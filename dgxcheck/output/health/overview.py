@@ -134,9 +134,16 @@ def machine(assessment: Assessment) -> str:
         boards = boards_for(choice)
         names = [boards[id].name for gpu in assessment.topology.gpus if (id := board_id(gpu)) in boards]
     parts = [f"{count} x {visible(name)}" for name, count in Counter(names).items()]
+    parts += _part_of_list(nvml) if isinstance(nvml, Nvml) else []
     driver = nvml.driver_version if isinstance(nvml, Nvml) else None
     parts += [f"driver {visible(driver)}"] if isinstance(driver, str) else []
     return ": ".join(filter(None, (title, ", ".join(parts))))
+
+
+def _part_of_list(nvml: Nvml) -> list[str]:
+    """``1 of 8 GPUs shown`` of a text that says how many GPUs there are and shows fewer."""
+    part = any(isinstance(gpu.index, Missing) for gpu in nvml.gpus) and nvml.count != len(nvml.gpus)
+    return [f"{len(nvml.gpus)} of {nvml.count} GPUs shown"] if part else []
 
 
 def _temperature(assessment: Assessment, device: Device) -> str | Missing:
@@ -145,13 +152,13 @@ def _temperature(assessment: Assessment, device: Device) -> str | Missing:
 
 
 def _power(assessment: Assessment, device: Device) -> str | Missing:
-    """``45/300 W``: used, and the limit in force."""
+    """``45/300 W``: used, and the limit in force, else the one that is set."""
     power = GpuView(assessment.snapshot, device.bdf).power
     if isinstance(power, Missing):
         return power
     if isinstance(power.usage_mw, Missing):
         return power.usage_mw
-    limit = power.enforced_limit_mw
+    limit = power.limit_mw if isinstance(power.enforced_limit_mw, Missing) else power.enforced_limit_mw
     return f"{power.usage_mw / 1000:.0f}/{'?' if isinstance(limit, Missing) else f'{limit / 1000:.0f}'} W"
 
 

@@ -33,7 +33,8 @@ def problems(assessment: Assessment) -> Iterator[Block]:
         (each for each in worst_first(assessment.findings) if each.key in loose), len(assessment.causes) + 1
     ):
         told: list[Block] = [Text(sentence(finding), TONES[finding.status])]
-        told += [Text(f"Do: {visible(finding.remedy)}")] if finding.status is not Status.UNKNOWN else []
+        advised = finding.status is not Status.UNKNOWN or finding.judgement.remedy
+        told += [Text(f"Do: {visible(finding.remedy)}")] if advised else []
         yield Problem(title=f"{number}. {visible(subject_name(finding.subject))}", tone=TONES[finding.status],
                       blocks=tuple(told))  # fmt: skip
     for finding in assessment.findings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.assessment.result import Assessment
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.output import provenance
 from dgxcheck.output.health import causes as health_causes
@@ -10,6 +11,7 @@ from dgxcheck.output.health import host_use, overview
 from dgxcheck.output.health.finding_lines import (
     acknowledged,
     by_subject,
+    noted,
     skip_counts,
     skipped,
     unexplained,
@@ -59,11 +61,13 @@ def _problems(report: Report) -> list[str]:
     keys = set(assessment.diagnosis.unexplained)
     left = [finding for finding in worst_first(assessment.findings) if finding.key in keys]
     most = len(left) if report.verbose or len(left) <= _MOST_FINDINGS else _MOST_FINDINGS - 1
-    for finding in left[:most]:
-        told += unexplained(finding, width)
+    for before, finding in zip([None, *left], left[:most], strict=False):
+        again = before is not None and finding.status is Status.UNKNOWN and before.remedy == finding.remedy
+        told += unexplained(finding, width)[: 1 if again else None]
     told += [f"and {len(left) - most} more; list them with -v"] if left[most:] else []
     for finding in assessment.findings:
         told += acknowledged(finding, width)
+    told += noted(assessment.findings, width) if elsewhere and not report.verbose else []
     return [*told, ""] if told else []
 
 

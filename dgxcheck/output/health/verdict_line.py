@@ -52,12 +52,20 @@ def _kinds(assessment: Assessment) -> str:
 
 
 def _without_findings(assessment: Assessment) -> str:
+    unread = _alarms(assessment.origin.alarms)
     if assessment.verdict is Status.PASS:
-        return f"no problems found; checked: {_kinds(assessment)}"
+        return f"no problems found{' in what was read' if unread else ''}; checked: {_kinds(assessment)}{unread}"
     judged = judged_checks(assessment.findings)
     if not judged:
-        return "nothing could be judged"
-    return f"nothing wrong was found, but only {counted(judged, 'kind')} of check ran; a pass needs {LEAST_CHECKS}"
+        return f"nothing could be judged{unread}"
+    few = f"only {counted(judged, 'kind')} of check ran; a pass needs {LEAST_CHECKS}"
+    return f"nothing wrong was found{' in what was read' if unread else ''}, but {few}{unread}"
+
+
+def _alarms(lines: int) -> str:
+    """Of a text: what may be a fault, and was not understood."""
+    what = counted(lines, "line that speaks of an error", "lines that speak of errors")
+    return f"; {what} {'was' if lines == 1 else 'were'} not understood: see dgxcheck import --show" if lines else ""
 
 
 def _too_little(assessment: Assessment) -> str:

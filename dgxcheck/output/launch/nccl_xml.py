@@ -100,7 +100,8 @@ def _gpu(at: Element, snapshot: Snapshot, topology: Topology, gpu: Device, place
         return
     boards = () if isinstance(snapshot.gpu_board, Missing) else snapshot.gpu_board
     sm = next(_capability(boards, gpu), "")
-    said = {"dev": str(rank if gpu.index is None else gpu.index), "rank": str(rank)} | ({"sm": sm} if sm else {})
+    dev = gpu.index if isinstance(gpu.index, int) else rank
+    said = {"dev": str(dev), "rank": str(rank)} | ({"sm": sm} if sm else {})
     element = SubElement(at, "gpu", said)
     for target, count, kind in _nvlinks(snapshot, topology, gpu):
         SubElement(element, "nvlink", {"target": target, "count": str(count), "tclass": kind})

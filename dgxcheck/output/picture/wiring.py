@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
+from dgxcheck.facts.bdf import bus_order
 from dgxcheck.facts.bdf import shown as known_bdf
 from dgxcheck.facts.host import NumaNode
 from dgxcheck.facts.missing import Missing
@@ -16,7 +17,6 @@ from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.by_class import Group, groups
 from dgxcheck.output.picture.other_functions import class_name
 from dgxcheck.output.plain_text import visible
-from dgxcheck.topology.build import bus_order
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.paths import Hop, hops_above
 

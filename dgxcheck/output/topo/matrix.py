@@ -31,6 +31,8 @@ def matrix(topology: Topology, pci_only: bool, labels: str, width: int | None, r
     """The output of ``topo -m``: matrix, legend, notes and ``remarks``; ``width`` in columns, None for no limit."""
     if not topology.devices:
         nothing = "No NVIDIA GPUs and no InfiniBand devices found."
+        if topology.nameless is not None:
+            nothing = "Which PCI functions are GPUs is unknown: see topo --tree."
         return lines([nothing, *map(visible, topology.notes)])
     names = row_names(topology, numbered_nics=False)
     table, dropped = _tables(topology, names, pci_only, labels, width)

@@ -14,6 +14,7 @@ from dgxcheck.topology.model import Topology
 
 CELLS: Mapping[Verdict, str] = {"slow": "slow", "refused": "no", "through the host": "host", "cannot tell": "?"}
 LEGEND = {
+    "yes": "direct access over a path that is unknown",
     "slow": "direct, but slower than expected, or not over the shortest path",
     "no": "refused or blocked, or data does not arrive intact",
     "host": "through host memory, as the driver reports for such a pair",
@@ -52,7 +53,8 @@ def _both(pair: Peering) -> tuple[tuple[str, str], tuple[str, str]]:
 
 
 def _cell(topology: Topology, pair: Peering, labels: str) -> str:
-    return CELLS.get(pair.verdict) or cell(topology.link(pair.a, pair.b), False, labels)
+    label = CELLS.get(pair.verdict) or cell(topology.link(pair.a, pair.b), False, labels)
+    return "yes" if label == "?" and pair.verdict == "direct" else label
 
 
 def as_json(pairs: Sequence[Peering]) -> dict[str, Json]:

@@ -15,12 +15,16 @@ from dgxcheck.source.kernel_log.kinds import Lines
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import Times, times
 
-_JOURNAL = re.compile(r"  journalctl -b -(\d{1,2}):")
+_JOURNAL = re.compile(r"(?:.*/|  )?journalctl\b.*? (?:-b|--boot)(?:[ =]-?(?P<back>\d{1,2}))?(?:[ :].*)?")
+"""As the script titles the journal of a boot, or the command: that of this boot, or of the one before so many."""
 _DATED = re.compile(r"(?P<month>\S{1,12}) +(?P<rest>\d{1,2} \d\d:\d\d:\d\d .*)")
 _FILE = ("  /var/log/", "/var/log/")
 _NAMED = re.compile(r"(\[ *\d{1,9}\.\d{6}\] )kernel: ")
 """In the saved dmesg of some distributions."""
 _BOTH = re.compile(r"\S.{8,60}? \S{1,255} kernel: \[ *(?P<seconds>\d{1,9}\.\d{6})\]")
+_SECONDS = re.compile(r"\[ *\d{1,9}\.\d{6}\]")
+_LOADS = "NVRM: loading "
+"""Of every boot alike."""
 _REBOOT = "-- Reboot --"
 _JITTER = 1.0
 """Seconds by which rows of one boot may be out of order."""
@@ -34,6 +38,8 @@ class _Log(Record):
 
     boot: int | None
     times: Times
+    dated: bool
+    """With dates alone, to the second: no time in it is equal to one of dmesg."""
 
 
 def kernel_log(sections: Sequence[Section]) -> tuple[str, ...]:
@@ -53,14 +59,18 @@ def kernel_log(sections: Sequence[Section]) -> tuple[str, ...]:
     known = {(round(seconds, _DIGITS), message) for seconds, message in dmesg.lines}
     before: Lines = []
     boots_of_files: list[Lines] = []
-    for boot in by_file:
-        if any((round(seconds, _DIGITS), message) in known for seconds, message in boot):
-            before += [line for line in boot if line[0] < (dmesg.begins or 0.0)]
-        else:
-            boots_of_files.append(boot)
-    journal = next((log.times for log in others if log.boot == 0 and log.times.begins is None), None)
-    if not before and journal is not None and dmesg.begins:
-        before = _shifted(journal.lines, dmesg)
+    events = {message for _, message in dmesg.lines if not message.startswith(_LOADS)}
+    dated = [log.times.lines for log in others if log.boot == 0 and log.times.begins is None]
+    for log in others:
+        for boot in (*log.times.earlier, log.times.lines) if log.boot is None else ():
+            if any((round(seconds, _DIGITS), message) in known for seconds, message in boot):
+                before += [line for line in boot if line[0] < (dmesg.begins or 0.0)]
+            elif boot is log.times.lines and log.dated and any(message in events for _, message in boot):
+                dated.append(boot)  # the log ends with the boot that is running
+            else:
+                boots_of_files.append(boot)
+    if not before and dmesg.begins:
+        before = next(filter(None, (_shifted(lines, dmesg) for lines in dated)), [])
     merged = Times(
         lines=[*before, *dmesg.lines], begins=min([dmesg.begins or 0.0, *(seconds for seconds, _ in before)]),
         earlier=tuple(earlier or boots_of_files),
@@ -74,7 +84,8 @@ def _log(section: Section) -> _Log | None:
     if found is None:
         return None
     running = section.title.strip().rpartition("/")[2].startswith("dmesg") and not section.title.startswith(_FILE)
-    return _Log(boot=int(match[1]) if match else 0 if running else None, times=found)
+    return _Log(boot=int(match["back"] or 0) if match else 0 if running else None, times=found,
+                dated=not any(map(_SECONDS.search, section.lines)))  # fmt: skip
 
 
 def _shifted(lines: Lines, dmesg: Times) -> Lines:

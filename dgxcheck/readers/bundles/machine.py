@@ -8,7 +8,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.bundles.outputs import NO_NVLINKS, Output
 from dgxcheck.readers.combine import Part, combine
 from dgxcheck.readers.derived import completed
-from dgxcheck.readers.listing import with_numbers, without_unplaced
+from dgxcheck.readers.listing import OF_LIST, with_numbers, without_unplaced
 from dgxcheck.readers.lspci.files import DEVICES
 from dgxcheck.readers.onto import mismatch, nvml_gpus, printed_bdfs, rebase_indexes
 
@@ -23,11 +23,11 @@ def machine_facts(found: Sequence[Output]) -> tuple[dict[str, Json], tuple[str, 
 
     What names GPUs by their index belongs to those of nvidia-smi's dump.
     """
-    combined = combine([Part(output.title, output.found) for output in found])
+    combined = combine([Part(output.title, output.found) for output in found], one_box=True)
     facts = without_unplaced(combined.facts) if f"names {DEVICES}" in combined.facts else with_numbers(combined.facts)
     gpus = nvml_gpus(facts) or printed_bdfs(facts)
     if gpus and not mismatch(facts, gpus):
-        own = {key: fact for key, fact in facts.items() if key.startswith("nvml ")}
+        own = {key: fact for key, fact in facts.items() if key.startswith(("nvml ", *OF_LIST))}
         facts = rebase_indexes(facts, gpus) | own
         facts |= _ends_of_links(facts, nvml_gpus(facts))
     refused = tuple(part.file for part in combined.refused)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.dcgm.cells import Cell, cells, is_rule
-from dgxcheck.readers.dcgm.faults import fault_of
+from dgxcheck.readers.dcgm.faults import fault_of, judged
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import bounded
@@ -96,8 +96,10 @@ def _explain(
         of_test = _ALONE.get(message["kind"], "pass") if named and fault != "test-failed" else "pass"
     if message["kind"] == "Info" or of_test == "pass":
         return []
+    of_test, fault = judged(of_test, text)
+    ran = " did not run" if of_test == "unknown" else ""
     for subject in subjects:
-        reports.add(subject, _topic(test), of_test, fault, f"test {test}: {text}" if test else text)
+        reports.add(subject, _topic(test), of_test, fault, f"test {test}{ran}: {text}" if test else text)
     return subjects
 
 

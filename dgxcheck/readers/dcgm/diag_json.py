@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.dcgm import diag_fragment
 from dgxcheck.readers.dcgm.diag import OUTCOMES, TOOL
-from dgxcheck.readers.dcgm.faults import fault_of
+from dgxcheck.readers.dcgm.faults import judged
 from dgxcheck.readers.json_text import documents
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
@@ -63,8 +63,10 @@ def _test(reports: Reports, test: dict[str, Json]) -> None:
             if outcome == "pass":
                 reports.add(subject, topic, outcome)
             for text in messages or ([""] if outcome != "pass" else []):
-                shown = f"test {name}: {text}" if text else f"test {name} ended with {outcome}"
-                reports.add(subject, topic, outcome, fault_of(text), shown)
+                known, fault = judged(outcome, text)
+                ran = " did not run" if known == "unknown" else ""
+                shown = f"test {name}{ran}: {text}" if text else f"test {name} ended with {outcome}"
+                reports.add(subject, topic, known, fault, shown)
 
 
 def _subjects(result: Mapping[str, Json]) -> list[str]:

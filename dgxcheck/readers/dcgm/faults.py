@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from dgxcheck.facts.tool_report import Outcome
+
 _FORMS = (
     ("gpu-lost", r"fell(?:en)? off the bus|GPU is lost|not be detected|unable to communicate"),
     ("remap-failed", r"row remap\w* (?:has )?fail|failed to remap"),
@@ -24,7 +26,20 @@ _FORMS = (
     ("inforom", r"inforom"),
     ("persistence-off", r"persistence mode"),
 )  # fmt: skip
+_DID_NOT_RUN = re.compile(
+    r"busy or unavailable|exclusive(?:[- ]process)? (?:compute )?mode|(?:is|are) in use by|resource (?:is )?in use"
+    r"|other (?:compute )?process(?:es)? (?:is|are) running|(?:not enough|insufficient|out of) (?:free )?memory"
+    r"|(?:could not|unable to|failed to) allocate|incompatible with the diagnostic", re.IGNORECASE,
+)  # fmt: skip
+"""A test that something else on the GPU, or a setting, kept from running says nothing of the hardware."""
 _COMPILED = tuple((fault, re.compile(words, re.IGNORECASE)) for fault, words in _FORMS)
+
+
+def judged(outcome: Outcome, message: str) -> tuple[Outcome, str]:
+    """The outcome and the fault of a test with this message: unknown, without a fault, where it did not run."""
+    if outcome != "pass" and _DID_NOT_RUN.search(message[:2000]):
+        return "unknown", ""
+    return outcome, fault_of(message)
 
 
 def fault_of(message: str) -> str:

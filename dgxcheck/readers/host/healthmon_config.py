@@ -47,6 +47,6 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if keys:
         keys[next(iter(keys))] |= rest
     return tuple(
-        Imported(tool=f"{TOOL} {key}: now {REPLACED_BY[key]}", facts={}, understood=frozenset(at))
+        Imported(tool=f"{TOOL} ({key}: now {REPLACED_BY[key]})", facts={}, understood=frozenset(at))
         for key, at in keys.items()
     )

@@ -12,11 +12,13 @@ from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.readers.kernel_log.domain import DOMAIN, default_domain
+from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
 from dgxcheck.readers.kernel_log.hosts import ISO, SYSLOG, Rows, by_host
+from dgxcheck.readers.kernel_log.stamps import embedded
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 from dgxcheck.source.kernel_log.kinds import is_relevant
-from dgxcheck.source.kernel_log.kmsg import relevant_lines
+from dgxcheck.source.kernel_log.kmsg import NO_TIMES, line, relevant_lines
 from dgxcheck.source.kernel_log.records import BDF, OF_HOST
 from dgxcheck.source.kernel_log.saved import times
 
@@ -26,7 +28,7 @@ _KERNELS = re.compile(
     rf"{_LEVEL}(?:(?:<\d{{1,5}}>)?\[ {{0,12}}\d{{1,10}}\.\d{{6}}\]"
     rf"|\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}}\]"
     rf"|(?:{ISO}|{SYSLOG}) {{1,2}}(?:\S{{1,255}} )?kernel: "
-    rf"|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{{6}}[+-]\d\d:\d\d).*"
+    rf"|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{{6}}[+-]\d\d:\d\d|\d{{1,5}},\d{{1,20}},\d{{1,18}},[^;]{{1,40}};).*"
 )
 """A row that no program but the kernel's log prints."""
 _DATED = re.compile(rf"(?:{ISO}|{SYSLOG}) (?P<text>.*)")
@@ -35,10 +37,14 @@ _HUMAN = re.compile(r"\[(?P<month>[A-Z][a-z]{2}) ?(?P<day>\d{1,2}) (?P<hour>\d\d
 _AFTER = re.compile(r"\[ {0,8}\+(?P<seconds>\d{1,9}\.\d{6})\] (?P<text>.*)")
 _BOTH = re.compile(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>\] (?P<text>.*)")
 """``dmesg -H``: the minute, then seconds since the row before; ``dmesg -d``: seconds since boot, and these."""
-_BARE = re.compile(r"(?:\[\.{2,4}\] ?)?(?:kernel: ?)?(?P<text>.*)")
+_EVENT = r"(?:(?:Warning|Normal) {1,20}\w{1,40} {1,20}\S.{0,60}? {1,20}kernel-monitor(?:, \S{1,255})? {1,20})?"
+_BARE = re.compile(rf"(?:\[\.{{2,4}}\] ?)?{_EVENT}(?:kernel: ?)?(?P<text>.*)")
+"""Behind an event of Kubernetes (node-problem-detector's kernel-monitor), or behind nothing."""
 _OF_DRIVER = re.compile(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: |{OF_HOST}")
 """What a line without a time must begin with."""
 _MASKED = re.compile(r"(?P<before>NVRM: Xid \()(?:PCI:)?(?P<bdf>[^()]{1,24})(?P<after>\): \d{1,4}\b)")
+_PSTORE = re.compile(r"dmesg-\w{1,20}-\d{1,20}:?|(?:Panic|Oops|Emergency|Restart|Shutdown|Unknown)#\d{1,9} Part\d{1,9}")
+"""Before what the kernel left in persistent storage (fs/pstore/platform.c), and the name of such a file."""
 _APART_S = 3600
 """Between lines that have no time, so that nothing is taken for one moment."""
 _WHOLE_S = 1.0
@@ -51,29 +57,52 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The log, if it holds any line about a GPU, a fabric, PCIe or trouble of the host.
 
-    Lines without any time are read only where none has one: a program can write such lines into its own record.
+    Lines without any time are read only where none has one: a program can write such lines into its own record. A log
+    of nothing but harmless lines is understood without a fact.
     """
-    found = ((host, _log(own)) for host, own in by_host(rows_of(lines)).items())
-    return tuple(replace(log, host=host) for host, log in found if log is not None)
+    lines = bounded(lines)
+    parts = [*as_rows(lines)]
+    rows = [(number, text) for number, text in parts if text is not None]
+    timed = [*_timed(rows)]
+    logs = _logs(timed, True)
+    if not any(facts for _, facts in logs.values()) and (untimed := [*_untimed(rows)]):
+        logs = _logs(untimed, False)
+    of_log = (number for number, text in parts if text is None or _PSTORE.fullmatch(text.strip()))
+    aside = {*of_log, *(number for number, _ in timed)} if any(own for own, _ in logs.values()) else set()
+    idle = {number for own, facts in logs.values() if not facts for number, row in own if row.strip()}
+    found = [
+        Imported(tool=TOOL, facts=facts, understood=frozenset({number for number, row in own if row.strip()} | aside),
+                 host=host)
+        for host, (own, facts) in logs.items() if facts
+    ]  # fmt: skip
+    if idle:
+        found.append(Imported(tool=TOOL, facts={}, understood=frozenset(idle | aside)))
+    return tuple(found)
 
 
-def rows_of(lines: tuple[str, ...]) -> list[tuple[int, str]]:
+def _logs(rows: list[tuple[int, str]], timed: bool) -> dict[str, tuple[list[tuple[int, str]], dict[str, Json]]]:
+    """By host the rows and their facts."""
+    return {host: (own, _facts(own, timed)) for host, own in by_host(_without_masks(rows)).items()}
+
+
+def rows_of(lines: tuple[str, ...]) -> Rows:
     """Number and text of the rows of a log, with the times that ``dmesg -H`` abbreviates written out."""
-    return _without_masks([*_timed(bounded(lines))] or [*_untimed(bounded(lines))])
+    rows = [(number, text) for number, text in as_rows(bounded(lines)) if text is not None]
+    return _without_masks([*_timed(rows)] or [*_untimed(rows)])
 
 
-def _log(rows: Rows) -> Imported | None:
-    """The rows of one host; None where they tell nothing."""
+def _facts(rows: Rows, timed: bool) -> dict[str, Json]:
+    """Of the rows of one host, which have times of their own or not; empty where they tell nothing."""
     log = times("\n".join(row for _, row in rows)) if rows else None
     if log is None or not (log.lines or log.earlier):
-        return None
+        return {}
     whole = log.begins is not None and log.begins < _WHOLE_S
     shown = relevant_lines(log if whole else replace(log, begins=None))
-    facts: dict[str, Json] = {f"kmsg {number}": line for number, line in enumerate(shown)}
+    shown = shown if timed else (line(0.0, NO_TIMES), *shown[1:])
+    facts: dict[str, Json] = {f"kmsg {number}": text for number, text in enumerate(shown)}
     if domain := default_domain(row for _, row in rows):
         facts[DOMAIN] = domain
-    understood = frozenset(number for number, row in rows if row.strip())
-    return Imported(tool=TOOL, facts=facts, understood=understood)
+    return facts
 
 
 def _without_masks(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
@@ -89,17 +118,21 @@ def _without_masks(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
     return [(number, _MASKED.sub(named, row, count=1)) for number, row in rows]
 
 
-def _timed(lines: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+def _timed(lines: Rows) -> Iterator[tuple[int, str]]:
     """Number and text of every row with a time, and of the indented rows that go on with it."""
     indent: str | None = None
     clock = float(_APART_S)
     going_on = False
-    for number, line in enumerate(lines):
-        blank = line[: len(line) - len(line.lstrip(" \t>"))]
-        text = _BRACKETED.sub(r"\1", line[len(blank) :])
+    for number, whole in lines:
+        blank = whole[: len(whole) - len(whole.lstrip(" \t>"))]
+        text = _BRACKETED.sub(r"\1", whole[len(blank) :])
         row = ""
         if blank == (blank if indent is None else indent):
-            if _KERNELS.fullmatch(text) or ((dated := _DATED.fullmatch(text)) and is_relevant(dated["text"])):
+            if (
+                text == NEW_BOOT
+                or _KERNELS.fullmatch(text)
+                or ((dated := _DATED.fullmatch(text)) and is_relevant(dated["text"]))
+            ):
                 row = text
             elif (human := _human(text, clock)) is not None:
                 clock, row = human[0], f"[{human[0]:.6f}] {human[1]}"
@@ -112,14 +145,17 @@ def _timed(lines: tuple[str, ...]) -> Iterator[tuple[int, str]]:
             going_on = False
 
 
-def _untimed(lines: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
     """Messages alone, with times that say nothing but their order."""
     seconds = _APART_S
-    for number, line in enumerate(lines):
-        match = _BARE.fullmatch(line.strip(" \t>"))
-        if match is not None and _OF_DRIVER.match(match["text"]) and is_relevant(match["text"]):
-            seconds += 0 if _FOLLOWS.match(match["text"]) else _APART_S
-            yield number, f"[{seconds}.000000] {match['text']}"
+    for number, whole in lines:
+        match = _BARE.fullmatch(whole.strip(" \t>"))
+        text = "" if match is None else match["text"]
+        if not (_OF_DRIVER.match(text) and is_relevant(text)):
+            text = embedded(whole)
+        if text:
+            seconds += 0 if _FOLLOWS.match(text) else _APART_S
+            yield number, f"[{seconds}.000000] {text}"
 
 
 def _human(text: str, clock: float) -> tuple[float, str] | None:

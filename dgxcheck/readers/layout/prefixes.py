@@ -26,6 +26,7 @@ _WORDS = re.compile(
     rf"|\((?:{_NAME} )?pid=\d{{1,9}}(?:, ip=[\d.]{{7,15}})?\) ?"  # Ray
     rf"|\[(?:rank|default)\d{{1,5}}\]: ?"  # torchrun
     rf"|{_NAME}-\d{{1,3}} {{1,24}}\|(?! (?:{_NHC})) ?"  # docker compose
+    r"|(?:stdout|stderr) [FP] "  # Kubernetes' log of a container, behind its time
     r"|(?:\[(?:DEBUG|INFO|NOTICE|WARNING|ERROR|stdout|stderr)\]|(?:DEBUG|INFO|NOTICE)(?: -|:))[ \t]?"
     r"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,8}\d{1,9} [\w.]{1,60}:\d{1,6}\] ?"  # glog
     r"|ERROR: {1,2}nhc: .{1,160}: {1,2}(?=\[ {0,8}\d{1,10}\.\d{6}\] )"  # NHC, before a row of the kernel log
@@ -38,7 +39,10 @@ KERNEL = re.compile(
     rf"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:)|{_NAME} kernel:|kernel:"
 )
 """How a message of the kernel goes on: the time before it is its own."""
-_SPEAKER = re.compile(r"kernel|fabricmanager|nv-imex|systemd\[1\]")
+_SPEAKER = re.compile(
+    r"kernel|fabricmanager|nvlsm|nv-imex|systemd\[1\]|systemd-networkd|NetworkManager"
+    r"| NVRM: $| nvidia-nvswitch\d{1,3}: $"
+)
 """Who speaks for itself: its name belongs to the line."""
 _CLOCKED = re.compile(_CLOCK)
 _HOST = re.compile(rf"(?P<host>{_NAME})(?::(?: |$)| \| (?={_NHC}))")

@@ -69,7 +69,8 @@ def functions(lines: Sequence[str]) -> tuple[dict[str, Function], frozenset[int]
     def close() -> None:
         if head is not None and len(found) < MOST_FUNCTIONS:
             ones = unreadable or any(_UNREADABLE.match(line) for line in details)
-            found[head.bdf] = replace(head, details=tuple(details), config=bytes(config), unreadable=ones)
+            shown = replace(head, details=tuple(details), config=bytes(config), unreadable=ones)
+            found[head.bdf] = _both(found[head.bdf], shown) if head.bdf in found else shown
 
     for number, line in enumerate(lines):
         if begun := _head(line):
@@ -96,19 +97,23 @@ def merged(listings: Iterable[dict[str, Function]]) -> dict[str, Function]:
     found: dict[str, Function] = {}
     for listing in listings:
         for bdf, function in listing.items():
-            first = found.setdefault(bdf, function)
-            found[bdf] = Function(
-                bdf=bdf,
-                class_code=function.class_code if first.class_code is None else first.class_code,
-                interface=function.interface if first.interface is None else first.interface,
-                vendor=function.vendor if first.vendor is None else first.vendor,
-                device=function.device if first.device is None else first.device,
-                name=first.name or function.name,
-                details=max(first.details, function.details, key=len),
-                config=max(first.config, function.config, key=len),
-                unreadable=first.unreadable or function.unreadable,
-            )
+            found[bdf] = _both(found[bdf], function) if bdf in found else function
     return found
+
+
+def _both(first: Function, function: Function) -> Function:
+    """One function as two listings show it; one that did not answer in either does not."""
+    return Function(
+        bdf=first.bdf,
+        class_code=function.class_code if first.class_code is None else first.class_code,
+        interface=function.interface if first.interface is None else first.interface,
+        vendor=function.vendor if first.vendor is None else first.vendor,
+        device=function.device if first.device is None else first.device,
+        name=first.name or function.name,
+        details=max(first.details, function.details, key=len),
+        config=max(first.config, function.config, key=len),
+        unreadable=first.unreadable or function.unreadable,
+    )
 
 
 def _head(line: str) -> Function | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from dgxcheck.readers.lspci.files import files
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.lspci.files import DEVICES, files
 from dgxcheck.readers.lspci.fragment import unnamed
 from dgxcheck.readers.lspci.listing import Function, functions, of_leaf
 from dgxcheck.readers.lspci.tree import Tree, tree
@@ -46,7 +47,8 @@ def _of_numbers(drawn: Tree, of_tree: frozenset[int], lines: tuple[str, ...]) ->
         return ()
     facts = {key: fact for key, fact in files({bdf: Function(bdf=bdf) for bdf in drawn.bdfs}, drawn, False).items()
              if key.startswith("link ")}  # fmt: skip
-    return (Imported(tool=TREE, facts=facts, understood=of_tree | _commands(lines)),) if facts else ()
+    listed: dict[str, Json] = {f"names {DEVICES}": [*sorted(drawn.bdfs)]}
+    return (Imported(tool=TREE, facts=facts | listed, understood=of_tree | _commands(lines)),) if facts else ()
 
 
 def _last(shown: dict[str, Function], of_listing: frozenset[int], lines: tuple[str, ...]) -> str:

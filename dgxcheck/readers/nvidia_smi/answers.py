@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from dgxcheck.facts.bdf import UNPLACED, nameless, unplaced
+from dgxcheck.facts.bdf import UNPLACED, is_unplaced, nameless, unplaced
 from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.readers.listing import ATTACHED, INDEX, WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.fabric import fabric
 from dgxcheck.readers.nvidia_smi.fields import (
@@ -62,10 +63,21 @@ class Section(Record, kw_only=False):
     """NVML's number of it, where the output or the command above it has it."""
 
 
-def imported(tool: str, gpus: Sequence[Section], system: Mapping[str, str], understood: frozenset[int]) -> Imported:
-    """The answers of NVML about the GPUs of one dump, indexes in its order; ``system`` has its first lines."""
-    gpus = _numbered(gpus[:MOST_GPUS])
-    facts: dict[str, Json] = {f"nvml nvmlDeviceGetHandleByIndex {gpu.index}": gpu.bdf for gpu in gpus}
+def imported(
+    tool: str, gpus: Sequence[Section], system: Mapping[str, str], understood: frozenset[int], headed: bool = True
+) -> Imported:
+    """The answers of NVML about the GPUs of one dump; ``system`` has its first lines.
+
+    GPUs without a printed number have that of their place, unless the dump lacks its head or tells of more GPUs than
+    it shows.
+    """
+    gpus, attached = _merged(gpus[:MOST_GPUS]), _attached(system)
+    whole = headed if attached is None else attached <= len(gpus)
+    gpus = _numbered(gpus) if whole else gpus
+    facts: dict[str, Json] = {f"{INDEX} {gpu.index}": gpu.bdf for gpu in gpus if gpu.index is not None}
+    facts |= {f"{WITHOUT_NUMBER} {gpu.bdf}": True for gpu in gpus if gpu.index is None}
+    if attached is not None and attached > len(gpus):
+        facts[ATTACHED] = attached
     driver, cuda = system.get("driver version", ""), system.get("cuda version", "")
     driver = driver.partition(" ")[0]  # 610 adds that the field is deprecated
     if re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}", driver, re.ASCII):
@@ -80,11 +92,9 @@ def imported(tool: str, gpus: Sequence[Section], system: Mapping[str, str], unde
     return Imported(tool=tool, facts=facts, understood=understood)
 
 
-def _numbered(gpus: Sequence[Section]) -> list[Section]:
-    """Every GPU once, with the number that is printed or, without any, that of its place."""
+def _merged(gpus: Sequence[Section]) -> list[Section]:
+    """Every GPU once, with the number that is printed; those that have neither bus id nor number are told apart."""
     found: dict[str, Section] = {}
-    taken = {gpu.index for gpu in gpus}
-    free = (number for number in range(2 * MOST_GPUS) if number not in taken)
     unnamed = 0
     for gpu in gpus:
         bdf = gpu.bdf
@@ -92,9 +102,21 @@ def _numbered(gpus: Sequence[Section]) -> list[Section]:
             bdf = nameless(unnamed) if gpu.index is None else unplaced(gpu.index)
             unnamed += gpu.index is None
         known = found.get(bdf)
-        number = gpu.index if gpu.index is not None else next(free) if known is None else known.index
-        found[bdf] = Section(bdf, gpu.fields, number)
+        found[bdf] = Section(bdf, gpu.fields, known.index if known is not None and gpu.index is None else gpu.index)
     return [*found.values()]
+
+
+def _numbered(gpus: Sequence[Section]) -> list[Section]:
+    """The GPUs, those with a bus id and without a number with that of their place."""
+    taken = {gpu.index for gpu in gpus}
+    free = (number for number in range(2 * MOST_GPUS) if number not in taken)
+    return [gpu if gpu.index is not None or is_unplaced(gpu.bdf) else replace(gpu, index=next(free)) for gpu in gpus]
+
+
+def _attached(system: Mapping[str, str]) -> int | None:
+    """How many GPUs NVML lists, by the head of a dump; None where the head is cut or makes no sense."""
+    text = system.get("attached gpus", "")
+    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text[:4]) <= MOST_GPUS else None
 
 
 def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
@@ -211,15 +233,22 @@ def _clock_event_reasons(fields: Fields) -> Iterator[tuple[str, Json]]:
 
 
 def _ecc_totals(fields: Fields) -> Iterator[tuple[str, Json]]:
-    """Totals of uncorrected errors; from Ampere on the sum of SRAM and DRAM."""
-    for when, period in ((0, "volatile"), (1, "aggregate")):
-        total = _field(fields, f"ecc errors/{period}/double bit/total")
-        sums = re.compile(f"ecc errors/{period}/[sd]ram uncorrectable.*")
-        parts = [_read(value, number) for path, value in fields.items() if sums.fullmatch(path)]
-        numbers = [number for number in parts if isinstance(number, int)]
-        if total is not None:
-            yield f"TotalEccErrors 1 {when}", _read(total, number)
-        elif parts and _field(fields, f"ecc errors/{period}/dram uncorrectable") is not None:  # the last of the group
-            unread = [part for part in parts if not isinstance(part, int) and part != UNSUPPORTED]
-            known = sum(numbers) if numbers else UNSUPPORTED
-            yield f"TotalEccErrors 1 {when}", unread[0] if unread and not sum(numbers) else known
+    """Totals of corrected and uncorrected errors; from Ampere on the sum of SRAM and DRAM."""
+    for kind, bits, word in ((0, "single", "correctable"), (1, "double", "uncorrectable")):
+        for when, period in ((0, "volatile"), (1, "aggregate")):
+            total = _field(fields, f"ecc errors/{period}/{bits} bit/total")
+            sums = re.compile(f"ecc errors/{period}/[sd]ram {word}.*")
+            parts = [_read(value, number) for path, value in fields.items() if sums.fullmatch(path)]
+            if total is not None:
+                yield f"TotalEccErrors {kind} {when}", _read(total, number)
+            elif parts and _field(fields, f"ecc errors/{period}/dram {word}") is not None:  # the last of the group
+                yield f"TotalEccErrors {kind} {when}", _sum(parts)
+
+
+def _sum(parts: Sequence[Json]) -> Json:
+    """The sum of the numbers; where it is 0 and a part could not be read, why."""
+    numbers = [part for part in parts if isinstance(part, int)]
+    unread = [part for part in parts if not isinstance(part, int) and part != UNSUPPORTED]
+    if unread and not sum(numbers):
+        return unread[0]
+    return sum(numbers) if numbers else UNSUPPORTED

@@ -112,6 +112,7 @@ LISTS = tuple(
     for question, group, parts in (
         ("EccMode", "ecc mode", ("current(?: ecc)?", "pending(?: ecc)?")),
         ("MigMode", "mig mode", ("current(?: mig)?", "pending(?: mig)?")),
+        ("RepairStatus", "ecc errors", ("channel repair pending", "tpc repair pending")),
         ("RemappedRows", "remapped rows", ("(?:correctable error|remapped row corr)",
                                            "(?:uncorrectable error|remapped row unc)", "(?:remapped row )?pending",
                                            "(?:remapping failure occurred|remapped row failure)")),

@@ -15,6 +15,7 @@ _NONE = re.compile(r"Device does not have or support Nvlink\.?", re.IGNORECASE |
 _DOWN = re.compile(
     r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive\.?", re.IGNORECASE | re.ASCII
 )
+_MIG = re.compile(r"Nvlink queries are not supported for Devices in MIG mode\.?", re.IGNORECASE | re.ASCII)
 _CAPABILITY = re.compile(r"Link \d{1,2}, [\w ]{4,60} (?:is )?supported: (?:true|false)", re.IGNORECASE | re.ASCII)
 _COMMAND = re.compile(r"nvidia-smi\s+nvlink\b.*")
 
@@ -38,6 +39,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             tools["nvidia-smi nvlink -R"] = None
         elif gpu and (_NONE.fullmatch(text) or _DOWN.fullmatch(text)):
             facts[f"stated nvlink {gpu}"] = "none" if _NONE.fullmatch(text) else "all inactive"
+            tools["nvidia-smi nvlink -s"] = None
+        elif gpu and _MIG.fullmatch(text):
+            facts[f"stated nvlink {gpu}"] = "MIG"
             tools["nvidia-smi nvlink -s"] = None
         elif gpu and _CAPABILITY.fullmatch(text):  # whether a link is there and up is what nvlink -s tells
             tools["nvidia-smi nvlink -c"] = None

@@ -55,6 +55,8 @@ class _Reader:
         self._gpus: list[Section] = []
         self._system: dict[str, str] = {}
         self._understood: set[int] = set()
+        self._headed = False
+        """Does the dump begin with its first line?"""
         self.commands: set[int] = set()
         """Lines that call for a dump."""
         self._pending: set[int] = set()
@@ -76,6 +78,7 @@ class _Reader:
         if _HEAD.fullmatch(text):
             self.end()
             self._understood.add(number)
+            self._headed = True
         elif match := _GPU.fullmatch(text):
             self._begin(number, depth, as_bdf(match[1]) or NOWHERE)
         elif _COMMAND.search(text):
@@ -112,8 +115,8 @@ class _Reader:
         if self._gpus:
             if len(self._gpus) == 1 and self._asked is not None:
                 self._gpus = [Section(self._gpus[0].bdf, self._gpus[0].fields, self._asked)]
-            self.outputs.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood)))
-        self._gpus, self._system, self._understood = [], {}, set()
+            self.outputs.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood), self._headed))
+        self._gpus, self._system, self._understood, self._headed = [], {}, set(), False
 
     def _comes_again(self, group: str) -> bool:
         """Is this the group of another GPU that the text does not name, as where ``grep -A`` took it out of a dump?"""

@@ -22,7 +22,7 @@ _GPU = re.compile(r"""<gpu id=["'][0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}
 """A GPU of a dump that lacks its head; other programs write <gpu> too."""
 _ENTITIES = {"lt": "<", "gt": ">", "quot": '"', "apos": "'", "amp": "&"}
 _ENTITY = re.compile(r"&(lt|gt|quot|apos|amp);")
-_SYSTEM = {"driver_version": "driver version", "cuda_version": "cuda version"}
+_SYSTEM = {"driver_version": "driver version", "cuda_version": "cuda version", "attached_gpus": "attached gpus"}
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -35,7 +35,7 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
     system: dict[str, str] = {}
     understood: set[int] = set()
     stack: list[str] = []
-    inside = False
+    inside = headed = False
     value = ""
     for number, line in enumerate(lines):
         text = line.strip()
@@ -55,7 +55,7 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
             elif part["more"].endswith("/"):
                 continue
             elif not part["end"]:
-                inside, value = True, ""
+                inside, value, headed = True, "", headed or tag == "nvidia_smi_log"
                 if tag == "gpu":
                     stack = []
                     match = _ID.search(part["more"])
@@ -64,8 +64,8 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
                     stack.append(tag)
             elif tag == "nvidia_smi_log":
                 if gpus:
-                    yield imported(TOOL, gpus, system, frozenset((*understood, number)))
-                gpus, system, understood, stack, inside = [], {}, set(), [], False
+                    yield imported(TOOL, gpus, system, frozenset((*understood, number)), headed)
+                gpus, system, understood, stack, inside, headed = [], {}, set(), [], False, False
             elif stack and stack[-1] == tag:
                 _keep(gpus, system, stack, value)
                 stack.pop()
@@ -75,7 +75,7 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
         if whole and not text[at:].strip():
             understood.add(number)
     if gpus:
-        yield imported(TOOL, gpus, system, frozenset(understood))
+        yield imported(TOOL, gpus, system, frozenset(understood), headed)
 
 
 def _keep(gpus: list[Section], system: dict[str, str], stack: list[str], value: str) -> None:

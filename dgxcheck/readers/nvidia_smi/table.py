@@ -103,7 +103,7 @@ class _Reader:
 
     def end(self) -> None:
         """The table is over."""
-        if self._gpus:
+        if self._gpus or self._system.get("driver version"):
             self.tables.append(imported(TOOL, self._gpus, self._system, frozenset(self._understood)))
             self._above = set()
         self._gpus, self._system, self._understood = [], {}, set()

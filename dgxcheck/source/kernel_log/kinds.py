@@ -20,6 +20,13 @@ _KINDS = (
     re.compile(r"(?:mce: )?CPU\d{1,5}: "),
     re.compile(r"INFO: task|(?:NMI )?watchdog: "),
     re.compile(FRAME),
+    re.compile("Kernel panic - "),
+    re.compile("DMAR: |AMD-Vi: "),
+    re.compile("BUG: |Oops: |Internal error: |Unable to handle kernel |general protection |kernel BUG "),
+    re.compile("RIP: |pc : "),
+    re.compile(r"(?:rcu: )?INFO: rcu"),
+    re.compile("(?:Memory cgroup o|O)ut of memory: "),
+    re.compile(r"traps: |.{1,16}\[\d{1,10}\]: segfault "),
     re.compile(r"(?:[a-z_]{1,20}: |Buffer )?(?:critical|I/O|protection) |nvme |sd |md/"),
     re.compile(rf"pciehp |pcieport {BDF}: pciehp"),
     re.compile(rf"pcieport |[^\s:]{{1,64}} {BDF}: (?:AER:|PCIe Bus Error| )"),  # " ": what follows such an error

@@ -18,6 +18,8 @@ from dgxcheck.source.recording.keys import DEVICE
 
 MARK = "dgxcheck: log begins"
 NO_BOOT = "dgxcheck: log begins, its times do not count from boot"
+NO_TIMES = "dgxcheck: log begins, its lines have no times"
+"""An excerpt of which the order of the lines alone is known; their seconds are an hour apart."""
 EARLIER = "dgxcheck: earlier: "
 """Begins a line of dgxcheck's own on what the log of this boot does not hold, or not any more."""
 _RECORD = 8192  # PRINTKRB: a shorter read is refused by the kernel
@@ -61,10 +63,10 @@ def earlier(seen: EarlierXid) -> str:
 
 
 def _earlier(log: Times) -> list[str]:
-    """GroupedFacts of earlier boots about a GPU's end, with the number of their boot."""
+    """Facts of earlier boots about a GPU's end, with the number of their boot: that before the last one is -1."""
     found = {
         f"{EARLIER}boot {number}, begun 0: {message}"[:LOG_LINE_CHARACTERS]: None
-        for number, boot in enumerate(log.earlier, 1)
+        for number, boot in enumerate(log.earlier, -len(log.earlier))
         for _, message in boot
         if _OF_GPU.match(message)
     }

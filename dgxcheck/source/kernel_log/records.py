@@ -18,12 +18,24 @@ OF_HOST = (
     r"|Buffer I/O error on dev|sd (?:\d{1,6}:){3}\d{1,6}: \[sd\w{1,4}\] |md/raid[\w-]{0,8}:md\w{1,31}: Disk failure"
     r"|nvme nvme\d{1,4}: (?:I/O (?:\d|tag)|controller is|Removing after|Device not ready|Disabling device)"
     rf"|pciehp {BDF}:pcie"
+    r"|AMD-Vi: Event logged \[IO_PAGE_FAULT device=|DMAR: \[DMA (?:Read|Write)[A-Z_ ]{0,20}\] Request device \["
+    r"|Kernel panic - not syncing: |BUG: (?:unable to handle |kernel NULL pointer |soft lockup - CPU#)"
+    r"|Unable to handle kernel |general protection fault[,:] |kernel BUG at [\w./-]{1,120}:\d"
+    r"|(?:Oops|Internal error): (?:[A-Za-z][A-Za-z ,-]{0,80}(?:0x[0-9a-f]{1,16})?: )?[0-9a-f]{4,16} \[#\d{1,4}\] [PS]"
+    r"|(?:rcu: )?INFO: rcu\w{0,20} (?:self-)?detected |NMI: (?:PCI system error \(SERR\)|IOCK error \()"
+    r"|(?:Memory cgroup o|O)ut of memory: Kill(?:ed)? process \d"
+    r"|RIP: [0-9a-f]{4}:[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \["
+    r"|pc : [\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \["
+    r"|.{1,16}\[\d{1,10}\]: segfault at [0-9a-f]{1,16} ip .{1,90} in (?:lib(?:nccl|cuda|nv|dcgm)|nv)"
+    r"|traps: .{1,16}\[\d{1,10}\] [a-z ]{1,30} ip:.{1,90} in (?:lib(?:nccl|cuda|nv|dcgm)|nv)"
 )
-"""Trouble of the host itself, each by more bytes than the name of a process has."""
+"""Trouble of the host itself, each by more bytes than the name of a process has; crashes of programs begin with it."""
 FRAME = r"[^\[]{0,160}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \[nvidia"
 """A function of the NVIDIA driver on a stack; the name of a process can begin so too."""
-_SEVERAL_LINES = re.compile(rf"NVRM: The NVIDIA GPU {BDF}")
-"""The only message of several lines that is read."""
+_SEVERAL_LINES = re.compile(
+    rf"NVRM: The NVIDIA GPU {BDF}|NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:"
+)
+"""The messages of several lines that are read."""
 _OF_DEVICE = re.compile(
     rf"[^\s:]{{1,64}} {BDF}: |NVRM: (?:Xid \()?(?:The NVIDIA )?(?:GPU )?(?:at )?(?:PCI:)?{BDF}"
     r"|NVRM: loading NVIDIA|NVRM: API mismatch|nvidia-nvswitch\d|nvidia-nvlink: \w|mlx5_core: probe "

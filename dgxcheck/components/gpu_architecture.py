@@ -1,0 +1,44 @@
+"""The architecture of a GPU: as NVML has it, else by its compute capability or the name of its board.
+
+The output of a tool often has the name alone, and what an Xid means and which GPUs a reset takes along depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.components.locate import Machine
+from dgxcheck.facts.gpu import GpuBoard
+from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.xid.architecture import NAMES, architecture_of
+
+_BY_CAPABILITY: Mapping[int, str] = {3: "kepler", 5: "maxwell", 6: "pascal", 9: "hopper", 10: "blackwell"}
+"""Major numbers that belong to one architecture; 7 and 8 depend on the minor one."""
+
+
+def architecture(machine: Machine, bdf: str) -> int | None:
+    """``nvmlDeviceArchitecture_t``; None where nothing tells it."""
+    view = GpuView(machine.snapshot, bdf)
+    board = view.board
+    if isinstance(board, GpuBoard):
+        if isinstance(board.architecture, int):
+            return board.architecture
+        if isinstance(board.compute_capability, tuple):
+            return _of_capability(*board.compute_capability)
+    return None if isinstance(view.listed, Missing) else _of_name(view.listed.name)
+
+
+def _of_capability(major: int, minor: int) -> int:
+    if major == 7:
+        return NAMES["turing" if minor >= 5 else "volta"]
+    if major == 8:
+        return NAMES["ada" if minor == 9 else "ampere"]
+    return NAMES[_BY_CAPABILITY.get(major, "blackwell" if major > 10 else "kepler")]
+
+
+def _of_name(name: str | Missing) -> int | None:
+    try:
+        return None if isinstance(name, Missing) else architecture_of(name)[1]
+    except BadInput:
+        return None

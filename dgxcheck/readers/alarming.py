@@ -1,0 +1,44 @@
+"""Lines that no reader understood, but whose words speak of an error: nobody may take them for read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+_ALARM = re.compile(
+    r"\b(?:errors?|err!|fail(?:ed|ing|ure|ures|s)?|fatal|critical|panic|uncorrect(?:ed|able)|corrupt(?:ed|ion)?"
+    r"|fallen off|is lost|unhealthy|degraded|timed ?out|abort(?:ed|ing)?|unable to|denied|not responding"
+    r"|unresponsive)\b"
+    r"|Fehler|错误|失败|故障|에러|오류|エラー",
+    re.IGNORECASE,
+)
+_NONE = re.compile(
+    r"\b(?:no|0|zero|without(?: any)?|free of) (?:[\w-]{1,20} ){0,2}(?:errors?|failures?|failed)\b"
+    r"|\b(?:errors?|failures?|failed|corrected|uncorrect(?:ed|able)|timeouts?)\b[\w .()/-]{0,30}?[:=|\t]\s{0,40}"
+    r"(?:0x)?(?:0+|n/?a|none|no|disabled|supported|not supported|pass(?:ed)?)\b"
+    r"|\bpass(?:ed)?\b.{0,60}\b(?:failed|failures?)\W{1,3}0\b",
+    re.IGNORECASE,
+)
+"""Zero errors are none."""
+_EXPLAINS = re.compile(
+    r"\s{0,80}(?:-{1,2}[A-Za-z]|#|(?:If|When|This|That|These|The|Typically|It|In|For|To|Only|Reset|Note)\b)"
+)
+"""How a line of a manual, a help page or a letter begins."""
+_EVENT = re.compile(
+    r"\b\d|:|\b(?:GPU|Xid|link|port|mlx)[ _]?\d|\b(?:ERR(?:OR)?|FAIL(?:ED|URE)?|FATAL|CRITICAL|PANIC)\b"
+    r"|^\W{0,40}(?:Fail|Fatal|Job for|Unable|Couldn)"
+)
+"""What happened has a number, a subject or capitals."""
+LONGEST = 1000
+
+
+def alarming(lines: Sequence[str], numbers: Iterable[int]) -> tuple[int, ...]:
+    """Those of the lines with these numbers that speak of an error which is more than none."""
+    shown = ((number, lines[number][:LONGEST]) for number in numbers)
+    return tuple(number for number, line in shown if _is_alarm(line))
+
+
+def _is_alarm(line: str) -> bool:
+    if _EXPLAINS.match(line) or not _EVENT.search(line):
+        return False
+    return _ALARM.search(_NONE.sub("", line)) is not None

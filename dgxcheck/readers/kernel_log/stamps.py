@@ -1,0 +1,98 @@
+"""What stands before a message of the kernel where it is no form of a known logger: odd stamps, quotes, sentences.
+
+``[Sun Mar 29 19:20:37]``, months of other languages, Talos (``HOST: kern: warning: [TIME]: ``), a time alone; and the
+message in quotes, in a cell of a table, in the JSON of a container's log.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dgxcheck.facts.bdf import PATTERN
+from dgxcheck.source.kernel_log.kinds import is_relevant
+from dgxcheck.source.kernel_log.records import from_kernel
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,9})?"
+_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+_WITHOUT_YEAR = re.compile(
+    rf"\[[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) (?P<time>{_CLOCK})\] (?P<text>.*)"
+)
+_LOCAL = re.compile(
+    rf"(?P<month>[^\W\d_]{{3,10}}|\d{{1,2}}(?:月|월))\.? {{1,2}}(?P<day>\d{{1,2}})\.? (?P<time>{_CLOCK})"
+    r" (?P<host>\S{1,255}) kernel: (?P<text>.*)"
+)
+_TALOS = re.compile(
+    rf"(?:(?P<host>[A-Za-z0-9][\w.:-]{{0,254}}): )?(?P<who>[a-z]{{2,8}}): {{1,12}}[a-z]{{2,9}}: \[(?P<at>{_ISO})\]:"
+    r" (?P<text>.*)"
+)
+_TIME_ALONE = re.compile(rf"(?P<time>{_CLOCK}) {{1,4}}(?P<text>.*)")
+_OF_KERNEL = re.compile(
+    rf"NVRM: (?:Xid \(|GPU (?:at )?(?:PCI:)?{PATTERN}|GPU\d{{1,3}} _|RmInitAdapter|rm_init_adapter|The NVIDIA GPU )"
+    r"|nvidia-nvswitch\d{1,3}: SXid \(|EDAC MC\d{1,3}: \d{1,9} [CU]E |Kernel panic - not syncing: "
+    rf"|pcieport {PATTERN}: (?:AER: |PCIe Bus Error: )|(?:nvidia|mlx5_core) {PATTERN}: "
+    r"|(?:mce: |\{\d{1,10}\})\[Hardware Error\]: |NVRM: API mismatch: "
+)
+"""No program but the kernel begins a message so."""
+_SIGNS = ("NVRM: ", "SXid (", "EDAC MC", "Kernel panic", "pcieport ", "nvidia ", "mlx5_core ", "[Hardware Error]")
+_ENDS = {'"': '"', "'": "'", "`": "`", "|": " |", "\u201c": "\u201d", "\u00ab": "\u00bb"}
+"""What ends a message by what stands before it."""
+
+
+_KMSG = re.compile(r"(\d{1,5}),\d{1,20},\d{1,18},[^;]{1,40};")
+
+
+def is_of_program(text: str) -> bool:
+    """Is a row of /dev/kmsg, or of Talos, one that a program wrote?"""
+    if match := _KMSG.match(text):
+        return not from_kernel(int(match[1]))
+    match = _TALOS.fullmatch(text)
+    return match is not None and match["who"] != "kern"
+
+
+class Months:
+    """Months of any language as English ones: those of numbers by these, others in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def english(self, word: str) -> str:
+        """``Apr`` of ``april``, ``Nov`` of ``11月``; only the order of lines and the time between them counts."""
+        if digits := re.match(r"\d{1,2}", word):
+            return _MONTHS[(int(digits[0]) - 1) % 12]
+        known = next((month for month in _MONTHS if word[:3].title() == month), None)
+        return known or _MONTHS[self._seen.setdefault(word, len(self._seen)) % 12]
+
+
+def known_row(text: str, months: Months) -> str | None:
+    """A line with an odd stamp as a row of syslog; None for any other."""
+    if match := _WITHOUT_YEAR.fullmatch(text):
+        return (
+            _row(match["month"], match["day"], match["time"], "", match["text"]) if match["month"] in _MONTHS else None
+        )
+    if match := _TALOS.fullmatch(text):
+        return " ".join(filter(None, (match["at"], match["host"], f"kernel: {match['text']}")))
+    if (match := _TIME_ALONE.fullmatch(text)) and _OF_KERNEL.match(match["text"]):
+        return _row("Jan", "1", match["time"], "", match["text"])
+    if (match := _LOCAL.fullmatch(text)) and match["month"] not in _MONTHS:
+        return _row(months.english(match["month"]), match["day"], match["time"], match["host"], match["text"])
+    return None
+
+
+def _row(month: str, day: str, time: str, host: str, text: str) -> str:
+    return " ".join(filter(None, (f"{month} {day:>2} {time}", host, f"kernel: {text}")))
+
+
+def embedded(line: str) -> str:
+    """A message of the kernel within a line of something else, up to where that ends it; empty where there is none."""
+    if not any(sign in line for sign in _SIGNS):
+        return ""
+    match = _OF_KERNEL.search(line)
+    if match is None:
+        return ""
+    before = line[: match.start()].rstrip(" ")[-1:]
+    text = line[match.start() :]
+    if end := _ENDS.get(before):
+        text = text.partition(end)[0]
+    text = text.removesuffix("\\n").rstrip()
+    return text if is_relevant(text) else ""

@@ -1,0 +1,65 @@
+"""Whom a panic, a hung task, memory that ran out and a crash are laid at, and what is no fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_host_trouble import HE, Line, findings
+
+from dgxcheck.checks.engine.finding import Status
+
+PANIC = "Kernel panic - not syncing: "
+OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
+KILLED = "ut of memory: Killed process 4711 (python3) total-vm:1kB"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([], None),
+        ([(100.0, f"{PANIC}Fatal exception")], ("host", "kernel")),
+        ([(100.0, OOPS), (100.1, "RIP: 0010:nv_x+0x1/0x2 [nvidia]"), (101.0, f"{PANIC}Fatal exception")],
+         ("driver", "")),
+        ([(100.0, OOPS), (100.1, "RIP: 0010:ll_x+0x1/0x2 [lustre]")], ("host", "kernel")),
+        ([(100.0, f"{HE}CPU 2: Machine Check Exception: 5 Bank 4: b200000000070f0f"),
+          (100.1, f"{PANIC}Fatal machine check")], ("host", "CPUs")),
+    ],
+)  # fmt: skip
+def test_a_panic(lines: list[Line], expected: tuple[str, str] | None, tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, "kernel.panic", *lines)
+    assert found.status is (Status.FAIL if expected else Status.PASS)
+    assert [(each.kind, each.part) for each in found.blames[:1]] == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("check", "message", "status"),
+    [
+        ("kernel.hung-task", "INFO: task rsync:471 blocked for more than 120 seconds.", Status.WARN),
+        ("kernel.out-of-memory", f"O{KILLED}", Status.WARN),
+        ("kernel.out-of-memory", f"Memory cgroup o{KILLED}", Status.PASS),
+        ("kernel.out-of-memory", f"Memory cgroup o{KILLED.replace('python3', 'nv-hostengine')}", Status.WARN),
+        ("kernel.program-crash", "a[1]: segfault at 0 ip 0 sp 0 error 4 in libcuda.so.1[0+1]", Status.WARN),
+    ],
+)
+def test_other_ends(check: str, message: str, status: Status, tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, check, (100.0, message))
+    assert found.status is status
+    (none,) = findings(tmp_path, check, (100.0, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module"))
+    assert none.status is Status.PASS
+
+
+def test_an_iommu_that_refuses_a_gpu_is_a_setting(tmp_path: Path) -> None:
+    line = "nvidia 0000:06:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0003 address=0x80000040 flags=0x0020]"
+    (found,) = findings(tmp_path, "kernel.iommu-fault", (100.0, line), (100.1, line))
+    assert (found.status, found.subject.name) == (Status.WARN, "GPU0")
+    assert [each.part for each in found.blames] == ["IOMMU setting"]
+    other = "DMAR: [DMA Write] Request device [00:14.0] fault addr 7f000 [fault reason 05] PTE Write access is not set"
+    (found,) = findings(tmp_path, "kernel.iommu-fault", (100.0, other))
+    assert found.status is Status.PASS
+
+
+def test_a_bar_without_an_address_is_a_matter_of_the_firmware(tmp_path: Path) -> None:
+    found = findings(tmp_path, "kernel.gpu-start", (100.0, "NVRM: BAR1 is 0M @ 0x0 (PCI:0000:7f:00.0)"))
+    (bad,) = (each for each in found if each.status is Status.FAIL)
+    assert [each.part for each in bad.blames] == ["large BARs"]

@@ -1,0 +1,67 @@
+"""GPUs that fell off the bus in earlier boots of a log: a fault that comes and goes, or one of the past."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dgxcheck.assessment import Assessment, Request, assess
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.kernel_log.off_bus import free_since
+
+BOOT = "[    0.000000] Linux version 6.2\n[  204.{:03}000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.113.01\n"
+FALL = "[  220.{:03}000] NVRM: GPU 0000:0a:00.0: GPU has fallen off the bus.\n"
+
+
+def judged(boots: str, folder: Path) -> Assessment:
+    """``x`` for a boot in which the GPU fell off the bus, ``.`` for one in which it did not; the last is this one."""
+    path = folder / "dmesg.txt"
+    path.write_text(
+        "".join((BOOT + FALL * (boot == "x")).format(n, n) for n, boot in enumerate(boots)), encoding="utf-8"
+    )
+    return assess(str(path), Request())
+
+
+@pytest.mark.parametrize(
+    ("boots", "status", "fault", "due"),
+    [
+        ("..x", "fail", Fault.GPU_LOST, "now"),
+        ("x.", "pass", None, ""),
+        ("xx.", "warn", Fault.GPU_LOST, "next-drain"),
+        ("x.x...", "warn", Fault.GPU_LOST, "next-drain"),
+        ("xx....", "warn", Fault.GPU_LOST_BEFORE, "watch"),
+        ("x.x.x......", "warn", Fault.GPU_LOST_BEFORE, "watch"),
+        ("x.x.x.....x", "fail", Fault.GPU_LOST, "now"),
+    ],
+)
+def test_a_fault_of_the_past_is_watched(boots: str, status: str, fault: Fault | None, due: str, tmp_path: Path) -> None:
+    found = judged(boots, tmp_path)
+    finding = next(each for each in found.findings if each.id == "kernel.off-bus")
+    assert (finding.status.value, finding.judgement.fault) == (status, fault)
+    urgencies = {action.urgency for cause in found.diagnosis.causes for action in cause.actions}
+    assert (due in urgencies) if due else not urgencies
+
+
+@pytest.mark.parametrize(("boots", "reboots"), [("xx.", 1), ("xxx", 2), ("xx....", None)])
+def test_reboots_after_which_it_fell_again(boots: str, reboots: int | None, tmp_path: Path) -> None:
+    (cause,) = judged(boots, tmp_path).diagnosis.causes
+    assert (None if cause.recurrence is None else cause.recurrence.reboots) == reboots
+
+
+@pytest.mark.parametrize(
+    ("falls", "since"),
+    [
+        ((), 0),
+        (("-1",), 0),
+        (("-4",), 4),
+        (("-3", "-1"), 0),
+        (("-9", "-5"), 0),
+        (("-9", "-6"), 6),
+        (("-9", "b1"), 0),
+        (("1", "2"), 0),
+    ],
+)
+def test_boots_since_the_last_fall(falls: tuple[str, ...], since: int) -> None:
+    """0 where they are fewer than those among which it fell, or where nothing tells their order."""
+    assert free_since(falls) == since

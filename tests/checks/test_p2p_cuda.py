@@ -1,0 +1,78 @@
+"""Peer access as p2pBandwidthLatencyTest prints it, judged and shown where NVML's status is not in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from dgxcheck.assessment import assess, examine
+from dgxcheck.assessment.machine import PEERS
+from dgxcheck.assessment.reach import peers
+from dgxcheck.checks.engine.finding import Judgement, Status
+
+Refused = Collection[tuple[int, int]]
+NONE: Refused = ()
+
+
+def report(count: int, refused: Refused, label: str = "", model: str = "NVIDIA A100-SXM4-40GB") -> str:
+    """``nvidia-smi -q``, with ``label`` a matrix, and the head of p2pBandwidthLatencyTest."""
+    gpus = range(count)
+    text = f"==============NVSMI LOG==============\n\nAttached GPUs : {count}\n"
+    text += "".join(f"GPU 00000000:{bus + 1:02X}:00.0\n    Product Name : {model}\n" for bus in gpus)
+    if label:
+        text += "\t" + "\t".join(f"GPU{a}" for a in gpus) + "\n"
+        text += "".join(f"GPU{a}\t" + "\t".join(" X " if a == b else label for b in gpus) + "\n" for a in gpus)
+    text += "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
+    text += "".join(f"Device: {a}, {model}, pciBusID: {a + 1:x}, pciDeviceID: 0, pciDomainID:0\n" for a in gpus)
+    for a, b in permutations(gpus, 2):
+        text += f"Device={a} {'CANNOT' if (a, b) in refused else 'CAN'} Access Peer Device={b}\n"
+    return text
+
+
+def both_ways(*pairs: tuple[int, int]) -> Refused:
+    return {*pairs, *((b, a) for a, b in pairs)}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], Path]:
+    def written(text: str) -> Path:
+        path = tmp_path / "pasted.txt"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return written
+
+
+ALONE = both_ways(*((4, other) for other in range(4)))
+
+
+@pytest.mark.parametrize(("text", "due"), [
+    pytest.param(report(4, NONE), {}, id="all"),
+    pytest.param(report(4, both_ways((0, 2), (0, 3), (1, 2), (1, 3))), {}, id="two sockets"),
+    pytest.param(report(3, both_ways((0, 2), (1, 2))), {}, id="one alone on a socket"),
+    pytest.param(report(2, both_ways((0, 1)), "PIX", "NVIDIA GeForce RTX 4090"), {}, id="a model without"),
+    pytest.param(report(2, {(1, 0)}), {"GPU0-GPU1": "fail"}, id="one way"),
+    pytest.param(report(4, both_ways((1, 2)), "NV4"), {"GPU1-GPU2": "fail"}, id="joined by NVLink"),
+    pytest.param(report(4, both_ways((1, 2)), "PIX"), {"GPU1-GPU2": "fail"}, id="below one switch as others"),
+    pytest.param(report(5, ALONE), {f"GPU{other}-GPU4": "warn" for other in range(4)}, id="one of five"),
+])  # fmt: skip
+def test_access_is_judged(text: str, due: dict[str, str], file: Callable[[str], Path]) -> None:
+    found = [each for each in assess(file(text)).findings if each.id == "p2p.status" and each.subject.peer]
+    assert found
+    assert {
+        f"{each.subject.name}-{each.subject.peer.name}": each.status.value
+        for each in found
+        if each.subject.peer and each.status in (Status.WARN, Status.FAIL)
+    } == due
+
+
+def test_access_is_shown(file: Callable[[str], Path]) -> None:
+    pairs = peers(examine(file(report(4, both_ways((0, 2), (0, 3), (1, 2), (1, 3)))), PEERS))
+    assert not isinstance(pairs, Judgement)
+    assert {f"{pair.a.name}-{pair.b.name}": pair.verdict for pair in pairs} == {
+        "GPU0-GPU1": "direct", "GPU2-GPU3": "direct",
+        **dict.fromkeys(("GPU0-GPU2", "GPU0-GPU3", "GPU1-GPU2", "GPU1-GPU3"), "through the host"),
+    }  # fmt: skip

@@ -1,0 +1,17 @@
+"""What is shared between tests is what a survey finds."""
+
+from __future__ import annotations
+
+import pytest
+from read_box import facts_in
+from sample import SAMPLE, swept
+
+from dgxcheck.checks.registry import PROBES
+from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.survey import survey
+
+
+@pytest.mark.parametrize("name", swept(few=SAMPLE))
+def test_facts_that_are_shared_are_those_of_a_survey(name: str) -> None:
+    source = open_source(name)
+    assert facts_in(source) == survey(source, PROBES)
