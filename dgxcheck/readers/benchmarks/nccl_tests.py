@@ -25,11 +25,9 @@ from dgxcheck.readers.benchmarks.nccl_tables import (
 )
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import bare, bounded, gpu, imported, integer
+from dgxcheck.readers.values import bare, bounded, gpu, imported, integer, too_small
 
 MOST_SIZES = 64
-LEAST_BYTES = 64 << 10
-"""What is smaller takes as long as its latency: its rate is none of the box."""
 OPERATIONS = "all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|sendrecv|gather|scatter|hypercube"
 COMMAND = re.compile(rf"(?:^|[\s/=])({OPERATIONS})_(perf|test)(?:_mpi)?(?:\s|$)")
 STARTING = re.compile(rf"Collective test (?:starting|concluded): ({OPERATIONS})_perf")
@@ -179,10 +177,8 @@ def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int) -> Json:
         more["devices"] = devices
         if len(run.ranks) == ranks:
             more["hosts"] = len(hosts)
-    if largest.size < LEAST_BYTES:
-        more |= {"skipped": "no-reference", "detail": f"at most {largest.size} bytes, too few for a rate"}
-    return imported(
-        None if "skipped" in more else largest.busbw,
+    fact = imported(
+        largest.busbw,
         "GB/s",
         tool=run.tool,
         line=next(at for result, at in run.rows if result is largest),
@@ -190,6 +186,7 @@ def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int) -> Json:
         + (", named by its columns" if op and not run.op else ""),
         **more,
     )
+    return too_small(largest.size, fact)
 
 
 def _devices(run: _Run) -> list[tuple[str, Json]]:

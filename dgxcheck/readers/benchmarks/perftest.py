@@ -14,13 +14,11 @@ from dgxcheck.facts.record import Record
 from dgxcheck.readers.benchmarks.perftest_gpus import GpuMemory
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, imported, integer, number
+from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, imported, integer, number, too_small
 
 TOOL = "perftest"
 MOST_BYTES = 1 << 40
 MOST_SIZES = 64
-LEAST_BYTES = 64 << 10
-"""Smaller messages are bound by how many an HCA sends a second, not by its port."""
 GBS = {"Gb/sec": 0.125, "MB/sec": 1.048576e-3, "MiB/sec": 1.048576e-3}
 TITLE = re.compile(r"(RDMA_Write|RDMA_Read|Send)(?: (Bidirectional))?(?: Post List)? (BW|Latency) Test")
 DEVICE = re.compile(r"(?:Dual-port : (?:ON|OFF) )?Device : ([A-Za-z0-9_.-]{1,64})")
@@ -163,7 +161,5 @@ def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, in
     if run.memory is not None:
         method, more = f"{method}, memory of GPU {run.memory}", more | {"memory": run.memory}
     unit = "us" if run.latency else "GB/s"
-    if not run.latency and size < LEAST_BYTES:
-        more |= {"skipped": "no-reference", "detail": f"messages of at most {size} bytes, too small for a rate"}
-        return f"measure {kind} {device}", imported(None, unit, tool=TOOL, line=at, method=method, **more)
-    return f"measure {kind} {device}", imported(value, unit, tool=TOOL, line=at, method=method, **more)
+    fact = imported(value, unit, tool=TOOL, line=at, method=method, **more)
+    return f"measure {kind} {device}", fact if run.latency else too_small(size, fact)
