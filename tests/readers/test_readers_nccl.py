@@ -238,3 +238,24 @@ def test_rows_of_today_without_a_heading() -> None:
     ]
     assert values(one(nccl_tests.read, "\n".join(rows))) == {"collective all_reduce 24": 5.27}
     assert nccl_tests.read(("1 2 3 4 5 6 7 8 9 10 11 12 13",)) == ()
+
+
+def test_rows_that_lines_of_nccl_cut() -> None:
+    """With NCCL_DEBUG=INFO; a half that is missing makes no row."""
+    told = "box:42:42 [1] NCCL INFO AllReduce: opCount 0 count 4"
+    table = "\n".join(OLD.splitlines())
+    halves = [
+        "67108864 16777216 float sum -1" + told,
+        told,
+        "500.0 134.20 201.30 0" + told,
+        told,
+        "501.0 134.0 201.0 0",
+    ]
+    today = table.replace("redop  ", "redop root").replace("error", "#wrong")
+    found = one(nccl_tests.read, "\n".join([today, *halves]))
+    assert member(found, "collective all_reduce 4", "sizes") == [[67108864, 500.0, 134.2, 201.3]]
+    assert member(found, "collective all_reduce 4", "in_place") == 201.0
+    for missing in (0, 2, 4):
+        rest = halves[:missing] + halves[missing + 1 :]
+        assert not [key for part in nccl_tests.read(tuple("\n".join([today, *rest]).splitlines()))
+                    for key in part.facts if "collective" in key]  # fmt: skip

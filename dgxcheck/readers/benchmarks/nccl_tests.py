@@ -43,6 +43,12 @@ CHATTER = re.compile(
     r"|\S{1,255}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL (?:INFO|WARN) .*"
     r"|Blocking Enabled: .*|Parallel Init Enabled: .*|Reducing maxBytes to .*|minBytes \d{1,18} maxBytes .*"
 )
+_WRITER = r"[A-Za-z][\w.-]{0,254}:\d{1,10}:\d{1,10} \[\d{1,4}\] "
+PIECE = re.compile(
+    rf"(?P<head>\d{{1,15}} \d{{1,15}} [a-z]\w{{1,12}}(?: [a-z]{{2,8}})? -1)(?={_WRITER})"
+    rf"|(?P<tail>[\d.]{{1,12}} [\d.]{{1,12}} [\d.]{{1,12}} (?:\d{{1,12}}|N/A))(?:(?={_WRITER})|$)"
+)
+"""With NCCL_DEBUG=INFO each half of a row is printed when it is known, and a line of NCCL follows without a break."""
 PROMPT = re.compile(r"\S{0,255}\$ .*|\[.{1,100}\][$#] .*|\.?/.*|[A-Z_]{1,40}=.*|(?:mpirun|srun) .*")
 
 
@@ -69,6 +75,8 @@ class _Run:
         """Does the text show the heading?"""
         self.rows: list[tuple[SizeRow, int]] = []
         self.wrong: int | None = None
+        self.pieces: list[str] = []
+        """Of a row that NCCL's own lines cut: its first columns, then the group of each half."""
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -105,6 +113,11 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif heading := columns(line):
             run = _next(run, facts, understood)
             run.heading, run.headed = heading, True
+        elif run.heading is not None and (piece := PIECE.match(line)) is not None:
+            run.pieces = [piece["head"]] if piece["head"] else [*run.pieces, piece["tail"]]
+            if len(run.pieces) == 1 + len(run.heading.tail) // 4:
+                whole, run.pieces = row(" ".join(run.pieces), run.heading), []
+                run.rows += [] if whole is None else [(whole, at)]
         elif (heading := run.heading or headless(line)) is not None and (result := row(line, heading)) is not None:
             run.heading = heading
             run.rows.append((result, at))
