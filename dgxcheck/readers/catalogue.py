@@ -29,6 +29,7 @@ from dgxcheck.readers.model import Reader
 from dgxcheck.readers.nccl import log as nccl_log
 from dgxcheck.readers.nccl import programs, ras, topology_xml
 from dgxcheck.readers.network import (
+    firmware,
     ibdev2netdev,
     iblinkinfo,
     ibstat,
@@ -39,6 +40,8 @@ from dgxcheck.readers.network import (
     mst,
     port_counters,
     rdma_link,
+    rdma_statistic,
+    subnet,
 )  # fmt: skip
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 
@@ -66,7 +69,7 @@ _MACHINE: tuple[Reader, ...] = (
 )
 _NETWORK: tuple[Reader, ...] = (
     ibstat.read, ibstatus.read, ibv_devinfo.read, rdma_link.read, ibdev2netdev.read, mlxlink.read, mst.read,
-    iblinkinfo.read, port_counters.read, known.read,
+    iblinkinfo.read, port_counters.read, known.read, rdma_statistic.read, firmware.read, subnet.read,
 )  # fmt: skip
 _NCCL: tuple[Reader, ...] = (topology_xml.read, nccl_log.read, programs.read, ras.read)
 _LOGS: tuple[Reader, ...] = (cuda_errors.read, containers.read, dcgm_log.read, carrier.read)

@@ -36,7 +36,7 @@ _WORDS = re.compile(
 )
 KERNEL = re.compile(
     rf"(?:{_NAME} )?(?:kernel: ?)?(?:\[ {{0,8}}\d{{1,9}}\.\d{{1,9}}\] )?"
-    r"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:|Kernel panic|INFO: task|(?:NMI )?watchdog: |BUG: "
+    r"(?:NVRM|nvidia-|nvswitch|mlx[45]_(?:core|ib|en)|pcieport |EDAC |mce:|AER:|Kernel panic|INFO: task|(?:NMI )?watchdog: |BUG: "
     rf"|(?:Memory cgroup o|O)ut of memory: |DMAR: |AMD-Vi: )|{_NAME} kernel:|kernel:"
 )
 """How a message of the kernel goes on: the time before it is its own, unless it has another."""
