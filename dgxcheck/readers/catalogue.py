@@ -23,6 +23,7 @@ from dgxcheck.readers.host import (
 )
 from dgxcheck.readers.host import known as other_monitors
 from dgxcheck.readers.kernel_log import excerpt
+from dgxcheck.readers.logs import carrier, containers, cuda_errors, dcgm_log
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Reader
 from dgxcheck.readers.nccl import log as nccl_log
@@ -68,6 +69,7 @@ _NETWORK: tuple[Reader, ...] = (
     iblinkinfo.read, port_counters.read, known.read,
 )  # fmt: skip
 _NCCL: tuple[Reader, ...] = (topology_xml.read, nccl_log.read, programs.read, ras.read)
+_LOGS: tuple[Reader, ...] = (cuda_errors.read, containers.read, dcgm_log.read, carrier.read)
 READERS: tuple[Reader, ...] = (
-    *benchmarks.READERS, *nvidia_smi.READERS, *_DCGM, *_MACHINE, *_NETWORK, *_NCCL,
+    *benchmarks.READERS, *nvidia_smi.READERS, *_DCGM, *_MACHINE, *_NETWORK, *_NCCL, *_LOGS,
 )  # fmt: skip

@@ -27,7 +27,8 @@ _KILLED = re.compile(
     r"(?P<group>Memory cgroup out of memory|Out of memory): Kill(?:ed)? process \d{1,10},?"
     r"(?: UID \d{1,10},)? \((?P<name>[^)]{1,16})\)"
 )
-_LIBRARY = r"lib(?:nccl|cuda|cudart|nvidia|nvcuvid|dcgm)[\w.-]{0,80}|nv(?:idia)?-[\w-]{1,40}"
+_LIBRARY = r"lib(?:nccl|cuda|cudart|nvidia-(?:ml|ptxjit|nvvm)|dcgm)[\w.-]{0,80}|nv(?:idia)?-[\w-]{1,40}"
+"""Of compute: programs that draw crash in libraries of their own."""
 _CRASHED = re.compile(
     r"(?P<name>.{1,16})\[\d{1,10}\]: segfault at [0-9a-f]{1,16} ip [0-9a-f]{1,16} sp [0-9a-f]{1,16}"
     rf" error [0-9a-f]{{1,8}} in (?P<library>{_LIBRARY})\["

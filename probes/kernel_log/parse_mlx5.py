@@ -17,8 +17,20 @@ _LINE = re.compile(
 )
 _OF_OLD = re.compile(rf"mlx5_core: (?P<text>probe of (?P<bdf>{PATTERN}) failed with error -?\d.*)", re.DOTALL)
 _TROUBLES: tuple[tuple[HcaTrouble, re.Pattern[str]], ...] = (
-    ("not started", re.compile(r"mlx5_(?:load|init)_one failed with error code|probe (?:of|with driver) .*failed")),
-    ("firmware", re.compile(r"device's health compromised")),  # health.c
+    (
+        "not started",
+        re.compile(
+            r"mlx5_(?:load|init)_one failed with error code|probe (?:of|with driver) .*failed"
+            r"|ENABLE_HCA\(0x104\) timeout"
+        ),
+    ),
+    (
+        "firmware",
+        re.compile(
+            r"device's health compromised|Fatal error \d{1,3} detected"
+            r"|synd 0x1: firmware internal error"
+        ),
+    ),  # health.c
     # cmd.c: no answer at all; a command that is answered late says "recovered after timeout"
     ("firmware", re.compile(r"\w{1,64}\(0x[0-9a-f]{1,8}\) timeout\. Will cause a leak of a command resource")),
     ("module", re.compile(r"Port module event\[error\]: module (?P<module>\d{1,3}), (?P<what>.*)")),  # events.c

@@ -18,7 +18,12 @@ _SXID = re.compile(
     rf"nvidia-nvswitch\d+: SXid \((?:PCI:)?{_GPU}\): (?P<number>\d{{1,6}})(?!\d)(?:, *(?P<text>.*))?", re.DOTALL
 )
 _FATAL = re.compile(r"(?P<not>non-?)?fatal\b", re.IGNORECASE)
-_OFF = re.compile(rf"NVRM: GPU (?:at )?(?:PCI:)?{_GPU}:? (?:GPU )?has fallen off the bus")
+_OFF = re.compile(
+    rf"NVRM: GPU (?:at )?(?:PCI:)?{_GPU}:? (?:GPU )?has fallen off the bus"
+    r"|nvidia (?P<cold>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7]: Unable to change power state from D3cold to D0,"
+    r" device inaccessible"
+)
+"""The kernel says the last of a device whose configuration space reads as ones (drivers/pci/pci.c)."""
 _NAMED = re.compile(rf"NVRM: The NVIDIA GPU {_GPU}$")
 _NOT_STARTED = re.compile(
     rf"NVRM: (?:GPU (?:at )?(?:PCI:)?{_GPU}: )?(?:RmInitAdapter failed!|rm_init_adapter(?:\(\d+\))? failed"
@@ -90,7 +95,7 @@ def sxid(message: str) -> tuple[str, int, bool | None] | None:
 def off_bus(message: str) -> str | None:
     """``NVRM: GPU 0000:06:00.0: GPU has fallen off the bus.``: the bdf."""
     match = _OFF.match(message)
-    return as_bdf(f"{match['bus']}.0") if match is not None else None
+    return as_bdf(f"{match['bus'] or match['cold']}.0") if match is not None else None
 
 
 def named(message: str) -> str | None:

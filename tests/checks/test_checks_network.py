@@ -94,6 +94,7 @@ def test_a_dgx_a100_has_ten_hcas_or_twelve(tmp_path: Path) -> None:
 
 DOWN, INIT = "1: DOWN", "2: INIT"
 ROCE = every(link_layer="Ethernet")
+NEW = every(**{"counters/port_rcv_data": "0"})
 IDLE = port(2, state=DOWN, phys_state="2: Polling")
 
 
@@ -106,8 +107,9 @@ IDLE = port(2, state=DOWN, phys_state="2: Polling")
         (port(1, state="3: ARMED"), "warn", "fail"),
         (ROCE | port(1, state=INIT), "warn", "fail"),
         (port(1, state=INIT, link_layer="Ethernet"), "skip dependency-failed", "fail"),
-        (every(state=DOWN, phys_state="2: Polling", lid="0x0"), "skip not-configured", "fail"),
-        (every(state=DOWN, phys_state="2: Polling", lid="0xffff"), "skip not-configured", "fail"),
+        (NEW | every(state=DOWN, phys_state="2: Polling", lid="0x0"), "skip not-configured", "fail"),
+        (NEW | every(state=DOWN, phys_state="2: Polling", lid="0xffff"), "skip not-configured", "fail"),
+        (every(state=DOWN, phys_state="2: Polling", lid="0xffff"), "warn", "fail"),  # they have received data
         (every(state=DOWN, phys_state="2: Polling", lid="0x5"), "warn", "fail"),
         (every(state=DOWN), "warn", "fail"),  # the link is up, so it is cabled
         (every(state=INIT), "warn", "fail"),

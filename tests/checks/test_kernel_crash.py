@@ -39,7 +39,8 @@ def test_a_panic(lines: list[Line], expected: tuple[str, str] | None, tmp_path: 
         ("kernel.out-of-memory", f"O{KILLED}", Status.WARN),
         ("kernel.out-of-memory", f"Memory cgroup o{KILLED}", Status.PASS),
         ("kernel.out-of-memory", f"Memory cgroup o{KILLED.replace('python3', 'nv-hostengine')}", Status.WARN),
-        ("kernel.program-crash", "a[1]: segfault at 0 ip 0 sp 0 error 4 in libcuda.so.1[0+1]", Status.WARN),
+        ("kernel.program-crash", "a[1]: segfault at 0 ip 0 sp 0 error 4 in libcuda.so.1[0+1]", Status.PASS),
+        ("kernel.program-crash", "nv-hostengine[1]: segfault at 0 ip 0 sp 0 error 4 in libdcgm.so.4[0+1]", Status.WARN),
     ],
 )
 def test_other_ends(check: str, message: str, status: Status, tmp_path: Path) -> None:
@@ -63,3 +64,11 @@ def test_a_bar_without_an_address_is_a_matter_of_the_firmware(tmp_path: Path) ->
     found = findings(tmp_path, "kernel.gpu-start", (100.0, "NVRM: BAR1 is 0M @ 0x0 (PCI:0000:7f:00.0)"))
     (bad,) = (each for each in found if each.status is Status.FAIL)
     assert [each.part for each in bad.blames] == ["large BARs"]
+
+
+@pytest.mark.parametrize(("apart", "status"), [(30.0, Status.WARN), (90.0, Status.PASS)])
+def test_a_program_that_crashes_beside_an_xid(apart: float, status: Status, tmp_path: Path) -> None:
+    xid = "NVRM: Xid (PCI:0000:06:00): 31, pid=1, name=a, Ch 00000008"
+    crash = (100.0, "a[1]: segfault at 0 ip 0 sp 0 error 4 in libcuda.so.1[0+1]")
+    (found,) = findings(tmp_path, "kernel.program-crash", crash, (100.0 + apart, xid))
+    assert found.status is status

@@ -260,3 +260,8 @@ def test_nvswitches_that_give_up_after_a_gpu_was_lost_belong_to_it(tmp_path: Pat
     sxids = (f"[  61{n}.000001] nvidia-nvswitch{n}: SXid (PCI:0000:0{n}:00.0): 20034, Fatal, Link 4{n} LTSSM Fault Up"
              for n in (1, 2, 3))  # fmt: skip
     assert alone(tmp_path, lost, *sxids).keys() == {"0000:91:00.0"}
+
+
+def test_of_a_log_alone_a_cable_of_an_adapter_is_found(tmp_path: Path) -> None:
+    module = "[  600.000001] mlx5_core 0000:5e:00.0: Port module event[error]: module 0, Cable error, Bus stuck"
+    assert alone(tmp_path, module) == {"0000:5e:00.0": {"kernel.port-module/0000:5e:00.0"}}

@@ -171,6 +171,12 @@ def test_a_gpu_that_did_not_start(message: str, due: object) -> None:
     assert parse_xid.not_started(message) == due
 
 
+def test_a_gpu_that_does_not_wake_up_is_off_the_bus() -> None:
+    cold = f"nvidia {GPU}: Unable to change power state from D3cold to D0, device inaccessible"
+    assert parse_xid.off_bus(cold) == GPU
+    assert parse_xid.off_bus(cold.replace("nvidia", "xhci_hcd")) is None
+
+
 @pytest.mark.parametrize(
     ("message", "due"),
     [
@@ -226,6 +232,10 @@ MODULE = f"mlx5_core {HCA}: Port module event[error]: module 0, Cable error, Hig
         (f"mlx5_core {HCA}: mlx5_pcie_event:299:(pid 8): Detected insufficient power on the PCIe slot (27W).",
          ("power", None)),
         (f"mlx5_core {HCA}: poll_health:174: device's health compromised - reached miss count.", ("firmware", None)),
+        (f"mlx5_core {HCA}: poll_health:940:(pid 0): Fatal error 1 detected", ("firmware", None)),
+        (f"mlx5_core {HCA}: print_health_info:425:(pid 0): synd 0x1: firmware internal error", ("firmware", None)),
+        (f"mlx5_core {HCA}: wait_func:1160:(pid 9): ENABLE_HCA(0x104) timeout. Will cause a leak of a command resource",
+         ("not started", None)),
         (f"mlx5_core {HCA}: temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1",
          ("temperature", None)),
         (f"mlx5_core {HCA}: mlx5_cmd_out_err:838:(pid 9): ACCESS_REG(0x805) op_mod(0x1) failed, status bad parameter"

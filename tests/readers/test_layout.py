@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from lspci_texts import LSPCI
 from smi_texts import LINKS, QUERY, STATION, TABLE
 from test_import import P2P
+from test_readers_kernel_log import LOG
+from test_readers_logs import TRAINING
 from test_readers_memory import memory, slots
 from test_readers_monitors import DCGMI, DMON, METRICS
 from test_readers_nccl import TODAY
@@ -28,7 +30,7 @@ TEXTS = {
     "matrix": STATION, "dump": QUERY, "table": TABLE, "links": LINKS, "figures": P2P, "memory": memory(slots(3)),
     **LSPCI, "nccl": f"{INFO.splitlines()[1].replace('box', 'node7')}\n{written('2.27', BOX)}",
     "perftest": CUDA + "\n".join(line for line in WRITE.splitlines() if "----" not in line), "collective": TODAY,
-    "dmon": DMON, "dcgmi dmon": DCGMI, "metrics": METRICS,
+    "kernel log": LOG, "training": TRAINING.strip(), "dmon": DMON, "dcgmi dmon": DCGMI, "metrics": METRICS,
 }  # fmt: skip
 
 

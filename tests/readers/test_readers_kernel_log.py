@@ -20,6 +20,14 @@ from probes.kernel_log.parse_xid import xid
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=12, name=python, GPU has fallen off the bus."
 SXID = "nvidia-nvswitch2: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 28 LTSSM Fault Up"
+LOG = "\n".join(
+    (
+        "[  600.000001] NVRM: GPU at PCI:0000:3b:00: GPU-0",
+        f"[  600.000002] {XID}",
+        f"[  600.000003] {SXID}",
+        "[  600.000004] Kernel panic - not syncing: Fatal exception",
+    )
+)
 FORMS = (
     "[ 1234.567890] {}",
     "[1234567.890123] {}",
@@ -49,7 +57,6 @@ FORMS = (
     "kern:     err: [2026-04-22T21:26:20.599716692Z]: {}",
     "16:24:18  {}",
     '[XID found] (54 minutes ago) "{}"',
-    "and then it said `{}` and stopped",
     '{{"log":"{}\\n","stream":"stderr"}}',
     "| 10:00 | {} | lost |",
     "kernel: {}",
@@ -113,9 +120,18 @@ def test_every_kind_of_entry_gives_the_same_events(form: Callable[[str], str], l
 OF_A_PROGRAM = f"user: warning: [2026-04-22T21:26:20.599716692Z]: {XID}"
 
 
+SHORT = "NVRM: Xid (PCI:0000:01:00): 79"
+
+
 @pytest.mark.parametrize(
-    "row", ["Xid 79: GPU has fallen off the bus", "Look for NVRM: Xid", "NVRM shows Xid (PCI:..): 79", OF_A_PROGRAM]
-)
+    "row",
+    [
+        "Xid 79: GPU has fallen off the bus", "Look for NVRM: Xid", "NVRM shows Xid (PCI:..): 79", OF_A_PROGRAM,
+        f"Our runbook says: when you see a line such as {XID} then reboot the host.",
+        f'> Q: what does "{SHORT}" mean in my log?', f"and then it said `{XID}` and stopped",
+        f"$ alias xids='journalctl -k | grep \"{SHORT}\"'", f"Documentation example: {XID}",
+    ],
+)  # fmt: skip
 def test_sentences_about_an_xid_are_none(row: str) -> None:
     assert not any(found.facts for found in excerpt.read((row,)))
 

@@ -158,7 +158,7 @@ class Fault(str, Enum):
     KERNEL_PANIC = "kernel-panic", "the kernel panicked or hit a bug of its own (oops)"
     TASKS_HUNG = "tasks-hung", "the kernel logged tasks or CPUs that hung outside the NVIDIA driver"
     OUT_OF_MEMORY = "out-of-memory", "the kernel killed processes because memory ran out"
-    PROGRAM_CRASHED = "program-crashed", "a program crashed in a library or service of NVIDIA"
+    PROGRAM_CRASHED = "program-crashed", "a program failed by its own doing, or crashed in code of NVIDIA"
     DISK_ERRORS = "disk-errors", "the kernel logged I/O errors of a disk"
     FILE_SYSTEM = "file-system", "the kernel logged errors of a file system of the host"
     UNPLUGGED = "unplugged", "a PCIe slot lost its device while the system was running"
@@ -181,6 +181,7 @@ class Fault(str, Enum):
     MEASUREMENT_FAILED = "measurement-failed", "a measurement failed or hung"
     BURN_IN = "burn-in", "burn-in stopped or did not complete"
     # what other tools report
+    CONTAINER_RUNTIME = "container-runtime", "the container runtime cannot give containers GPUs"
     TEST_FAILED = "test-failed", "a diagnostic of another tool failed"
     TOOL_ERROR = "tool-error", "a library or service logged an error that nothing else explains"
     PROGRAM_ERROR = "program-error", "a library refused a call, or the settings, of a program: nothing of the machine"

@@ -91,7 +91,13 @@ def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
 def _modules(box: Box) -> Judged:
     log, listed = box.snapshot.kernel_log, ports(box)
     if isinstance(listed, Judgement):
-        yield HOST, listed
+        adapters = () if isinstance(log, Missing) else {each.bdf for each in log.hcas if each.trouble == "module"}
+        for bdf in sorted(adapters):
+            if not isinstance(log, Missing):
+                own = [each for each in log.hcas if each.trouble == "module" and each.bdf == bdf]
+                yield Subject(kind="hca", name=bdf, bdf=bdf), _module(log, own)
+        if not adapters:
+            yield HOST, listed
         return
     if isinstance(log, Missing):
         yield HOST, unjudged(log)

@@ -21,6 +21,7 @@ _DRIVER = "nvidia"
 _SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
 """Begin the names of NVIDIA's services, of which the kernel keeps 15 characters."""
 _BY_LIMIT = "cgroup"
+_BESIDE_S = 60.0
 Rule = Callable[[KernelLog, "Sequence[HostEvent]"], Judgement]
 
 
@@ -91,9 +92,17 @@ def _memory(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 
 def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    names = first_of([*dict.fromkeys(f"{event.part} in {event.group}" for event in events)])
-    message = f"programs crashed in code of NVIDIA {counted(len(events), 'time')}: {names}{reach(log)}"
-    return Judgement(Status.WARN, message, len(events), 0, evidence=lines(log, events), fault=Fault.PROGRAM_CRASHED)
+    """A program that crashes by itself is its own affair; a service of NVIDIA, or one beside an Xid, is not."""
+    bad = [
+        event for event in events
+        if event.part.startswith(_SERVICES) or event.group.startswith(_SERVICES)
+        or any(abs(xid.seconds - event.seconds) <= _BESIDE_S for xid in log.xids if log.timed)
+    ]  # fmt: skip
+    names = first_of([*dict.fromkeys(f"{event.part} in {event.group}" for event in bad or events)])
+    message = f"programs crashed in code of NVIDIA {counted(len(bad or events), 'time')}: {names}{reach(log)}"
+    if not bad:
+        return Judgement(Status.PASS, message, evidence=lines(log, events))
+    return Judgement(Status.WARN, message, len(bad), 0, evidence=lines(log, bad), fault=Fault.PROGRAM_CRASHED)
 
 
 CHECKS = (
@@ -133,7 +142,8 @@ CHECKS = (
     ),
     Check(
         id="kernel.program-crash",
-        rule="Warns if a program crashed in a library or program of NVIDIA (libcuda, libnccl, nv-hostengine ..).",
+        rule="Warns if a service of NVIDIA crashed, or within a minute of an Xid a program in one of NVIDIA's libraries"
+        " (libcuda, libnccl ..). Other programs that crash there are no fault of the machine.",
         source="Linux arch/x86/mm/fault.c: segfault at ADDRESS ip .. in LIBRARY",
         remedy="look for an Xid or a message of NCCL at that time; check the program, and that its libraries fit the"
         " driver (versions of CUDA and NCCL); it is no fault of a GPU by itself",

@@ -34,7 +34,7 @@ _OF_HOST = {
     Fault.PROGRAM_ERROR: "results of NCCL", Fault.COLLECTIVE_TIMEOUT: "results of NCCL", Fault.MEMLOCK: "memlock limit",
     Fault.TEST_FAILED: "results of diagnostics", Fault.NVSWITCH_FATAL: "NVSwitches",
     Fault.NVSWITCH_NOTICE: "NVSwitches", Fault.NVSWITCH_WATCHED: "NVSwitches", Fault.DIMM_SPEED: "memory",
-    Fault.MEMORY_MISSING: "memory",
+    Fault.MEMORY_MISSING: "memory", Fault.CONTAINER_RUNTIME: "container runtime", Fault.PROGRAM_CRASHED: "programs",
 }  # fmt: skip
 _REMEDIES = {
     Fault.TRANSFER_FAILED: "look for the first error of all hosts in their logs: the others follow from it; in"
@@ -54,6 +54,16 @@ _REMEDIES = {
     Fault.FABRIC_MANAGER_DOWN: "compare nv-fabricmanager --version with the driver's",
     Fault.FABRIC_MANAGER_ERROR: "read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same"
     " time (SXid)",
+    Fault.CONTAINER_RUNTIME: "install nvidia-container-toolkit, let nvidia-ctk runtime configure write its entry and"
+    " restart the container runtime; then read what nvidia-container-cli -k -d /dev/tty info says",
+    Fault.PORT_ERRORS: "reseat or replace the cable or transceiver (mlxlink -m shows it), then look at its error"
+    " counters and at the port at the other end",
+    Fault.PROGRAM_CRASHED: "check the program (compute-sanitizer, CUDA_LAUNCH_BLOCKING=1) and that it was built for"
+    " these GPUs; suspect a GPU only if several programs fail on it, and then by its Xids",
+    Fault.DRIVER_MISMATCH: "compare the versions of driver, its library and CUDA (nvidia-smi, cat"
+    " /proc/driver/nvidia/version), in containers those inside too; then reload the driver or update the older one",
+    Fault.NOT_READY: "look whether CUDA_VISIBLE_DEVICES or the container hides the GPUs, and whether nvidia-smi lists"
+    " them; else read the kernel log",
     Fault.DIMM_SPEED: "compare the DIMMs and their slots with the board's manual, and the memory speed in the firmware"
     " setup: dmidecode -t memory",
     Fault.MEMORY_MISSING: "look at that channel's slots (the BMC's event log), then reseat or replace the DIMM",

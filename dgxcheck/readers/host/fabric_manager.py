@@ -23,12 +23,17 @@ _LINE = re.compile(
 _JOURNAL = re.compile(
     r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?|nv-imex)\[\d{1,9}\]: ?(?P<text>.{1,1000})"
 )
+_HELPER = re.compile(
+    r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d )?(?:nvidia-fabricmanager-wrapper|nvlsm):(?: (?P<text>.{0,1000}))?"
+)
+"""What starts the service in containers, and the subnet manager of NVLink 5."""
 _UNIT = re.compile(
-    r"(?:.{0,120} )?systemd\[1\]: (?:nvidia-fabricmanager\.service: (?P<text>.{1,300})"
+    r"(?P<job>Job for nvidia-fabricmanager\.service failed) .{1,200}"
+    r"|(?:.{0,120} )?systemd\[1\]: (?:nvidia-fabricmanager\.service: (?P<text>.{1,300})"
     r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})",
     re.IGNORECASE,
 )
-_STOPPED = re.compile(r"Failed with result|status=(?!0/)|Start request repeated too quickly", re.IGNORECASE)
+_STOPPED = re.compile(r"^Job for |Failed with result|status=(?!0/)|Start request repeated too quickly", re.IGNORECASE)
 """Of the unit: how systemd says that the service ended, or did not begin."""
 _PAYLOAD = re.compile(r"Message (?:payload|header) details:.{0,2000}")
 NONE = "no-nvswitch"
@@ -63,8 +68,10 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             entries.append((match["level"], match["text"]))
         elif match := _JOURNAL.fullmatch(text):
             entries.append(("ERROR" if _ERROR.search(match["text"]) else "INFO", match["text"]))
+        elif match := _HELPER.fullmatch(text):
+            entries.append(("ERROR" if _ERROR.search(match["text"] or "") else "INFO", match["text"] or ""))
         elif match := _UNIT.fullmatch(text):
-            unit.append(match["text"] or match["verb"])
+            unit.append(match["text"] or match["verb"] or match["job"])
         elif not (understood and _PAYLOAD.fullmatch(text)):
             continue
         understood.add(number)
@@ -77,6 +84,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if bad and not reports.has_fault("fabric-manager-down"):
         text = next((each for each in bad if each.lower() != "fail"), "")
         reports.add(HOST, "service", "fail", "fabric-manager-down", f"the service failed: {text}".rstrip(": "))
+    last = next((text.lower() for text in reversed(unit) if text.lower() in ("start", "stopp", "fail")), "")
+    if last == "stopp" and not reports.has_fault("fabric-manager-down"):
+        reports.add(HOST, "service", "unknown", "fabric-manager-down", "the service was stopped and not started again")
     if understood and not reports:
         reports.add(HOST, "log", "pass")
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()

@@ -125,7 +125,7 @@ def _timed(lines: Rows) -> Iterator[tuple[int, str]]:
     going_on = False
     for number, whole in lines:
         blank = whole[: len(whole) - len(whole.lstrip(" \t>"))]
-        text = _BRACKETED.sub(r"\1", whole[len(blank) :])
+        text = _BRACKETED.sub(r"\1", whole[len(blank) :]).rstrip()
         row = ""
         if blank == (blank if indent is None else indent):
             if (

@@ -35,7 +35,16 @@ _OF_KERNEL = re.compile(
 )
 """No program but the kernel begins a message so."""
 _SIGNS = ("NVRM: ", "SXid (", "EDAC MC", "Kernel panic", "pcieport ", "nvidia ", "mlx5_core ", "[Hardware Error]")
-_ENDS = {'"': '"', "'": "'", "`": "`", "|": " |", "\u201c": "\u201d", "\u00ab": "\u00bb"}
+_BEFORE = re.compile(
+    r"[\s>*+/#-]{0,12}(?:kernel: ?)?"
+    r"|.{0,200}(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|\[ {0,12}\d{1,10}\.\d{1,9}\]|\[\.{2,4}\])"
+    r"[\]:,|]{0,3}(?: \|)?(?: {1,4}[\w.-]{1,255}:?)?(?: {1,4}[a-z]{2,8}: {1,12}[a-z]{2,9}:)?(?: {1,4}kernel:)? {0,4}"
+    r"|[\s>]{0,12}(?:\[XID found\] \([\w ]{1,40}\) \"|\{\"log\": ?\"|\|(?:[^|]{0,80}\|){0,4} {0,8})"
+    r"|[A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}: {1,4}"
+)
+"""What may stand before a message: nothing, a stamp with host and facility behind it, the cells of a table, a host's
+name. In a sentence or a command the message is only spoken of."""
+_ENDS = {'"': '"', "|": " |"}
 """What ends a message by what stands before it."""
 
 
@@ -88,7 +97,7 @@ def embedded(line: str) -> str:
     if not any(sign in line for sign in _SIGNS):
         return ""
     match = _OF_KERNEL.search(line)
-    if match is None:
+    if match is None or not _BEFORE.fullmatch(line[: match.start()][-400:]):
         return ""
     before = line[: match.start()].rstrip(" ")[-1:]
     text = line[match.start() :]

@@ -36,9 +36,11 @@ _WORDS = re.compile(
 )
 KERNEL = re.compile(
     rf"(?:{_NAME} )?(?:kernel: ?)?(?:\[ {{0,8}}\d{{1,9}}\.\d{{1,9}}\] )?"
-    rf"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:)|{_NAME} kernel:|kernel:"
+    r"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:|Kernel panic|INFO: task|(?:NMI )?watchdog: |BUG: "
+    rf"|(?:Memory cgroup o|O)ut of memory: |DMAR: |AMD-Vi: )|{_NAME} kernel:|kernel:"
 )
-"""How a message of the kernel goes on: the time before it is its own."""
+"""How a message of the kernel goes on: the time before it is its own, unless it has another."""
+_SINCE_BOOT = re.compile(r"\[ {0,12}\d{1,10}\.\d{6}\] ")
 _SPEAKER = re.compile(
     r"kernel|fabricmanager|nvlsm|nv-imex|systemd\[1\]|systemd-networkd|NetworkManager"
     r"| NVRM: $| nvidia-nvswitch\d{1,3}: $"
@@ -82,7 +84,7 @@ def _bare(line: str) -> str:
         if match is None or match.end() == 0:
             break
         rest = text[match.end() :]
-        of_kernel = _CLOCKED.search(match[0]) and KERNEL.match(rest.lstrip())
+        of_kernel = _CLOCKED.search(match[0]) and KERNEL.match(rest.lstrip()) and not _SINCE_BOOT.match(rest.lstrip())
         if of_kernel or (match is not time and _SPEAKER.search(match[0])):
             break
         line = rest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.readers.layout import characters, markdown, numbering, prefixes, prompts, prose, wrapping
+from dgxcheck.readers.layout import characters, cuts, markdown, numbering, prefixes, prompts, prose, wrapping
 from dgxcheck.readers.layout.model import Layout
 from dgxcheck.readers.values import bounded
 
@@ -39,7 +39,7 @@ def undone(lines: tuple[str, ...]) -> Layout:
     found, joined = wrapping.unwrapped(found)
     calls = prompts.headings(found)
     calls |= {at: call for at, line in enumerate(found) if at not in calls and (call := prompts.prompt(line))}
-    drawn = {at for at, line in enumerate(found) if prompts.is_drawn(line)}
+    drawn = {at for at, line in enumerate(found) if prompts.is_drawn(line) or cuts.is_cut(line)}
     furniture = (furniture | rules | drawn | calls.keys()) - joined.keys()
     present = ""
     for at in range(len(found)):

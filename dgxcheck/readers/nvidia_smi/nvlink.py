@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.layout.cuts import is_cut
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.matrix import bare
 
@@ -17,7 +18,23 @@ _DOWN = re.compile(
 )
 _MIG = re.compile(r"Nvlink queries are not supported for Devices in MIG mode\.?", re.IGNORECASE | re.ASCII)
 _CAPABILITY = re.compile(r"Link \d{1,2}, [\w ]{4,60} (?:is )?supported: (?:true|false)", re.IGNORECASE | re.ASCII)
+_LINK = re.compile(r"Link (\d{1,2})[:,] ", re.IGNORECASE | re.ASCII)
 _COMMAND = re.compile(r"nvidia-smi\s+nvlink\b.*")
+
+
+class LinkOrder:
+    """Whether rows below a mark of what was left out are still of the GPU above it: their links count on from there."""
+
+    def __init__(self) -> None:
+        self.cut = False
+        self._last = -1
+
+    def goes_on(self, link: int) -> bool:
+        """Is the row of this link of the same GPU as the rows before? Where nothing was left out it always is."""
+        if self.cut and link < self._last:
+            return False
+        self._last = max(self._last, link)
+        return True
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -26,11 +43,18 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     understood: set[int] = set()
     tools: dict[str, None] = {}
     gpu, at = "", -1
+    order = LinkOrder()
     for number, line in enumerate(lines):
         text = bare(line[:400]).strip()
         if match := _GPU.fullmatch(text):
             gpu, at = f"GPU{int(match[1])}", number
+            order = LinkOrder()
             continue
+        if is_cut(line):
+            order.cut = True
+            continue
+        if gpu and (link := _LINK.match(text)) and not order.goes_on(int(link[1])):
+            gpu = ""
         if gpu and (match := _STATE.fullmatch(text)):
             facts[f"stated nvlink {gpu} {int(match[1])}"] = match[2] if match[2][0].isdigit() else "<inactive>"
             tools["nvidia-smi nvlink -s"] = None

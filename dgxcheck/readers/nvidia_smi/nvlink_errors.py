@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.layout.cuts import is_cut
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.matrix import bare
+from dgxcheck.readers.nvidia_smi.nvlink import LinkOrder
 
 KIND = "nvlink-errors"
 _GPU = re.compile(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", re.ASCII)
@@ -20,11 +22,15 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     facts: dict[str, Json] = {}
     understood: set[int] = set()
     gpu, at = "", -1
+    order = LinkOrder()
     for number, line in enumerate(lines):
         text = bare(line[:400]).strip()
         if match := _GPU.fullmatch(text):
             gpu, at = f"GPU{int(match[1])}", number
-        elif gpu and (match := _COUNT.fullmatch(text)):
+            order = LinkOrder()
+        elif is_cut(line):
+            order.cut = True
+        elif gpu and (match := _COUNT.fullmatch(text)) and order.goes_on(int(match[1])):
             facts[f"stated {KIND} {gpu} {int(match[1])} {_COUNTERS[match[2]]}"] = int(match[3])
             understood |= {number, at}
         elif text:

@@ -26,8 +26,8 @@ OF_HOST = (
     r"|(?:Memory cgroup o|O)ut of memory: Kill(?:ed)? process \d"
     r"|RIP: [0-9a-f]{4}:[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \["
     r"|pc : [\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \["
-    r"|.{1,16}\[\d{1,10}\]: segfault at [0-9a-f]{1,16} ip .{1,90} in (?:lib(?:nccl|cuda|nv|dcgm)|nv)"
-    r"|traps: .{1,16}\[\d{1,10}\] [a-z ]{1,30} ip:.{1,90} in (?:lib(?:nccl|cuda|nv|dcgm)|nv)"
+    r"|.{1,16}\[\d{1,10}\]: segfault at [0-9a-f]{1,16} ip .{1,90} in (?:lib(?:nccl|cuda|nvidia-[mpn]|dcgm)|nv)"
+    r"|traps: .{1,16}\[\d{1,10}\] [a-z ]{1,30} ip:.{1,90} in (?:lib(?:nccl|cuda|nvidia-[mpn]|dcgm)|nv)"
 )
 """Trouble of the host itself, each by more bytes than the name of a process has; crashes of programs begin with it."""
 FRAME = r"[^\[]{0,160}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \[nvidia"

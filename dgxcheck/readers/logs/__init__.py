@@ -1,0 +1,1 @@
+"""Logs of programs, containers and services around GPUs."""

@@ -1,0 +1,172 @@
+"""Logs of programs, containers and services: what they say of GPUs, host and driver, and what is no fault."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from readers_text import one, unread
+
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.readers.host import fabric_manager
+from dgxcheck.readers.logs import carrier, containers, cuda_errors, dcgm_log
+from dgxcheck.readers.model import Imported, Reader
+
+READERS = (cuda_errors.read, containers.read, dcgm_log.read, carrier.read)
+TRAINING = """\
+Traceback (most recent call last):
+  File "/srv/job/train.py", line 41, in <module>
+    loss.backward()
+RuntimeError: CUDA error: uncorrectable ECC error encountered
+CUDA kernel errors might be asynchronously reported at some other API call
+"""
+SERVICES = """\
+2026-02-03 04:05:06.789 ERROR [951:958] Failed to load module 9 [/src/dcgmlib/Handler.cpp:83] [LoadModule]
+2026-02-03 04:05:07.001 ERROR [951:958] GPU 3 had uncorrectable memory errors [/src/nvvs/Memory.cpp:12] [Run]
+2026-02-03 04:05:07.101 DEBUG [951:958] GPU 5 fabric manager is there [/src/nvvs/Software.cpp:1] [Check]
+"""
+INFO = """\
+NVRM version:   550.54.14
+CUDA version:   12.4
+
+Device Index:   0
+Device Minor:   0
+Model:          NVIDIA A100-SXM4-80GB
+Brand:          Nvidia
+GPU UUID:       GPU-01234567-89ab-cdef-0123-456789abcdef
+Bus Location:   00000000:0f:00.0
+Architecture:   8.0
+"""
+
+
+def results(found: Imported) -> list[tuple[str, str, str]]:
+    """Subject, outcome and fault of each result."""
+    rows = [(key.split(" ")[2], fact) for key, fact in found.facts.items() if isinstance(fact, dict)]
+    return [(subject, str(fact["outcome"]), str(fact["fault"])) for subject, fact in rows]
+
+
+@pytest.mark.parametrize(
+    ("line", "outcome", "fault"),
+    [
+        ("RuntimeError: CUDA error: an illegal memory access was encountered", "warn", "program-crashed"),
+        ("RuntimeError: CUDA error: device-side assert triggered", "warn", "program-crashed"),
+        ("cuda runtime error (802) : system not yet initialized at /src/THCGeneral.cpp:50", "fail",
+         "fabric-manager-down"),
+        ('CUDA error at bandwidthTest.cu:256 code=802(cudaErrorSystemNotReady) "cudaSetDevice(0)"', "fail",
+         "fabric-manager-down"),
+        ("-> system not yet initialized", "fail", "fabric-manager-down"),
+        ("Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non",
+         "fail", "driver-mismatch"),
+        ("failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected", "warn", "not-ready"),
+        ("CUDA error: no kernel image is available for execution on the device", "warn", "program-crashed"),
+        ("torch.AcceleratorError: CUDA error: all CUDA-capable devices are busy or unavailable", "unknown", ""),
+    ],
+)  # fmt: skip
+def test_an_error_of_the_host_or_of_the_program(line: str, outcome: str, fault: str) -> None:
+    assert results(one(cuda_errors.read, line)) == [("host", outcome, fault)]
+
+
+@pytest.mark.parametrize(("named", "subject"), [("", "unnamed"), (" on cuda:3", "GPU3"), (" (GPU 5)", "GPU5")])
+def test_an_error_of_a_gpu_is_of_the_one_that_the_line_names(named: str, subject: str) -> None:
+    text = TRAINING.replace("encountered", f"encountered{named}")
+    found = one(cuda_errors.read, text)
+    ((who, outcome, fault),) = results(found)
+    assert (who if who.startswith("GPU") else "unnamed", outcome, fault) == (subject, "fail", "ecc-uncorrected")
+    assert unread([found], text) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["unknown error", "no CUDA error was found", "n1:1:2 [0] NCCL WARN Cuda failure 'unknown error'", "error 802"],
+)
+def test_other_lines_are_no_errors_of_cuda(line: str) -> None:
+    assert cuda_errors.read((line,)) == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "outcome", "fault"),
+    [
+        ("nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown", "fail",
+         "driver-mismatch"),
+        ("stderr: nvidia-container-cli.real: initialization error: driver error: driver not loaded", "fail",
+         "driver-not-loaded"),
+        ("nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open", "fail",
+         "library-missing"),
+        ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver",
+         "warn", "driver-mismatch"),
+        ("nvidia-container-cli: device error: 9: unknown device", "warn", "container-runtime"),
+        ('could not select device driver "" with capabilities: [[gpu]].', "fail", "container-runtime"),
+    ],
+)  # fmt: skip
+def test_errors_of_containers(line: str, outcome: str, fault: str) -> None:
+    assert results(one(containers.read, line)) == [("host", outcome, fault)]
+
+
+def test_the_gpus_that_a_container_would_get() -> None:
+    found = one(containers.read, INFO)
+    assert found.facts["nvml nvmlDeviceGetHandleByIndex 0"] == "0000:0f:00.0"
+    assert found.facts["nvml nvmlDeviceGetName 0000:0f:00.0"] == "NVIDIA A100-SXM4-80GB"
+    assert found.facts["nvml nvmlSystemGetDriverVersion"] == "550.54.14"
+    assert unread([found], INFO) == []
+    assert containers.read(("Model: something else",)) == ()
+
+
+def test_of_dcgm_s_logs_only_what_names_a_fault_of_a_gpu_counts() -> None:
+    found = one(dcgm_log.read, SERVICES)
+    assert results(found) == [("GPU3", "warn", "ecc-uncorrected")]
+    assert unread([found], SERVICES) == []
+    quiet = one(dcgm_log.read, "\n".join(SERVICES.splitlines()[::2]))
+    assert quiet.facts == {}
+
+
+NETWORKD = "Aug 17 06:18:01 node7 systemd-networkd[539]: {}: {} carrier"
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([("ib6", "Lost"), ("ib6", "Gained")], []),
+        ([("ib6", "Lost"), ("ib6", "Gained"), ("ib6", "Lost"), ("ib6", "Gained")], [("ib6", "warn", "port-errors")]),
+        ([("ib6", "Gained"), ("ib6", "Lost")], [("ib6", "fail", "port-down")]),
+        ([("ib0", "Lost"), ("ib0", "Gained"), ("ib1", "Lost")], [("ib1", "fail", "port-down")]),
+    ],
+)
+def test_carriers(events: list[tuple[str, str]], expected: list[tuple[str, str, str]]) -> None:
+    assert results(one(carrier.read, "\n".join(NETWORKD.format(*each) for each in events))) == expected
+
+
+def test_interfaces_of_containers_come_and_go() -> None:
+    assert carrier.read((NETWORKD.format("veth01", "Lost"), NETWORKD.format("eth0", "Lost"))) == ()
+
+
+UNIT = "Jan 05 14:4{}:41 node7 systemd[1]: {} nvidia-fabricmanager.service - NVIDIA fabric manager service."
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["Starting", "Started"], ("host", "pass", "")),
+        (["Started", "Stopping", "Stopped"], ("host", "unknown", "fabric-manager-down")),
+        (["Stopped", "Starting", "Started"], ("host", "pass", "")),
+    ],
+)
+def test_a_service_that_was_stopped(words: list[str], expected: tuple[str, str, str]) -> None:
+    text = "\n".join(UNIT.format(number, word) for number, word in enumerate(words))
+    assert results(one(fabric_manager.read, text)) == [expected]
+
+
+def test_what_starts_fabric_manager_in_a_container() -> None:
+    quiet = "2026/01/02 03:04:05 nvidia-fabricmanager-wrapper: found NVSwitch LPF: device=mlx5_8\nnvlsm: OpenSM 2025"
+    assert results(one(fabric_manager.read, quiet)) == [("host", "pass", "")]
+    failed = f"{quiet}\nnvidia-fabricmanager-wrapper: failed to find an NVSwitch management port"
+    assert results(one(fabric_manager.read, failed)) == [("host", "warn", "fabric-manager-error")]
+
+
+SEEDS = [*TRAINING.split("\n"), *SERVICES.split("\n"), *INFO.split("\n"), NETWORKD.format("ib0", "Lost")]
+
+
+@given(st.lists(st.one_of(st.text(max_size=80), st.sampled_from(SEEDS)), max_size=12), st.sampled_from(READERS))
+def test_any_text_gives_known_faults_of_its_own_lines(lines: list[str], reader: Reader) -> None:
+    for found in reader(tuple(lines)):
+        assert found.understood <= {*range(len(lines))}
+        assert {fault for _, _, fault in results(found)} <= {"", *(fault.value for fault in Fault)}
