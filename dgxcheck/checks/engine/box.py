@@ -85,8 +85,12 @@ class Box(Record):
 
     def board(self, gpu: Device) -> Board | None:
         """What is known of this GPU's model, which PCI tells, else NVML by its id or name (in an imported text)."""
-        id = board_id(gpu) or self._nvml_board_id(gpu)
+        id = self.board_id(gpu)
         return self.boards.get(id) if id else self._board_by_name(gpu)
+
+    def board_id(self, gpu: Device) -> str:
+        """``10de:1db1``; empty where a text names the model alone."""
+        return board_id(gpu) or self._nvml_board_id(gpu)
 
     def _nvml_board_id(self, gpu: Device) -> str:
         board = self.gpu(gpu).board

@@ -93,7 +93,7 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, alike: Sequence[Group]) -> Judgem
     due |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
     if not due and not gone:
-        known = "its model and " if box.board(gpu) is not None else ""
+        known = "its model and " if box.board(gpu) is not None and box.board_id(gpu) else ""
         if not known and sum(group.members for group in alike) < 2:
             return skip("no-reference", "its model is not known, and there is no other GPU of it")
         return Judgement(Status.PASS, f"answers what {known}the other GPUs of its model answer")
@@ -132,7 +132,7 @@ def _is_due(box: Box, gpu: Device, path: str, own: Facts, alike: Sequence[Group]
     if most_have(alike, path):
         return True
     board = box.board(gpu)
-    if board is None or guest(box) is not None or own.get("gpu_modes.mig") is True:
+    if board is None or not box.board_id(gpu) or guest(box) is not None or own.get("gpu_modes.mig") is True:
         return False
     return is_answered(path, board.name, _branch(box), own.get("gpu_memory.ecc") is not False)
 
