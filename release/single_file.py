@@ -14,7 +14,7 @@ import sys
 
 if sys.version_info < (3, 10):
     sys.stderr.write(
-        "dgxcheck: needs Python 3.10 or newer, and %s is %d.%d; the README says how to get one beside it\\n"
+        "dgxcheck: needs Python 3.10 or newer, and %s is %d.%d; INSTALL.md says how to get one beside it\\n"
         % ((sys.executable or "this",) + tuple(sys.version_info[:2]))
     )
     sys.exit(3)

@@ -1,6 +1,6 @@
 """The application: everything between a machine and what is printed of it, and the public Python API.
 
-``assess(source, request)`` judges a machine, ``examine(source)`` reads how it is wired; see the README, "From Python".
+``assess(source, request)`` judges a machine, ``examine(source)`` reads how it is wired; see PYTHON.md.
 Names are imported when they are first used, so that a command loads only what it needs.
 """
 

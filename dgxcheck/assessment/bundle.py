@@ -14,6 +14,9 @@ from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource
 
+MOST_NAMED = 3
+"""Files in one note."""
+
 
 class Opened(Record):
     """A bundle, what was read of it, and the facts of its machine by key."""
@@ -49,8 +52,10 @@ def opened(spec: str, host: str = "") -> Opened:
     found = outputs(sections)
     own = found.outputs if hosts else of_host(found.outputs, host)
     facts, refused = machine_facts(own)
-    notes = (f"{title}: left out, because it contradicts an earlier output" for title in refused)
-    bundle = replace(bundle, sections=tuple(sections), notes=(*bundle.notes, *notes))
+    more = f" and {len(refused) - MOST_NAMED} more" if len(refused) > MOST_NAMED else ""
+    contradicting = f"{', '.join(refused[:MOST_NAMED])}{more}: left out, because earlier output contradicts"
+    notes = (*bundle.notes, *([contradicting] if refused else []))
+    bundle = replace(bundle, sections=tuple(sections), notes=notes)
     return Opened(bundle=bundle, found=replace(found, outputs=tuple(own)), facts=facts, unowned=tuple(sorted(unowned)))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.assessment.bundle import Opened, as_source
-from dgxcheck.assessment.opening import open_source
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.onto import nvml_gpus
@@ -51,17 +50,13 @@ class Base(Record):
         return found | ({"groups": groups} if groups is not None else {})
 
 
-def base_of(spec: str) -> Base:
-    """What ``--from`` would name."""
-    return _base(spec, open_source(spec))
-
-
 def base_of_bundle(spec: str, found: Opened) -> Base | None:
     """The machine of a bundle that was read; None where nothing was read of it."""
-    return _base(spec, as_source(spec, found)) if found.outputs else None
+    return base_of(spec, as_source(spec, found)) if found.outputs else None
 
 
-def _base(spec: str, source: Source) -> Base:
+def base_of(spec: str, source: Source) -> Base:
+    """The machine of a source that ``--from`` names so."""
     if isinstance(source, RecordedSource) and source.origin.kind == "recording":
         lines, later, head, kind = source.lines, list(source.moments), source.head, source.origin.provenance
     else:

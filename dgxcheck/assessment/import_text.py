@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dgxcheck import __version__
 from dgxcheck.assessment.bundle import Opened, provenance
 from dgxcheck.assessment.import_base import REPORT, Base, Moments
+from dgxcheck.assessment.import_beside import beside
 from dgxcheck.assessment.import_contradictions import contradictions
 from dgxcheck.assessment.import_hosts import of_host
 from dgxcheck.assessment.import_texts import Text, named
@@ -45,6 +46,11 @@ class Reading(Record):
         hosts = next(text.layout.hosts for text in self.texts if text.name == name)
         read_of = {part.host for part in self.parts}
         return dict(Counter(hosts[at] for at in self.unread[name] if hosts[at] and hosts[at] not in read_of))
+
+    def beside(self, name: str) -> frozenset[int]:
+        """The unread lines of a text that are part of no known output."""
+        lines = next(text.layout.lines for text in self.texts if text.name == name)
+        return beside(lines, self.unread[name], (part.found.understood for part in self.parts if part.file == name))
 
     @property
     def used(self) -> list[Part]:

@@ -6,7 +6,7 @@ What a reference machine measured takes precedence over it (``checks/measurement
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, Protocol
+from typing import Literal
 
 from dgxcheck.bandwidth.crossing import between_devices, to_memory
 from dgxcheck.bandwidth.hosts import Generation, generation
@@ -14,25 +14,14 @@ from dgxcheck.bandwidth.links import LineRate, as_supported, link_limit, narrowe
 from dgxcheck.bandwidth.rate import Direction, Limit, Rate, Total, exactly, least_of, unknown
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.survey import Snapshot
 from dgxcheck.topology.classes import NEAR
-from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.model import Device, Machine, Topology
 from dgxcheck.topology.paths import Hop, hops_above, hops_between, meeting_point, sharers
 from dgxcheck.topology.rates import nvlink_gbs
 
 PORT_SHARE = 0.9
 """Of the rate of an HCA's port."""
 PORT_SOURCE = "Azure's node checks expect 180 of 200 Gbit/s with GPUDirect RDMA (check_ib_bw_gdr)"
-
-
-class Machine(Protocol):
-    """Facts and topology of one machine."""
-
-    @property
-    def snapshot(self) -> Snapshot: ...
-
-    @property
-    def topology(self) -> Topology: ...
 
 
 class Expected(Record):

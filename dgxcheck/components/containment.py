@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from dgxcheck.components.component import HOST, Component, Key, host_part
-from dgxcheck.components.locate import Machine, device_part, link_of, serial_of, switch_at
+from dgxcheck.components.locate import device_part, link_of, serial_of, switch_at
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Identity
-from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.model import Device, Machine, Topology
 from dgxcheck.topology.paths import hops_above
 
 NVSWITCHES = host_part("NVSwitches")

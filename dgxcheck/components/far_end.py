@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from statistics import multimode
 
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import Machine, has_nvswitches, is_nvswitch, nvlinks_between
+from dgxcheck.components.locate import has_nvswitches, is_nvswitch, nvlinks_between
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import NvLink
-from dgxcheck.topology.model import Device
+from dgxcheck.topology.model import Device, Machine
 from dgxcheck.topology.nvlinks import SWITCH
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dgxcheck.components.gpu_view import GpuView
-from dgxcheck.components.locate import Machine
 from dgxcheck.facts.gpu import GpuBoard
 from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.topology.model import Machine
 from dgxcheck.xid.architecture import NAMES, architecture_of
 
 _BY_CAPABILITY: Mapping[int, str] = {3: "kepler", 5: "maxwell", 6: "pascal", 9: "hopper", 10: "blackwell"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Protocol
 
 from dgxcheck.components.component import Component, Kind, host_part
 from dgxcheck.facts.gpu import Nvml
@@ -12,20 +11,9 @@ from dgxcheck.facts.ids import NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Identity
-from dgxcheck.survey import Snapshot
-from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.model import Device, Machine, Topology
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 from dgxcheck.topology.slots import slot_of
-
-
-class Machine(Protocol):
-    """Facts and topology of one machine."""
-
-    @property
-    def snapshot(self) -> Snapshot: ...
-
-    @property
-    def topology(self) -> Topology: ...
 
 
 def device_part(machine: Machine, device: Device, part: str = "") -> Component:

@@ -14,6 +14,8 @@ from dgxcheck.facts.record import replace
 
 _AIR_AND_POWER = ("cooling", "power supply")
 """Of the host: fans and supplies serve a part of it each."""
+_FEWEST_PORTS = 3
+"""Ports of a machine, and half of those judged, that lead to one switch rather than have a bad cable each."""
 _AT_LEAST = {"power supply": 0.0, "cooling": 0.5}
 """From which share of the GPUs on, wherever they are: the power brake is a signal of the system, not of a board, and
 fans serve rows of cards that no PCI tree shows."""
@@ -61,7 +63,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 own = {each.key for each in inside}
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
                 add([*inside, *(each for each in others if each.key not in own)], whole)
-        scattered = [each for each in judged if each.status in BAD and _is_air_or_power(each.shared)]
+        scattered = [each for each in judged if each.status in BAD and _is_around(each.shared)]
         if (shared := _of_many(box, scattered, len(judged))) is not None:
             add(scattered, shared)
     for together, component in same_moment(box, findings):
@@ -70,11 +72,14 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
 
 
 def _of_many(box: Box, bad: Sequence[Finding], judged: int) -> Component | None:
-    """The air or power that so many GPUs lack that each by itself cannot be the reason, wherever they are."""
-    parts = {each.shared.part for each in bad if each.shared is not None}
-    if len(parts) != 1 or _boards(box, bad) < 2:
+    """The air, power or network that so many lack that each by itself cannot be the reason, wherever they are."""
+    shared = {each.shared.key: each.shared for each in bad if each.shared is not None}
+    if len(shared) != 1:
         return None
-    return bad[0].shared if len(bad) >= _AT_LEAST[parts.pop()] * judged else None
+    (whole,) = shared.values()
+    if whole.kind == "fabric":
+        return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= judged else None
+    return whole if _boards(box, bad) > 1 and len(bad) >= _AT_LEAST[whole.part] * judged else None
 
 
 def _all_bad(judged: Sequence[Finding]) -> bool:
@@ -108,6 +113,10 @@ def _can_be_shared(finding: Finding) -> bool:
     if finding.judgement.fault in DEVICE_DEAD or any(each.kind in ("link", "port") for each in finding.blames[:1]):
         return True
     return _is_air_or_power(finding.shared)
+
+
+def _is_around(shared: Component | None) -> bool:
+    return _is_air_or_power(shared) or (shared is not None and shared.kind == "fabric")
 
 
 def _is_air_or_power(shared: Component | None) -> bool:

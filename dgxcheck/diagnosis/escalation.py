@@ -200,6 +200,8 @@ _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 
 def escalation(component: Component, faults: Collection[Fault | None]) -> Steps:
     """The steps for a component with these faults, never empty; nothing resets what is dead or absent."""
+    if component.kind == "driver" and Fault.GPU_LOST in faults and Fault.GPU_NOT_STARTED not in faults:
+        return ("reboot", "power-cycle")  # unloading a driver waits for GPUs that do not answer
     if {*faults} & (DEVICE_DEAD | DEVICE_ABSENT):
         return without_reset(OF_SEVERAL_DEAD.get((component.kind, component.part)) or _steps(component, faults))
     return _steps(component, faults)

@@ -39,6 +39,10 @@ class Slot(Record):
     """``0000:06:00``: domain, bus and device in the slot, without a function."""
 
 
+ROM = 6
+"""``Bar.line`` of the expansion ROM."""
+
+
 class Bar(Record):
     """One line of ``/sys/bus/pci/devices/<bdf>/resource``."""
 

@@ -51,13 +51,16 @@ def node_set(text: str) -> tuple[str, ...]:
     """
     try:
         from ClusterShell.NodeSet import NodeSet, NodeSetException
+        from ClusterShell.NodeUtils import GroupResolverError, GroupResolverSourceError
     except ImportError:
         raise BadInput(
             f"{text[:80]}: needs ClusterShell: pip install 'dgxcheck[fleet]', or the package clustershell"
         ) from None
     try:
         nodes = tuple(map(str, NodeSet(text)))
-    except NodeSetException as error:
+    except GroupResolverSourceError:
+        raise BadInput(f"{text[:80]!r} names no node: groups.conf of ClusterShell has no such source") from None
+    except (NodeSetException, GroupResolverError) as error:
         raise BadInput(f"{text[:80]}: {error}") from None
     if not nodes:
         raise BadInput(f"{text[:80]!r} names no node")

@@ -46,7 +46,10 @@ def _text(text: Text, reading: Reading) -> Iterator[str]:
                 if part.file == text.name]  # fmt: skip
         if left:
             yield f"left out, because it {why}: {', '.join(left)}"
-    unread = reading.unread[text.name]
+    beside = reading.beside(text.name)
+    unread = [number for number in reading.unread[text.name] if number not in beside]
+    if beside:
+        yield f"beside the outputs: {_lines(sorted(beside))}"
     if unread:
         yield f"not recognised: {_lines(unread)}"
         yield from _alarms(text.lines, unread)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.readers.benchmarks import catalogue as benchmarks
 from dgxcheck.readers.dcgm import diag, diag_json, discovery, dmon, health, job_stats, metrics, preflight, topo
+from dgxcheck.readers.dcgm import known as dcgm_known
 from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
 from dgxcheck.readers.host import (
     collect_env,
@@ -15,6 +16,7 @@ from dgxcheck.readers.host import (
     hwloc_xml,
     lscpu,
     modules,
+    node_exporter,
     node_health,
     numactl,
     nvsm,
@@ -27,6 +29,7 @@ from dgxcheck.readers.model import Reader
 from dgxcheck.readers.nccl import log as nccl_log
 from dgxcheck.readers.nccl import programs, ras, topology_xml
 from dgxcheck.readers.network import (
+    firmware,
     ibdev2netdev,
     iblinkinfo,
     ibstat,
@@ -37,12 +40,14 @@ from dgxcheck.readers.network import (
     mst,
     port_counters,
     rdma_link,
+    rdma_statistic,
+    subnet,
 )  # fmt: skip
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 
 _DCGM: tuple[Reader, ...] = (
     diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read, topo.read, metrics.read, dmon.read,
-    job_stats.read, preflight.read,
+    job_stats.read, preflight.read, dcgm_known.read,
 )  # fmt: skip
 _MACHINE: tuple[Reader, ...] = (
     lspci.read,
@@ -55,6 +60,7 @@ _MACHINE: tuple[Reader, ...] = (
     healthmon.read,
     healthmon_config.read,
     node_health.read,
+    node_exporter.read,
     collect_env.read,
     nvsm.read,
     field_diagnostic.read,
@@ -63,7 +69,7 @@ _MACHINE: tuple[Reader, ...] = (
 )
 _NETWORK: tuple[Reader, ...] = (
     ibstat.read, ibstatus.read, ibv_devinfo.read, rdma_link.read, ibdev2netdev.read, mlxlink.read, mst.read,
-    iblinkinfo.read, port_counters.read, known.read,
+    iblinkinfo.read, port_counters.read, known.read, rdma_statistic.read, firmware.read, subnet.read,
 )  # fmt: skip
 _NCCL: tuple[Reader, ...] = (topology_xml.read, nccl_log.read, programs.read, ras.read)
 _LOGS: tuple[Reader, ...] = (cuda_errors.read, containers.read, dcgm_log.read, carrier.read)

@@ -9,6 +9,10 @@ from dgxcheck.facts.missing import Json
 
 MOST_CHARACTERS = 1 << 22
 _MOST_TRIES = 64
+_WINDOWS = (64, 1024, 16_384, MOST_CHARACTERS)
+"""Lines of a document that are tried, the next more where these break off in the middle of it."""
+_BLANK = 8
+"""Lines in which the first member begins."""
 Document = dict[str, Json]
 
 
@@ -19,7 +23,7 @@ def documents(lines: tuple[str, ...], wanted: Callable[[Document], bool]) -> Ite
     """
     beyond = tries = 0
     for start, line in enumerate(lines):
-        if start < beyond or not line.lstrip().startswith("{") or tries >= _MOST_TRIES:
+        if start < beyond or not line.lstrip().startswith("{") or tries >= _MOST_TRIES or not _opens(lines, start):
             continue
         tries += 1
         found, end = document(lines, start)
@@ -28,16 +32,38 @@ def documents(lines: tuple[str, ...], wanted: Callable[[Document], bool]) -> Ite
             yield found, range(start, end)
 
 
+def _opens(lines: tuple[str, ...], start: int) -> bool:
+    """Does what stands behind the brace begin a member, or end the object? Source code has braces too."""
+    behind = lines[start].lstrip()[1:].lstrip()
+    behind = behind or next((text for line in lines[start + 1 : start + _BLANK] if (text := line.lstrip())), "")
+    return behind[:1] in ('"', "}")
+
+
 def document(lines: tuple[str, ...], start: int) -> tuple[Document, int]:
     """The object that begins in a line, and the number of the line after it; ({}, start) where there is none."""
-    text = ""
-    for line in lines[start:]:
-        if len(text) + len(line) > MOST_CHARACTERS:
+    for count in _WINDOWS:
+        window = _bounded(lines, start, count)
+        text = "\n".join(window) + "\n"
+        begin = len(text) - len(text.lstrip())
+        try:
+            found, length = json.JSONDecoder().raw_decode(text, begin)
+        except json.JSONDecodeError as error:
+            shown = text.rstrip()
+            if len(window) < count or error.pos < len(shown) - len(shown.rpartition("\n")[2]):
+                return {}, start
+        except (ValueError, RecursionError):
+            return {}, start
+        else:
+            return (found, start + text.count("\n", 0, length) + 1) if isinstance(found, dict) else ({}, start)
+    return {}, start
+
+
+def _bounded(lines: tuple[str, ...], start: int, count: int) -> list[str]:
+    """Some lines, of which the text is not too long."""
+    room, taken = MOST_CHARACTERS, []
+    for line in lines[start : start + count]:
+        room -= len(line)
+        if room < 0:
             break
-        text += line + "\n"
-    begin = len(text) - len(text.lstrip())
-    try:
-        found, length = json.JSONDecoder().raw_decode(text, begin)
-    except (ValueError, RecursionError):
-        return {}, start
-    return (found, start + text.count("\n", 0, length) + 1) if isinstance(found, dict) else ({}, start)
+        taken.append(line)
+    return taken

@@ -11,6 +11,8 @@ MOST_GPUS = 64
 """An index from here on is a garbled one: the largest boxes that print these tables have 16 GPUs."""
 MOST_GBS = 100_000.0
 """GB/s; copies inside one B200 reach some 7,000."""
+LEAST_BYTES = 64 << 10
+"""Of a message whose rate is that of a link: smaller ones take as long as their latency."""
 MOST_US = 10_000_000.0
 """us; ten seconds, ten times what the slowest row of a collective takes."""
 
@@ -61,3 +63,11 @@ def imported(value: Json, unit: str, *, tool: str, line: int, method: str, **mor
         "from": f"line {line + 1}",
         **more,
     }
+
+
+def too_small(size: int, fact: dict[str, Json]) -> dict[str, Json]:
+    """A fact of messages of at most ``size`` bytes without its figure, if these are too small to show a rate."""
+    if size >= LEAST_BYTES:
+        return fact
+    rest = {name: member for name, member in fact.items() if name != "value"}
+    return rest | {"skipped": "no-reference", "detail": f"messages of at most {size} bytes, too small for a rate"}

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, islice
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Identity, Record
+
+if TYPE_CHECKING:
+    from dgxcheck.survey import Snapshot
 
 PciClass = Literal["PIX", "PXB", "PHB", "NODE", "SOC"]
 PCI_CLASSES: tuple[PciClass, ...] = get_args(PciClass)
@@ -179,6 +182,16 @@ class Topology(Record):
         wired = [number for number, known in enumerate(positions) if isinstance(known, int) and known]
         pairs = {(min(a, b), max(a, b)) for a in wired for b in range(len(gpus)) if a != b}
         return (self.link(gpus[a], gpus[b]) for a, b in sorted(pairs))
+
+
+class Machine(Protocol):
+    """Facts and topology of one machine."""
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+    @property
+    def topology(self) -> Topology: ...
 
 
 class _Index(NamedTuple):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.pci import Bar, PciBars
+from dgxcheck.facts.pci import ROM, Bar, PciBars
 from dgxcheck.source.protocol import Source
 from probes.ask import ask
 from probes.parse_scalar import garbled, hexadecimal
 from probes.pci.roles import roles
 from probes.pci.tree import DEVICES
 
-_ROM = 6
 # include/linux/ioport.h
 _IO, _MEMORY, _PREFETCH, _MEM_64, _UNSET = 0x100, 0x200, 0x2000, 0x100000, 0x20000000
 
@@ -32,19 +31,19 @@ def _device(source: Source, bdf: str) -> PciBars:
 def resource(text: str, where: str) -> tuple[Bar, ...] | Missing:
     """The BARs and the ROM in the first seven lines, ``start end flags`` each; SR-IOV and bridge windows follow."""
     found = []
-    lines = text.splitlines()[: _ROM + 1]
+    lines = text.splitlines()[: ROM + 1]
     for number, line in enumerate(lines):
         bar = _bar(number, line, where)
         if isinstance(bar, Missing):
             return bar
         if bar is not None:
             found.append(bar)
-    return tuple(found) if len(lines) >= _ROM else garbled(text, where)
+    return tuple(found) if len(lines) >= ROM else garbled(text, where)
 
 
 def bar1(bars: tuple[Bar, ...], where: str) -> Bar | Missing:
     """The largest 64-bit prefetchable BAR, placed or not."""
-    wide = [bar for bar in bars if bar.line < _ROM and bar.is_64bit and bar.is_prefetchable]
+    wide = [bar for bar in bars if bar.line < ROM and bar.is_64bit and bar.is_prefetchable]
     if not wide:
         return Missing(Gap.ABSENT, where, "no 64-bit prefetchable BAR")
     return max(wide, key=lambda bar: -1 if isinstance(bar.size, Missing) else bar.size)

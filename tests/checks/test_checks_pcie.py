@@ -282,3 +282,13 @@ def test_without_the_tree_nvml_says_how_wide_a_link_is(width: int, most: int, du
         "names /sys/bus/pci/devices": {"missing": "unrecorded"},
     }  # fmt: skip
     assert [each.split()[0] for each in said(box(changed(tmp_path, facts)), "pcie.width", GPU2)] == [due]
+
+
+@pytest.mark.parametrize(("device", "due"), [
+    ("0000:02:00.0", "skip no-reference"),  # a network card of the board
+    ("0000:01:00.0", "warn"),  # a storage controller
+])  # fmt: skip
+def test_lanes_that_a_board_need_not_wire(device: str, due: str, tmp_path: Path) -> None:
+    assert said(box("dgx-1-v100"), "pcie.path", device) == ["pass"]
+    facts = speed(device, "current_link_width", "1")
+    assert said(box(changed(tmp_path, facts)), "pcie.path", device) == [due]

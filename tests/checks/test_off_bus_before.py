@@ -8,7 +8,7 @@ import pytest
 
 from dgxcheck.assessment import Assessment, Request, assess
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.kernel_log.off_bus import free_since
+from dgxcheck.checks.kernel_log.earlier_boots import free_since
 
 BOOT = "[    0.000000] Linux version 6.2\n[  204.{:03}000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.113.01\n"
 FALL = "[  220.{:03}000] NVRM: GPU 0000:0a:00.0: GPU has fallen off the bus.\n"
@@ -47,6 +47,26 @@ def test_a_fault_of_the_past_is_watched(boots: str, status: str, fault: Fault | 
 def test_reboots_after_which_it_fell_again(boots: str, reboots: int | None, tmp_path: Path) -> None:
     (cause,) = judged(boots, tmp_path).diagnosis.causes
     assert (None if cause.recurrence is None else cause.recurrence.reboots) == reboots
+
+
+XID = "[  220.{:03}000] NVRM: Xid (PCI:0000:0a:00): {number}, pid=7, 0cb5(2d50) 00000000 00000000\n"
+
+
+@pytest.mark.parametrize(
+    ("boots", "number", "status"),
+    [("x.", 62, "warn"), ("x..", 48, "warn"), ("x.....", 62, "pass"), ("x.", 13, "pass"), ("x.", 31, "pass"),
+     ("..", 62, "pass"), ("xx", 62, "fail")],
+)  # fmt: skip
+def test_xids_of_earlier_boots_are_said(boots: str, number: int, status: str, tmp_path: Path) -> None:
+    texts = [BOOT + XID.replace("{number}", str(number)) if boot == "x" else BOOT for boot in boots]
+    path = tmp_path / "dmesg.txt"
+    path.write_text("".join(text.format(n, n) for n, text in enumerate(texts)), encoding="utf-8")
+    found = assess(str(path), Request())
+    of_gpu = [each for each in found.findings if each.id == "kernel.xid" and each.subject.bdf == "0000:0a:00.0"]
+    assert [each.status.value for each in of_gpu] == ([status] if "x" in boots else [])
+    if boots[-1] == "." and of_gpu:
+        assert f"Xid {number} (" in of_gpu[0].judgement.message
+        assert "in 1 earlier boot of this log, none since" in of_gpu[0].judgement.message
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from dgxcheck.checks.siblings.where import where
 from dgxcheck.facts import gpu, host, infiniband, nvlink, pci
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import Record, fields, replace
+from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import Snapshot
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -171,3 +172,13 @@ def test_the_checks_run_last_whatever_their_place() -> None:
     assert [each.id for each in run(made, CHECKS[::-1]) if each.id == "gpu.uniform" and each.status in BAD] == []
     (alone,) = [check for check in CHECKS if check.id == "gpu.uniform"]
     assert [each.subject.bdf for each in run(made, [alone]) if each.status in BAD] == [GPU2]
+
+
+@pytest.mark.parametrize(("line", "due"), [(6, []), (3, ["gpu.uniform"])])
+def test_the_rom_of_the_boot_display_is_its_own(line: int, due: list[str], tmp_path: Path) -> None:
+    where = f"/sys/bus/pci/devices/{GPU2}/resource"
+    text = open_source("dgx-1-v100").text(where)
+    assert isinstance(text, str)
+    rows = text.splitlines()
+    rows[line] = "0x00000000000c0000 0x00000000000dffff 0x0000000000040212"
+    assert [each for each, _, _ in odd({f"text {where}": "\n".join(rows) + "\n"}, tmp_path)] == due

@@ -93,3 +93,15 @@ def test_gpus_beside_each_other_that_are_hot_share_their_air(
 
 def test_hot_gpus_of_different_switches_are_causes_of_their_own(tmp_path: Path) -> None:
     assert len(causes(tmp_path, [], hot(GPUS[0], GPUS[5]))) == 2
+
+
+@pytest.mark.parametrize(
+    ("down", "due"),
+    [((0, 1, 2), {"fabric/InfiniBand fabric"}), ((1,), {"port/0000:0c:00.0/1"})],
+    ids=["three of four", "one of four"],
+)
+def test_most_ports_that_are_down_lead_to_one_switch(down: tuple[int, ...], due: set[str], tmp_path: Path) -> None:
+    path = "text /sys/class/infiniband/mlx5_{}/ports/1/{}"
+    states = {"state": "1: DOWN\n", "phys_state": "2: Polling\n"}
+    facts: dict[str, Json] = {path.format(hca, name): text for hca in down for name, text in states.items()}
+    assert causes(tmp_path, [], facts).keys() == due

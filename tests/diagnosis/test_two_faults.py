@@ -29,6 +29,7 @@ OTHERWISE = {
         {"dgx-1-v100-hca-wrong-slot", "dgx-1-v100-max-payload"},
     ),
     "two hot GPUs of a water-cooled machine share what cools them": ({"dgx-station-v100-one-hot"},),
+    "the NVLinks of two GPUs can lead to one NVSwitch": ({"dgx-a100-nvlink-recovery-total", "dgx-a100-nvlink-slow"},),
     "the NVLinks between two GPUs explain the Xids of both": ({"dgx-1-v100-xid-74"},),
     "the graph that is left equals the good one the other way round": (
         {"dgx-station-v100-gpu-missing", "dgx-station-v100-nvlink-wrong-peer"},

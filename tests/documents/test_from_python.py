@@ -1,4 +1,4 @@
-"""The README's page on the Python API: its example is the file that is type-checked here, and prints what is shown."""
+"""PYTHON.md: its example is the file that is type-checked here, and prints what is shown."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from dgxcheck.assessment import Request
 from dgxcheck.facts.record import fields
 
 EXAMPLE = Path(__file__).parent / "from_python.py"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGE = README.partition("\n### From Python\n")[2].partition("\n### ")[0]
+PAGE = (ROOT / "PYTHON.md").read_text(encoding="utf-8")
 
 
-def test_the_example_prints_what_the_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     (output,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert code == EXAMPLE.read_text(encoding="utf-8")

@@ -370,7 +370,7 @@ def test_the_worker_on_a_driver_of_2017_loses_only_what_came_later(standin_384: 
     shorter = {"PciInfo", "NvLinkRemotePciInfo", "MemoryInfo", "RetiredPages"}
     later = {"NumaNodeId", "NvLinkRemoteDeviceType", "Architecture", "GpuMaxPcieLinkGeneration", "MigMode"}
     later |= {"RowRemapperHistogram", "RemappedRows", "MarginTemperature", "GpuFabricInfo", "MemoryAffinity"}
-    later |= {"SramEccErrorStatus"}
+    later |= {"SramEccErrorStatus", "RepairStatus"}
     assert changed == shorter | later
     assert told[f"nvml nvmlDeviceGetRetiredPages {A} 0"] == [{"address": 2**40}, {"address": 2**41}]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from judging import judged
+from judging import judged, printed
 from sample import SAMPLE
 from seam import run
 
@@ -19,17 +19,17 @@ def words(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_the_first_line_is_the_verdict(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_line_is_the_verdict(name: str) -> None:
     document = judged(name)[1]
-    first = run(capsys, "health", "--from", name).out.partition("\n")[0]
+    first = printed(name)[1].partition("\n")[0]
     assert first.startswith(f"{document['verdict'].upper()}  ")
     if document["causes"]:
         assert " -> " in first
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_each_bad_finding_is_said_once(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = run(capsys, "health", "--from", name).out.splitlines()
+def test_each_bad_finding_is_said_once(name: str) -> None:
+    lines = printed(name)[1].splitlines()
     bad = [each for each in judged(name)[1]["findings"] if each["status"] in ("fail", "warn", "unknown")]
     told = [line for line in lines if re.match(r" *(FAIL|WARN|UNKNOWN) \S+\.", line)]
     hidden = sum(int(match[1]) for line in lines if (match := re.match(r" *and (\d+) more;", line)))

@@ -64,9 +64,15 @@ def performances(text: str) -> dict[str, tuple[float, dict[str, bool]]]:
     return found
 
 
+PRINTED: dict[tuple[str, str], tuple[int, str]] = {}
+"""Exit code and output by what ships and format."""
+
+
 def health(capsys: pytest.CaptureFixture[str], name: str, form: str) -> tuple[int, str]:
-    code = main(["health", "--from", name, "--format", form])
-    return code, capsys.readouterr().out
+    if (name, form) not in PRINTED:
+        code = main(["health", "--from", name, "--format", form])
+        PRINTED[name, form] = (code, capsys.readouterr().out)
+    return PRINTED[name, form]
 
 
 def families(text: str) -> dict[str, Any]:
@@ -261,7 +267,7 @@ def test_a_program_s_form_is_never_coloured_or_broken(capsys: pytest.CaptureFixt
         assert "\033" not in capsys.readouterr().out
 
 
-SERIES = {"dgx-1-v100": 1150, "dgx-2": 1900, "dgx-a100": 2000, "dgx-station-v100": 450}
+SERIES = {"dgx-1-v100": 1150, "dgx-2": 1950, "dgx-a100": 2000, "dgx-station-v100": 500}
 """As dgxcheck-health(1) states it, to the next fifty."""
 
 

@@ -89,6 +89,26 @@ def test_without_nvidia_smi_no_box_passes_and_no_hardware_is_blamed(words: str, 
     assert (assessment.verdict.value, kinds) == INSTEAD[words]
 
 
+MISMATCH = """\
+[   50.000000] NVRM: API mismatch: the client has the version 525.125.06, but
+[   50.000000] NVRM: this kernel module has the version 550.127.05.  Please
+"""
+
+
+def test_a_mismatch_names_both_versions(tmp_path: Path) -> None:
+    words = "Failed to initialize NVML: Driver/library version mismatch\n"
+    texts = []
+    for each in sections(open_source("dgx-1-v100"), old=False):
+        text = f"{LINE}\n\n{QUERY}\n\n{words}\n" if each.startswith(f"{LINE}\n\n{QUERY}") else each
+        texts.append(text + MISMATCH if each.startswith(f"{LINE}\n\ndmesg:") else text)
+    path = tmp_path / "x.log"
+    path.write_text("".join(texts), encoding="utf-8")
+    found = {each.id: each.judgement.message for each in judged(str(path)).findings if each.status.value == "fail"}
+    message = found["driver.version-match"]
+    assert "version 525.125.06 by the kernel log" in message
+    assert message.endswith("version 550.127.05")
+
+
 OF_DRIVER = "*** /proc/driver/nvidia/gpus/"
 
 

@@ -71,3 +71,46 @@ def test_without_dmesg_the_journal_is_the_log() -> None:
 
 def test_no_log_at_all() -> None:
     assert kernel_log((section("dmesg:"),)) == ()
+
+
+def test_boots_before_those_of_the_journal_come_from_the_file() -> None:
+    """The script shows three boots of the journal; a file of the logger, with dates alone, goes back further."""
+    fell = "NVRM: GPU 0000:{}:00.0: GPU has fallen off the bus."
+    boots = ((20, "06"), (21, "07"), (22, "0f"))
+    rows = []
+    for day, bus in boots:
+        rows += [f"2026-11-{day}T10:00:{second}.1+01:00 box kernel: {message}"
+                 for second, message in (("04", LOADS), ("40", fell.format(bus)))]  # fmt: skip
+    kern = section("  /var/log/kern.log:", *rows)
+    found = [line for line in kernel_log((kern, JOURNAL, BEFORE, DMESG)) if "earlier: boot" in line]
+    assert [line.partition("boot ")[2].partition(",")[0] for line in found] == ["-3", "-2", "-1"]
+    assert ["06:00.0" in found[0], "07:00.0" in found[1], XID in found[2]] == [True, True, True]
+
+
+RING = section("dmesg:", "[  442.834675] NVRM: nvCheckOkFailedNoLog: a", f"[  900.000000] {XID}")
+DBE = "NVRM: Xid (PCI:0000:0f:00): 48, pid=1, An uncorrectable double bit error (DBE) has been detected"
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([f"Nov 23 10:01:40 box kernel: {DBE}"], [DBE, XID]),  # nothing of dmesg is in it
+        ([f"Nov 23 10:01:40 box kernel: {DBE}", f"Nov 23 10:15:00 box kernel: {XID}"], [DBE, XID]),
+        ([f"Nov 23 10:01:40 box kernel: {XID}", f"Nov 23 10:15:00 box kernel: {XID}"], [XID, XID]),
+        ([f"Nov 23 10:15:00 box kernel: {XID}"], [XID]),
+        ([f"août 23 10:01:40 box kernel: {DBE}", f"août 23 10:15:00 box kernel: {XID}"], [DBE, XID]),
+    ],
+)
+def test_what_the_kernel_has_overwritten_comes_from_the_journal(rows: list[str], found: list[str]) -> None:
+    journal = section("  journalctl -b -0:", *rows)
+    log = kernel_log((journal, RING))
+    assert [line.partition(";")[2] for line in log if "Xid" in line] == found
+    assert not any("earlier: boot" in line for line in log)
+
+
+def test_a_line_of_this_boot_that_dmesg_lacks_is_not_lost() -> None:
+    journal = section(
+        "  journalctl -b -0:", f"Nov 23 10:00:04 box kernel: {LOADS}", f"Nov 23 10:05:00 box kernel: {DBE}",
+        f"Nov 23 10:15:00 box kernel: {XID}",
+    )  # fmt: skip
+    assert xids(journal, DMESG) == [f"300.000000;{DBE}", f"900.000000;{XID}"]

@@ -115,4 +115,4 @@ def test_hosts_that_prompts_name(tmp_path: Path) -> None:
 def test_outputs_that_contradict_each_other_are_said(tmp_path: Path) -> None:
     texts = [f"GPU 0: A100 (UUID: GPU-{number}1111111-2222-3333-4444-555555555555)\n" for number in range(2)]
     found = opened(put(tmp_path, {f"{number}.txt": text.encode() for number, text in enumerate(texts)}))
-    assert found.bundle.notes == ("1.txt: left out, because it contradicts an earlier output",)
+    assert found.bundle.notes == ("1.txt: left out, because earlier output contradicts",)

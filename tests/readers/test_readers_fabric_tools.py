@@ -101,6 +101,13 @@ def test_a_link_below_what_both_ends_can_do_and_one_without_subnet_manager(tmp_p
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("state", ["Down", "Initializing", "Armed"])
+def test_a_port_with_a_link_waits_for_the_subnet_manager(state: str, tmp_path: Path) -> None:
+    """No cable is at fault where both ends see each other."""
+    text = PORT.replace("Active", state).replace("lid: 12", "lid: 65535")
+    assert [fault for _, _, fault in bad(text, tmp_path)] == ["no-subnet-manager"]
+
+
 def test_a_link_is_that_of_the_node_that_is_described(tmp_path: Path) -> None:
     hca = LINKS.splitlines()[1].replace("( )", "( Could be 106.25 Gbps)")
     assert bad(f"CA: gpu01 mlx5_0:\n{hca}\n", tmp_path) == [("tools.reports", "gpu01.mlx5_0/1", "port-slow")]

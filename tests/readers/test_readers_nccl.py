@@ -106,6 +106,28 @@ def test_without_ranks_the_factor_tells_how_many() -> None:
     assert list(values(one(nccl_tests.read, table + row.format("201.30")))) == ["collective all_reduce 4"]
     assert list(values(one(nccl_tests.read, table + row.format("251.62")))) == ["collective all_reduce 16"]
     assert nccl_tests.read(tuple((table + row.format("150.00")).splitlines())) == ()  # of 2.26 ranks
+    assert list(values(one(nccl_tests.read, table + row.format("265.75")))) == ["collective all_reduce many"]
+
+
+def test_a_part_of_a_list_of_ranks_tells_neither_hosts_nor_places() -> None:
+    last = [line for line in OLD.splitlines() if "Rank" in line][-1]
+    part = "\n".join(line for line in OLD.splitlines() if "Rank" not in line or line == last)
+    found = one(
+        nccl_tests.read, f"{part}\n67108864 16777216 float sum 500.0 134.20 201.30 0e+00 501.0 134.0 201.0 0e+00\n"
+    )
+    assert not [key for key in found.facts if "device" in key]
+    (fact,) = found.facts.values()
+    assert isinstance(fact, dict)
+    assert "hosts" not in fact
+
+
+def test_small_messages_show_no_rate() -> None:
+    row = "\n16384 4096 float sum 50.0 0.33 0.49 0e+00 50.0 0.33 0.49 0e+00\n"
+    found = one(nccl_tests.read, OLD + row)
+    (fact,) = (fact for key, fact in found.facts.items() if key.startswith("measure collective"))
+    assert isinstance(fact, dict)
+    assert fact["skipped"] == "no-reference"
+    assert "value" not in fact
 
 
 def test_programs_of_nccl_1_print_ms_and_several_rows_of_a_size() -> None:
@@ -216,3 +238,24 @@ def test_rows_of_today_without_a_heading() -> None:
     ]
     assert values(one(nccl_tests.read, "\n".join(rows))) == {"collective all_reduce 24": 5.27}
     assert nccl_tests.read(("1 2 3 4 5 6 7 8 9 10 11 12 13",)) == ()
+
+
+def test_rows_that_lines_of_nccl_cut() -> None:
+    """With NCCL_DEBUG=INFO; a half that is missing makes no row."""
+    told = "box:42:42 [1] NCCL INFO AllReduce: opCount 0 count 4"
+    table = "\n".join(OLD.splitlines())
+    halves = [
+        "67108864 16777216 float sum -1" + told,
+        told,
+        "500.0 134.20 201.30 0" + told,
+        told,
+        "501.0 134.0 201.0 0",
+    ]
+    today = table.replace("redop  ", "redop root").replace("error", "#wrong")
+    found = one(nccl_tests.read, "\n".join([today, *halves]))
+    assert member(found, "collective all_reduce 4", "sizes") == [[67108864, 500.0, 134.2, 201.3]]
+    assert member(found, "collective all_reduce 4", "in_place") == 201.0
+    for missing in (0, 2, 4):
+        rest = halves[:missing] + halves[missing + 1 :]
+        assert not [key for part in nccl_tests.read(tuple("\n".join([today, *rest]).splitlines()))
+                    for key in part.facts if "collective" in key]  # fmt: skip

@@ -103,8 +103,11 @@ def test_bus_ids_without_separators(bus: str, bdf: str | None) -> None:
         ([INFO, FAR, VIA], {}),
         ([SOCKET], {}),  # nobody says that there is an HCA
         ([INFO, SOCKET], {"host NCCL-2.21.5-tcp": "warn"}),
-        (["box:10:20 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.", SOCKET], {"host NCCL-tcp": "warn"}),
-        (["box:10:20 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 0.", SOCKET], {}),
+        (
+            ["box:10:20 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.", SOCKET],
+            {"host NCCL-tcp": "warn", "host NCCL-settings": "note"},
+        ),
+        (["box:10:20 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 0.", SOCKET], {"host NCCL-settings": "note"}),
         (["box:10:20 [0] NCCL INFO NET/IB : No device found."], {"host NCCL-network": "note"}),
         (["NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0> [1]eth1:10.0.1.1<0>"], {"host NCCL-network": "note"}),
         (["box:10:20 [0] NCCL INFO Using network AWS Libfabric"], {"host NCCL-network": "note"}),
@@ -169,9 +172,13 @@ def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
          "host NCCL-mismatch", "program-error"),
         ("AllReduce : invalid root 8 (root should be in the 0..8 range)", "host NCCL-usage", "program-error"),
         ("socketStartConnect: Connect to 10.0.0.2<4000> failed : Connection refused",
-         "host NCCL-socket", "transfer-failed"),
+         "host NCCL-socket", "no-connection"),
         ("Call to connect to 10.0.0.2<4000> returned Connection timed out, retrying",
-         "host NCCL-socket", "transfer-failed"),
+         "host NCCL-socket", "no-connection"),
+        ("socketStartConnect: Connect to 10.0.0.2<45763> failed : Software caused connection abort",
+         "host NCCL-socket", "no-connection"),
+        ("socketPollConnect: Connect to 10.0.0.4<56849> returned 113(No route to host) errno 115(Operation now in"
+         " progress)", "host NCCL-socket", "no-connection"),
         ("Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'x'",
          "GPU3 NCCL-nvls", "fabric-failed"),
         ("Error : something new", "host NCCL-warning", "tool-error"),
@@ -310,6 +317,15 @@ box:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_8:1:0:/IB ; OOB eno1:10.0.0.1<0>
     assert found.facts[f"names {IB}"] == ["mlx5_0", "mlx5_4", "mlx5_8", "mlx5_bond_0"]
     assert found.facts[f"link {IB}/mlx5_4/device"] == "../../../0000:38:00.0"
     assert found.facts[f"text {IB}/mlx5_bond_0/ports/1/link_layer"] == "Ethernet\n"
+
+
+def test_a_connection_that_is_tried_again_is_told_as_info() -> None:
+    line = "box:1:2 [0] NCCL INFO socketPollConnect: connect returned No route to host, retrying ({}/34) after sleep"
+    ((key, report),) = reports("\n".join(line.format(number) for number in (33, 34))).items()
+    assert (key, report["fault"], report["count"]) == ("host NCCL-socket", "no-connection", 2)
+    assert report["text"] == "no TCP connection to another rank: No route to host"
+    peer = warn("socketStartConnect: Connect to 10.0.0.2<45763> failed : Software caused connection abort")
+    assert peer["host NCCL-socket"]["text"].endswith("to 10.0.0.2<45763>: Software caused connection abort")
 
 
 def test_an_hca_that_is_named_alone() -> None:

@@ -60,7 +60,7 @@ def test_who_kept_the_others_waiting(lines: list[str], end: str) -> None:
         ("Cuda failure 'out of memory'", "program-error"),
         ("Cuda failure 802 'system not yet initialized'", "fabric-manager-down"),
         ("Cuda failure 'uncorrectable ECC error encountered'", "ecc-uncorrected"),
-        ("socketStartConnect: Connect to 10.0.0.9<4000> failed : Connection refused", "transfer-failed"),
+        ("socketStartConnect: Connect to 10.0.0.9<4000> failed : Connection refused", "no-connection"),
     ],
 )
 def test_the_last_error_counts_not_its_kind(last: str, fault: str) -> None:

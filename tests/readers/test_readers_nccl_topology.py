@@ -80,6 +80,17 @@ def test_nvlinks_to_each_other_count() -> None:
     assert labels(cpu(0, one_way), "label")["0000:06:00.0 0000:07:00.0"] == "NV2"
 
 
+@pytest.mark.parametrize(("there", "back", "told"), [(12, 12, 0), (1, 12, 1), (12, 1, 1)])
+def test_a_pair_that_shows_more_nvlinks_at_one_end(there: int, back: int, told: int) -> None:
+    both = gpu("0000:06:00.0", 0, ("0000:07:00.0", there, "0x030200")) + gpu(
+        "0000:07:00.0", 1, ("0000:06:00.0", back, "0x030200")
+    )
+    assert labels(cpu(0, both), "label")["0000:06:00.0 0000:07:00.0"] == f"NV{min(there, back)}"
+    reports = [key for key in one(topology_xml.read, cpu(0, both)).facts if key.startswith("stated report")]
+    fewer = "0000:06:00.0" if there < back else "0000:07:00.0"
+    assert reports == [f"stated report {fewer} NCCL-topology-nvlink"] * told
+
+
 def test_every_line_is_read_and_nvidia_smis_reader_leaves_it_alone() -> None:
     assert unread([one(topology_xml.read, TEXT)], TEXT) == []
     assert query_xml.read(tuple(TEXT.splitlines())) == ()

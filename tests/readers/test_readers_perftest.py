@@ -130,3 +130,11 @@ scnt=128, ccnt=0
     (fact,) = found.facts.values()
     assert isinstance(fact, dict)
     assert (fact["outcome"], fact["fault"]) == ("fail", "rdma-access")
+
+
+def test_small_messages_show_no_rate_of_the_port() -> None:
+    """A run over all sizes (``-a``) that was cut after its first rows."""
+    cut = "\n".join(line for line in WRITE.splitlines() if not line.startswith(" 65536"))
+    found = one(perftest.read, cut)
+    assert values(found) == {"rdma-write mlx5_0": None}
+    assert member(found, "rdma-write mlx5_0", "skipped") == "no-reference"

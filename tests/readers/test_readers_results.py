@@ -6,7 +6,8 @@ import pytest
 from readers_text import one, unread
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.dcgm import job_stats
+from dgxcheck.readers.dcgm import health, job_stats
+from dgxcheck.readers.dcgm import known as of_dcgmi
 from dgxcheck.readers.host import field_diagnostic, known, nvsm
 from dgxcheck.readers.model import Imported
 
@@ -164,3 +165,22 @@ def test_monitors_are_known(text: str) -> None:
     found = known.read(tuple(text.splitlines()))
     assert unread(found, text) == []
     assert all(part.tool.endswith("(not used; nvidia-smi -q says more)") and not part.facts for part in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ('{\n  "body" : { "GPU 0" : { "value" : "x" } },\n  "header" : [ "1 GPU found." ]\n}', "dcgmi -j (not used)"),
+        ("+--------+\n| Policy Information      |\n| Violation  | None |\n+--------+", "dcgmi policy (not used)"),
+    ],
+)
+def test_what_dcgmi_prints_of_itself_is_known(text: str, tool: str) -> None:
+    found = of_dcgmi.read(tuple(text.splitlines()))
+    assert unread(found, text) == []
+    assert [(part.tool, part.facts) for part in found] == [(tool, {})]
+
+
+def test_the_health_as_json_is_read_and_not_only_known() -> None:
+    text = '{"body" : {"Overall Health" : {"value" : "Healthy"}}, "header" : ["Health Monitor Report"]}'
+    assert of_dcgmi.read((text,)) == ()
+    assert one(health.read, text).facts

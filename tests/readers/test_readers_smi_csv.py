@@ -68,6 +68,13 @@ def test_a_sample_in_which_the_gpu_was_lost_counts() -> None:
     assert isinstance(value, dict)
 
 
+def test_the_help_of_nvidia_smi_and_lines_far_below_a_table_are_no_rows() -> None:
+    lines = ["POWER_SMOOTHING, POWER_PROFILES", "Flags can be combined", "Tesla V100 and others, which have ECC"]
+    assert query_csv.read(tuple(lines)) == ()
+    table = ["index, name", "0, Tesla V100-SXM2-16GB", *["a sentence"] * 9, "1, Tesla V100-SXM2-16GB"]
+    assert len(one(query_csv.read, "\n".join(table)).understood) == 2
+
+
 ROWS = """\
 $ nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure --format=csv,noheader
 00000000:07:00.0, 1, 0

@@ -138,3 +138,12 @@ def test_no_text_breaks_the_readers(lines: list[str]) -> None:
             assert found.facts
             assert all(0 <= number < len(lines) for number in found.understood)
             assert all(key.startswith("stated ") and 3 <= len(key.split(" ")) <= 4 for key in found.facts)
+
+
+@pytest.mark.parametrize("cut", ["8-15,", "8-15,24-"])
+def test_an_affinity_that_is_cut_is_unknown(cut: str) -> None:
+    text = f"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t0-7,16-23\nGPU1\tSYS\t X \t{cut}\n"
+    found = one(smi_topo.read, text).facts
+    assert found["stated cpu-affinity GPU0"] == "0-7,16-23"
+    assert "stated cpu-affinity GPU1" not in found
+    assert found["stated label-pci GPU1 GPU0"] == "SYS"

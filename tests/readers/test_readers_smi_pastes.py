@@ -223,6 +223,7 @@ def test_what_is_stated_is_judged(text: str, due: dict[str, str], judged: Any) -
     "temperature.gpu\nthe hottest of all\n",
     "uuid\nAlice\nBob\n",
     "power.draw [W]\nnone of them\n",
+    "POWER_SMOOTHING, POWER_PROFILES\nThe NVIDIA driver, as a word\n",
 ])  # fmt: skip
 def test_a_list_of_words_is_no_table_of_one_column(text: str) -> None:
     assert query_csv.read(tuple(text.split("\n"))) == ()

@@ -138,6 +138,14 @@ def test_a_piece_without_its_gpus_line_has_the_address_of_nowhere() -> None:
     assert found.facts["nvml nvmlDeviceGetTemperature ffffffff:00:00.0 0"] == 41
 
 
+def test_notes_behind_the_lines_of_a_piece_change_nothing() -> None:
+    piece = QUERY[QUERY.index("    ECC Errors") : QUERY.index("    Retired Pages")]
+    noted = piece.replace("Volatile", "Volatile      # since the last boot").replace(": 3", ": 3   # in its life")
+    assert noted != piece
+    assert one(query_text.read, noted).facts == one(query_text.read, piece).facts
+    assert unread([one(query_text.read, noted)], noted) == unread([one(query_text.read, piece)], piece)
+
+
 def test_few_lines_with_colons_are_no_dump() -> None:
     assert query_text.read(("    Temperature", "        GPU Current Temp : 41 C", "  a : b", "c : d")) == ()
 

@@ -12,6 +12,9 @@ DEVICES = "/sys/bus/pci/devices"
 _SPEEDS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}
 _EXPRESS = 0x60
 HEADER = 64
+_VENDORS = {"10de": "NVIDIA Corporation", "10b5": "PLX Technology, Inc."}
+_CLASSES = {"0300": "VGA compatible controller", "0604": "PCI bridge", "0680": "Bridge"}
+"""Words of pci.ids."""
 
 
 def numbers(source: Source) -> str:
@@ -92,7 +95,7 @@ def _head(source: Source, bdf: str, address: str, ids: bool = True) -> str:
     code = _text(source, bdf, "class")[2:6] or "ff00"
     vendor, device = _text(source, bdf, "vendor")[2:] or "8086", _text(source, bdf, "device")[2:] or "0000"
     if not ids:
-        return f"{address} 3D controller: NVIDIA Corporation Device {device} (rev a1)"
+        return f"{address} {_CLASSES.get(code, '3D controller')}: {_VENDORS[vendor]} Device {device} (rev a1)"
     return f"{address or bdf} Some class [{code}]: Some vendor Device [{vendor}:{device}] (rev a1)"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.protocol import Json, Source
 
@@ -71,7 +72,13 @@ def bound(source: Source) -> list[str]:
 
 def status(source: Source) -> str:
     """``nvidia-smi nvlink --status``."""
-    return _nvlinks(source, lambda bdf, link, state: [f"Link {link}: {'25.781 GB/s' if state == 1 else '<inactive>'}"])
+
+    def rows(bdf: str, link: int, state: Answer) -> list[str]:
+        rate = source.nvml("nvmlDeviceGetFieldValues", bdf, link, NVLINK_SPEED)
+        shown = f"{(rate if isinstance(rate, int) else 25781) / 1000:g} GB/s" if state == 1 else "<inactive>"
+        return [f"Link {link}: {shown}"]
+
+    return _nvlinks(source, rows)
 
 
 def remote_ends(source: Source) -> str:

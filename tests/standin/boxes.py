@@ -37,7 +37,10 @@ def pci_info(bdf: str) -> Json:
 def full_box() -> Facts:
     """Two GPUs that answer every question of the plan, and a third one that is lost."""
     shapes: dict[str, Json] = {
-        **{name: [1, 0] for name in ("EccMode", "GpuOperationMode", "MigMode", "AutoBoostedClocksEnabled")},
+        **{
+            name: [1, 0]
+            for name in ("EccMode", "GpuOperationMode", "MigMode", "AutoBoostedClocksEnabled", "RepairStatus")
+        },
         **{name: [7, 0] for name in ("PowerManagementLimitConstraints", "CudaComputeCapability")},
         **dict.fromkeys(("Name", "UUID", "Serial", "VbiosVersion", "BoardPartNumber"), "a text"),
         **dict.fromkeys(("InforomImageVersion", "InforomVersion"), "G503.0201.00.03"),

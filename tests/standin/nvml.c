@@ -227,6 +227,16 @@ int nvmlDeviceGetSramEccErrorStatus(Device gpu, struct sram_v1 *out)
     return fill32(fields, (unsigned *[]){&out->exceeded}, 1);
 }
 
+struct repair_v1 { unsigned version, channel, tpc; };
+
+int nvmlDeviceGetRepairStatus(Device gpu, struct repair_v1 *out)
+{
+    if (out->version != 0x0100000C)
+        return VERSION_MISMATCH;
+    ASK(OWN(nvmlDeviceGetRepairStatus, gpu, NONE));
+    return fill32(fields, (unsigned *[]){&out->channel, &out->tpc}, 2);
+}
+
 int nvmlDeviceGetViolationStatus(Device gpu, unsigned policy, uint64_t out[2])
 {
     ASK(OWN(nvmlDeviceGetViolationStatus, gpu, NUMBERS(1, policy)));

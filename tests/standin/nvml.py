@@ -67,6 +67,7 @@ FIRST_BRANCH = {  # symbol -> the driver branch that brought it
     "nvmlDeviceGetSramEccErrorStatus": 550,
     "nvmlDeviceGetTemperatureV": 570,
     "nvmlDeviceGetMarginTemperature": 570,
+    "nvmlDeviceGetRepairStatus": 575,
 }
 
 

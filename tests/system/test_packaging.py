@@ -127,7 +127,8 @@ def test_the_sdist_holds_what_the_project_is_made_of(built: Path) -> None:
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    single = {"README.md", "CHANGELOG.md", "LICENSE", "Makefile", "pyproject.toml", ".ci/run"}
+    pages = {"README.md", "INSTALL.md", "PYTHON.md", "CHANGELOG.md", "LICENSE"}
+    single = pages | {"Makefile", "pyproject.toml", ".ci/run"}
     assert single | {name for folder in (*SOURCES, "fixtures", "man", "tests") for name in tracked(folder)} <= names
     assert not {name for name in names if "__pycache__" in name or name.startswith((".venv", ".git/"))}
 

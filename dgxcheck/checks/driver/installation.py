@@ -17,6 +17,7 @@ from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import DeviceNode, Modules
 from dgxcheck.facts.ids import NvmlReturn
+from dgxcheck.facts.kernel_log import Refused
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.topology.model import Device
 
@@ -36,7 +37,9 @@ def _versions_match(box: Box) -> Judgement:
     nvml = box.snapshot.gpu
     if isinstance(nvml, Missing) and nvml.code == NvmlReturn.LIB_RM_VERSION_MISMATCH:
         loaded = next(iter(versions.values()), None)
-        message = f"NVML's library does not match the loaded kernel module, version {loaded or 'unknown'}"
+        client = _refused(box, loaded or "")
+        library_is = f" (version {client[-1].version} by the kernel log)" if client else ""
+        message = f"NVML's library{library_is} does not match the loaded kernel module, version {loaded or 'unknown'}"
         evidence = (Evidence(nvml.where, nvml.reason), *evidence)
         return Judgement(Status.FAIL, message, loaded, evidence=evidence, fault=Fault.DRIVER_MISMATCH)
     for side in (module, library):
@@ -53,11 +56,8 @@ def _versions_match(box: Box) -> Judgement:
 
 def _refused_clients(box: Box, version: str) -> Judgement | None:
     """Programs with another library, in a container or started before an upgrade: only the kernel log has them."""
-    log = box.snapshot.kernel_log
-    if isinstance(log, Missing):
-        return None
-    refused = [event for event in log.refused if not event.past and event.version != version]
-    if not refused:
+    log, refused = box.snapshot.kernel_log, _refused(box, version)
+    if isinstance(log, Missing) or not refused:
         return None
     client = refused[-1].version
     message = f"the driver (version {version}) refused programs that use library version {client}"
@@ -65,6 +65,13 @@ def _refused_clients(box: Box, version: str) -> Judgement | None:
     remedy = "restart these programs; in containers use the library that the container toolkit mounts, not the image's"
     fault = Fault.CLIENT_MISMATCH
     return Judgement(Status.WARN, message, client, version, "", evidence, remedy=remedy, fault=fault)
+
+
+def _refused(box: Box, version: str) -> list[Refused]:
+    """Programs with another version of the library that the loaded module sent away."""
+    log = box.snapshot.kernel_log
+    refused = () if isinstance(log, Missing) else log.refused
+    return [each for each in refused if not each.past and each.version != version]
 
 
 def _blame_versions(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -186,6 +186,7 @@ class Fault(str, Enum):
     TOOL_ERROR = "tool-error", "a library or service logged an error that nothing else explains"
     PROGRAM_ERROR = "program-error", "a library refused a call, or the settings, of a program: nothing of the machine"
     COLLECTIVE_TIMEOUT = "collective-timeout", "ranks of a program waited in vain for another rank of it"
+    NO_CONNECTION = "no-connection", "a program could not open a TCP connection to another host"
     TRANSFER_FAILED = "transfer-failed", "a program reports that a transfer to another host failed"
     TRANSFER_UNANSWERED = "transfer-unanswered", "a transfer to another host got no answer"
     RDMA_ACCESS = "rdma-access", "an HCA may not access the memory that a transfer uses"

@@ -11,14 +11,14 @@ from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 
 def _complete(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     if box.cut:
-        yield HOST, Judgement(Status.UNKNOWN, f"what the file lost is not judged: {box.cut}")
+        yield HOST, Judgement(Status.UNKNOWN, f"not all of it was read, and the rest is not judged: {box.cut}")
 
 
 CHECKS = (
     Check(
         id="report.complete",
-        rule="Unknown if the bug report or archive that is examined is cut off or damaged: what it lost may hold the"
-        " fault. No other source has this check.",
+        rule="Unknown if the bug report, archive or directory that is examined is cut off, damaged or contradicts"
+        " itself: what was not read may hold the fault. No other source has this check.",
         source="the end of nvidia-bug-report.log, the last member of a gzip, xz, bzip2 or tar file",
         remedy="copy the file again; if it was made like this, run nvidia-bug-report.sh again, with --safe-mode if it"
         " hangs",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
-
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.kernel_log.device_log import gpu_itself, happened, lines, per_device, reach
+from dgxcheck.checks.kernel_log.earlier_boots import free_since, held
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
@@ -18,32 +16,17 @@ from dgxcheck.xid.line import OFF_BUS
 
 RECURS = 2
 """Boots in which a GPU fell off the bus, though it has not in this one."""
-LEAST_FREE = 3
-"""Fewer boots without one say nothing of a fault that comes and goes."""
-_BEFORE = re.compile(r"-[1-9]\d{0,3}", re.ASCII)
 
 
-def earlier_falls(log: KernelLog) -> list[EarlierXid]:
-    """Falls in earlier boots that the log itself holds; those of a state file may be of a board that was replaced."""
-    return [each for each in log.earlier if each.number == OFF_BUS and not each.uuid and not each.date]
-
-
-def free_since(falls: Collection[str]) -> int:
-    """Boots since the last fall, this one included, if they are more than those among which it fell; else 0.
-
-    So long without one is no accident: the board, its power or its driver was changed in between.
-    """
-    numbers = [-int(boot) for boot in falls if _BEFORE.fullmatch(boot)]
-    if not numbers or len(numbers) < len(falls):
-        return 0
-    since, span = min(numbers), max(numbers) - min(numbers) + 1
-    return since if since > max(span, LEAST_FREE) else 0
+def earlier_falls(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
+    """Falls in earlier boots that the log itself holds."""
+    return [each for each in held(log, bdf) if each.number == OFF_BUS]
 
 
 def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement | None:
     all_times = [each for each in log.off_bus if each.bdf == bdf]
     now = [each for each in all_times if not each.past]
-    falls = {each.boot for each in earlier_falls(log) if each.bdf == bdf}
+    falls = {each.boot for each in earlier_falls(log, bdf)}
     boots = len(falls)
     since = free_since(falls)
     if not now and boots >= RECURS:

@@ -14,6 +14,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import gpu_itself, lines, per_device, reach
+from dgxcheck.checks.kernel_log.earlier_boots import free_since, held
 from dgxcheck.checks.kernel_log.sxid import FAULTS, judge_sxids
 from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic, response_of
 from dgxcheck.checks.kernel_log.xid_status import xid_status
@@ -46,6 +47,9 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     now = [each for each in all_times if not each.past]
     earlier = len(all_times) - len(now)
     history = f"{counted(earlier, 'Xid')} before the last reset or driver load" if earlier else ""
+    before = _of_earlier_boots(box, log, bdf)
+    if not now and before is not None:
+        return before
     if not now:
         return Judgement(Status.PASS, f"{history}{reach(log)}", evidence=lines(log, all_times)) if all_times else None
     known = {each.number: meaning(each.number, architecture(box, bdf)) for each in now}
@@ -73,6 +77,26 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
         remedy=SUSPECT if suspect else REMEDIES[most_drastic(response_of(known[x.number], x.text) for x in reported)],
         events=tuple(_event(each, known[each.number]) for status, each in judged if status is not Status.PASS),
     )  # fmt: skip
+
+
+def _of_earlier_boots(box: Box, log: KernelLog, bdf: str) -> Judgement | None:
+    """Of a GPU without an Xid in this boot: None where the boots before had none either.
+
+    Those of hardware are watched, unless many boots have passed without one.
+    """
+    every = [each for each in held(log, bdf) if each.number != OFF_BUS]
+    if not every:
+        return None
+    known = {each.number: meaning(each.number, architecture(box, bdf)) for each in every}
+    serious = [each for each in every if xid_status(known[each.number], each.text, 1) is not Status.PASS]
+    first = {each.number for each in serious}
+    numbers = sorted(dict.fromkeys(each.number for each in every), key=lambda number: number not in first)
+    boots = len({each.boot for each in every})
+    words = ", ".join(f"Xid {number} ({known[number].text})" for number in numbers)
+    message = f"{words} in {counted(boots, 'earlier boot')} of this log, none since{reach(log)}"
+    if not serious or free_since({each.boot for each in serious}):
+        return Judgement(Status.PASS, message)
+    return Judgement(Status.WARN, message, boots, 0, "boots", fault=Fault.XID_NOTICE)
 
 
 def _event(xid: Xid, known: XidEntry) -> LogEvent:
@@ -144,6 +168,11 @@ def _part(box: Box, bdf: str) -> Part:
     return next((part for part in _PARTS if part and part in parts), "")
 
 
+def _named(log: KernelLog) -> list[str]:
+    before = (each.bdf for each in held(log) if each.number != OFF_BUS)
+    return [*(each.bdf for each in log.xids), *(each.bdf for each in log.sxids), *before]
+
+
 def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     """The driver, with the firmware that it loads, where every GPU needs a reset and no Xid names a part of one."""
     return DRIVER if judgement.fault is Fault.XID and not _part(box, at.bdf or "") else None
@@ -156,12 +185,11 @@ CHECKS = (
         " catalogue, before Ampere by those of its older list (dgxcheck xid NUMBER explains one); 74 warns, and fails"
         " if it occurs twice. Application Xids (13, 31, 43, 45 and others) are informational, and warn from"
         " {kernel.xid-processes} on one GPU within a day. Xid 79 is judged by kernel.off-bus. For an NVSwitch, a fatal"
-        " SXid fails and any other warns, except those that NVIDIA's Fabric Manager guide calls harmless.",
+        " SXid fails and any other warns, except those that NVIDIA's Fabric Manager guide calls harmless. Hardware Xids"
+        " of the boots before, in a log that holds them, warn unless many boots have passed since.",
         source="https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html",
         remedy="run dcgmi diag -r 3 at the next drain; keep the file that nvidia-bug-report.sh writes",
-        judge=per_device(
-            _xids, lambda log: [*(each.bdf for each in log.xids), *(each.bdf for each in log.sxids)], "no Xids logged"
-        ),
+        judge=per_device(_xids, _named, "no Xids logged"),
         blames=_blames,
         shared=_shared,
         witness="log",

@@ -16,6 +16,8 @@ from dgxcheck.facts.missing import Missing
 
 MOST_GPUS_OF_A_HOST = 16
 """DGX-2 and HGX-2 (https://docs.nvidia.com/dgx/pdf/dgx2-user-guide.pdf)."""
+MANY = "many"
+"""Of a table that was cut above its rates: more than twenty."""
 FEWEST = 2
 """Figures of a class that can be compared."""
 
@@ -41,7 +43,7 @@ def over_network(box: Box, row: Measurement) -> bool:
     if isinstance(hosts, int):
         return hosts > 1
     most = len(box.topology.gpus) if box.choice is not None else MOST_GPUS_OF_A_HOST
-    return row.b.isdecimal() and int(row.b) > most
+    return row.b == MANY or (row.b.isdecimal() and int(row.b) > most)
 
 
 def is_slower(box: Box, row: Measurement, other: Measurement | None, limit: str) -> bool:

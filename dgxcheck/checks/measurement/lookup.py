@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from dgxcheck.bandwidth.expected import Machine, between
+from dgxcheck.bandwidth.expected import between
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Subject
 from dgxcheck.facts.bdf import gpu_at, is_bdf
@@ -13,7 +13,7 @@ from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import Identity, Record, replace
 from dgxcheck.survey import Snapshot
-from dgxcheck.topology.model import Device, Link, Topology
+from dgxcheck.topology.model import Device, Link, Machine, Topology
 
 SINGLE: Mapping[str, tuple[str, ...]] = {
     "measure.host-bandwidth": ("under-load", "host-to-device", "device-to-host", "host-both"),

@@ -13,10 +13,12 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, subject
 from dgxcheck.checks.siblings.compare import Compared, compared
+from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing
 
 Judged = Iterator[tuple[Subject, Judgement]]
+_OF_ALL = "firmware of HCAs"
 _NUMBERS = re.compile(r"\d+(\.\d+)+", re.ASCII)
 
 
@@ -53,8 +55,8 @@ def _model(device: IbDevice) -> tuple[str | None, ...]:
 
 
 def _burn(version: str, devices: Sequence[IbDevice]) -> str:
-    """What to type for each device; an image is made for one PSID."""
-    known = [(device.name, device.bdf) for device in devices if isinstance(device.bdf, str)]
+    """What to type for each device, by its name where its bus id is not known; an image is made for one PSID."""
+    known = [(device.name, device.bdf if isinstance(device.bdf, str) else device.name) for device in devices]
     checked = [device.name for device in devices if isinstance(device.board_id, Missing)]
     first = "compare the PSIDs (mstflint -d BDF query), then " if checked else ""
     burn = "; ".join(f"mstflint -d {bdf} -i IMAGE burn" for _, bdf in known)
@@ -71,25 +73,41 @@ def _version(device: IbDevice, among: Compared | None, devices: Sequence[IbDevic
         board, evidence = f"board {device.board_id}", (*evidence, Evidence(f"{files}/board_id", device.board_id))
     if among is None or not among.odd:
         return Judgement(Status.PASS, f"firmware {version}", version, version, evidence=evidence)
+    newest = _newest(device, devices)
+    if not among.majority and newest is not None and version == newest[0]:
+        message = f"firmware {version}, the newest of {board}"
+        return Judgement(Status.PASS, message, version, version, evidence=evidence)
     usual = str(among.usual) if among.majority else None
     others = f"other HCAs of {board} run {usual}" if usual else f"HCAs of {board} run different versions"
-    message, newest = f"firmware {version}, {others}", _newest(device, devices)
+    message = f"firmware {version}, {others}"
     target, remedy = usual, _burn(usual, [device]) if usual else ""
     if usual is None and newest is not None:
         target, remedy = newest[0], _burn(*newest)
     return Judgement(Status.WARN, message, version, target, evidence=evidence, fault=Fault.HCA_FIRMWARE, remedy=remedy)
 
 
+def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The firmware of the adapter; where several are older than another one, that of the adapters together."""
+    devices = hcas(box)
+    listed = [] if isinstance(devices, Missing) else devices
+    device = next((each for each in listed if each.name == at.name), None)
+    newest = None if device is None else _newest(device, listed)
+    if newest is not None and len(newest[1]) > 1 and judgement.expected == newest[0]:
+        yield host_part(_OF_ALL)
+    else:
+        yield from part("firmware")(box, at, judgement)
+
+
 CHECKS = (
     Check(
         id="network.firmware",
         rule="Warns on an HCA whose firmware differs from the version that most HCAs of its model and board_id run; on"
-        " each of them if there is no majority. Fails on an adapter in flash recovery, by its PCI device id.",
+        " each but the newest where there is no majority. Fails on an adapter in flash recovery, by its PCI device id.",
         source="fw_ver and board_id of /sys/class/infiniband; pci.ids",
         remedy="burn the version that the others run (mstflint -d BDF -i IMAGE burn) while no job uses the adapter,"
         " then reset it (mlxfwreset -d BDF reset)",
         judge=_firmware,
-        blames=part("firmware"),
-        shared=host_if_all("firmware of HCAs"),
+        blames=_blames,
+        shared=host_if_all(_OF_ALL),
     ),
 )

@@ -135,15 +135,22 @@ def _addressed(
 
 
 def _fault(port: IbPort) -> Fault:
-    """Of a port that is not up."""
-    if port.state in (PortState.INIT, PortState.ARMED) and port.link_layer == "InfiniBand":
+    """Of a port that is not up. With a link it waits for the subnet manager; that of a virtual function may be told to
+    leave it down."""
+    waits = port.state in (PortState.INIT, PortState.ARMED) or port.phys_state is PhysState.LINK_UP
+    if waits and port.link_layer == "InfiniBand":
         return Fault.NO_SUBNET_MANAGER
     return Fault.PORT_DISABLED if port.phys_state is PhysState.DISABLED else Fault.PORT_DOWN
 
 
 def _remedy(fault: Fault, device: IbDevice, port: IbPort) -> str:
     if fault is Fault.NO_SUBNET_MANAGER:
-        return f"check that a subnet manager runs, on a node or in a switch (sminfo -C {port.device} -P {port.port})"
+        manager = f"check that a subnet manager runs, on a node or in a switch (sminfo -C {port.device} -P {port.port})"
+        virtual = port.state in _DOWN and (device.is_vf is True or isinstance(device.is_vf, Missing))
+        policy = (
+            "; if this is a virtual function, also its state and GUIDs on the host (ip link set DEV vf N state auto)"
+        )
+        return f"{manager}, with virtualisation enabled (opensm: virt_enabled 2){policy}" if virtual else manager
     if port.link_layer == "Ethernet":
         return "check the cable, the switch port, and that the network interface is up (ip link)"
     if fault is Fault.PORT_DISABLED:

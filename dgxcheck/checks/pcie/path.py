@@ -26,6 +26,7 @@ from dgxcheck.topology.paths import Hop, hops_above, sharers
 Judged = Iterator[tuple[Subject, Judgement]]
 _CLASSES = frozenset((0x01, 0x02, 0x0B, 0x12))
 """Storage, network, processor, accelerator: devices whose own links keep their generation."""
+_ETHERNET = range(0x020000, 0x020100)
 
 
 def links(box: Box) -> dict[str, Hop]:
@@ -68,6 +69,10 @@ def _path(box: Box) -> Judged:
 
 
 def _trained(box: Box, hop: Hop) -> Judgement:
+    if need(hop.narrow) and _is_wired_so(box, hop):
+        message = f"link {hop} trained at x{hop.width}, as boards wire such devices"
+        evidence = Evidence(f"/sys/bus/pci/devices/{hop.device}/current_link_width", need(hop.width))
+        return skip("no-reference", message, evidence)
     if need(hop.narrow) or not need(hop.slow):
         return trained_width(box, hop, _severity(box, hop, "width"))
     names = sharers(hop, box.topology)
@@ -75,20 +80,36 @@ def _trained(box: Box, hop: Hop) -> Judgement:
     fault = slow_fault(box, hop)
     held = ", limited by a setting of the port above it" if fault is Fault.LINK_LIMITED else ""
     message = f"link {hop} trained at gen{hop.gen}, both ends support gen{hop.max_gen}{held}{shared}"
-    evidence = tuple(
+    shown = tuple(
         Evidence(f"/sys/bus/pci/devices/{bdf}/current_link_speed", _gen_of(box, bdf)) for bdf in (hop.port, hop.device)
     )
     return Judgement(
         _severity(box, hop, "gen"), message, need(hop.gen), need(hop.max_gen), "generation",
-        (*evidence, *target_evidence(box, hop)), fault=fault,
+        (*shown, *target_evidence(box, hop)), fault=fault,
     )  # fmt: skip
+
+
+def _is_wired_so(box: Box, hop: Hop) -> bool:
+    """May the board lead fewer lanes to a device that no GPU is below? To network cards on it, which are no HCAs, often
+    one; of several of a model it is so where all have the same.
+    """
+    if _is_above_a_gpu(box, hop):
+        return False
+    function = box.topology.functions.get(hop.device)
+    code = None if function is None else function.class_code
+    others = [other.width for other in links(box).values() if other != hop and _model(box, other) == _model(box, hop)]
+    return all(width == hop.width for width in others) and (bool(others) or code in _ETHERNET)
+
+
+def _is_above_a_gpu(box: Box, hop: Hop) -> bool:
+    return any(hop.port in gpu.path for gpu in box.topology.gpus if not isinstance(gpu.path, Missing))
 
 
 def _severity(box: Box, hop: Hop, what: Literal["gen", "width"]) -> Status:
     """A link above a GPU, both of whose ends support more, is held to the profile, without one to the links that lead
     to switches of its model.
     """
-    if not any(hop.port in gpu.path for gpu in box.topology.gpus if not isinstance(gpu.path, Missing)):
+    if not _is_above_a_gpu(box, hop):
         return Status.WARN
     number = box.choice.number(f"pcie.link_{what}") if box.choice else None
     if number is None:
@@ -123,11 +144,12 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 CHECKS = (
     Check(
         id="pcie.path",
-        rule="Warns if a link other than the own ones of GPUs and HCAs (of switches, NVSwitches, disks, network cards)"
-        " is trained at fewer lanes or a lower generation than both its ends support; fails if GPUs are below it and"
-        " this is also less than the profile expects or, without a profile, less than most links to such switches have."
-        " Unlike a GPU's link these do not slow down when idle. Reported at the lower end of the link, with the devices"
-        " that share it.",
+        rule="Warns if a link other than the own ones of GPUs and HCAs (of switches, NVSwitches, disks, network"
+        " cards) is trained at fewer lanes or a lower generation than both its ends support; fails if GPUs are"
+        " below it and this is also less than the profile expects or, without a profile, less than most links to"
+        " such switches have. Lanes that the board may not wire are not judged: of network cards that are no"
+        " HCAs, and where all devices of a model have as many. Unlike a GPU's link these do not slow down when"
+        " idle. Reported at the lower end of the link, with the devices that share it.",
         source="current_link_* against max_link_* of both ends of every hop, and the profile's pcie.link_width and"
         " pcie.link_gen; Target Link Speed of Link Control 2",
         remedy="set the slot's link speed and width to automatic in the firmware setup; if the fault persists"

@@ -16,10 +16,9 @@ from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.misplaced import Misplaced, misplaced, numa_explains
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.components.locate import Machine
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import Profile
-from dgxcheck.topology.model import Device
+from dgxcheck.topology.model import Device, Machine
 from dgxcheck.topology.notes import ANCESTORS
 
 Judged = Iterator[tuple[Subject, Judgement]]

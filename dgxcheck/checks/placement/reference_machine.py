@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dgxcheck.checks.placement.misplaced import all_in_place
 from dgxcheck.checks.placement.placement import fabric_adapters
-from dgxcheck.components.locate import Machine
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.model import SelectedProfile
+from dgxcheck.topology.model import Machine
 
 
 def is_reference_machine(box: Machine, choice: SelectedProfile) -> bool:

@@ -15,7 +15,7 @@ from dgxcheck.components.locate import is_nvswitch, serial_of
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.pci import ROM, PciBars, PciFunction
 from dgxcheck.facts.record import Identity, Record, fields, replace
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.classes import NEAR
@@ -228,11 +228,18 @@ def rows_by_device(snapshot: Snapshot) -> Rows:
 def _rows_by_device(key: Identity) -> Rows:
     found: dict[tuple[str | None, int | None], list[Record]] = {}
     for field in [name for name in fields(key.facts) if name not in NO_DEVICES]:
-        for row in _records(getattr(key.facts, field)):
+        for row in map(_without_rom, _records(getattr(key.facts, field))):
             bdf, link = getattr(row, "bdf", None), getattr(row, "link", None)
             if isinstance(bdf, str) and not isinstance(row, IbDevice | NetInterface):
                 found.setdefault((bdf, link), []).append(row)
     return {device: tuple(rows) for device, rows in found.items()}
+
+
+def _without_rom(row: Record) -> Record:
+    """The expansion ROM of the boot display is the firmware's copy of it, of another size."""
+    if not isinstance(row, PciBars) or isinstance(row.bars, Missing):
+        return row
+    return replace(row, bars=tuple(bar for bar in row.bars if bar.line != ROM))
 
 
 def _records(value: object) -> Iterator[Record]:

@@ -29,6 +29,7 @@ _PARTS = {
 """What of a GPU such a result is about."""
 _OF_HOST = {
     Fault.GDR_UNUSED: "peer memory module", Fault.TCP_FALLBACK: "network of NCCL", Fault.P2P_BLOCKED: "P2P setting",
+    Fault.NO_CONNECTION: "transfers to other hosts",
     Fault.TRANSFER_FAILED: "transfers to other hosts", Fault.TRANSFER_UNANSWERED: "path to other hosts",
     Fault.RDMA_ACCESS: "GPUDirect RDMA", Fault.TOOL_ERROR: "results of NCCL",
     Fault.PROGRAM_ERROR: "results of NCCL", Fault.COLLECTIVE_TIMEOUT: "results of NCCL", Fault.MEMLOCK: "memlock limit",
@@ -37,6 +38,8 @@ _OF_HOST = {
     Fault.MEMORY_MISSING: "memory", Fault.CONTAINER_RUNTIME: "container runtime", Fault.PROGRAM_CRASHED: "programs",
 }  # fmt: skip
 _REMEDIES = {
+    Fault.NO_CONNECTION: "check that the program still runs at that address, then the interface that it chose"
+    " (NCCL_SOCKET_IFNAME), routes and firewalls between the two hosts",
     Fault.TRANSFER_FAILED: "look for the first error of all hosts in their logs: the others follow from it; in"
     " a test of two ends give both the same options",
     Fault.TRANSFER_UNANSWERED: "check at both ends the state of the ports (ibstat), their error counters (perfquery"

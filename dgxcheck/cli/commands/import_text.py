@@ -9,6 +9,7 @@ from dgxcheck.assessment.import_base import base_of, base_of_bundle
 from dgxcheck.assessment.import_nearest import nearest
 from dgxcheck.assessment.import_text import Reading, read, recording
 from dgxcheck.assessment.import_texts import KNOWN, Text, bundles, named, texts
+from dgxcheck.assessment.opening import open_source
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.cli.options import check_writable, emit, save, sources
 from dgxcheck.cli.terminal.progress import TerminalProgress
@@ -17,7 +18,7 @@ from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.recognised import AGAIN, CONTRADICTS, recognised
 from dgxcheck.readers.combine import Part
 
-MOST_NAMED = 1000
+MOST_NAMED = 10
 """Lines of one file that are named as not understood."""
 SHOWN = 100
 """Characters of each, after blanks are made one."""
@@ -38,8 +39,8 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
     """Convert the output of other tools (TEXT, - for stdin) into a recording, for topo and health --from FILE.
 
     Supported are nvidia-bug-report.log.gz, support archives, nvidia-smi topo, nvlink, -q and -q -x,
-    p2pBandwidthLatencyTest, bandwidthTest, nvbandwidth, nccl-tests and more. Exit code 0: everything was read; 3: a
-    part was read and the other lines are listed on stderr, or nothing was read and no FILE was written.
+    p2pBandwidthLatencyTest, bandwidthTest, nvbandwidth, nccl-tests and more. Exit code 0: every known output was
+    read; 3: lines of one were not, and are listed on stderr, or nothing was read and no FILE was written.
     """
     if output is None and not show:
         raise click.UsageError("give -o FILE, or --show to see what would be read")
@@ -53,7 +54,9 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
         for report in reports:
             begin(report)
         bundle = opened(reports[0], host) if reports else None
-        base = base_of_bundle(reports[0], bundle) if bundle is not None else None if onto is None else base_of(onto)
+        base = base_of_bundle(reports[0], bundle) if bundle is not None else None
+        if onto is not None:
+            base = base_of(onto, open_source(onto))
         others = tuple(file for file in files if file not in reports)
         reading = read(texts(others), bundle, "" if reports else host, begin)
     if show:
@@ -100,18 +103,20 @@ def _complain(complaints: list[str]) -> None:
 
 
 def _complaints(text: Text, reading: Reading) -> list[str]:
-    """Nothing known in it: one line; else one for each line that is not understood."""
+    """Nothing known in it: one line; else the first lines that are not understood."""
     if not any(part.file == text.name for part in reading.parts):
         if not any(map(str.strip, text.lines)):
             return [f"{text.name}: file is empty"]
         like = nearest(text.layout.lines)
         return [f"{text.name}: contains no output of a supported tool; {like or f'import reads {KNOWN}'}"]
-    unread = reading.unread[text.name]
+    beside = reading.beside(text.name)
+    unread = [number for number in reading.unread[text.name] if number not in beside]
     named_lines = [
         f"{text.name}:{number + 1}: not read: {' '.join(text.lines[number][:LONGEST].split())[:SHOWN]}"
         for number in unread[:MOST_NAMED]
     ]
-    more = [f"{text.name}: more lines not read: {len(unread) - MOST_NAMED}"] if len(unread) > MOST_NAMED else []
+    rest = len(unread) - MOST_NAMED
+    more = [f"{text.name}: {counted(rest, 'more line')} not read: see --show"] if rest > 0 else []
     return [*named_lines, *more]
 
 

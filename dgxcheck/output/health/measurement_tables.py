@@ -61,9 +61,17 @@ def _of_all(figure: Figure) -> str:
     if is_rdma(row.kind):
         memory = row.more.get("memory")
         where = "" if memory is None else f" (memory of GPU {memory})"
-        return f"{kind_label(row.kind)} at {visible(row.a)}{where}: {_cell(figure).strip()} {visible(row.unit)}"
+        return f"{kind_label(row.kind)} at {visible(row.a)}{where}: {_with_unit(figure)}"
     what = f"Copies around ring {row.a}" if row.kind == "ring" else f"{row.a} over {row.b} GPUs"
-    return f"{visible(what)}: {_cell(figure).strip()} {visible(row.unit)}"
+    return f"{visible(what)}: {_with_unit(figure)}"
+
+
+def _with_unit(figure: Figure) -> str:
+    """``24.21! GB/s``, or why there is no figure."""
+    value = figure.row.value
+    if isinstance(value, NotMeasured) and value.reason != "failed":
+        return f"no figure ({visible(value.detail)})" if value.detail else "no figure"
+    return f"{_cell(figure).strip()} {visible(figure.row.unit)}"
 
 
 def _gpus(figures: Sequence[Figure]) -> list[str]:

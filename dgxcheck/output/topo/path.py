@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dgxcheck.bandwidth.expected import Machine, between
+from dgxcheck.bandwidth.expected import between
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_null import either
 from dgxcheck.output.plain_text import columns, lines, visible
 from dgxcheck.output.topo import bandwidth
 from dgxcheck.output.topo.tree import hop_json, hop_text
-from dgxcheck.topology.model import Device, Link, Topology
+from dgxcheck.topology.model import Device, Link, Machine, Topology
 from dgxcheck.topology.paths import hops_between, meeting_point
 
 

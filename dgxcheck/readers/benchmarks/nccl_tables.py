@@ -21,6 +21,8 @@ BYTES = {
     **dict.fromkeys(("int", "int32", "uint32", "float", "float32"), 4),
     **dict.fromkeys(("int64", "uint64", "double", "float64"), 8),
 }
+MANY = "many"
+"""Ranks, where a text does not list them and their number cannot be told from rates that were rounded."""
 SPARE = 0.1  # of a rate, for times that were rounded
 ROUNDED = 0.011  # GB/s
 LEAST_FACTOR = 0.49  # bus bandwidth of an algorithm bandwidth: all-gather of two ranks
@@ -175,6 +177,15 @@ def operation(rows: tuple[SizeRow, ...], heading: Columns, ranks: int | None) ->
     if heading.head[-1] == "type":
         return "all_gather"
     return "alltoall" if "redop" in heading.head and large.headed == 3 else ""
+
+
+def are_many(rows: tuple[SizeRow, ...], op: str) -> bool:
+    """Are there more than twenty ranks? Of so many the ratio of the rates tells no exact number."""
+    large = max(rows, key=lambda size_row: size_row.algbw)
+    ratio = large.busbw / large.algbw if large.algbw else 0.0
+    if op == "all_reduce":
+        return 1.9 < ratio <= 2
+    return op in ("all_gather", "reduce_scatter", "alltoall") and 0.95 < ratio <= 1
 
 
 def ranks_of(rows: tuple[SizeRow, ...], op: str) -> int | None:

@@ -12,9 +12,11 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.benchmarks.nccl_tables import (
+    MANY,
     MOST_RANKS,
     Columns,
     SizeRow,
+    are_many,
     columns,
     headless,
     operation,
@@ -23,7 +25,7 @@ from dgxcheck.readers.benchmarks.nccl_tables import (
 )
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import bare, bounded, gpu, imported, integer
+from dgxcheck.readers.values import bare, bounded, gpu, imported, integer, too_small
 
 MOST_SIZES = 64
 OPERATIONS = "all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|sendrecv|gather|scatter|hypercube"
@@ -41,6 +43,12 @@ CHATTER = re.compile(
     r"|\S{1,255}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL (?:INFO|WARN) .*"
     r"|Blocking Enabled: .*|Parallel Init Enabled: .*|Reducing maxBytes to .*|minBytes \d{1,18} maxBytes .*"
 )
+_WRITER = r"[A-Za-z][\w.-]{0,254}:\d{1,10}:\d{1,10} \[\d{1,4}\] "
+PIECE = re.compile(
+    rf"(?P<head>\d{{1,15}} \d{{1,15}} [a-z]\w{{1,12}}(?: [a-z]{{2,8}})? -1)(?={_WRITER})"
+    rf"|(?P<tail>[\d.]{{1,12}} [\d.]{{1,12}} [\d.]{{1,12}} (?:\d{{1,12}}|N/A))(?:(?={_WRITER})|$)"
+)
+"""With NCCL_DEBUG=INFO each half of a row is printed when it is known, and a line of NCCL follows without a break."""
 PROMPT = re.compile(r"\S{0,255}\$ .*|\[.{1,100}\][$#] .*|\.?/.*|[A-Z_]{1,40}=.*|(?:mpirun|srun) .*")
 
 
@@ -63,8 +71,12 @@ class _Run:
         self.tool = "nccl-tests"
         self.ranks: list[Rank] = []
         self.heading: Columns | None = None
+        self.headed = False
+        """Does the text show the heading?"""
         self.rows: list[tuple[SizeRow, int]] = []
         self.wrong: int | None = None
+        self.pieces: list[str] = []
+        """Of a row that NCCL's own lines cut: its first columns, then the group of each half."""
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -100,7 +112,12 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             run.ranks.append(rank)
         elif heading := columns(line):
             run = _next(run, facts, understood)
-            run.heading = heading
+            run.heading, run.headed = heading, True
+        elif run.heading is not None and (piece := PIECE.match(line)) is not None:
+            run.pieces = [piece["head"]] if piece["head"] else [*run.pieces, piece["tail"]]
+            if len(run.pieces) == 1 + len(run.heading.tail) // 4:
+                whole, run.pieces = row(" ".join(run.pieces), run.heading), []
+                run.rows += [] if whole is None else [(whole, at)]
         elif (heading := run.heading or headless(line)) is not None and (result := row(line, heading)) is not None:
             run.heading = heading
             run.rows.append((result, at))
@@ -110,6 +127,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif not CHATTER.fullmatch(line) and raw.strip(" \t>") != "#":
             continue
         understood.add(at)
+    if not run.rows:
+        facts += _devices(run)  # of a run that was cut, or failed
     _next(run, facts, understood)
     tools = dict.fromkeys(str(fact["tool"]) for _, fact in facts if isinstance(fact, dict))
     lines_understood = frozenset(understood)
@@ -139,15 +158,20 @@ def _next(run: _Run, facts: list[tuple[str, Json]], understood: set[int]) -> _Ru
         ranks = max((rank.number for rank in run.ranks), default=-1) + 1
         op = run.op or operation(rows, run.heading, ranks or None)
         ranks = ranks or ranks_of(rows, op) or 0
-        if ranks > 1:
-            facts.append((f"measure collective {op or 'unknown'} {ranks}", _fact(run, rows, op)))
+        many = not ranks and run.headed and are_many(rows, op)
+        named = str(ranks) if ranks > 1 else MANY if many else ""
+        if named:
+            facts.append((f"measure collective {op or 'unknown'} {named}", _fact(run, rows, op, ranks)))
             facts += _devices(run)
             understood.update(at for _, at in run.rows)
     return _Run()
 
 
-def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str) -> Json:
-    """The fact of a test: among rows of the largest size (several types or roots) the fastest."""
+def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int) -> Json:
+    """The fact of a test: among rows of the largest size (several types or roots) the fastest.
+
+    The hosts are counted only where all ranks are listed.
+    """
     largest = max(rows, key=lambda result: (result.size, result.busbw))
     checked = [result.wrong for result in rows if result.wrong is not None]
     hosts = {rank.host for rank in run.ranks}
@@ -163,8 +187,10 @@ def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str) -> Json:
         more["wrong"] = max(sum(checked), run.wrong or 0)
     if run.ranks:
         devices: list[Json] = [rank.device for rank in run.ranks[:MOST_SIZES]]
-        more.update(hosts=len(hosts), devices=devices)
-    return imported(
+        more["devices"] = devices
+        if len(run.ranks) == ranks:
+            more["hosts"] = len(hosts)
+    fact = imported(
         largest.busbw,
         "GB/s",
         tool=run.tool,
@@ -173,6 +199,7 @@ def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str) -> Json:
         + (", named by its columns" if op and not run.op else ""),
         **more,
     )
+    return too_small(largest.size, fact)
 
 
 def _devices(run: _Run) -> list[tuple[str, Json]]:
@@ -180,6 +207,8 @@ def _devices(run: _Run) -> list[tuple[str, Json]]:
     buses = {rank.bus for rank in run.ranks}
     if len({rank.host for rank in run.ranks}) != 1 or len(buses) != len(run.ranks):
         return []
+    if sorted(rank.number for rank in run.ranks) != [*range(len(run.ranks))]:
+        return []  # a part of a list, whose buses may be in other domains
     facts: list[tuple[str, Json]] = []
     for rank in run.ranks:
         if bdf := as_bdf(f"{rank.bus[2:]}:00" if rank.bus.startswith("0x") else rank.bus, short=True):

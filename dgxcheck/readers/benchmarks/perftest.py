@@ -14,7 +14,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.readers.benchmarks.perftest_gpus import GpuMemory
 from dgxcheck.readers.merge import merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, imported, integer, number
+from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, imported, integer, number, too_small
 
 TOOL = "perftest"
 MOST_BYTES = 1 << 40
@@ -161,4 +161,5 @@ def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, in
     if run.memory is not None:
         method, more = f"{method}, memory of GPU {run.memory}", more | {"memory": run.memory}
     unit = "us" if run.latency else "GB/s"
-    return f"measure {kind} {device}", imported(value, unit, tool=TOOL, line=at, method=method, **more)
+    fact = imported(value, unit, tool=TOOL, line=at, method=method, **more)
+    return f"measure {kind} {device}", fact if run.latency else too_small(size, fact)

@@ -23,8 +23,13 @@ _NAMED = re.compile(r"(\[ *\d{1,9}\.\d{6}\] )kernel: ")
 """In the saved dmesg of some distributions."""
 _BOTH = re.compile(r"\S.{8,60}? \S{1,255} kernel: \[ *(?P<seconds>\d{1,9}\.\d{6})\]")
 _SECONDS = re.compile(r"\[ *\d{1,9}\.\d{6}\]")
+_STAMP = re.compile(
+    r"\d{4}-(?P<number>\d\d)-(?P<day>\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)"
+    r"|(?P<month>\S{1,12}) +(?P<of_month>\d{1,2}) (?P<at>\d\d:\d\d:\d\d) "
+)
 _LOADS = "NVRM: loading "
 """Of every boot alike."""
+_FIRST = " kernel: Linux version "
 _REBOOT = "-- Reboot --"
 _JITTER = 1.0
 """Seconds by which rows of one boot may be out of order."""
@@ -64,23 +69,50 @@ def kernel_log(sections: Sequence[Section]) -> tuple[str, ...]:
     for log in others:
         for boot in (*log.times.earlier, log.times.lines) if log.boot is None else ():
             if any((round(seconds, _DIGITS), message) in known for seconds, message in boot):
-                before += [line for line in boot if line[0] < (dmesg.begins or 0.0)]
+                before += [line for line in boot if (round(line[0], _DIGITS), line[1]) not in known]
             elif boot is log.times.lines and log.dated and any(message in events for _, message in boot):
                 dated.append(boot)  # the log ends with the boot that is running
             else:
                 boots_of_files.append(boot)
-    if not before and dmesg.begins:
-        before = next(filter(None, (_shifted(lines, dmesg) for lines in dated)), [])
+    if not before:
+        before = next(filter(None, (_lacking(lines, dmesg) for lines in dated)), [])
     merged = Times(
-        lines=[*before, *dmesg.lines], begins=min([dmesg.begins or 0.0, *(seconds for seconds, _ in before)]),
-        earlier=tuple(earlier or boots_of_files),
+        lines=sorted([*before, *dmesg.lines], key=lambda line: line[0]),
+        begins=min([dmesg.begins or 0.0, *(seconds for seconds, _ in before)]),
+        earlier=tuple([*_older(sections), *earlier] if earlier else boots_of_files),
     )  # fmt: skip
     return relevant_lines(merged)
 
 
+def _older(sections: Sequence[Section]) -> Sequence[Lines]:
+    """The boots before those of the journal, in the file of the logger that goes back furthest."""
+    journals = [section for section in sections if _JOURNAL.fullmatch(section.title)]
+    begin = min((stamp for section in journals for row in section.lines if (stamp := _stamp(row))), default=None)
+    found: list[Sequence[Lines]] = [[]]
+    for section in sections:
+        older = [row for row in section.lines if begin and (stamp := _stamp(row)) and stamp < begin]
+        log = times("\n".join(_by_boots(older))) if section not in journals and older else None
+        found += [(*log.earlier, log.lines)] if log is not None else []
+    return max(found, key=len)
+
+
+def _stamp(row: str) -> tuple[int, int, str] | None:
+    """Month, day and time of a row, which is all that every logger writes; None where the month's name is not known."""
+    match = _STAMP.match(row)
+    if match is None:
+        return None
+    if match["number"]:
+        return int(match["number"]), int(match["day"]), match["clock"]
+    word, day = match["month"], match["of_month"]
+    if word in _MONTHS:
+        return _MONTHS.index(word) + 1, int(day), match["at"]
+    digits = word.rstrip("月")
+    return (int(digits), int(day), match["at"]) if digits.isascii() and digits.isdecimal() else None
+
+
 def _log(section: Section) -> _Log | None:
     match = _JOURNAL.fullmatch(section.title)
-    found = times("\n".join(_by_boots(_english(section.lines))))
+    found = times("\n".join(_by_boots(_english(section.lines), one=match is not None)))
     if found is None:
         return None
     running = section.title.strip().rpartition("/")[2].startswith("dmesg") and not section.title.startswith(_FILE)
@@ -88,28 +120,45 @@ def _log(section: Section) -> _Log | None:
                 dated=not any(map(_SECONDS.search, section.lines)))  # fmt: skip
 
 
-def _shifted(lines: Lines, dmesg: Times) -> Lines:
-    """Lines with dates on dmesg's clock, those alone that are older than dmesg; none where no message is in both."""
-    seconds = {message: at for at, message in reversed(dmesg.lines)}
-    offset = next((at - seconds[message] for at, message in lines if message in seconds), None)
+def _lacking(lines: Lines, dmesg: Times) -> Lines:
+    """What dmesg lacks of the lines of its boot that have dates, on dmesg's clock.
+
+    The kernel overwrites its oldest messages: of equal ones dmesg has the last. Where it has none of them, all are
+    older than it.
+    """
+    left: dict[str, list[float]] = {}
+    for seconds, message in dmesg.lines:
+        left.setdefault(message, []).append(seconds)
+    lacking: Lines = []
+    offset = None
+    for at, message in reversed(lines):
+        same = left.get(message)
+        if same:
+            seconds = same.pop()
+            offset = at - seconds if offset is None else offset
+        else:
+            lacking.append((at, message))
     if offset is None:
-        return []
-    begins = dmesg.begins or 0.0
-    return [(at - offset, message) for at, message in lines if 0 <= at - offset < begins - 1 and message not in seconds]
+        offset = lines[-1][0] - (dmesg.begins or 0.0) + 1 if lines else 0.0
+    return [(max(0.0, at - offset), message) for at, message in reversed(lacking)]
 
 
-def _by_boots(rows: Sequence[str]) -> list[str]:
+def _by_boots(rows: Sequence[str], one: bool = False) -> list[str]:
     """With the line that journalctl writes between boots, where a dated row's time since boot is below the one before.
 
-    A file that is filtered for the driver's words lacks the kernel's first line of each boot.
+    A file that is filtered for the driver's words lacks the kernel's first line of each boot; where its rows have dates
+    alone, a boot begins where the driver is loaded. ``one``: the log of a single boot, in which it may be loaded again.
     """
     found: list[str] = []
     last = 0.0
+    dated = not one and not any(_SECONDS.search(row) or _FIRST in row for row in rows)
     for row in rows:
         if match := _BOTH.match(row):
             since_boot = float(match["seconds"])
             found += [_REBOOT] if since_boot < last - _JITTER else []
             last = since_boot
+        elif dated and f" kernel: {_LOADS}" in row:
+            found.append(_REBOOT)
         found.append(row)
     return found
 

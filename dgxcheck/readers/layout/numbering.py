@@ -9,7 +9,7 @@ from dgxcheck.readers.layout.prefixes import KERNEL
 from dgxcheck.readers.layout.prompts import prompt
 from dgxcheck.readers.layout.prose import is_prose
 
-_NUMBER = re.compile(r"\s{0,24}(\d{1,6})(?: {0,2}[:|.)-](?![0-9a-f]{2}[.:]) ?|\t| {1,4}|$)")
+_NUMBER = re.compile(r"\s{0,24}(\d{1,6})(?: {0,2}[:|.)-](?![0-9a-f]{2}(?::|\.[0-7](?:\s|$))) ?|\t| {1,4}|$)")
 _BEFORE_BDF = re.compile(
     r"\s{0,24}([1-9]\d{0,3}):(?=[0-9a-f]{2}:[01][0-9a-f]\.[0-7] |[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*$)", re.ASCII
 )

@@ -36,8 +36,8 @@ _WORDS = re.compile(
 )
 KERNEL = re.compile(
     rf"(?:{_NAME} )?(?:kernel: ?)?(?:\[ {{0,8}}\d{{1,9}}\.\d{{1,9}}\] )?"
-    r"(?:NVRM|nvidia-|nvswitch|mlx[45]_|pcieport |EDAC |mce:|AER:|Kernel panic|INFO: task|(?:NMI )?watchdog: |BUG: "
-    rf"|(?:Memory cgroup o|O)ut of memory: |DMAR: |AMD-Vi: )|{_NAME} kernel:|kernel:"
+    r"(?:NVRM|nvidia-|nvswitch|mlx[45]_(?:core|ib|en)|pcieport |EDAC |mce:|AER:|Kernel panic|INFO: task"
+    rf"|(?:NMI )?watchdog: |BUG: |(?:Memory cgroup o|O)ut of memory: |DMAR: |AMD-Vi: )|{_NAME} kernel:|kernel:"
 )
 """How a message of the kernel goes on: the time before it is its own, unless it has another."""
 _SINCE_BOOT = re.compile(r"\[ {0,12}\d{1,10}\.\d{6}\] ")

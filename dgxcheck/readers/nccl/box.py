@@ -14,6 +14,7 @@ from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.masks import bits
 from dgxcheck.readers.network.files import CLASS as INFINIBAND
 from dgxcheck.readers.network.files import NAME
+from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import MOST_GPUS, integer
 
 _DEVICES = "/sys/bus/pci/devices"
@@ -53,7 +54,20 @@ def facts(cards: Sequence[Card]) -> dict[str, Json]:
     found |= {f"names {INFINIBAND}": [*names]} if names else {}
     by_bdf = {card.bdf: card for card in cards}
     ends = [(card.bdf, card) for card in cards if card.is_gpu] + [(name, by_bdf[bdf]) for name, bdf in names.items()]
-    return found | dict(_labels(ends))
+    return found | dict(_labels(ends)) | _contradictions([card for card in cards if card.is_gpu])
+
+
+def _contradictions(gpus: Sequence[Card]) -> dict[str, Json]:
+    """Pairs of which one GPU shows fewer NVLinks than the other: a link is up at both ends, or at neither."""
+    reports = Reports("NCCL topology")
+    for a, b in combinations(gpus, 2):
+        there, back = _direct(a, b), _direct(b, a)
+        fewer, other = (a, b) if there < back else (b, a)
+        if there != back and fewer.nvlinks:
+            few, many = min(there, back), max(there, back)
+            text = f"{few} NVLink{'s' if few != 1 else ''} to {other.bdf}, which shows {many} to it"
+            reports.add(fewer.bdf, "nvlink", "warn", "contradiction", text)
+    return reports.facts()
 
 
 def _files(card: Card) -> Iterator[tuple[str, str]]:
@@ -123,13 +137,16 @@ def _pci(a: Card, b: Card) -> Json:
 
 def _links(a: Card, b: Card) -> int:
     """NVLinks to each other, else, where both lead to switches, the fewer of the two."""
-    direct = sum(_count(link) for link in a.nvlinks if as_bdf(link.get("target", "")) == b.bdf)
-    if direct:
+    if direct := min(_direct(a, b), _direct(b, a)) or _direct(a, b):
         return direct
     switched = [
         sum(_count(link) for link in card.nvlinks if link.get("tclass", "").startswith(_SWITCH)) for card in (a, b)
     ]
     return min(switched)
+
+
+def _direct(a: Card, b: Card) -> int:
+    return sum(_count(link) for link in a.nvlinks if as_bdf(link.get("target", "")) == b.bdf)
 
 
 def _count(link: dict[str, str]) -> int:

@@ -132,9 +132,11 @@ _ENVIRONMENT = (
              "NCCL refuses a call or a setting of the program, see the log"),
 )  # fmt: skip
 _OTHERS = (
-    _host(r"[Cc]onnect(?:ion)? (?:to|from).{0,80}(?P<why>refused|timed out|No route to host|unreachable)"
-          r"|[Cc]all to connect .{0,80}(?P<reason>refused|timed out|No route to host|unreachable)",
-          "socket", "fail", _TRANSFER, "no TCP connection to another rank: {why}{reason}"),
+    _host(r"(?:[Cc]onnect(?:ion)? (?:to|from)(?: (?P<peer>\S{1,60}?))? .{0,60}(?:failed|returned)[ :]{1,3}"
+          r"|(?:socketPollConnect: )?connect returned |[Cc]all to connect(?: to (?P<other>\S{1,60}?))?"
+          r" .{0,60}(?:failed|returned)"
+          r"[ :]{1,3})(?:\d{1,4}\()?(?P<why>[A-Z][a-z]{1,20}(?: [a-z]{2,20}){0,4})",
+          "socket", "fail", "no-connection", "no TCP connection to {peer}{other}: {why}"),
     _host(r"[Cc]onnection closed by (?:remote )?peer|socketProgress: |[Cc]onnection reset by peer|Broken pipe"
           r"|[Ss]ocket recv failed|is in abort state|\[(?:Proxy|Service)|[Ff]ailed to execute operation|proxy"
           r"|NET/Socket : socket progress error", "peer-gone", "warn", _TRANSFER, "another rank closed its connection",

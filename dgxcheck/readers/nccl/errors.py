@@ -33,7 +33,10 @@ def _told(form: Form, match: re.Match[str]) -> Form:
         text = f"{sentence} at {groups['hca']}" if groups["hca"] else sentence
         return replace(form, outcome=ended.outcome, fault=ended.fault, text=text, follows=ended.follows)
     subject = form.subject.format(**groups) if groups.get("hca") else HOST
-    values = {name: value or ("" if "reason" in groups else "no reason given") for name, value in groups.items()}
+    values = {name: value or "no reason given" for name, value in groups.items()}
+    if "peer" in groups:
+        values["peer"] = groups["peer"] or groups["other"] or "another rank"
+        values["other"] = ""
     return replace(form, text=form.text.format(**values), subject=subject)
 
 

@@ -13,9 +13,19 @@ from dgxcheck.readers.nccl.graph import Graph
 from dgxcheck.readers.nccl.lines import Line, lines_of, version_in
 from dgxcheck.readers.nccl.multicast import Multicast
 from dgxcheck.readers.nccl.network import Network
-from dgxcheck.readers.reports import Reports
+from dgxcheck.readers.reports import HOST, Reports
 
 TOOL = "NCCL"
+_FAILED = re.compile(
+    r"(?:misc/socket\.cc\S{0,12} )?(?:socketPollConnect|socketStartConnect): .{0,80}(?:returned|failed) "
+)
+"""Told as INFO while NCCL tries again."""
+_TELLING = frozenset((
+    "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE",
+    "NCCL_IB_HCA", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_ALGO", "NCCL_PROTO", "NCCL_NVLS_ENABLE",
+    "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_CROSS_NIC", "NCCL_IB_GID_INDEX", "NCCL_COLLNET_ENABLE",
+))  # fmt: skip
+"""Settings that change what NCCL uses: they explain a slow figure without a fault of the machine."""
 _SETTING = re.compile(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S{1,200}?)\.?")
 
 
@@ -53,7 +63,7 @@ class _Host:
     def take(self, line: Line) -> None:
         """One line of a rank."""
         self.numbers.add(line.number)
-        if line.is_warning:
+        if line.is_warning or _FAILED.match(line.text):
             self._warnings.append((line.device, line.text))
         elif setting := _SETTING.fullmatch(line.text):
             self._settings[setting["name"]] = setting["value"]
@@ -71,5 +81,8 @@ class _Host:
         self._network.report(self._channels, self._settings, reports)
         self._channels.report(self._graph, self._settings, reports)
         self._multicast.report(self._gpus, reports)
+        told = bool(reports) or self._channels.sent or self._channels.received
+        if told and (chosen := [f"{name}={value}" for name, value in self._settings.items() if name in _TELLING]):
+            reports.add(HOST, "settings", "note", text=f"set for this run: {', '.join(chosen)}")
         parts = (self._gpus.facts(), self._graph.facts(), self._network.facts(), self._channels.facts(tool))
         return {key: fact for part in parts for key, fact in part} | reports.facts()

@@ -1,5 +1,5 @@
-"""Outputs of OFED and MFT that hold no fact of a check: ``ofed_info -s``, ``mlxconfig query``, ``flint query``,
-``show_gids``, ``ibportstate`` and ``ibnetdiscover``.
+"""Outputs of OFED and MFT that hold no fact of a check: ``ofed_info -s``, ``mlxconfig query``, ``show_gids``,
+``ibportstate`` and ``ibnetdiscover``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ _FORMS: Sequence[Form] = (
     Form("mlxconfig", re.compile(r"Device #\d{1,3}:|Device type: {1,12}(?:ConnectX|BlueField|Connect-IB).{0,30}"),
           re.compile(r"-{4,40}|(?:Name|Description|Device|Device type|PCI device|Configurations): {0,60}.{0,200}"
                      r"|[A-Z][A-Z0-9_]{3,60} {1,60}\S.{0,200}|The '\*' shows parameters .{0,100}"), False),
-    Form("flint", re.compile(r"Image type: {1,20}FS\d"),
-          re.compile(r"[A-Z][A-Za-z ]{2,40}(?:\[\d\])?: {1,40}\S.{0,200}|.{0,40}(?:GUID|MAC|Guid) {0,40}.{0,200}"
-                     r"|Security Attributes:.{0,80}")),
     Form("ibportstate", re.compile(r"PortInfo:|(?:# )?Port info: Lid \d{1,5} port \d{1,3}"),
           re.compile(r"[A-Z][A-Za-z]{2,40}:\.{1,60}.{0,100}")),
     Form("ibnetdiscover -p", re.compile(_PORTS), re.compile(_PORTS)),

@@ -27,6 +27,8 @@ _DECIMAL_COMMA = re.compile(r"(-?\d{1,9}),(\d{1,6}(?: [A-Za-z%]{1,6})?)")
 _OF_PAGES = (".address", ".cause")
 """Columns of ``--query-retired-pages``, which has one row a page."""
 _TROUBLE = re.compile(r"GPU is lost|GPU requires reset|Unknown Error|ERR!")
+_OTHERS = 8
+"""Lines that are no rows, after which a table is over."""
 _TEMPERATURE = "temperature.gpu"
 _OURS = frozenset(("uuid", "gpu_uuid", "gpu_name", "gpu_bus_id", "driver_version", "vbios_version", "pstate"))
 """Columns that no other table has; neither have others names with a dot or a unit."""
@@ -60,6 +62,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     tables: list[_Table] = []
     asked: tuple[str, ...] = ()
     open_ = False
+    others = 0
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
         if not text or len(text) > LONGEST:
@@ -68,13 +71,18 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if command := _COMMAND.search(text):
             asked = tuple(command[1].split(","))
             tables.append(_Table(asked, True, set(), [], {}, {}))
-            open_ = True
+            open_, others = True, 0
         elif (columns := _head(text, asked)) is not None:
             certain = columns == asked or _UNIT.search(text) is not None or any(map(_is_ours, columns))
+            if not certain and not any(field(name) or name == "index" for name in columns):
+                continue  # options of nvidia-smi in its help
             tables.append(_Table(columns, certain, {number}, [], {}, {}))
-            open_ = True
-        elif tables and open_ and (cells := _cells(text, len(tables[-1].columns))):
-            _row(tables[-1], number, cells)
+            open_, others = True, 0
+        elif tables and open_:
+            others += 1
+            if (cells := _cells(text, len(tables[-1].columns))) and _row(tables[-1], number, cells):
+                others = 0
+            open_ = others < _OTHERS
     return tuple(imported(TOOL, table.gpus, table.system, frozenset(table.lines)) for table in tables if table.gpus)
 
 
@@ -83,7 +91,8 @@ def _head(text: str, asked: tuple[str, ...]) -> tuple[str, ...] | None:
     for separator in _SEPARATORS:
         names = tuple(_UNIT.sub("", cell.strip('"')) for cell in separator.split(text))
         enough = len(names) > 1 or names == asked or _UNIT.search(text) or names[0] in _ALONE
-        if enough and all(map(is_column, names)) and not any(name.endswith(_OF_PAGES) for name in names):
+        of_pages = any(name.endswith(_OF_PAGES) for name in names)
+        if enough and not text.isupper() and not of_pages and all(map(is_column, names)):
             return names
     return None
 
@@ -99,17 +108,17 @@ def _is_ours(column: str) -> bool:
     return "." in column or column in _OURS
 
 
-def _row(table: _Table, number: int, cells: Sequence[str]) -> None:
-    """One GPU; a row whose number or bus id is none is not read."""
+def _row(table: _Table, number: int, cells: Sequence[str]) -> bool:
+    """One GPU; a row whose number or bus id is none is not read: False."""
     row = dict(zip(table.columns, (cell.strip().strip('"') for cell in cells), strict=True))
     address = next((row[name] for name in BUS_ID if name in row), None)
     bdf = NOWHERE if address is None else as_bdf(address)
     index = gpu(row["index"]) if "index" in row else None
     if bdf is None or ("index" in row and index is None) or not any(row.values()):
-        return
+        return False
     alone = len(cells) == 1 and _VALUE.fullmatch(cells[0]) is None
     if all(map(is_column, cells)) or alone or not (table.certain or any(map(_GPU_NAME.search, cells))):
-        return  # a list of columns, or somebody's table of names and counts
+        return False  # a list of columns, or somebody's table of names and counts
     table.lines.add(number)
     fields = {path: value for name, value in row.items() if (path := field(name)) is not None}
     place = len(table.gpus)
@@ -126,6 +135,7 @@ def _row(table: _Table, number: int, cells: Sequence[str]) -> None:
         table.gpus[at] = section
     for name in ("driver_version", "cuda_version"):
         table.system.setdefault(name.replace("_", " "), row.get(name, ""))
+    return True
 
 
 def _rank(row: Mapping[str, str]) -> tuple[bool, float]:

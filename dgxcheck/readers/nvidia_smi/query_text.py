@@ -25,6 +25,8 @@ _SYSTEM = ("timestamp", "driver version", "cuda version", "attached gpus")
 _WHOLE = re.compile(r"[\d.]+ (?:MHz|MiB|C|W|%|KB/s)|N/A|None|Disabled|Enabled")
 _COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi\s(?:.{0,80}\s)?(?:-q|-a|--query)(?:\s|$)")
 _ASKED = re.compile(r"\s(?:-i|--id)[ =](\d{1,2})(?:\s|$)")
+_NOTE = re.compile(r" {1,80}# \S.*$")
+"""What people write behind a line that they explain."""
 _BETWEEN = "--"
 """What ``grep -A`` prints between its finds."""
 _TELLING = ("remapped rows", "retired pages", "fabric", "ecc errors", "clocks throttle reasons", "clocks event reasons")
@@ -157,5 +159,5 @@ class _Reader:
 
 def _split(text: str) -> tuple[str, str, str]:
     """``Product Name   : Tesla K80`` -> label in lower case, colon, value; no colon for the head of a group."""
-    label, colon, value = text.partition(" :")
+    label, colon, value = _NOTE.sub("", text).partition(" :")
     return label.strip().lower(), colon, value.strip()

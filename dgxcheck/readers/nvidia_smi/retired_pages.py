@@ -6,6 +6,7 @@ import re
 
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers.listing import WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 
@@ -47,7 +48,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             page: Json = {"address": int(row["address"], 16)}
             pages.setdefault(f"{_GET}RetiredPages {bdf} {cause}", []).append(page)
             understood |= head | {number}
-    facts |= {f"{_GET}HandleByIndex {place}": bdf for place, bdf in enumerate(gpus.values())}
+    facts |= {f"{WITHOUT_NUMBER} {bdf}": True for bdf in gpus.values()}
     return (Imported(tool=TOOL, facts={**facts, **pages}, understood=frozenset(understood)),) if pages else ()
 
 

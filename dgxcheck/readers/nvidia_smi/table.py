@@ -21,8 +21,8 @@ ERR = "ERR!"
 LONGEST = 240
 """Characters of a line; the widest tables have 115."""
 _HEAD = re.compile(r"\| *NVIDIA-SMI \S.*")
-_VERSION = re.compile(r"(?:Driver|KMD) Version: {0,9}(\d[\d.]{2,20})")
-_CUDA = re.compile(r"CUDA (?:UMD )?Version: {0,9}(\d[\d.]{1,8})")
+_VERSION = re.compile(r"(?:Driver|KMD) Version: {0,9}(\d[\d.]{2,20})(?=[\s|])")
+_CUDA = re.compile(r"CUDA (?:UMD )?Version: {0,9}(\d[\d.]{1,8})(?=[\s|])")
 _GPU = re.compile(r"(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) +(?P<persistence>On|Off|N/A|ERR!|Enabled|Disabled)")
 _GEFORCE = re.compile(r"(?:NVIDIA )?GeForce ")
 """What a name that is cut still says."""

@@ -61,5 +61,5 @@ def _affinities(row: TopoRow, titles: tuple[str, ...]) -> Iterator[tuple[str, Js
     """What stands under the titles; rows of NICs end before them, and too few or many words tell nothing."""
     if len(row.rest) == len(titles):
         for kind, text in zip(titles, row.rest, strict=True):
-            if _CPUS.fullmatch(text):
+            if _CPUS.fullmatch(text) and not text.endswith((",", "-")):  # where the text is cut
                 yield f"stated {kind} {row.name}", text

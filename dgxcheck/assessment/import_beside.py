@@ -1,0 +1,35 @@
+"""Lines that stand beside the outputs of a text: what its writer said about them, and output of unknown tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from dgxcheck.assessment.import_nearest import nearest
+from dgxcheck.readers.alarming import alarming
+
+
+def beside(lines: Sequence[str], unread: Sequence[int], outputs: Iterable[frozenset[int]]) -> frozenset[int]:
+    """Those of the unread lines that are part of no known output, by their numbers from 0.
+
+    ``outputs`` are the lines of each output that was read. A paragraph is beside them if it touches none, stands within
+    none, is like the output of no known tool and speaks of no error.
+    """
+    spans = [(min(of_one) - 1, max(of_one) + 1) for of_one in outputs if of_one]
+    aside: set[int] = set()
+    for paragraph in _paragraphs(lines, unread):
+        touches = any(first <= paragraph[-1] and paragraph[0] <= last for first, last in spans)
+        if not touches and not nearest([lines[at] for at in paragraph]) and not alarming(lines, paragraph):
+            aside.update(paragraph)
+    return frozenset(aside)
+
+
+def _paragraphs(lines: Sequence[str], unread: Sequence[int]) -> Iterator[list[int]]:
+    """Runs of unread lines without a blank one between them."""
+    run: list[int] = []
+    for at in unread:
+        if run and (at != run[-1] + 1 or not lines[at].strip()):
+            yield run
+            run = []
+        run.append(at)
+    if run:
+        yield run

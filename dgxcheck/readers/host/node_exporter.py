@@ -1,0 +1,105 @@
+"""``/metrics`` of node_exporter: InfiniBand ports and counters, memory errors (EDAC), DMI; all else is not used.
+
+Source: https://github.com/prometheus/node_exporter, collectors infiniband, edac and dmi.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dgxcheck.facts.missing import Json
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
+from dgxcheck.readers.values import bounded, number
+
+TOOL = "node_exporter"
+_SAMPLE = re.compile(r"(?P<name>node_\w{2,80})(?:\{(?P<labels>[^{}]{0,2000})\})? (?P<value>\S{1,40})(?: \d{1,16})?")
+_LABEL = re.compile(r"(?P<name>\w{1,64})=\"(?P<value>(?:[^\"\\]|\\.){0,300})\"")
+_COMMENT = re.compile(r"# (?:HELP|TYPE) node_\w{2,80} .{1,400}")
+_IDS: Mapping[str, tuple[str, Mapping[int, str]]] = {
+    "state_id": ("state", {0: "NOP", 1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}),
+    "physical_state_id": ("phys_state", {2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp",
+                                         6: "LinkErrorRecovery"}),
+}  # fmt: skip
+"""File and its words by number, by metric."""
+_COUNTERS = {
+    "link_downed_total": "link_downed", "link_error_recovery_total": "link_error_recovery",
+    "symbol_error_total": "symbol_error", "port_errors_received_total": "port_rcv_errors",
+    "port_discards_transmitted_total": "port_xmit_discards", "vl15_dropped_total": "VL15_dropped",
+    "local_link_integrity_errors_total": "local_link_integrity_errors",
+    "excessive_buffer_overrun_errors_total": "excessive_buffer_overrun_errors",
+    "port_receive_remote_physical_errors_total": "port_rcv_remote_physical_errors",
+    "port_constraint_errors_received_total": "port_rcv_constraint_errors",
+    "port_constraint_errors_transmitted_total": "port_xmit_constraint_errors",
+}  # fmt: skip
+"""Names of sysfs below ``counters`` by those of the collector, without ``node_infiniband_``."""
+_EDAC = "/sys/devices/system/edac/mc"
+_EDAC_FILES = {"node_edac_correctable_errors_total": "ce_count", "node_edac_uncorrectable_errors_total": "ue_count"}
+_DMI = ("product_name", "system_vendor", "board_name", "board_vendor", "bios_version")
+_DMI_FILES = {"system_vendor": "sys_vendor"}
+_MOST = 1e15
+
+
+def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The files of sysfs that the collectors read; numbers are written as the files have them."""
+    facts: dict[str, Json] = {}
+    ports: dict[str, list[int]] = {}
+    controllers: set[str] = set()
+    understood: set[int] = set()
+    for at, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if _COMMENT.fullmatch(text):
+            understood.add(at)
+        elif sample := _SAMPLE.fullmatch(text):
+            understood.add(at)
+            labels = {match["name"]: match["value"] for match in _LABEL.finditer(sample["labels"] or "")}
+            name, value = sample["name"], _whole(sample["value"])
+            if name.startswith("node_infiniband_"):
+                facts |= _infiniband(name.removeprefix("node_infiniband_"), labels, value, ports)
+            elif name in _EDAC_FILES and labels.get("controller", "").isdecimal() and value is not None:
+                controllers.add(f"mc{labels['controller']}")
+                facts[f"text {_EDAC}/mc{labels['controller']}/{_EDAC_FILES[name]}"] = f"{value}\n"
+            elif name == "node_dmi_info":
+                facts |= {f"text /sys/class/dmi/id/{_DMI_FILES.get(key, key)}": f"{labels[key]}\n"
+                          for key in _DMI if labels.get(key)}  # fmt: skip
+    if not understood:
+        return ()
+    facts |= listed(ports)
+    if controllers:
+        facts[f"names {_EDAC}"] = [*sorted(controllers)]
+    return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),)
+
+
+def _infiniband(
+    metric: str, labels: Mapping[str, str], value: int | None, ports: dict[str, list[int]]
+) -> dict[str, Json]:
+    """The files of one sample; a counter is of a port, the firmware of a device."""
+    device, port = labels.get("device", ""), labels.get("port", "")
+    if re.fullmatch(NAME, device, re.ASCII) is None:
+        return {}
+    if metric == "info":
+        ports.setdefault(device, [])
+        names = {"fw_ver": labels.get("firmware_version"), "hca_type": labels.get("hca_type"),
+                 "board_id": labels.get("board_id")}  # fmt: skip
+        return device_files(device, {file: text or None for file, text in names.items()})
+    if value is None or not port.isdecimal() or len(port) > 2:
+        return {}
+    if int(port) not in (known := ports.setdefault(device, [])):
+        known.append(int(port))
+    file, words = _IDS.get(metric, ("", {}))
+    if value in words:
+        return port_files(device, int(port), {file: f"{value}: {words[value]}"})
+    if metric in _COUNTERS:
+        return port_files(device, int(port), {f"counters/{_COUNTERS[metric]}": str(value)})
+    return {}
+
+
+def _whole(text: str) -> int | None:
+    """``2.5e+10`` as a whole number; None for ``NaN``, ``+Inf`` and fractions."""
+    mantissa, _, exponent = text.lower().partition("e")
+    base = number(mantissa, _MOST)
+    if base is None or (exponent and not exponent.lstrip("+").isdecimal()) or len(exponent) > 4:
+        return None
+    value = base * 10 ** int(exponent or 0)
+    return int(value) if value <= _MOST and value == int(value) else None

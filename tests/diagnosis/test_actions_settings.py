@@ -1,0 +1,96 @@
+"""Steps that change a setting: which command, whether it can be changed at all, and what waits for a reset."""
+
+from __future__ import annotations
+
+import pytest
+from hand_made import box_of, gpu_part, planned, steps
+from test_actions import ecc, with_facts
+
+from dgxcheck.checks.engine.fault import Fault
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import all_gpus, device_part
+from dgxcheck.diagnosis.action import PREPARATORY, first_remedy
+
+
+@pytest.mark.parametrize(
+    ("current", "pending", "due"),
+    [
+        (0, 0, ["change-setting", "reset-gpu"]),
+        (0, 1, ["reset-gpu"]),
+        (1, 0, ["change-setting"]),  # taken back: no reset
+    ],
+)
+def test_an_ecc_mode_is_set_reset_or_taken_back(current: int, pending: int, due: list[str]) -> None:
+    box = ecc(current, pending)
+    acts = planned(box, gpu_part(box, 2, "ECC mode"), Fault.ECC_OFF if not pending else Fault.ECC_PENDING)
+    assert [name for name in steps(acts) if name not in PREPARATORY] == due
+    if due[0] == "change-setting":
+        assert acts[0].commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-e", "1"),)
+        assert (acts[0].instruction.code == "take-back-setting") is (len(due) == 1)
+
+
+def test_a_power_limit_is_set_to_the_default_that_nvml_reports() -> None:
+    limit, default = "nvml nvmlDeviceGetPowerManagementLimit", "nvml nvmlDeviceGetPowerManagementDefaultLimit"
+    bdfs = [gpu.bdf for gpu in box_of("dgx-1-v100").topology.gpus]
+    capped = with_facts("dgx-1-v100", {f"{limit} {bdf}": 200000 for bdf in bdfs[:3]})
+    (one,) = planned(capped, gpu_part(capped, 2, "power limit"), Fault.POWER_CAPPED)
+    assert one.commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-pl", "300"),)
+    (every,) = planned(capped, all_gpus(capped, "power limit"), Fault.POWER_CAPPED)
+    assert [(argv[2], argv[-1]) for argv in every.commands] == [(bdf, "300") for bdf in bdfs[:3]]
+    (none,) = planned(capped, gpu_part(capped, 5, "power limit"), Fault.POWER_CAPPED)
+    assert (none.commands, none.instruction.code) == ((), "finding-remedy")
+    silent = with_facts("dgx-1-v100", {f"{default} 0000:0a:00.0": {"missing": "unsupported", "detail": "NVML 3"}})
+    (unknown,) = planned(silent, gpu_part(silent, 2, "power limit"), Fault.POWER_CAPPED)
+    assert (unknown.commands, unknown.instruction.code) == ((), "default-power-limit")
+
+
+def test_a_clock_ceiling_is_no_setting() -> None:
+    box = box_of("dgx-1-v100")
+    application = with_facts("dgx-1-v100", {"nvml nvmlDeviceGetApplicationsClock 0000:0a:00.0 0": 1005})
+    (lowered,) = planned(application, gpu_part(application, 2, "clock setting"), Fault.CLOCKS_LOWERED)
+    assert lowered.commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-rac"),)
+    (locked,) = planned(box, gpu_part(box, 2, "clock setting"), Fault.CLOCKS_LOWERED)
+    assert locked.commands == (("nvidia-smi", "-i", "0000:0a:00.0", "-rgc"),)
+    (limited,) = planned(box, gpu_part(box, 2, "clock setting"), Fault.CLOCKS_LIMITED)
+    assert (limited.commands, limited.instruction.code) == ((), "finding-remedy")
+
+
+def test_acs_is_changed_by_no_command_where_virtual_machines_run() -> None:
+    port = Component(kind="bridge", name="0000:09:08.0", bdf="0000:09:08.0", part="ACS setting")
+    box = box_of("dgx-1-v100")
+    assert planned(box, port, Fault.ACS)[0].commands == (("setpci", "-s", "0000:09:08.0", "ECAP_ACS+0x6.w=0:3c"),)
+    virtual = box_of("dgx-1-v100-hypervisor")
+    (only,) = planned(virtual, port, Fault.ACS)
+    assert (only.commands, only.instruction.code) == ((), "finding-remedy")
+
+
+def test_one_gpu_without_its_bar1_is_no_matter_of_the_firmware_setup() -> None:
+    alone = box_of("dgx-1-v100-bars-unassigned")
+    gpu = next(gpu for gpu in alone.topology.gpus if gpu.bdf == "0000:86:00.0")
+    acts = planned(alone, device_part(alone, gpu, "BAR1"), Fault.BAR1_SMALL)
+    assert steps(acts) == ["drain", "inspect", "reboot", "power-cycle", "contact-vendor"]
+    equal = box_of("dgx-1-v100")
+    assert first_remedy(planned(equal, gpu_part(equal, 0, "BAR1"), Fault.BAR1_SMALL)).instruction.code == "large-bars"
+
+
+def test_jobs_end_before_a_setting_that_makes_data_wrong_is_changed() -> None:
+    box = box_of("k80-x8-p2p-acs-silent")
+    port = Component(kind="bridge", name="0000:09:08.0", bdf="0000:09:08.0", part="ACS setting")
+    acts = planned(box, port, Fault.WRONG_DATA)
+    assert steps(acts) == ["drain", "stop-jobs", "change-setting"]
+    assert acts[1].scope == "jobs"
+
+
+def test_locked_clocks_exist_from_volta_on() -> None:
+    cases = (("pcie-x8-clocks-locked-under-load", 0, "-rac"), ("dgx-1-v100-clocks-locked", 6, "-rgc"))
+    for name, number, option in cases:
+        box = box_of(name)
+        (only,) = planned(box, gpu_part(box, number, "clock setting"), Fault.CLOCKS_LOWERED, status=Status.WARN)
+        assert only.commands == (("nvidia-smi", "-i", box.topology.gpus[number].bdf, option),)
+
+
+def test_a_mode_that_is_taken_back_needs_no_reset() -> None:
+    acts = planned(box_of("dgx-a100-mig-pending"), gpu_part(box_of("dgx-a100-mig-pending"), 1, "MIG mode"),
+                   Fault.MIG_PENDING)  # fmt: skip
+    assert [(action.step, action.instruction.code) for action in acts] == [("change-setting", "take-back-or-reset")]

@@ -1,0 +1,125 @@
+"""``rdma statistic``, ``flint query``, ``sminfo`` and the summary of ibdiagnet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from readers_text import one, unread
+
+from dgxcheck.assessment import Request, assess
+from dgxcheck.readers.model import Reader
+from dgxcheck.readers.network import firmware, rdma_statistic, subnet
+
+STATISTIC = """\
+link mlx5_0/1 rx_write_requests 12 rx_read_requests 0 out_of_sequence 4 packet_seq_err 0 local_ack_timeout_err {}
+link mlx5_1/1 rx_write_requests 10 rx_read_requests 0 out_of_sequence 5 packet_seq_err 0 local_ack_timeout_err 1
+"""
+FLINT = """\
+$ flint -d {} q
+Image type:            FS4
+FW Version:            {}
+FW Release Date:       5.5.2024
+Product Version:       28.39.1002
+Rom Info:              type=UEFI version=14.32.17 cpu=AMD64,AARCH64
+                       type=PXE  version=3.7.201 cpu=AMD64
+Description:           UID                GuidsNumber
+Base GUID:             b83fd20300aabbcc        4
+Base MAC:              b83fd2aabbcc            4
+Image VSD:             N/A
+Device VSD:            N/A
+PSID:                  {}
+Security Attributes:   N/A
+
+"""
+SUMMARY = """\
+-I- Fabric Discover finished successfully
+Summary
+-I- Stage                     Warnings   Errors     Comment
+-I- Discovery                 0          0
+-I- Links Check               0          0
+-I- Subnet Manager            0          {}
+-I- Port Counters             3          0
+-I- Speed / Width checks      0          {}
+"""
+
+
+def reports(text: str, reader: Reader) -> dict[str, Any]:
+    found = one(reader, text)
+    return {key.removeprefix("stated report "): fact for key, fact in found.facts.items() if "report" in key}
+
+
+def faults(text: str, folder: Path) -> list[tuple[str, str]]:
+    path = folder / "text.txt"
+    path.write_text(text)
+    findings = assess(str(path), Request()).findings
+    return [(each.subject.name, each.judgement.fault.value) for each in findings if each.judgement.fault]
+
+
+def test_counters_of_every_port() -> None:
+    text = STATISTIC.format(7)
+    found = one(rdma_statistic.read, text)
+    assert unread([found], text) == []
+    base = "/sys/class/infiniband/mlx5_0/ports/1/hw_counters"
+    assert found.facts[f"text {base}/local_ack_timeout_err"] == "7\n"
+    assert found.facts[f"names {base}"] == [
+        "local_ack_timeout_err", "out_of_sequence", "packet_seq_err", "rx_read_requests", "rx_write_requests",
+    ]  # fmt: skip
+    assert rdma_statistic.read(("link mlx5_0/1 state ACTIVE physical_state LINK_UP",)) == ()
+
+
+def test_a_port_that_timed_out_more_than_the_others(tmp_path: Path) -> None:
+    assert faults(STATISTIC.format(0), tmp_path) == []
+    assert faults(STATISTIC.format(90_000_000), tmp_path) == [("mlx5_0/1", "transport-errors")]
+
+
+def test_firmware_of_rdma_devices_is_compared_as_that_of_the_machine(tmp_path: Path) -> None:
+    versions = ["28.39.1002", "28.39.1002", "28.35.2000"]
+    text = "".join(FLINT.format(f"mlx5_{at}", version, "MT_0000000838") for at, version in enumerate(versions))
+    found = one(firmware.read, text)
+    assert found.facts["text /sys/class/infiniband/mlx5_2/fw_ver"] == "28.35.2000\n"
+    assert found.facts["text /sys/class/infiniband/mlx5_2/board_id"] == "MT_0000000838\n"
+    assert faults(text, tmp_path) == [("mlx5_2", "hca-firmware")]
+
+
+@pytest.mark.parametrize(("board", "odd"), [("MT_0000000838", 1), ("MT_0000000840", 0)])
+def test_adapters_by_bus_id_are_compared_within_their_board(board: str, odd: int) -> None:
+    first = "".join(FLINT.format(place, "28.39.1002", "MT_0000000838") for place in ("18:00.0", "3b:00.0"))
+    found = reports(first + FLINT.format("9a:00.0", "28.35.2000", board), firmware.read)
+    assert [fact["fault"] for fact in found.values() if fact["outcome"] == "warn"] == ["hca-firmware"] * odd
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "outcome"),
+    [
+        ("sminfo: sm lid 1 sm guid 0xb8599f0300000001, activity count 4242 priority 14 state 3 SMINFO_MASTER", "pass"),
+        ("sminfo: sm lid 1 sm guid 0xb8599f0300000001, activity count 4242 priority 14 state 2 SMINFO_STANDBY", "warn"),
+        ("sminfo: iberror: failed: query", "warn"),
+    ],
+)
+def test_the_subnet_manager(line: str, outcome: str) -> None:
+    (found,) = reports(line, subnet.read).values()
+    assert found["outcome"] == outcome
+    assert (found["fault"] == "no-subnet-manager") == (outcome == "warn")
+
+
+def test_the_stages_of_ibdiagnet() -> None:
+    found = reports(SUMMARY.format(0, 0), subnet.read)
+    assert {key: fact["outcome"] for key, fact in found.items() if fact["outcome"] != "pass"} == {
+        "host ibdiagnet-port-counters": "note"
+    }
+    bad = reports(SUMMARY.format(1, 2), subnet.read)
+    assert {fact["fault"] for fact in bad.values()} == {"", "no-subnet-manager", "port-slow"}
+    assert unread([one(subnet.read, SUMMARY.format(1, 2))], SUMMARY.format(1, 2)) == []
+
+
+def test_errors_of_ibdiagnet_without_its_summary() -> None:
+    text = "-I- Discovering ...\n-E- Subnet Manager: no master was found\n-W- lid=0x1: some warning\n"
+    found = reports(text, subnet.read)
+    assert [(fact["outcome"], fact["fault"]) for fact in found.values()] == [
+        ("warn", "no-subnet-manager"),
+        ("note", ""),
+    ]
+    assert subnet.read(("-E- something of another tool",)) == ()
