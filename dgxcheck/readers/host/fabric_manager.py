@@ -33,7 +33,7 @@ _UNIT = re.compile(
     r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})",
     re.IGNORECASE,
 )
-_STOPPED = re.compile(r"^Job for |Failed with result|status=(?!0/)|Start request repeated too quickly", re.IGNORECASE)
+_STOPPED = re.compile(r"Failed with result|status=(?!0/)|Start request repeated too quickly", re.IGNORECASE)
 """Of the unit: how systemd says that the service ended, or did not begin."""
 _PAYLOAD = re.compile(r"Message (?:payload|header) details:.{0,2000}")
 NONE = "no-nvswitch"
@@ -85,7 +85,9 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         text = next((each for each in bad if each.lower() != "fail"), "")
         reports.add(HOST, "service", "fail", "fabric-manager-down", f"the service failed: {text}".rstrip(": "))
     last = next((text.lower() for text in reversed(unit) if text.lower() in ("start", "stopp", "fail")), "")
-    if last == "stopp" and not reports.has_fault("fabric-manager-down"):
+    if any(text.startswith("Job for ") for text in unit) and not reports.has_fault("fabric-manager-down"):
+        reports.add(HOST, "service", "unknown", "fabric-manager-down", "systemctl could not start the service")
+    elif last == "stopp" and not reports.has_fault("fabric-manager-down"):
         reports.add(HOST, "service", "unknown", "fabric-manager-down", "the service was stopped and not started again")
     if understood and not reports:
         reports.add(HOST, "log", "pass")
