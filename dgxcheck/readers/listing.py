@@ -85,6 +85,8 @@ def gpu_list(outputs: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
 
 def without_unplaced(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The facts without GPUs of which nothing tells the bus id."""
+    if facts.get(COUNT) == 0 and not handles(facts):
+        return dict(facts)
     real = {number: bdf for number, bdf in handles(facts).items() if not is_unplaced(bdf)}
     kept = {key: fact for key, fact in facts.items()
             if not key.startswith((INDEX, COUNT)) and not any(map(is_unplaced, key.split(" ")))}  # fmt: skip

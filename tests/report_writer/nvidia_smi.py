@@ -31,6 +31,8 @@ def query(source: Source) -> str:
         return failure
     count = source.nvml("nvmlDeviceGetCount")
     handles = [source.nvml("nvmlDeviceGetHandleByIndex", "", n) for n in range(count if isinstance(count, int) else 0)]
+    if count == 0:
+        return "No devices were found\n"
     if any(isinstance(handle, Missing) for handle in handles):
         held = set(bound(source)) - {handle for handle in handles if isinstance(handle, str)}
         return f"Unable to determine the device handle for GPU{min(held, default='0000:00:00.0')}: Unknown Error\n"
