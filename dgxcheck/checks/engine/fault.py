@@ -185,7 +185,7 @@ class Fault(str, Enum):
     TEST_FAILED = "test-failed", "a diagnostic of another tool failed"
     TOOL_ERROR = "tool-error", "a library or service logged an error that nothing else explains"
     PROGRAM_ERROR = "program-error", "a library refused a call, or the settings, of a program: nothing of the machine"
-    COLLECTIVE_TIMEOUT = "collective-timeout", "ranks of a program waited in vain for another rank of it"
+    COLLECTIVE_TIMEOUT = "collective-timeout", "ranks of a program waited for another rank of it until they timed out"
     NO_CONNECTION = "no-connection", "a program could not open a TCP connection to another host"
     TRANSFER_FAILED = "transfer-failed", "a program reports that a transfer to another host failed"
     TRANSFER_UNANSWERED = "transfer-unanswered", "a transfer to another host got no answer"

@@ -128,7 +128,7 @@ class _Job:
         first = min(number for number, _ in self._waits.values())
         latest = max(number for number, _ in self._waits.values())
         operations = {operation for number, operation in self._waits.values() if number == first}
-        text = f"{_ranks(self._waits)} waited in vain in {'/'.join(sorted(operations))} (SeqNum {first})"
+        text = f"{_ranks(self._waits)} timed out in {'/'.join(sorted(operations))} (SeqNum {first})"
         behind = {rank for rank, done in self._completed.items() if done < max(self._completed.values())}
         behind |= {rank for rank, (number, _) in self._waits.items() if number < latest}
         missing = {*range(max(self._waits) + 1)} - {*self._waits}
