@@ -16,7 +16,7 @@ from dgxcheck.readers.bundles.section import Section
 from dgxcheck.readers.bundles.wanted import reader_of
 from dgxcheck.readers.host import uname
 
-_ENDING = re.compile(r"(?:\.(?:txt|log|out|csv|json|xml|old|gz|xz|bz2|tgz|txz|tar|zip))*$", re.IGNORECASE)
+_ENDING = re.compile(r"(?:\.(?:txt|log|out|csv|json|xml|old|gz|xz|bz2|tgz|txz|tar|zip)){1,6}$", re.IGNORECASE)
 _NAME = re.compile(r"(?=.*[A-Za-z]{2})(?=.*\d)[A-Za-z0-9][A-Za-z0-9.-]{1,62}")
 """Hosts of clusters are numbered; a word without a digit is more often part of what a file holds."""
 _NO_HOST = re.compile(
