@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.kernel_log.device_log import Judged, lines, reach
+from dgxcheck.checks.kernel_log.device_log import Judged, events_of, lines, reach
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import Missing
@@ -36,8 +36,7 @@ def _of_host(rule: Rule, nothing: str, *troubles: HostTrouble) -> Callable[[Box]
         if isinstance(log, Missing):
             yield HOST, unjudged(log)
             return
-        events = [event for event in log.host if event.trouble in troubles]
-        if events:
+        if events := events_of(log, *troubles):
             yield HOST, rule(log, events)
         elif isinstance(log.begins, Missing):
             yield HOST, skip("no-history", f"{nothing}{reach(log)}")

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import PATTERN
+from dgxcheck.readers.kernel_log.hosts import ISO
 from dgxcheck.source.kernel_log.kinds import is_relevant
 from dgxcheck.source.kernel_log.records import from_kernel
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,9})?"
-_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _WITHOUT_YEAR = re.compile(
     rf"\[[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) (?P<time>{_CLOCK})\] (?P<text>.*)"
 )
@@ -23,7 +23,7 @@ _LOCAL = re.compile(
     r" (?P<host>\S{1,255}) kernel: (?P<text>.*)"
 )
 _TALOS = re.compile(
-    rf"(?:(?P<host>[A-Za-z0-9][\w.:-]{{0,254}}): )?(?P<who>[a-z]{{2,8}}): {{1,12}}[a-z]{{2,9}}: \[(?P<at>{_ISO})\]:"
+    rf"(?:(?P<host>[A-Za-z0-9][\w.:-]{{0,254}}): )?(?P<who>[a-z]{{2,8}}): {{1,12}}[a-z]{{2,9}}: \[(?P<at>{ISO})\]:"
     r" (?P<text>.*)"
 )
 _TIME_ALONE = re.compile(rf"(?P<time>{_CLOCK}) {{1,4}}(?P<text>.*)")
