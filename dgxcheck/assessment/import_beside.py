@@ -1,4 +1,4 @@
-"""Lines that stand beside the outputs of a text: what its writer said about them, and output of unknown tools."""
+"""Unread lines of a text that belong to no known output: remarks of its author, and output of unknown tools."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import Missing
 
 _DRIVER = "nvidia"
-"""Begins the names of the driver's modules: nvidia, nvidia_uvm, nvidia_modeset, nvidia_peermem."""
+"""Prefix of the driver's modules: nvidia, nvidia_uvm, nvidia_modeset, nvidia_peermem."""
 _SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
-"""Begin the names of NVIDIA's services, of which the kernel keeps 15 characters."""
+"""Prefixes of the names of NVIDIA's services; the kernel truncates names to 15 characters."""
 _BY_LIMIT = "cgroup"
 _BESIDE_S = 60.0
 Rule = Callable[[KernelLog, "Sequence[HostEvent]"], Judgement]
@@ -80,7 +80,7 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 
 def _memory(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """A process that its own limit (a job's, a container's) ended is the job's affair, unless a service of NVIDIA."""
+    """A process that reached the limit of its own cgroup (job, container) passes, unless it is a service of NVIDIA."""
     bad = [event for event in events if event.group != _BY_LIMIT or event.part.startswith(_SERVICES)]
     names = first_of([*dict.fromkeys(event.part for event in bad or events)])
     what = "host memory ran out" if any(event.group != _BY_LIMIT for event in bad) else "a memory limit was reached"
@@ -91,7 +91,7 @@ def _memory(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 
 def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """A program that crashes by itself is its own affair; a service of NVIDIA, or one beside an Xid, is not."""
+    """Passes for programs that crashed by themselves; warns for services of NVIDIA and for crashes close to an Xid."""
     bad = [
         event for event in events
         if event.part.startswith(_SERVICES) or event.group.startswith(_SERVICES)

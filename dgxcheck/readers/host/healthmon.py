@@ -26,7 +26,7 @@ _OF_TEST = (
     ("slow", "bandwidth"), ("link-narrow", "width"), ("link-slow", "generation"), ("overheating", "temperature"),
     ("inforom", "inforom"), ("nouveau", "blacklist"), ("gpu-missing", "count"), ("ecc-uncorrected", "ecc"),
 )  # fmt: skip
-"""Fault by a word of the test's name, where what it says tells none."""
+"""Fault by a word of the test's name, if its message names none."""
 _SUM = re.compile(
     r"(?:Global Test|Device|System) Results: \d{1,6} success, .{1,80}|-{20,100}|One or more tests didn't run\."
 )

@@ -83,7 +83,7 @@ def _greeting(reports: Reports, critical: int, warnings: int) -> None:
 
 
 def _component(reports: Reports, name: str, properties: Mapping[str, str]) -> None:
-    """An alert by its severity, another component by its health; what tells neither is left out."""
+    """An alert by its severity, any other component by its health; one with neither is left out."""
     word = properties.get("severity", properties.get("status_health", "")).lower()
     outcome = _WORDS.get(word)
     if outcome is None or properties.get("state", properties.get("status", "")).lower() in _OVER:

@@ -42,9 +42,9 @@ Rows = Iterator[tuple[int, "str | None"]]
 
 
 def as_rows(lines: tuple[str, ...]) -> Rows:
-    """Number and text of every line; of those in one of these forms as a row, of the parts of an entry its message.
+    """Number and text of every line, with those in one of these forms rewritten as rows of ``journalctl -k``.
 
-    None stands for a line that is part of an entry, or of one that the kernel did not write. A number can come twice.
+    None stands for a line that is only part of an entry, or not the kernel's. A number can occur twice.
     """
     parts, months = _Parts(), Months()
     for number, line in enumerate(lines):
@@ -60,7 +60,7 @@ def as_rows(lines: tuple[str, ...]) -> Rows:
 
 
 class _Parts:
-    """Entries of which each field has a line: one is whole when the next begins or its line of end comes."""
+    """Entries with one field per line; an entry ends where the next begins or at its closing line."""
 
     def __init__(self) -> None:
         self.boots = _Boots()

@@ -42,8 +42,8 @@ _BEFORE = re.compile(
     r"|[\s>]{0,12}(?:\[XID found\] \([\w ]{1,40}\) \"|\{\"log\": ?\"|\|(?:[^|]{0,80}\|){0,4} {0,8})"
     r"|[A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}: {1,4}"
 )
-"""What may stand before a message: nothing, a stamp with host and facility behind it, the cells of a table, a host's
-name. In a sentence or a command the message is only spoken of."""
+"""What may precede a message: nothing, a stamp with host and facility, cells of a table, a host's name. Within a
+sentence or a command it is only quoted."""
 _ENDS = {'"': '"', "|": " |"}
 """What ends a message by what stands before it."""
 
@@ -60,7 +60,7 @@ def is_of_program(text: str) -> bool:
 
 
 class Months:
-    """Months of any language as English ones: those of numbers by these, others in the order in which they come."""
+    """English months for those of any language: by number if they have one, else in the order of their appearance."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}

@@ -22,7 +22,7 @@ _GPU = re.compile(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![.:]\d
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Errors of a GPU that name a fault; every line of the log is understood."""
+    """Errors that name a GPU and a fault; every line of the log counts as understood."""
     reports = Reports(TOOL)
     understood: set[int] = set()
     for number, line in enumerate(bounded(lines)):

@@ -47,7 +47,7 @@ _FOUND: dict[str, tuple[Outcome, str]] = {
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Processes that are dead or do not answer, ranks with errors, and those that are behind."""
+    """Processes that are dead or do not respond, ranks with errors, and ranks that are behind."""
     reports = Reports(TOOL)
     understood: set[int] = set()
     kind, what, who = "", "", list[str]()
