@@ -107,20 +107,20 @@ def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 CHECKS = (
     Check(
         id="kernel.panic",
-        rule="Fails if the kernel panicked or hit a bug of its own (oops). A module that is only loaded is not blamed:"
-        " the NVIDIA driver is where the processor was in its code, hardware where a machine check asked for it.",
+        rule="Fails if the kernel panicked or hit a bug of its own (oops). Blames the NVIDIA driver only"
+        " if the processor was executing its code, and hardware if a machine check caused the panic.",
         source="Linux Documentation/admin-guide/bug-hunting.rst; kernel/panic.c",
-        remedy="save what the panic left (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
-        " follow machine checks or PCIe errors before it; else update or unload the module that the line RIP names,"
-        " and reboot: after an oops the kernel cannot be relied upon",
+        remedy="save the crash data (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
+        " follow up machine checks or PCIe errors before it; else update or unload the module that the RIP line names,"
+        " and reboot: after an oops the kernel is unreliable",
         judge=_of_host(_panic, "no panic or oops logged", "panic", "oops"),
         blames=_blame_panic,
         witness="log",
     ),
     Check(
         id="kernel.hung-task",
-        rule="Warns if a task was blocked for minutes, or a CPU locked up or stalled, outside the NVIDIA driver; in it:"
-        " kernel.driver-stuck.",
+        rule="Warns if a task was blocked for minutes, or a CPU locked up or stalled, outside the NVIDIA driver; for"
+        " tasks in the driver see kernel.driver-stuck.",
         source="Linux Documentation/admin-guide/lockup-watchdogs.rst, RCU/stallwarn.rst; kernel/hung_task.c",
         remedy="read the call trace below these lines: it names what the task waits for, often a file system over the"
         " network or a disk; check that, then the host's load",
@@ -145,7 +145,7 @@ CHECKS = (
         " (libcuda, libnccl ..). Other programs that crash there are no fault of the machine.",
         source="Linux arch/x86/mm/fault.c: segfault at ADDRESS ip .. in LIBRARY",
         remedy="look for an Xid or a message of NCCL at that time; check the program, and that its libraries fit the"
-        " driver (versions of CUDA and NCCL); it is no fault of a GPU by itself",
+        " driver (versions of CUDA and NCCL); this alone is not a fault of a GPU",
         judge=_of_host(_crashed, "no crash in code of NVIDIA logged", "crashed"),
         blames=host("programs"),
         witness="log",

@@ -186,7 +186,7 @@ CHECKS = (
         " if it occurs twice. Application Xids (13, 31, 43, 45 and others) are informational, and warn from"
         " {kernel.xid-processes} on one GPU within a day. Xid 79 is judged by kernel.off-bus. For an NVSwitch, a fatal"
         " SXid fails and any other warns, except those that NVIDIA's Fabric Manager guide calls harmless. Hardware Xids"
-        " of the boots before, in a log that holds them, warn unless many boots have passed since.",
+        " of earlier boots in the same log warn, unless many boots without one followed.",
         source="https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html",
         remedy="run dcgmi diag -r 3 at the next drain; keep the file that nvidia-bug-report.sh writes",
         judge=per_device(_xids, _named, "no Xids logged"),
