@@ -133,7 +133,7 @@ CHECKS = (
         rule="Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS,"
         " Btrfs), as when it becomes read-only. Removable disks are not judged.",
         source="Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs",
-        remedy="look for I/O errors of the disk before it (smartctl -a, nvme smart-log); at the next drain unmount the"
+        remedy="check for earlier I/O errors of the disk (smartctl -a, nvme smart-log); at the next drain unmount the"
         " file system and check it (e2fsck -f, xfs_repair, btrfs check), from a rescue system if it is the root",
         judge=_file_systems,
         blames=_blame_disk,

@@ -1,6 +1,6 @@
 """gpu_burn: the verdict of each GPU, wrong results, and how fast each computed (https://github.com/wilicc/gpu-burn).
 
-It says ``OK`` of a GPU on which nothing was computed, and numbers GPUs as ``nvidia-smi -L`` does.
+It prints ``OK`` even for a GPU that computed nothing, and numbers GPUs as ``nvidia-smi -L`` does.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Gpu:
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """``stated report GPU3 gpu_burn-..``; nothing of GPUs that no line of progress or verdict is about."""
+    """``stated report GPU3 gpu_burn-..`` for every GPU with a line of progress or a verdict."""
     gpus: dict[int, _Gpu] = {}
     names: dict[int, str] = {}
     understood: set[int] = set()

@@ -63,7 +63,7 @@ def facts(cards: Sequence[Card], unended: str | None = None) -> dict[str, Json]:
 
 
 def _contradictions(gpus: Sequence[Card]) -> dict[str, Json]:
-    """Pairs of which one GPU shows fewer NVLinks than the other: a link is up at both ends, or at neither."""
+    """Pairs in which one GPU shows fewer NVLinks than the other, although a link is up at both ends or at neither."""
     reports = Reports("NCCL topology")
     for a, b in combinations(gpus, 2):
         there, back = _direct(a, b), _direct(b, a)
