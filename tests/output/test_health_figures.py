@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.color import colorize
-from dgxcheck.output.health.measurement_tables import WIDTH, tables
+from dgxcheck.output.health.measurement_tables import WIDTH, legend, tables
 from dgxcheck.readiness.figures import all_figures
 
 SCHEMA = ROOT / "dgxcheck" / "schemas" / "health.schema.json"
@@ -43,6 +43,20 @@ def test_the_tables_are_golden(tmp_path: Path) -> None:
     lines = tables(all_figures(measured(tmp_path, dgx1_p100() | FAULTY)))
     agrees("measured.tables", "\n".join(lines))
     assert max(map(len, lines)) <= WIDTH
+
+
+@pytest.mark.parametrize(
+    ("table", "due"),
+    [
+        ("RDMA write at mlx5_5: 12.25 GB/s", []),
+        ("GPU0   -   24.2* \nGPU1  9.1!  ", ["! wrong or far below what is expected, * below what is expected",
+                                           "- not measured"]),
+        ("GPU0  x ", ["x not offered by the driver"]),
+        ("P2P on, one way, GB/s, from the row's GPU to the column's:", []),
+    ],
+)  # fmt: skip
+def test_the_legend_explains_the_signs_that_are_shown(table: str, due: list[str]) -> None:
+    assert legend(table) == due
 
 
 def test_numbers_stand_below_each_other(tmp_path: Path) -> None:

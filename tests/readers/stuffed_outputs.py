@@ -92,6 +92,7 @@ index, name, uuid, serial, pci.bus_id
 {host}:17:17 [0] NCCL INFO NET/IB : Using [0]{adapter}:1/IB [RO]; OOB {storage}:{ip}<0>
 {host}:17:17 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId bd000 - Init START
 {host}:17:17 [0] misc/socket.cc:49 NCCL WARN Connect to peer{host}.{domain}<{ip}> failed : Connection refused
+{host}:17:17 [0] misc/socket.cc:52 NCCL WARN Connect to next{host}<48123> failed : No route to host
 {host}:17:17 [0] transport/net.cc:9 NCCL WARN plugin of {user}@{host} at {ip6} said {uuid}
 [{user}@{host} ~]$ dmesg | grep -i nvrm
 [   12.000000] NVRM: Xid (PCI:0000:bd:00): 31, pid=17, name={program}, Ch 00000010, on {host} for {user}@{host}

@@ -34,8 +34,8 @@ SENTENCES: Mapping[Code, str] = {
     "power-cycle": "shut down, remove AC power for a minute, power on",
     "restart-fabric-manager": "its version must be the driver's; see journalctl -u nvidia-fabricmanager; CUDA programs"
     " on all GPUs can be aborted",
-    "restart-subnet-manager": "if no subnet manager answers: on the host or switch where it runs, read its log and"
-    " restart it (opensm)",
+    "restart-subnet-manager": "ask with sminfo whether a subnet manager answers; if none does, read its log (opensm) on"
+    " the host or switch where it runs, then restart it",
     "reload-driver": "then restart the stopped services",
     "command": "",
     "take-back-setting": "takes the pending change back; needs no reset",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from dgxcheck.checks.engine.finding import Status
@@ -14,7 +15,13 @@ from dgxcheck.readiness.figures import Figure
 
 WIDTH = 80
 MARKS = {Status.FAIL: "!", Status.UNKNOWN: "!", Status.WARN: "*"}
-LEGEND = ("! wrong or far below what is expected, * below it", "- not measured, x not offered by the driver")
+LEGEND = (
+    {"!": "wrong or far below what is expected", "*": "below what is expected"},
+    {"-": "not measured", "x": "not offered by the driver"},
+)
+"""By line."""
+_SIGN = re.compile(r"(?<=[\w?])[!*](?= |$)|(?<= )[-x](?= |$)", re.MULTILINE)
+"""Of a cell: a mark behind a figure or a word, or a sign alone."""
 OF_A_GPU = {
     "host-to-device": ("from host", "GB/s"),
     "device-to-host": ("to host", "GB/s"),
@@ -52,7 +59,14 @@ def tables(figures: Sequence[Figure]) -> list[str]:
     told += [*others, *([""] if others else [])]
     simulated = any(each.row.how == "simulated" for each in figures)
     notes = ["Simulated: no GPU gave these figures."] if simulated else []
-    return [*told, *shares.bars(figures, WIDTH), *LEGEND, *notes, ""] if told else []
+    return [*told, *shares.bars(figures, WIDTH), *legend("\n".join(told)), *notes, ""] if told else []
+
+
+def legend(table: str) -> list[str]:
+    """What the signs mean that a table shows."""
+    shown = {*_SIGN.findall(table)}
+    rows = [", ".join(f"{sign} {meaning}" for sign, meaning in line.items() if sign in shown) for line in LEGEND]
+    return [row for row in rows if row]
 
 
 def _of_all(figure: Figure) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status, Subject
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.reference_machine import is_reference_machine
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.bdf import shown
@@ -134,6 +135,8 @@ def machine(assessment: Assessment) -> str:
         boards = boards_for(choice)
         names = [boards[id].name for gpu in assessment.topology.gpus if (id := board_id(gpu)) in boards]
     parts = [f"{count} x {visible(name)}" for name, count in Counter(names).items()]
+    unnamed = len(nvml.gpus) - len(names) if isinstance(nvml, Nvml) and names else 0
+    parts += [f"{counted(unnamed, 'GPU')} without a name"] if unnamed > 0 else []
     parts += _part_of_list(nvml) if isinstance(nvml, Nvml) else []
     driver = nvml.driver_version if isinstance(nvml, Nvml) else None
     parts += [f"driver {visible(driver)}"] if isinstance(driver, str) else []

@@ -58,8 +58,11 @@ def _without_findings(assessment: Assessment) -> str:
     judged = judged_checks(assessment.findings)
     if not judged:
         return f"nothing could be judged{unread}"
-    few = f"only {counted(judged, 'kind')} of check ran; a pass needs {LEAST_CHECKS}"
-    return f"nothing wrong was found{' in what was read' if unread else ''}, but {few}{unread}"
+    return f"nothing wrong was found{' in what was read' if unread else ''}, but {_few(judged)}{unread}"
+
+
+def _few(judged: int) -> str:
+    return f"too few checks ran for a pass: {judged} of {LEAST_CHECKS}"
 
 
 def _alarms(lines: int) -> str:
@@ -73,7 +76,7 @@ def _too_little(assessment: Assessment) -> str:
     worst = {finding.status for finding in worst_first(assessment.findings)}
     if assessment.verdict is not Status.UNKNOWN or Status.UNKNOWN in worst or not worst:
         return ""
-    return f" (only {counted(judged_checks(assessment.findings), 'kind')} of check ran, {LEAST_CHECKS} needed)"
+    return f" ({_few(judged_checks(assessment.findings))})"
 
 
 def _blamed(assessment: Assessment, cause: Cause) -> str:
