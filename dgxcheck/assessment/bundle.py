@@ -25,7 +25,7 @@ class Opened(Record):
     found: Found
     facts: dict[str, Json]
     unowned: tuple[str, ...]
-    """Files beside those of several hosts of which nothing tells whose they are, so that they were not read."""
+    """Files that belong to none of the several hosts as far as the bundle shows; they are not read."""
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -34,7 +34,7 @@ class Opened(Record):
 
     @property
     def left(self) -> tuple[str, ...]:
-        """Files that were looked at and hold nothing that is known; those of which neither name nor words tell more."""
+        """Files without known output, and files that were not read because neither name nor content is a tool's."""
         read = {section.file for section in self.bundle.sections if section.lines}
         unknown = (section.file for section in self.bundle.sections if section.size and section.file not in read)
         return tuple(dict.fromkeys((*self.found.nothing, *unknown)))

@@ -1,4 +1,4 @@
-"""Lines that stand beside the outputs of a text: what its writer said about them, and output of unknown tools."""
+"""Unread lines of a text that belong to no known output: remarks of its author, and output of unknown tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def beside(lines: Sequence[str], unread: Sequence[int], outputs: Iterable[frozen
     """Those of the unread lines that are part of no known output, by their numbers from 0.
 
     ``outputs`` are the lines of each output that was read. A paragraph is beside them if it touches none, stands within
-    none, is like the output of no known tool and speaks of no error.
+    none, resembles the output of no known tool and mentions no error.
     """
     spans = [(min(of_one) - 1, max(of_one) + 1) for of_one in outputs if of_one]
     aside: set[int] = set()

@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Owned)
 
 
 def of_host(parts: Sequence[T], host: str, others: Collection[str] = ()) -> list[T]:
-    """The outputs of one host, and those of which nothing tells whose they are; BadInput if it is not clear which.
+    """The outputs of one host, and those of unknown origin; BadInput if several hosts remain.
 
     ``others`` are hosts that were named elsewhere.
     """

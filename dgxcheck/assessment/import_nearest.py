@@ -1,6 +1,6 @@
-"""Of a text that no reader knows: whose output it is most like, and what a reader would have needed.
+"""The tool that an unrecognised text looks most like, and what the text lacks for its reader.
 
-A form matches what only that tool prints: no guess is better than the name of a wrong tool.
+A pattern matches only what that tool alone prints: naming no tool is better than naming the wrong one.
 """
 
 from __future__ import annotations

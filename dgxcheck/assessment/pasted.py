@@ -13,7 +13,7 @@ from dgxcheck.source.recording.replay import RecordedSource
 
 
 def open_text(path: str, host: str = "") -> RecordedSource | None:
-    """The machine that a text tells of, which may be nothing; None where no tool's output is in it.
+    """The machine that a text describes, possibly without any facts; None if it holds no tool's output.
 
     BadInput where it holds several hosts and ``host`` names none of them.
     """

@@ -1,6 +1,6 @@
-"""The architecture of a GPU: as NVML has it, else by its compute capability or the name of its board.
+"""The architecture of a GPU: NVML's, else by its compute capability or the name of its board.
 
-The output of a tool often has the name alone, and what an Xid means and which GPUs a reset takes along depend on it.
+Imported text often has the name only; the meaning of Xids and the extent of a GPU reset depend on the architecture.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BY_CAPABILITY: Mapping[int, str] = {3: "kepler", 5: "maxwell", 6: "pascal", 9: 
 
 
 def architecture(machine: Machine, bdf: str) -> int | None:
-    """``nvmlDeviceArchitecture_t``; None where nothing tells it."""
+    """``nvmlDeviceArchitecture_t``; None if unknown."""
     view = GpuView(machine.snapshot, bdf)
     board = view.board
     if isinstance(board, GpuBoard):

@@ -69,7 +69,7 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
 
 
 def _is_of_a_rack(box: Box, component: Component) -> bool:
-    """Is it a fabric whose manager runs on the switch trays of a rack?"""
+    """Is this a fabric whose manager runs on the switch trays of the rack?"""
     return (component == FABRIC_MANAGER or component.part == "fabric") and has_fabric_elsewhere(box)
 
 

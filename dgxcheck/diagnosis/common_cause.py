@@ -15,10 +15,10 @@ from dgxcheck.facts.record import replace
 _AIR_AND_POWER = ("cooling", "power supply")
 """Of the host: fans and supplies serve a part of it each."""
 _FEWEST_PORTS = 3
-"""Ports of a machine, and half of those judged, that lead to one switch rather than have a bad cable each."""
+"""So many ports of a machine, if also half of all, point to the fabric rather than to a bad cable each."""
 _AT_LEAST = {"power supply": 0.0, "cooling": 0.5}
-"""From which share of the GPUs on, wherever they are: the power brake is a signal of the system, not of a board, and
-fans serve rows of cards that no PCI tree shows."""
+"""Share of the GPUs, wherever they are, from which the host is blamed: the power brake is a signal of the system, not
+of a board, and fans cool rows of cards that the PCI tree does not show."""
 
 
 def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[Component, ...]]:
@@ -63,16 +63,16 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 own = {each.key for each in inside}
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
                 add([*inside, *(each for each in others if each.key not in own)], whole)
-        scattered = [each for each in judged if each.status in BAD and _is_around(each.shared)]
-        if (shared := _of_many(box, scattered, len(judged))) is not None:
+        scattered = [each for each in judged if each.status in BAD and _is_environment(each.shared)]
+        if (shared := _environment_of_many(box, scattered, len(judged))) is not None:
             add(scattered, shared)
     for together, component in same_moment(box, findings):
         add(together, component)
     return {key: tuple(components) for key, components in common.items()}
 
 
-def _of_many(box: Box, bad: Sequence[Finding], judged: int) -> Component | None:
-    """The air, power or network that so many lack that each by itself cannot be the reason, wherever they are."""
+def _environment_of_many(box: Box, bad: Sequence[Finding], judged: int) -> Component | None:
+    """The shared cooling, power supply or fabric, if so many devices are affected that it is the likelier cause."""
     shared = {each.shared.key: each.shared for each in bad if each.shared is not None}
     if len(shared) != 1:
         return None
@@ -115,7 +115,7 @@ def _can_be_shared(finding: Finding) -> bool:
     return _is_air_or_power(finding.shared)
 
 
-def _is_around(shared: Component | None) -> bool:
+def _is_environment(shared: Component | None) -> bool:
     return _is_air_or_power(shared) or (shared is not None and shared.kind == "fabric")
 
 

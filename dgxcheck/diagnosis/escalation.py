@@ -246,8 +246,6 @@ def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
     if Fault.WRONG_DATA in known and steps[0] == "change-setting":
         return ("stop-jobs", *steps)  # what runs meanwhile computes with wrong data
     if not known and Fault.SLOW in faults and steps[0] in _OF_HARDWARE:
-        return (
-            "inspect",
-            *(step for step in steps if step != "inspect"),
-        )  # a figure alone is measured again and compared before anything is disturbed
+        # a figure alone is measured again and compared before anything is disturbed
+        return ("inspect", *(step for step in steps if step != "inspect"))
     return steps

@@ -48,7 +48,7 @@ def is_station(box: Box) -> bool:
 
 
 def has_fabric_elsewhere(box: Box) -> bool:
-    """Is the fabric of the GPUs run by another machine of the rack, so that no Fabric Manager runs here?"""
+    """Is the NVLink fabric managed by another machine of the rack (GB200 NVL72), not by this one?"""
     return any(_RACK.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
 
 

@@ -25,7 +25,7 @@ def gpus_of(box: Box, component: Component) -> tuple[Device, ...]:
 
 
 def is_before_ampere(box: Box, gpu: Device) -> bool | None:
-    """By its architecture, of a GPU of which none is known by that of its model; None if unknown."""
+    """By its own architecture, else by that of another GPU of its model; None if both are unknown."""
     own = _before_ampere(box, gpu)
     if own is not None:
         return own

@@ -14,7 +14,7 @@ from dgxcheck.xid.relations import WINDOW_S
 
 _POWER = host_part("power supply")
 _FEWEST = 3
-"""GPUs with NVLink errors; two have a link of their own to be at fault, or one of the two."""
+"""GPUs with NVLink errors; of two, one or the link between them is the likelier cause."""
 
 
 def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
@@ -36,7 +36,7 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
 
 
 def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
-    """NVLink errors of at least half of the GPUs, and of three, whose links lead to NVSwitches or where nobody says."""
+    """NVLink errors of at least three GPUs, and half of them, whose links end at NVSwitches or at unknown devices."""
     bad = [each for each in findings if each.status in (Status.FAIL, Status.WARN) and _times(each, "nvlink")]
     if len(bad) < _FEWEST or not all(_ends_elsewhere(box, each) for each in bad):
         return
@@ -47,7 +47,7 @@ def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[l
 
 
 def _nvswitches(finding: Finding) -> set[Key]:
-    """Those that the finding can come from: where all lead to one, that is to blame."""
+    """NVSwitches among the possible causes of the finding; one that all findings share is to blame."""
     return {each.key for each in finding.blames if each.kind == "nvswitch"}
 
 

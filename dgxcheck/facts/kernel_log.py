@@ -46,7 +46,7 @@ class Xid(Record):
     begun_s: float = 0.0
     """Seconds of the last reset or driver load before it; 0 where the log has none."""
     ended_channel: bool = False
-    """Another line tells that it took a program's channel away: ``45, .., Ch 00000001 caused by previous Xid 149``."""
+    """Another line says that it ended a program's channel: ``45, .., Ch 00000001 caused by previous Xid 149``."""
 
 
 class SXid(Record):

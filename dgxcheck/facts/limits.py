@@ -52,7 +52,7 @@ SECTION_BYTES = 16 << 20
 BUNDLE_BYTES = 64 << 20
 """What is kept of all of them."""
 LOOSE_BYTES = 8 << 20
-"""Files of a bundle at which every reader looks, because nothing tells what they are."""
+"""Files of a bundle that are tried with every reader, because their names do not identify them."""
 ARCHIVE_MEMBERS = 50_000
 """Files of an archive, or of a directory of outputs."""
 

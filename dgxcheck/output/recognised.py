@@ -21,7 +21,7 @@ MOST_ALARMS = 20
 LONGEST = 160
 _LEFT = "not needed"
 _UNKNOWN = "no output of a supported tool"
-"""What was put into a folder was meant to be read."""
+"""In a directory: its files were put there to be read."""
 _HEAD = ("line", "lines", "facts", "output")
 
 
@@ -80,14 +80,14 @@ def _bundle(opened: Opened) -> Iterator[str]:
         if why:
             yield f"left, {why}: {_titles(left)}"
     if opened.unowned:
-        yield f"left, because nothing tells whose they are: {', '.join(opened.unowned)}"
+        yield f"left, because their host is unknown: {', '.join(opened.unowned)}"
 
 
 def _alarms(lines: Sequence[str], unread: Sequence[int]) -> Iterator[str]:
-    """The words of those that speak of an error."""
+    """The unread lines that mention an error."""
     numbers = alarming(lines, unread)
     for number in numbers[:MOST_ALARMS]:
-        yield f"{number + 1:>8}  speaks of an error: {' '.join(lines[number].split())[:LONGEST]}"
+        yield f"{number + 1:>8}  mentions an error: {' '.join(lines[number].split())[:LONGEST]}"
     if len(numbers) > MOST_ALARMS:
         yield f"          and {len(numbers) - MOST_ALARMS} more"
 
@@ -113,7 +113,7 @@ def _titles(sections: Sequence[Section]) -> str:
 
 
 def _title(section: Section) -> str:
-    """A file by its path, of which the end tells more than the beginning."""
+    """The end of a file's path, or the beginning of a section's title."""
     return section.file[-SHOWN:] if section.loose else section.title.strip()[:SHOWN]
 
 

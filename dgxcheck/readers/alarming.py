@@ -1,4 +1,4 @@
-"""Lines that no reader understood, but whose words speak of an error: nobody may take them for read."""
+"""Unread lines that mention an error, so that no one takes them for understood."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NONE = re.compile(
     r"|\bpass(?:ed)?\b.{0,60}\b(?:failed|failures?)\W{1,3}0\b",
     re.IGNORECASE,
 )
-"""Zero errors are none."""
+"""Counts of zero."""
 _EXPLAINS = re.compile(
     r"\s{0,80}(?:-{1,2}[A-Za-z]|#|(?:If|When|This|That|These|The|Typically|It|In|For|To|Only|Reset|Note)\b)"
 )
@@ -28,12 +28,12 @@ _EVENT = re.compile(
     r"\b\d|:|\b(?:GPU|Xid|link|port|mlx)[ _]?\d|\b(?:ERR(?:OR)?|FAIL(?:ED|URE)?|FATAL|CRITICAL|PANIC)\b"
     r"|^\W{0,40}(?:Fail|Fatal|Job for|Unable|Couldn)"
 )
-"""What happened has a number, a subject or capitals."""
+"""Signs of an event rather than of prose: a number, a subject, capitals."""
 LONGEST = 1000
 
 
 def alarming(lines: Sequence[str], numbers: Iterable[int]) -> tuple[int, ...]:
-    """Those of the lines with these numbers that speak of an error which is more than none."""
+    """The numbers, among ``numbers``, of lines that mention an error other than a count of zero."""
     shown = ((number, lines[number][:LONGEST]) for number in numbers)
     return tuple(number for number, line in shown if _is_alarm(line))
 

@@ -10,7 +10,7 @@ from dgxcheck.readers.model import Imported
 
 
 def outputs(layout: Layout) -> Iterator[tuple[str, Imported]]:
-    """Host and output of all that is recognised; the lines of one host are read without those of another."""
+    """Host and output of everything recognised; the lines of each host are read separately."""
     for owner, lines in by_host(layout):
         yield from ((owner, output) for reader in READERS for output in reader(lines))
 

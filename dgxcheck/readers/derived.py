@@ -53,7 +53,7 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
-    """The functions of GPUs of which a benchmark printed bus ids; it sees a part of the box where a matrix has more."""
+    """PCI functions of the GPUs whose bus ids a benchmark printed; none if a matrix shows that there are more."""
     devices = [fact for key, fact in facts.items() if key.startswith("measure device ") and isinstance(fact, dict)]
     bdfs = {str(fact["bdf"]) for fact in devices if fact.get("bdf")}
     if 0 < len(bdfs) < len(gpus_of_matrix(facts)) and not any(key.startswith(_OF_PCI) for key in facts):

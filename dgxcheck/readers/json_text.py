@@ -59,7 +59,7 @@ def document(lines: tuple[str, ...], start: int) -> tuple[Document, int]:
 
 
 def _bounded(lines: tuple[str, ...], start: int, count: int) -> list[str]:
-    """Some lines, of which the text is not too long."""
+    """At most ``count`` lines from ``start`` on, with at most MOST_CHARACTERS in all."""
     room, taken = MOST_CHARACTERS, []
     for line in lines[start : start + count]:
         room -= len(line)

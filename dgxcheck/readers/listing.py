@@ -14,11 +14,11 @@ INIT = "nvml nvmlInit"
 NO_HANDLE = "stated no-handle"
 """Begins the key of a GPU that nvidia-smi could not open: ``stated no-handle BDF``."""
 WITHOUT_NUMBER = "stated gpu-without-number"
-"""Begins the key of a GPU of NVML's list whose number no text proves: ``stated gpu-without-number BDF``."""
+"""Begins the key of a GPU that NVML lists under an unknown number: ``stated gpu-without-number BDF``."""
 ATTACHED = "stated attached-gpus"
 """The key of how many GPUs NVML lists, of a text that shows fewer."""
 OF_LIST = (INDEX, WITHOUT_NUMBER, ATTACHED)
-"""Beginnings of the keys of what an output tells of NVML's list."""
+"""Prefixes of the keys that describe NVML's list of GPUs."""
 _DEVICES = "/sys/bus/pci/devices"
 _UUID = "nvml nvmlDeviceGetUUID "
 _NOT_SHOWN: Json = {"missing": "unasked", "detail": "no text shows this GPU"}
@@ -33,7 +33,7 @@ def handles(facts: Mapping[str, Json]) -> dict[int, str]:
 
 
 def numberless(facts: Mapping[str, Json]) -> list[str]:
-    """Bus ids of the GPUs whose number no text proves, in bus order."""
+    """Bus ids of the GPUs with an unknown number, in bus order."""
     return sorted((key.rpartition(" ")[2] for key in facts if key.startswith(f"{WITHOUT_NUMBER} ")), key=bus_order)
 
 

@@ -12,7 +12,7 @@ MOST_GPUS = 64
 MOST_GBS = 100_000.0
 """GB/s; copies inside one B200 reach some 7,000."""
 LEAST_BYTES = 64 << 10
-"""Of a message whose rate is that of a link: smaller ones take as long as their latency."""
+"""Least size of a message that shows the rate of a link; the time of smaller ones is mostly latency."""
 MOST_US = 10_000_000.0
 """us; ten seconds, ten times what the slowest row of a collective takes."""
 

@@ -26,7 +26,7 @@ class Origin(Record, kw_only=False):
     unread: str = ""
     """Of a text: how much of it no reader knows."""
     alarms: int = 0
-    """Of these, the lines that speak of an error."""
+    """The number of these lines that mention an error."""
 
 
 class Source(Protocol):

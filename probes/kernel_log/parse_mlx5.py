@@ -24,13 +24,10 @@ _TROUBLES: tuple[tuple[HcaTrouble, re.Pattern[str]], ...] = (
             r"|ENABLE_HCA\(0x104\) timeout"
         ),
     ),
-    (
+    (  # health.c
         "firmware",
-        re.compile(
-            r"device's health compromised|Fatal error \d{1,3} detected"
-            r"|synd 0x1: firmware internal error"
-        ),
-    ),  # health.c
+        re.compile(r"device's health compromised|Fatal error \d{1,3} detected|synd 0x1: firmware internal error"),
+    ),
     # cmd.c: no answer at all; a command that is answered late says "recovered after timeout"
     ("firmware", re.compile(r"\w{1,64}\(0x[0-9a-f]{1,8}\) timeout\. Will cause a leak of a command resource")),
     ("module", re.compile(r"Port module event\[error\]: module (?P<module>\d{1,3}), (?P<what>.*)")),  # events.c

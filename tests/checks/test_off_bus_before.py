@@ -8,7 +8,7 @@ import pytest
 
 from dgxcheck.assessment import Assessment, Request, assess
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.kernel_log.earlier_boots import free_since
+from dgxcheck.checks.kernel_log.earlier_boots import boots_since
 
 BOOT = "[    0.000000] Linux version 6.2\n[  204.{:03}000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.113.01\n"
 FALL = "[  220.{:03}000] NVRM: GPU 0000:0a:00.0: GPU has fallen off the bus.\n"
@@ -84,4 +84,4 @@ def test_xids_of_earlier_boots_are_said(boots: str, number: int, status: str, tm
 )
 def test_boots_since_the_last_fall(falls: tuple[str, ...], since: int) -> None:
     """0 where they are fewer than those among which it fell, or where nothing tells their order."""
-    assert free_since(falls) == since
+    assert boots_since(falls) == since

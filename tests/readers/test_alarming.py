@@ -1,4 +1,4 @@
-"""Unread lines that speak of an error stand in the first line of a report; zero errors and manuals do not."""
+"""Unread lines that mention an error stand in the first line of a report; zero errors and manuals do not."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def test_the_headline_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (tmp_path / name).write_text(f"{GPU}acme: ERROR 12 on link 3\nacme: all 3 done\n", encoding="utf-8")
         head = run(capsys, "health", "--from", str(spec)).out.splitlines()[0]
         assert "in what was read" in head
-        assert head.endswith("1 line that speaks of an error was not understood: see dgxcheck import --show")
+        assert head.endswith("1 line that mentions an error was not recognised: see dgxcheck import --show")
         shown = run(capsys, "import", "--show", str(spec)).out
-        assert "       2  speaks of an error: acme: ERROR 12 on link 3" in shown.splitlines()
+        assert "       2  mentions an error: acme: ERROR 12 on link 3" in shown.splitlines()
 
 
 def test_a_text_that_was_read_raises_no_alarm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

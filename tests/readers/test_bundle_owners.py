@@ -100,7 +100,7 @@ def test_what_is_of_no_host_is_of_none_of_them(tmp_path: Path, capsys: pytest.Ca
     spec = put(tmp_path, {"node01/dmesg": GOOD, "node02/dmesg": GOOD, "ibstat": IBSTAT})
     assert "names /sys/class/infiniband" not in opened(spec, "node01").facts
     done = run(capsys, "import", "--show", spec, "--host", "node01")
-    assert "left, because nothing tells whose they are: ibstat" in done.out
+    assert "left, because their host is unknown: ibstat" in done.out
 
 
 def test_hosts_that_prompts_name(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def reports(text: str, reader: Reader = programs.read) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("lines", "end"),
     [
-        ([wait(0), wait(1), wait(3)], "ranks 0, 1, 3 waited in vain in ALLREDUCE (SeqNum 7): rank 2 did not report"),
+        ([wait(0), wait(1), wait(3)], "ranks 0, 1, 3 timed out in ALLREDUCE (SeqNum 7): rank 2 did not report"),
         ([wait(0), wait(1), wait(2, 6)], "in ALLREDUCE (SeqNum 6): rank 2 is behind the others"),
         ([wait(0), wait(1, group="PG ID 2 PG GUID 3(tp) "), DONE.format(0, 7, 6), DONE.format(1, 7, 5)],
          "rank 1 is behind the others"),

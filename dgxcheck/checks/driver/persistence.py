@@ -78,9 +78,9 @@ CHECKS = (
     Check(
         id="driver.persistence",
         rule="Warns if persistence mode is off: the driver then re-initialises a GPU for each first client and loses"
-        " its volatile error counters and settings. Not on desktops, whose GPUs are all GeForce or TITAN, or all of"
-        " these, Quadro or RTX and either a single one or one of them with a display; of other boxes of Quadro or RTX"
-        " it can wait.",
+        " its volatile error counters and settings. Passes on desktops: all GPUs are GeForce or TITAN; or, with"
+        " Quadro or RTX too, there is a single GPU or one of them drives a display; on other"
+        " boxes of Quadro or RTX it can wait.",
         source="nvmlDeviceGetPersistenceMode; https://docs.nvidia.com/deploy/driver-persistence/index.html",
         remedy="run systemctl enable --now nvidia-persistenced, or nvidia-smi -pm 1",
         judge=per_gpu("gpu_modes", _persistence),

@@ -84,7 +84,7 @@ class Box(Record):
         return GpuView(self.snapshot, gpu.bdf if isinstance(gpu, Device) else gpu)
 
     def board(self, gpu: Device) -> Board | None:
-        """What is known of this GPU's model, which PCI tells, else NVML by its id or name (in an imported text)."""
+        """The entry of this GPU's model in boards.toml: by PCI id, else by NVML's id or name (in an imported text)."""
         id = self.board_id(gpu)
         return self.boards.get(id) if id else self._board_by_name(gpu)
 
@@ -98,7 +98,7 @@ class Box(Record):
         return "" if isinstance(number, Missing) else f"{number & 0xFFFF:04x}:{number >> 16:04x}"
 
     def _board_by_name(self, gpu: Device) -> Board | None:
-        """Of a GPU whose PCI id nothing tells."""
+        """For a GPU without a known PCI id: by NVML's name."""
         listed = self.gpu(gpu).listed
         name = listed if isinstance(listed, Missing) else listed.name
         if isinstance(name, Missing):

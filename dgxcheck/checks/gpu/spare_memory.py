@@ -121,7 +121,7 @@ def _repair(box: Box, ecc: GpuEcc) -> Judgement:
 
 
 def _blame_repair(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The memory, whose channels are repaired; the GPU where a TPC is."""
+    """The GPU if a TPC is to be repaired, else its memory."""
     ecc = box.gpu(at.bdf or "").ecc
     yield component_of(box, at, "" if isinstance(ecc, GpuEcc) and ecc.tpc_repair_pending is True else "memory")
 

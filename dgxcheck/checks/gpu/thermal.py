@@ -163,9 +163,9 @@ CHECKS = (
     Check(
         id="thermal.memory",
         rule="Warns if the memory is less than {thermal.margin} below its highest operating temperature, fails at it;"
-        " below it, or where the board reports none, warns if it has {thermal.warm} and is more than {thermal.outlier}"
-        " above the median of the other GPUs of its model that are in the same P-state and draw the same power"
-        " within {thermal.like-power}.",
+        " below it, or where the board reports none, warns if it is at {thermal.warm} or more, and more than"
+        " {thermal.outlier} above the median of the other GPUs of its model that are in the same P-state and draw the"
+        " same power within {thermal.like-power}.",
         source="NVML_FI_DEV_MEMORY_TEMP against NVML_TEMPERATURE_THRESHOLD_MEM_MAX, and among the GPUs of a model",
         remedy=COOLING,
         judge=_memory,
@@ -174,8 +174,8 @@ CHECKS = (
     ),
     Check(
         id="thermal.outlier",
-        rule="Warns if a GPU has {thermal.warm} and is more than {thermal.outlier} above the median of the other GPUs"
-        " of its model that are in the same P-state and draw the same power within {thermal.like-power}.",
+        rule="Warns if a GPU is at {thermal.warm} or more, and more than {thermal.outlier} above the median of the"
+        " other GPUs of its model that are in the same P-state and draw the same power within {thermal.like-power}.",
         source="nvmlDeviceGetTemperature, GetPerformanceState and GetPowerUsage of all GPUs",
         remedy=_ALONE,
         judge=_outlier,

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import Judged, events_of, lines, reach
@@ -110,8 +110,11 @@ def _file_systems(box: Box) -> Judged:
             Subject(kind="disk", name=name, bdf=None),
             Judgement(Status.WARN, message, len(events), 0, "errors", lines(log, events), fault=Fault.FILE_SYSTEM),
         )
-    if not found:
-        yield HOST, Judgement(Status.PASS, f"no errors of file systems logged{reach(log)}")
+    nothing = f"no errors of file systems logged{reach(log)}"
+    if not found and isinstance(log.begins, Missing):
+        yield HOST, skip("no-history", nothing)
+    elif not found:
+        yield HOST, Judgement(Status.PASS, nothing)
 
 
 CHECKS = (
@@ -130,7 +133,7 @@ CHECKS = (
         rule="Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS,"
         " Btrfs), as when it becomes read-only. Removable disks are not judged.",
         source="Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs",
-        remedy="look for I/O errors of the disk before it (smartctl -a, nvme smart-log); at the next drain unmount the"
+        remedy="check for earlier I/O errors of the disk (smartctl -a, nvme smart-log); at the next drain unmount the"
         " file system and check it (e2fsck -f, xfs_repair, btrfs check), from a rescue system if it is the root",
         judge=_file_systems,
         blames=_blame_disk,

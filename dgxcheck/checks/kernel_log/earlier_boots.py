@@ -1,4 +1,4 @@
-"""What a log says of the boots before the one that is running: a report is written because of what happened in them."""
+"""Events of earlier boots in a log: a bug report is often written after the reboot that followed the fault."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from collections.abc import Collection
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog
 
 LEAST_FREE = 3
-"""Fewer boots without a fault say nothing of one that comes and goes."""
+"""Fewer boots without the fault do not show that an intermittent one is gone."""
 _BEFORE = re.compile(r"-[1-9]\d{0,3}", re.ASCII)
 
 
-def held(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
-    """Those that the log itself holds, of one device or of all; in a state file may be those of a replaced board."""
+def earlier_xids(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
+    """Xids of earlier boots in the log itself, of one device or of all. Those of a state file are left out: they may be
+    of a board that was replaced."""
     return [each for each in log.earlier if not each.uuid and not each.date and each.bdf == (bdf or each.bdf)]
 
 
-def free_since(boots: Collection[str]) -> int:
-    """Boots since the last of these, this one included, if they are more than those among which it occurred; else 0.
+def boots_since(boots: Collection[str]) -> int:
+    """Number of boots since the last of ``boots``, if it exceeds the span of boots with the fault; else 0.
 
-    So long without a fault is no accident: the board, its power or its driver was changed in between.
+    After so long a time without it the fault was probably repaired: board, power or driver were changed.
     """
     numbers = [-int(boot) for boot in boots if _BEFORE.fullmatch(boot)]
     if not numbers or len(numbers) < len(boots):

@@ -48,11 +48,11 @@ def _subject(box: Box, bdf: str) -> Subject:
 CHECKS = (
     Check(
         id="kernel.iommu-fault",
-        rule="Warns if an IOMMU refused accesses of a GPU or HCA to memory: it translates their traffic with each"
-        " other, or a program uses memory that was taken back.",
+        rule="Warns if an IOMMU refused memory accesses of a GPU or HCA: it translates the traffic between them, or a"
+        " program uses memory that was unmapped.",
         source="Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT, DMAR DMA faults; NVIDIA GPUDirect RDMA documentation, IOMMU",
-        remedy="boot with iommu=pt, or switch the IOMMU off in the firmware setup; in a virtual machine check what the"
-        " host passes through; if it goes on, update the driver; it is no fault of the board",
+        remedy="boot with iommu=pt, or switch the IOMMU off in the firmware setup; in a virtual machine check the"
+        " devices that the host passes through; if it persists, update the driver; the board is not at fault",
         judge=_refused,
         blames=host("IOMMU setting"),
         witness="log",

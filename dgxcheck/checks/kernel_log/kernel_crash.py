@@ -11,15 +11,15 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.kernel_log.device_log import Judged, lines, reach
+from dgxcheck.checks.kernel_log.device_log import Judged, events_of, lines, reach
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import Missing
 
 _DRIVER = "nvidia"
-"""Begins the names of the driver's modules: nvidia, nvidia_uvm, nvidia_modeset, nvidia_peermem."""
+"""Prefix of the driver's modules: nvidia, nvidia_uvm, nvidia_modeset, nvidia_peermem."""
 _SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
-"""Begin the names of NVIDIA's services, of which the kernel keeps 15 characters."""
+"""Prefixes of the names of NVIDIA's services; the kernel truncates names to 15 characters."""
 _BY_LIMIT = "cgroup"
 _BESIDE_S = 60.0
 Rule = Callable[[KernelLog, "Sequence[HostEvent]"], Judgement]
@@ -36,8 +36,7 @@ def _of_host(rule: Rule, nothing: str, *troubles: HostTrouble) -> Callable[[Box]
         if isinstance(log, Missing):
             yield HOST, unjudged(log)
             return
-        events = [event for event in log.host if event.trouble in troubles]
-        if events:
+        if events := events_of(log, *troubles):
             yield HOST, rule(log, events)
         elif isinstance(log.begins, Missing):
             yield HOST, skip("no-history", f"{nothing}{reach(log)}")
@@ -81,7 +80,7 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 
 def _memory(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """A process that its own limit (a job's, a container's) ended is the job's affair, unless a service of NVIDIA."""
+    """A process that reached the limit of its own cgroup (job, container) passes, unless it is a service of NVIDIA."""
     bad = [event for event in events if event.group != _BY_LIMIT or event.part.startswith(_SERVICES)]
     names = first_of([*dict.fromkeys(event.part for event in bad or events)])
     what = "host memory ran out" if any(event.group != _BY_LIMIT for event in bad) else "a memory limit was reached"
@@ -92,7 +91,7 @@ def _memory(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 
 def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """A program that crashes by itself is its own affair; a service of NVIDIA, or one beside an Xid, is not."""
+    """Passes for programs that crashed by themselves; warns for services of NVIDIA and for crashes close to an Xid."""
     bad = [
         event for event in events
         if event.part.startswith(_SERVICES) or event.group.startswith(_SERVICES)
@@ -108,20 +107,20 @@ def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 CHECKS = (
     Check(
         id="kernel.panic",
-        rule="Fails if the kernel panicked or hit a bug of its own (oops). A module that is only loaded is not blamed:"
-        " the NVIDIA driver is where the processor was in its code, hardware where a machine check asked for it.",
+        rule="Fails if the kernel panicked or hit a bug of its own (oops). Blames the NVIDIA driver only"
+        " if the processor was executing its code, and hardware if a machine check caused the panic.",
         source="Linux Documentation/admin-guide/bug-hunting.rst; kernel/panic.c",
-        remedy="save what the panic left (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
-        " follow machine checks or PCIe errors before it; else update or unload the module that the line RIP names,"
-        " and reboot: after an oops the kernel cannot be relied upon",
+        remedy="save the crash data (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
+        " follow up machine checks or PCIe errors before it; else update or unload the module that the RIP line names,"
+        " and reboot: after an oops the kernel is unreliable",
         judge=_of_host(_panic, "no panic or oops logged", "panic", "oops"),
         blames=_blame_panic,
         witness="log",
     ),
     Check(
         id="kernel.hung-task",
-        rule="Warns if a task was blocked for minutes, or a CPU locked up or stalled, outside the NVIDIA driver; in it:"
-        " kernel.driver-stuck.",
+        rule="Warns if a task was blocked for minutes, or a CPU locked up or stalled, outside the NVIDIA driver; for"
+        " tasks in the driver see kernel.driver-stuck.",
         source="Linux Documentation/admin-guide/lockup-watchdogs.rst, RCU/stallwarn.rst; kernel/hung_task.c",
         remedy="read the call trace below these lines: it names what the task waits for, often a file system over the"
         " network or a disk; check that, then the host's load",
@@ -146,7 +145,7 @@ CHECKS = (
         " (libcuda, libnccl ..). Other programs that crash there are no fault of the machine.",
         source="Linux arch/x86/mm/fault.c: segfault at ADDRESS ip .. in LIBRARY",
         remedy="look for an Xid or a message of NCCL at that time; check the program, and that its libraries fit the"
-        " driver (versions of CUDA and NCCL); it is no fault of a GPU by itself",
+        " driver (versions of CUDA and NCCL); this alone is not a fault of a GPU",
         judge=_of_host(_crashed, "no crash in code of NVIDIA logged", "crashed"),
         blames=host("programs"),
         witness="log",

@@ -7,7 +7,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.kernel_log.device_log import gpu_itself, happened, lines, per_device, reach
-from dgxcheck.checks.kernel_log.earlier_boots import free_since, held
+from dgxcheck.checks.kernel_log.earlier_boots import boots_since, earlier_xids
 from dgxcheck.facts.kernel_log import EarlierXid, KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
@@ -20,7 +20,7 @@ RECURS = 2
 
 def earlier_falls(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
     """Falls in earlier boots that the log itself holds."""
-    return [each for each in held(log, bdf) if each.number == OFF_BUS]
+    return [each for each in earlier_xids(log, bdf) if each.number == OFF_BUS]
 
 
 def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement | None:
@@ -28,7 +28,7 @@ def _off_bus(_: Box, log: KernelLog, bdf: str, __: Device | None) -> Judgement |
     now = [each for each in all_times if not each.past]
     falls = {each.boot for each in earlier_falls(log, bdf)}
     boots = len(falls)
-    since = free_since(falls)
+    since = boots_since(falls)
     if not now and boots >= RECURS:
         later = f", not in the {since} boots since" if since else ""
         message = f"fell off the bus in {boots} earlier boots of this log{later}{reach(log)}"

@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import gpu_itself, lines, per_device, reach
-from dgxcheck.checks.kernel_log.earlier_boots import free_since, held
+from dgxcheck.checks.kernel_log.earlier_boots import boots_since, earlier_xids
 from dgxcheck.checks.kernel_log.sxid import FAULTS, judge_sxids
 from dgxcheck.checks.kernel_log.xid_fault import fault_of, most_drastic, response_of
 from dgxcheck.checks.kernel_log.xid_status import xid_status
@@ -84,7 +84,7 @@ def _of_earlier_boots(box: Box, log: KernelLog, bdf: str) -> Judgement | None:
 
     Those of hardware are watched, unless many boots have passed without one.
     """
-    every = [each for each in held(log, bdf) if each.number != OFF_BUS]
+    every = [each for each in earlier_xids(log, bdf) if each.number != OFF_BUS]
     if not every:
         return None
     known = {each.number: meaning(each.number, architecture(box, bdf)) for each in every}
@@ -94,7 +94,7 @@ def _of_earlier_boots(box: Box, log: KernelLog, bdf: str) -> Judgement | None:
     boots = len({each.boot for each in every})
     words = ", ".join(f"Xid {number} ({known[number].text})" for number in numbers)
     message = f"{words} in {counted(boots, 'earlier boot')} of this log, none since{reach(log)}"
-    if not serious or free_since({each.boot for each in serious}):
+    if not serious or boots_since({each.boot for each in serious}):
         return Judgement(Status.PASS, message)
     return Judgement(Status.WARN, message, boots, 0, "boots", fault=Fault.XID_NOTICE)
 
@@ -169,7 +169,7 @@ def _part(box: Box, bdf: str) -> Part:
 
 
 def _named(log: KernelLog) -> list[str]:
-    before = (each.bdf for each in held(log) if each.number != OFF_BUS)
+    before = (each.bdf for each in earlier_xids(log) if each.number != OFF_BUS)
     return [*(each.bdf for each in log.xids), *(each.bdf for each in log.sxids), *before]
 
 
@@ -186,7 +186,7 @@ CHECKS = (
         " if it occurs twice. Application Xids (13, 31, 43, 45 and others) are informational, and warn from"
         " {kernel.xid-processes} on one GPU within a day. Xid 79 is judged by kernel.off-bus. For an NVSwitch, a fatal"
         " SXid fails and any other warns, except those that NVIDIA's Fabric Manager guide calls harmless. Hardware Xids"
-        " of the boots before, in a log that holds them, warn unless many boots have passed since.",
+        " of earlier boots in the same log warn, unless many boots without one followed.",
         source="https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html",
         remedy="run dcgmi diag -r 3 at the next drain; keep the file that nvidia-bug-report.sh writes",
         judge=per_device(_xids, _named, "no Xids logged"),

@@ -10,7 +10,7 @@ from dgxcheck.xid.line import ANNOUNCES_RECOVERY, FATAL, recovery_of
 def xid_status(known: XidEntry, text: str, times: int, ended_channel: bool = False) -> Status:
     """``text`` is what its line says after the number, ``times`` how often it was logged by now.
 
-    What took a program's channel away was fatal, whatever its own line says or does not say.
+    An Xid that ended a program's channel was fatal, whatever its own line says.
     """
     if known.severity in ("application", "information"):
         return Status.PASS

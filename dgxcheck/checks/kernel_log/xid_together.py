@@ -1,4 +1,4 @@
-"""What Xids of one GPU say together that none of them says alone."""
+"""Conclusions from several Xids of one GPU that no single one allows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONTAINED = 94
 _UNCORRECTABLE = frozenset({48, 171, 172})
 """Uncorrectable memory errors; whether one is contained, 94 or 95 says."""
 _SEVERAL = 3
-"""Programs of which it is not likely that each is at fault by itself."""
+"""So many programs are unlikely to be faulty each."""
 
 
 def contained(xids: Sequence[Xid], known: Mapping[int, XidEntry]) -> Mapping[int, XidEntry]:
@@ -45,7 +45,7 @@ def processes_of(xids: Sequence[Xid]) -> int:
 
 
 def fail_here_alone(log: KernelLog, bdf: str, xids: Sequence[Xid]) -> bool:
-    """Do programs of several names fail, none of which fails on another GPU? One program is at fault by itself."""
+    """Do programs of several names fail on this GPU and on no other? A single program is probably faulty itself."""
     here = {each.process for each in xids if each.process}
     elsewhere = {each.process for each in log.xids if each.bdf != bdf}
     return len(here - elsewhere) >= _SEVERAL

@@ -74,7 +74,7 @@ def judge_device_copy(box: Box, figures: Figures, row: Measurement) -> Judgement
 
 
 def judge_own_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
-    """A GPU's copies to itself against those of the others of its model alone: no published figure is of this kind."""
+    """A GPU's copies to itself against those of other GPUs of its model: no figures of this kind are published."""
     if (failure := no_figure(box, row)) is not None:
         return failure
     others = [other for other in gpus_alike(box, figures, row) if other.a != row.a and other.number]

@@ -217,8 +217,8 @@ def _gpu_and_memory(box: Box, gpu: Device) -> Iterator[Component]:
 
 
 def _nvlinks(box: Box, a: Device, b: Device) -> Iterator[Component]:
-    """Those of the pair, unless switches join it; then all of either end, where it has others too, and first those that
-    join the NVSwitches of the one to those of the other, where they share none (DGX-2)."""
+    """The links of the pair. If NVSwitches join it: all links of either end that has other pairs too, after the trunk
+    links between the NVSwitches of the two if they share none (DGX-2)."""
     if not box.topology.link(a, b).switched:
         yield nvlinks_between(box, a, b)
     elif {*far_ends(box, a).values()}.isdisjoint(far_ends(box, b).values()):

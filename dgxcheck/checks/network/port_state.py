@@ -135,8 +135,8 @@ def _addressed(
 
 
 def _fault(port: IbPort) -> Fault:
-    """Of a port that is not up. With a link it waits for the subnet manager; that of a virtual function may be told to
-    leave it down."""
+    """The fault of a port that is not up: with a physical link it waits for the subnet manager, which can also be
+    configured to leave the port of a virtual function down."""
     waits = port.state in (PortState.INIT, PortState.ARMED) or port.phys_state is PhysState.LINK_UP
     if waits and port.link_layer == "InfiniBand":
         return Fault.NO_SUBNET_MANAGER

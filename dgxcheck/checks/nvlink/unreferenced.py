@@ -44,7 +44,7 @@ def states_of(box: Box, gpu: Device) -> Mapping[int, bool]:
 
 
 def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> Judgement | None:
-    """By what a text states of the links; None where those that are down may be unused, or a part alone is shown."""
+    """Judged by the link states in imported text; None if links that are down may be unused, or some are not shown."""
     states = states_of(box, gpu)
     up, down = sum(states.values()), [link for link, state in states.items() if not state]
     if mig_enabled(box, gpu.bdf) or guest(box) is not None:

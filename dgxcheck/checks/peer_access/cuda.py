@@ -1,4 +1,4 @@
-"""Peer access as CUDA reports it (``cudaDeviceCanAccessPeer``), for pairs whose P2P status nobody asked of NVML."""
+"""Peer access as CUDA reports it (``cudaDeviceCanAccessPeer``), for pairs without a P2P status from NVML."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ socket do not reach the first one's, but there are rarely four on one and a sing
 
 
 def judged(box: Box) -> dict[Pair, Judgement]:
-    """Every pair of which a tool printed the access in both directions."""
+    """Every pair for which a tool printed the access in both directions."""
     access = _access(box)
     if not access:
         return {}
@@ -83,7 +83,7 @@ def _label(box: Box, a: Device, b: Device) -> str:
 
 
 def _alike_with_access(box: Box, access: Access, a: Device, b: Device) -> bool:
-    """Does a pair of the same models that is joined alike have access?"""
+    """Does another pair of these models with the same connection have access?"""
     of_a, of_b = {a.bdf, *(gpu.bdf for gpu in siblings(box, a))}, {b.bdf, *(gpu.bdf for gpu in siblings(box, b))}
     own = _label(box, a, b)
     return any(

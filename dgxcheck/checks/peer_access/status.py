@@ -205,9 +205,9 @@ CHECKS = (
         " and for any pair whose two directions differ. Not judged: pairs without NVLink that do not support P2P (GNS,"
         " NS), other pairs further apart, GPUs in MIG mode and, in a virtual machine, what its hypervisor hides (CNS,"
         " TNS without NVLink). IOMMU translation and ACS redirection between the two are named. If all pairs behind one"
-        " PCIe bridge fail alike, this is reported once, at the bridge. Of imported text without that status by what"
-        " CUDA allows: pairs that NVLink joins, or PCIe switches where others like them have access; warns of a GPU"
-        " that reaches none of four and more of its model that all reach each other.",
+        " PCIe bridge fail alike, this is reported once, at the bridge. Imported text without that status is judged"
+        " by CUDA's peer access: fails for pairs joined by NVLink, or by PCIe switches if similar pairs have access;"
+        " warns of a GPU without access to at least four others of its model that all have access to each other.",
         source="nvmlDeviceGetP2PStatus in both directions; in imported text cudaDeviceCanAccessPeer",
         remedy=f"for pairs joined by PCIe: {_BY_PCIE}; for pairs joined by NVLink: {_BY_NVLINK}",
         judge=_status,

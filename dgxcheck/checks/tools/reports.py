@@ -61,23 +61,23 @@ _REMEDIES = {
     Fault.FABRIC_MANAGER_DOWN: "compare nv-fabricmanager --version with the driver's",
     Fault.FABRIC_MANAGER_ERROR: "read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same"
     " time (SXid)",
-    Fault.CONTAINER_RUNTIME: "install nvidia-container-toolkit, let nvidia-ctk runtime configure write its entry and"
-    " restart the container runtime; then read what nvidia-container-cli -k -d /dev/tty info says",
+    Fault.CONTAINER_RUNTIME: "install nvidia-container-toolkit, run nvidia-ctk runtime configure and restart the"
+    " container runtime; then check the output of nvidia-container-cli -k -d /dev/tty info",
     Fault.PORT_ERRORS: "reseat or replace the cable or transceiver (mlxlink -m shows it), then look at its error"
     " counters and at the port at the other end",
     Fault.PROGRAM_CRASHED: "check the program (compute-sanitizer, CUDA_LAUNCH_BLOCKING=1) and that it was built for"
     " these GPUs; suspect a GPU only if several programs fail on it, and then by its Xids",
     Fault.DRIVER_MISMATCH: "compare the versions of driver, its library and CUDA (nvidia-smi, cat"
     " /proc/driver/nvidia/version), in containers those inside too; then reload the driver or update the older one",
-    Fault.NOT_READY: "look whether CUDA_VISIBLE_DEVICES or the container hides the GPUs, and whether nvidia-smi lists"
+    Fault.NOT_READY: "check whether CUDA_VISIBLE_DEVICES or the container hides the GPUs, and whether nvidia-smi lists"
     " them; else read the kernel log",
     Fault.DIMM_SPEED: "compare the DIMMs and their slots with the board's manual, and the memory speed in the firmware"
     " setup: dmidecode -t memory",
     Fault.MEMORY_MISSING: "look at that channel's slots (the BMC's event log), then reseat or replace the DIMM",
-    Fault.PROGRAM_ERROR: "look at the program, its ranks and its NCCL_ variables; run all_reduce_perf of nccl-tests on"
-    " the same GPUs: where that works the machine is not to blame",
-    Fault.COLLECTIVE_TIMEOUT: "look on the host of the rank that is missing or behind for Xids, a lost GPU, ports that"
-    " are down and a program that ended (dgxcheck health), and where that rank stands (py-spy dump); then run"
+    Fault.PROGRAM_ERROR: "check the program, its ranks and its NCCL_ variables; run all_reduce_perf of nccl-tests on"
+    " the same GPUs: if that works, the machine is not at fault",
+    Fault.COLLECTIVE_TIMEOUT: "on the host of the rank that is missing or behind check for Xids, a lost GPU, ports that"
+    " are down and a program that ended (dgxcheck health), and where that rank hangs (py-spy dump); then run"
     " all_reduce_perf over the same hosts",
     Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
 }

@@ -87,7 +87,7 @@ def _names(reading: Reading) -> list[str]:
 
 
 def _of_files(opened: Opened) -> list[str]:
-    """Of a directory: the files of which a part was read, or nothing."""
+    """For a directory: the files that were read in part or not at all."""
     if opened.bundle.kind != "directory":
         return []
     left = opened.left

@@ -70,10 +70,10 @@ SENTENCES: Mapping[Code, str] = {
     "inspect-airflow": "check fans, filters and inlet air",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
     "inspect-power": "check power supplies, power cables and feeds",
-    "inspect-rack-fabric": "the fabric manager of this rack runs on its NVLink switch trays (NMX-C): read its log there"
-    " and look which partition this GPU is in",
-    "inspect-link": "look for the error and its time in the kernel log, and for a hot-plug or reset then: one that does"
-    " not come back needs nothing else",
+    "inspect-rack-fabric": "the fabric manager of this rack runs on its NVLink switch trays (NMX-C): check its log"
+    " there and the partition of this GPU",
+    "inspect-link": "find the error in the kernel log and check for a hot-plug event or reset at that time: an error"
+    " that does not recur needs no further action",
     "inspect-dimms": "find the DIMM that is missing or has errors",
     "inspect-cabling": "check the switch that the cables lead to and how they are seated",
     "inspect-far-end": "if none answers, check where the cable leads: that fabric may have no subnet manager; if one"

@@ -63,9 +63,9 @@ def _without_findings(assessment: Assessment) -> str:
 
 
 def _alarms(lines: int) -> str:
-    """Of a text: what may be a fault, and was not understood."""
-    what = counted(lines, "line that speaks of an error", "lines that speak of errors")
-    return f"; {what} {'was' if lines == 1 else 'were'} not understood: see dgxcheck import --show" if lines else ""
+    """The number of unread lines that may report a fault, for a text."""
+    what = counted(lines, "line that mentions an error", "lines that mention errors")
+    return f"; {what} {'was' if lines == 1 else 'were'} not recognised: see dgxcheck import --show" if lines else ""
 
 
 def _too_little(assessment: Assessment) -> str:

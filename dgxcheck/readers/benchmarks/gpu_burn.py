@@ -1,7 +1,7 @@
 """gpu_burn: the verdict of each GPU, wrong results, and how fast each computed (https://github.com/wilicc/gpu-burn).
 
-It says ``OK`` of a GPU on which nothing was computed, and numbers GPUs as ``nvidia-smi -L`` does. Where none of them
-computed anything CUDA itself did not start: that is of the host, whichever GPUs the verdicts name.
+It prints ``OK`` even for a GPU that computed nothing, and numbers GPUs as ``nvidia-smi -L`` does. If none of them
+computed anything, CUDA itself did not start: that is a fault of the host, whichever GPUs the verdicts name.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Gpu:
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """``stated report GPU3 gpu_burn-..``; nothing of GPUs that no line of progress or verdict is about."""
+    """``stated report GPU3 gpu_burn-..`` for every GPU with a line of progress or a verdict."""
     gpus: dict[int, _Gpu] = {}
     names: dict[int, str] = {}
     understood: set[int] = set()

@@ -22,7 +22,7 @@ BYTES = {
     **dict.fromkeys(("int64", "uint64", "double", "float64"), 8),
 }
 MANY = "many"
-"""Ranks, where a text does not list them and their number cannot be told from rates that were rounded."""
+"""Stands for the number of ranks if a text does not list them and their rates are rounded too much to derive it."""
 SPARE = 0.1  # of a rate, for times that were rounded
 ROUNDED = 0.011  # GB/s
 LEAST_FACTOR = 0.49  # bus bandwidth of an algorithm bandwidth: all-gather of two ranks
@@ -180,7 +180,7 @@ def operation(rows: tuple[SizeRow, ...], heading: Columns, ranks: int | None) ->
 
 
 def are_many(rows: tuple[SizeRow, ...], op: str) -> bool:
-    """Are there more than twenty ranks? Of so many the ratio of the rates tells no exact number."""
+    """Are there more than twenty ranks? The ratio of the rates is then too flat for an exact number."""
     large = max(rows, key=lambda size_row: size_row.algbw)
     ratio = large.busbw / large.algbw if large.algbw else 0.0
     if op == "all_reduce":

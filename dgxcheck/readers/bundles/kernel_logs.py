@@ -28,7 +28,7 @@ _STAMP = re.compile(
     r"|(?P<month>\S{1,12}) +(?P<of_month>\d{1,2}) (?P<at>\d\d:\d\d:\d\d) "
 )
 _LOADS = "NVRM: loading "
-"""Of every boot alike."""
+"""Logged in every boot, so no sign of a particular one."""
 _FIRST = " kernel: Linux version "
 _REBOOT = "-- Reboot --"
 _JITTER = 1.0
@@ -85,7 +85,7 @@ def kernel_log(sections: Sequence[Section]) -> tuple[str, ...]:
 
 
 def _older(sections: Sequence[Section]) -> Sequence[Lines]:
-    """The boots before those of the journal, in the file of the logger that goes back furthest."""
+    """The boots older than the journal, from the log file that goes back furthest."""
     journals = [section for section in sections if _JOURNAL.fullmatch(section.title)]
     begin = min((stamp for section in journals for row in section.lines if (stamp := _stamp(row))), default=None)
     found: list[Sequence[Lines]] = [[]]

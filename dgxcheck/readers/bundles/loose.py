@@ -1,4 +1,4 @@
-"""Files of a bundle whose names do not tell all: every reader looks at them, as at a pasted text."""
+"""Files of a bundle whose names do not identify their content: every reader tries them, as with a pasted text."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _MOST_LINKS = 36
 
 
 def machine_facts(found: Sequence[Output]) -> tuple[dict[str, Json], tuple[str, ...]]:
-    """By key, and the titles of outputs that contradict an earlier one, of which nothing is taken.
+    """Facts by key, and the titles of outputs that were left out because they contradict an earlier one.
 
     What names GPUs by their index belongs to those of nvidia-smi's dump.
     """

@@ -15,16 +15,16 @@ _OUTPUT = re.compile(r"(?P<name>[\w.+-]{1,200}?)(?:\.(?:txt|log|out))?")
 _OUTPUTS = re.compile(r"(?:^|/)(?:sos_commands|commands)/")
 """Where a program has named the files after its commands."""
 _PASTED = 1 << 20
-"""A longer output was not typed or pasted: its name says enough."""
+"""Longer outputs are not pasted by hand; those are identified by their names alone."""
 _SHORT = 32 << 10
-"""That takes no time to read in vain."""
+"""Bytes; a text so short is tried with every reader whatever its words."""
 _TELLING = re.compile(
     r"nvidia|nvrm|nvlink|nvswitch|nccl|\bgpu|\bxid\b|\bhca\b|mlx[45]_|infiniband|\blnk(?:cap|sta)|\[10de:|\bdcgm|"
     r"\bedac\b|\bmce:|pcieport|\bnode [01] cpus|numa node|dmidecode|\bca '|mst devices|\bib_(?:write|read|send)|"
     r"link_layer|\bp2p\b|healthmon|\bnhc\b|<topology|<system version|ib[0-9]|hardware error|bandwidth|\[06\d\d\]",
     re.IGNORECASE,
 )
-"""A long text with none of these words is no output that a reader knows."""
+"""No reader recognises a long text without any of these words."""
 
 
 def one_file(name: str, rows: Iterator[bytes]) -> Section:

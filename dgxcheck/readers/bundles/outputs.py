@@ -59,7 +59,7 @@ class Output(Record):
     lines: int
     found: Imported
     host: str = ""
-    """Whose output it is, where the text tells."""
+    """The host that the text names; empty if it names none."""
 
 
 class Found(Record):

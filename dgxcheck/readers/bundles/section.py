@@ -25,4 +25,4 @@ class Section(Record):
     host: str = ""
     """Whose output it is, where the bundle holds that of several."""
     loose: bool = False
-    """A whole file of which the name does not tell all: every reader looks at it."""
+    """A whole file that its name does not identify: every reader tries it."""

@@ -79,7 +79,7 @@ _OF_RESPONSE = {
 
 
 class Gpu(Record):
-    """What DCGM tells of one GPU: values by path, as numbers."""
+    """DCGM's values of one GPU as numbers, by path."""
 
     index: int
     bdf: str | None
@@ -105,7 +105,7 @@ def section(gpu: Gpu) -> Section:
 
 
 def report(reports: Reports, gpu: Gpu) -> None:
-    """The last Xid, which DCGM keeps until it is restarted, and sums of NVLink errors, which may be old."""
+    """The last Xid, which DCGM keeps until it is restarted, and totals of NVLink errors, which may be old."""
     for path, value in gpu.values.items():
         if path.startswith(_NVLINK) and value:
             text = f"NVLink {path.removeprefix(_NVLINK)} since the last reset: {value:.0f}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.dcgm.cells import Cell, cells, is_rule
-from dgxcheck.readers.dcgm.faults import fault_of, judged
+from dgxcheck.readers.dcgm.faults import TEST_FAILED, fault_of, judged
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import bounded
@@ -93,7 +93,7 @@ def _explain(
     if test:
         of_test = OUTCOMES.get(outcome, "pass")
     else:
-        of_test = _ALONE.get(message["kind"], "pass") if named and fault != "test-failed" else "pass"
+        of_test = _ALONE.get(message["kind"], "pass") if named and fault != TEST_FAILED else "pass"
     if message["kind"] == "Info" or of_test == "pass":
         return []
     of_test, fault = judged(of_test, text)

@@ -31,7 +31,9 @@ _DID_NOT_RUN = re.compile(
     r"|other (?:compute )?process(?:es)? (?:is|are) running|(?:not enough|insufficient|out of) (?:free )?memory"
     r"|(?:could not|unable to|failed to) allocate|incompatible with the diagnostic", re.IGNORECASE,
 )  # fmt: skip
-"""A test that something else on the GPU, or a setting, kept from running says nothing of the hardware."""
+"""A test that another program or a setting kept from running is no evidence about the hardware."""
+TEST_FAILED = "test-failed"
+"""The fault of a message that names no other."""
 _COMPILED = tuple((fault, re.compile(words, re.IGNORECASE)) for fault, words in _FORMS)
 
 
@@ -44,4 +46,4 @@ def judged(outcome: Outcome, message: str) -> tuple[Outcome, str]:
 
 def fault_of(message: str) -> str:
     """A word of ``checks/engine/fault.py``; that of a failed test where the message is none of the known ones."""
-    return next((fault for fault, words in _COMPILED if words.search(message[:2000])), "test-failed")
+    return next((fault for fault, words in _COMPILED if words.search(message[:2000])), TEST_FAILED)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.record import Record
+from dgxcheck.readers import prometheus
 from dgxcheck.readers.dcgm.device_fields import NAMES, XID, Gpu, report, section, value_of
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.answers import imported
@@ -14,11 +14,7 @@ from dgxcheck.readers.values import bounded
 from dgxcheck.readers.values import gpu as number_of
 
 TOOL = "dcgm-exporter"
-_SAMPLE = re.compile(
-    r"(?P<name>(?:DCGM_(?:FI|EXP)|dcgm)_\w{2,80})\{(?P<labels>[^{}]{1,4000})\} (?P<value>\S{1,40})(?: \d{1,16})?"
-)
-_LABEL = re.compile(r"(?P<name>\w{1,64})=\"(?P<value>(?:[^\"\\]|\\.){0,400})\"")
-_COMMENT = re.compile(r"# (?:HELP|TYPE) (?:DCGM_(?:FI|EXP)|dcgm)_\w{2,80} .{1,400}")
+_PREFIXES = ("DCGM_FI_", "DCGM_EXP_", "dcgm_")
 _COUNTED = "DCGM_EXP_XID_ERRORS_COUNT"
 _DRIVER = "DCGM_FI_DRIVER_VERSION"
 
@@ -37,14 +33,13 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     comments: set[int] = set()
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
-        if _COMMENT.fullmatch(text):
+        if prometheus.commented(text).startswith(_PREFIXES):
             comments.add(number)
-        elif sample := _SAMPLE.fullmatch(text):
-            labels = {match["name"]: match["value"] for match in _LABEL.finditer(sample["labels"])}
-            host = hosts.setdefault(labels.get("Hostname", ""), _Host(gpus={}, system={}, lines=set()))
+        elif (found := prometheus.sample(text)) and found.labels and found.name.startswith(_PREFIXES):
+            host = hosts.setdefault(found.labels.get("Hostname", ""), _Host(gpus={}, system={}, lines=set()))
             host.lines.add(number)
-            _take(host, sample["name"], labels, sample["value"])
-    found = []
+            _take(host, found.name, found.labels, found.value)
+    outputs = []
     for name, host in hosts.items():
         reports = Reports(TOOL)
         for gpu in host.gpus.values():
@@ -52,8 +47,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         output = imported(TOOL, [section(gpu) for gpu in host.gpus.values()], host.system, frozenset())
         understood = frozenset(host.lines | comments)
         facts = {**output.facts, **reports.facts()}
-        found.append(Imported(tool=output.tool, facts=facts, understood=understood, host=name.partition(".")[0]))
-    return tuple(found)
+        outputs.append(Imported(tool=output.tool, facts=facts, understood=understood, host=name.partition(".")[0]))
+    return tuple(outputs)
 
 
 def _take(host: _Host, metric: str, labels: Mapping[str, str], text: str) -> None:

@@ -7,7 +7,7 @@ import re
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_report import Outcome
-from dgxcheck.readers.dcgm.faults import fault_of
+from dgxcheck.readers.dcgm.faults import TEST_FAILED, fault_of
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
@@ -26,7 +26,7 @@ _OF_TEST = (
     ("slow", "bandwidth"), ("link-narrow", "width"), ("link-slow", "generation"), ("overheating", "temperature"),
     ("inforom", "inforom"), ("nouveau", "blacklist"), ("gpu-missing", "count"), ("ecc-uncorrected", "ecc"),
 )  # fmt: skip
-"""Fault by a word of the test's name, where what it says tells none."""
+"""Fault by a word of the test's name, if its message names none."""
 _SUM = re.compile(
     r"(?:Global Test|Device|System) Results: \d{1,6} success, .{1,80}|-{20,100}|One or more tests didn't run\."
 )
@@ -79,6 +79,6 @@ def _add(reports: Reports, subject: str, test: str, word: str, text: str) -> Non
         reports.add(subject, topic, outcome)
     elif outcome is not None:
         fault = fault_of(text)
-        if fault == "test-failed":
+        if fault == TEST_FAILED:
             fault = next((fault for fault, part in _OF_TEST if part in topic.replace("-", "")), fault)
         reports.add(subject, topic, outcome, fault, f"test {test}: {text or word}")

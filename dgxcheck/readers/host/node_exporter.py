@@ -9,14 +9,13 @@ import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers import prometheus
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
 from dgxcheck.readers.values import bounded, number
 
 TOOL = "node_exporter"
-_SAMPLE = re.compile(r"(?P<name>node_\w{2,80})(?:\{(?P<labels>[^{}]{0,2000})\})? (?P<value>\S{1,40})(?: \d{1,16})?")
-_LABEL = re.compile(r"(?P<name>\w{1,64})=\"(?P<value>(?:[^\"\\]|\\.){0,300})\"")
-_COMMENT = re.compile(r"# (?:HELP|TYPE) node_\w{2,80} .{1,400}")
+_PREFIX = "node_"
 _IDS: Mapping[str, tuple[str, Mapping[int, str]]] = {
     "state_id": ("state", {0: "NOP", 1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}),
     "physical_state_id": ("phys_state", {2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp",
@@ -49,12 +48,11 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     understood: set[int] = set()
     for at, line in enumerate(bounded(lines)):
         text = line.strip()
-        if _COMMENT.fullmatch(text):
+        if prometheus.commented(text).startswith(_PREFIX):
             understood.add(at)
-        elif sample := _SAMPLE.fullmatch(text):
+        elif (sample := prometheus.sample(text)) and sample.name.startswith(_PREFIX):
             understood.add(at)
-            labels = {match["name"]: match["value"] for match in _LABEL.finditer(sample["labels"] or "")}
-            name, value = sample["name"], _whole(sample["value"])
+            name, labels, value = sample.name, sample.labels, _whole(sample.value)
             if name.startswith("node_infiniband_"):
                 facts |= _infiniband(name.removeprefix("node_infiniband_"), labels, value, ports)
             elif name in _EDAC_FILES and labels.get("controller", "").isdecimal() and value is not None:

@@ -53,7 +53,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _figures(line: str, number: int) -> Iterator[tuple[str, Json]]:
-    """Copies of one GPU, or the transfers between HCAs of the host, each of which moved as much."""
+    """Host copies of one GPU, or a transfer between HCAs of the host with the same figure for each HCA."""
     if copies := _COPIES.fullmatch(line):
         kind = copies["way"].lower().replace(" ", "-")
         value, index = values.number(copies["rate"], MOST_GBS), values.gpu(copies["gpu"])

@@ -74,23 +74,23 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _greeting(reports: Reports, critical: int, warnings: int) -> None:
     if critical:
-        text = f"critical alerts: {critical}, which nvsm show alerts lists"
+        text = f"critical alerts: {critical}; list them with nvsm show alerts"
         reports.add(HOST, "alerts", "fail", "test-failed", text)
     if warnings:
-        reports.add(HOST, "warnings", "note", "", f"warnings: {warnings}, which nvsm show alerts lists")
+        reports.add(HOST, "warnings", "note", "", f"warnings: {warnings}; list them with nvsm show alerts")
     if not critical and not warnings:
         reports.add(HOST, "alerts", "pass")
 
 
 def _component(reports: Reports, name: str, properties: Mapping[str, str]) -> None:
-    """An alert by its severity, another component by its health; what tells neither is left out."""
+    """An alert by its severity, any other component by its health; one with neither is left out."""
     word = properties.get("severity", properties.get("status_health", "")).lower()
     outcome = _WORDS.get(word)
     if outcome is None or properties.get("state", properties.get("status", "")).lower() in _OVER:
         return
-    told = [properties[key] for key in ("message", "message_details", "description") if properties.get(key)]
+    texts = [properties[key] for key in ("message", "message_details", "description") if properties.get(key)]
     about = properties.get("component_id", properties.get("name", name))
-    detail = ": ".join(told) or f"health is {word}"
+    detail = ": ".join(texts) or f"health is {word}"
     _add(reports, f"{about}: {detail}", outcome, properties.get("alert_id", name))
 
 

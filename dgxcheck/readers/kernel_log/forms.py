@@ -12,23 +12,22 @@ import time
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.limits import LOG_LINE_CHARACTERS
+from dgxcheck.readers.kernel_log.hosts import ISO, SYSLOG
 from dgxcheck.readers.kernel_log.stamps import Months, is_of_program, known_row
 from dgxcheck.source.kernel_log.kinds import is_relevant
 from dgxcheck.source.kernel_log.records import from_kernel
 
-_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
-_SYSLOG = r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
 _RFC5424 = re.compile(
-    rf"<(?P<pri>\d{{1,3}})>1 (?P<at>{_ISO}) (?P<host>\S{{1,255}}) kernel \S{{1,128}} \S{{1,32}}"
+    rf"<(?P<pri>\d{{1,3}})>1 (?P<at>{ISO}) (?P<host>\S{{1,255}}) kernel \S{{1,128}} \S{{1,32}}"
     r" (?:-|\[.{0,400}?\]) ?(?:BOM)?(?P<text>.*)"
 )
-_RFC3164 = re.compile(rf"<(?P<pri>\d{{1,3}})>(?P<row>(?:{_ISO}|{_SYSLOG}) .*)")
+_RFC3164 = re.compile(rf"<(?P<pri>\d{{1,3}})>(?P<row>(?:{ISO}|{SYSLOG}) .*)")
 _FULL = re.compile(
     r"[A-Z][a-z]{2} (?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) [A-Z][A-Za-z]{1,4}"
     r" (?P<rest>\S{1,255} kernel: .*)"
 )
 _UNIX = re.compile(r"(?P<at>\d{9,10}\.\d{6}) (?P<rest>\S{1,255} kernel: .*)")
-_NAMELESS = re.compile(rf"(?P<at>(?:{_ISO}|{_SYSLOG}) {{1,2}})(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) (?P<text>\S.*)")
+_NAMELESS = re.compile(rf"(?P<at>(?:{ISO}|{SYSLOG}) {{1,2}})(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) (?P<text>\S.*)")
 """rsyslog with a template that leaves out the program."""
 _FIELD = re.compile(r"\s{0,8}(?P<name>_{0,2}[A-Z][A-Z0-9_]{1,63})=(?P<value>.*)", re.DOTALL)
 _VERBOSE = re.compile(r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} \S{1,8} \[s=[0-9a-f]{32};.{1,300}\]")
@@ -43,9 +42,9 @@ Rows = Iterator[tuple[int, "str | None"]]
 
 
 def as_rows(lines: tuple[str, ...]) -> Rows:
-    """Number and text of every line; of those in one of these forms as a row, of the parts of an entry its message.
+    """Number and text of every line, with those in one of these forms rewritten as rows of ``journalctl -k``.
 
-    None stands for a line that is part of an entry, or of one that the kernel did not write. A number can come twice.
+    None stands for a line that is only part of an entry, or not the kernel's. A number can occur twice.
     """
     parts, months = _Parts(), Months()
     for number, line in enumerate(lines):
@@ -61,7 +60,7 @@ def as_rows(lines: tuple[str, ...]) -> Rows:
 
 
 class _Parts:
-    """Entries of which each field has a line: one is whole when the next begins or its line of end comes."""
+    """Entries with one field per line; an entry ends where the next begins or at its closing line."""
 
     def __init__(self) -> None:
         self.boots = _Boots()

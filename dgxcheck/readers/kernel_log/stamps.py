@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import PATTERN
+from dgxcheck.readers.kernel_log.hosts import ISO
 from dgxcheck.source.kernel_log.kinds import is_relevant
 from dgxcheck.source.kernel_log.records import from_kernel
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,9})?"
-_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _WITHOUT_YEAR = re.compile(
     rf"\[[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) (?P<time>{_CLOCK})\] (?P<text>.*)"
 )
@@ -23,7 +23,7 @@ _LOCAL = re.compile(
     r" (?P<host>\S{1,255}) kernel: (?P<text>.*)"
 )
 _TALOS = re.compile(
-    rf"(?:(?P<host>[A-Za-z0-9][\w.:-]{{0,254}}): )?(?P<who>[a-z]{{2,8}}): {{1,12}}[a-z]{{2,9}}: \[(?P<at>{_ISO})\]:"
+    rf"(?:(?P<host>[A-Za-z0-9][\w.:-]{{0,254}}): )?(?P<who>[a-z]{{2,8}}): {{1,12}}[a-z]{{2,9}}: \[(?P<at>{ISO})\]:"
     r" (?P<text>.*)"
 )
 _TIME_ALONE = re.compile(rf"(?P<time>{_CLOCK}) {{1,4}}(?P<text>.*)")
@@ -42,8 +42,8 @@ _BEFORE = re.compile(
     r"|[\s>]{0,12}(?:\[XID found\] \([\w ]{1,40}\) \"|\{\"log\": ?\"|\|(?:[^|]{0,80}\|){0,4} {0,8})"
     r"|[A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}: {1,4}"
 )
-"""What may stand before a message: nothing, a stamp with host and facility behind it, the cells of a table, a host's
-name. In a sentence or a command the message is only spoken of."""
+"""What may precede a message: nothing, a stamp with host and facility, cells of a table, a host's name. Within a
+sentence or a command it is only quoted."""
 _ENDS = {'"': '"', "|": " |"}
 """What ends a message by what stands before it."""
 
@@ -60,7 +60,7 @@ def is_of_program(text: str) -> bool:
 
 
 class Months:
-    """Months of any language as English ones: those of numbers by these, others in the order in which they come."""
+    """English months for those of any language: by number if they have one, else in the order of their appearance."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from dgxcheck.readers.dcgm.faults import fault_of
+from dgxcheck.readers.dcgm.faults import TEST_FAILED, fault_of
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import bounded
@@ -19,12 +19,10 @@ _LINE = re.compile(
     r" (?P<text>.{0,1500}?)(?: \[[/\w.@+-]{1,300}:\d{1,6}\](?: \[.{0,300})?)?"
 )
 _GPU = re.compile(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![.:]\d)")
-_OTHER = "test-failed"
-"""Of a message that names no fault."""
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Errors of a GPU that name a fault; every line of the log is understood."""
+    """Errors that name a GPU and a fault; every line of the log counts as understood."""
     reports = Reports(TOOL)
     understood: set[int] = set()
     for number, line in enumerate(bounded(lines)):
@@ -35,7 +33,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         understood.add(number)
         named = _GPU.search(match["text"])
         fault = fault_of(match["text"])
-        if match["level"] in ("ERROR", "FATAL") and named and fault != _OTHER:
+        if match["level"] in ("ERROR", "FATAL") and named and fault != TEST_FAILED:
             reports.add(f"GPU{int(named['gpu'])}", fault, "warn", fault, match["text"])
     if not understood:
         return ()

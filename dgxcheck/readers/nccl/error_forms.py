@@ -149,4 +149,4 @@ HARMLESS = re.compile(
     r"|NUMA auto balancing|remote FLID configured as zero|setting (?:to|NCCL_NSOCKS)|defaulting to"
     r"|NCCL_\w{2,60} is deprecated"
 )
-"""What working machines log too: virtual ones, those without HCAs."""
+"""Also logged by healthy machines, such as virtual ones and those without HCAs."""

@@ -19,8 +19,8 @@ TOOL = "NCCL"
 _FAILED = re.compile(
     r"(?:misc/socket\.cc\S{0,12} )?(?:socketPollConnect|socketStartConnect): .{0,80}(?:returned|failed) "
 )
-"""Told as INFO while NCCL tries again."""
-_TELLING = frozenset((
+"""Logged as INFO while NCCL tries to connect again."""
+_CHOICES = frozenset((
     "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE",
     "NCCL_IB_HCA", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_ALGO", "NCCL_PROTO", "NCCL_NVLS_ENABLE",
     "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_CROSS_NIC", "NCCL_IB_GID_INDEX", "NCCL_COLLNET_ENABLE",
@@ -81,8 +81,8 @@ class _Host:
         self._network.report(self._channels, self._settings, reports)
         self._channels.report(self._graph, self._settings, reports)
         self._multicast.report(self._gpus, reports)
-        told = bool(reports) or self._channels.sent or self._channels.received
-        if told and (chosen := [f"{name}={value}" for name, value in self._settings.items() if name in _TELLING]):
+        chosen = [f"{name}={value}" for name, value in self._settings.items() if name in _CHOICES]
+        if chosen and (reports or self._channels.sent or self._channels.received):
             reports.add(HOST, "settings", "note", text=f"set for this run: {', '.join(chosen)}")
         parts = (self._gpus.facts(), self._graph.facts(), self._network.facts(), self._channels.facts(tool))
         return {key: fact for part in parts for key, fact in part} | reports.facts()

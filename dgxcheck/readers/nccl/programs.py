@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection
 
 from dgxcheck.facts.tool_report import Outcome
 from dgxcheck.readers.model import Imported
@@ -54,7 +55,7 @@ _WORDS = {
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Which ranks waited and which did not report or are behind; what NCCL and CUDA said last."""
+    """Ranks that timed out, ranks that did not report or are behind, and the last errors of NCCL and CUDA."""
     job = _Job()
     understood: set[int] = set()
     chatter: set[int] = set()
@@ -77,7 +78,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 class _Job:
-    """The ranks of one job, and what they say of it."""
+    """The ranks of one job, and the errors that they report."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -88,7 +89,7 @@ class _Job:
         self._kinds: Counter[str] = Counter()
 
     def take(self, line: str) -> bool:
-        """Is a line one of those that tell what happened?"""
+        """True for a line that reports an error or a timeout."""
         if wait := _TIMEOUT.search(line) if "Watchdog" in line else None:
             self._waits.setdefault(int(wait["rank"]), (int(wait["number"]), wait["operation"]))
         elif done := _BEHIND.search(line) if "NCCL work" in line else None:
@@ -111,7 +112,7 @@ class _Job:
         return True
 
     def reports(self, tool: str) -> Reports:
-        """One about all ranks that waited, the others by what NCCL or CUDA said; kinds alone where nothing more is."""
+        """One report on all ranks that timed out, then the errors of NCCL and CUDA; result codes only without those."""
         found = Reports(tool)
         report([(None, text) for text in self.warnings], Gpus(), found)
         if self._waits or self._silent:
@@ -122,13 +123,13 @@ class _Job:
         return found
 
     def _text(self) -> str:
-        """Which collective, which ranks waited, and who kept them waiting as far as the log tells."""
+        """The collective, the ranks that timed out in it and, if the log shows them, those that they waited for."""
         if not self._waits:
             return f"{_ranks(self._silent)} stopped: the watchdog of NCCL got no answer from CUDA or a lock"
         first = min(number for number, _ in self._waits.values())
         latest = max(number for number, _ in self._waits.values())
         operations = {operation for number, operation in self._waits.values() if number == first}
-        text = f"{_ranks(self._waits)} waited in vain in {'/'.join(sorted(operations))} (SeqNum {first})"
+        text = f"{_ranks(self._waits)} timed out in {'/'.join(sorted(operations))} (SeqNum {first})"
         behind = {rank for rank, done in self._completed.items() if done < max(self._completed.values())}
         behind |= {rank for rank, (number, _) in self._waits.items() if number < latest}
         missing = {*range(max(self._waits) + 1)} - {*self._waits}
@@ -141,8 +142,8 @@ class _Job:
         return f"{text}: none of them is behind, so the rank at fault is not in this log, or a transfer hangs"
 
 
-def _ranks(numbers: object) -> str:
+def _ranks(numbers: Collection[int]) -> str:
     """``ranks 0, 1, 2 and 5 more``"""
-    listed = sorted(numbers) if isinstance(numbers, set | dict) else []
+    listed = sorted(numbers)
     more = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
     return f"rank{'s' if len(listed) > 1 else ''} {', '.join(map(str, listed[:SHOWN]))}{more}"

@@ -17,14 +17,13 @@ MOST_NAMED = 4
 _SECTION = re.compile(r"(?:#\d{1,6}-\d{1,6} \([0-9a-f]{1,16}\) )?(?P<kind>INCOMPLETE|DEAD|ERROR|MISMATCH|TIMEOUT)")
 _WHO = re.compile(
     r"(?:Process \d{1,10} on node (?P<node>[\w.:%-]{1,80}) managing GPUs? (?P<gpus>[\d ,-]{1,60})"
-    r"|Rank (?P<rank>\d{1,7})(?: (?P<state>(?:has|reported) .{1,60}?))? -- (?:GPU (?P<gpu>[\w:, -]{1,40})"
-    r" managed by process"
-    r" \d{1,10} on node (?P<home>[\w.:%-]{1,80})|\[.{1,80}\]))"
+    r"|Rank (?P<rank>\d{1,7})(?: (?P<state>(?:has|reported) .{1,60}?))? -- (?:GPU (?P<gpu>[\w:, -]{1,40}) managed by"
+    r" process \d{1,10} on node (?P<home>[\w.:%-]{1,80})|\[.{1,80}\]))"
 )
 _WHAT = re.compile(
     r"Missing communicator data from \d{1,7} (?:job process|rank)(?:es|s)?"
-    r"|\d{1,7} job process(?:es)? (?:is|are) considered dead .{0,60}|(?:Initialization|Asynchronous) errors? on"
-    r" \d{1,7} ranks?"
+    r"|\d{1,7} job process(?:es)? (?:is|are) considered dead .{0,60}"
+    r"|(?:Initialization|Asynchronous) errors? on \d{1,7} ranks?"
     r"|Communicator ranks have different (?:\w{1,40} operation counts|status)"
     r"|Encountered \d{1,7} communication timeouts? .{0,60}"
 )
@@ -34,13 +33,10 @@ _GROUP = re.compile(
 )
 _CHATTER = re.compile(
     r"NCCL version \d.{1,60} compiled with CUDA .{1,20}|CUDA runtime version \d{1,6}, driver version \d{1,6}"
-    r"|Job summary"
-    r"|={4,20}|(?:Nodes|Group|Processes|Comms).{0,100}|[(#].{0,20}total\).{0,80}|\(total\).{0,80}|# {1,12}in"
-    r" group.{0,80}"
-    r"|\d{1,7} ranks have (?:status|launched|not).{0,60}|\d{1,7} ranks reported .{0,80}"
-    r"|Communicators\.{3}.{0,60}|Errors"
-    r"|Warnings|\d{1,7}(?: {1,14}\d{1,7}){1,5}|\[could not find information .{1,60}\]|The missing (?:rank"
-    r"|process).{0,60}"
+    r"|Job summary|={4,20}|(?:Nodes|Group|Processes|Comms).{0,100}|[(#].{0,20}total\).{0,80}|\(total\).{0,80}"
+    r"|# {1,12}in group.{0,80}|\d{1,7} ranks have (?:status|launched|not).{0,60}|\d{1,7} ranks reported .{0,80}"
+    r"|Communicators\.{3}.{0,60}|Errors|Warnings|\d{1,7}(?: {1,14}\d{1,7}){1,5}"
+    r"|\[could not find information .{1,60}\]|The missing (?:rank|process).{0,60}"
     r"|The outlier nodes?:|Node \S{1,80} running process.{0,200}|Gathering data about .{0,80}"
 )
 _FOUND: dict[str, tuple[Outcome, str]] = {
@@ -51,7 +47,7 @@ _FOUND: dict[str, tuple[Outcome, str]] = {
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Processes that are dead or do not answer, ranks with errors, and those that are behind."""
+    """Processes that are dead or do not respond, ranks with errors, and ranks that are behind."""
     reports = Reports(TOOL)
     understood: set[int] = set()
     kind, what, who = "", "", list[str]()
@@ -68,8 +64,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if section := _SECTION.fullmatch(line):
             close()
             kind, what, who, begun = section["kind"], "", [], True
-        elif kind and (said := _WHAT.fullmatch(line)):
-            what = what or said[0]
+        elif kind and (title := _WHAT.fullmatch(line)):
+            what = what or title[0]
         elif kind and (match := _WHO.fullmatch(line)):
             who.append(_name(match))
         elif group := _GROUP.fullmatch(line):

@@ -15,16 +15,16 @@ from dgxcheck.readers.values import bare, bounded
 
 TOOL = "flint"
 _COMMAND = re.compile(
-    rf"(?:.{{0,120}}\W)?(?:mst)?flint\s.{{0,80}}?(?:-d|--device)[ =](?P<device>{NAME}"
-    rf"|[\w./:-]{{4,80}})\s.{{0,60}}\b(?:q|query)\b.{{0,60}}",
+    rf"(?:.{{0,120}}\W)?(?:mst)?flint\s.{{0,80}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})\s.{{0,60}}"
+    r"\b(?:q|query)\b.{0,60}",
     re.ASCII,
 )
 _BEGIN = re.compile(r"Image type: {1,20}FS\d|Device #\d{1,3}:")
 _MEMBER = re.compile(
     r"(?P<name>FW Version|FW|PSID|PCI Device Name|Device Type|Part Number|Description|Versions|PXE|UEFI|Status"
-    r"|FW Release Date"
-    r"|Product Version|Rom Info|Base GUID|Base MAC|Orig PSID|Image type|Security Attributes|Default Update Method|VSD"
-    r"|Running FW Version|Description|Image VSD|Device VSD|GUID|MAC|Image type)(?::| {2,40})\s{0,40}(?P<value>.{0,300})"
+    r"|FW Release Date|Product Version|Rom Info|Base GUID|Base MAC|Orig PSID|Image type|Security Attributes"
+    r"|Default Update Method|VSD|Running FW Version|Image VSD|Device VSD|GUID|MAC)(?::| {2,40})\s{0,40}"
+    r"(?P<value>.{0,300})"
 )
 _VERSION = re.compile(r"\d{1,3}\.\d{1,4}\.\d{1,5}", re.ASCII)
 _PSID = re.compile(r"[A-Z]{2,3}_?[0-9A-Z_]{6,14}", re.ASCII)
@@ -43,8 +43,7 @@ class Adapter(Record, kw_only=False):
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Files of the RDMA devices that are named; of the others a result where those of one board run several"
-    " versions."""
+    """The files of RDMA devices that are named; for other adapters a result that compares those of one board."""
     found: list[Adapter] = []
     understood: set[int] = set()
     members: dict[str, str] = {}
@@ -74,23 +73,24 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     close()
     if not found:
         return ()
-    devices = {each.name: each for each in found if re.fullmatch(NAME, each.name, re.ASCII)}
+    devices = {adapter.name: adapter for adapter in found if re.fullmatch(NAME, adapter.name, re.ASCII)}
     facts: dict[str, Json] = {}
-    for name, each in devices.items():
-        facts |= device_files(name, {"fw_ver": each.version, "board_id": each.psid})
-    facts |= listed({name: [] for name in devices})
-    reports = _compared([each for each in found if each.name not in devices])
+    for device, adapter in devices.items():
+        facts |= device_files(device, {"fw_ver": adapter.version, "board_id": adapter.psid})
+    facts |= listed({device: [] for device in devices})
+    reports = _compared([adapter for adapter in found if adapter.name not in devices])
     return (Imported(tool=TOOL, facts=facts | reports.facts(), understood=frozenset(understood)),)
 
 
 def _compared(adapters: list[Adapter]) -> Reports:
+    """Warns of an adapter whose version differs from that of most adapters of its board (PSID)."""
     reports = Reports(TOOL)
-    for at, each in enumerate(adapters):
-        place = as_bdf(each.name) or re.sub(r"^/dev/mst/|[\s/:]", "", each.name) or f"adapter{at}"
-        versions = Counter(other.version for other in adapters if other.psid == each.psid)
+    for at, adapter in enumerate(adapters):
+        place = as_bdf(adapter.name) or re.sub(r"^/dev/mst/|[\s/:]", "", adapter.name) or f"adapter{at}"
+        versions = Counter(other.version for other in adapters if other.psid == adapter.psid)
         usual, count = versions.most_common(1)[0]
-        if each.version != usual and 2 * count > versions.total():
-            text = f"firmware {each.version}, other adapters of board {each.psid} run {usual}"
+        if adapter.version != usual and 2 * count > versions.total():
+            text = f"firmware {adapter.version}, other adapters of board {adapter.psid} run {usual}"
             reports.add(_subject(place), "firmware", "warn", "hca-firmware", text)
         else:
             reports.add(_subject(place), "firmware", "pass")
@@ -98,5 +98,5 @@ def _compared(adapters: list[Adapter]) -> Reports:
 
 
 def _subject(place: str) -> str:
-    """No bus id, which stands for a GPU in results of tools."""
+    """The place without colons: in results of tools a bus id stands for a GPU."""
     return place.replace(":", ".") if ":" in place else place

@@ -14,7 +14,7 @@ TOOL = "ibstat"
 _DEVICE = re.compile(rf"CA '({NAME})'", re.ASCII)
 _PORT = re.compile(r"Port (\d{1,3}):", re.ASCII)
 _GONE = re.compile(rf"ibpanic: \[\d{{1,10}}\] \w{{1,40}}: (?P<what>.{{1,80}}'(?P<device>{NAME})'.{{1,120}})", re.ASCII)
-"""The class lists a device whose files cannot be read: its driver let go of it meanwhile."""
+"""A device that is still listed, but whose files cannot be read because its driver released it."""
 _LABELS = frozenset((
     "CA type", "Number of ports", "Firmware version", "Hardware version", "Node GUID", "System image GUID", "State",
     "Physical state", "Rate", "Base lid", "LMC", "SM lid", "Capability mask", "Port GUID", "Link layer",

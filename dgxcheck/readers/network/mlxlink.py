@@ -37,7 +37,7 @@ _RULE = re.compile(r"[-=]{3,80}")
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Every port; files of those whose RDMA device the command line above names, a result of all others."""
+    """Every port: files if the command line above names its RDMA device, otherwise a result."""
     facts: dict[str, Json] = {}
     ports: dict[str, list[int]] = {}
     reports = Reports(TOOL)

@@ -18,7 +18,7 @@ _COUNTER = re.compile(r"(?P<name>[a-z][a-z0-9_]{1,60}) (?P<count>\d{1,20})(?= |$
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """The counters by the names of sysfs; a row of which something else is left over is none."""
+    """The counters under their names in sysfs; a row with anything else in it is not read."""
     facts: dict[str, Json] = {}
     ports: dict[str, list[int]] = {}
     understood: set[int] = set()

@@ -1,4 +1,4 @@
-"""``sminfo`` and the summary of ``ibdiagnet``: is there a subnet manager, and what is wrong in the fabric."""
+"""``sminfo`` and the summary of ``ibdiagnet``: the subnet manager, and the errors found in the fabric."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """The stages of its summary; the lines of errors above it, where that is cut off."""
+    """The stages of its summary; where the summary is cut off, the errors and warnings that are logged above it."""
     reports = Reports(IBDIAGNET)
     understood: set[int] = set()
     chatter: set[int] = set()
-    told: list[tuple[str, str]] = []
+    logged: list[tuple[str, str]] = []
     below = False
     for number, raw in enumerate(bounded(lines)):
         line = raw.strip()
@@ -71,8 +71,8 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             below = True
         elif below and (stage := _STAGE.fullmatch(line)):
             _judge(reports, stage["stage"].strip(), int(stage["warnings"]), int(stage["errors"]))
-        elif said := _LINE.fullmatch(line):
-            told.append((said["kind"], said["text"]))
+        elif row := _LINE.fullmatch(line):
+            logged.append((row["kind"], row["text"]))
         else:
             chatter |= {number} if _CHATTER.fullmatch(line) else set()
             below = below and bool(line)
@@ -80,7 +80,7 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         understood.add(number)
     if not reports:
         begun = any(raw.strip().startswith("-I- ") for raw in lines)
-        for kind, text in told if begun else ():
+        for kind, text in logged if begun else ():
             reports.add(HOST, "line", "warn" if kind == "E" else "note", _fault(text) if kind == "E" else "", text)
     if not reports:
         return ()

@@ -93,7 +93,7 @@ def imported(
 
 
 def _merged(gpus: Sequence[Section]) -> list[Section]:
-    """Every GPU once, with the number that is printed; those that have neither bus id nor number are told apart."""
+    """Every GPU once, with its printed number; GPUs with neither bus id nor number stay separate."""
     found: dict[str, Section] = {}
     unnamed = 0
     for gpu in gpus:
@@ -107,7 +107,7 @@ def _merged(gpus: Sequence[Section]) -> list[Section]:
 
 
 def _numbered(gpus: Sequence[Section]) -> list[Section]:
-    """The GPUs, those with a bus id and without a number with that of their place."""
+    """The GPUs; one with a bus id and without a number gets that of its position."""
     taken = {gpu.index for gpu in gpus}
     free = (number for number in range(2 * MOST_GPUS) if number not in taken)
     return [gpu if gpu.index is not None or is_unplaced(gpu.bdf) else replace(gpu, index=next(free)) for gpu in gpus]

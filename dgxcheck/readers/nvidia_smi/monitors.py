@@ -28,7 +28,7 @@ _MOST = 1e6
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """All samples of a text as one output; columns that are not used are those of utilization and memory."""
+    """All samples of a text as one output; columns of utilization and memory are not used."""
     columns: tuple[str, ...] = ()
     hottest: dict[int, dict[str, float]] = {}
     reports = Reports(TOOL)

@@ -18,8 +18,6 @@ DEEPEST = 8
 _PART = re.compile(r"<(?P<end>/?)(?P<tag>[A-Za-z_][\w.-]*)(?![\w.-])(?P<more>[^<>]*)>|(?P<text>[^<>]+)")
 _DECLARED = re.compile(r"<\?xml [^<>]*\?>|<!DOCTYPE [^<>]*>")
 _ID = re.compile(r"""\bid\s*=\s*["']([^"']+)["']""")
-_GPU = re.compile(r"""<gpu id=["'][0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]["']""")
-"""A GPU of a dump that lacks its head; other programs write <gpu> too."""
 _ENTITIES = {"lt": "<", "gt": ">", "quot": '"', "apos": "'", "amp": "&"}
 _ENTITY = re.compile(r"&(lt|gt|quot|apos|amp);")
 _SYSTEM = {"driver_version": "driver version", "cuda_version": "cuda version", "attached_gpus": "attached gpus"}

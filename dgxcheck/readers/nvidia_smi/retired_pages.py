@@ -23,7 +23,7 @@ _NAMED = {"gpu_name": "Name", "gpu_serial": "Serial", "gpu_uuid": "UUID"}
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """The pages of each GPU by cause; a GPU without any has no row, and nothing is said of it."""
+    """The pages of each GPU by cause; a GPU without retired pages has no row, so its number is not known to be 0."""
     columns: tuple[str, ...] = ()
     facts: dict[str, Json] = {}
     pages: dict[str, list[Json]] = {}
