@@ -9,6 +9,8 @@ from dgxcheck.facts.record import Record
 Outcome = Literal["pass", "warn", "fail", "unknown", "note"]
 """``unknown``: not as it should be, but by that output alone it may be meant so. A note says what is neither good nor
 bad by itself: counts of errors without the time that they are from."""
+NOT_STARTED = "fabric-manager-not-started"
+"""Topic: Fabric Manager did not start, on a machine that may have no NVSwitch."""
 
 
 class ToolReport(Record):

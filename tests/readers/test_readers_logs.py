@@ -157,6 +157,24 @@ def test_a_service_that_was_stopped(words: list[str], expected: tuple[str, str, 
     assert results(one(fabric_manager.read, text)) == [expected]
 
 
+JOB = "Job for nvidia-fabricmanager.service failed because the control process exited with error code."
+FOUND = "Jan 05 14:45:28 node7 nv-fabricmanager[7]: Successfully configured all the available NVSwitches"
+
+
+@pytest.mark.parametrize(
+    ("lines", "outcome"),
+    [
+        ([JOB], "unknown"),
+        ([JOB, FOUND], "fail"),
+        ([JOB, FOUND, UNIT.format(6, "Stopped")], "fail"),
+        ([JOB, FOUND, UNIT.format(6, "Started")], "unknown"),
+    ],
+)
+def test_a_service_that_did_not_start_is_missed_where_it_found_nvswitches(lines: list[str], outcome: str) -> None:
+    found = {fault: how for _, how, fault in results(one(fabric_manager.read, "\n".join(lines)))}
+    assert found["fabric-manager-down"] == outcome
+
+
 def test_what_starts_fabric_manager_in_a_container() -> None:
     quiet = "2026/01/02 03:04:05 nvidia-fabricmanager-wrapper: found NVSwitch LPF: device=mlx5_8\nnvlsm: OpenSM 2025"
     assert results(one(fabric_manager.read, quiet)) == [("host", "pass", "")]

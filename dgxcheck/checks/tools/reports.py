@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from dgxcheck.checks.driver.fabric_manager import needed
 from dgxcheck.checks.engine.blame import component_of, own_link
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.nvlink.unreferenced import only_switches_join
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, SUBNET_MANAGER, Component, host_part
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.facts.tool_report import ToolReport
+from dgxcheck.facts.tool_report import NOT_STARTED, ToolReport
 
 _FAULTS = {fault.value: fault for fault in Fault}
 _PARTS = {
@@ -102,6 +104,9 @@ def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
             of_fault = [result for result in bad if result.fault == fault]
             refuted = fault == Fault.NVLINK_REPORTED and _has_no_nvlinks(box, subject)
             judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
+            if fault == Fault.FABRIC_MANAGER_DOWN and judgement.fault is None and _is_missed(box, of_fault):
+                down = Fault.FABRIC_MANAGER_DOWN
+                judgement = replace(judgement, status=Status.FAIL, fault=down, remedy=_REMEDIES[down])
             about = _subject(box, subject, fault)
             of_network = about.kind in ("hca", "port") and not (refuted or judgement.remedy)
             yield about, replace(judgement, remedy=_OF_NETWORK) if of_network else judgement
@@ -110,6 +115,11 @@ def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
             message = f"{tool}: {counted(len(good), 'result')} without a fault"
             evidence = tuple(map(_evidence, good))
             yield _subject(box, subject, tool), Judgement(Status.PASS, message, evidence=evidence)
+
+
+def _is_missed(box: Box, results: list[ToolReport]) -> bool:
+    """Did the service not start on a machine whose NVLinks need it? One that was stopped may be meant so."""
+    return any(result.topic == NOT_STARTED for result in results) and (needed(box) or only_switches_join(box))
 
 
 def _has_no_nvlinks(box: Box, name: str) -> bool:

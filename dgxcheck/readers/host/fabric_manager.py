@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import as_bdf
-from dgxcheck.facts.tool_report import Outcome
+from dgxcheck.facts.tool_report import NOT_STARTED, Outcome
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import bounded
@@ -39,9 +39,12 @@ _PAYLOAD = re.compile(r"Message (?:payload|header) details:.{0,2000}")
 NONE = "no-nvswitch"
 _NON_FATAL = "nvswitch-error"
 _SXID = re.compile(r"error (?P<number>\d{5})\b")
+_NOT_STARTED = NOT_STARTED.removeprefix(f"{TOOL.replace(' ', '-')}-")
+_CONFIGURED = re.compile(r"Successfully configured all the available")
+"""It found NVSwitches, then or before."""
 _FORMS: tuple[tuple[re.Pattern[str], str, Outcome, str], ...] = (
     (re.compile(r"NV_WARN_NOTHING_TO_DO"), NONE, "pass", ""),
-    (re.compile(r"Successfully configured all the available"), "configured", "pass", ""),
+    (_CONFIGURED, "configured", "pass", ""),
     (re.compile(r"NVSwitch fatal error", re.IGNORECASE), "nvswitch-fatal", "fail", "nvswitch-fatal"),
     (re.compile(r"NVSwitch non-?fatal error", re.IGNORECASE), _NON_FATAL, "warn", "nvswitch-watched"),
     (re.compile(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", re.IGNORECASE),
@@ -86,7 +89,10 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         reports.add(HOST, "service", "fail", "fabric-manager-down", f"the service failed: {text}".rstrip(": "))
     last = next((text.lower() for text in reversed(unit) if text.lower() in ("start", "stopp", "fail")), "")
     if any(text.startswith("Job for ") for text in unit) and not reports.has_fault("fabric-manager-down"):
-        reports.add(HOST, "service", "unknown", "fabric-manager-down", "systemctl could not start the service")
+        configured, again = any(_CONFIGURED.search(text) for _, text in entries), last == "start"
+        how: Outcome = "fail" if configured and not again else "unknown"
+        topic = "service" if again else _NOT_STARTED
+        reports.add(HOST, topic, how, "fabric-manager-down", "systemctl could not start the service")
     elif last == "stopp" and not reports.has_fault("fabric-manager-down"):
         reports.add(HOST, "service", "unknown", "fabric-manager-down", "the service was stopped and not started again")
     if understood and not reports:
