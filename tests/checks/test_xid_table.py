@@ -129,8 +129,8 @@ def test_an_unknown_board_is_refused_with_the_nearest() -> None:
     ("effect", "cause", "due"),
     [
         (74, 79, ("nvlink-peer", "same-gpu")), (74, 62, ("nvlink-peer", "same-gpu")), (74, 74, ("nvlink-peer",)),
-        (74, 48, ("nvlink-peer", "same-gpu")), (149, 119, ("nvlink-peer", "same-gpu")), (149, 145, ("nvlink-peer",)),
-        (74, 13, ()), (74, 63, ()), (24007, 79, ("gpu-to-nvswitch",)), (22003, 79, ()),
+        (74, 48, ("nvlink-peer", "same-gpu")), (149, 119, ("nvlink-peer", "same-gpu")), (145, 149, ("nvlink-peer",)),
+        (149, 145, ()), (74, 13, ()), (74, 63, ()), (24007, 79, ("gpu-to-nvswitch",)), (22003, 79, ()),
         (74, 20034, ("nvswitch-to-gpu",)), (74, 11012, ()), (45, 48, ("any-gpu",)), (45, 45, ()), (45, 154, ()),
         (154, 48, ("same-gpu",)), (154, 154, ()), (171, 48, ("same-gpu",)), (63, 48, ("same-gpu",)),
         (20034, 79, ("gpu-to-nvswitch",)), (19084, 20034, ("same-nvswitch",)), (79, 74, ()), (48, 63, ()),

@@ -52,7 +52,12 @@ def test_what_all_gpus_have_is_one_cause(fault: str, tmp_path: Path) -> None:
     assert len(document["causes"][0]["explains"]) >= 8
 
 
-@pytest.mark.parametrize("fault", OF_ALL)
+def test_a_power_brake_in_several_places_is_the_power_supply(tmp_path: Path) -> None:
+    """The power supplies assert it: GPUs that share nothing else do not fail together."""
+    assert components(health(at("power-brake", (2, 5), tmp_path))) == {OF_ALL["power-brake"]}
+
+
+@pytest.mark.parametrize("fault", sorted(OF_ALL.keys() - {"power-brake"}))
 def test_what_some_gpus_have_is_one_cause_each(fault: str, tmp_path: Path) -> None:
     document = health(at(fault, (2, 5), tmp_path))
     assert {cause["component"]["bdf"] for cause in document["causes"]} == {"0000:0a:00.0", "0000:86:00.0"}

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import Judged, events_of, lines, reach
@@ -110,8 +110,11 @@ def _file_systems(box: Box) -> Judged:
             Subject(kind="disk", name=name, bdf=None),
             Judgement(Status.WARN, message, len(events), 0, "errors", lines(log, events), fault=Fault.FILE_SYSTEM),
         )
-    if not found:
-        yield HOST, Judgement(Status.PASS, f"no errors of file systems logged{reach(log)}")
+    nothing = f"no errors of file systems logged{reach(log)}"
+    if not found and isinstance(log.begins, Missing):
+        yield HOST, skip("no-history", nothing)
+    elif not found:
+        yield HOST, Judgement(Status.PASS, nothing)
 
 
 CHECKS = (

@@ -16,7 +16,7 @@ from dgxcheck.readers.bundles.section import Section
 from dgxcheck.readers.bundles.wanted import reader_of
 from dgxcheck.readers.host import uname
 
-_ENDING = re.compile(r"(?:\.(?:txt|log|out|csv|json|xml|old|gz|xz|bz2|tgz|txz|tar|zip)){1,6}$", re.IGNORECASE)
+_ENDINGS = frozenset(("txt", "log", "out", "csv", "json", "xml", "old", "gz", "xz", "bz2", "tgz", "txz", "tar", "zip"))
 _NAME = re.compile(r"(?=.*[A-Za-z]{2})(?=.*\d)[A-Za-z0-9][A-Za-z0-9.-]{1,62}")
 """Hosts of clusters are numbered; a word without a digit is more often part of what a file holds."""
 _NO_HOST = re.compile(
@@ -51,7 +51,15 @@ def _is_output(section: Section) -> bool:
 
 
 def _what(section: Section) -> str:
-    return _REPORT if section.title.startswith(HEAD) else _ENDING.sub("", section.file.rpartition("/")[2])
+    return _REPORT if section.title.startswith(HEAD) else _stem(section.file.rpartition("/")[2])
+
+
+def _stem(name: str) -> str:
+    """A file's name without the endings that say in which format it is."""
+    words = name.split(".")
+    while len(words) > 1 and words[-1].lower() in _ENDINGS:
+        words.pop()
+    return ".".join(words)
 
 
 def _reports(sections: Sequence[Section]) -> dict[str, str]:
@@ -85,7 +93,7 @@ def _folders(known: Mapping[str, str], sections: Sequence[Section]) -> dict[str,
     at = min(places)
     own = places[at]
     every = {section.file: section.file.split("/") for section in sections}
-    return {file: _ENDING.sub("", path[at]) for file, path in every.items() if path[at + 1 :] and path[at] in own}
+    return {file: _stem(path[at]) for file, path in every.items() if path[at + 1 :] and path[at] in own}
 
 
 def _names(known: Mapping[str, str]) -> dict[str, str]:

@@ -43,8 +43,11 @@ class Card(Record, kw_only=True):
     nets: list[dict[str, str]]
 
 
-def facts(cards: Sequence[Card]) -> dict[str, Json]:
-    """By key: files of each card's function, names of the NICs, NVML's order of the GPUs, and stated labels."""
+def facts(cards: Sequence[Card], unended: str | None = None) -> dict[str, Json]:
+    """By key: files of each card's function, names of the NICs, NVML's order of the GPUs, and stated labels.
+
+    ``unended`` is the bus id of the card in which a file that was cut ends.
+    """
     found: dict[str, Json] = {}
     for card in cards:
         found |= {f"text {_DEVICES}/{card.bdf}/{name}": f"{text}\n" for name, text in _files(card)}
@@ -54,7 +57,9 @@ def facts(cards: Sequence[Card]) -> dict[str, Json]:
     found |= {f"names {INFINIBAND}": [*names]} if names else {}
     by_bdf = {card.bdf: card for card in cards}
     ends = [(card.bdf, card) for card in cards if card.is_gpu] + [(name, by_bdf[bdf]) for name, bdf in names.items()]
-    return found | dict(_labels(ends)) | _contradictions([card for card in cards if card.is_gpu])
+    return found | dict(_labels(ends)) | _contradictions(
+        [card for card in cards if card.is_gpu and card.bdf != unended]
+    )
 
 
 def _contradictions(gpus: Sequence[Card]) -> dict[str, Json]:

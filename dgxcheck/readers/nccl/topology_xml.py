@@ -55,7 +55,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         return ()
     first, last = min(understood), max(understood)
     comments = {number for number in range(first, last) if lines[number].strip()}
-    return (Imported(tool=TOOL, facts=facts([*cards.values()]), understood=frozenset(understood | comments)),)
+    found = facts([*cards.values()], unended=_card(stack))
+    return (Imported(tool=TOOL, facts=found, understood=frozenset(understood | comments)),)
 
 
 def _take(cards: dict[str, Card], stack: list[_Open], name: str, members: dict[str, str]) -> None:
@@ -71,8 +72,7 @@ def _take(cards: dict[str, Card], stack: list[_Open], name: str, members: dict[s
                 bdf, Card(bdf=bdf, is_gpu=is_gpu, members=members, cpu=cpu, above=above, gpu={}, nvlinks=[], nets=[])
             )
         return
-    inside = next((as_bdf(each.members.get("busid", "")) for each in reversed(stack) if each.name == "pci"), None)
-    card = cards.get(inside or "")
+    card = cards.get(_card(stack) or "")
     if card is None:
         return
     if name == "gpu" and card.is_gpu:
@@ -81,3 +81,8 @@ def _take(cards: dict[str, Card], stack: list[_Open], name: str, members: dict[s
         card.nvlinks.append(members)
     elif name == "net" and members.get("name"):
         card.nets.append(members)
+
+
+def _card(stack: list[_Open]) -> str | None:
+    """The bus id of what the innermost open tags stand in."""
+    return next((as_bdf(each.members.get("busid", "")) for each in reversed(stack) if each.name == "pci"), None)

@@ -57,6 +57,8 @@ _PLAIN_DESCRIPTION = re.compile(
     r"|MT\d{4}|Mellanox|Technologies|NVIDIA|Infiniscale\S{0,4}|Quantum"
 )
 _DOMAIN = re.compile(r"(?=.*[A-Za-z])[\w.-]{3,253}")
+_PEER = r"(?<![\w.-])(?P<peer>(?=[\w.-]{0,63}[A-Za-z])[\w-]{1,63}(?:\.[\w-]{1,63}){0,8})(?=<\d{1,5}>|<(?:\d{1,3}\.){3})"
+"""NCCL writes the other end of a connection as ``node17<48123>``, or with its address."""
 _LEAST_NAME = 4
 
 
@@ -72,7 +74,7 @@ class FreeText:
         same = filter(_DOMAIN.fullmatch, sorted(domains))
         domain = "|".join(map(re.escape, same)) or "(?!)"
         neighbour = rf"[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{0,8}}\.(?:{domain})"
-        named = rf"(?i:\b(?P<host>{short})(?:\.[\w.-]+)?\b|\b(?P<neighbour>{neighbour})\b)"
+        named = rf"(?i:\b(?P<host>{short})(?:\.[\w.-]+)?\b|\b(?P<neighbour>{neighbour})\b)|{_PEER}"
         self._with_host = re.compile(f"{named}|{_IN_TEXT}", re.MULTILINE)
         self._in_registers = re.compile(f"{named}|{_FORMED}", re.MULTILINE)
         names = {name for program in programs for name in _telling(program)}
@@ -136,7 +138,7 @@ class FreeText:
         parts = match.groupdict()
         if parts.get("host"):
             return self.host_name(self._hosts[parts["host"].lower()])
-        if parts.get("neighbour"):
+        if parts.get("neighbour") or parts.get("peer"):
             return self.host_name(match[0])
         for before, after in _BEFORE:
             if parts.get(before):
