@@ -16,6 +16,7 @@ from dgxcheck.diagnosis.common_cause import common_causes
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
 from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence
 from dgxcheck.diagnosis.recurrence import Recurrence
+from dgxcheck.diagnosis.refused_clients import refused_clients
 from dgxcheck.diagnosis.set_cover import set_cover
 from dgxcheck.diagnosis.slow_paths import candidates, is_slow
 from dgxcheck.diagnosis.switch_ports import with_ports
@@ -68,8 +69,8 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
         for key, finding in bad.items()
         if finding not in slow and finding not in unread
     }
-    followed = collateral(box, bad, blamed)
-    blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
+    for followed in (collateral(box, bad, blamed), refused_clients(bad, blamed)):
+        blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)
     for finding in unread:
         around = {key for each in finding.blames for key in (each.key, each.whole.key, *containers(box, each))} - {
@@ -100,10 +101,12 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     return Diagnosis(causes=tuple(judged), unexplained=tuple(key for key in bad if key not in explained))
 
 
-def _order(cause: Cause, explained: Sequence[Finding]) -> tuple[int, int, bool, int]:
-    """The worst first, then what is due first; a setting comes behind what is broken, whatever it explains."""
+def _order(cause: Cause, explained: Sequence[Finding]) -> tuple[int, bool, int, bool, int]:
+    """The worst first, then what is due first; a setting comes behind what is broken, whatever it explains, and one
+    that is a matter of taste behind all else."""
     due = ORDER.index(urgency_of(explained))
-    return BAD.index(cause.severity), due, cause.component.part in _SET, -len(cause.explains)
+    optional = {*cause.faults} == {Fault.PERSISTENCE_UNSET}
+    return BAD.index(cause.severity), optional, due, cause.component.part in _SET, -len(cause.explains)
 
 
 def is_unread(finding: Finding) -> bool:

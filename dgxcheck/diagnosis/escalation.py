@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, Fault
+from dgxcheck.checks.engine.fault import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.components.component import FABRIC_MANAGER, PEER_TRAFFIC, Component, Kind
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.action import Step
@@ -231,6 +231,8 @@ def for_a_warning(component: Component, steps: Steps, watched: bool) -> Steps:
 
 def _steps(component: Component, faults: Collection[Fault | None]) -> Steps:
     known = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
+    if known & GPU_DEAD and component.kind == "gpu":
+        known -= {Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.CONTAINER_RUNTIME}  # follows from it
     if known and known <= {*OF_ALL_FAULTS}:
         return next(steps for fault, steps in OF_ALL_FAULTS.items() if fault in known)
     if Fault.UNPLUGGED in known:  # a device that left its slot: no reboot brings a card back that is out of it

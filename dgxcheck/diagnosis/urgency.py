@@ -36,6 +36,7 @@ _OF_FAULT: Mapping[Fault, Urgency] = {
     Fault.READ_REQUEST: "next-maintenance",
     Fault.PCIE_REPLAYS: "watch",
     Fault.AER_CORRECTABLE: "watch",
+    Fault.PERSISTENCE_UNSET: "next-maintenance",
     Fault.INFOROM: "next-maintenance",
     Fault.HCA_FIRMWARE: "next-maintenance",
     Fault.VERSION: "next-maintenance",

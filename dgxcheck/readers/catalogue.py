@@ -9,6 +9,7 @@ from dgxcheck.readers.dcgm import nvlink as dcgm_nvlink
 from dgxcheck.readers.host import (
     collect_env,
     dmidecode,
+    driver_version,
     fabric_manager,
     field_diagnostic,
     healthmon,
@@ -52,6 +53,7 @@ _DCGM: tuple[Reader, ...] = (
 _MACHINE: tuple[Reader, ...] = (
     lspci.read,
     dmidecode.read,
+    driver_version.read,
     modules.read,
     numactl.read,
     lscpu.read,

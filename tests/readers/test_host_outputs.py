@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from readers_text import one, unread
 
-from dgxcheck.readers.host import dmidecode, modules, numactl, uname
+from dgxcheck.readers.host import dmidecode, driver_version, modules, numactl, uname
 from dgxcheck.readers.network import ibstat, mst
 from dgxcheck.readers.nvidia_smi import failure, nvlink_errors
 
@@ -123,8 +123,34 @@ def test_no_devices() -> None:
     assert one(failure.read, "No devices were found").facts == {INIT: True, "nvml nvmlDeviceGetCount": 0}
 
 
-def test_a_gpu_without_a_handle() -> None:
-    words = "Unable to determine the device handle for GPU0000:0F:00.0: Unknown Error"
+def test_a_mismatch_with_both_versions() -> None:
+    text = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 570.124"
+    fact: Any = one(failure.read, text).facts[INIT]
+    assert fact["detail"].endswith("mismatch, library 570.124")
+
+
+MODULE = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {}  Mon Jan 27 02:37:43 UTC 2025"
+
+
+def test_the_module_that_is_loaded() -> None:
+    text = f"{MODULE.format('570.86.15')}\nGCC version:  gcc version 12.3.0"
+    found = one(driver_version.read, text)
+    assert found.facts == {"text /proc/driver/nvidia/version": f"{MODULE.format('570.86.15')}\n"}
+    assert unread([found], text) == []
+    assert driver_version.read((MODULE.format("570.86.15"), MODULE.format("570.124.06"))) == ()
+    assert driver_version.read(("NVRM version: 570.86.15",)) == ()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unable to determine the device handle for GPU0000:0F:00.0: Unknown Error",
+        "Unable to detect the device handle for GPU0000:0F:00.0: Unknown Error",
+        'After an hour nvidia-smi said "Unable to determine the device handle for GPU0000:0F:00.0: Unknown Error".',
+        "The tool stopped with `Unable to determine the device handle for GPU 0000:0F:00.0: Unknown Error`, then",
+    ],
+)
+def test_a_gpu_without_a_handle(words: str) -> None:
     assert one(failure.read, words).facts == {"stated no-handle 0000:0f:00.0": "Unknown Error"}
 
 

@@ -76,11 +76,21 @@ def test_gpus_of_different_models_are_not_compared() -> None:
     assert {told[0] for told in reports(other, gpu_burn.read).values()} == {"pass"}
 
 
-def test_a_verdict_of_ok_where_nothing_was_computed() -> None:
+@pytest.mark.parametrize(
+    ("why", "found"),
+    [
+        ("CUDA_ERROR_UNKNOWN", {"host": ("fail", "driver-failed")}),
+        ("CUDA_ERROR_SYSTEM_NOT_READY", {"host": ("fail", "fabric-manager-down")}),
+        ("CUDA_ERROR_DEVICE_UNAVAILABLE", {"host": ("unknown", "")}),
+        ("CUDA_ERROR_ECC_UNCORRECTABLE", dict.fromkeys(["GPU0", "GPU1", "GPU2", "GPU3"], ("fail", "test-failed"))),
+    ],
+)
+def test_a_verdict_of_ok_where_nothing_was_computed(why: str, found: dict[str, tuple[str, str]]) -> None:
+    """Where no GPU computed anything no GPU is to blame, but for what CUDA says of its memory."""
     idle = " - ".join(["0 (0 Gflop/s)"] * 4)
-    text = f"Couldn't init a GPU test: Error: CUDA_ERROR_UNKNOWN\n{BURN.format(idle, '0 - 0 - 0 - 0', 'OK')}"
+    text = f"Couldn't init a GPU test: Error: {why}\n{BURN.format(idle, '0 - 0 - 0 - 0', 'OK')}"
     text = text.replace("10 (9100 Gflop/s)", "0 (0 Gflop/s)").replace("10 (9000 Gflop/s)", "0 (0 Gflop/s)")
-    assert {*reports(text, gpu_burn.read).values()} == {("fail", "test-failed")}
+    assert reports(text, gpu_burn.read) == found
 
 
 def test_progress_of_several_seconds_in_one_line() -> None:

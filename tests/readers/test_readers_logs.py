@@ -94,6 +94,8 @@ def test_other_lines_are_no_errors_of_cuda(line: str) -> None:
          "library-missing"),
         ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver",
          "warn", "driver-mismatch"),
+        ("nvidia-container-cli: initialization error: driver rpc error: timed out: unknown", "fail",
+         "driver-unresponsive"),
         ("nvidia-container-cli: device error: 9: unknown device", "warn", "container-runtime"),
         ('could not select device driver "" with capabilities: [[gpu]].', "fail", "container-runtime"),
     ],

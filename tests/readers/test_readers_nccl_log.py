@@ -46,6 +46,14 @@ def test_lines_that_lost_who_wrote_them() -> None:
     assert found.understood == {0, 1}
 
 
+def test_a_warning_without_its_writer_behind_ranks() -> None:
+    version = "[1] n2:5:6 [0] NCCL INFO cudaDriverVersion 12080"
+    text = f"{version}\nNCCL WARN socketProgress: Connection closed by remote peer n3<4>"
+    assert [fact["fault"] for fact in one(log.read, text).facts.values() if isinstance(fact, dict)] == [
+        "transfer-failed"
+    ]
+
+
 def test_gpus_and_ports_of_one_host() -> None:
     found = one(log.read, INFO)
     assert found.tool == "NCCL 2.21.5"
@@ -109,6 +117,13 @@ def test_bus_ids_without_separators(bus: str, bdf: str | None) -> None:
         ),
         (["box:10:20 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 0.", SOCKET], {"host NCCL-settings": "note"}),
         (["box:10:20 [0] NCCL INFO NET/IB : No device found."], {"host NCCL-network": "note"}),
+        (
+            [
+                "box:10:20 [0] NCCL INFO NET : Using interface ib0:10.0.0.1<0>",
+                "NCCL INFO Using internal Network Socket",
+            ],
+            {"host NCCL-network": "note"},
+        ),
         (["NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0> [1]eth1:10.0.1.1<0>"], {"host NCCL-network": "note"}),
         (["box:10:20 [0] NCCL INFO Using network AWS Libfabric"], {"host NCCL-network": "note"}),
     ],

@@ -94,3 +94,46 @@ def test_a_fabric_that_is_not_completed_has_no_status(state: str, said: str, tmp
     found = {f.id: f for f in assess(str(path), Request()).findings}
     assert found["driver.fabric"].status.value == "fail"
     assert said in found["driver.fabric"].judgement.message
+
+
+LOST = "[  812.5] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+REFUSED = "nvidia-container-cli: {} error: {}: unknown\n"
+NO_TOOLKIT = 'could not select device driver "" with capabilities: [[gpu]].\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        (LOST + REFUSED.format("initialization", "driver rpc error: timed out"), ["gpu"]),
+        (LOST + REFUSED.format("device", "3"), ["gpu"]),
+        (LOST + "CUDA error 999: unknown error\n", ["gpu"]),
+        (LOST + NO_TOOLKIT, ["host", "gpu"]),
+        (REFUSED.format("initialization", "driver rpc error: timed out"), ["driver"]),
+        (REFUSED.format("device", "3"), ["host"]),
+        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+         + REFUSED.format("device", "3"), ["driver"]),
+    ],
+)  # fmt: skip
+def test_what_a_program_was_refused_follows_from_the_gpu_or_driver(text: str, kinds: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "mail.txt"
+    path.write_text(text)
+    assert [cause.component.kind for cause in assess(str(path), Request()).diagnosis.causes] == kinds
+
+
+@pytest.mark.parametrize(
+    ("model", "due"),
+    [
+        ("NVIDIA RTX A6000", "next-maintenance"),
+        ("Quadro RTX 8000", "next-maintenance"),
+        ("NVIDIA A100-SXM4-40GB", "now"),
+    ],
+)
+def test_persistence_mode_of_workstation_boards_can_wait(model: str, due: str, tmp_path: Path) -> None:
+    """And it stands behind every other warning."""
+    path = tmp_path / "mail.csv"
+    rows = "".join(f"{n}, {model}, 00000000:{n + 1:02X}:00.0, Disabled, Disabled\n" for n in range(2))
+    odd = "CA 'mlx5_8'\nibpanic: [4242] main: stat of IB device 'mlx5_8' failed: No such file or directory\n"
+    path.write_text(f"index, name, pci.bus_id, persistence_mode, display_active\n{rows}\n{odd}")
+    causes = assess(str(path), Request()).diagnosis.causes
+    assert [cause.actions[0].urgency for cause in causes if cause.component.part == "persistence mode"] == [due]
+    assert [cause.component.part for cause in causes] == ["", "persistence mode"]

@@ -17,6 +17,7 @@ from dgxcheck.facts.missing import Missing
 
 _OF_DESKTOPS = re.compile(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX|Quadro|RTX|[MG]TX?\d|MX ?\d|T\d{3,4}\b)")
 """Models for displays, by their names in NVML."""
+_VGA = 0x0300
 _OF_CONSUMERS = re.compile(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX)")
 _BRANDS_OF_CONSUMERS = (BRANDS["GeForce"], BRANDS["GeForce RTX"], BRANDS["Titan"], BRANDS["Titan RTX"])
 
@@ -26,7 +27,7 @@ def _usually_off(box: Box) -> bool:
 
     A driver that serves a display is never idle; servers full of workstation cards have none.
     """
-    gpus = () if isinstance(box.nvml, Missing) else box.nvml.gpus
+    gpus = _gpus(box)
     if not gpus or not all(_is_model(box, gpu, _OF_DESKTOPS) for gpu in gpus):
         return False
     return (
@@ -36,11 +37,22 @@ def _usually_off(box: Box) -> bool:
     )
 
 
+def _gpus(box: Box) -> tuple[Gpu, ...]:
+    return () if isinstance(box.nvml, Missing) else box.nvml.gpus
+
+
 def _is_model(box: Box, gpu: Gpu, names: re.Pattern[str]) -> bool:
     """By name, which a table may cut, or a brand for consumers."""
     board = box.gpu(gpu.bdf).board
     by_name = isinstance(gpu.name, str) and names.match(gpu.name) is not None
     return by_name or (isinstance(board, GpuBoard) and board.brand in _BRANDS_OF_CONSUMERS)
+
+
+def _is_vga(box: Box, gpu: Gpu) -> bool:
+    """Is it a board with display outputs? Those for servers are 3D controllers, class 0302."""
+    device = box.topology.device(gpu.bdf)
+    code = None if device is None or device.function is None else device.function.class_code
+    return isinstance(code, int) and code >> 8 == _VGA
 
 
 def _has_display(gpu: GpuView) -> bool:
@@ -57,6 +69,8 @@ def _persistence(box: Box, modes: GpuModes) -> Judgement:
     if _usually_off(box):
         message = f"{message}, as is usual on a desktop"
         return Judgement(Status.PASS, message, "off", evidence=evidence)
+    if all(_is_model(box, gpu, _OF_DESKTOPS) or _is_vga(box, gpu) for gpu in _gpus(box)):
+        fault = Fault.PERSISTENCE_UNSET
     return Judgement(Status.WARN, message, "off", "on", evidence=evidence, fault=fault)
 
 
@@ -65,7 +79,8 @@ CHECKS = (
         id="driver.persistence",
         rule="Warns if persistence mode is off: the driver then re-initialises a GPU for each first client and loses"
         " its volatile error counters and settings. Passes on desktops: all GPUs are GeForce or TITAN; or, with"
-        " Quadro or RTX too, there is a single GPU or one of them drives a display.",
+        " Quadro or RTX too, there is a single GPU or one of them drives a display; on other"
+        " boxes of Quadro or RTX it can wait.",
         source="nvmlDeviceGetPersistenceMode; https://docs.nvidia.com/deploy/driver-persistence/index.html",
         remedy="run systemctl enable --now nvidia-persistenced, or nvidia-smi -pm 1",
         judge=per_gpu("gpu_modes", _persistence),

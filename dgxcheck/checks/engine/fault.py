@@ -26,6 +26,7 @@ class Fault(str, Enum):
     CLIENT_MISMATCH = "client-mismatch", "the driver refused programs that use another version of its library"
     NOUVEAU = "nouveau", "the nouveau driver is bound to an NVIDIA GPU"
     PERSISTENCE_OFF = "persistence-off", "persistence mode is off"
+    PERSISTENCE_UNSET = "persistence-unset", "persistence mode is off on workstation boards, which is their default"
     DEVICE_NODE = "device-node", "a /dev/nvidia* node is missing or cannot be opened"
     FABRIC_MANAGER_DOWN = "fabric-manager-down", "the NVSwitch fabric is not initialised: fabric manager not running"
     FABRIC_MANAGER_ERROR = "fabric-manager-error", "fabric manager logged an error that names no device"

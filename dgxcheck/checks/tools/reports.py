@@ -54,6 +54,8 @@ _REMEDIES = {
     " NVLinks",
     Fault.PORT_SLOW: "ask both ends for the speeds and widths that they support and enable (ibportstate LID PORT"
     " query), then clean, reseat or replace the cable",
+    Fault.HCA_NOT_STARTED: "compare lspci, ibstat and ls /sys/class/infiniband on the host: a container sees HCAs of"
+    " its host that it was not given; where it is missing there too, modprobe mlx5_ib and read what mlx5_core logged",
     Fault.FABRIC_MANAGER_DOWN: "compare nv-fabricmanager --version with the driver's",
     Fault.FABRIC_MANAGER_ERROR: "read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same"
     " time (SXid)",
@@ -77,6 +79,10 @@ _REMEDIES = {
     " all_reduce_perf over the same hosts",
     Fault.TOOL_ERROR: "read the lines around it in the log, and the kernel log of the same time",
 }
+_OF_NETWORK = (
+    "confirm it with ibstat and mlxlink for this port alone; then compare perfquery -x and the kernel log of that time"
+)
+"""What no tool of the GPUs tells."""
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none: DCGM before 2.4.7 did so"
 _ORDER = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.PASS)
 _STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unknown": Status.UNKNOWN}
@@ -96,7 +102,9 @@ def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
             of_fault = [result for result in bad if result.fault == fault]
             refuted = fault == Fault.NVLINK_REPORTED and _has_no_nvlinks(box, subject)
             judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
-            yield _subject(box, subject, fault), judgement
+            about = _subject(box, subject, fault)
+            of_network = about.kind in ("hca", "port") and not (refuted or judgement.remedy)
+            yield about, replace(judgement, remedy=_OF_NETWORK) if of_network else judgement
         good = [result for result in results if result.outcome == "pass"]
         if good and not bad:
             message = f"{tool}: {counted(len(good), 'result')} without a fault"

@@ -1,6 +1,7 @@
 """gpu_burn: the verdict of each GPU, wrong results, and how fast each computed (https://github.com/wilicc/gpu-burn).
 
-It prints ``OK`` even for a GPU that computed nothing, and numbers GPUs as ``nvidia-smi -L`` does.
+It prints ``OK`` even for a GPU that computed nothing, and numbers GPUs as ``nvidia-smi -L`` does. If none of them
+computed anything, CUDA itself did not start: that is a fault of the host, whichever GPUs the verdicts name.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import re
 from statistics import median
 
+from dgxcheck.readers.logs.cuda_errors import fault_of
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.reports import Reports
+from dgxcheck.readers.reports import HOST, Reports
 from dgxcheck.readers.values import bounded, gpu
 
 TOOL = "gpu_burn"
@@ -100,6 +102,10 @@ def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
 def _judged(gpus: dict[int, _Gpu], why: str) -> Reports:
     reports = Reports(TOOL)
     because = f" ({why})" if why else ""
+    if not any(one.done or one.errors for one in gpus.values()) and (fault := fault_of(why)) is not None:
+        text = f"nothing was computed on any GPU{because}, whatever is called OK"
+        reports.add(HOST, "run", "fail" if fault else "unknown", fault, text)
+        return reports
     computed = any(one.done for one in gpus.values())
     for index, one in sorted(gpus.items()):
         subject = f"GPU{index}"

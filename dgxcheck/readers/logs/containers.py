@@ -30,7 +30,8 @@ _MEANINGS: tuple[tuple[re.Pattern[str], Outcome, str], ...] = (
     (re.compile(r"load library failed: libnvidia-ml"), "fail", "library-missing"),
     (re.compile(r"unsatisfied condition: (?:cuda|driver)"), "warn", "driver-mismatch"),
     (re.compile(r"GPU is lost|nvml error: gpu is lost", re.IGNORECASE), "fail", "driver-unresponsive"),
-    (re.compile(r"nvml error: unknown error"), "fail", "driver-failed"),
+    (re.compile(r"driver rpc error: timed out"), "fail", "driver-unresponsive"),
+    (re.compile(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error"), "fail", "driver-failed"),
     (re.compile(r""), "warn", "container-runtime"),
 )
 _FIELD = re.compile(

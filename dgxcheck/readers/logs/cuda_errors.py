@@ -121,5 +121,14 @@ def _error(text: str) -> _Error | None:
     return next((error for error in _ERRORS if match is not None and error.number == int(match["number"])), None)
 
 
+def fault_of(text: str) -> str | None:
+    """What an error of CUDA says of the host when nothing ran on any GPU: a fault word, empty for a busy GPU.
+
+    None for an error of a GPU itself, of memory or program, and where the text names none that is known.
+    """
+    error = _error(text)
+    return None if error is None or error.of_gpu or error.fault == "program-crashed" else error.fault
+
+
 def _spelled(error: _Error) -> str:
     return f"error {error.number}: {error.text}"

@@ -57,8 +57,8 @@ def facts(cards: Sequence[Card], unended: str | None = None) -> dict[str, Json]:
     found |= {f"names {INFINIBAND}": [*names]} if names else {}
     by_bdf = {card.bdf: card for card in cards}
     ends = [(card.bdf, card) for card in cards if card.is_gpu] + [(name, by_bdf[bdf]) for name, bdf in names.items()]
-    return found | dict(_labels(ends)) | _contradictions(
-        [card for card in cards if card.is_gpu and card.bdf != unended]
+    return (
+        found | dict(_labels(ends)) | _contradictions([card for card in cards if card.is_gpu and card.bdf != unended])
     )
 
 

@@ -19,7 +19,8 @@ _LINE = re.compile(
 )
 _BARE = re.compile(
     r"\s{0,40}(?:\[(?P<dev>\d{1,3})\] )?(?:(?P<where>[\w./-]{1,120}:\d{1,6}) )?NCCL (?P<level>INFO|WARN)"
-    r" (?P<text>(?:NET/|GPU Direct|Channel |Ring |NCCL_|Call to |Cuda failure|comm |Using ).{1,16000})"
+    r" (?P<text>(?:NET/|GPU Direct|Channel |Ring |NCCL_|Call to |Cuda failure|comm |Using "
+    r"|(?:socket|bootstrap|nccl)\w{2,60}: ).{1,16000})"
 )
 """A line that lost who wrote it, as ``grep -o`` leaves it."""
 _VERSION = re.compile(r"NCCL version (?P<version>\d{1,3}\.\d{1,3}\.\d{1,3})(?:[+.]\S{0,40})?")

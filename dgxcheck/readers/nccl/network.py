@@ -23,8 +23,9 @@ _FOUND = re.compile(
 """With NCCL_DEBUG_SUBSYS=NET, since 2.19."""
 _SOCKETS = re.compile(r"NET/(?P<kind>Socket|FastSocket) ?: Using (?P<interfaces>\[\d{1,3}\].{1,2000})")
 _INTERFACE = re.compile(r"\[\d{1,3}\](?P<name>[\w.@-]{1,32}):")
+_SOCKET_BEFORE_2_4 = re.compile(r"NET(?:/Socket)? ?: Using interface (?P<name>[\w.@-]{1,32}):.{1,100}")
 _NO_HCA = re.compile(r"NET/IB ?: No device found\.?")
-_CHOSEN = re.compile(r"(?:Using network|Assigned NET plugin) (?P<name>[\w .-]{1,40}?)(?: to comm)?")
+_CHOSEN = re.compile(r"(?:Using (?:internal N|n)etwork|Assigned NET plugin) (?P<name>[\w .-]{1,40}?)(?: to comm)?")
 _GDR = re.compile(
     r"(?:NET/(?!Socket)[\w ]{1,40}? ?: ?)?GPU Direct RDMA (?P<state>Enabled|Disabled) for "
     r"(?:HCA \d{1,3} '(?P<hca>[\w.-]{1,64})'|GPU .{1,60}?/ HCA .{1,60}?\((?P<why>[^()]{1,80})\)).{0,60}"
@@ -56,6 +57,8 @@ class Network:
                 self._bdfs[found["name"]] = bdf
         elif sockets := _SOCKETS.fullmatch(text):
             self._interfaces |= dict.fromkeys(_INTERFACE.findall(sockets["interfaces"]))
+        elif before := _SOCKET_BEFORE_2_4.fullmatch(text):
+            self._interfaces[before["name"]] = None
         elif _NO_HCA.fullmatch(text):
             self._without_hcas = True
         elif chosen := _CHOSEN.fullmatch(text):

@@ -22,15 +22,15 @@ _INIT = (
 )
 """Words, gap and nvmlReturn_t."""
 _MORE = re.compile(r"Please also try adding directory that contains libnvidia-ml\.so to your system PATH\.?"
-                   r"|NVML library version: [\d.]{1,20}")  # fmt: skip
+                   r"|NVML library version: (?P<library>[\d.]{1,20})")  # fmt: skip
 _NO_GPU = re.compile(r"No devices were found\.?")
 _HANDLE = re.compile(
-    r"Unable to determine the device handle for GPU ?(?:\d{1,3}: )?"
+    r"Unable to (?:determine|detect) the device handle for GPU ?(?:\d{1,3}: )?"
     r"(?P<bdf>[0-9a-f]{1,8}:[0-9a-f]{1,4}:[0-9a-f]{1,4}(?:\.\d)?)\"?: (?P<why>\S.{0,200}?)[\"*]{0,4}",
     re.IGNORECASE | re.ASCII,
 )
-
-
+_QUOTED = re.compile(r"[\"'`“](?P<said>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]", re.IGNORECASE)
+"""Such a line within a sentence."""
 _INFOROM = re.compile(
     r"WARNING: infoROM is corrupted at gpu (?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\.?",
     re.IGNORECASE | re.ASCII,
@@ -48,8 +48,10 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             understood.add(number)
             if INIT not in facts or INIT not in found:
                 facts |= found
-        elif facts and _MORE.fullmatch(text):
+        elif facts and (more := _MORE.fullmatch(text)):
             understood.add(number)
+            if more["library"] and isinstance(failed := facts.get(INIT), dict):
+                facts[INIT] = {**failed, "detail": f"{failed['detail']}, library {more['library']}"}
     return (Imported(tool=TOOL, facts=facts, understood=frozenset(understood)),) if facts else ()
 
 
@@ -59,7 +61,8 @@ def _facts(text: str) -> dict[str, Json]:
             return {INIT: {"missing": gap, "detail": f"nvidia-smi: {text[:160]}", "code": code}}
     if _NO_GPU.fullmatch(text):
         return {INIT: True, COUNT: 0}
-    if match := _HANDLE.fullmatch(text):
+    quoted = _QUOTED.search(text)
+    if match := _HANDLE.fullmatch(text) or (_HANDLE.fullmatch(quoted["said"]) if quoted else None):
         return {f"{NO_HANDLE} {as_bdf(match['bdf']) or match['bdf'].lower()}": match["why"]}
     if (match := _INFOROM.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
         return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED}
