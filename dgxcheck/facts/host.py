@@ -9,6 +9,8 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 
 _UNASKED = Missing(Gap.UNASKED, "/proc/cpuinfo")
+STATED_CONTAINER = "stated container host"
+"""Key of the fact that the outputs of a text were made in a container that hides some of the machine's GPUs."""
 
 
 class Cpu(Record):

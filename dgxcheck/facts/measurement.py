@@ -9,6 +9,8 @@ from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import Record
 
 How = Literal["measured", "simulated", "imported"]
+MANY_RANKS = "many"
+"""In place of the number of ranks of a collective: more than twenty, whose rates are rounded too much to derive it."""
 WITHHELD, INTERRUPTED = "integrity", "interrupted"
 """Failures of dgxcheck's own: a figure is not published where its data arrived wrong; measuring was interrupted."""
 

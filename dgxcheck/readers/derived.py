@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import bus_order, is_unplaced
 from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.host import STATED_CONTAINER
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.kernel_log.domain import DOMAIN
 from dgxcheck.readers.listing import (
@@ -32,8 +33,6 @@ _ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ", f"{COUNTERS}
 """Beginnings of keys that serve to put outputs together."""
 _LINK = f"link {DEVICES}/"
 _CLASS = (f"text {DEVICES}/", "/class")
-CONTAINER = "stated container host"
-"""Key of the fact that a container hides some of the machine's GPUs."""
 _NODES = "/sys/devices/system/node"
 _MOST_NODES = 1024
 
@@ -122,7 +121,7 @@ def _container(facts: Mapping[str, Json]) -> dict[str, Json]:
     """
     listed = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
     hidden = _bound(facts) - listed
-    return {CONTAINER: True} if listed and hidden and listed == set(nvml_gpus(facts)) else {}
+    return {STATED_CONTAINER: True} if listed and hidden and listed == set(nvml_gpus(facts)) else {}
 
 
 def _slot(numbers: Mapping[int, Json], bdf: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dgxcheck.facts.host import Cpu, CpuPolicy, Dmi, Host
+from dgxcheck.facts.host import STATED_CONTAINER, Cpu, CpuPolicy, Dmi, Host
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, numbered
@@ -100,8 +100,6 @@ _MARKS = {
     "/run/secrets/kubernetes.io": "kubernetes",
 }
 """What container runtimes leave inside."""
-_STATED = "stated container host"
-"""Outputs of tools show that they were made in one."""
 _DIRECTORIES = ("/.singularity.d", "/run/secrets/kubernetes.io")
 
 
@@ -115,8 +113,8 @@ def _container(source: Source) -> str | Missing | None:
         if not isinstance(mark, Missing):
             return name
         gaps.append(mark)
-    told = source.stated()
-    if not isinstance(told, Missing) and told.get(_STATED) is True:
+    stated = source.stated()
+    if not isinstance(stated, Missing) and stated.get(STATED_CONTAINER) is True:
         return "unnamed"
     return next((gap for gap in gaps if gap.gap is not Gap.ABSENT), None)
 

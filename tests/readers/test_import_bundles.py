@@ -26,8 +26,6 @@ from seam import is_one_clear_line, run
 from dgxcheck.source.recording.shipped import open_source
 
 BOX = "pcie-x4"
-SEVEN = next((up / "shared/recordings/bug-reports" for up in Path(__file__).parents
-              if (up / "shared/recordings").is_dir()), Path("none"))  # fmt: skip
 
 
 @pytest.fixture(scope="module")

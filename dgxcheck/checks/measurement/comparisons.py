@@ -11,13 +11,11 @@ from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.measurement.expectations import amount, figure_text, quantity, slow
 from dgxcheck.checks.measurement.lookup import Figures, device, label, link_between
-from dgxcheck.facts.measurement import Measurement
+from dgxcheck.facts.measurement import MANY_RANKS, Measurement
 from dgxcheck.facts.missing import Missing
 
 MOST_GPUS_OF_A_HOST = 16
 """DGX-2 and HGX-2 (https://docs.nvidia.com/dgx/pdf/dgx2-user-guide.pdf)."""
-MANY = "many"
-"""Of a table that was cut above its rates: more than twenty."""
 FEWEST = 2
 """Figures of a class that can be compared."""
 
@@ -43,7 +41,7 @@ def over_network(box: Box, row: Measurement) -> bool:
     if isinstance(hosts, int):
         return hosts > 1
     most = len(box.topology.gpus) if box.choice is not None else MOST_GPUS_OF_A_HOST
-    return row.b == MANY or (row.b.isdecimal() and int(row.b) > most)
+    return row.b == MANY_RANKS or (row.b.isdecimal() and int(row.b) > most)
 
 
 def is_slower(box: Box, row: Measurement, other: Measurement | None, limit: str) -> bool:

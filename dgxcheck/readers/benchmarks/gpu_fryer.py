@@ -45,13 +45,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         return ()
     reports = Reports(TOOL)
     for index, rate in rates.items():
-        _judge(
-            reports,
-            f"GPU{index}",
-            rate,
-            [each for other, each in rates.items() if other != index],
-            throttled.get(index),
-        )
+        others = [value for other, value in rates.items() if other != index]
+        _judge(reports, f"GPU{index}", rate, others, throttled.get(index))
     return (Imported(tool=TOOL, facts=reports.facts(), understood=frozenset(understood | chatter)),)
 
 

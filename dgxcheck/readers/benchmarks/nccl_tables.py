@@ -21,8 +21,6 @@ BYTES = {
     **dict.fromkeys(("int", "int32", "uint32", "float", "float32"), 4),
     **dict.fromkeys(("int64", "uint64", "double", "float64"), 8),
 }
-MANY = "many"
-"""Stands for the number of ranks if a text does not list them and their rates are rounded too much to derive it."""
 SPARE = 0.1  # of a rate, for times that were rounded
 ROUNDED = 0.011  # GB/s
 LEAST_FACTOR = 0.49  # bus bandwidth of an algorithm bandwidth: all-gather of two ranks

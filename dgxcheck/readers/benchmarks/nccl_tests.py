@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.measurement import MANY_RANKS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.benchmarks.nccl_tables import (
-    MANY,
     MOST_RANKS,
     Columns,
     SizeRow,
@@ -159,7 +159,7 @@ def _next(run: _Run, facts: list[tuple[str, Json]], understood: set[int]) -> _Ru
         op = run.op or operation(rows, run.heading, ranks or None)
         ranks = ranks or ranks_of(rows, op) or 0
         many = not ranks and run.headed and are_many(rows, op)
-        named = str(ranks) if ranks > 1 else MANY if many else ""
+        named = str(ranks) if ranks > 1 else MANY_RANKS if many else ""
         if named:
             facts.append((f"measure collective {op or 'unknown'} {named}", _fact(run, rows, op, ranks)))
             facts += _devices(run)
