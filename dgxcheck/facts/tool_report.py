@@ -11,6 +11,10 @@ Outcome = Literal["pass", "warn", "fail", "unknown", "note"]
 bad by itself: counts of errors without the time that they are from."""
 NOT_STARTED = "fabric-manager-not-started"
 """Topic: Fabric Manager did not start, on a machine that may have no NVSwitch."""
+OF_SERVICE = (NOT_STARTED, "fabric-manager-service")
+"""Topics: what systemd says of Fabric Manager's service."""
+CONFIGURED = "fabric-manager-configured"
+"""Topic: Fabric Manager found NVSwitches and set them up."""
 
 
 class ToolReport(Record):

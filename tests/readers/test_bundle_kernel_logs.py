@@ -108,6 +108,13 @@ def test_what_the_kernel_has_overwritten_comes_from_the_journal(rows: list[str],
     assert not any("earlier: boot" in line for line in log)
 
 
+def test_a_journal_that_spans_more_than_dmesg_s_beginning_starts_with_the_boot() -> None:
+    journal = section(
+        "  journalctl -b -0:", f"Nov 23 10:00:00 box kernel: {LOADS}", f"Nov 23 10:50:00 box kernel: {DBE}"
+    )
+    assert xids(journal, RING) == [f"900.000000;{XID}", f"3000.000000;{DBE}"]
+
+
 def test_a_line_of_this_boot_that_dmesg_lacks_is_not_lost() -> None:
     journal = section(
         "  journalctl -b -0:", f"Nov 23 10:00:04 box kernel: {LOADS}", f"Nov 23 10:05:00 box kernel: {DBE}",

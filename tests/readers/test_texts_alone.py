@@ -139,15 +139,20 @@ def test_persistence_mode_of_workstation_boards_can_wait(model: str, due: str, t
     assert [cause.component.part for cause in causes] == ["", "persistence mode"]
 
 
+SERVICE = "Jan 05 14:45:41 node7 systemd[1]: nvidia-fabricmanager.service: Failed with result 'exit-code'.\n"
+NOT_STARTED = "Job for nvidia-fabricmanager.service failed because the control process exited.\n"
+
+
+@pytest.mark.parametrize("said", [SERVICE, NOT_STARTED])
 @pytest.mark.parametrize(
     ("model", "number", "due"),
     [("NVIDIA H100 80GB HBM3", 8, "fail"), ("NVIDIA H100 80GB HBM3", 4, "unknown"), ("NVIDIA L40S", 8, "unknown")],
 )
 def test_fabric_manager_that_does_not_start_is_missed_behind_nvswitches_alone(
-    model: str, number: int, due: str, tmp_path: Path
+    said: str, model: str, number: int, due: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "mail.txt"
     gpus = "".join(f"GPU {n}: {model} (UUID: GPU-{n})\n" for n in range(number))
-    path.write_text(f"Job for nvidia-fabricmanager.service failed because the control process exited.\n{gpus}")
+    path.write_text(said + gpus)
     (found,) = (f for f in assess(str(path), Request()).findings if f.id == "tools.reports")
     assert found.status.value == due

@@ -17,7 +17,7 @@ from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, SUBNET_MANAGER
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.facts.tool_report import NOT_STARTED, ToolReport
+from dgxcheck.facts.tool_report import CONFIGURED, NOT_STARTED, OF_SERVICE, ToolReport
 
 _FAULTS = {fault.value: fault for fault in Fault}
 _PARTS = {
@@ -85,6 +85,10 @@ _OF_NETWORK = (
     "confirm it with ibstat and mlxlink for this port alone; then compare perfquery -x and the kernel log of that time"
 )
 """What no tool of the GPUs tells."""
+_ASK_NVSWITCHES = (
+    "see whether the machine has NVSwitches (lspci -d 10de::0680): without them disable nvidia-fabricmanager; with them"
+    " read why it does not run (journalctl -u nvidia-fabricmanager)"
+)
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none: DCGM before 2.4.7 did so"
 _ORDER = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.PASS)
 _STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unknown": Status.UNKNOWN}
@@ -92,10 +96,7 @@ _STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unk
 
 def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
     """One judgement for each subject, tool and fault; of what passed one for each tool."""
-    reports = box.snapshot.tool_reports
-    if isinstance(reports, Missing):
-        return
-    for (subject, tool), of_one in groupby(sorted(reports, key=_group), key=_group):
+    for (subject, tool), of_one in groupby(sorted(_all_reports(box), key=_group), key=_group):
         results = [*of_one]
         bad = [result for result in results if result.outcome in ("warn", "fail", "unknown")]
         for note in (result for result in results if result.outcome == "note"):
@@ -104,9 +105,8 @@ def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
             of_fault = [result for result in bad if result.fault == fault]
             refuted = fault == Fault.NVLINK_REPORTED and _has_no_nvlinks(box, subject)
             judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
-            if fault == Fault.FABRIC_MANAGER_DOWN and judgement.fault is None and _is_missed(box, of_fault):
-                down = Fault.FABRIC_MANAGER_DOWN
-                judgement = replace(judgement, status=Status.FAIL, fault=down, remedy=_REMEDIES[down])
+            if fault == Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
+                judgement = _of_service(box, of_fault, judgement)
             about = _subject(box, subject, fault)
             of_network = about.kind in ("hca", "port") and not (refuted or judgement.remedy)
             yield about, replace(judgement, remedy=_OF_NETWORK) if of_network else judgement
@@ -117,9 +117,23 @@ def _reports(box: Box) -> Iterator[tuple[Subject, Judgement]]:
             yield _subject(box, subject, tool), Judgement(Status.PASS, message, evidence=evidence)
 
 
-def _is_missed(box: Box, results: list[ToolReport]) -> bool:
-    """Did the service not start on a machine whose NVLinks need it? One that was stopped may be meant so."""
-    return any(result.topic == NOT_STARTED for result in results) and (needed(box) or only_switches_join(box))
+def _of_service(box: Box, results: list[ToolReport], judgement: Judgement) -> Judgement:
+    """Without NVSwitches Fabric Manager ends at once, which systemd calls a failure. One that was stopped may be meant
+    so, behind NVSwitches too.
+    """
+    behind = needed(box) or only_switches_join(box)
+    if behind and any(result.topic == NOT_STARTED for result in results):
+        down = Fault.FABRIC_MANAGER_DOWN
+        return replace(judgement, status=Status.FAIL, fault=down, remedy=_REMEDIES[down])
+    shown = bool(box.gpus) and not any(result.topic == CONFIGURED for result in _all_reports(box))
+    if shown and not behind and all(result.topic in OF_SERVICE for result in results):
+        return replace(judgement, status=Status.UNKNOWN, fault=None, remedy=_ASK_NVSWITCHES)
+    return judgement
+
+
+def _all_reports(box: Box) -> tuple[ToolReport, ...]:
+    reports = box.snapshot.tool_reports
+    return () if isinstance(reports, Missing) else reports
 
 
 def _has_no_nvlinks(box: Box, name: str) -> bool:

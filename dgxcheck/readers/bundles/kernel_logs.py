@@ -124,7 +124,7 @@ def _lacking(lines: Lines, dmesg: Times) -> Lines:
     """What dmesg lacks of the lines of its boot that have dates, on dmesg's clock.
 
     The kernel overwrites its oldest messages: of equal ones dmesg has the last. Where it has none of them, all are
-    older than it.
+    older than it, or, where they span more time than the boot had until then, begin with it.
     """
     left: dict[str, list[float]] = {}
     for seconds, message in dmesg.lines:
@@ -139,7 +139,7 @@ def _lacking(lines: Lines, dmesg: Times) -> Lines:
         else:
             lacking.append((at, message))
     if offset is None:
-        offset = lines[-1][0] - (dmesg.begins or 0.0) + 1 if lines else 0.0
+        offset = min(lines[-1][0] - (dmesg.begins or 0.0) + 1, lines[0][0]) if lines else 0.0
     return [(max(0.0, at - offset), message) for at, message in reversed(lacking)]
 
 
