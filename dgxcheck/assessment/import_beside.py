@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from dgxcheck.assessment.import_nearest import nearest
-from dgxcheck.readers.alarming import alarming
+from dgxcheck.readers.alarming import mentions_trouble
 
 
 def beside(lines: Sequence[str], unread: Sequence[int], outputs: Iterable[frozenset[int]]) -> frozenset[int]:
@@ -18,7 +18,8 @@ def beside(lines: Sequence[str], unread: Sequence[int], outputs: Iterable[frozen
     aside: set[int] = set()
     for paragraph in _paragraphs(lines, unread):
         touches = any(first <= paragraph[-1] and paragraph[0] <= last for first, last in spans)
-        if not touches and not nearest([lines[at] for at in paragraph]) and not alarming(lines, paragraph):
+        words = [lines[at] for at in paragraph]
+        if not touches and not nearest(words) and not mentions_trouble(words):
             aside.update(paragraph)
     return frozenset(aside)
 

@@ -107,9 +107,9 @@ def _folded(line: str, width: int) -> str:
     if body[:1] in "├└│":
         entry = line.lstrip(_TREE)
         drawn = line[: len(line) - len(entry)]
-        if len(drawn) > width * _LAST_COLUMN:
-            return line
         below = drawn.replace("├─", "│ ").replace("└─", "  ") + "  "
+        if len(drawn) > width * _LAST_COLUMN or not {*"├└"}.isdisjoint(below):
+            return line
         return fill(entry.strip(), width, initial_indent=drawn, subsequent_indent=below, break_long_words=False,
                     break_on_hyphens=False) + "\n"  # fmt: skip
     if "  " in body:

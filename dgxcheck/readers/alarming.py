@@ -29,6 +29,10 @@ _EVENT = re.compile(
     r"|^\W{0,40}(?:Fail|Fatal|Job for|Unable|Couldn)"
 )
 """Signs of an event rather than of prose: a number, a subject, capitals."""
+_TROUBLE = re.compile(
+    r"\b(?:lost|faults?|faulty|crash(?:ed|es)?|broken|dead|down|missing|overheat\w{0,5}|xid|bad|warn\w{0,5})\b",
+    re.IGNORECASE,
+)
 LONGEST = 1000
 
 
@@ -42,3 +46,8 @@ def _is_alarm(line: str) -> bool:
     if _EXPLAINS.match(line) or not _EVENT.search(line):
         return False
     return _ALARM.search(_NONE.sub("", line)) is not None
+
+
+def mentions_trouble(lines: Iterable[str]) -> bool:
+    """Is there a word of trouble in any of the lines, even one that counts none?"""
+    return any(_ALARM.search(line[:LONGEST]) or _TROUBLE.search(line[:LONGEST]) for line in lines)

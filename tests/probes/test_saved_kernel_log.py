@@ -109,7 +109,7 @@ def test_boots_before_the_last_are_kept_apart(between: str) -> None:
     found = of_text(f"{first}\n{between}\n{first}\n{between}\n{again}\n")
     assert [each.seconds for each in found.xids] == [99.0]
     assert [(each.bdf, each.number, each.boot, each.text) for each in found.earlier] == [
-        (GPU, 79, "2", "GPU has fallen off the bus.")
+        (GPU, 79, "-1", "GPU has fallen off the bus.")
     ]  # the first is the same boot, written twice
 
 
@@ -120,7 +120,7 @@ def test_earlier_boots_of_dates_are_kept_apart() -> None:
         "\n".join([*rows[:2], *rows, "Nov 20 12:00:05 dgx kernel: NVRM: GPU 0000:06:00.0: GPU has fallen off the bus."])
     )
     assert [each.seconds for each in found.xids] == [1.0]
-    assert [each.boot for each in found.earlier] == ["2", "3"]
+    assert [each.boot for each in found.earlier] == ["-2", "-1"]
     assert len(found.off_bus) == 2
 
 

@@ -35,6 +35,8 @@ NO_FAULT = [
 GONE = Missing(Gap.UNRECORDED, "x")
 DOWN = {"state": "1: DOWN\n", "phys_state": "2: Polling\n", "lid": "0x0\n"}
 """A port without a cable; one that was up keeps its LID."""
+UNUSED = DOWN | {"counters/port_rcv_data": "0\n"}
+"""And that never received anything."""
 
 
 def due(area: Area, measured: int | float | Missing, expected: float = 1, enough: bool = False) -> Expectation:
@@ -144,7 +146,7 @@ def test_a_timeout_is_not_covered(tmp_path: Path) -> None:
 
 def test_a_network_that_is_not_in_use_is_not_scored(tmp_path: Path) -> None:
     ports = [f"text /sys/class/infiniband/mlx5_{n}/ports/1" for n in range(4)]
-    down = {f"{port}/{name}": word for port in ports for name, word in DOWN.items()}
+    down = {f"{port}/{name}": word for port in ports for name, word in UNUSED.items()}
     assert recording_score(changed(tmp_path, {**down})).areas["network"] == 100  # the HCAs are there
 
 
@@ -253,7 +255,7 @@ def test_the_tolerances_are_the_site_s(tmp_path: Path) -> None:
 
 def test_a_port_that_the_configuration_names_is_missed_where_none_is_up(tmp_path: Path) -> None:
     ports = [f"text /sys/class/infiniband/mlx5_{n}/ports/1" for n in range(4)]
-    down: dict[str, Json] = {f"{port}/{name}": word for port in ports for name, word in DOWN.items()}
+    down: dict[str, Json] = {f"{port}/{name}": word for port in ports for name, word in UNUSED.items()}
     made = held(changed(tmp_path, down))
     assert shares(made, "network.rate") == {}
     named = replace(made, settings=replace(made.settings, ports=("mlx5_0/1",)))

@@ -17,6 +17,8 @@ EXIT_CODES = {Status.PASS: 0, Status.WARN: 1, Status.FAIL: 2, Status.UNKNOWN: 3}
 LEAST_CHECKS = 14
 """With fewer checks judged a machine does not pass. The output of nvidia-smi -q allows 17 and more, a table of
 nvidia-smi 11 at most."""
+MOST_OF_LOG = 6
+"""A line of the kernel log lets a dozen checks say that nothing was logged: no more than so many of them count."""
 _WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
 
 
@@ -42,8 +44,10 @@ def verdict(findings: Collection[Finding], least: int = 1) -> Status:
 
 
 def judged_checks(findings: Iterable[Finding]) -> int:
-    """How many checks judged a subject."""
-    return len({finding.id for finding in findings if finding.status is not Status.SKIP})
+    """How many checks judged a subject, of those of the kernel log ``MOST_OF_LOG``."""
+    judged = {finding.id: finding.witness for finding in findings if finding.status is not Status.SKIP}
+    of_log = sum(witness == "log" for witness in judged.values())
+    return len(judged) - max(of_log - MOST_OF_LOG, 0)
 
 
 def counts(findings: Iterable[Finding]) -> dict[Status, int]:

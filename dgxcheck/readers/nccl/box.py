@@ -43,10 +43,10 @@ class Card(Record, kw_only=True):
     nets: list[dict[str, str]]
 
 
-def facts(cards: Sequence[Card], unended: str | None = None) -> dict[str, Json]:
+def facts(cards: Sequence[Card], whole: bool) -> dict[str, Json]:
     """By key: files of each card's function, names of the NICs, NVML's order of the GPUs, and stated labels.
 
-    ``unended`` is the bus id of the card in which a file that was cut ends.
+    Only a ``whole`` file tells how many NVLinks each GPU shows.
     """
     found: dict[str, Json] = {}
     for card in cards:
@@ -57,9 +57,8 @@ def facts(cards: Sequence[Card], unended: str | None = None) -> dict[str, Json]:
     found |= {f"names {INFINIBAND}": [*names]} if names else {}
     by_bdf = {card.bdf: card for card in cards}
     ends = [(card.bdf, card) for card in cards if card.is_gpu] + [(name, by_bdf[bdf]) for name, bdf in names.items()]
-    return (
-        found | dict(_labels(ends)) | _contradictions([card for card in cards if card.is_gpu and card.bdf != unended])
-    )
+    contradictions = _contradictions([card for card in cards if card.is_gpu]) if whole else {}
+    return found | dict(_labels(ends)) | contradictions
 
 
 def _contradictions(gpus: Sequence[Card]) -> dict[str, Json]:

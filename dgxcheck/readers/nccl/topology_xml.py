@@ -55,7 +55,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         return ()
     first, last = min(understood), max(understood)
     comments = {number for number in range(first, last) if lines[number].strip()}
-    found = facts([*cards.values()], unended=_card(stack))
+    whole = not stack and all(lines[number].lstrip().startswith("<") for number in comments - understood)
+    found = facts([*cards.values()], whole)
     return (Imported(tool=TOOL, facts=found, understood=frozenset(understood | comments)),)
 
 
