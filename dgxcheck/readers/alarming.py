@@ -13,9 +13,11 @@ _ALARM = re.compile(
     re.IGNORECASE,
 )
 _NONE = re.compile(
-    r"\b(?:no|0|zero|without(?: any)?|free of) (?:[\w-]{1,20} ){0,2}(?:errors?|failures?|failed)\b"
+    r"(?<!gpu )(?<!device )(?<!port )(?<!link )\b(?:no|0|zero|without(?: any)?|free of)"
+    r" (?:[\w-]{1,20} ){0,2}(?:errors?|failures?|failed)\b"
     r"|\b(?:errors?|failures?|failed|corrected|uncorrect(?:ed|able)|timeouts?)\b[\w .()/-]{0,30}?[:=|\t]\s{0,40}"
     r"(?:0x)?(?:0+|n/?a|none|no|disabled|supported|not supported|pass(?:ed)?)\b"
+    r"|\b(?:errors?|failures?) {1,8}0\b"
     r"|\bpass(?:ed)?\b.{0,60}\b(?:failed|failures?)\W{1,3}0\b",
     re.IGNORECASE,
 )
