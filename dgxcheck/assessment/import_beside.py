@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dgxcheck.assessment.import_nearest import nearest
 from dgxcheck.readers.alarming import mentions_trouble
 
+MOST_LINES = 10_000
+"""More unread lines than that are no words about an output."""
+
 
 def beside(lines: Sequence[str], unread: Sequence[int], outputs: Iterable[frozenset[int]]) -> frozenset[int]:
     """Those of the unread lines that are part of no known output, by their numbers from 0.
@@ -14,6 +17,8 @@ def beside(lines: Sequence[str], unread: Sequence[int], outputs: Iterable[frozen
     ``outputs`` are the lines of each output that was read. A paragraph is beside them if it touches none, stands within
     none, resembles the output of no known tool and mentions no error.
     """
+    if len(unread) > MOST_LINES:
+        return frozenset()
     spans = [(min(of_one) - 1, max(of_one) + 1) for of_one in outputs if of_one]
     aside: set[int] = set()
     for paragraph in _paragraphs(lines, unread):

@@ -47,7 +47,7 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
     own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
     if not any(key.startswith(NO_HANDLE) for key in facts):
         return {**derived, **own}
-    listed = COUNT in derived  # the list of GPUs anew
+    listed = COUNT in derived  # a new list of GPUs
     return {key: fact for key, fact in own.items() if not (listed and key.startswith(WITHOUT_NUMBER))} | derived
 
 

@@ -43,3 +43,8 @@ def test_the_first_lines_of_many_are_listed(tmp_path: Path, capsys: pytest.Captu
     *named, more, _ = capsys.readouterr().err.splitlines()
     assert len(named) == 10
     assert more.endswith("20 more lines not read: see --show")
+
+
+def test_thousands_of_unread_lines_are_no_words_about_an_output() -> None:
+    text = [LIST, *(["", "Total 1 2"] * 10_001)]
+    assert beside(text, range(2, len(text), 2), [frozenset([0])]) == frozenset()

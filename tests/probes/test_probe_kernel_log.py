@@ -264,8 +264,8 @@ def test_trouble_of_an_hca_ends_with_a_new_start_or_a_new_module() -> None:
     assert [(each.module, each.text, each.past) for each in found.hcas] == [
         (0, "Cable error, High Temperature", True), (1, "Cable error, High Temperature", False),
     ]  # fmt: skip
-    anew = log((2.0, other), (4.0, f"mlx5_core {HCA}: firmware version: 12.28.2006"), (5.0, MODULE))
-    assert [each.past for each in anew.hcas] == [True, False]
+    restarted = log((2.0, other), (4.0, f"mlx5_core {HCA}: firmware version: 12.28.2006"), (5.0, MODULE))
+    assert [each.past for each in restarted.hcas] == [True, False]
 
 
 def test_a_driver_that_is_loaded_anew_has_turned_nobody_away_and_started_all() -> None:

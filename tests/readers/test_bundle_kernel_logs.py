@@ -1,4 +1,4 @@
-"""The kernel log of a bug report: events that stand in several logs count once, boots are told apart."""
+"""The kernel log of a bug report: an event in several logs counts once, and boots are separated."""
 
 from __future__ import annotations
 

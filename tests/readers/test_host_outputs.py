@@ -83,7 +83,7 @@ CA 'mlx5_0'
     assert facts[f"text {IB}/node_guid"] == "b859:9f03:00d1:e2f4\n"
     assert facts[f"text {IB}/ports/1/state"] == "4: ACTIVE\n"
     assert facts[f"text {IB}/ports/1/sm_lid"] == "0xc\n"
-    assert f"text {IB}/ports/1/rate" not in facts  # neither lanes nor generation are told
+    assert f"text {IB}/ports/1/rate" not in facts  # the text has neither lanes nor generation
     row = "ConnectX7(rev:0)        /dev/mst/mt4129_pciconf0      5e:00.0   mlx5_0          net-ibp94s0      0"
     assert one(mst.read, f"{row}\nMST modules:").facts == {"stated pci-function mlx5_0": "0000:5e:00.0"}
 

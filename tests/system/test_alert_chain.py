@@ -81,4 +81,4 @@ def test_an_alert_fires_for_a_lost_gpu_and_clears(tmp_path: Path) -> None:
         until(fire, "the alerts clear", tmp_path, servers)
 
         file.unlink()
-        until(lambda: fire("DgxcheckGone"), "a file that is gone is told", tmp_path, servers)
+        until(lambda: fire("DgxcheckGone"), "the alert for a missing file fires", tmp_path, servers)

@@ -21,7 +21,7 @@ def earlier_xids(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
 def boots_since(boots: Collection[str]) -> int:
     """Number of boots since the last of ``boots``, if it exceeds the span of boots with the fault; else 0.
 
-    After so long a time without it the fault was probably repaired: board, power or driver were changed.
+    A fault that stayed away for longer than it lasted was probably repaired: board, power or driver were changed.
     """
     numbers = [-int(boot) for boot in boots if _BEFORE.fullmatch(boot)]
     if not numbers or len(numbers) < len(boots):

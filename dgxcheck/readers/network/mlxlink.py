@@ -96,8 +96,10 @@ def _files(members: dict[str, str]) -> dict[str, str | None]:
 
 
 def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
-    """Status opcode 0 is no issue; every other one has a recommendation. Of a port that is no RDMA device's the state
-    alone is told."""
+    """A report for every status opcode but 0, which means no issue, with the tool's recommendation.
+
+    Without an opcode the state of the port is reported.
+    """
     code = integer(members.get("Status Opcode", ""), 1 << 16)
     if code:
         text = f"status {code}: {members.get('Recommendation', '')}"

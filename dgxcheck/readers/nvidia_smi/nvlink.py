@@ -23,7 +23,7 @@ _COMMAND = re.compile(r"nvidia-smi\s+nvlink\b.*")
 
 
 class LinkOrder:
-    """Whether rows below a mark of what was left out are still of the GPU above it: their links count on from there."""
+    """Tells whether rows below a cut mark belong to the GPU above it: its link numbers go on rising."""
 
     def __init__(self) -> None:
         self.cut = False
