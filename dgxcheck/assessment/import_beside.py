@@ -17,9 +17,9 @@ def beside(lines: Sequence[str], unread: Sequence[int], outputs: Iterable[frozen
     ``outputs`` are the lines of each output that was read. A paragraph is beside them if it touches none, stands within
     none, resembles the output of no known tool and mentions no error.
     """
-    if len(unread) > MOST_LINES:
-        return frozenset()
     spans = [(min(of_one) - 1, max(of_one) + 1) for of_one in outputs if of_one]
+    if not spans or len(unread) > MOST_LINES:
+        return frozenset()
     aside: set[int] = set()
     for paragraph in _paragraphs(lines, unread):
         touches = any(first <= paragraph[-1] and paragraph[0] <= last for first, last in spans)

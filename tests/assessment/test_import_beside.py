@@ -48,3 +48,7 @@ def test_the_first_lines_of_many_are_listed(tmp_path: Path, capsys: pytest.Captu
 def test_thousands_of_unread_lines_are_no_words_about_an_output() -> None:
     text = [LIST, *(["", "Total 1 2"] * 10_001)]
     assert beside(text, range(2, len(text), 2), [frozenset([0])]) == frozenset()
+
+
+def test_nothing_is_beside_an_output_that_is_not_there() -> None:
+    assert beside(["hello world"], [0], []) == frozenset()
