@@ -9,8 +9,9 @@ from dgxcheck.facts.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import TypeAlias, TypeVar
 
+    T = TypeVar("T")
     Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 else:
     Json = object
@@ -71,6 +72,26 @@ class Missing(Record, kw_only=False):
     def reason(self) -> str:
         """For programs: the kind of gap, then the error: ``denied: Permission denied``."""
         return f"{self.gap.value}: {self.detail}" if self.detail else self.gap.value
+
+
+class NeededFact(Exception):
+    """A rule needs a fact that is Missing; ``gap`` is the reason."""
+
+    def __init__(self, gap: Missing) -> None:
+        super().__init__(gap.where)
+        self.gap = gap
+
+
+def need(value: T | Missing) -> T:
+    """The value; where it is Missing the rule ends with that gap."""
+    if isinstance(value, Missing):
+        raise NeededFact(value)
+    return value
+
+
+def rows(listed: tuple[T, ...] | Missing) -> tuple[T, ...]:
+    """What is listed; nothing where there is no list, and why does not matter here."""
+    return () if isinstance(listed, Missing) else listed
 
 
 _WORDS = {
