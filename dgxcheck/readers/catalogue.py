@@ -44,7 +44,7 @@ from dgxcheck.readers.network import (
     rdma_statistic,
     subnet,
 )  # fmt: skip
-from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
+from dgxcheck.readers.nvidia_smi import catalogue
 
 _DCGM: tuple[Reader, ...] = (
     diag.read, diag_json.read, health.read, dcgm_nvlink.read, discovery.read, topo.read, metrics.read, dmon.read,
@@ -76,5 +76,5 @@ _NETWORK: tuple[Reader, ...] = (
 _NCCL: tuple[Reader, ...] = (topology_xml.read, nccl_log.read, programs.read, ras.read)
 _LOGS: tuple[Reader, ...] = (cuda_errors.read, containers.read, dcgm_log.read, carrier.read)
 READERS: tuple[Reader, ...] = (
-    *benchmarks.READERS, *nvidia_smi.READERS, *_DCGM, *_MACHINE, *_NETWORK, *_NCCL, *_LOGS,
+    *benchmarks.READERS, *catalogue.READERS, *_DCGM, *_MACHINE, *_NETWORK, *_NCCL, *_LOGS,
 )  # fmt: skip

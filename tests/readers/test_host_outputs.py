@@ -11,7 +11,7 @@ from readers_text import one, unread
 
 from dgxcheck.readers.host import dmidecode, driver_version, modules, numactl, uname
 from dgxcheck.readers.network import ibstat, mst
-from dgxcheck.readers.nvidia_smi import failure, nvlink_errors
+from dgxcheck.readers.nvidia_smi import nvlink, table
 
 INIT = "nvml nvmlInit"
 IB = "/sys/class/infiniband/mlx5_0"
@@ -115,17 +115,17 @@ def test_uname() -> None:
     ],
 )
 def test_a_failure_has_nvmls_code(words: str, code: int) -> None:
-    fact: Any = one(failure.read, words).facts[INIT]
+    fact: Any = one(table.read_failure, words).facts[INIT]
     assert fact["code"] == code
 
 
 def test_no_devices() -> None:
-    assert one(failure.read, "No devices were found").facts == {INIT: True, "nvml nvmlDeviceGetCount": 0}
+    assert one(table.read_failure, "No devices were found").facts == {INIT: True, "nvml nvmlDeviceGetCount": 0}
 
 
 def test_a_mismatch_with_both_versions() -> None:
     text = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 570.124"
-    fact: Any = one(failure.read, text).facts[INIT]
+    fact: Any = one(table.read_failure, text).facts[INIT]
     assert fact["detail"].endswith("mismatch, library 570.124")
 
 
@@ -151,16 +151,24 @@ def test_the_module_that_is_loaded() -> None:
     ],
 )
 def test_a_gpu_without_a_handle(words: str) -> None:
-    assert one(failure.read, words).facts == {"stated no-handle 0000:0f:00.0": "Unknown Error"}
+    assert one(table.read_failure, words).facts == {"stated no-handle 0000:0f:00.0": "Unknown Error"}
 
 
 def test_error_counters() -> None:
     text = "GPU 0: Tesla (UUID: GPU-1)\n\t Link 3: Replay Errors: 7\n\t Link 3: CRC Errors: 2\n"
-    facts = one(nvlink_errors.read, text).facts
+    facts = one(nvlink.read_errors, text).facts
     assert facts == {"stated nvlink-errors GPU0 3 0": 7, "stated nvlink-errors GPU0 3 2": 2}
 
 
 @given(st.lists(st.text(max_size=60), max_size=12))
 def test_any_text(rows: list[str]) -> None:
-    for read in (dmidecode.read, numactl.read, ibstat.read, mst.read, modules.read, failure.read, nvlink_errors.read):
+    for read in (
+        dmidecode.read,
+        numactl.read,
+        ibstat.read,
+        mst.read,
+        modules.read,
+        table.read_failure,
+        nvlink.read_errors,
+    ):
         read(tuple(rows))

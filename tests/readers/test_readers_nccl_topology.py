@@ -7,7 +7,7 @@ from readers_text import one, unread
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.nccl import topology_xml
-from dgxcheck.readers.nvidia_smi import query_xml
+from dgxcheck.readers.nvidia_smi import query
 
 D = "/sys/bus/pci/devices"
 
@@ -104,7 +104,7 @@ def test_a_cut_or_snipped_file_does_not_tell_that_a_gpu_shows_fewer_nvlinks() ->
 
 def test_every_line_is_read_and_nvidia_smis_reader_leaves_it_alone() -> None:
     assert unread([one(topology_xml.read, TEXT)], TEXT) == []
-    assert query_xml.read(tuple(TEXT.splitlines())) == ()
+    assert query.read_xml(tuple(TEXT.splitlines())) == ()
 
 
 def test_files_and_order_of_the_gpus() -> None:
