@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.reports import HOST, Reports
+from dgxcheck.readers.model import HOST, Reports
 
 _LASTING = frozenset((
     "state", "phys_state", "rate", "link_layer", "current_link_width", "max_link_width", "max_link_speed", "numa_node",

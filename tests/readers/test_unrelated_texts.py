@@ -7,7 +7,7 @@ from unrelated_texts import TEXTS
 
 from dgxcheck.assessment.import_nearest import nearest
 from dgxcheck.assessment.import_texts import text_of
-from dgxcheck.readers.catalogue import READERS
+from dgxcheck.readers.any_text import READERS
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from dgxcheck.readers.known_output import Form, recognised
-from dgxcheck.readers.model import Imported, Reader
+from dgxcheck.readers.model import Form, Imported, Reader, recognised
 from dgxcheck.readers.nvidia_smi import nvlink, query, query_csv, table, topo
 
 _NEVER = re.compile(r"(?!)")
@@ -57,19 +56,25 @@ def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return recognised(lines, _FORMS)
 
 
-READERS: tuple[Reader, ...] = (
-    table.read_failure,
-    topo.read_labels,
-    topo.read_p2p,
-    nvlink.read_nvlink,
-    nvlink.read_errors,
-    query.read_text,
-    query.read_xml,
-    query.read_json,
-    table.read_table,
-    query_csv.read_csv,
-    query_csv.read_pages,
-    nvlink.read_list,
-    table.read_dmon,
-    read_known,
-)
+SIGNS: Mapping[Reader, tuple[str, ...]] = {
+    table.read_failure: ("nvidia-smi", "initialize nvml", "no devices were found", "device handle", "is corrupted"),
+    topo.read_labels: ("gpu", "affinity", "numa"),
+    topo.read_p2p: ("gpu", "affinity", "numa"),
+    nvlink.read_nvlink: ("link ", "nvlink"),
+    nvlink.read_errors: (" errors: ",),
+    query.read_text: (" :",),
+    query.read_xml: ("<gpu",),
+    query.read_json: ("nvidia_smi_log", "driver_version"),
+    table.read_table: ("|",),
+    query_csv.read_csv: (
+        "--query-", "name", "uuid", "serial", "index", "_mode", "pstate", "version", "display", "inforom.", "pci",
+        "memory", "ecc.", "retired_pages", "remapped_rows", "temperature", "power", "clocks", "fabric.", "mig.",
+        "fan.speed", "gpu_",
+    ),
+    query_csv.read_pages: ("retired_pages", "--query-retired-pages"),
+    nvlink.read_list: ("gpu ",),
+    table.read_dmon: ("#",),
+    read_known: ("",),
+}  # fmt: skip
+"""Errors first, and those with more fields before the plain table; what must occur in a text: see ``any_text``."""
+READERS: tuple[Reader, ...] = tuple(SIGNS)

@@ -6,7 +6,7 @@ import re
 
 from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.layout.cuts import is_cut
+from dgxcheck.readers.layout.lines import is_cut
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.topo import bare
 from dgxcheck.readers.values import bounded, gpu

@@ -1,4 +1,8 @@
-"""``nvidia-smi -q`` and ``-a``: as text of every driver era, as XML (``-x``), and as JSON that somebody made of that."""
+"""``nvidia-smi -q`` and ``-a``: text of every driver era, XML (``-x``), and JSON that somebody made of that.
+
+Pasted dumps begin anywhere: without the head, or after the bus id of their GPU (then ``answers.NOWHERE``). XML is read
+tag by tag, so that what is broken stops nothing: no document type is heeded and no entity defined beside XML's five.
+"""
 
 from __future__ import annotations
 

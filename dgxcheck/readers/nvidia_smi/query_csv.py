@@ -1,4 +1,8 @@
-"""Tables of nvidia-smi with columns to choose from: ``--query-gpu=.. --format=csv``, ``--query-remapped-rows`` and ``--query-retired-pages``."""
+"""``nvidia-smi --query-gpu=.. --format=csv``, ``--query-remapped-rows`` and ``--query-retired-pages``: any columns.
+
+With or without units; the head may be the command above, or a spreadsheet wrote the table again, with semicolons and
+decimal commas. Columns: ``nvidia-smi --help-query-gpu`` of R352 to R590.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The table that nvidia-smi without options prints, what it says where it reaches no driver, and ``dmon``."""
+"""The table that nvidia-smi without options prints, what it says where it reaches no driver, and ``dmon``.
+
+The table that ``nvidia-smi`` without options prints, of every driver: two or three rows for each GPU.
+
+Cells are what stands between bars, however wide: R545 made the columns wider, R450 added MIG. A cell without its right
+bar is cut. Long names are cut by nvidia-smi itself (``Tesla V100-SXM2...``): such a name is left out.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, Section, imported
 from dgxcheck.readers.nvidia_smi.topo import bare, plain
-from dgxcheck.readers.reports import Reports
 from dgxcheck.readers.values import bounded, gpu, number
 
 FAILURE_TOOL = "nvidia-smi"
@@ -46,14 +51,14 @@ def read_failure(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The first failure of a text; all lines of the same kind are understood."""
     facts: dict[str, Json] = {}
     understood: set[int] = set()
-    for number, line in enumerate(lines):
+    for at, line in enumerate(lines):
         text = bare(line[:400]).strip().strip('"')
         if found := _facts(text):
-            understood.add(number)
+            understood.add(at)
             if INIT not in facts or INIT not in found:
                 facts |= found
         elif facts and (more := _MORE.fullmatch(text)):
-            understood.add(number)
+            understood.add(at)
             if more["library"] and isinstance(failed := facts.get(INIT), dict):
                 facts[INIT] = {**failed, "detail": f"{failed['detail']}, library {more['library']}"}
     return (Imported(tool=FAILURE_TOOL, facts=facts, understood=frozenset(understood)),) if facts else ()
@@ -101,8 +106,8 @@ _COMMAND = re.compile(r"(?:^|[\s/])nvidia-smi$")
 def read_table(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """All tables of a text; a head or an index that comes again begins another."""
     reader = _Reader()
-    for number, line in enumerate(bounded(lines)):
-        reader.take(number, plain(line[:LONGEST]).strip())
+    for at, line in enumerate(bounded(lines)):
+        reader.take(at, plain(line[:LONGEST]).strip())
     reader.end()
     return tuple(reader.tables)
 

@@ -1,4 +1,19 @@
-"""The matrices of ``nvidia-smi topo``: labels (-m, -mp) and access between GPUs (-p2p)."""
+"""The matrices of ``nvidia-smi topo``: labels (-m, -mp) and access between GPUs (-p2p).
+
+The matrices of ``nvidia-smi topo``: a head with names, a row per device, a legend; pasted, cut and run together.
+
+Heads seen in the field: tabs or blanks, underlined even when piped (590), names run together (``GPU0GPU1``), bare
+numbers, ``CPU     Affinity``; rows with tabs doubled before ``N/A``, or a list markup's ``| |`` behind them.
+
+``nvidia-smi topo -m`` and ``-mp`` of every era, as ``stated`` facts of devices that it names.
+
+Labels: SOC until 2017, SYS and NODE since (R387 or R390). A matrix without any NV# may be one of PCI paths alone,
+unless its legend knows NV# or is older than NVLink.
+
+``nvidia-smi topo -p2p r|w|n|a|p``: which GPUs may reach each other's memory.
+
+The output does not say which of the five was asked; a command line pasted above it does.
+"""
 
 from __future__ import annotations
 
