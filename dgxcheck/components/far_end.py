@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from statistics import multimode
 
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches, is_nvswitch, nvlinks_between
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvlink import NvLink
+from dgxcheck.facts.typical import multimode
 from dgxcheck.topology.model import Device, Machine
 from dgxcheck.topology.nvlinks import SWITCH
 

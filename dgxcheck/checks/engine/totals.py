@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import median
 
 from dgxcheck.checks.engine.box import Box, Growth, guest
 from dgxcheck.checks.engine.finding import Judgement
@@ -11,6 +10,7 @@ from dgxcheck.checks.engine.growth import DAY_S, HOUR_S, MIN_EVENTS, duration
 from dgxcheck.checks.engine.visibility import cpus_hidden
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.typical import median
 
 MANY = 10
 """Where the time since boot is not known: days' worth of the limit, and times the usual total."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import median
 
 from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.checks.engine.box import Box
@@ -13,6 +12,7 @@ from dgxcheck.checks.measurement.expectations import amount, figure_text, quanti
 from dgxcheck.checks.measurement.lookup import Figures, device, label, link_between
 from dgxcheck.facts.measurement import MANY_RANKS, Measurement
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.typical import median
 
 MOST_GPUS_OF_A_HOST = 16
 """DGX-2 and HGX-2 (https://docs.nvidia.com/dgx/pdf/dgx2-user-guide.pdf)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
@@ -20,6 +19,7 @@ from dgxcheck.checks.measurement.lookup import Figures, device, evidence
 from dgxcheck.checks.measurement.slowdown import held_back
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 
 ID = "measure.compute"

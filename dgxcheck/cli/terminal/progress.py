@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -90,6 +89,8 @@ def _shown(lines: Lines) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
+    import shutil
+
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text

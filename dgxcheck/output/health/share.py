@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 
+from dgxcheck.facts.typical import median
 from dgxcheck.readiness.figures import Figure
 from dgxcheck.topology.model import Topology
 
