@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dgxcheck.assessment.machine import Machine
 from dgxcheck.bandwidth.expected import between
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.output import provenance
 from dgxcheck.output.picture import dot, layout, svg
 from dgxcheck.output.picture.marks import At, Mark, box, link, pair
@@ -70,7 +70,7 @@ def path_mark(topology: Topology, a: Device, b: Device, words: str) -> Mark:
             number=0, tone="way", sign="", tag="", words=words, at=(*ends, pair(a.bdf or a.name, b.bdf or b.name))
         )
     hops = hops_between(a, b, topology.functions)
-    links = () if isinstance(hops, Missing) else tuple(link(hop.device) for hop in hops)
+    links = tuple(link(hop.device) for hop in rows(hops))
     return Mark(number=0, tone="way", sign="", tag="", words=words, at=(*ends, *links, *_roots(a, b)))
 
 
