@@ -1,19 +1,94 @@
-"""Many things of one kind and their states as one SVG: up to 200 with their names, more as small squares.
-
-Colour shows the state, and so does a mark: fail is solid with a cross, warn has a bar, unknown a stroke, and
-what has no state is an empty dashed outline.
-"""
+"""Small SVGs in a page: a curve over time, the spread of a figure over many machines, a mosaic of machines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from xml.sax.saxutils import escape
+from html import escape
 
 from dgxcheck.facts.record import Record
-from dgxcheck.output.page.blocks import Mosaic, Tile, Tone
-from dgxcheck.output.page.element import Markup
-from dgxcheck.output.picture.text_size import shortened, text_width
+from dgxcheck.output.page.blocks import Mosaic, Spread, Tile, Tone
+from dgxcheck.output.picture.shapes import shortened, text_width
+from dgxcheck.output.picture.svg import escaped, px
 from dgxcheck.output.plain_text import visible
+
+_VOID = ("meta", "br")
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def element(name: str, /, *inside: str, **attributes: str | None) -> Markup:
+    """``element("td", "5 < 6", class_="fail")``; an attribute that is None or empty is left out."""
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(visible(value))}"' for key, value in attributes.items() if value
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{given}>")
+    return Markup(f"<{name}{given}>{joined(*inside)}</{name}>")
+
+
+def joined(*parts: str) -> Markup:
+    """Parts after each other."""
+    return Markup("".join(part if isinstance(part, Markup) else escape(visible(part), quote=False) for part in parts))
+
+
+_HEIGHT = 34.0
+_CURVE_WIDTH, _CURVE_EDGE = 180.0, 2.0
+
+
+def curve(points: Sequence[tuple[float, float]], words: str) -> Markup:
+    """From the first time to the last, from the lowest value to the highest."""
+    times, values = [x for x, _ in points], [y for _, y in points]
+    first, long = min(times), max(times) - min(times) or 1.0
+    low, high = min(values), max(values)
+    scale = high - low or 1.0
+    middle = _HEIGHT / 2
+
+    def place(x: float, y: float) -> str:
+        across = _CURVE_EDGE + (_CURVE_WIDTH - 2 * _CURVE_EDGE) * (x - first) / long
+        down = middle if high == low else _CURVE_EDGE + (_HEIGHT - 2 * _CURVE_EDGE) * (high - y) / scale
+        return f"{across:.0f},{down:.1f}"
+
+    line = " ".join(place(x, y) for x, y in points)
+    return _svg("curve", _CURVE_WIDTH, words, f'<polyline points="{line}"/>')
+
+
+_SPREAD_WIDTH, _SPREAD_EDGE, _BASE = 240.0, 6.0, 24.0
+"""Bars stand on the base; triangles below it point at the values that are off."""
+
+
+def spread(drawn: Spread, words: str) -> Markup:
+    """Bars from the lowest value to the highest, the accepted range shaded, the median as a line."""
+    room = _SPREAD_WIDTH - 2 * _SPREAD_EDGE
+    long = drawn.high - drawn.low or 1.0
+
+    def place(value: float) -> float:
+        return _SPREAD_EDGE + room * min(max((value - drawn.low) / long, 0.0), 1.0)
+
+    first, last, middle = place(drawn.median - drawn.bound), place(drawn.median + drawn.bound), place(drawn.median)
+    step, most = room / len(drawn.counts), max(drawn.counts)
+    bars = "".join(
+        f"M{_SPREAD_EDGE + at * step:.1f} {_BASE:g}h{step:.1f}v-{max(1.5, (_BASE - 2) * many / most):.1f}h-{step:.1f}z"
+        for at, many in enumerate(drawn.counts)
+        if many
+    )
+    marks = "".join(f"M{at} {_BASE + 1:g}l4 7h-8z" for at in sorted({f"{place(value):.0f}" for value in drawn.off}))
+    return _svg(
+        "spread", _SPREAD_WIDTH, words,
+        f'<path class="range" d="M{first:.1f} 0H{last:.1f}V{_BASE:g}H{first:.1f}z"/><path class="counts" d="{bars}"/>'
+        f'<path class="median" d="M{middle:.1f} 0V{_BASE:g}"/><path class="off" d="{marks}"/>',
+    )  # fmt: skip
+
+
+def _svg(kind: str, width: float, words: str, inside: str) -> Markup:
+    return Markup(
+        f'<svg class="{kind}" viewBox="0 0 {width:g} {_HEIGHT:g}" width="{width:g}" height="{_HEIGHT:g}" role="img">'
+        f"<title>{escaped(words)}</title>{inside}</svg>"
+    )
+
 
 WIDTH = 1190.0
 _NAMED = 200
@@ -25,7 +100,7 @@ _COLUMNS = (1, 2, 4, 5, 8, 10, 20, 25, 50, 100)
 
 
 class _Size(Record, kw_only=False):
-    """Of a tile, in pixels; the step to the next includes the gap."""
+    """Of a tile, in px; the step to the next includes the gap."""
 
     mark: float
     width: float
@@ -35,7 +110,11 @@ class _Size(Record, kw_only=False):
 
 
 def mosaic(drawn: Mosaic, name: str) -> Markup:
-    """The element ``svg``; ``name`` makes its ids unique in a page."""
+    """Many things of one kind and their states: up to 200 with their names, more as small squares.
+
+    Colour shows the state, and so does a mark: fail is solid with a cross, warn has a bar, unknown a stroke, and
+    what has no state is an empty dashed outline. ``name`` makes the ids unique in a page.
+    """
     tiles = [tile for _, members in drawn.groups for tile in members]
     size = _size(tiles)
     legend, height = _legend(drawn, tiles)
@@ -45,12 +124,12 @@ def mosaic(drawn: Mosaic, name: str) -> Markup:
         shown, wide, high = _group(label, members, size, len(drawn.groups))
         if x and x + wide > WIDTH:
             x, y = 0.0, bottom - height + _GAP
-        parts.append(f'<g transform="translate({_n(x)} {_n(y + height)})">{shown}</g>')
+        parts.append(f'<g transform="translate({px(x)} {px(y + height)})">{shown}</g>')
         x, bottom = x + wide + _GAP, max(bottom, y + height + high)
     return Markup(
-        f'<svg class="mosaic" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_n(WIDTH)} {_n(bottom + 1)}"'
-        f' width="{_n(WIDTH)}" height="{_n(bottom + 1)}" role="img" aria-labelledby="{name}-title {name}-desc">'
-        f'<title id="{name}-title">{_text(drawn.title)}</title><desc id="{name}-desc">{_text(drawn.text)}</desc>'
+        f'<svg class="mosaic" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {px(WIDTH)} {px(bottom + 1)}"'
+        f' width="{px(WIDTH)}" height="{px(bottom + 1)}" role="img" aria-labelledby="{name}-title {name}-desc">'
+        f'<title id="{name}-title">{escaped(drawn.title)}</title><desc id="{name}-desc">{escaped(drawn.text)}</desc>'
         + "\n".join(parts)
         + "</svg>"
     )
@@ -93,7 +172,7 @@ def _group(label: str, members: Sequence[Tile], size: _Size, groups: int) -> tup
     wide = max(wide, min(text_width(shown, _LABEL) + 2 * _PAD, WIDTH / 4))
     high = 24 + rows * size.down + _PAD
     parts = [
-        f'<rect class="group" x=".5" y=".5" width="{_n(wide)}" height="{_n(high)}" rx="5"/>',
+        f'<rect class="group" x=".5" y=".5" width="{px(wide)}" height="{px(high)}" rx="5"/>',
         _written(shortened(shown, wide - 2 * _PAD, _LABEL), _PAD, 17, _LABEL),
     ]
     places = [
@@ -119,20 +198,20 @@ def _columns(count: int) -> int:
 
 
 def _tile(tile: Tile, x: float, y: float, size: _Size) -> str:
-    hint = f"<title>{_text(f'{tile.name}: {tile.hint}' if tile.hint else tile.name)}</title>"
+    hint = f"<title>{escaped(f'{tile.name}: {tile.hint}' if tile.hint else tile.name)}</title>"
     if not size.names:
         return _square(tile.tone, x, y, size.mark, hint)
     name = shortened(visible(tile.name), size.width - 26, _SMALL)
     return (
-        f'<g>{hint}<rect class="{tile.tone if tile.tone != "fail" else "fails"}" x="{_n(x)}" y="{_n(y)}"'
-        f' width="{_n(size.width)}" height="20" rx="3"/>'
+        f'<g>{hint}<rect class="{tile.tone if tile.tone != "fail" else "fails"}" x="{px(x)}" y="{px(y)}"'
+        f' width="{px(size.width)}" height="20" rx="3"/>'
         f"{_square(tile.tone, x + _INSET[0], y + _INSET[1], size.mark)}{_written(name, x + 23, y + 14, _SMALL)}</g>"
     )
 
 
 def _square(tone: Tone, x: float, y: float, side: float, inside: str = "") -> str:
     ends = f">{inside}</path>" if inside else "/>"
-    return f'<path class="{tone}" d="M{_n(x)} {_n(y)}h{_n(side)}v{_n(side)}h-{_n(side)}z"{ends}'
+    return f'<path class="{tone}" d="M{px(x)} {px(y)}h{px(side)}v{px(side)}h-{px(side)}z"{ends}'
 
 
 def _marks(places: Sequence[tuple[Tile, float, float]], size: _Size) -> Iterator[str]:
@@ -154,21 +233,13 @@ def _mark(tone: Tone, x: float, y: float, side: float) -> str:
 def _strokes(tone: Tone, x: float, y: float, side: float) -> str:
     low, long = side / 4, side / 2
     if tone == "fail":
-        return f"M{_n(x + low)} {_n(y + low)}l{_n(long)} {_n(long)}m0-{_n(long)}l-{_n(long)} {_n(long)}"
+        return f"M{px(x + low)} {px(y + low)}l{px(long)} {px(long)}m0-{px(long)}l-{px(long)} {px(long)}"
     if tone == "warn":
-        return f"M{_n(x + low)} {_n(y + side / 2)}h{_n(long)}"
+        return f"M{px(x + low)} {px(y + side / 2)}h{px(long)}"
     if tone == "unknown":
-        return f"M{_n(x + low)} {_n(y + side - low)}l{_n(long)}-{_n(long)}"
+        return f"M{px(x + low)} {px(y + side - low)}l{px(long)}-{px(long)}"
     return ""
 
 
 def _written(text: str, x: float, y: float, size: float) -> str:
-    return f'<text x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}">{_text(text)}</text>'
-
-
-def _text(text: str) -> str:
-    return escape(visible(text))
-
-
-def _n(number: float) -> str:
-    return f"{number:.1f}".removesuffix(".0")
+    return f'<text x="{px(x)}" y="{px(y)}" font-size="{px(size)}">{escaped(text)}</text>'

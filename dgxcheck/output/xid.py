@@ -1,11 +1,14 @@
-"""Xids and SXids explained: one with all that is known, or a line each."""
+"""What ``dgxcheck xid`` prints: text for people, and the document of schema ``dgxcheck/xid/1``."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from dgxcheck import __version__
 from dgxcheck.assessment.xid_explanation import Explanation
+from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.instructions import STEPS
+from dgxcheck.output.json_values import compact
 from dgxcheck.output.plain_text import columns, lines
 from dgxcheck.xid.entry import Severity
 from dgxcheck.xid.relations import Place, Relation
@@ -81,3 +84,26 @@ def _names(numbers: Collection[int]) -> str:
         kind = "SXid" if first >= FIRST_SXID else "Xid"
         return f"{kind} {first}{''.join(f', {number}' for number in others)}"
     return "a fatal SXid" if {*numbers} & sxids().keys() else "any other Xid"
+
+
+SCHEMA = "dgxcheck/xid/1"
+
+
+def render(explained: Sequence[Explanation], relations: Sequence[Relation]) -> str:
+    """Strings and lists are empty where NVIDIA publishes nothing."""
+    entries: list[Json] = [_entry(each) for each in explained]
+    related: list[Json] = [
+        {"effect": each.effect, "causes": [*sorted(each.causes)], "place": each.place, "source": each.source}
+        for each in relations
+    ]
+    return compact({"schema": SCHEMA, "tool_version": __version__, "entries": entries, "relations": related})
+
+
+def _entry(each: Explanation) -> dict[str, Json]:
+    return {
+        "kind": each.kind, "number": each.number, "applies_to": each.applies_to, "mnemonic": each.mnemonic,
+        "text": each.text, "severity": each.severity, "about": each.about, "fatality": each.fatality,
+        "action": each.action, "investigation": each.investigation, "products": [*each.products],
+        "causes": [*each.causes], "fault": "" if each.fault is None else each.fault.value, "remedy": each.remedy,
+        "steps": [*each.steps],
+    }  # fmt: skip

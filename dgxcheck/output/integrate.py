@@ -1,4 +1,4 @@
-"""Integrations as text: the list, the plan for one, and the contents of its files."""
+"""What ``dgxcheck integrate`` prints: the catalogue, one entry, and what was written."""
 
 from __future__ import annotations
 
