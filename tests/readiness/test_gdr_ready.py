@@ -11,8 +11,7 @@ from rdma_box import MODULE, PCI, pair
 from sample import FAULTS
 from test_health_checks import box, changed
 
-from dgxcheck.bandwidth.packets import share
-from dgxcheck.bandwidth.rate import exactly
+from dgxcheck.bandwidth.rate import exactly, share
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Missing

@@ -16,8 +16,7 @@ from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.hcas import MELLANOX, nics
-from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evidence
-from dgxcheck.checks.pcie.width import own_hop
+from dgxcheck.checks.pcie.gpu_link import own_hop, port_setting, slow_fault, target_evidence
 from dgxcheck.components.component import Component
 from dgxcheck.facts.missing import need
 from dgxcheck.topology.classes import NEAR, pci_class

@@ -8,8 +8,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Judge
 from dgxcheck.checks.engine.finding import Judgement, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition
-from dgxcheck.checks.host.modules import loaded
-from dgxcheck.checks.host.virtual_machines import in_guest
+from dgxcheck.checks.host.virtual_machines import in_guest, loaded
 from dgxcheck.checks.network.hcas import hcas, nics, none_here
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.classes import NEAR

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.network.hcas import nics
-from dgxcheck.checks.pcie.acs import config_space_of
+from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.topology.model import Device
 

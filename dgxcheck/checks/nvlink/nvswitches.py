@@ -13,8 +13,7 @@ from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
-from dgxcheck.components.far_end import missing_nvswitches
-from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.components.locate import is_nvswitch, missing_nvswitches
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.pci import PciFunction
 

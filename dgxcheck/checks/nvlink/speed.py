@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.siblings import model_family
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.blames import nvlinks
+from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace

@@ -17,8 +17,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.blames import nvlinks, nvlinks_of_all
-from dgxcheck.checks.nvlink.endpoints import (
+from dgxcheck.checks.nvlink.links import (
     MOST,
     GraphComparison,
     Pair,
@@ -28,10 +27,13 @@ from dgxcheck.checks.nvlink.endpoints import (
     linked,
     links_of_both,
     links_up,
+    nvlinks,
+    nvlinks_of_all,
     severity,
+    states_of,
     switched,
+    without_reference,
 )
-from dgxcheck.checks.nvlink.unreferenced import states_of, without_reference
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import End
