@@ -13,9 +13,8 @@ from dgxcheck.bandwidth.links import LineRate, as_supported, link_limit, narrowe
 from dgxcheck.bandwidth.rate import Direction, Limit, Rate, Total, exactly, least_of, unknown
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device, Machine, Topology
-from dgxcheck.topology.paths import Hop, hops_above, hops_between, meeting_point, nvlink_gbs, sharers
+from dgxcheck.topology.paths import NEAR, Hop, hops_above, hops_between, meeting_point, nvlink_gbs, sharers
 
 PORT_SHARE = 0.9
 """Of the rate of an HCA's port."""

@@ -8,8 +8,8 @@ from dgxcheck.bandwidth.rate import NO_LIMIT, Direction, Limit, Rate, exactly
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import PciClass
+from dgxcheck.topology.paths import NEAR
 
 DECK = "slide deck on DL infrastructure with NVIDIA GPUs, 2016"
 NCCL = "NVIDIA/nccl src/graph/topo.h"
@@ -147,5 +147,3 @@ def _reaches(links: Rate, way: Direction) -> Rate:
 
 
 _NONE = Missing(Gap.UNSUPPORTED, "host bridge", "no published figure")
-
-

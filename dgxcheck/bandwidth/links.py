@@ -131,5 +131,3 @@ def copies_gbs(topology: Topology, rings_used: int, both_ways: bool) -> float | 
         return None
     share = 1.0 if rings.how == "switched" else min(1.0, rings_used / rings.count)
     return most * share * (1.0 if both_ways else 0.5) * NVLINK_SHARE[generation][0]
-
-

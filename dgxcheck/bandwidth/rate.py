@@ -102,5 +102,3 @@ SMALLEST, LARGEST = 128, 4096
 def share(payload: int, direction: Direction) -> float:
     """The part of the line rate that is data, in packets of ``payload`` bytes."""
     return LINK_LAYER * payload / (payload + OVERHEAD[direction])
-
-

@@ -31,8 +31,7 @@ from dgxcheck.checks.nvlink import state as nvlink
 from dgxcheck.checks.pcie import aer as pcie_aer
 from dgxcheck.checks.pcie import bar1, control, gpu_link, path, replays
 from dgxcheck.checks.peer_access import status as p2p
-from dgxcheck.checks.placement import halves, placement
-from dgxcheck.checks.placement import inventory as host_inventory
+from dgxcheck.checks.placement import missing, placement, switches_per_socket
 from dgxcheck.checks.siblings import uniform
 from dgxcheck.checks.silence import answers, files, layers
 from dgxcheck.checks.tools import reports
@@ -52,7 +51,7 @@ CHECKS: tuple[Check, ...] = (
     *thermal.CHECKS,
     *gpu_link.WIDTH,
     *path.CHECKS,
-    *halves.CHECKS,
+    *switches_per_socket.CHECKS,
     *files.CHECKS,
     *gpu_link.GENERATION,
     *control.CHECKS,
@@ -86,7 +85,7 @@ CHECKS: tuple[Check, ...] = (
     *memory.NUMA,
     *layers.CHECKS,
     *disks.CHECKS,
-    *host_inventory.CHECKS,
+    *missing.CHECKS,
     *ethernet.CHECKS,
     *governor.CHECKS,
     *cpu.CPU_CLOCK,

@@ -14,10 +14,9 @@ from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Identity
-from dgxcheck.topology.model import Device, Machine, Topology
+from dgxcheck.topology.model import Device, Machine, Topology, slot_of
 from dgxcheck.topology.nvlinks import SWITCH
 from dgxcheck.topology.paths import Hop, hops_above, sharers
-from dgxcheck.topology.slots import slot_of
 
 
 def device_part(machine: Machine, device: Device, part: str = "") -> Component:
@@ -217,5 +216,3 @@ def _idle_nvswitches(machine: Machine, ends: Collection[str]) -> list[str]:
 
 def _rows(machine: Machine) -> tuple[NvLink, ...]:
     return rows(machine.snapshot.nvlink)
-
-

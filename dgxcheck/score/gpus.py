@@ -1,22 +1,73 @@
-"""Expectations of each GPU: model, clocks, power, memory, links, and memory without errors."""
+"""Expectations of each GPU: model, clocks, power, memory, links, and memory without errors; GPUs that are missing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dgxcheck.checks.driver.loaded import bound
+from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.gpu.clocks import slowdown
 from dgxcheck.checks.gpu.inventory import count, short
+from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import NvLink
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import OF_THE_GPUS, Board, SelectedProfile
-from dgxcheck.score.absent import absent_gpus, hidden_gpus, usable
 from dgxcheck.score.expectation import Area, Expectation
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_above
+
+_UNUSED = (None, "nouveau")
+
+
+def usable(box: Box) -> list[Device]:
+    """GPUs that NVML lists; all where NVML is not available."""
+    return [gpu for gpu in box.topology.gpus if gpu.index is not None or isinstance(box.nvml, Missing)]
+
+
+def absent_gpus(box: Box) -> list[int | Missing]:
+    """One entry per expected GPU that is not usable: 0 if it is missing, Missing with the reason if it is hidden."""
+    number = box.choice.number("gpu.count") if box.choice else None
+    present = usable(box)
+    missing = 0 if number is None else max(0, int(number.value) - len(present))
+    unlisted_gpus = [_unlisted(box, gpu) for gpu in box.topology.gpus if gpu not in present][:missing]
+    return unlisted_gpus + [_not_on_pci(box)] * (missing - len(unlisted_gpus))
+
+
+def gpus_uncertain(box: Box) -> bool:
+    """Is the machine known by its GPUs alone, while it shows another number of them than the reference machine has?"""
+    number = box.choice.number("gpu.count") if box.choice is not None and box.choice.how == "gpus" else None
+    return number is not None and len(box.topology.gpus) != number.value
+
+
+def hidden_gpus(box: Box) -> Missing | None:
+    """The reason why GPUs may be hidden at the far end of an NVLink; None if no GPU is hidden."""
+    return next((gpu for gpu in absent_gpus(box) if isinstance(gpu, Missing)), None)
+
+
+def _unlisted(box: Box, gpu: Device) -> int | Missing:
+    """0 or Missing for a GPU on the PCI tree that NVML does not list, consistent with gpu.lost and gpu.count."""
+    if unlisted(box, gpu).status is Status.FAIL:
+        return 0
+    hidden = _not_on_pci(box)
+    if not isinstance(hidden, Missing) and bound(gpu) not in _UNUSED:
+        return Missing(Gap.ABSENT, str(gpu.bdf), "NVML does not list it: see gpu.lost")
+    return hidden
+
+
+def _not_on_pci(box: Box) -> int | Missing:
+    if isinstance(box.snapshot.pci, Missing):
+        return box.snapshot.pci
+    if why := visibility.gpus_hidden(box):
+        return Missing(Gap.ABSENT, "/sys/bus/pci/devices", why)
+    if box.choice is not None and box.choice.how == "gpus":
+        return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "this machine may have been built with fewer GPUs")
+    return 0
+
 
 MIB = 1 << 20
 Measure = Callable[[Box, Device], "int | float | Missing"]
@@ -221,5 +272,3 @@ def _model_matches(gpu: Device, choice: SelectedProfile) -> int | Missing:
     return (
         int(id in choice.profile.boards) if id else Missing(Gap.ABSENT, str(gpu.bdf), "PCI vendor or device id unknown")
     )
-
-

@@ -163,5 +163,3 @@ def _rings(rows: list[list[int]], least: tuple[int, ...], budget: list[int]) -> 
                 path.pop()
 
     yield from extend(bool(least))
-
-

@@ -265,5 +265,3 @@ def _is_joined(rows: Rows) -> bool:
         reached.update(more)
         waiting += more
     return len(reached) == len(rows)
-
-

@@ -17,7 +17,7 @@ from dgxcheck.cli import main
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.topo.reasons import text_of
 from dgxcheck.readiness.gpudirect import readiness
-from dgxcheck.topology.classes import NEAR
+from dgxcheck.topology.paths import NEAR
 
 
 def verdicts(spec: str) -> dict[tuple[str, str], str]:

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import component_of, driver, part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, nvml_unavailable
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import ruled
-from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.locate import all_nvlinks, is_nvswitch

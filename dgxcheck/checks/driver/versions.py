@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from dgxcheck.checks.driver.loaded import RELOAD
 from dgxcheck.checks.engine.blame import component_of, host, itself, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, nvml_unavailable
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.gpu import Nvml

@@ -8,15 +8,14 @@ from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_gpu, ruled
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
-from dgxcheck.checks.engine.per_gpu import per_gpu, ruled
-from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.placement.missing_device import missing
+from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.gpu import GpuBoard, GpuMemory

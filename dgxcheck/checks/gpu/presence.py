@@ -8,13 +8,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck.checks.driver.loaded import bound, gpu_nodes
 from dgxcheck.checks.engine.blame import device_of, itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import per_gpu
 from dgxcheck.checks.engine.visibility import in_container
-from dgxcheck.checks.placement.missing_device import missing
+from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.facts.gpu import GpuModes

@@ -8,12 +8,11 @@ from typing import Literal
 
 from dgxcheck.checks.engine.blame import host_if_all, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_gpu, ruled
+from dgxcheck.checks.engine.expected import has_problem, siblings
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import per_gpu, ruled
-from dgxcheck.checks.engine.siblings import has_problem, siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
 from dgxcheck.facts.gpu import GpuPower, GpuThermal

@@ -32,8 +32,8 @@ from dgxcheck.components.locate import bridge_setting
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.pci import Iommu
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import NEAR
 
 Judged = Iterator[tuple[Subject, Judgement]]
 Pair = tuple[Device, Device]

@@ -17,8 +17,8 @@ from dgxcheck.checks.host.virtual_machines import in_guest
 from dgxcheck.checks.pcie.gpu_link import bridge
 from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.facts.missing import Missing, need
-from dgxcheck.topology.classes import shared_bridges
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import shared_bridges
 
 Judged = Iterator[tuple[Subject, Judgement]]
 Sizes = Mapping[str, int]

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, guest
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, skip
 from dgxcheck.checks.engine.host_limits import CPU_PARAMETERS, left_out, missing_socket
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component
 from dgxcheck.facts.cpulist import cpulist, difference, ranges

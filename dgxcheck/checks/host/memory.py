@@ -8,7 +8,7 @@ from itertools import combinations
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, guest
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, skip
@@ -22,7 +22,6 @@ from dgxcheck.checks.engine.host_limits import (
     nodes_below_roots,
     nodes_without_memory,
 )
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.host import Cpu, Host, MemoryController, NumaMemory, NumaNode

@@ -61,5 +61,3 @@ def in_guest(box: Box) -> Precondition | None:
     if vm is None:
         return None
     return Precondition("?", skip("not-visible", f"a {vm} guest cannot see this setting of its host"))
-
-

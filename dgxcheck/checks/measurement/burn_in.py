@@ -8,11 +8,11 @@ from typing import Any
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import BAD, Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
-from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.compute import FAULTS

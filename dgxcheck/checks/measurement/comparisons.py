@@ -8,9 +8,8 @@ from statistics import median
 from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.bandwidth.links import LineRate, narrowest, physical, with_lanes
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import Judgement, Status, skip
-from dgxcheck.checks.engine.siblings import siblings
-from dgxcheck.checks.engine.under_load import under_load
 from dgxcheck.checks.measurement.expectations import (
     amount,
     derived,
@@ -21,6 +20,7 @@ from dgxcheck.checks.measurement.expectations import (
     slow,
 )
 from dgxcheck.checks.measurement.lookup import Figures, device, label, link_between
+from dgxcheck.checks.pcie.gpu_link import under_load
 from dgxcheck.facts.measurement import MANY_RANKS, Measurement
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
@@ -200,5 +200,3 @@ def _reduced(box: Box, row: Measurement, expected: float, gbs: float) -> float |
         slowest = narrowest(hop for hop in _hops(box, row) if not isinstance(hop.max_gbs, Missing))
         full = gbs if slowest is None or isinstance(slowest, Missing) else slowest[1]
     return None if isinstance(full, Missing) else expected * gbs / full
-
-

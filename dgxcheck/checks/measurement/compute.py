@@ -7,9 +7,9 @@ from statistics import median
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.gpu.clocks import HELD_BACK, can_lock_clocks, slowdown
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.placement.misplaced import misplaced
-from dgxcheck.checks.placement.missing_device import missing
+from dgxcheck.checks.placement.missing import missing
 from dgxcheck.checks.placement.placement import (
     by_classes,
     classes,
@@ -29,8 +28,8 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import NEAR
 
 Judged = Iterator[tuple[Subject, Judgement]]
 MELLANOX = 0x15B3

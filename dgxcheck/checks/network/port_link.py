@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import ruled
 from dgxcheck.checks.network.hcas import MELLANOX, hcas, none_here, subject
 from dgxcheck.checks.network.ports import (
     LEAST,

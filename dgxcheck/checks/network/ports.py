@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
+from dgxcheck.checks.engine.check import ruled
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.per_gpu import ruled
-from dgxcheck.checks.engine.totals import is_short
+from dgxcheck.checks.engine.growth import is_short
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.components.component import SUBNET_MANAGER, Component
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.classes import NEAR
+from dgxcheck.topology.paths import NEAR
 
 UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
 _NO_PORTS = skip("not-supported", "no InfiniBand device has a port")
@@ -167,5 +167,3 @@ def per_port_growth(
             yield port_subject(device, port), many or judgement
 
     return judge
-
-

@@ -8,9 +8,9 @@ from itertools import combinations
 
 from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
+from dgxcheck.checks.engine.expected import model_family, siblings
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.siblings import model_family, siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.nvswitches import lacking, missing_nvswitch
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
@@ -227,5 +227,3 @@ def links_down(box: Box, gpu: Device) -> set[int]:
 def nvlinks_of_all(box: Box, subject: Subject, judgement: Judgement) -> Component:
     """Where every GPU has its NVLinks down: what sets up the NVSwitches, else the driver's setting."""
     return FABRIC_MANAGER if only_switches_join(box) else all_nvlinks(box)
-
-

@@ -12,10 +12,10 @@ from itertools import combinations
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
-from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import (
     MOST,

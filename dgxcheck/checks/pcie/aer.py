@@ -10,8 +10,16 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MIN_EVENTS, NO_EARLIER_READING, counter_growth, rate
-from dgxcheck.checks.engine.totals import flood, is_short
+from dgxcheck.checks.engine.growth import (
+    COUNTER_RESET,
+    DAY_S,
+    MIN_EVENTS,
+    NO_EARLIER_READING,
+    counter_growth,
+    flood,
+    is_short,
+    rate,
+)
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.control import subject_of
 from dgxcheck.components.component import Component

@@ -7,21 +7,33 @@ from typing import Literal
 
 from dgxcheck.checks.engine.blame import device_of, host_if_all, own_link
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, as_evidence, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.per_gpu import ruled
-from dgxcheck.checks.engine.siblings import siblings
-from dgxcheck.checks.engine.under_load import under_load
 from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.components.component import Component
 from dgxcheck.facts.gpu import GpuPcie
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import Control
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import Hop, hops_above, sharers
+
+
+def under_load(box: Box, bdf: str | None, member: str) -> tuple[int, Evidence] | None:
+    """``link_gen`` or ``link_width`` while the GPU was under load, with its evidence; None if it was not read.
+
+    A simulated load puts none on the link and does not count.
+    """
+    for row in rows(box.snapshot.measurement):
+        if (row.kind, row.a) == ("under-load", bdf) and row.how != "simulated":
+            value = row.more.get(member)
+            if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 32:
+                return value, Evidence(f"measure under-load {bdf}", {member: value})
+    return None
+
 
 Judged = Iterator[tuple[Subject, Judgement]]
 _3D_CONTROLLER = 0x030200

@@ -14,8 +14,8 @@ from dgxcheck.components.locate import bridge_setting, device_part, is_below, nv
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
-from dgxcheck.topology.classes import shared_bridges
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import shared_bridges
 
 PASS_THROUGH = "identity"
 BOOT_WITH_PASS_THROUGH = (
@@ -183,5 +183,3 @@ def most_blocking_settings(box: Box, bridge: str | None = None) -> list[Componen
     pairs = [(a, b) for a, b in combinations(gpus, 2) if not box.topology.link(a, b).nvlinks]
     counted = Counter(setting for a, b in pairs for setting in blocking_settings(box, a, b))
     return [setting for setting, _ in counted.most_common()]
-
-

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
+from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.precondition import AS_ROOT
-from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.host.virtual_machines import hypervisor
 from dgxcheck.checks.pcie.isolation import (
     disable_acs,
@@ -20,8 +20,8 @@ from dgxcheck.checks.pcie.isolation import (
 )
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.paths import NEAR
 
 DISABLE_BOTH = (
     "disable IOMMU translation, then ACS of the ports between them, neither of the two where virtual machines run"
@@ -157,5 +157,3 @@ def _is_odd_one(box: Box, access: Access, gpu: Device) -> bool:
     apart = all(_both(access, gpu, other) == (False, False) for other in others)
     joined = all(all(_both(access, one, other)) for one, other in combinations(others, 2))
     return len(others) >= _FEWEST and apart and joined
-
-

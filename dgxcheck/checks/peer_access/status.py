@@ -20,8 +20,8 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, P2pStatus
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device, Link
+from dgxcheck.topology.paths import NEAR
 
 Judged = Iterator[tuple[Subject, Judgement]]
 NEVER = ("GNS", "NS")
