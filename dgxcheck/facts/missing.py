@@ -50,6 +50,17 @@ class Missing(Record, kw_only=False):
     code: int | None = None
     """nvmlReturn_t or errno of the question, ``NO_WORKER`` or ``NOT_LOADABLE``; None where there was no code."""
 
+    def __init__(self, gap: Gap, where: str, detail: str = "", code: int | None = None) -> None:
+        """A record's own, without its loop over the fields: one survey makes thousands of gaps."""
+        put = object.__setattr__
+        put(self, "gap", gap)
+        put(self, "where", where)
+        put(self, "detail", detail)
+        put(self, "code", code)
+
+    def __hash__(self) -> int:
+        return hash(self.where)
+
     def __bool__(self) -> bool:
         raise TypeError(f"a missing fact has no truth value: {self}")
 

@@ -30,10 +30,9 @@ from topology_boxes import (
 )
 
 from dgxcheck.assessment import examine
-from dgxcheck.topology.graph import Graph, nvlink_generation, nvlink_graph
+from dgxcheck.topology.graph import Graph, nvlink_generation, nvlink_graph, search
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.reference import matches
-from dgxcheck.topology.rings import search
 
 SHARED = ROOT.parent / "shared"
 RECORDINGS, FACTS = SHARED / "recordings", SHARED / "facts"
