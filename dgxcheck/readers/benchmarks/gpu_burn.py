@@ -11,8 +11,8 @@ gpu-fryer: how fast each GPU computed, and what held its clocks down (https://gi
 from __future__ import annotations
 
 import re
-from statistics import median
 
+from dgxcheck.facts.typical import median
 from dgxcheck.readers.host.cuda import fault_of
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import bounded, gpu

@@ -54,7 +54,9 @@ def unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]
             of = "more lanes" if most is None else f"x{most}"
             text = f"{text}; it supports {of}, what its slot supports is not shown"
         reports.add(HOST, "link", "unknown" if narrow else "pass", "", text)
-    return (Imported(tool=FRAGMENT_TOOL, facts=reports.facts(), understood=frozenset(understood)),) if understood else ()
+    if not understood:
+        return ()
+    return (Imported(tool=FRAGMENT_TOOL, facts=reports.facts(), understood=frozenset(understood)),)
 
 
 def _blocks(lines: Sequence[str], named: frozenset[int]) -> Iterator[list[int]]:
