@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import siblings
@@ -19,6 +17,7 @@ from dgxcheck.checks.measurement.lookup import Figures, device, evidence
 from dgxcheck.facts.gpu import GpuPower
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 
 POWER_CAP, CLOCK_SETTING = 0x4, 0x2
