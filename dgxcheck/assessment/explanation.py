@@ -5,9 +5,10 @@ from __future__ import annotations
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.assessment.selection import named
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.faults import BY_WORD
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
@@ -15,7 +16,7 @@ from dgxcheck.rootfs import decode, list_names, read_bytes
 from dgxcheck.suggestion import did_you_mean
 
 _DEVICES = "/sys/bus/pci/devices"
-_FAULTS = {fault.value: fault for fault in Fault if fault.value not in {check.id for check in CHECKS}}
+_FAULTS = {word: fault for word, fault in BY_WORD.items() if word not in {check.id for check in CHECKS}}
 
 
 class Topic(Record):
@@ -24,7 +25,7 @@ class Topic(Record):
     word: str
     checks: tuple[Check, ...] = ()
     """Empty for a fault."""
-    fault: Fault | None = None
+    fault: FaultKind | None = None
     key: bool = False
     """Is the word the key of one finding? Its check is the only one then."""
 

@@ -8,12 +8,12 @@ from dgxcheck.checks.driver.loaded import RELOAD
 from dgxcheck.checks.engine.blame import component_of, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.visibility import in_container
 from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import Nvml
 from dgxcheck.facts.host import DeviceNode, Modules
 from dgxcheck.facts.ids import NvmlReturn

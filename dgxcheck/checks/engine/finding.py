@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal, TypeVar
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json, Missing, question
 from dgxcheck.facts.record import Record
 from dgxcheck.settings import Acknowledgement
@@ -97,7 +97,7 @@ class Judgement(Record, kw_only=False):
     """Why it was skipped; empty for every other status."""
     remedy: str = ""
     """What to do in this case; empty if the check's remedy applies."""
-    fault: Fault | None = None
+    fault: FaultKind | None = None
     """What is wrong, for causes and actions; None if nothing is, or if it could not be read."""
     events: tuple[LogEvent, ...] = ()
     """Of a bad finding of the kernel log: when what it is about was logged."""

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import component_of, host_if_all, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, as_evidence, skip
 from dgxcheck.checks.engine.growth import COUNTER_RESET, counter_growth, per_gpu_growth
 from dgxcheck.checks.engine.per_gpu import need, per_gpu
 from dgxcheck.checks.gpu.locked_clocks import can_lock_clocks
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import ClockPair, Clocks, GpuClocks, GpuCounters, GpuPower
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.profiles.model import Board

@@ -9,7 +9,6 @@ from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
@@ -18,6 +17,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.gpu import GpuMemory
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.topology.model import Device

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.engine.precondition import Precondition, judged_elsewhere, needs_facts, undetermined
@@ -18,6 +17,7 @@ from dgxcheck.checks.pcie.iommu import translated_devices
 from dgxcheck.checks.pcie.width import bridge
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.classes import NEAR

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.precondition import Precondition, undetermined
 from dgxcheck.checks.gpudirect.preconditions import no_rdma, rdma_configured
@@ -20,6 +19,7 @@ from dgxcheck.checks.pcie.iommu import (
     group_type,
     passes_through,
 )
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Iommu
 from dgxcheck.topology.model import Device

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.preconditions import of_host, rdma_configured
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import JobDaemon, Limit, Memlock, Setting
 from dgxcheck.facts.missing import Missing
 

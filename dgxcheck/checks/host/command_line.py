@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject
 from dgxcheck.checks.engine.host_limits import (
     COMMAND_LINE,
@@ -17,6 +16,7 @@ from dgxcheck.checks.engine.host_limits import (
     command_line,
 )
 from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.facts.faults import Fault
 
 _ANY = ""
 _EFFECTS: Mapping[str, Mapping[str, str]] = {

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import CpuPolicy, Host
 from dgxcheck.facts.missing import Missing
 

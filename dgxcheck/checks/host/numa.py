@@ -8,7 +8,6 @@ from itertools import combinations
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import (
@@ -20,6 +19,7 @@ from dgxcheck.checks.engine.host_limits import (
 )
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Cpu, Host, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted, extended
 from dgxcheck.checks.measurement import paths
@@ -25,6 +24,7 @@ from dgxcheck.checks.measurement.lookup import (
     pairs,
 )
 from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, blocker
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace

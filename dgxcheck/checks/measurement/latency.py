@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, skip
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.expectations import figure_text, quantity
 from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
 from dgxcheck.checks.measurement.host_copies import combined
 from dgxcheck.checks.measurement.lookup import Figures, evidence, link_between, pair_subject, pairs
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.record import replace
 

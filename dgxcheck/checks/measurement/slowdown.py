@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.gpu.clocks import HELD_BACK, slowdown
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.gpu import GpuPower
 from dgxcheck.facts.missing import Missing
 
@@ -18,7 +19,7 @@ FAULTS = {
 """By name of the reason, the one that says most first: 0x8 is set along with the others."""
 
 
-def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str, Fault] | None:
+def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str, FaultKind] | None:
     """What holds the clocks down, in words, and its fault; None where nothing does.
 
     ``power``: the GPU's. A power limit is a setting to blame only where it is below its default: a GPU that reaches the

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.placement import (
@@ -21,6 +20,7 @@ from dgxcheck.checks.placement.placement import (
     wrong_gpus,
 )
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
@@ -16,6 +15,7 @@ from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.checks.placement.placement import reference, wrong_gpus
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import PciFunction

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.per_gpu import need
 from dgxcheck.checks.network.per_port import per_port
 from dgxcheck.checks.network.ports import UP, fabric, file_of, is_first, position_of
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice, IbPort, IbRate
 
 LANES = 4

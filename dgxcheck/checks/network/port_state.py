@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.network.ports import UP, fabric, file_of, is_first, name_of, port_subject, ports
 from dgxcheck.checks.network.twins import LEAST, odd_link_layer, twins
 from dgxcheck.components.component import SUBNET_MANAGER, Component
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
 from dgxcheck.facts.missing import Missing
 
@@ -134,7 +135,7 @@ def _addressed(
     )  # fmt: skip
 
 
-def _fault(port: IbPort) -> Fault:
+def _fault(port: IbPort) -> FaultKind:
     """The fault of a port that is not up: with a physical link it waits for the subnet manager, which can also be
     configured to leave the port of a virtual function down."""
     waits = port.state in (PortState.INIT, PortState.ARMED) or port.phys_state is PhysState.LINK_UP
@@ -143,7 +144,7 @@ def _fault(port: IbPort) -> Fault:
     return Fault.PORT_DISABLED if port.phys_state is PhysState.DISABLED else Fault.PORT_DOWN
 
 
-def _remedy(fault: Fault, device: IbDevice, port: IbPort) -> str:
+def _remedy(fault: FaultKind, device: IbDevice, port: IbPort) -> str:
     if fault is Fault.NO_SUBNET_MANAGER:
         manager = f"check that a subnet manager runs, on a node or in a switch (sminfo -C {port.device} -P {port.port})"
         virtual = port.state in _DOWN and (device.is_vf is True or isinstance(device.is_vf, Missing))

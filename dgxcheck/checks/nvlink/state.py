@@ -12,7 +12,6 @@ from itertools import combinations
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.siblings import siblings
@@ -32,6 +31,7 @@ from dgxcheck.checks.nvlink.endpoints import (
     switched,
 )
 from dgxcheck.checks.nvlink.unreferenced import states_of, without_reference
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import End

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.checks.engine.siblings import model_family, siblings
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.checks.engine.blame import itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import (
@@ -25,6 +24,7 @@ from dgxcheck.checks.pcie.control import subject_of
 from dgxcheck.checks.pcie.root_ports import messages_from
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at, links_below
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import AerDevice, AerErrors
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.checks.engine.totals import flood
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.root_ports import messages_from, total
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import AerDevice, AerErrors
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, row_of
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered
 from dgxcheck.checks.engine.per_gpu import need, ruled
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciBars
 from dgxcheck.topology.model import Device

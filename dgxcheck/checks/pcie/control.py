@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.per_gpu import need, ruled
 from dgxcheck.checks.pcie.width import bridge
 from dgxcheck.components.locate import is_nvswitch
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import ConfigSpace
 

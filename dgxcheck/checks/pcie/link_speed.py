@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence
 from dgxcheck.checks.pcie.acs import config_space_of
 from dgxcheck.components.component import Component
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import Control
 from dgxcheck.topology.paths import Hop
@@ -21,7 +22,7 @@ def target_gen(box: Box, hop: Hop) -> int | None:
     return control.target_gen if isinstance(control, Control) and isinstance(control.target_gen, int) else None
 
 
-def slow_fault(box: Box, hop: Hop) -> Fault:
+def slow_fault(box: Box, hop: Hop) -> FaultKind:
     """Of a link that is slow: held by a setting, trained below it, or LINK_SLOW where the setting cannot be read."""
     target = target_gen(box, hop)
     if target is None or isinstance(hop.max_gen, Missing):

@@ -11,7 +11,6 @@ from typing import Literal
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.per_gpu import need, ruled
@@ -19,6 +18,7 @@ from dgxcheck.checks.pcie.link_speed import port_setting, slow_fault, target_evi
 from dgxcheck.checks.pcie.width import bridge, is_outdone, trained_width
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import is_nvswitch, link_of
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.paths import Hop, hops_above, sharers

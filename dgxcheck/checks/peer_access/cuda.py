@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.siblings import siblings
 from dgxcheck.checks.peer_access.blockers import DRIVER_KEYS, blocker
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.classes import NEAR
 from dgxcheck.topology.model import Device

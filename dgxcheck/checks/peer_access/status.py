@@ -9,7 +9,6 @@ from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, answered, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.pcie.p2p_settings import between, most_blocking_settings
@@ -17,6 +16,7 @@ from dgxcheck.checks.pcie.width import bridge
 from dgxcheck.checks.peer_access import cuda
 from dgxcheck.checks.peer_access.blockers import DISABLE_BOTH, DRIVER_KEYS, blocker
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvlink import CAPABILITIES, STATUSES, P2pStatus
 from dgxcheck.facts.record import Record

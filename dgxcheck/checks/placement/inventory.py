@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine import visibility
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.fault import Fault
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.missing_device import missing
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record, replace
 
 CHECK = "host.inventory"
@@ -26,7 +27,7 @@ class _Kind(Record, kw_only=False):
     key: str
     """What a profile says of it, which another check judges."""
     status: Status
-    fault: Fault
+    fault: FaultKind
 
 
 KINDS = (

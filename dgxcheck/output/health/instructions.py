@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Step, Urgency, Value
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Scope, Value
 from dgxcheck.diagnosis.preserve import Preserve
+from dgxcheck.facts.faults.kind import Step, Urgency
 
 STEPS: Mapping[Step, str] = {
     "watch": "watch", "inspect": "inspect", "check-program": "check the program",
